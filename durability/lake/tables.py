@@ -1,0 +1,364 @@
+"""The lake's tables, as data: the one place that says which columns exist.
+
+Evolution is additive: a column may be added at the end of a table, as nullable; none is renamed, retyped or removed.
+Field ids follow from the order, so a table written by an earlier version stays readable.
+
+Facts are written under an `attempt_id` and count once a row of `snapshots` points at that attempt; results are written
+under a `run_id` and a `result_id` (the attempt at evaluating) and count once a row of `runs` points at that result.
+A NULL fact is one that could not be read: never "no" and never empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+NAMESPACE = "audit"
+CATALOG = "durability"
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+STRINGS = pa.list_(pa.string())
+INTS = pa.list_(pa.int32())
+CONFIGS = pa.map_(pa.string(), pa.string())
+UNREADABLE = pa.list_(pa.struct([("path", pa.string()), ("reason", pa.string())]))
+
+FACT_KEYS = (
+    ("cluster", pa.string()),
+    ("captured_at", TIMESTAMP),
+    ("snapshot_id", pa.string()),
+    ("attempt_id", pa.string()),
+)
+RESULT_KEYS = (
+    ("cluster", pa.string()),
+    ("captured_at", TIMESTAMP),
+    ("snapshot_id", pa.string()),
+    ("run_id", pa.string()),
+    ("result_id", pa.string()),
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: its columns (Arrow types), whether it is partitioned by day(captured_at), and its sort order."""
+
+    name: str
+    columns: tuple[tuple[str, pa.DataType], ...]
+    by_day: bool = True
+    sort: tuple[str, ...] = ("cluster",)
+
+    @property
+    def arrow(self) -> pa.Schema:
+        return pa.schema([pa.field(n, t) for n, t in self.columns])
+
+    @property
+    def identifier(self) -> str:
+        return f"{NAMESPACE}.{self.name}"
+
+
+# One row per cluster. `*_known`: could that part be read. `declared_*`: what the cluster itself said, to hold rows against.
+CLUSTERS = Table(
+    "clusters",
+    (
+        *FACT_KEYS,
+        ("kafka_version", pa.string()),
+        ("provider", pa.string()),  # self, msk, msk-serverless, confluent, ...
+        ("team", pa.string()),
+        ("source", pa.string()),  # "live", or the document's file name
+        ("sha256", pa.string()),  # of the topology's canonical JSON
+        ("consistent", pa.bool_()),  # False: changed while being read
+        ("features", pa.map_(pa.string(), pa.int32())),  # finalized feature levels
+        ("quorum_mode", pa.string()),  # kraft, zookeeper; NULL: unreadable
+        ("quorum_leader", pa.int32()),
+        ("controllers_stated", pa.bool_()),  # False: the document says nothing about controllers' configs
+        ("controllers_known", pa.bool_()),  # False: their configs could not be read
+        ("brokers_known", pa.bool_()),
+        ("topics_known", pa.bool_()),
+        ("streams_known", pa.bool_()),
+        ("reassignments_known", pa.bool_()),
+        ("declared_brokers", pa.int64()),
+        ("declared_topics", pa.int64()),
+        ("declared_partitions", pa.int64()),
+        ("hidden_partitions", pa.int64()),  # on log dirs but not in metadata; NULL: log dirs unreadable
+        ("unreadable", UNREADABLE),
+    ),
+)
+
+BROKERS = Table(
+    "brokers",
+    (
+        *FACT_KEYS,
+        ("broker", pa.int32()),
+        ("rack", pa.string()),
+        ("rack_state", pa.string()),  # named, none (no broker.rack), unknown, carried (from the last accepted snapshot)
+        ("described", pa.bool_()),  # False: seen only as a replica
+        ("live", pa.bool_()),
+        ("fenced", pa.bool_()),
+        ("kafka_version", pa.string()),  # the broker's, else the cluster's
+        ("max_metadata_version", pa.int32()),  # of its supported features: 14 = 3.6, 15 = 3.7; NULL in documents
+        ("offline_log_dirs", pa.int32()),
+        ("log_dirs", pa.list_(pa.struct([("path", pa.string()), ("error", pa.string()), ("total_bytes", pa.int64()), ("usable_bytes", pa.int64())]))),
+        ("configs", CONFIGS),  # NULL: unreadable
+        ("config_sources", CONFIGS),  # topic, cluster-default (dynamic), broker-dynamic, broker (static), default
+        ("unreadable_configs", STRINGS),
+    ),
+)
+
+# Quorum members and controllers, one row per node id.
+CONTROLLERS = Table(
+    "controllers",
+    (
+        *FACT_KEYS,
+        ("controller", pa.int32()),
+        ("role", pa.string()),  # voter, observer, or controller (configs known, not in the quorum's answer)
+        ("leader", pa.bool_()),
+        ("rack", pa.string()),
+        ("rack_state", pa.string()),  # named, unknown
+        ("lag_ms", pa.int64()),  # behind the quorum's leader; NULL: unknown
+        ("configs", CONFIGS),  # NULL: unreadable or not stated
+        ("config_sources", CONFIGS),
+    ),
+)
+
+TOPICS = Table(
+    "topics",
+    (
+        *FACT_KEYS,
+        ("topic", pa.string()),
+        ("internal", pa.bool_()),
+        ("configs", CONFIGS),  # as DescribeConfigs resolved them, or overrides only (documents); NULL: unreadable
+        ("config_sources", CONFIGS),
+        ("unreadable_configs", STRINGS),
+        ("partitions_known", pa.bool_()),
+        ("declared_partitions", pa.int32()),
+    ),
+    sort=("cluster", "topic"),
+)
+
+PARTITIONS = Table(
+    "partitions",
+    (
+        *FACT_KEYS,
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("leader", pa.int32()),  # NULL: none, unless "leader" is in `unreadable`
+        ("replicas", INTS),
+        ("isr", INTS),
+        ("elr", INTS),
+        ("last_known_elr", INTS),
+        ("adding", INTS),
+        ("removing", INTS),
+        ("bytes", pa.int64()),
+        ("unreadable", STRINGS),  # names of this partition's fields that could not be read; NULL: all were
+    ),
+    sort=("cluster", "topic", "partition"),
+)
+
+GROUPS = Table(
+    "groups",
+    (
+        *FACT_KEYS,
+        ("group", pa.string()),
+        ("type", pa.string()),  # classic, streams
+        ("state", pa.string()),
+        ("in_transition", pa.bool_()),
+        ("stateful_tasks", STRINGS),
+        (
+            "clients",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("process", pa.string()),
+                        ("tags", pa.map_(pa.string(), pa.string())),
+                        ("active", STRINGS),
+                        ("standby", STRINGS),
+                    ]
+                )
+            ),
+        ),
+        ("protocol_type", pa.string()),
+        ("protocol", pa.string()),
+        (
+            "members",  # raw bytes as DescribeGroups gave them
+            pa.list_(
+                pa.struct(
+                    [
+                        ("member_id", pa.string()),
+                        ("client_id", pa.string()),
+                        ("client_host", pa.string()),
+                        ("metadata", pa.binary()),
+                        ("assignment", pa.binary()),
+                    ]
+                )
+            ),
+        ),
+    ),
+)
+
+FACTS = (CLUSTERS, BROKERS, CONTROLLERS, TOPICS, PARTITIONS, GROUPS)
+
+# The row that makes an attempt count. status: accepted, rejected (by the gate), failed (could not be read).
+SNAPSHOTS = Table(
+    "snapshots",
+    (
+        *FACT_KEYS,
+        ("status", pa.string()),
+        ("reason", pa.string()),
+        ("sha256", pa.string()),
+        ("source", pa.string()),
+        ("published_at", TIMESTAMP),
+        ("kind", pa.string()),  # full; pulse: counters and unhealthy partitions only
+        ("partitions", pa.int64()),
+    ),
+)
+
+# The policy as resolved for one run: each resource's tier and the waivers (indexes into the plan) that match its name.
+RESOLVED_POLICY = Table(
+    "resolved_policy",
+    (
+        *RESULT_KEYS,
+        ("resource_type", pa.string()),
+        ("resource", pa.string()),
+        ("tier", pa.string()),  # NULL: no selector matched
+        ("waivers", INTS),
+    ),
+    sort=("cluster", "resource"),
+)
+
+PARTITION_HEALTH = Table(
+    "partition_health",
+    (
+        *RESULT_KEYS,
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("categories", STRINGS),  # offline, under-min-isr, at-min-isr, under-replicated
+        ("by_configuration", pa.bool_()),  # at-min-isr with the ISR whole
+        ("leader", pa.int32()),
+        ("replicas", INTS),
+        ("isr", INTS),
+        ("elr", INTS),
+        ("min_insync_replicas", pa.int32()),
+        ("effective_min_insync_replicas", pa.int32()),
+        ("replication_factor", pa.int32()),
+        ("out_of_sync", INTS),
+        ("cause", pa.string()),
+        ("cli_differs", pa.string()),  # where kafka-topics shows this partition otherwise, and why
+    ),
+)
+
+# Per cluster (topic NULL) and per topic with anything to count: partitions by category.
+HEALTH_COUNTERS = Table(
+    "health_counters",
+    (
+        *RESULT_KEYS,
+        ("topic", pa.string()),
+        ("partitions", pa.int64()),
+        ("unknown", pa.int64()),
+        ("offline", pa.int64()),
+        ("under_min_isr", pa.int64()),
+        ("at_min_isr", pa.int64()),
+        ("at_min_isr_by_configuration", pa.int64()),
+        ("under_replicated", pa.int64()),
+    ),
+)
+
+
+def _scalar(control: str) -> tuple[tuple[str, pa.DataType], ...]:
+    column = control.replace("-", "_")
+    return ((f"{column}_observed", pa.int32()), (f"{column}_required", pa.int32()), (f"{column}_known", pa.bool_()))
+
+
+# Controls whose verdict is one order between two integers, with the order that passes; see `expectations.posture`.
+SCALAR_CONTROLS = {
+    "replication-factor": ">=",
+    "min-insync-replicas": ">=",
+    "min-isr-within-replication-factor": "<=",
+    "write-headroom": ">=",
+    "unclean-leader-election": "<=",
+    "replica-rack-spread": ">=",
+    "isr-rack-spread": ">=",
+}
+
+TOPIC_POSTURE = Table(
+    "topic_posture",
+    (
+        *RESULT_KEYS,
+        ("topic", pa.string()),
+        ("internal", pa.bool_()),
+        ("tier", pa.string()),
+        ("partitions", pa.int32()),
+        *(c for control in SCALAR_CONTROLS for c in _scalar(control)),
+    ),
+    sort=("cluster", "topic"),
+)
+
+FINDINGS = Table(
+    "findings",
+    (
+        *RESULT_KEYS,
+        ("id", pa.string()),  # stable between runs
+        ("resource_type", pa.string()),  # topic, broker, cluster, tier, application, waiver
+        ("resource", pa.string()),
+        ("control", pa.string()),
+        ("category", pa.string()),
+        ("outcome", pa.string()),  # PASS, FAIL, UNKNOWN, EXEMPT, NOT_APPLICABLE
+        ("severity", pa.string()),  # critical, warning, info
+        ("cause", pa.string()),
+        ("observed", pa.string()),  # JSON object
+        ("required", pa.string()),  # JSON object
+        ("partitions", INTS),
+        ("message", pa.string()),
+        ("remediation", pa.string()),
+        ("change", pa.string()),  # new, persisting, resolved
+        ("why", pa.string()),  # of a resolved one: fixed, waived, policy-changed, resource-deleted, cause-cleared
+        ("since", TIMESTAMP),
+        ("waiver", pa.int32()),  # index into the run's waivers
+        ("tier", pa.string()),
+    ),
+    sort=("cluster", "control", "resource"),
+)
+
+# Findings on which Spark and Great Expectations disagree: readers show them as UNKNOWN.
+DISAGREEMENTS = Table(
+    "disagreements",
+    (*RESULT_KEYS, ("control", pa.string()), ("resource", pa.string()), ("spark", pa.string()), ("expectations", pa.string())),
+)
+
+# The row that makes a run's results count. status: complete, incomplete (a cluster is missing), unverified.
+RUNS = Table(
+    "runs",
+    (
+        ("run_id", pa.string()),
+        ("result_id", pa.string()),
+        ("kind", pa.string()),  # nightly, pulse
+        ("captured_at", TIMESTAMP),  # of the newest snapshot judged, else started_at
+        ("started_at", TIMESTAMP),
+        ("finished_at", TIMESTAMP),
+        ("status", pa.string()),
+        ("verified", pa.bool_()),
+        ("policy_name", pa.string()),
+        ("policy_sha256", pa.string()),
+        ("waivers", pa.string()),  # JSON list: what `findings.waiver` indexes
+        (
+            "snapshots",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("cluster", pa.string()),
+                        ("snapshot_id", pa.string()),
+                        ("attempt_id", pa.string()),
+                        ("captured_at", TIMESTAMP),
+                        ("status", pa.string()),
+                        ("reason", pa.string()),
+                        ("sha256", pa.string()),
+                    ]
+                )
+            ),
+        ),
+        ("summary", pa.string()),  # JSON object, as in findings.json
+    ),
+    sort=("run_id",),
+)
+
+RESULTS = (RESOLVED_POLICY, PARTITION_HEALTH, HEALTH_COUNTERS, TOPIC_POSTURE, FINDINGS, DISAGREEMENTS)
+TABLES = {t.name: t for t in (*FACTS, SNAPSHOTS, *RESULTS, RUNS)}
