@@ -1,0 +1,3 @@
+"""Fixtures for every test and doctest, one of each expensive thing a test session; see `tests/support/`."""
+
+pytest_plugins = ["tests.support.kafka", "tests.support.spark", "tests.support.lake"]
