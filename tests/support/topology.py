@@ -1,0 +1,150 @@
+"""Small topologies drawn as tables, for tests that read like the case they cover.
+
+>>> doc = document('''
+...     topic   leader  replicas  isr  min
+...     orders  1       1,2,3     1,2  2
+...     orders  -       2,3       -    2
+... ''', brokers="1:az1 2:az2 3:az3!", version="4.3")
+>>> [(b["id"], b["rack"], b["live"]) for b in doc["brokers"]]
+[(1, 'az1', True), (2, 'az2', True), (3, 'az3', False)]
+>>> [(p["partition"], p["leader"], p["isr"]) for p in doc["topics"][0]["partitions"]]
+[(0, 1, [1, 2]), (1, None, [])]
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+
+NOON = "2026-11-21T12:00:00Z"
+LISTS = ("replicas", "isr", "elr", "last_known_elr", "adding", "removing")
+COLUMNS = {"topic", "partition", "leader", "min", "internal", "bytes", *LISTS}
+
+
+def document(
+    table: str = "",
+    *,
+    brokers: str | None = None,
+    cluster: str = "test",
+    version: str = "4.3",
+    captured_at: str = NOON,
+    configs: dict[str, dict[str, str]] | None = None,
+    broker_configs: dict[str, str] | None = None,
+    features: dict[str, int] | None = None,
+    quorum: dict | None | str = "three voters",
+    unreadable: dict[str, str] | None = None,
+    **parts,
+) -> dict:
+    """A `kafka-topology/1` document with one partition per line of `table`.
+
+    table: a header naming columns, then one line per partition, cells separated by blanks. Columns: `topic` (needed),
+        `replicas` (needed, ids joined by commas), `partition` (counted per topic when left out), `leader` (the first
+        of the ISR), `isr` (the replicas), `elr`, `last_known_elr`, `adding`, `removing` (empty), `bytes` (absent),
+        `min` (the topic's min.insync.replicas override, taken from its first line) and `internal` (true or false).
+        A cell `-` means none: no leader, an empty list, no override.
+    brokers: `id:rack` separated by blanks; `id` alone has no rack, a `!` at the end marks a broker that is down.
+        Left out: every id named in the table, live, on az1, az2, az3 in turn (broker 1 on az1).
+    configs: further topic overrides by topic name; their source is `topic`.
+    broker_configs: the static configs of every broker.
+    quorum: the document's quorum; by default voters 101, 102 and 103 on az1, az2 and az3. None: ZooKeeper mode.
+    unreadable: reasons by path.
+    parts: further top-level members (`streams`, `groups`), or members of `cluster` as `cluster_<name>`.
+    """
+    lines = [line.split() for line in table.splitlines() if line.strip()]
+    topics: dict[str, dict] = {}
+    for cells in lines[1:]:
+        _add_partition(topics, dict(zip(lines[0], cells, strict=True)))
+    for name, extra in (configs or {}).items():
+        topics[name]["configs"].update(extra)
+        topics[name]["config_sources"].update(dict.fromkeys(extra, "topic"))
+    doc = {
+        "format": "kafka-topology/1",
+        "cluster": {
+            "id": cluster,
+            "kafka_version": version,
+            "captured_at": captured_at,
+            "features": {} if features is None else features,
+            "quorum": _three_voters() if quorum == "three voters" else quorum,
+        },
+        "brokers": _brokers(_named(topics) if brokers is None else brokers, broker_configs or {}),
+        "topics": list(topics.values()),
+    }
+    if unreadable:
+        doc["unreadable"] = [{"path": path, "reason": reason} for path, reason in unreadable.items()]
+    for name, value in parts.items():
+        if name.startswith("cluster_"):
+            doc["cluster"][name.removeprefix("cluster_")] = value
+        else:
+            doc[name] = value
+    return copy.deepcopy(doc)
+
+
+def healthy(topics: int = 2, partitions: int = 3, **kwargs) -> dict:
+    """A document of `topics` topics, each of RF 3 over three racks with min.insync.replicas 2 and everything in sync."""
+    rows = [
+        f"topic-{t} {p % 3 + 1},{(p + 1) % 3 + 1},{(p + 2) % 3 + 1} 2" for t in range(topics) for p in range(partitions)
+    ]
+    return document("\n".join(["topic replicas min", *rows]), **kwargs)
+
+
+def write(folder: Path, *documents: dict) -> Path:
+    """Writes each document as `<cluster>-<number>.json` into `folder` and returns the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, doc in enumerate(documents):
+        name = str(doc["cluster"]["id"]).replace("/", "_")
+        (folder / f"{name}-{number:03d}.json").write_text(json.dumps(doc), encoding="utf-8")
+    return folder
+
+
+def _add_partition(topics: dict[str, dict], row: dict[str, str]) -> None:
+    if unknown := set(row) - COLUMNS:
+        raise ValueError(f"no such column: {sorted(unknown)}; there are {sorted(COLUMNS)}")
+    name = row["topic"]
+    topic = topics.get(name)
+    if topic is None:
+        least = row.get("min", "-")
+        configs = {} if least == "-" else {"min.insync.replicas": least}
+        topic = topics[name] = {
+            "name": name,
+            "internal": row.get("internal") == "true",
+            "configs": configs,
+            "config_sources": dict.fromkeys(configs, "topic"),
+            "partitions": [],
+        }
+    lists = {column: _ids(row.get(column, "-")) for column in LISTS}
+    if "isr" not in row:
+        lists["isr"] = list(lists["replicas"])
+    leader = row.get("leader")
+    if leader is None:
+        leading = lists["isr"][0] if lists["isr"] else None
+    else:
+        leading = None if leader == "-" else int(leader)
+    number = int(row.get("partition", len(topic["partitions"])))
+    partition = {"partition": number, "leader": leading, **lists}
+    if row.get("bytes", "-") != "-":
+        partition["bytes"] = int(row["bytes"])
+    topic["partitions"].append(partition)
+
+
+def _ids(cell: str) -> list[int]:
+    return [] if cell == "-" else [int(i) for i in cell.split(",")]
+
+
+def _named(topics: dict[str, dict]) -> str:
+    ids = {i for t in topics.values() for p in t["partitions"] for column in LISTS for i in p[column]}
+    return " ".join(f"{i}:az{(i - 1) % 3 + 1}" for i in sorted(ids or {1, 2, 3}))
+
+
+def _brokers(drawn: str, configs: dict[str, str]) -> list[dict]:
+    rows = []
+    for cell in drawn.split():
+        number, _, rack = cell.rstrip("!").partition(":")
+        live = not cell.endswith("!")
+        rows.append({"id": int(number), "rack": rack or None, "live": live, "configs": dict(configs)})
+    return rows
+
+
+def _three_voters() -> dict:
+    voters = [{"id": 100 + n, "rack": f"az{n}", "lag_ms": 0} for n in (1, 2, 3)]
+    return {"leader": 101, "voters": voters, "observers": []}
