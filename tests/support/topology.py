@@ -32,7 +32,7 @@ def document(
     configs: dict[str, dict[str, str]] | None = None,
     broker_configs: dict[str, str] | None = None,
     features: dict[str, int] | None = None,
-    quorum: dict | None | str = "three voters",
+    quorum: dict | str | None = "three voters",
     unreadable: dict[str, str] | None = None,
     **parts,
 ) -> dict:
@@ -81,7 +81,7 @@ def document(
 
 
 def healthy(topics: int = 2, partitions: int = 3, **kwargs) -> dict:
-    """A document of `topics` topics, each of RF 3 over three racks with min.insync.replicas 2 and everything in sync."""
+    """A document of `topics` topics, each of RF 3 over three racks, min.insync.replicas 2, all in sync."""
     rows = [
         f"topic-{t} {p % 3 + 1},{(p + 1) % 3 + 1},{(p + 2) % 3 + 1} 2" for t in range(topics) for p in range(partitions)
     ]
@@ -115,11 +115,9 @@ def _add_partition(topics: dict[str, dict], row: dict[str, str]) -> None:
     lists = {column: _ids(row.get(column, "-")) for column in LISTS}
     if "isr" not in row:
         lists["isr"] = list(lists["replicas"])
-    leader = row.get("leader")
-    if leader is None:
-        leading = lists["isr"][0] if lists["isr"] else None
-    else:
-        leading = None if leader == "-" else int(leader)
+    first = str(lists["isr"][0]) if lists["isr"] else "-"
+    leader = row.get("leader", first)
+    leading = None if leader == "-" else int(leader)
     number = int(row.get("partition", len(topic["partitions"])))
     partition = {"partition": number, "leader": leading, **lists}
     if row.get("bytes", "-") != "-":
