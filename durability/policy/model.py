@@ -1,0 +1,216 @@
+"""What is wanted of a fleet: tiers, selectors, waivers and clusters, as read from the policy files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from durability.policy.match import matches
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Kafka marks these as internal and no others (org.apache.kafka.common.internals.Topic).
+KAFKA_INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+@dataclass(frozen=True)
+class Tier:
+    """What a class of topics needs; None: not required. Numbers are lower bounds.
+
+    `min_insync_replicas` is about the effective value, min(min.insync.replicas, replicas) on brokers from 3.7;
+    `write_headroom` counts broker losses that still leave acks=all writes accepted; `min_insync_racks` is KIP-1290's;
+    `acked_copies` and `acked_racks` are what acks=all guarantees in the worst case; `unclean_leader_election` False
+    forbids it, True and None allow it; `survive` lists what may be lost, any one of it, without losing acknowledged
+    data or refusing acks=all writes: "broker", "rack".
+    """
+
+    name: str
+    replication_factor: int | None = None
+    min_insync_replicas: int | None = None
+    write_headroom: int | None = None
+    replica_racks: int | None = None
+    min_insync_racks: int | None = None
+    acked_copies: int | None = None
+    acked_racks: int | None = None
+    unclean_leader_election: bool | None = None
+    survive: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        """The stated requirements alone, without the name; JSON-ready.
+
+        >>> Tier("scratch", replication_factor=1).to_dict()
+        {'replication_factor': 1}
+        """
+        stated = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "name"}
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in stated.items() if v is not None and v != ()}
+
+
+@dataclass(frozen=True)
+class Selector:
+    """A line of `topics`: RE2 expressions that must all match (None: anything), and the tier they give."""
+
+    tier: str
+    cluster: str | None = None
+    topic: str | None = None
+    internal: bool | None = None
+    team: str | None = None
+
+    @property
+    def unconditional(self) -> bool:
+        return self.cluster is self.topic is self.internal is self.team is None
+
+    def matches(self, cluster: str, topic: str, internal: bool, team: str | None) -> bool:
+        """True if every stated condition holds; a cluster without a team matches no `team` condition."""
+        return (
+            (self.internal is None or self.internal == internal)
+            and (self.cluster is None or matches(self.cluster, cluster))
+            and (self.team is None or (team is not None and matches(self.team, team)))
+            and (self.topic is None or matches(self.topic, topic))
+        )
+
+
+@dataclass(frozen=True)
+class Application:
+    """A line of `applications` (Kafka Streams): which groups, and what is required of their standbys (KIP-708)."""
+
+    tier: str | None = None
+    group: str | None = None
+    cluster: str | None = None
+    rack_aware_tags: tuple[str, ...] = ()
+    standby_replicas: int | None = None
+
+    def matches(self, cluster: str, group: str) -> bool:
+        return (self.cluster is None or matches(self.cluster, cluster)) and (
+            self.group is None or matches(self.group, group)
+        )
+
+
+@dataclass(frozen=True)
+class Readings:
+    """When AtMinIsr over time is a finding (KIP-427): longer than `prolonged_after`, or `changes` within `within`."""
+
+    prolonged_after: timedelta = timedelta(minutes=30)
+    bouncing_changes: int = 3
+    bouncing_within: timedelta = timedelta(hours=6)
+
+
+@dataclass(frozen=True)
+class Maintenance:
+    """A window [start, end) in UTC in which the clusters matching an RE2 expression may be degraded."""
+
+    cluster: str
+    start: datetime
+    end: datetime
+    reason: str
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Tiers, and which topics and applications are in which."""
+
+    name: str
+    tiers: dict[str, Tier]
+    topics: tuple[Selector, ...]
+    applications: tuple[Application, ...] = ()
+    readings: Readings = field(default_factory=Readings)
+    maintenance: tuple[Maintenance, ...] = ()
+
+    @property
+    def last_tier(self) -> str | None:
+        """The tier of the last selector, a topic's that nobody thought of: what the brokers' defaults must meet."""
+        return self.topics[-1].tier if self.topics else None
+
+    def tier_of(self, cluster: str, topic: str, internal: bool | None = None, team: str | None = None) -> str | None:
+        """The tier of the first selector that matches; None: nothing is required of this topic.
+
+        `internal` None (unreadable) is decided by the name, since Kafka itself decides it so.
+        """
+        known = topic in KAFKA_INTERNAL if internal is None else internal
+        return next((s.tier for s in self.topics if s.matches(cluster, topic, known, team)), None)
+
+    def application_of(self, cluster: str, group: str) -> Application | None:
+        """The first line of `applications` that matches; None: nothing is required of this group."""
+        return next((a for a in self.applications if a.matches(cluster, group)), None)
+
+    def resolve(self, topics: pa.Table, teams: Mapping[str, str | None] | None = None) -> pa.Array:
+        """`tier_of` for each row of `topics` (cluster, topic, internal): a string array, null where nothing matched.
+
+        `teams`: cluster to team. Each expression is matched once against each distinct value.
+        """
+        from durability.policy.resolve import resolve
+
+        return resolve(self, topics, teams or {})
+
+
+@dataclass(frozen=True)
+class Waiver:
+    """A risk that someone accepted until a day. `control`, `cluster` and `resource` are RE2 expressions.
+
+    `index`: position in the file, from 0, by which findings refer to it. `controls`: the catalogue's ids that
+    `control` matches. `expires`: the last day (UTC) on which it counts.
+    """
+
+    index: int
+    control: str
+    controls: tuple[str, ...]
+    cluster: str
+    resource: str
+    owner: str
+    reason: str
+    expires: date
+    approved_by: str | None = None
+    ticket: str | None = None
+
+    def counts_at(self, captured_at: datetime) -> bool:
+        """True through the day of expiry, in UTC, of the moment at which the snapshot was taken."""
+        return captured_at.astimezone(UTC).date() <= self.expires
+
+    def applies(self, control: str, cluster: str, resource: str) -> bool:
+        """True if it names this control on this resource, expired or not."""
+        return control in self.controls and matches(self.cluster, cluster) and matches(self.resource, resource)
+
+    def to_dict(self) -> dict[str, object]:
+        """JSON-ready; `expires` as YYYY-MM-DD."""
+        return {**asdict(self), "controls": list(self.controls), "expires": self.expires.isoformat()}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster of the fleet.
+
+    `connection`: the Airflow Connection (type kafka) that reaches it. `provider`: who runs it, see the catalogue's
+    providers. `controllers`: rack by controller id, since KRaft doesn't tell.
+    """
+
+    id: str
+    connection: str
+    provider: str = "self"
+    team: str | None = None
+    controllers: dict[int, str] = field(default_factory=dict)
+
+
+def fingerprint(policy: Policy, waivers: Sequence[Waiver] = ()) -> str:
+    """SHA-256 (hex) of what policy and waivers say: independent of comments, layout and the order of keys and tiers.
+
+    The order of selectors counts, since the first match decides; so does the waivers' order, since findings refer to
+    waivers by position.
+    """
+    content = {
+        "policy": {**asdict(policy), "tiers": {name: tier.to_dict() for name, tier in policy.tiers.items()}},
+        "waivers": [waiver.to_dict() for waiver in waivers],
+    }
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_normal)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _normal(value: object) -> object:
+    if isinstance(value, timedelta):
+        return int(value.total_seconds())
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    raise TypeError(f"no normal form for {type(value).__name__}")

@@ -1,0 +1,258 @@
+"""YAML files that people edit, read so that every complaint names the file and the line.
+
+Values keep the mark of the node they came from. Anchors and aliases are refused, since a few lines of them expand
+without bound; so are duplicate keys, of which YAML libraries silently keep the last.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import yaml
+
+from durability.errors import BadInput
+from durability.policy.match import pattern_problem
+
+MAX_BYTES = 8 << 20
+MAX_DEPTH = 16
+MAX_INTEGER = 2**31 - 1
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_KINDS = {
+    "bool": "true or false",
+    "int": "a number",
+    "float": "a decimal number",
+    "null": "nothing",
+    "timestamp": "a date",
+}
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def shown(text: str, limit: int = 80) -> str:
+    """`text` in double quotes, control characters escaped, shortened to `limit` characters.
+
+    >>> shown("a" * 100, limit=5)
+    '"aaaaa…"'
+    """
+    return json.dumps(text if len(text) <= limit else text[:limit] + "…", ensure_ascii=False)
+
+
+def did_you_mean(word: str, known: Collection[str]) -> str:
+    """A hint to append to a message, empty when nothing known resembles `word`.
+
+    >>> did_you_mean("replication_facto", ["replication_factor", "survive"])
+    '; did you mean replication_factor?'
+    """
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A node of a YAML file. `name` says what it is, for messages: "tier critical", "`expires` of waiver 3"."""
+
+    file: Path
+    node: yaml.Node
+    name: str
+
+    @property
+    def line(self) -> int:
+        return self.node.start_mark.line + 1
+
+    def refuse(self, problem: str) -> BadInput:
+        """The error to raise about this value."""
+        return BadInput(self.file, f"line {self.line}", problem)
+
+    @property
+    def is_null(self) -> bool:
+        return self.node.tag == "tag:yaml.org,2002:null"
+
+    def mapping(self, known: Collection[str] = (), required: Collection[str] = ()) -> dict[str, Value]:
+        """Keys to values; `known` empty allows any key. Refuses duplicate, unknown and missing keys."""
+        if not isinstance(self.node, yaml.MappingNode):
+            what = f"keys and values ({', '.join(known)})" if known else "keys and values"
+            raise self.refuse(f"{self.name}: expected {what}, found {self._found()}")
+        result: dict[str, Value] = {}
+        for key_node, node in self.node.value:
+            key = Value(self.file, key_node, f"a key of {self.name}")
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise key.refuse(f"{key.name}: expected a word")
+            word = key_node.value
+            if word in result:
+                first = result[word].line
+                raise key.refuse(f"{self.name}: key {shown(word)} is there twice, first with the value in line {first}")
+            if known and word not in known:
+                raise key.refuse(
+                    f"{self.name}: unknown key {shown(word)}{did_you_mean(word, known)} (known: {', '.join(known)})"
+                )
+            result[word] = Value(self.file, node, f"{word} of {self.name}")
+        for word in required:
+            if word not in result:
+                raise self.refuse(f"{self.name}: `{word}` is missing")
+        return result
+
+    def items(self) -> list[Value]:
+        """The entries of a list, named "<name> 1", "<name> 2", ..."""
+        if not isinstance(self.node, yaml.SequenceNode):
+            raise self.refuse(f"{self.name}: expected a list, found {self._found()}")
+        return [Value(self.file, n, f"{self.name} {i}") for i, n in enumerate(self.node.value, 1)]
+
+    def text(self) -> str:
+        """A string that isn't empty; what YAML reads as a number, a date or a truth value must be quoted."""
+        if not isinstance(self.node, yaml.ScalarNode) or self.node.tag != "tag:yaml.org,2002:str":
+            hint = "; put it in quotes" if isinstance(self.node, yaml.ScalarNode) and not self.is_null else ""
+            raise self.refuse(f"{self.name}: expected text, found {self._found()}{hint}")
+        if not self.node.value.strip():
+            raise self.refuse(f"{self.name}: expected text, found an empty string")
+        return self.node.value
+
+    def choice(self, allowed: Collection[str]) -> str:
+        """A string that is one of `allowed`."""
+        word = self.text()
+        if word not in allowed:
+            raise self.refuse(
+                f"{self.name}: {shown(word)} is not one of {', '.join(allowed)}{did_you_mean(word, allowed)}"
+            )
+        return word
+
+    def integer(self, low: int = 0, high: int = MAX_INTEGER) -> int:
+        """A whole number between `low` and `high`."""
+        plain = isinstance(self.node, yaml.ScalarNode) and self.node.tag == "tag:yaml.org,2002:int"
+        if not plain or not re.fullmatch(r"[+-]?(0|[1-9][0-9]{0,18})", self.node.value):
+            raise self.refuse(f"{self.name}: expected a whole number, found {self._found()}")
+        number = int(self.node.value)
+        if not low <= number <= high:
+            raise self.refuse(f"{self.name}: expected a whole number from {low} to {high}, found {number}")
+        return number
+
+    def boolean(self) -> bool:
+        """true or false (not in quotes)."""
+        if self.node.tag != "tag:yaml.org,2002:bool":
+            raise self.refuse(f"{self.name}: expected true or false, found {self._found()}")
+        return self.node.value.lower() in ("true", "yes", "on")
+
+    def duration(self) -> timedelta:
+        """A length of time: a whole number and s, m, h or d."""
+        word = self.node.value if isinstance(self.node, yaml.ScalarNode) else ""
+        match = re.fullmatch(r"([0-9]{1,6})([smhd])", word)
+        if not match or int(match[1]) == 0:
+            raise self.refuse(f"{self.name}: expected a duration such as 10s, 30m, 6h or 1d, found {self._found()}")
+        return timedelta(seconds=int(match[1]) * _UNITS[match[2]])
+
+    def date(self) -> date:
+        """A day, YYYY-MM-DD."""
+        word = self.node.value if isinstance(self.node, yaml.ScalarNode) else ""
+        try:
+            if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", word):
+                raise ValueError("not of the form YYYY-MM-DD")
+            return date.fromisoformat(word)
+        except ValueError as error:
+            raise self.refuse(
+                f"{self.name}: expected a day such as 2027-01-31, found {self._found()} ({error})"
+            ) from None
+
+    def instant(self) -> datetime:
+        """A moment with its time zone, RFC 3339; returned in UTC."""
+        word = self.node.value if isinstance(self.node, yaml.ScalarNode) else ""
+        expected = f"{self.name}: expected a moment such as 2026-11-21T01:00:00Z, found {self._found()}"
+        try:
+            moment = datetime.fromisoformat(word)
+        except ValueError:
+            raise self.refuse(expected) from None
+        if moment.tzinfo is None:
+            raise self.refuse(f"{expected}; its time zone is missing (Z for UTC, or +02:00)")
+        return moment.astimezone(UTC)
+
+    def pattern(self) -> str:
+        """An RE2 expression, to be matched against the whole of a value."""
+        expression = self.text()
+        problem = pattern_problem(expression)
+        if problem:
+            raise self.refuse(f"{self.name}: {shown(expression)} is not a valid RE2 expression: {problem}")
+        return expression
+
+    def _found(self) -> str:
+        if isinstance(self.node, yaml.MappingNode):
+            return "keys and values"
+        if isinstance(self.node, yaml.SequenceNode):
+            return "a list"
+        kind = self.node.tag.rpartition(":")[2]
+        if kind == "null":
+            return "nothing"
+        return f"{_KINDS[kind]} ({shown(self.node.value)})" if kind in _KINDS else shown(self.node.value)
+
+
+def read(path: Path | str, name: str, format_: str) -> Value:
+    """The root of the YAML file at `path`, whose `format` key must say `format_`; `name` is what messages call it.
+
+    Raises BadInput for a file that is missing, isn't YAML, holds several documents, uses anchors or explicit tags,
+    or states another format.
+    """
+    path = Path(path)
+    node = _compose(path, _text(path, name))
+    root = Value(path, node, name)
+    stated = root.mapping().get("format")
+    if stated is None:
+        raise root.refuse(f"{name}: `format` is missing; the first line should be `format: {format_}`")
+    if stated.node.value != format_:
+        raise stated.refuse(f"{name}: format {stated._found()} can't be read here; expected {format_}")
+    return root
+
+
+def _text(path: Path, name: str) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise BadInput(path, "", f"no such file; expected the {name} here") from None
+    except OSError as error:
+        raise BadInput(path, "", f"can't be read: {error.strerror}") from None
+    if len(data) > MAX_BYTES:
+        raise BadInput(path, "", f"larger than {MAX_BYTES >> 20} MiB, which no {name} needs")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise BadInput(path, f"line {line}", "not UTF-8 text") from None
+
+
+def _compose(path: Path, text: str) -> yaml.Node:
+    try:
+        _check_events(path, text)
+        node = yaml.compose(text, Loader=_LOADER)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"line {mark.line + 1}" if mark else ""
+        raise BadInput(path, where, f"not valid YAML: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise BadInput(path, "", f"not valid YAML: {str(error).splitlines()[0]}") from None
+    if node is None:
+        raise BadInput(path, "line 1", "the file is empty")
+    return node
+
+
+def _check_events(path: Path, text: str) -> None:
+    """Refuses what would expand or nest without bound before anything is built from it."""
+    depth = documents = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        where = f"line {event.start_mark.line + 1}"
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            raise BadInput(path, where, "anchors (&) and aliases (*) are not allowed; write the value out")
+        if getattr(event, "tag", None):
+            raise BadInput(path, where, f"tags ({shown(event.tag)}) are not allowed")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise BadInput(path, where, f"nested more than {MAX_DEPTH} levels deep")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        elif isinstance(event, yaml.DocumentStartEvent):
+            documents += 1
+            if documents > 1:
+                raise BadInput(path, where, "a second YAML document (---) begins here; expected one")
