@@ -1,0 +1,5 @@
+"""What one run is: which snapshots it judges, by which policy, and what it compares them with."""
+
+from durability.run.plan import Plan, PolicyPart, SnapshotPart, StaleSnapshot
+
+__all__ = ["Plan", "PolicyPart", "SnapshotPart", "StaleSnapshot"]

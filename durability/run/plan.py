@@ -1,0 +1,171 @@
+"""`Plan`: one run as a small JSON document, handed from task to task and to the Spark job.
+
+It grows with clusters, tiers and waivers, never with topics: what is known per resource is in the lake, in
+`resolved_policy`. Moments are RFC 3339 text in UTC.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from durability.errors import BadInput
+from durability.policy.model import Policy, Tier, Waiver, fingerprint
+
+FORMAT = "durability-plan/1"
+ACCEPTED = "accepted"
+KINDS = ("nightly", "pulse")
+
+
+def to_text(moment: datetime | None) -> str | None:
+    """RFC 3339 in UTC, with microseconds only where there are some; None stays None."""
+    return None if moment is None else moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def from_text(text: str) -> datetime:
+    """The moment that `to_text` wrote, in UTC."""
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+@dataclass(frozen=True)
+class PolicyPart:
+    """The policy of a run: `tiers` by name, each the keys it states (`Tier.to_dict`); `last_tier` is the tier of the
+    last selector; `sha256` the fingerprint of policy and waivers. Durations are in seconds."""
+
+    name: str
+    sha256: str
+    tiers: dict[str, dict[str, Any]]
+    last_tier: str | None
+    applications: list[dict[str, Any]] = field(default_factory=list)
+    readings: dict[str, int] = field(default_factory=dict)
+    maintenance: list[dict[str, str]] = field(default_factory=list)
+
+    def tier(self, name: str | None) -> Tier | None:
+        """The tier of that name; None for none."""
+        return Tier(name, **self.tiers[name]) if name is not None else None
+
+
+@dataclass(frozen=True)
+class StaleSnapshot:
+    """The last accepted snapshot of a cluster that can't be judged now; it is named, never judged again."""
+
+    snapshot_id: str
+    captured_at: str
+
+
+@dataclass(frozen=True)
+class SnapshotPart:
+    """One cluster in this run. `status`: accepted (it is judged), rejected (by the gate) or failed (unreadable), the
+    latter two with `reason`. `previous_*`: the result of the last run of this kind that judged the cluster, and the
+    attempt with the facts of the accepted snapshot before this one; None: there is none."""
+
+    cluster: str
+    status: str
+    captured_at: str | None = None
+    snapshot_id: str | None = None
+    attempt_id: str | None = None
+    reason: str | None = None
+    sha256: str | None = None
+    source: str | None = None
+    provider: str | None = None
+    team: str | None = None
+    partitions: int = 0
+    previous_run_id: str | None = None
+    previous_result_id: str | None = None
+    previous_policy_sha256: str | None = None
+    previous_attempt_id: str | None = None
+    stale_snapshot: StaleSnapshot | None = None
+
+    @property
+    def judged(self) -> bool:
+        return self.status == ACCEPTED
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run. `kind`: nightly or pulse. `run_id` names the run, `result_id` this attempt at evaluating it.
+
+    `waivers`: `Waiver.to_dict`, in the order of the file; `partitions`: of all judged snapshots, by which the Spark
+    session is sized; `lake`: its location.
+    """
+
+    run_id: str
+    kind: str
+    result_id: str
+    started_at: str
+    policy: PolicyPart
+    waivers: list[dict[str, Any]]
+    snapshots: list[SnapshotPart]
+    partitions: int
+    lake: str | None = None
+
+    @property
+    def judged(self) -> list[SnapshotPart]:
+        """The snapshots that this run judges."""
+        return [s for s in self.snapshots if s.judged]
+
+    def to_json(self) -> str:
+        return json.dumps({"format": FORMAT, **asdict(self)}, ensure_ascii=False, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str, source: object = "plan.json") -> Plan:
+        """The plan that `to_json` wrote; unknown fields are ignored. Raises BadInput if it isn't one."""
+        try:
+            content = json.loads(text)
+        except ValueError as error:
+            raise BadInput(source, "", f"not JSON: {error}") from None
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise BadInput(source, "/format", f"expected a plan with format {FORMAT}")
+        try:
+            snapshots = [_part(SnapshotPart, s) for s in content["snapshots"]]
+            return _part(cls, {**content, "policy": _part(PolicyPart, content["policy"]), "snapshots": snapshots})
+        except (KeyError, TypeError) as error:
+            raise BadInput(source, "", f"not a whole plan: {error}") from None
+
+    def write(self, path: Path | str) -> Path:
+        """Writes the plan to `path`, whole or not at all."""
+        path = Path(path)
+        partial = path.with_name(path.name + ".partial")
+        partial.write_text(self.to_json(), encoding="utf-8")
+        return partial.replace(path)
+
+    @classmethod
+    def read(cls, path: Path | str) -> Plan:
+        """The plan in the file at `path`. Raises BadInput if it is missing or isn't a plan."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except OSError as error:
+            raise BadInput(path, "", f"can't be read: {error.strerror}") from None
+        return cls.from_json(text, path)
+
+
+def _part(cls: type, content: dict[str, Any]) -> Any:
+    names = {f.name for f in fields(cls)}
+    known = {k: v for k, v in content.items() if k in names}
+    if cls is SnapshotPart and known.get("stale_snapshot"):
+        known["stale_snapshot"] = _part(StaleSnapshot, known["stale_snapshot"])
+    return cls(**known)
+
+
+def policy_part(policy: Policy, waivers: list[Waiver]) -> PolicyPart:
+    """What a plan says of a policy."""
+    readings = policy.readings
+    return PolicyPart(
+        name=policy.name,
+        sha256=fingerprint(policy, waivers),
+        tiers={name: tier.to_dict() for name, tier in policy.tiers.items()},
+        last_tier=policy.last_tier,
+        applications=[{**asdict(a), "rack_aware_tags": list(a.rack_aware_tags)} for a in policy.applications],
+        readings={
+            "prolonged_after": int(readings.prolonged_after.total_seconds()),
+            "bouncing_changes": readings.bouncing_changes,
+            "bouncing_within": int(readings.bouncing_within.total_seconds()),
+        },
+        maintenance=[
+            {"cluster": m.cluster, "from": to_text(m.start), "to": to_text(m.end), "reason": m.reason}
+            for m in policy.maintenance
+        ],
+    )
