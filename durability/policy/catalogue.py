@@ -46,3 +46,12 @@ def _read() -> tuple[dict[str, Control], dict[str, str]]:
 
 
 CONTROLS, PROVIDERS = _read()
+
+
+def severity_of(control: str, category: str | None = None) -> str:
+    """The severity of a FAIL of `control`, of that category; KeyError for an id that isn't in the catalogue.
+
+    >>> severity_of("min-isr-within-replication-factor", "outage")
+    'critical'
+    """
+    return CONTROLS[control].severity_of(category)
