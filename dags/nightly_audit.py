@@ -1,0 +1,69 @@
+"""### Nightly durability audit of the Kafka fleet
+
+Collects every cluster of `policies/clusters.yaml` (or topology documents), checks the snapshots, commits them to the
+lake, judges them with Spark, has Great Expectations check Spark's verdicts, and writes the reports.
+
+| task | does | when it fails |
+|---|---|---|
+| `plan` | reads policy, waivers and clusters; deals the sources into at most 16 groups | a file is wrong: the log names file and line; mend it, clear the task |
+| `collect` | one mapped task a group, one result a cluster; commits nothing | a cluster that can't be read doesn't fail it; a lost worker does: clear the map index |
+| `gate` | rejects snapshots that contradict themselves | the lake can't be reached; clear it |
+| `publish` | commits accepted snapshots, the `snapshots` rows last | clear it: a rerun points at new attempts, nothing shows twice |
+| `evaluate` | one Spark job for the fleet | its log holds Spark's; a clear writes under a new result id |
+| `flag` | Great Expectations over the posture; differences become UNKNOWN | clear it |
+| `report` | findings.json, findings.csv, report.html in the out folder | clear it |
+| `notify` | one digest to the `slackwebhook` Connection, if there is one | never fails the audit; its log says what went wrong |
+| `conclude` | writes the `runs` row, last, then fails if a cluster is missing or a verdict unverified | see below |
+
+**`conclude` failed**: the report is out and says which clusters are UNKNOWN and why. Mend the cause (address, ACLs,
+broker) and trigger a new run; clearing `collect` and what follows also works and reads those clusters anew.
+
+**A whole run again**: clear `plan` with everything downstream. Until `conclude` has written its row, readers see the
+previous run.
+
+Connections: one of type `kafka` per cluster, as `clusters.yaml` names them; `spark` for spark-submit; `slack_durability`
+(type `slackwebhook`) if wanted. Pool: `kafka_durability` (see `docker-compose.yml`).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pendulum
+from airflow.sdk import DAG
+from kafka_durability import settings
+from kafka_durability.evaluate import EvaluateOperator
+from kafka_durability.operators import (
+    CollectOperator,
+    ConcludeOperator,
+    FlagOperator,
+    GateOperator,
+    NotifyOperator,
+    PlanOperator,
+    PublishOperator,
+    ReportOperator,
+)
+
+with DAG(
+    dag_id="nightly_audit",
+    doc_md=__doc__,
+    schedule="0 2 * * *",
+    start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
+    catchup=False,  # a past night can't be collected any more
+    max_active_runs=1,  # two runs would each take the other's results for "the previous run"
+    dagrun_timeout=timedelta(hours=6),
+    default_args=settings.DEFAULTS,
+    params=settings.params(),
+    tags=["kafka", "durability"],
+):
+    plan = PlanOperator(task_id="plan", kind="nightly")
+    collect = CollectOperator.partial(task_id="collect", **settings.COLLECT).expand(group=plan.output)
+    # all_done: what a lost group would have brought is missing by name, and the others' report still comes out.
+    gate = GateOperator(task_id="gate", planned=plan.output, collected=collect.output, trigger_rule="all_done")
+    publish = PublishOperator(task_id="publish", gated=gate.output, kind="nightly", outlets=[settings.SNAPSHOTS])
+    evaluate = EvaluateOperator(task_id="evaluate", published=publish.output, kind="nightly", **settings.EVALUATE)
+    flag = FlagOperator(task_id="flag", evaluated=evaluate.output)
+    report = ReportOperator(task_id="report", evaluated=evaluate.output, flagged=flag.output)
+    notify = NotifyOperator(task_id="notify", reported=report.output, **settings.NOTIFY)
+    conclude = ConcludeOperator(task_id="conclude", evaluated=evaluate.output, flagged=flag.output, reported=report.output)
+    notify >> conclude

@@ -1,0 +1,56 @@
+"""Schedules' constants: how long a step may take, how often it is tried, and why."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from pathlib import Path
+
+from airflow.sdk import Asset, Param
+
+ROOT = Path(__file__).resolve().parents[2]
+
+POOL = "kafka_durability"
+SNAPSHOTS = Asset(name="kafka_durability_snapshots", uri="kafka-durability://lake/snapshots")
+
+# Someone who waits at a terminal wants the error now: `make audit` sets this to 0.
+RETRIES = int(os.environ.get("DURABILITY_RETRIES", "2"))
+
+DEFAULTS = {
+    "owner": "kafka-platform",
+    # A night is long enough for a worker or an object store to come back; what a user must mend fails at once.
+    "retries": RETRIES,
+    "retry_delay": timedelta(minutes=2),
+    "retry_exponential_backoff": True,
+    "max_retry_delay": timedelta(minutes=15),
+    "execution_timeout": timedelta(minutes=30),
+    # Nightly and pulse share the pool, so that together they never read more groups at once than it has slots.
+    "pool": POOL,
+}
+
+# The collector bounds each cluster itself (see durability.collect.Limits); this bounds a group that hangs elsewhere.
+# Four groups of eight threads read at most 32 clusters at once from one scheduler.
+COLLECT = {"execution_timeout": timedelta(hours=1), "max_active_tis_per_dagrun": 4}
+
+# Seven million partitions take minutes; twice that of a bad night is still less than an hour.
+EVALUATE = {"execution_timeout": timedelta(hours=2), "conn_id": "spark"}
+
+# The digest is tried again by the client itself, and is not worth a night's delay.
+NOTIFY = {"execution_timeout": timedelta(minutes=5), "retries": 0}
+
+
+def params() -> dict[str, Param]:
+    """What a run may be told; the defaults are the repo's policies and the deployment's lake and out folders."""
+    policies = ROOT / "policies"
+    lake = os.environ.get("DURABILITY_LAKE", str(ROOT / ".state" / "lake"))
+    out = os.environ.get("DURABILITY_OUT", str(ROOT / "out"))
+    return {
+        "topology": Param(
+            None, type=["null", "string"], description="A topology document or a folder of them, instead of clusters"
+        ),
+        "policy": Param(str(policies / "policy.yaml"), type="string", description="Tiers and selectors"),
+        "waivers": Param(str(policies / "waivers.yaml"), type="string", description="Accepted risks"),
+        "clusters": Param(str(policies / "clusters.yaml"), type="string", description="The fleet"),
+        "out": Param(out, type="string", description="Folder of the reports"),
+        "lake": Param(lake, type="string", description="Folder or s3:// address of the lake"),
+    }
