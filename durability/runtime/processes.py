@@ -1,0 +1,204 @@
+"""Children that die with their parent, whatever kills it, and ports that nobody of ours takes twice.
+
+A `Session` marks what it starts, and everything started by that in turn, with an environment variable. A watchdog in a
+session of its own waits for its owner (or the `make` above it) to end, then terminates every marked process it finds in
+/proc and removes the session's folder. So Ctrl-C, SIGTERM and SIGKILL leave neither processes nor files. Linux only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from durability.errors import Refused
+from durability.runtime.watchdog import MARK
+
+# Below Linux's range for outgoing connections: a stopped broker's port must still be free when it comes back.
+PORTS = range(21000, 32000)
+STOP_SECONDS = 20.0
+_PR_SET_PDEATHSIG = 1
+
+_leases: dict[int, IO[str]] = {}
+_leases_guard = threading.Lock()
+
+
+class Session:
+    """Processes and a temporary folder that end with this object, with `close()`, or with the owner's death.
+
+    `environment()` is what any further process needs to belong to it: whoever starts one itself (an Airflow run that
+    calls spark-submit, say) passes it on. Close it once; a context manager does.
+    """
+
+    def __init__(self, prefix: str = "durability-"):
+        if not sys.platform.startswith("linux"):
+            raise Refused(f"the embedded cluster needs Linux's /proc to leave no process behind; this is {sys.platform}")
+        self.id = uuid.uuid4().hex
+        self.folder = Path(tempfile.mkdtemp(prefix=prefix))
+        self._closed = False
+        read, self._lifeline = os.pipe()
+        watched = ",".join(str(pid) for pid in (os.getpid(), *_makes_above(os.getpid())))
+        command = [sys.executable, "-I", "-S", str(Path(__file__).with_name("watchdog.py"))]
+        plain = {k: v for k, v in os.environ.items() if k != MARK}  # unmarked, or an outer session's end would take it
+        try:
+            self._watchdog = subprocess.Popen(
+                [*command, self.id, watched, str(self.folder)],
+                stdin=read,
+                stdout=subprocess.DEVNULL,
+                env=plain,
+                cwd="/",
+                start_new_session=True,
+            )
+        finally:
+            os.close(read)
+
+    def environment(self, base: Mapping[str, str] | None = None) -> dict[str, str]:
+        """`base` (default: this process's environment) with the session's mark."""
+        return {**(os.environ if base is None else base), MARK: self.id}
+
+    def popen(self, command: Sequence[str], *, log: Path, cwd: Path | None = None, env: Mapping[str, str] | None = None):
+        """Start `command` as a part of the session, its output appended to `log`; a `subprocess.Popen`.
+
+        It gets a process group of its own, so a Ctrl-C in the terminal reaches the owner alone, who stops it in order.
+        """
+        with log.open("ab") as output:
+            return subprocess.Popen(
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=cwd or self.folder,
+                env=self.environment(env),
+                start_new_session=True,
+            )
+
+    def close(self) -> None:
+        """Terminate what is left (SIGTERM, then SIGKILL) and remove the folder; returns when both are done."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            os.write(self._lifeline, b"close")
+        except BrokenPipeError:  # the watchdog was killed: do its work here
+            from durability.runtime import watchdog
+
+            watchdog.end_session(self.id, str(self.folder))
+        os.close(self._lifeline)
+        self._watchdog.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def stop(process: subprocess.Popen, seconds: float = STOP_SECONDS) -> int:
+    """SIGTERM, and SIGKILL after `seconds`; the exit status, negative for a signal."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    return process.wait()
+
+
+def die_with_parent() -> None:
+    """Have the kernel send this process SIGTERM when its parent ends (prctl PR_SET_PDEATHSIG), also by SIGKILL.
+
+    For programs whose parent is a shell or `make`; call it first thing, from the main thread.
+    """
+    parent = os.getppid()
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def exit_on_sigterm() -> None:
+    """Turn SIGTERM into SystemExit(143), so that `finally` and context managers run as they do on Ctrl-C."""
+
+    def leave(*_: object) -> None:
+        raise SystemExit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, leave)
+
+
+def free_port() -> int:
+    """A TCP port on 127.0.0.1 that is free now and that no other process of ours takes while this process lives.
+
+    The claim is a file lock, which the kernel drops with the process; `release_port` drops it earlier.
+    """
+    claims = Path(tempfile.gettempdir()) / f"durability-ports-{os.getuid()}"
+    claims.mkdir(mode=0o700, exist_ok=True)
+    for port in random.sample(PORTS, 500):
+        with _leases_guard:
+            if port not in _leases and (lease := _claim(claims / str(port))) is not None:
+                if _is_free(port):
+                    _leases[port] = lease
+                    return port
+                lease.close()
+    raise Refused(f"no free TCP port between {PORTS.start} and {PORTS.stop} on 127.0.0.1")
+
+
+def release_port(port: int) -> None:
+    """Give a port of `free_port` back."""
+    with _leases_guard:
+        lease = _leases.pop(port, None)
+    if lease is not None:
+        lease.close()
+
+
+def _claim(path: Path) -> IO[str] | None:
+    file = path.open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _makes_above(pid: int, read: Callable[[int], tuple[str, int]] | None = None) -> list[int]:
+    """The ancestors of `pid` up to the outermost `make`, nearest first; none when no `make` is among them."""
+    read = read or _name_and_parent
+    chain: list[tuple[int, str]] = []
+    _, parent = read(pid)
+    while parent > 1:
+        name, above = read(parent)
+        chain.append((parent, name))
+        parent = above
+    makes = [i for i, (_, name) in enumerate(chain) if name in ("make", "gmake")]
+    return [pid for pid, _ in chain[: makes[-1] + 1]] if makes else []
+
+
+def _name_and_parent(pid: int) -> tuple[str, int]:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return "", 0
+    name, _, rest = stat.partition("(")[2].rpartition(")")
+    return name, int(rest.split()[1])

@@ -1,0 +1,95 @@
+"""The process that ends a session's processes once their owner is gone; see `processes.Session`.
+
+Run as a script on the bare interpreter: standard library only, nothing of this project imported.
+Arguments: session id, process ids to watch (the owner, then the `make`s above it), the session's folder. Standard input
+is a pipe that only the owner holds open: bytes on it mean that the owner closes the session in order.
+"""
+
+import os
+import select
+import shutil
+import signal
+import sys
+import time
+
+MARK = "DURABILITY_SESSION"
+GRACE_SECONDS = 8.0  # between SIGTERM and SIGKILL
+QUIET_SCANS = 2  # a process that was just forking may be missed by one scan
+
+
+def marked(session: str) -> list[int]:
+    """Ids of the live processes whose environment carries the session's mark (zombies have none)."""
+    needle = f"{MARK}={session}".encode()
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and int(entry) != os.getpid() and _carries(entry, needle):
+            found.append(int(entry))
+    return found
+
+
+def end_session(session: str, folder: str, also: tuple[int, ...] = ()) -> None:
+    """SIGTERM everything marked and the process ids in `also`, SIGKILL what is left after a grace, remove the folder."""
+    for pid in also:
+        _signal(pid, signal.SIGTERM)
+    deadline = time.monotonic() + GRACE_SECONDS
+    told: set[int] = set()
+    quiet = 0
+    while quiet < QUIET_SCANS:
+        late = time.monotonic() > deadline
+        left = marked(session)
+        for pid in left:
+            if late or pid not in told:
+                _signal(pid, signal.SIGKILL if late else signal.SIGTERM)
+                told.add(pid)
+        waiting = [pid for pid in also if _alive(pid)]
+        if late:
+            for pid in waiting:
+                _signal(pid, signal.SIGKILL)
+        quiet = 0 if left or waiting else quiet + 1
+        time.sleep(0.05)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def main(session: str, watched: list[int], folder: str) -> None:
+    """Wait until the owner says so or any of `watched` is gone, then end the session."""
+    poll = select.poll()
+    poll.register(sys.stdin.fileno(), select.POLLIN | select.POLLHUP)
+    gone = False
+    for pid in watched:
+        try:
+            poll.register(os.pidfd_open(pid), select.POLLIN)
+        except ProcessLookupError:
+            gone = True
+    events = [] if gone else poll.poll()
+    in_order = any(fd == sys.stdin.fileno() for fd, _ in events)
+    owner = watched[0]
+    # A `make` that died leaves an owner who doesn't know: it has to go too.
+    end_session(session, folder, () if in_order or os.getppid() != owner else (owner,))
+
+
+def _carries(pid: str, needle: bytes) -> bool:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return needle in file.read().split(b"\0")
+    except OSError:  # gone meanwhile, or another user's
+        return False
+
+
+def _signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return  # gone meanwhile
+
+
+def _alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    main(sys.argv[1], [int(pid) for pid in sys.argv[2].split(",")], sys.argv[3])
