@@ -1,0 +1,92 @@
+"""From the lake's rows of one run to findings.json, findings.csv and report.html."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from durability.lake.tables import DISAGREEMENTS, FINDINGS, HEALTH_COUNTERS, PARTITION_HEALTH
+from durability.report import page, results
+from durability.report.causes import Causes
+from durability.report.files import CsvWriter, JsonWriter, Together
+from durability.report.standing import Standing, Watch
+from durability.report.words import COUNTED_ONLY, stamp
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What was written: `counts` is findings.json's `summary`, `standing` the fleet's state in sentences."""
+
+    counts: dict[str, object]
+    standing: Standing
+    files: dict[str, Path]
+
+
+def build(lake, plan, flagged, out: Path) -> Summary:
+    """Report the results of (plan.run_id, plan.result_id) into the folder `out`.
+
+    `lake`: anything with `scan(table, where, columns) -> pa.Table`. `plan`: durability.run.Plan. `flagged`: what
+    `expectations.posture` returned, of which `verified`, `checked` and `not_cross_checked` are reported.
+    The three files are replaced whole, all of them at the end. Errors: Refused when `out` can't be written.
+    """
+    from pyiceberg.expressions import And, EqualTo, In, NotIn, Or  # what the lake takes as a condition
+
+    this = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
+    disagreements = lake.scan(DISAGREEMENTS, this)
+    shown = Or(NotIn("outcome", COUNTED_ONLY), EqualTo("change", "resolved"))
+    if disagreements.num_rows:  # some of the rows that passed don't count as passed
+        doubted = And(
+            In("control", disagreements["control"].unique().to_pylist()),
+            In("cluster", disagreements["cluster"].unique().to_pylist()),
+        )
+        shown = Or(shown, doubted)
+    found = results.assemble(
+        lake.scan(FINDINGS, this, columns=results.COUNTED), lake.scan(FINDINGS, And(this, shown)), disagreements
+    )
+    health = page.Health(lake.scan(PARTITION_HEALTH, this), lake.scan(HEALTH_COUNTERS, this))
+    return write(found, health, plan, flagged, out)
+
+
+def write(found: results.Results, health: page.Health, plan, flagged, out: Path) -> Summary:
+    """The same from Arrow tables, wherever they come from."""
+    run = run_of(plan, flagged)
+    counts = results.summarise(found.counted, [s["cluster"] for s in run["snapshots"]])
+    causes, watch, rows = Causes(), Watch(), page.Rows()
+    with Together(Path(out)) as files:
+        as_json = JsonWriter(files.text("findings.json"), run, counts)
+        as_csv = CsvWriter(files.text("findings.csv"))
+        for finding in results.documents(found.listed, plan.waivers):
+            for reader in (as_json, as_csv, causes, watch, rows):
+                reader.add(finding)
+        as_json.close()
+        standing = watch.standing(counts, run["snapshots"])
+        report = page.Report(run, counts, standing, causes, watch.resolved, rows, health, plan, flagged)
+        files.text("report.html").writelines(page.render(report))
+    return Summary(counts, standing, {n: Path(out) / n for n in ("findings.json", "findings.csv", "report.html")})
+
+
+def run_of(plan, flagged) -> dict[str, object]:
+    """findings.json's `run`."""
+    return {
+        "id": plan.run_id,
+        "started_at": stamp(plan.started_at),
+        "verified": bool(flagged.verified),
+        "policy": {"name": plan.policy["name"], "sha256": plan.policy["sha256"]},
+        "snapshots": [snapshot(s) for s in plan.snapshots],
+    }
+
+
+def snapshot(stated: dict) -> dict[str, object]:
+    """A judged, rejected or failed snapshot; `stale_snapshot`: the last accepted one of a cluster without a new one."""
+    stale = stated.get("stale_snapshot")
+    if isinstance(stale, dict):
+        stale = {"snapshot_id": stale.get("snapshot_id"), "captured_at": stamp(stale.get("captured_at"))}
+    return {
+        "cluster": stated["cluster"],
+        "snapshot_id": stated.get("snapshot_id"),
+        "captured_at": stamp(stated.get("captured_at")),
+        "status": stated["status"],
+        "reason": stated.get("reason"),
+        "sha256": stated.get("sha256"),
+        "stale_snapshot": stale,
+    }

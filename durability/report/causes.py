@@ -1,0 +1,118 @@
+"""Findings with one cause are one thing to do: groups of them, worst first, with the command that fixes most.
+
+One pass over findings.json's entries, in any order and number; what is kept grows with resources, not with findings.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from durability.report.words import SEVERITIES
+
+# FAIL is to be mended, UNKNOWN to be found out, EXEMPT was accepted by somebody.
+RANK = {"FAIL": 0, "UNKNOWN": 1, "EXEMPT": 2}
+# A mask is as long as its highest id: a stated id of two thousand million would take 250 MB.
+MASKED = 1 << 17
+
+
+@dataclass
+class Cause:
+    """What one cause brought about in one cluster, among findings of one outcome (EXEMPT: and of one waiver).
+
+    `severities`: findings by severity; `controls`: findings by control id; `commands`: findings by remediation text;
+    `messages`: findings by message; `resources`: (type, name) to the partitions concerned, as a bit mask; `beyond`:
+    partitions whose ids are too large for one.
+    """
+
+    cluster: str
+    cause: str | None
+    outcome: str
+    waiver: dict | None = None
+    findings: int = 0
+    severities: Counter = field(default_factory=Counter)
+    controls: Counter = field(default_factory=Counter)
+    commands: Counter = field(default_factory=Counter)
+    messages: Counter = field(default_factory=Counter)
+    changes: Counter = field(default_factory=Counter)
+    resources: dict[tuple[str, str], int] = field(default_factory=dict)
+    beyond: set[tuple[str, int]] = field(default_factory=set)
+    since: str | None = None
+
+    def add(self, finding: dict) -> None:
+        self.findings += 1
+        self.severities[finding["severity"]] += 1
+        self.controls[finding["control"]] += 1
+        self.changes[finding["change"]] += 1
+        if finding["remediation"]:
+            self.commands[finding["remediation"]] += 1
+        if finding["message"] and (len(self.messages) < 50 or finding["message"] in self.messages):
+            self.messages[finding["message"]] += 1
+        if finding["since"] and (self.since is None or finding["since"] < self.since):
+            self.since = finding["since"]
+        mask = 0
+        for partition in finding["partitions"]:
+            if 0 <= partition < MASKED:
+                mask |= 1 << partition
+            else:
+                self.beyond.add((finding["resource"], partition))
+        key = (finding["resource_type"], finding["resource"])
+        self.resources[key] = self.resources.get(key, 0) | mask
+
+    @property
+    def severity(self) -> str | None:
+        """The worst one present."""
+        return next((s for s in SEVERITIES if self.severities[s]), None)
+
+    @property
+    def topics(self) -> int:
+        return sum(kind == "topic" for kind, _ in self.resources)
+
+    @property
+    def partitions(self) -> int:
+        """Distinct partitions, whichever findings name them."""
+        return sum(mask.bit_count() for mask in self.resources.values()) + len(self.beyond)
+
+    def names(self, limit: int) -> list[str]:
+        """The first resources by name, topics as they are, others with their type."""
+        return [name if kind == "topic" else f"{kind} {name}" for kind, name in sorted(self.resources)[:limit]]
+
+    def first_commands(self, limit: int) -> list[tuple[str, int]]:
+        """Remediations with the number of findings each mends, the one that mends most first."""
+        return sorted(self.commands.items(), key=lambda item: (-item[1], item[0]))[:limit]
+
+    def first_messages(self, limit: int) -> list[tuple[str, int]]:
+        return sorted(self.messages.items(), key=lambda item: (-item[1], item[0]))[:limit]
+
+    @property
+    def order(self) -> tuple:
+        """Ascending is worst first: outcome, then how many findings of each severity, the gravest first."""
+        weights = tuple(-self.severities[s] for s in SEVERITIES)
+        gravest = SEVERITIES.index(self.severity) if self.severity else len(SEVERITIES)
+        return (RANK[self.outcome], gravest, weights, -self.findings, self.cluster, self.cause or "")
+
+
+class Causes:
+    """Groups by outcome, cluster and cause, filled one finding at a time."""
+
+    def __init__(self, findings: Iterable[dict] = ()):
+        self.groups: dict[tuple, Cause] = {}
+        for finding in findings:
+            self.add(finding)
+
+    def add(self, finding: dict) -> None:
+        """Counts a finding; resolved ones, and outcomes that are only counted, have no cause to show."""
+        outcome = finding["outcome"]
+        if outcome not in RANK or finding["change"] == "resolved":
+            return
+        waiver = finding["waiver"] if outcome == "EXEMPT" else None
+        key = (outcome, finding["cluster"], finding["cause"], waiver["index"] if waiver else None)
+        if key not in self.groups:
+            self.groups[key] = Cause(finding["cluster"], finding["cause"], outcome, waiver)
+        self.groups[key].add(finding)
+
+    def ranked(self, *outcomes: str) -> list[Cause]:
+        """Worst first, of these outcomes (all if none is named)."""
+        wanted = outcomes or tuple(RANK)
+        return sorted((c for c in self.groups.values() if c.outcome in wanted), key=lambda c: c.order)

@@ -1,0 +1,86 @@
+"""Partition health for reading: topics with partitions that aren't healthy, worst first, from the rules' own rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from durability.report.words import clipped, ranges
+
+CATEGORIES = ("offline", "under-min-isr", "at-min-isr", "under-replicated")
+COLUMNS = tuple(c.replace("-", "_") for c in CATEGORIES)
+SHOWN = 150
+NOTE = 400  # characters of one note or cause
+
+
+@dataclass(frozen=True)
+class Health:
+    """`partitions`: rows of partition_health; `counters`: rows of health_counters (topic NULL: the whole cluster)."""
+
+    partitions: pa.Table
+    counters: pa.Table
+
+    @property
+    def clusters(self) -> dict[str, dict]:
+        """The counters of each cluster."""
+        return {row["cluster"]: row for row in self.counters.filter(pc.is_null(self.counters["topic"])).to_pylist()}
+
+    def topics(self) -> dict[str, object]:
+        """`shown`: the worst topics with counts, partition ids by category, causes and where kafka-topics differs;
+        `left`: how many topics the page leaves out."""
+        counted = self.counters.filter(pc.is_valid(self.counters["topic"]))
+        troubled = pc.invert(pc.equal(_sum(counted, (*COLUMNS, "unknown")), 0))
+        counted = counted.filter(troubled)
+        keys = [(name, "descending") for name in (*COLUMNS, "unknown")] + [("topic", "ascending")]
+        worst = counted.take(pc.sort_indices(counted, sort_keys=keys).slice(0, SHOWN)).to_pylist()
+        detail = self._details({(row["cluster"], row["topic"]) for row in worst})
+        shown = [{**row, **detail.get((row["cluster"], row["topic"]), Detail()).words()} for row in worst]
+        return {"shown": shown, "left": counted.num_rows - len(worst)}
+
+    def _details(self, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], Detail]:
+        if not wanted:
+            return {}
+        table = self.partitions
+        keys = pc.binary_join_element_wise(table["cluster"], table["topic"], "\0")
+        mine = table.filter(pc.is_in(keys, pa.array(["\0".join(pair) for pair in wanted])))
+        names = ["cluster", "topic", "partition", "categories", "by_configuration", "cause", "cli_differs"]
+        found: dict[tuple[str, str], Detail] = {}
+        for batch in mine.select(names).to_batches(max_chunksize=5_000):
+            for row in batch.to_pylist():
+                found.setdefault((row["cluster"], row["topic"]), Detail()).add(row)
+        return found
+
+
+def _sum(table: pa.Table, columns: tuple[str, ...]) -> pa.ChunkedArray:
+    total = pc.fill_null(table[columns[0]], 0)
+    for name in columns[1:]:
+        total = pc.add(total, pc.fill_null(table[name], 0))
+    return total
+
+
+class Detail:
+    """What partition_health says about one topic."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, list[int]] = {category: [] for category in CATEGORIES}
+        self.causes: Counter = Counter()
+        self.notes: dict[str, list[int]] = {}
+
+    def add(self, row: dict) -> None:
+        for category in row["categories"] or ():
+            self.ids.setdefault(category, []).append(row["partition"])
+        if row["cause"]:
+            self.causes[row["cause"]] += 1
+        if row["cli_differs"]:
+            self.notes.setdefault(row["cli_differs"], []).append(row["partition"])
+
+    def words(self) -> dict[str, object]:
+        notes = sorted(self.notes.items(), key=lambda item: -len(item[1]))
+        return {
+            "ids": {category.replace("-", "_"): ranges(ids, 8) for category, ids in self.ids.items()},
+            "causes": [clipped(cause, NOTE) for cause, _ in self.causes.most_common(3)],
+            "differs": [(clipped(note, NOTE), ranges(ids, 8)) for note, ids in notes[:2]],
+        }

@@ -1,0 +1,242 @@
+"""report.html: everything that its template needs, selected and cut so that the page stays small at any fleet size."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from durability.report.causes import Causes
+from durability.report.health import Health
+from durability.report.standing import Standing
+from durability.report.words import CAVEATS, cause_title, clipped, plural, ranges, readable
+
+__all__ = ["Health", "Report", "Rows", "render"]
+
+HERE = Path(__file__).parent
+MEBIBYTE = 1 << 20
+# Rows and bytes of the page by what they hold; with the rest of the page this stays under 5 MB.
+QUOTAS = {"FAIL": (700, 1.4), "UNKNOWN": (200, 0.4), "EXEMPT": (150, 0.3), "resolved": (100, 0.2)}
+TEXT = 700  # characters of one message or command
+CAUSES = {"FAIL": (60, 0.5), "UNKNOWN": (40, 0.25), "EXEMPT": (60, 0.25)}
+CLUSTERS, WAIVERS = 300, 200
+
+
+class Budget:
+    """Lets through so many items, and so many bytes of them once escaped for HTML."""
+
+    def __init__(self, items: int, mebibytes: float):
+        self.items, self.bytes, self.seen = items, int(mebibytes * MEBIBYTE), 0
+
+    def takes(self, *texts: str | None) -> bool:
+        """Whether an item with these texts still fits; every call counts one item as seen."""
+        from markupsafe import escape
+
+        self.seen += 1
+        if self.items <= 0 or self.bytes <= 0:
+            return False
+        self.items -= 1
+        self.bytes -= 600 + sum(len(str(escape(t)).encode()) for t in texts if t)
+        return True
+
+
+class Rows:
+    """The findings that the page lists, in the order given, until the quota of their kind is used up."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, list[dict]] = {kind: [] for kind in QUOTAS}
+        self.budgets = {kind: Budget(*quota) for kind, quota in QUOTAS.items()}
+
+    def add(self, finding: dict) -> None:
+        kind = "resolved" if finding["change"] == "resolved" else finding["outcome"]
+        budget = self.budgets[kind]
+        if budget.items <= 0 or budget.bytes <= 0:
+            budget.seen += 1
+            return
+        row = {name: clipped(finding[name], TEXT) for name in ("message", "remediation", "cause")}
+        row["resource"] = clipped(finding["resource"], 260)
+        row["partitions"] = ranges(finding["partitions"])
+        if budget.takes(*row.values(), finding["cluster"]):
+            waiver = finding["waiver"] and {k: clipped(str(v or ""), 300) for k, v in finding["waiver"].items()}
+            self.kept[kind].append({**finding, **row, "waiver": waiver})
+
+    def left_out(self, kind: str) -> int:
+        return self.budgets[kind].seen - len(self.kept[kind])
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a page is made of; `run` and `counts` as in findings.json, `resolved`: why, and how many."""
+
+    run: dict
+    counts: dict
+    standing: Standing
+    causes: Causes
+    resolved: Counter
+    rows: Rows
+    health: Health
+    plan: object
+    flagged: object
+
+
+def render(report: Report) -> Iterator[str]:
+    """The page, piece by piece. It loads nothing, runs no script, and its policy (CSP) forbids both."""
+    css = (HERE / "report.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    template = _environment().get_template("report.html.j2")
+    yield from template.generate(css=css, css_hash=digest, **context(report))
+
+
+@cache
+def _environment():
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(readable=readable, clipped=clipped, cause=cause_title, partitions=ranges)
+    environment.globals.update(plural=plural)
+    return environment
+
+
+def context(report: Report) -> dict[str, object]:
+    """The template's variables."""
+    from durability.policy import CONTROLS
+
+    snapshots = report.run["snapshots"]
+    policy = report.plan.policy
+    clusters = cluster_rows(report)
+    return {
+        "run": report.run,
+        "counts": report.counts,
+        "standing": report.standing,
+        "resolved_why": sorted(report.resolved.items(), key=lambda item: (-item[1], item[0])),
+        "causes": cause_rows(report.causes, "FAIL"),
+        "unknown_causes": cause_rows(report.causes, "UNKNOWN"),
+        "accepted": cause_rows(report.causes, "EXEMPT"),
+        "clusters": clusters[:CLUSTERS],
+        "clusters_left": len(clusters) - CLUSTERS,
+        "controls": control_rows(report.counts["controls"], CONTROLS),
+        "titles": {name: control.title for name, control in CONTROLS.items()},
+        "rows": report.rows.kept,
+        "left_out": {kind: report.rows.left_out(kind) for kind in QUOTAS},
+        "fresh": [r for r in report.rows.kept["FAIL"] if r["change"] == "new"][:12],
+        "health": report.health.topics(),
+        "missing": [s for s in snapshots if s["status"] != "accepted"][:CLUSTERS],
+        "snapshots": snapshots[:CLUSTERS],
+        "waivers": waiver_rows(report)[:WAIVERS],
+        "waivers_left": len(report.plan.waivers) - WAIVERS,
+        "tiers": tier_table(policy.get("tiers") or {}),
+        "last_tier": policy.get("last_tier"),
+        "crosscheck": {"checked": _checked(report.flagged), "unchecked": list(report.flagged.not_cross_checked)},
+        "caveats": CAVEATS,
+    }
+
+
+def _checked(flagged) -> list[tuple[str, int]]:
+    return sorted(dict(flagged.checked).items())
+
+
+def cause_rows(causes: Causes, outcome: str) -> dict[str, object]:
+    """Causes of one outcome with what the page says about each; `left`: how many it leaves to findings.csv."""
+    budget = Budget(*CAUSES[outcome])
+    shown = []
+    for cause in causes.ranked(outcome):
+        commands = [(clipped(text, TEXT), n) for text, n in cause.first_commands(4)]
+        messages = [(clipped(text, TEXT), n) for text, n in cause.first_messages(3)]
+        names = [clipped(name, 120) for name in cause.names(6)]
+        texts = [text for text, _ in (*commands, *messages)]
+        if budget.takes(*texts, *names, cause.cause, cause.cluster):
+            row = {"group": cause, "commands": commands, "messages": messages, "names": names}
+            row["more_commands"] = len(cause.commands) - len(commands)
+            row["more_messages"] = len(cause.messages) - len(messages)
+            row["more_names"] = len(cause.resources) - len(names)
+            row["counts"] = extent(cause)
+            shown.append(row)
+    return {"shown": shown, "left": budget.seen - len(shown)}
+
+
+def extent(cause) -> str:
+    """How far a cause reaches: "12 findings on 3 topics, 14 partitions"."""
+    others = len(cause.resources) - cause.topics
+    on = [plural(cause.topics, "topic")] if cause.topics else []
+    on += [plural(others, "other resource") if cause.topics else plural(others, "resource")] if others else []
+    text = f"{plural(cause.findings, 'finding')} on {' and '.join(on)}"
+    return f"{text}, {plural(cause.partitions, 'partition')}" if cause.partitions else text
+
+
+def cluster_rows(report: Report) -> list[dict[str, object]]:
+    """A row per cluster, those that couldn't be judged first, then by what is critical."""
+    graded: dict[str, Counter] = {}
+    for cause in report.causes.ranked("FAIL"):
+        graded.setdefault(cause.cluster, Counter()).update(cause.severities)
+    by_name = {s["cluster"]: s for s in report.run["snapshots"]}
+    rows = []
+    for name, outcomes in report.counts["clusters"].items():
+        severities = graded.get(name, Counter())
+        state = by_name.get(name)
+        row = {"name": name, "outcomes": outcomes, "severities": severities, "snapshot": state}
+        row["health"] = report.health.clusters.get(name)
+        rows.append(row)
+    return sorted(rows, key=lambda r: (_judged(r), -r["severities"]["critical"], -r["outcomes"]["FAIL"], r["name"]))
+
+
+def _judged(row: dict) -> bool:
+    return row["snapshot"] is not None and row["snapshot"]["status"] == "accepted"
+
+
+def control_rows(counts: dict[str, dict[str, int]], catalogue: dict) -> list[dict[str, object]]:
+    """Every control of the catalogue with its counts, in the catalogue's order, and any other that was found."""
+    names = [*catalogue, *(name for name in counts if name not in catalogue)]
+    nothing = dict.fromkeys(("FAIL", "UNKNOWN", "EXEMPT", "PASS", "NOT_APPLICABLE"), 0)
+    return [
+        {"id": name, "outcomes": counts.get(name, nothing), "entry": catalogue.get(name), "ran": name in counts}
+        for name in names
+    ]
+
+
+def waiver_rows(report: Report) -> list[dict[str, object]]:
+    """Waivers with the findings each one exempts; those past their day first.
+
+    A waiver counts through its day, in UTC, against the snapshot's moment; the newest one is used for the label here.
+    """
+    exempted: Counter = Counter()
+    for cause in report.causes.ranked("EXEMPT"):
+        exempted[cause.waiver["index"] if cause.waiver else None] += cause.findings
+    days = [s["captured_at"][:10] for s in report.run["snapshots"] if s["captured_at"]]
+    today = max(days, default=report.run["started_at"][:10])
+    rows = []
+    for at, waiver in enumerate(report.plan.waivers):
+        index = waiver.get("index", at)
+        row = {k: clipped(str(waiver.get(k) or ""), 300) for k in ("control", "cluster", "resource", "owner", "reason")}
+        row |= {k: clipped(str(waiver.get(k) or ""), 120) for k in ("approved_by", "ticket", "expires")}
+        rows.append({**row, "index": index, "expired": row["expires"] < today, "exempts": exempted[index]})
+    return sorted(rows, key=lambda r: (not r["expired"], r["expires"], r["index"]))
+
+
+def tier_table(tiers: dict[str, dict]) -> dict[str, object]:
+    """Requirements as rows, tiers as columns; None where a tier requires nothing."""
+    wanted: list[str] = []
+    for tier in tiers.values():
+        wanted += [key for key in tier if key not in wanted and key != "name"]
+    return {"names": list(tiers), "rows": [(key, [said(tier.get(key)) for tier in tiers.values()]) for key in wanted]}
+
+
+def said(value: object) -> str | None:
+    """
+    >>> said(False), said(["broker", "rack"]), said(2), said(None)
+    ('no', 'broker, rack', '2', None)
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or None
+    return None if value is None else str(value)

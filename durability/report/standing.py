@@ -1,0 +1,112 @@
+"""How the fleet stands, in sentences: counts of what the findings say, in words, and nothing that they don't say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from durability.report.words import joined, plural
+
+NOW = {  # partition-health's categories that need somebody today
+    "offline": ("has partitions offline", "have partitions offline"),
+    "under-min-isr": ("refuses acks=all writes", "refuse acks=all writes"),
+}
+
+
+@dataclass(frozen=True)
+class Standing:
+    """`headline`: one sentence. `details`: the next ones. `tone`: critical, warning, unknown or good."""
+
+    headline: str
+    details: list[str]
+    tone: str
+
+
+class Watch:
+    """Collects, one finding at a time, which resources are in which state."""
+
+    def __init__(self) -> None:
+        self.topics: dict[str, set] = {name: set() for name in ("critical", "warning", "UNKNOWN", "one-copy", *NOW)}
+        self.others: Counter = Counter()
+        self.resolved: Counter = Counter()
+
+    def add(self, finding: dict) -> None:
+        if finding["change"] == "resolved":
+            self.resolved[finding["why"] or "no reason recorded"] += 1
+            return
+        state = finding["severity"] if finding["outcome"] == "FAIL" else finding["outcome"]
+        if finding["resource_type"] != "topic":
+            self.others[state] += 1
+            return
+        topic = (finding["cluster"], finding["resource"])
+        if state in self.topics:
+            self.topics[state].add(topic)
+        if finding["outcome"] == "FAIL":
+            if finding["control"] == "partition-health" and finding["category"] in NOW:
+                self.topics[finding["category"]].add(topic)
+            # A fact among the observed ones: acks=all may have waited for the leader alone.
+            if finding["observed"].get("effective_min_insync_replicas") == 1:
+                self.topics["one-copy"].add(topic)
+
+    def standing(self, summary: dict, snapshots: list[dict]) -> Standing:
+        """The sentences; `summary` as in findings.json, `snapshots` the run's."""
+        judged = [s for s in snapshots if s["status"] == "accepted"]
+        if snapshots and not judged:
+            return Standing(_unjudged(snapshots), ["Nothing can be said about topics in this run."], "unknown")
+        total = summary.get("resources", {}).get("topic", 0)
+        critical, warning = self.topics["critical"], self.topics["warning"] - self.topics["critical"]
+        elsewhere = self.others["critical"]
+        tone = "critical" if critical or elsewhere else "warning" if summary["severities"].get("warning") else "good"
+        if tone == "good" and (summary["outcomes"].get("UNKNOWN") or len(judged) < len(snapshots)):
+            tone = "unknown"
+        return Standing(
+            self._headline(tone, total, len(judged), len(warning)),
+            self._details(total, warning, summary, snapshots),
+            tone,
+        )
+
+    def _headline(self, tone: str, total: int, clusters: int, warning: int) -> str:
+        of = plural(total, "topic") + (f" in {clusters:,} clusters" if clusters != 1 else "")
+        critical = len(self.topics["critical"])
+        if critical:
+            return f"{critical:,} of {of} {_have(critical)} critical findings{self._consequences()}."
+        if tone == "critical":
+            count = plural(self.others["critical"], "critical finding concerns", "critical findings concern")
+            return f"No topic has a critical finding, but {count} brokers or whole clusters."
+        if tone == "warning":
+            who = f"{warning:,} of {of} {_have(warning)}" if warning else "brokers or clusters have"
+            return f"Nothing is critical; {who} warnings."
+        if tone == "unknown":
+            return "Nothing failed among what could be read, but not everything could: compliance isn't shown."
+        return f"All of {of} meet what the policy requires of them." if total else "Nothing failed."
+
+    def _consequences(self) -> str:
+        """What these topics do today, for the headline: ": 2 have partitions offline now and …"."""
+        said = [f"{len(self.topics[c]):,} {NOW[c][len(self.topics[c]) != 1]} now" for c in NOW if self.topics[c]]
+        if self.topics["one-copy"]:
+            said.append(f"{len(self.topics['one-copy']):,} may acknowledge a write that only one broker holds")
+        return f": {joined(said)}" if said else ""
+
+    def _details(self, total: int, warning: set, summary: dict, snapshots: list[dict]) -> list[str]:
+        said = []
+        if warning and self.topics["critical"]:
+            said.append(f"{plural(len(warning), 'more topic has', 'more topics have')} warnings only.")
+        clear = total - len(self.topics["critical"] | self.topics["warning"] | self.topics["UNKNOWN"])
+        if 0 < clear < total:
+            said.append(f"{plural(clear, 'topic has', 'topics have')} nothing critical, no warning, nothing unknown.")
+        unknown = summary["outcomes"].get("UNKNOWN", 0)
+        if unknown:
+            said.append(f"{plural(unknown, 'verdict is', 'verdicts are')} unknown, which is not compliant.")
+        if any(s["status"] != "accepted" for s in snapshots):
+            said.append(_unjudged(snapshots))
+        return said
+
+
+def _have(count: int) -> str:
+    return "has" if count == 1 else "have"
+
+
+def _unjudged(snapshots: list[dict]) -> str:
+    missing = [s for s in snapshots if s["status"] != "accepted"]
+    names = joined([s["cluster"] for s in missing[:5]] + ([f"{len(missing) - 5:,} more"] if len(missing) > 5 else []))
+    return f"{len(missing):,} of {plural(len(snapshots), 'cluster')} could not be judged: {names}."

@@ -1,0 +1,114 @@
+"""Small pieces of text that every report shares: times, numbers, partition ranges, causes in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, date, datetime
+
+OUTCOMES = ("FAIL", "UNKNOWN", "EXEMPT", "PASS", "NOT_APPLICABLE")
+COUNTED_ONLY = ("PASS", "NOT_APPLICABLE")
+SEVERITIES = ("critical", "warning", "info")
+CHANGES = ("new", "persisting", "resolved")
+
+DISAGREE = "spark and expectations disagree"
+
+CAVEATS = (
+    "Everything said about topics holds for writes with acks=all; what producers really use is not in a cluster's "
+    "metadata.",
+    "Copies are counted in page caches, not on synced disks: Kafka acknowledges before it syncs.",
+    "KIP-1290 (racks), KIP-926 (acks=min.insync.replicas) and KIP-579 (INCONSISTENT_REPLICATION_FACTOR) are proposals. "
+    "The audit judges as if their guarantees were wanted; brokers don't enforce them.",
+)
+
+
+def stamp(value: datetime | date | str | None) -> str | None:
+    """ISO 8601 in UTC with a Z, to the second unless there is more; text and None are passed through.
+
+    >>> stamp(datetime(2026, 11, 21, 2, tzinfo=UTC))
+    '2026-11-21T02:00:00Z'
+    """
+    if isinstance(value, datetime):
+        moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        return moment.isoformat().replace("+00:00", "Z")
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def readable(value: datetime | date | str | None) -> str:
+    """The same moment for people, to the minute.
+
+    >>> readable("2026-11-21T02:00:00Z"), readable(None), readable("2026-11-21")
+    ('2026-11-21 02:00 UTC', 'unknown', '2026-11-21')
+    """
+    text = stamp(value)
+    if not text:
+        return "unknown"
+    if len(text) >= 16 and text[10] == "T" and text.endswith("Z"):
+        return f"{text[:10]} {text[11:16]} UTC"
+    return text
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """
+    >>> plural(1, "topic"), plural(1200, "topic"), plural(0, "is", "are")
+    ('1 topic', '1,200 topics', '0 are')
+    """
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def ranges(ids: Iterable[int], limit: int = 12) -> str:
+    """Partition ids as ranges, at most `limit` of them.
+
+    >>> ranges([3, 1, 2, 7]), ranges([0, 2, 4, 6], limit=2), ranges([])
+    ('1-3, 7', '0, 2, … (4 in all)', '')
+    """
+    ordered = sorted(set(ids))
+    runs: list[list[int]] = []
+    for number in ordered:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    texts = [str(low) if low == high else f"{low}-{high}" for low, high in runs[:limit]]
+    if len(runs) > limit:
+        texts.append(f"… ({len(ordered):,} in all)")
+    return ", ".join(texts)
+
+
+def joined(parts: list[str]) -> str:
+    """
+    >>> joined(["a", "b", "c"]), joined(["a"])
+    ('a, b and c', 'a')
+    """
+    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
+
+
+def clipped(text: str | None, limit: int) -> str:
+    """`text`, cut to `limit` characters with an ellipsis; '' for None."""
+    text = text or ""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+_CAUSES = {
+    "configuration:topic": "Topics' own configuration",
+    "configuration:cluster-default": "Cluster-wide defaults",
+    "configuration:broker": "Brokers' configuration",
+    "configuration": "Configuration",
+    "reassignment": "A running reassignment",
+    DISAGREE: "Spark and expectations disagree",
+}
+
+
+def cause_title(cause: str | None) -> str:
+    """A cause as a heading.
+
+    >>> cause_title("configuration:topic"), cause_title("broker:3 down"), cause_title(None)
+    ("Topics' own configuration", 'Broker 3 down', 'No single cause')
+    """
+    if not cause:
+        return "No single cause"
+    if cause in _CAUSES:
+        return _CAUSES[cause]
+    kind, colon, rest = cause.partition(":")
+    if colon and kind in ("broker", "rack", "controller", "tier"):
+        return f"{kind.capitalize()} {rest}"
+    return cause[:1].upper() + cause[1:]

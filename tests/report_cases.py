@@ -1,0 +1,122 @@
+"""Hand-made results of a run, as the lake would give them, for the tests of reports."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import pyarrow as pa
+
+from durability.lake.tables import DISAGREEMENTS, FINDINGS, HEALTH_COUNTERS, PARTITION_HEALTH
+
+NIGHT = datetime(2026, 11, 21, 2, tzinfo=UTC)
+SHA = "0123456789abcdef" * 4
+WAIVERS = [
+    {
+        "index": 0,
+        "control": "replication-factor",
+        "controls": ["replication-factor"],
+        "cluster": "eu-payments",
+        "resource": "cache-.*",
+        "owner": "payments",
+        "approved_by": "A. Reviewer",
+        "reason": "rebuilt from the database every hour",
+        "ticket": "RISK-7",
+        "expires": "2027-01-31",
+    },
+    {
+        "index": 1,
+        "control": "write-headroom",
+        "controls": ["write-headroom"],
+        "cluster": ".*",
+        "resource": "audit",
+        "owner": "audit",
+        "approved_by": None,
+        "reason": "until the move",
+        "ticket": None,
+        "expires": "2026-10-31",
+    },
+]
+
+
+def finding(resource: str, control: str, outcome: str = "FAIL", severity: str | None = None, **more) -> dict:
+    """A row of the table `findings`; a FAIL is critical unless said otherwise."""
+    severity = severity or ("critical" if outcome in ("FAIL", "EXEMPT") else None)
+    row = {name: None for name in FINDINGS.arrow.names}
+    row |= {
+        "cluster": "eu-payments",
+        "captured_at": NIGHT,
+        "snapshot_id": "eu-payments@2026-11-21T02:00:00Z",
+        "run_id": "run-1",
+        "result_id": "result-1",
+        "resource_type": "topic",
+        "resource": resource,
+        "control": control,
+        "outcome": outcome,
+        "severity": severity,
+        "change": None if outcome in ("PASS", "NOT_APPLICABLE") else "persisting",
+        "since": NIGHT - timedelta(days=3),
+    }
+    row |= more
+    row["id"] = row["id"] or f"{row['cluster']}-{row['resource']}-{control}-{row['category']}".replace(" ", "_")
+    for name in ("observed", "required"):
+        if isinstance(row[name], dict):
+            row[name] = json.dumps(row[name])
+    return row
+
+
+def findings(rows: list[dict]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=FINDINGS.arrow)
+
+
+def disagreements(rows: list[dict]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=DISAGREEMENTS.arrow)
+
+
+def partition_health(rows: list[dict]) -> pa.Table:
+    return pa.Table.from_pylist([{"cluster": "eu-payments", **r} for r in rows], schema=PARTITION_HEALTH.arrow)
+
+
+def health_counters(rows: list[dict]) -> pa.Table:
+    zeros = dict.fromkeys(HEALTH_COUNTERS.arrow.names[6:], 0)
+    return pa.Table.from_pylist([{"cluster": "eu-payments", **zeros, **r} for r in rows], schema=HEALTH_COUNTERS.arrow)
+
+
+def snapshot(cluster: str = "eu-payments", status: str = "accepted", **more) -> dict:
+    return {
+        "cluster": cluster,
+        "snapshot_id": f"{cluster}@2026-11-21T02:00:00Z",
+        "attempt_id": "attempt-1",
+        "captured_at": "2026-11-21T02:00:00Z",
+        "status": status,
+        "reason": None,
+        "sha256": SHA,
+        "provider": "self",
+        "source": "live",
+        "partitions": 12,
+        **more,
+    }
+
+
+def plan(**more) -> SimpleNamespace:
+    tiers = {
+        "critical": {"replication_factor": 3, "unclean_leader_election": False, "survive": ["broker", "rack"]},
+        "scratch": {"replication_factor": 1},
+    }
+    fields = {
+        "run_id": "run-1",
+        "kind": "nightly",
+        "result_id": "result-1",
+        "started_at": "2026-11-21T02:00:05Z",
+        "policy": {"name": "default", "sha256": SHA, "tiers": tiers, "last_tier": "critical"},
+        "waivers": WAIVERS,
+        "snapshots": [snapshot()],
+        "partitions": 12,
+    }
+    return SimpleNamespace(**{**fields, **more})
+
+
+def flagged(**more) -> SimpleNamespace:
+    fields = {"verified": True, "disagreements": 0, "checked": {"replication-factor": 4}}
+    return SimpleNamespace(**{**fields, "not_cross_checked": ["partition-health"], **more})
