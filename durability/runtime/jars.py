@@ -230,7 +230,11 @@ def _accept(jar: Jar, fetched: Path, folder: Path, output: str) -> None:
 
 def _complaint(output: str, jar: Jar) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip(" \t:.")]
-    about = [line for line in lines if jar.artifact in line and ("rror" in line or "nreachable" in line or "not found" in line)]
+    about = [
+        line
+        for line in lines
+        if jar.artifact in line and ("rror" in line or "nreachable" in line or "not found" in line)
+    ]
     return (about or [line for line in lines if "rror" in line or "xception" in line] or lines or ["nothing"])[0][:300]
 
 
@@ -240,7 +244,10 @@ def _ivy(jars: Sequence[Jar], work: Path) -> str:
         return ""
     wanted = "".join(
         f'<dependency org={quoteattr(j.group)} name={quoteattr(j.artifact)} rev={quoteattr(j.version)} transitive="false">'
-        + (f'<artifact name={quoteattr(j.artifact)} type="jar" ext="jar" m:classifier={quoteattr(j.classifier)}/>' * bool(j.classifier))
+        + (
+            f'<artifact name={quoteattr(j.artifact)} type="jar" ext="jar" m:classifier={quoteattr(j.classifier)}/>'
+            * bool(j.classifier)
+        )
         + "</dependency>"
         for j in jars
     )

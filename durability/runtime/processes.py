@@ -44,7 +44,9 @@ class Session:
 
     def __init__(self, prefix: str = "durability-"):
         if not sys.platform.startswith("linux"):
-            raise Refused(f"the embedded cluster needs Linux's /proc to leave no process behind; this is {sys.platform}")
+            raise Refused(
+                f"the embedded cluster needs Linux's /proc to leave no process behind; this is {sys.platform}"
+            )
         self.id = uuid.uuid4().hex
         self.folder = Path(tempfile.mkdtemp(prefix=prefix))
         self._closed = False
@@ -68,7 +70,9 @@ class Session:
         """`base` (default: this process's environment) with the session's mark."""
         return {**(os.environ if base is None else base), MARK: self.id}
 
-    def popen(self, command: Sequence[str], *, log: Path, cwd: Path | None = None, env: Mapping[str, str] | None = None):
+    def popen(
+        self, command: Sequence[str], *, log: Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
+    ):
         """Start `command` as a part of the session, its output appended to `log`; a `subprocess.Popen`.
 
         It gets a process group of its own, so a Ctrl-C in the terminal reaches the owner alone, who stops it in order.

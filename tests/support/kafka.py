@@ -1,1 +1,27 @@
-"""Session-wide fixtures."""
+"""One embedded Kafka cluster for the whole test session, whole again after each test that breaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from durability.local_kafka.cluster import LocalCluster
+from durability.local_kafka.spec import default_spec
+
+
+@pytest.fixture(scope="session")
+def kafka_session() -> Iterator[LocalCluster]:
+    """Kafka 4.3.1: three racks az1, az2, az3 of two brokers, a controller in each, eligible leader replicas on."""
+    with LocalCluster(default_spec()) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def kafka(kafka_session: LocalCluster) -> Iterator[LocalCluster]:
+    """The session's cluster; a test may stop and kill what it likes, every broker is back before the next one.
+
+    Topics stay: name yours after your test.
+    """
+    yield kafka_session
+    kafka_session.restore()

@@ -1,0 +1,348 @@
+"""A real Kafka cluster on this machine: one JVM a node, KRaft, own folder, free ports on 127.0.0.1."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from durability.errors import AuditError, Refused, Unreachable
+from durability.local_kafka import spec as specs
+from durability.local_kafka import tools
+from durability.local_kafka.spec import ClusterSpec
+from durability.runtime import jars, processes
+
+if TYPE_CHECKING:
+    from kafka.admin import KafkaAdminClient
+
+START_SECONDS = 120.0
+CHANGE_SECONDS = 60.0
+_LOG_TAIL = 25  # lines
+
+T = TypeVar("T")
+
+
+@dataclass
+class _Node:
+    id: int
+    home: Path
+    process: subprocess.Popen | None = None
+    expected_down: bool = False
+
+    @property
+    def log(self) -> Path:
+        return self.home / "node.log"
+
+    @property
+    def running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+
+@dataclass
+class LocalCluster:
+    """A cluster made from `spec`; its nodes' folders stand in `folder` (default: the session's temporary one).
+
+    It belongs to `session` (default: one of its own, closed by `stop`): its processes end with this process at the
+    latest. A context manager starts and stops it.
+    """
+
+    spec: ClusterSpec
+    folder: Path | None = None
+    session: processes.Session | None = None
+    cluster_id: str = field(default_factory=lambda: base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="))
+
+    def __post_init__(self) -> None:
+        self._own_session = self.session is None
+        self._nodes: dict[int, _Node] = {}
+        self._ports: dict[str, dict[int, int]] = {}
+
+    # -- life -------------------------------------------------------------------------------------------------------
+
+    def start(self, seconds: float = START_SECONDS) -> LocalCluster:
+        """Format and start every node in parallel; returns once every broker is registered and unfenced.
+
+        AuditError names the node that failed and shows the end of its log; everything started is stopped again.
+        """
+        jars.ensure(f"kafka-{self.spec.version}")
+        if self.session is None:
+            self.session = processes.Session("durability-kafka-")
+        home = Path(self.folder or self.session.folder)
+        self._ports = {
+            "broker": {node: processes.free_port() for node in self.spec.brokers},
+            "controller": {node: processes.free_port() for node in self.spec.controllers},
+        }
+        self._nodes = {node: _Node(node, home / f"node-{node}") for node in self.spec.nodes}
+        try:
+            with ThreadPoolExecutor(len(self._nodes)) as pool:
+                list(pool.map(self._format_and_launch, self._nodes.values()))
+            self.wait_for_brokers(self.spec.brokers, seconds)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Kill every node and give back ports and the session. Data is thrown away, so nothing is shut down in order."""
+        for node in self._nodes.values():
+            node.expected_down = True
+            if node.running:
+                node.process.kill()
+        for node in self._nodes.values():
+            if node.process is not None:
+                node.process.wait()
+        for ports in self._ports.values():
+            for port in ports.values():
+                processes.release_port(port)
+        self._nodes, self._ports = {}, {}
+        if self._own_session and self.session is not None:
+            self.session.close()
+            self.session = None
+
+    def __enter__(self) -> LocalCluster:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # -- what it is -------------------------------------------------------------------------------------------------
+
+    @property
+    def bootstrap(self) -> str:
+        """host:port of every broker, joined by commas."""
+        return ",".join(f"127.0.0.1:{port}" for port in self._ports["broker"].values())
+
+    @property
+    def controller_bootstrap(self) -> str:
+        """host:port of every controller listener, joined by commas."""
+        return ",".join(f"127.0.0.1:{port}" for port in self._ports["controller"].values())
+
+    @property
+    def running(self) -> tuple[int, ...]:
+        """Ids of the nodes whose process lives."""
+        return tuple(node.id for node in self._nodes.values() if node.running)
+
+    def log(self, node: int) -> str:
+        """What the node's process has written so far."""
+        return self._nodes[node].log.read_text(encoding="utf-8", errors="replace")
+
+    def pids(self) -> dict[int, int]:
+        """Process id by node id, of those that live."""
+        return {node.id: node.process.pid for node in self._nodes.values() if node.running}
+
+    # -- failures ---------------------------------------------------------------------------------------------------
+
+    def stop_broker(self, node: int) -> None:
+        """Shut one process down in order (SIGTERM: leadership moves first); returns when it is gone and fenced."""
+        self._stop([node], kill=False)
+
+    def kill_broker(self, node: int) -> None:
+        """SIGKILL one process; returns when the cluster has noticed (its session timed out)."""
+        self._stop([node], kill=True)
+
+    def restart_broker(self, node: int) -> None:
+        """Start a stopped or killed process again, or a living one anew; returns when it is unfenced."""
+        self._restart([node])
+
+    def stop_rack(self, rack: str) -> None:
+        """`stop_broker` for every process of a rack, controllers too, all at once."""
+        self._stop(self.spec.in_rack(rack), kill=False)
+
+    def kill_rack(self, rack: str) -> None:
+        """`kill_broker` for every process of a rack, controllers too, all at once."""
+        self._stop(self.spec.in_rack(rack), kill=True)
+
+    def restart_rack(self, rack: str) -> None:
+        """`restart_broker` for every process of a rack."""
+        self._restart(self.spec.in_rack(rack))
+
+    def restore(self, seconds: float = CHANGE_SECONDS) -> None:
+        """Start every node that is down and wait until each partition's ISR is whole again, its leader alive."""
+        self._restart([node.id for node in self._nodes.values() if not node.running])
+        self.wait_for_full_isr(seconds)
+
+    # -- waiting ----------------------------------------------------------------------------------------------------
+
+    def wait_until(
+        self, condition: Callable[[], T], what: str, seconds: float = CHANGE_SECONDS, every: float = 0.2
+    ) -> T:
+        """The first true result of `condition`; Unreachable says `what` didn't come to pass and why it last failed.
+
+        A node that died unasked ends the wait at once, with the end of its log.
+        """
+        deadline = time.monotonic() + seconds
+        last = "it stayed false"
+        while True:
+            self._check_nodes()
+            try:
+                result = condition()
+            except _kafka_error() as error:  # not there yet: tried again, said when time is up
+                result, last = None, f"{type(error).__name__}: {error}"
+            if result:
+                return result
+            if time.monotonic() > deadline:
+                raise Unreachable(f"{what}: not so after {seconds:.0f} s ({last}). {self._tails()}")
+            time.sleep(every)
+
+    def wait_for_brokers(self, ids: Iterable[int], seconds: float = CHANGE_SECONDS) -> None:
+        """Until each of `ids` is among the live (unfenced) brokers."""
+        wanted = set(ids)
+        first = min(wanted)
+        self.wait_until(lambda: _answers(self._ports["broker"][first]), f"broker {first} listens", seconds)
+        self.wait_until(lambda: wanted <= self.live_brokers(), f"brokers {sorted(wanted)} are unfenced", seconds)
+
+    def wait_for_loss_of(self, ids: Iterable[int], seconds: float = CHANGE_SECONDS) -> None:
+        """Until none of `ids` is among the live brokers."""
+        lost = set(ids)
+        self.wait_until(lambda: not lost & self.live_brokers(), f"brokers {sorted(lost)} are fenced", seconds)
+
+    def wait_for_full_isr(self, seconds: float = CHANGE_SECONDS) -> None:
+        """Until every partition has a leader and all its replicas in sync."""
+        self.wait_until(lambda: not self._not_in_sync(), "every partition's ISR is whole", seconds, every=0.5)
+
+    def live_brokers(self) -> set[int]:
+        """Ids of the unfenced brokers, as Metadata tells them."""
+        from kafka.protocol.metadata import MetadataRequest
+
+        with self.admin() as admin:
+            request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
+            return {broker.node_id for broker in admin._manager.run(admin._manager.send, request).brokers}
+
+    def _not_in_sync(self) -> list[str]:
+        with self.admin() as admin:
+            return [
+                f"{topic['name']}-{p['partition_index']}"
+                for topic in admin.describe_topics()
+                for p in topic["partitions"]
+                if p["leader_id"] < 0 or set(p["isr_nodes"]) != set(p["replica_nodes"])
+            ]
+
+    # -- talking to it ----------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def admin(self) -> Iterator[KafkaAdminClient]:
+        """An admin client of kafka-python that knows the living brokers, closed at the end."""
+        from kafka.admin import KafkaAdminClient
+
+        living = [f"127.0.0.1:{port}" for node, port in self._ports["broker"].items() if self._nodes[node].running]
+        client = KafkaAdminClient(bootstrap_servers=living, client_id="local-kafka", request_timeout_ms=10_000)
+        try:
+            yield client
+        finally:
+            client.close()
+
+    def cli(self, main: str, *arguments: str) -> str:
+        """Standard output of one of Kafka's own tools against this cluster.
+
+        `main`: a simple class name ("TopicCommand", "ReassignPartitionsCommand", "ConfigCommand", "GetOffsetShell") or
+        a full one. `--bootstrap-server` is added unless some `--bootstrap-...` is given.
+        """
+        given = list(arguments)
+        if not any(a.startswith("--bootstrap-") for a in given):
+            given = ["--bootstrap-server", self.bootstrap, *given]
+        command = self._java(tools.main_class(self.spec.version, main), *given, home=self._home, heap_mb=96)
+        return tools.run(command, env=self._session.environment(), what=f"{main} {' '.join(arguments)}")
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _session(self) -> processes.Session:
+        if self.session is None:
+            raise Refused("the embedded cluster isn't started")
+        return self.session
+
+    @property
+    def _home(self) -> Path:
+        return Path(self.folder or self._session.folder)
+
+    def _java(self, main: str, *arguments: str, home: Path, heap_mb: int) -> list[str]:
+        return tools.java(self.spec.version, main, *arguments, heap_mb=heap_mb, home=home)
+
+    def _format_and_launch(self, node: _Node) -> None:
+        node.home.mkdir(parents=True)
+        dirs = specs.log_dirs(self.spec, node.id, node.home)
+        settings = node.home / "server.properties"
+        values = specs.properties(self.spec, node.id, node.home, self._ports)
+        settings.write_text(specs.as_properties(values), encoding="utf-8")
+        features = [a for name, level in self.spec.features.items() for a in ("--feature", f"{name}={level}")]
+        tool = ("kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(settings), *features)
+        command = self._java(*tool, home=node.home, heap_mb=96)
+        tools.run(command, env=self._session.environment(), what=f"formatting node {node.id}")
+        for damaged in dirs[len(dirs) - self.spec.offline_log_dirs.get(node.id, 0) :]:
+            damaged.rename(damaged.with_suffix(".lost"))
+            damaged.write_text("a plain file where a log dir was: the broker can't use it\n", encoding="utf-8")
+        self._launch(node)
+
+    def _launch(self, node: _Node) -> None:
+        heap = self.spec.heap_mb
+        command = self._java("kafka.Kafka", str(node.home / "server.properties"), home=node.home, heap_mb=heap)
+        node.expected_down = False
+        node.process = self._session.popen(command, log=node.log, cwd=node.home)
+
+    def _stop(self, ids: Iterable[int], *, kill: bool) -> None:
+        nodes = [self._node(i) for i in ids]
+        for node in nodes:
+            node.expected_down = True
+            if node.running:
+                node.process.kill() if kill else node.process.terminate()
+        for node in nodes:
+            if node.process is not None:
+                processes.stop(node.process)
+        lost = {node.id for node in nodes} & set(self.spec.brokers)
+        if lost and any(node.running for node in self._nodes.values() if node.id in self.spec.brokers):
+            self.wait_for_loss_of(lost)
+
+    def _restart(self, ids: Iterable[int]) -> None:
+        nodes = [self._node(i) for i in ids]
+        for node in nodes:
+            if node.running:
+                node.expected_down = True
+                processes.stop(node.process)
+            self._launch(node)
+        back = {node.id for node in nodes} & set(self.spec.brokers)
+        if back:
+            self.wait_for_brokers(back)
+
+    def _node(self, node: int) -> _Node:
+        if node not in self._nodes:
+            raise Refused(f"the embedded cluster has no running node {node}; it has {sorted(self._nodes)}")
+        return self._nodes[node]
+
+    def _check_nodes(self) -> None:
+        for node in self._nodes.values():
+            if node.process is not None and not node.running and not node.expected_down:
+                node.expected_down = True
+                raise AuditError(
+                    f"{self._role(node.id)} {node.id} ended with exit status {node.process.returncode}; "
+                    f"the end of its log ({node.log}):\n{_tail(node.log)}"
+                )
+
+    def _role(self, node: int) -> str:
+        return "broker" if node in self.spec.brokers else "controller"
+
+    def _tails(self) -> str:
+        said = [(n, _tail(n.log, 5)) for n in self._nodes.values() if n.log.exists()]
+        return "\n".join(f"{self._role(n.id)} {n.id} last wrote:\n{text}" for n, text in said if text)
+
+
+def _tail(log: Path, lines: int = _LOG_TAIL) -> str:
+    return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+
+
+def _answers(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _kafka_error() -> type[Exception]:
+    from kafka.errors import KafkaError
+
+    return KafkaError

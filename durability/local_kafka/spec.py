@@ -1,0 +1,156 @@
+"""What an embedded cluster looks like, as data, and the properties files that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from durability.errors import Refused
+
+NOTHING: Mapping = MappingProxyType({})
+
+# Small and quick, and as durable as three racks allow: the audit finds nothing to say about a cluster made like this.
+DEFAULTS = {
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+    "replica.lag.time.max.ms": "3000",
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+    "unclean.leader.election.enable": "false",
+    "auto.create.topics.enable": "false",
+    "num.partitions": "3",
+    "offsets.topic.replication.factor": "3",
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "transaction.state.log.num.partitions": "3",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "share.coordinator.state.topic.min.isr": "2",
+    "share.coordinator.state.topic.num.partitions": "3",
+    "group.initial.rebalance.delay.ms": "0",
+    "controller.quorum.election.timeout.ms": "1000",
+    "controller.quorum.fetch.timeout.ms": "2000",
+    "controlled.shutdown.max.retries": "2",
+    "num.network.threads": "2",
+    "num.io.threads": "3",
+    "num.recovery.threads.per.data.dir": "1",
+    "background.threads": "2",
+    "log.cleaner.dedupe.buffer.size": "4194304",
+    "log.index.size.max.bytes": "1048576",
+    "log.segment.bytes": "67108864",
+}
+_SINCE_4 = ("share.coordinator.state.",)  # unknown to older brokers, which would only warn; left out all the same
+
+
+@dataclass(frozen=True)
+class ClusterSpec:
+    """An embedded cluster.
+
+    brokers, controllers: node id -> rack (None: no broker.rack). An id in both is one combined process. A separate
+    controller's rack is only known here: Kafka has no such setting, it decides which rack's loss takes it.
+    configs: broker and controller properties on every node, over DEFAULTS; node_configs: those of one node, over both.
+    features: feature -> level given to `kafka-storage format`, over the release's own defaults.
+    log_dirs: node id -> number of log dirs (1 where not stated); offline_log_dirs: node id -> how many of those, counted
+    from the last, are damaged after formatting, so that the broker finds them offline when it starts.
+    heap_mb: -Xmx of each process.
+    """
+
+    brokers: Mapping[int, str | None]
+    controllers: Mapping[int, str | None]
+    version: str = "4.3.1"
+    configs: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    node_configs: Mapping[int, Mapping[str, str]] = field(default_factory=lambda: NOTHING)
+    features: Mapping[str, int] = field(default_factory=lambda: NOTHING)
+    log_dirs: Mapping[int, int] = field(default_factory=lambda: NOTHING)
+    offline_log_dirs: Mapping[int, int] = field(default_factory=lambda: NOTHING)
+    heap_mb: int = 160
+
+    def __post_init__(self) -> None:
+        if not self.brokers or not self.controllers:
+            raise Refused("a cluster needs at least one broker and one controller")
+        for node, offline in self.offline_log_dirs.items():
+            if offline >= self.log_dirs.get(node, 1):
+                raise Refused(f"node {node}: at least one log dir must stay online, {offline} are to be damaged")
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """Ids of all processes, controllers first: brokers wait for them."""
+        return (*sorted(self.controllers), *sorted(set(self.brokers) - set(self.controllers)))
+
+    def rack_of(self, node: int) -> str | None:
+        return self.brokers[node] if node in self.brokers else self.controllers[node]
+
+    def in_rack(self, rack: str) -> tuple[int, ...]:
+        """Ids of the processes that stand in `rack`; Refused when there are none."""
+        found = tuple(node for node in self.nodes if self.rack_of(node) == rack)
+        if not found:
+            raise Refused(f"no broker or controller stands in rack {rack!r}")
+        return found
+
+
+def default_spec(version: str = "4.3.1", **changes: object) -> ClusterSpec:
+    """Three racks of two brokers, one controller in each rack combined with a broker; eligible leader replicas on.
+
+    Losing a rack leaves two of three voters. `changes` are ClusterSpec's fields.
+    """
+    racks = {1: "az1", 2: "az2", 3: "az3", 4: "az1", 5: "az2", 6: "az3"}
+    fields: dict = {"brokers": racks, "controllers": {n: racks[n] for n in (1, 2, 3)}, "version": version}
+    if release(version) >= (4, 1):
+        fields["features"] = {"eligible.leader.replicas.version": 1}
+    return ClusterSpec(**{**fields, **changes})
+
+
+def release(version: str) -> tuple[int, ...]:
+    """A version as numbers, to compare.
+
+    >>> release("4.10.0") > release("4.9.1")
+    True
+    """
+    return tuple(int(part) for part in version.split("."))
+
+
+def log_dirs(spec: ClusterSpec, node: int, home: Path) -> list[Path]:
+    """The node's log dirs under its folder `home`; the first also holds the cluster's metadata log."""
+    return [home / f"data-{i}" for i in range(spec.log_dirs.get(node, 1))]
+
+
+def properties(spec: ClusterSpec, node: int, home: Path, ports: Mapping[str, Mapping[int, int]]) -> dict[str, str]:
+    """server.properties of one node; `ports`: "broker" and "controller" -> node id -> port on 127.0.0.1."""
+    roles, listeners = [], []
+    if node in spec.brokers:
+        roles.append("broker")
+        listeners.append(f"PLAINTEXT://127.0.0.1:{ports['broker'][node]}")
+    if node in spec.controllers:
+        roles.append("controller")
+        listeners.append(f"CONTROLLER://127.0.0.1:{ports['controller'][node]}")
+    dirs = log_dirs(spec, node, home)
+    own = {
+        "process.roles": ",".join(roles),
+        "node.id": str(node),
+        "controller.quorum.voters": ",".join(f"{n}@127.0.0.1:{p}" for n, p in sorted(ports["controller"].items())),
+        "listeners": ",".join(listeners),
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "log.dirs": ",".join(str(path) for path in dirs),
+        "metadata.log.dir": str(dirs[0]),
+    }
+    if node in spec.brokers:
+        own["inter.broker.listener.name"] = "PLAINTEXT"
+        own["advertised.listeners"] = listeners[0]
+        if spec.brokers[node] is not None:
+            own["broker.rack"] = spec.brokers[node]
+    defaults = {k: v for k, v in DEFAULTS.items() if release(spec.version) >= (4,) or not k.startswith(_SINCE_4)}
+    return {**defaults, **own, **spec.configs, **spec.node_configs.get(node, {})}
+
+
+def as_properties(values: Mapping[str, str]) -> str:
+    """Text of a Java properties file (java.util.Properties escapes)."""
+    return "".join(f"{_escaped(k)}={_escaped(v)}\n" for k, v in values.items())
+
+
+def _escaped(text: str) -> str:
+    text = text.replace("\\", "\\\\").replace("\n", "\\n").replace("=", "\\=").replace(":", "\\:").replace("#", "\\#")
+    text = text.replace("!", "\\!")
+    return "\\" + text if text.startswith(" ") else text
