@@ -1,1 +1,47 @@
-"""Session-wide fixtures."""
+"""One Spark session for every test and doctest of a test session, on the lake's jars."""
+
+import os
+import sys
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    """A local session; Iceberg catalogs are added per lake with `spark_jobs.session.attach`."""
+    from durability.runtime import jars
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    folder = tmp_path_factory.mktemp("spark")
+    jar_files = ",".join(sorted(str(p) for p in jars.ensure("spark").glob("*.jar")))
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("tests")
+        .config("spark.jars", jar_files)
+        .config("spark.sql.extensions", "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.sql.shuffle.partitions", "1")
+        .config("spark.default.parallelism", "1")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.legacy.sizeOfNull", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(folder))
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(autouse=True)
+def _doctest_names(doctest_namespace, request):
+    """Doctests of spark_jobs find the session as `spark`, and Spark's functions as `F`."""
+    item = request.node
+    if "spark_jobs" in str(item.path) and type(item).__name__ == "DoctestItem":
+        from pyspark.sql import functions
+
+        doctest_namespace["spark"] = request.getfixturevalue("spark")
+        doctest_namespace["F"] = functions

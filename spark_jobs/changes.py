@@ -1,0 +1,105 @@
+"""What changed since the last run that judged the cluster: new, persisting, or resolved with why.
+
+A cluster that isn't judged now resolves nothing; neither does a finding whose control is UNKNOWN for the resource now.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from spark_jobs.controls import base
+
+LISTED = ("FAIL", "UNKNOWN", "EXEMPT")
+DELETABLE = ("topic", "broker", "application", "tier")
+
+
+def first_run(findings: DataFrame, captured: Column) -> DataFrame:
+    """Nothing to compare with: what is found is new."""
+    listed = F.col("outcome").isin(*LISTED)
+    return findings.withColumns(
+        {
+            "change": F.when(listed, "new"),
+            "why": F.lit(None).cast("string"),
+            "since": F.when(listed, captured),
+        }
+    )
+
+
+def compared(findings: DataFrame, previous: DataFrame, resolved: DataFrame, captured: Column) -> DataFrame:
+    """`findings` with change, why and since, and a row for every previous FAIL or EXEMPT that is resolved.
+
+    previous: the findings of the last run that judged each cluster, with `policy_changed` (its fingerprint differs from
+    this run's); resolved: this run's resources, by which a deleted one is known. A finding that turns from FAIL to EXEMPT
+    is resolved by being waived, and stays listed.
+    """
+    before = previous.where(F.col("outcome").isin(*LISTED) & (F.coalesce("change", F.lit("")) != "resolved"))
+    was = before.select("cluster", "id", F.col("outcome").alias("was"), F.col("since").alias("was_since"))
+    listed = F.col("outcome").isin(*LISTED)
+    waived = (F.col("was") == base.FAIL) & (F.col("outcome") == "EXEMPT")
+    now = (
+        findings.join(was, ["cluster", "id"], "left")
+        .withColumns(
+            {
+                "change": F.when(
+                    listed, F.when(waived, "resolved").when(F.col("was").isNull(), "new").otherwise("persisting")
+                ),
+                "why": F.when(waived, "waived"),
+                "since": F.when(listed, F.coalesce("was_since", captured)),
+            }
+        )
+        .drop("was", "was_since")
+    )
+    return now.unionByName(_gone(findings, before, resolved), allowMissingColumns=True)
+
+
+def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame) -> DataFrame:
+    """Previous FAIL and EXEMPT findings that are no longer listed, each with why it is gone."""
+    still = findings.where(F.col("outcome").isin(*LISTED)).select("cluster", "id")
+    judged = (
+        findings.select("cluster", "control", "resource", "resource_type", "outcome", "required", "provider")
+        .groupBy("cluster", "control", "resource_type", "resource")
+        .agg(
+            F.bool_or(F.col("outcome") == base.UNKNOWN).alias("unknown_now"),
+            F.max("required").alias("required_now"),
+            F.bool_or(F.col("outcome") == base.NOT_APPLICABLE).alias("not_applicable_now"),
+        )
+    )
+    # A control that is UNKNOWN for the whole cluster decides nothing about its resources.
+    blind = (
+        findings.where((F.col("outcome") == base.UNKNOWN) & (F.col("resource_type") == "cluster"))
+        .select("cluster", "control", F.lit(True).alias("blind"))
+        .distinct()
+    )
+    exists = resolved.select("cluster", "resource_type", "resource", F.lit(True).alias("exists"))
+    keys = ["cluster", "control", "resource_type", "resource"]
+    deleted = F.col("exists").isNull() & F.col("resource_type").isin(*DELETABLE)
+    cause = F.col("cause")
+    cleared = (
+        cause.endswith(" down") | cause.endswith(" lagging") | cause.endswith(" offline") | (cause == "reassignment")
+    )
+    policy = F.col("policy_changed") & (
+        F.coalesce(F.col("not_applicable_now"), F.lit(False)) | (F.col("required_now") != F.col("required"))
+    )
+    why = (
+        F.when(deleted, "resource-deleted")
+        .when(policy, "policy-changed")
+        .when(cleared, "cause-cleared")
+        .otherwise("fixed")
+    )
+    gone = (
+        before.where(F.col("outcome") != base.UNKNOWN)
+        .join(still, ["cluster", "id"], "left_anti")
+        .join(judged, keys, "left")
+        .join(blind, ["cluster", "control"], "left")
+        .join(exists, ["cluster", "resource_type", "resource"], "left")
+        .where(~F.coalesce("unknown_now", F.lit(False)) & F.col("blind").isNull())
+    )
+    return gone.select(
+        *(c for c in before.columns if c in set(findings.columns) - {"outcome", "waiver", "expired"}),
+        F.when(deleted, base.NOT_APPLICABLE).otherwise(base.PASS).alias("outcome"),
+        F.lit(None).cast("int").alias("waiver"),
+        F.lit("resolved").alias("change"),
+        why.alias("why"),
+        "since",
+    )

@@ -1,0 +1,91 @@
+"""broker-defaults: what a topic created without a word would get is weaker than the tier of the last selector.
+
+`replication.factor` -1 takes the active controller's default.replication.factor, auto-creation the broker's. Brokers, or
+brokers and controllers, that disagree are a problem of their own. Dead brokers answer nothing and decide nothing.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from spark_jobs.controls import base, elr_guard
+
+CONTROL = "broker-defaults"
+
+
+def _values(field: str) -> Column:
+    """The distinct values of the brokers that are up, and of the controllers that could be asked."""
+    live = F.filter("brokers", lambda b: F.coalesce(b["live"], F.lit(True)))
+    asked = F.filter("controllers", lambda c: c["configs_known"])
+    if field == "min_isr":
+        # With ELR on controllers state it cluster-wide, and brokers then read that; unstated says nothing.
+        asked = F.filter(asked, lambda c: c["min_isr_stated"])
+    held = F.concat(F.transform(live, lambda b: b[field]), F.transform(asked, lambda c: c[field]))
+    return F.array_sort(F.array_distinct(F.array_compact(held)))
+
+
+def finding(required: dict[str, object]) -> Column:
+    """required: the requirements of the tier that the last selector gives. Reads a cluster's brokers and controllers."""
+    live = F.filter("brokers", lambda b: F.coalesce(b["live"], F.lit(True)))
+    rf, min_isr = _values("default_rf"), _values("min_isr")
+    auto = F.exists(live, lambda b: b["auto_create"])
+    unread = F.exists(live, lambda b: ~b["configs_known"]) | (F.size(live) == 0)
+    want_rf, want_min = required.get("replication_factor", 1), required.get("min_insync_replicas", 1)
+    forbids_unclean = required.get("unclean_leader_election") is False
+    weak_rf, weak_min = F.array_min(rf) < want_rf, F.array_min(min_isr) < want_min
+    weak_unclean = F.lit(forbids_unclean) & F.coalesce(F.col("unclean_default"), F.lit(False))
+    problems = F.array_compact(
+        F.array(
+            F.when(weak_rf, "default.replication.factor"),
+            F.when(weak_min, "min.insync.replicas"),
+            F.when(auto & (weak_rf | weak_min), "auto.create.topics.enable"),
+            F.when(weak_unclean, "unclean.leader.election.enable"),
+            F.when((F.size(rf) > 1) | (F.size(min_isr) > 1), "brokers-disagree"),
+        )
+    )
+    outcome = F.when(F.size(problems) > 0, base.FAIL).when(unread, base.UNKNOWN).otherwise(base.PASS)
+    words = F.array_compact(
+        F.array(
+            F.when(weak_rf, base.say("default.replication.factor ", F.array_min(rf), f", {want_rf} required")),
+            F.when(weak_min, base.say("min.insync.replicas ", F.array_min(min_isr), f", {want_min} required")),
+            F.when(weak_unclean, "unclean leader election on by default"),
+            F.when(auto & (weak_rf | weak_min), "topics are created by being asked for"),
+            F.when(F.size(rf) > 1, base.listed(rf, "default.replication.factor differs: ")),
+            F.when(F.size(min_isr) > 1, base.listed(min_isr, "min.insync.replicas differs: ")),
+        )
+    )
+    fix_min = elr_guard.guarded(base.cluster_config("min.insync.replicas", F.lit(want_min)), "elr_cluster_at_risk")
+    fixes = F.array_compact(
+        F.array(
+            F.when(
+                weak_rf, f"Set default.replication.factor={want_rf} in server.properties of every broker and controller"
+            ),
+            F.when(weak_min, fix_min),
+            F.when(weak_unclean, base.cluster_config("unclean.leader.election.enable", F.lit("false"))),
+            F.when((F.size(rf) > 1) | (F.size(min_isr) > 1), "Give all brokers and controllers the same values"),
+        )
+    )
+    return base.finding(
+        CONTROL,
+        outcome,
+        cause="configuration:cluster-default",
+        observed=base.as_json(
+            default_replication_factor=F.array_min(rf),
+            min_insync_replicas=F.array_min(min_isr),
+            auto_create_topics=auto,
+            unclean_leader_election=F.col("unclean_default"),
+            problems=problems,
+        ),
+        required=base.as_json(
+            default_replication_factor=F.lit(want_rf),
+            min_insync_replicas=F.lit(want_min),
+            unclean_leader_election=F.lit(False if forbids_unclean else None).cast("boolean"),
+        ),
+        message=F.when(outcome == base.FAIL, F.array_join(words, "; ")).when(
+            outcome == base.UNKNOWN, "a live broker's configs could not be read"
+        ),
+        remediation=F.when(outcome == base.FAIL, F.array_join(fixes, "; ")).otherwise(
+            "Give the auditor DescribeConfigs on the cluster"
+        ),
+    )

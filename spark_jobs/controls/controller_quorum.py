@@ -1,0 +1,80 @@
+"""controller-quorum: can the KRaft quorum lose a controller, or a rack, and go on?
+
+Fails with fewer than 3 voters, with a majority in one rack where the cluster has three or more, and with a voter that
+last caught up more than 10 s before the leader (DescribeQuorum); an even number of voters is advice. Without ZooKeeper's
+successor, in ZooKeeper mode, it doesn't apply.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from spark_jobs.controls import base
+
+CONTROL = "controller-quorum"
+MAX_LAG_MS = 10_000
+
+
+def finding() -> Column:
+    """Reads `controllers`, `racks` and `quorum_mode` of a cluster."""
+    voters = F.filter("controllers", lambda c: c["role"] == "voter")
+    count = F.size(voters)
+    names = F.array_distinct(F.array_compact(F.concat(F.col("racks"), F.transform(voters, lambda v: v["rack"]))))
+    unknown_racks = F.size(F.filter(voters, lambda v: v["rack"].isNull()))
+    largest = F.array_max(F.transform(names, lambda name: F.size(F.filter(voters, lambda v: v["rack"] == name))))
+    majority = F.floor(count / 2) + 1
+    three_racks = F.size(names) >= 3
+    lagging = F.transform(F.filter(voters, lambda v: v["lag_ms"] > MAX_LAG_MS), lambda v: v["controller"])
+    lag_unknown = F.exists(voters, lambda v: v["lag_ms"].isNull())
+    problems = F.array_compact(
+        F.array(
+            F.when(count < 3, "too-few-voters"),
+            F.when(three_racks & (largest >= majority), "rack-majority"),
+            F.when(F.size(lagging) > 0, "lagging-voter"),
+            F.when((count >= 3) & (count % 2 == 0), "even-number"),
+        )
+    )
+    worst = F.try_element_at(problems, F.lit(1))
+    real = F.filter(problems, lambda p: p != "even-number")
+    rack_unknown = (F.coalesce(largest, F.lit(0)) + unknown_racks >= majority) & (unknown_racks > 0)
+    unread = F.col("quorum_mode").isNull() | (count == 0)
+    outcome = (
+        F.when(F.col("quorum_mode") == "zookeeper", base.NOT_APPLICABLE)
+        .when(unread, base.UNKNOWN)
+        .when(F.size(real) > 0, base.FAIL)
+        .when(rack_unknown | lag_unknown, base.UNKNOWN)
+        .when(F.size(problems) > 0, base.FAIL)
+        .otherwise(base.PASS)
+    )
+    severity = F.when(F.size(real) == 0, base.severity_of(CONTROL, "even-number"))
+    for problem in ("lagging-voter", "rack-majority", "too-few-voters"):
+        severity = F.when(worst == problem, base.severity_of(CONTROL, problem)).otherwise(severity)
+    words = F.array_compact(
+        F.array(
+            F.when(count < 3, base.say(count, " voter(s): losing one stops every election")),
+            F.when(
+                three_racks & (largest >= majority),
+                base.say(largest, " of ", count, " voters in one rack: losing it stops every election"),
+            ),
+            F.when(F.size(lagging) > 0, base.listed(lagging, "more than 10 s behind: voter ")),
+            F.when((count >= 3) & (count % 2 == 0), base.say(count, " voters survive no more losses than one fewer")),
+        )
+    )
+    return base.finding(
+        CONTROL,
+        outcome,
+        category=worst,
+        severity=severity,
+        cause="controller quorum",
+        observed=base.as_json(
+            voters=F.when(~unread, count), problems=problems, largest_rack=largest, lagging=lagging, problem=worst
+        ),
+        required=base.as_json(voters=F.lit(3), max_lag_ms=F.lit(MAX_LAG_MS)),
+        message=F.when(outcome == base.FAIL, F.array_join(words, "; "))
+        .when(outcome == base.UNKNOWN, "the quorum, a voter's rack or its lag is unknown (racks of controllers: clusters.yaml)")
+        .when(outcome == base.NOT_APPLICABLE, "ZooKeeper mode: there is no controller quorum"),
+        remediation=F.when(
+            outcome == base.FAIL, "Run three or five controllers, each in a rack of its own, and look after one that lags"
+        ).otherwise("Name the controllers' racks in clusters.yaml, or give the auditor Describe on the cluster"),
+    )  # fmt: skip

@@ -1,0 +1,53 @@
+"""log-dirs: a broker has an offline log dir (DescribeLogDirs); its replicas there are lost until the disk is mended."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from spark_jobs.controls import base
+
+CONTROL = "log-dirs"
+
+
+def finding() -> Column:
+    """Reads `b`, the broker, and `log_dirs_stated`: does any broker of the cluster say anything of its log dirs."""
+    offline = F.col("b")["offline_log_dirs"]
+    # Where nothing at all is said of log dirs the cluster is UNKNOWN once, not each of its brokers.
+    outcome = F.when(
+        F.col("log_dirs_stated"),
+        F.when(offline > 0, base.FAIL).when(offline.isNull(), base.UNKNOWN).otherwise(base.PASS),
+    )
+    return base.finding(
+        CONTROL,
+        outcome,
+        cause=F.when(offline > 0, base.say("broker:", F.col("b")["broker"], " log dir offline")).otherwise(
+            F.coalesce(F.col("b")["down"], F.lit("unreadable"))
+        ),
+        observed=base.as_json(offline_log_dirs=offline),
+        required=base.as_json(offline_log_dirs=F.lit(0)),
+        message=F.when(outcome == base.FAIL, base.say(offline, " log dir(s) offline: the replicas on them are out of sync"))
+        .when(outcome == base.UNKNOWN, "its log dirs could not be read"),
+        remediation=F.when(
+            outcome == base.FAIL,
+            base.say(
+                'kafka-log-dirs --bootstrap-server "$BOOTSTRAP" --describe --broker-list ',
+                F.col("b")["broker"],
+                " shows which; replace the disk, then restart the broker",
+            ),
+        ).otherwise("Bring the broker back, or give the auditor Describe on the cluster"),
+    )  # fmt: skip
+
+
+def cluster_finding() -> Column:
+    """One UNKNOWN where no broker's log dirs are known."""
+    silent = ~F.col("log_dirs_stated") & (F.size("brokers") > 0)
+    return base.finding(
+        CONTROL,
+        F.when(silent, base.UNKNOWN),
+        cause="unreadable",
+        observed=base.as_json(offline_log_dirs=F.lit(None).cast("int")),
+        required=base.as_json(offline_log_dirs=F.lit(0)),
+        message=F.lit("nothing is known of any broker's log dirs"),
+        remediation=F.lit("Give the auditor Describe on the cluster; in a document, state offline_log_dirs"),
+    )

@@ -1,0 +1,79 @@
+"""min-insync-replicas: the min ISR that the leader really enforces is below what the tier requires.
+
+Effective since 3.7: min(min.insync.replicas, replicas); see `spark_jobs.effective_min_isr`.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from spark_jobs.controls import base, elr_guard
+
+CONTROL = "min-insync-replicas"
+
+
+def required() -> Column:
+    return F.col("required")["min_insync_replicas"]
+
+
+def measures() -> dict[str, Column]:
+    effective = F.col("effective_min_isr")
+    seen = F.struct("min_isr", "min_isr_source", effective.alias("effective"))
+    return {
+        **base.measure(CONTROL, effective, required()),
+        "min_insync_replicas_seen": F.coalesce(F.min_by(seen, effective), F.first(seen)),
+    }
+
+
+def outcome() -> Column:
+    return base.at_least(CONTROL, required())
+
+
+def posture() -> dict[str, Column]:
+    return base.scalar_columns(CONTROL, outcome(), F.col("min_insync_replicas_worst"), required())
+
+
+def _fix(seen: Column) -> Column:
+    """The setting's own place, unless the replicas are what limits it."""
+    limited = seen["min_isr"] >= required()
+    here = elr_guard.guarded(base.topic_config("min.insync.replicas", required()))
+    everywhere = elr_guard.guarded(base.cluster_config("min.insync.replicas", required()), "elr_cluster_at_risk")
+    return F.when(
+        limited, "Raise the replication factor: the leader caps min.insync.replicas at the number of replicas"
+    ).otherwise(F.when(seen["min_isr_source"] == "topic", here).otherwise(everywhere))
+
+
+def finding() -> Column:
+    seen, failing = F.col("min_insync_replicas_seen"), F.col("min_insync_replicas_failing")
+    own = (seen["min_isr_source"] == "topic") | (seen["min_isr"] >= required())
+    message = base.say(
+        base.partitions_listed(failing),
+        ": acks=all can mean ",
+        seen["effective"],
+        " copy(ies), ",
+        required(),
+        " required (min.insync.replicas=",
+        seen["min_isr"],
+        " from ",
+        seen["min_isr_source"],
+        ", effective ",
+        seen["effective"],
+        ")",
+    )
+    return base.finding(
+        CONTROL,
+        outcome(),
+        cause=F.when(own, "configuration:topic").otherwise("configuration:cluster-default"),
+        observed=base.as_json(
+            min_insync_replicas=seen["min_isr"],
+            effective_min_insync_replicas=seen["effective"],
+            source=seen["min_isr_source"],
+        ),
+        required=base.as_json(min_insync_replicas=required()),
+        partitions=failing,
+        message=F.when(outcome() == base.FAIL, message)
+        .when(outcome() == base.UNKNOWN, base.missing_facts(CONTROL))
+        .when(outcome() == base.NOT_APPLICABLE, base.not_required("min.insync.replicas")),
+        remediation=_fix(seen),
+    )

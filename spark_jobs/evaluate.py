@@ -1,0 +1,264 @@
+"""Judges the accepted snapshots of a run: `spark-submit evaluate.py --plan plan.json`.
+
+Reads facts of the attempts that the plan names, writes `topic_posture`, `partition_health`, `health_counters` and
+`findings` under the plan's run_id and result_id. They count for nobody until the run's row exists.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import asdict
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from durability.lake import tables
+from durability.run.plan import Plan
+from spark_jobs import changes, facts, findings, partitions, session, topics
+from spark_jobs.controls import (
+    broker_defaults,
+    broker_rack,
+    controller_quorum,
+    eligible_leader_replicas,
+    isr_rack_spread,
+    log_dirs,
+    min_insync_racks_valid,
+    min_insync_replicas,
+    min_isr_within_replication_factor,
+    partition_health,
+    policy_feasible,
+    reassignment_leftovers,
+    replica_rack_spread,
+    replication_factor,
+    unclean_leader_election,
+    waiver_expired,
+    write_headroom,
+)
+
+TOPIC_CONTROLS = [
+    replication_factor,
+    min_insync_replicas,
+    min_isr_within_replication_factor,
+    write_headroom,
+    unclean_leader_election,
+    replica_rack_spread,
+    isr_rack_spread,
+]
+CONTROLS = [
+    *(c.CONTROL for c in TOPIC_CONTROLS),
+    min_insync_racks_valid.CONTROL,
+    partition_health.CONTROL,
+    broker_rack.CONTROL,
+    broker_defaults.CONTROL,
+    controller_quorum.CONTROL,
+    eligible_leader_replicas.CONTROL,
+    log_dirs.CONTROL,
+    policy_feasible.CONTROL,
+    reassignment_leftovers.CONTROL,
+]
+"""Judged per cluster; waiver-expired comes of them."""
+
+REQUIREMENTS = (
+    "struct<replication_factor:int,min_insync_replicas:int,write_headroom:int,replica_racks:int,min_insync_racks:int,"
+    "acked_copies:int,acked_racks:int,unclean_leader_election:boolean,survive:array<string>>"
+)
+
+Reader = Callable[[str], DataFrame]
+
+
+class Evaluation:
+    """One run's frames, each derived once; `measured` is computed once and kept, since four tables come of it."""
+
+    def __init__(self, spark: SparkSession, plan: Plan, read: Reader):
+        """read: gives a lake table's rows, all of them."""
+        self.spark, self.plan = spark, plan
+        attempts = [s.attempt_id for s in plan.judged]
+        judged = lambda name: read(name).where(F.col("attempt_id").isin(attempts))  # noqa: E731
+        self._read, self._judged = read, judged
+        self.pulse = plan.kind == "pulse"
+        self.controls = (
+            [partition_health] if self.pulse else [*TOPIC_CONTROLS, min_insync_racks_valid, partition_health]
+        )
+        tiers = findings.literal(plan.policy.tiers, f"map<string,{REQUIREMENTS}>")
+        self.resolved = read("resolved_policy").where(F.col("result_id") == plan.result_id)
+        self.base_clusters = facts.clusters(judged)
+        self.topics = facts.topics(judged, self.resolved, self.base_clusters, tiers)
+        rows = partitions.build(judged("partitions"), self.topics, self.base_clusters)
+        rows = self._with_previous_reassignments(rows)
+        self.measured = topics.measured(rows, self.topics, self.controls).persist()
+        of_topics = topics.by_cluster(self.measured, undecided=not self.pulse)
+        self.clusters = self.base_clusters.join(of_topics, "cluster", "left").withColumn(
+            "log_dirs_stated", F.exists("brokers", lambda b: b["offline_log_dirs"].isNotNull())
+        )
+        self.tiers = tiers
+
+    def _with_previous_reassignments(self, rows: DataFrame) -> DataFrame:
+        """`unchanged_reassignment`: the last accepted snapshot, an hour or more ago, showed it just the same."""
+        before = [s.previous_attempt_id for s in self.plan.judged if s.previous_attempt_id]
+        if not before:
+            return rows.withColumn("unchanged_reassignment", F.lit(False))
+        old = (
+            self._read("partitions")
+            .where(F.col("attempt_id").isin(before) & (F.size("adding") > 0))
+            .select(
+                "cluster",
+                "topic",
+                "partition",
+                F.struct("replicas", "isr", "adding", "removing").alias("old"),
+                F.col("captured_at").alias("old_captured_at"),
+            )
+        )
+        patience = F.expr(f"interval {reassignment_leftovers.PATIENCE}")
+        same = (F.struct("replicas", "isr", "adding", "removing") == F.col("old")) & (
+            self._captured() - F.col("old_captured_at") >= patience
+        )
+        return (
+            rows.join(F.broadcast(old), ["cluster", "topic", "partition"], "left")
+            .withColumn("unchanged_reassignment", F.coalesce(same, F.lit(False)))
+            .drop("old", "old_captured_at")
+        )
+
+    def _captured(self) -> Column:
+        """When the row's cluster was captured; for one that could not be read, when the run started."""
+        moments = {s.cluster: s.captured_at or self.plan.started_at for s in self.plan.snapshots}
+        return F.try_element_at(findings.literal(moments, "map<string,string>"), F.col("cluster")).cast("timestamp")
+
+    def _snapshot(self) -> Column:
+        ids = {s.cluster: s.snapshot_id for s in self.plan.snapshots}
+        return F.try_element_at(findings.literal(ids, "map<string,string>"), F.col("cluster"))
+
+    def posture(self) -> DataFrame:
+        """One row a topic, with what Great Expectations checks again."""
+        columns = {}
+        for control in TOPIC_CONTROLS:
+            columns |= control.posture()
+        return self.measured.select(
+            "cluster",
+            "topic",
+            "internal",
+            "tier",
+            F.coalesce("partition_count", F.lit(0)).cast("int").alias("partitions"),
+            *(c.alias(n) for n, c in columns.items()),
+        )
+
+    def outcomes(self) -> DataFrame:
+        """Every control's outcome on every resource, before waivers and comparison."""
+        at_risk = self.clusters.select("cluster", "elr_cluster_at_risk")
+        of_topic = self.measured.join(F.broadcast(at_risk), "cluster")
+        health = partition_health.findings()
+        if self.pulse:
+            return findings.exploded(of_topic, "topic", F.col("topic"), health)
+        per_topic = [c.finding() for c in (*TOPIC_CONTROLS, min_insync_racks_valid)]
+        wanted = self.plan.policy.tiers.values()
+        speaks_of_racks = any(
+            t.get("replica_racks")
+            or t.get("min_insync_racks")
+            or t.get("acked_racks")
+            or "rack" in t.get("survive", ())
+            for t in wanted
+        )
+        last_tier = self.plan.policy.tiers.get(self.plan.policy.last_tier or "", {})
+        brokers = self.clusters.withColumn("b", F.explode("brokers"))
+        tiers = self.clusters.withColumn("tier", F.explode("tiers_used")).withColumn(
+            "required", F.try_element_at(self.tiers, F.col("tier"))
+        )
+        frames = [
+            findings.exploded(of_topic, "topic", F.col("topic"), [*per_topic, *health]),
+            findings.exploded(
+                brokers,
+                "broker",
+                F.col("b")["broker"],
+                [broker_rack.finding(speaks_of_racks), log_dirs.finding(), min_insync_racks_valid.broker_finding()],
+            ),
+            findings.exploded(
+                self.clusters,
+                "cluster",
+                F.col("cluster"),
+                [
+                    unclean_leader_election.cluster_finding(),
+                    log_dirs.cluster_finding(),
+                    controller_quorum.finding(),
+                    eligible_leader_replicas.finding(),
+                    broker_defaults.finding(last_tier),
+                    reassignment_leftovers.finding(),
+                ],
+            ),
+            findings.exploded(tiers, "tier", F.col("tier"), [policy_feasible.finding()]),
+        ]
+        missing = [asdict(s) for s in self.plan.snapshots if not s.judged]
+        if missing:
+            frames.append(findings.not_judged(self.spark, missing, CONTROLS))
+        whole = frames[0]
+        for frame in frames[1:]:
+            whole = whole.unionByName(frame)
+        return whole
+
+    def findings(self) -> DataFrame:
+        """All findings of the run, PASS and NOT_APPLICABLE ones too."""
+        captured = self._captured()
+        owed = findings.with_providers_duty(self.outcomes())
+        waived = findings.with_waivers(owed, self.resolved, captured, self.plan.waivers)
+        if self.plan.waivers:
+            waived = waived.persist()
+            failed = waived.where(F.size("expired") > 0)
+            expired = waiver_expired.findings(failed, self.plan.waivers)
+            waived = waived.unionByName(expired, allowMissingColumns=True)
+        named = findings.with_ids(waived.drop("expired"))
+        before = {s.previous_result_id: s.previous_policy_sha256 for s in self.plan.judged if s.previous_result_id}
+        if not before:
+            return changes.first_run(named, captured)
+        clusters = {s.previous_result_id + " " + s.cluster for s in self.plan.judged if s.previous_result_id}
+        same_policy = [r for r, sha in before.items() if sha == self.plan.policy.sha256]
+        previous = (
+            self._read("findings")
+            .where(F.col("result_id").isin(list(before)))
+            .where(F.concat_ws(" ", "result_id", "cluster").isin(list(clusters)))
+            .withColumn("policy_changed", ~F.col("result_id").isin(same_policy))
+        )
+        return changes.compared(named, previous, self.resolved, captured)
+
+    def keyed(self, frame: DataFrame, table: tables.Table) -> DataFrame:
+        """`frame` as rows of `table`, under this run and result."""
+        keys = {
+            "captured_at": self._captured(),
+            "snapshot_id": self._snapshot(),
+            "run_id": F.lit(self.plan.run_id),
+            "result_id": F.lit(self.plan.result_id),
+        }
+        present = set(frame.columns)
+        return frame.select(
+            *((keys[n] if n in keys else F.col(n) if n in present else F.lit(None)).alias(n) for n, _ in table.columns)
+        )
+
+
+def run(spark: SparkSession, plan: Plan, read: Reader, write: Callable[[DataFrame, tables.Table], None]) -> None:
+    """Evaluates `plan`, writing each result table once."""
+    evaluation = Evaluation(spark, plan, read)
+    write(evaluation.keyed(topics.health_rows(evaluation.measured), tables.PARTITION_HEALTH), tables.PARTITION_HEALTH)
+    write(evaluation.keyed(topics.counters(evaluation.measured), tables.HEALTH_COUNTERS), tables.HEALTH_COUNTERS)
+    if not evaluation.pulse:
+        write(evaluation.keyed(evaluation.posture(), tables.TOPIC_POSTURE), tables.TOPIC_POSTURE)
+    write(evaluation.keyed(evaluation.findings(), tables.FINDINGS), tables.FINDINGS)
+
+
+def append(frame: DataFrame, table: tables.Table) -> None:
+    """Appends to a lake table as it comes: one small commit, no shuffle for the table's sort order."""
+    frame.writeTo(session.table(table.name)).option("distribution-mode", "none").option(
+        "fanout-enabled", "true"
+    ).append()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--plan", required=True, help="the run's plan.json")
+    plan = Plan.read(parser.parse_args().plan)
+    spark = session.start(f"durability {plan.run_id}")
+    try:
+        run(spark, plan, lambda name: spark.table(session.table(name)), append)
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()

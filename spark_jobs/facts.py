@@ -1,0 +1,236 @@
+"""What was collected, as frames the rules can read: one row a cluster, one a topic, one a partition.
+
+Nothing is judged here; a fact that could not be read stays NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from spark_jobs.effective_min_isr import caps_min_isr
+
+Read = Callable[[str], DataFrame]
+"""Gives a fact table's rows, those of the judged attempts only."""
+
+MIN_ISR = "min.insync.replicas"
+MIN_RACKS = "min.insync.racks"
+UNCLEAN = "unclean.leader.election.enable"
+DEFAULT_RF = "default.replication.factor"
+AUTO_CREATE = "auto.create.topics.enable"
+BROKER_THROTTLES = (
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+)
+TOPIC_THROTTLES = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+
+
+def config(configs: Column, key: str) -> Column:
+    """A setting's value as stated; NULL where it isn't stated or the configs could not be read."""
+    return F.try_element_at(configs, F.lit(key))
+
+
+def setting(configs: Column, unreadable: Column, key: str, default: str) -> Column:
+    """A setting as it applies: stated, else Kafka's default; NULL where it could not be read."""
+    readable = configs.isNotNull() & ~F.coalesce(F.array_contains(unreadable, key), F.lit(False))
+    return F.when(readable, F.coalesce(config(configs, key), F.lit(default)))
+
+
+def _throttles(configs: Column, keys: tuple[str, ...]) -> Column:
+    # Long.MAX is what a removed rate reads as; an empty list of replicas is none.
+    stated = [F.when(~config(configs, k).isin("", "9223372036854775807"), F.lit(k)) for k in keys]
+    return F.array_compact(F.array(*stated))
+
+
+def brokers_by_cluster(brokers: DataFrame) -> DataFrame:
+    """cluster -> `brokers`, an array of structs sorted by id, and `racks`, the names known.
+
+    `down`: the cause that a broker's absence has, "rack:az2 down" where a rack of two or more is gone as a whole.
+    """
+    key = ("configs", "unreadable_configs")
+    columns = brokers.select(
+        "cluster",
+        F.struct(
+            "broker",
+            "rack",
+            "rack_state",
+            "live",
+            "offline_log_dirs",
+            "kafka_version",
+            "described",
+            caps_min_isr(F.col("max_metadata_version"), F.col("kafka_version")).alias("caps"),
+            F.col("configs").isNotNull().alias("configs_known"),
+            setting(*map(F.col, key), MIN_ISR, "1").try_cast("int").alias("min_isr"),
+            F.when(config(F.col("configs"), MIN_ISR).isNull(), "default")
+            .otherwise(F.coalesce(config(F.col("config_sources"), MIN_ISR), F.lit("broker")))
+            .alias("min_isr_source"),
+            config(F.col("configs"), MIN_RACKS).try_cast("int").alias("min_racks"),
+            setting(*map(F.col, key), DEFAULT_RF, "1").try_cast("int").alias("default_rf"),
+            setting(*map(F.col, key), AUTO_CREATE, "true").try_cast("boolean").alias("auto_create"),
+            setting(*map(F.col, key), UNCLEAN, "false").try_cast("boolean").alias("unclean"),
+            config(F.col("config_sources"), UNCLEAN).alias("unclean_source"),
+            _throttles(F.col("configs"), BROKER_THROTTLES).alias("throttles"),
+        ).alias("b"),
+    )
+    return (
+        columns.groupBy("cluster")
+        .agg(F.array_sort(F.collect_list("b")).alias("brokers"))
+        .withColumn("brokers", F.transform("brokers", lambda b: b.withField("down", _down(b))))
+    )
+
+
+def _down(broker: Column) -> Column:
+    rack_mates = F.filter("brokers", lambda other: other["rack"] == broker["rack"])
+    whole_rack = (F.size(rack_mates) > 1) & F.forall(rack_mates, lambda other: ~F.coalesce(other["live"], F.lit(True)))
+    name = F.concat(F.lit("broker:"), broker["broker"].cast("string"), F.lit(" down"))
+    return F.when(
+        ~broker["live"],
+        F.when(whole_rack, F.concat(F.lit("rack:"), broker["rack"], F.lit(" down"))).otherwise(name),
+    )
+
+
+def controllers_by_cluster(controllers: DataFrame) -> DataFrame:
+    """cluster -> `controllers`, an array of structs sorted by id."""
+    configs = F.col("configs")
+    none = F.lit(None).cast("array<string>")
+    return controllers.groupBy("cluster").agg(
+        F.array_sort(
+            F.collect_list(
+                F.struct(
+                    "controller",
+                    "role",
+                    "leader",
+                    "rack",
+                    "lag_ms",
+                    configs.isNotNull().alias("configs_known"),
+                    setting(configs, none, MIN_ISR, "1").try_cast("int").alias("min_isr"),
+                    setting(configs, none, DEFAULT_RF, "1").try_cast("int").alias("default_rf"),
+                    setting(configs, none, UNCLEAN, "false").try_cast("boolean").alias("unclean"),
+                    config(configs, MIN_ISR).isNotNull().alias("min_isr_stated"),
+                )
+            )
+        ).alias("controllers")
+    )
+
+
+def clusters(read: Read) -> DataFrame:
+    """One row a cluster with its brokers and controllers, and what each broker id stands for (`broker`, a map)."""
+    frame = (
+        read("clusters")
+        .join(brokers_by_cluster(read("brokers")), "cluster", "left")
+        .join(controllers_by_cluster(read("controllers")), "cluster", "left")
+        .withColumn("brokers", F.coalesce("brokers", F.array()))
+        .withColumn("controllers", F.coalesce("controllers", F.array()))
+    )
+    return frame.withColumns(
+        {
+            "broker": F.map_from_entries(F.transform("brokers", lambda b: F.struct(b["broker"], b))),
+            "racks": F.array_sort(
+                F.array_distinct(F.transform(F.filter("brokers", lambda b: b["rack"].isNotNull()), lambda b: b["rack"]))
+            ),
+            "unracked_brokers": F.transform(
+                F.filter("brokers", lambda b: b["rack_state"] == "none"), lambda b: b["broker"]
+            ),
+            "unknown_racks": F.size(
+                F.filter("brokers", lambda b: F.coalesce(b["rack_state"], F.lit("unknown")) == "unknown")
+            ),
+            # ELR off is a fact; features that could not be read may mean on.
+            "elr_on": F.when(
+                F.col("features").isNotNull(),
+                F.coalesce(F.try_element_at("features", F.lit("eligible.leader.replicas.version")), F.lit(0)) > 0,
+            ),
+            "unclean_default": _unclean_default(),
+        }
+    )
+
+
+def _unclean_default() -> Column:
+    """unclean.leader.election.enable where no topic override says otherwise; NULL: unknown.
+
+    Cluster-wide dynamic, then the controllers' static value: theirs decides, brokers may say true and mean nothing. The
+    active controller's counts, or the weakest where it isn't known which is active. Without a KRaft quorum, and in a
+    document that says nothing of controllers, the brokers' value.
+    """
+    dynamic = F.filter("brokers", lambda b: b["unclean_source"] == "cluster-default")
+    active = F.filter("controllers", lambda c: F.coalesce(c["leader"], F.lit(False)))
+    deciding = F.when(F.size(active) > 0, active).otherwise(F.col("controllers"))
+    by_controller = F.when(
+        F.col("controllers_known") & (F.size(deciding) > 0),
+        F.when(F.exists(deciding, lambda c: c["unclean"]), True).when(
+            F.forall(deciding, lambda c: c["unclean"].isNotNull()), False
+        ),
+    )
+    by_broker = F.when(F.exists("brokers", lambda b: b["unclean"]), True).when(
+        F.forall("brokers", lambda b: b["unclean"].isNotNull() | ~F.coalesce(b["live"], F.lit(True))), False
+    )
+    asks_brokers = (F.col("quorum_mode") == "zookeeper") | ~F.col("controllers_stated")
+    return (
+        F.when(F.size(dynamic) > 0, F.exists(dynamic, lambda b: b["unclean"]))
+        .when(asks_brokers, by_broker)
+        .otherwise(by_controller)
+    )
+
+
+def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) -> DataFrame:
+    """One row a topic: its settings with their sources, its tier and the tier's requirements (`required`, a struct).
+
+    resolved: cluster, resource, tier of the topics; tiers: map of tier name to requirements.
+    """
+    configs, sources = F.col("configs"), F.col("config_sources")
+    readable = configs.isNotNull() & ~F.coalesce(F.array_contains("unreadable_configs", MIN_ISR), F.lit(False))
+    unclean_readable = configs.isNotNull() & ~F.coalesce(F.array_contains("unreadable_configs", UNCLEAN), F.lit(False))
+    unclean_source = F.coalesce(config(sources, UNCLEAN), F.lit("topic"))
+    own = read("topics").select(
+        "cluster",
+        "topic",
+        "internal",
+        "partitions_known",
+        "declared_partitions",
+        readable.alias("min_isr_readable"),
+        config(configs, MIN_ISR).try_cast("int").alias("own_min_isr"),
+        F.when(config(configs, MIN_ISR).isNotNull(), F.coalesce(config(sources, MIN_ISR), F.lit("topic"))).alias(
+            "own_min_isr_source"
+        ),
+        config(configs, MIN_RACKS).try_cast("int").alias("own_min_racks"),
+        unclean_readable.alias("unclean_readable"),
+        F.when(unclean_source.isin("topic", "cluster-default"), config(configs, UNCLEAN).try_cast("boolean")).alias(
+            "own_unclean"
+        ),
+        F.when(config(configs, UNCLEAN).isNotNull(), unclean_source).alias("unclean_source"),
+        F.coalesce(config(configs, "confluent.placement.constraints").contains("observers"), F.lit(False)).alias(
+            "has_observers"
+        ),
+        _throttles(configs, TOPIC_THROTTLES).alias("throttles"),
+    )
+    tier = resolved.where(F.col("resource_type") == "topic").select(
+        "cluster", F.col("resource").alias("topic"), "tier", F.col("waivers").alias("waiver_candidates")
+    )
+    facts = clusters.select(
+        "cluster",
+        "provider",
+        "unclean_default",
+        "elr_on",
+        "racks",
+        "unknown_racks",
+        "unracked_brokers",
+        F.array_max(F.transform("brokers", lambda b: b["min_racks"])).alias("cluster_min_racks"),
+        F.size("brokers").alias("broker_count"),
+    )
+    return (
+        own.join(tier, ["cluster", "topic"], "left")
+        .join(F.broadcast(facts), "cluster")
+        .withColumn("required", F.try_element_at(tiers, F.coalesce("tier", F.lit(""))))
+        .withColumns(
+            {
+                "unclean": F.when(F.col("unclean_readable"), F.coalesce("own_unclean", "unclean_default")),
+                # What an operator wants of KIP-1290: the stricter of the setting and the policy.
+                "min_racks_configured": F.coalesce("own_min_racks", "cluster_min_racks"),
+                "min_racks": F.greatest(
+                    F.coalesce("own_min_racks", "cluster_min_racks"), F.col("required")["min_insync_racks"]
+                ),
+            }
+        )
+    )

@@ -1,0 +1,130 @@
+"""Outcomes of all controls as findings: waived, attributed to providers, with a stable id, compared with the last run."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from durability.policy.catalogue import CONTROLS
+from spark_jobs.controls import base
+
+CATEGORY_IN_ID = ("partition-health", "isr-rack-spread", "at-min-isr-over-time")
+"""Controls with one finding a category; elsewhere a change of category is the same finding."""
+
+KEYS = ("cluster", "resource_type", "resource")
+
+
+def exploded(frame: DataFrame, resource_type: str, resource: Column, outcomes: list[Column]) -> DataFrame:
+    """A row per outcome that isn't NULL, keyed by the resource. `tier` and `provider` come along."""
+    tier = F.col("tier") if "tier" in frame.columns else F.lit(None).cast("string")
+    return (
+        frame.select(
+            "cluster",
+            "provider",
+            tier.alias("tier"),
+            F.lit(resource_type).alias("resource_type"),
+            resource.cast("string").alias("resource"),
+            F.explode(F.array(*outcomes)).alias("f"),
+        )
+        .where("f.outcome is not null")
+        .select("cluster", "provider", "tier", "resource_type", "resource", "f.*")
+    )
+
+
+def literal(value: Any, schema: str) -> Column:
+    """A Python value as a constant column of `schema` (DDL)."""
+    return F.from_json(F.lit(json.dumps(value)), schema)
+
+
+def with_providers_duty(findings: DataFrame) -> DataFrame:
+    """NOT_APPLICABLE, with the reason, where the cluster's provider is responsible for a control."""
+    reasons = {f"{p} {c.id}": reason for c in CONTROLS.values() for p, reason in c.provider_duty.items()}
+    reason = F.try_element_at(
+        literal(reasons, "map<string,string>"),
+        F.concat_ws(" ", F.coalesce("provider", F.lit("self")), F.col("control")),
+    )
+    theirs = reason.isNotNull()
+    kept = [
+        c for c in findings.columns if c not in ("outcome", "message", "severity", "cause", "remediation", "category")
+    ]
+    return findings.select(
+        *kept,
+        F.when(theirs, base.NOT_APPLICABLE).otherwise(F.col("outcome")).alias("outcome"),
+        F.when(theirs, reason).otherwise(F.col("message")).alias("message"),
+        *(F.when(~theirs, F.col(c)).alias(c) for c in ("severity", "cause", "remediation", "category")),
+    )
+
+
+def with_ids(findings: DataFrame) -> DataFrame:
+    """`id`: 20 hexadecimal digits of a SHA-256 over what the finding is about, the same in every run."""
+    category = F.when(F.col("control").isin(*CATEGORY_IN_ID), F.coalesce("category", F.lit("")))
+    return findings.withColumn(
+        "id",
+        F.substring(F.sha2(F.concat_ws("\n", "cluster", "control", "resource_type", "resource", category), 256), 1, 20),
+    )
+
+
+def with_waivers(
+    findings: DataFrame, resolved: DataFrame, captured: Column, waivers: list[dict[str, Any]]
+) -> DataFrame:
+    """EXEMPT where a waiver covers a FAIL on the day of its snapshot; `expired` lists those that no longer do.
+
+    A waiver counts through its day of expiry, UTC. Names were matched when the policy was resolved (`resolved.waivers`).
+    """
+    if not waivers:
+        return findings.withColumns({"waiver": F.lit(None).cast("int"), "expired": F.lit(None).cast("array<int>")})
+    by_control: dict[str, list[int]] = {}
+    for waiver in waivers:
+        for control in waiver["controls"]:
+            by_control.setdefault(control, []).append(waiver["index"])
+    expires = literal({str(w["index"]): str(w["expires"]) for w in waivers}, "map<string,string>")
+    matched = resolved.where(F.size("waivers") > 0).select(*KEYS, F.col("waivers").alias("by_name"))
+    joined = findings.join(F.broadcast(matched), list(KEYS), "left")
+    candidates = F.array_intersect(
+        "by_name", F.try_element_at(literal(by_control, "map<string,array<int>>"), F.col("control"))
+    )
+    in_force = lambda i: F.try_element_at(expires, i.cast("string")).cast("date") >= F.to_date(captured)  # noqa: E731
+    failed = F.col("outcome") == base.FAIL
+    return (
+        joined.withColumn("candidates", F.when(failed, candidates))
+        .withColumns(
+            {
+                "waiver": F.try_element_at(F.filter("candidates", in_force), F.lit(1)),
+                "expired": F.filter("candidates", lambda i: ~in_force(i)),
+            }
+        )
+        .withColumn("outcome", F.when(F.col("waiver").isNotNull(), "EXEMPT").otherwise(F.col("outcome")))
+        .drop("candidates", "by_name")
+    )
+
+
+def not_judged(spark: SparkSession, snapshots: list[dict[str, Any]], controls: list[str]) -> DataFrame:
+    """UNKNOWN for every control of a cluster that could not be read or whose snapshot the gate refused."""
+    rows = [
+        {"cluster": s["cluster"], "provider": s["provider"], "status": s["status"], "reason": s["reason"]}
+        for s in snapshots
+    ]
+    schema = "array<struct<cluster:string,provider:string,status:string,reason:string>>"
+    frame = spark.range(1).select(F.inline(literal(rows, schema)))
+    why = base.say("snapshot ", F.col("status"), ": ", F.col("reason"))
+    outcomes = [
+        base.finding(
+            control,
+            F.lit(base.UNKNOWN),
+            cause=base.say(
+                "cluster:",
+                F.col("cluster"),
+                " ",
+                F.when(F.col("status") == "rejected", "snapshot rejected").otherwise("unreadable"),
+            ),
+            observed=F.lit("{}"),
+            required=F.lit("{}"),
+            message=why,
+            remediation=F.lit("Make the cluster readable for the auditor, then audit again"),
+        )
+        for control in controls
+    ]
+    return exploded(frame, "cluster", F.col("cluster"), outcomes)

@@ -1,0 +1,236 @@
+"""What the rules need to know of a partition: its health (KIP-427), what its leader enforces, the racks it spans.
+
+Each step is one select over the one before it, so that Spark computes a shared expression once.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from spark_jobs.effective_min_isr import effective_min_isr
+from spark_jobs.racks import against, kip_1290_rack_span, rack_span
+
+TOPIC_SETTINGS = (
+    "min_isr_readable",
+    "own_min_isr",
+    "own_min_isr_source",
+    "has_observers",
+    "min_racks",
+    "elr_on",
+)
+
+
+def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame) -> DataFrame:
+    """Partitions beside their topic's settings, with each replica id turned into its broker (`brokers`, `leading`)."""
+    per_topic = topics.select("cluster", "topic", "required", *TOPIC_SETTINGS)
+    per_cluster = clusters.select("cluster", "broker", "reassignments_known")
+    joined = partitions.join(F.broadcast(per_topic), ["cluster", "topic"]).join(F.broadcast(per_cluster), "cluster")
+    moving = F.col("reassignments_known")
+    return joined.select(
+        "cluster",
+        "topic",
+        "partition",
+        "required",
+        *TOPIC_SETTINGS,
+        "leader",
+        "replicas",
+        "isr",
+        "elr",
+        "last_known_elr",
+        F.when(moving, F.col("adding")).alias("adding"),
+        F.when(moving, F.col("removing")).alias("removing"),
+        (~F.coalesce(F.array_contains("unreadable", "leader"), F.lit(False))).alias("leader_known"),
+        F.try_element_at("broker", F.col("leader")).alias("leading"),
+        F.transform("replicas", lambda id: F.try_element_at("broker", id)).alias("brokers"),
+    )
+
+
+def shape(facts: DataFrame) -> DataFrame:
+    """Counts and sets: replicas, in sync and not, offline or led, the min ISR that applies, the replicas to judge by.
+
+    `rf` is |replicas minus adding|, what KIP-427's under-replicated compares with. `judged` and `judged_rf` are the worse
+    of replicas minus adding and replicas minus removing. All are NULL where a reassignment can't be excluded or
+    Confluent observers inflate the replica list.
+    """
+    brokers, isr = F.col("brokers"), F.col("isr")
+    replicas = F.size("replicas")
+    in_sync = F.filter(brokers, lambda b: F.array_contains(isr, b["broker"]))
+    moving = F.coalesce(F.size("adding") + F.size("removing") > 0, F.lit(False))
+    at_rest = F.coalesce((F.size("adding") + F.size("removing") == 0) | (F.size(isr) >= replicas), F.lit(False))
+    countable = ~F.col("has_observers")
+    after, before = _without("adding"), _without("removing")
+    return facts.select(
+        "*",
+        replicas.alias("replica_count"),
+        F.size(isr).alias("isr_count"),
+        F.when(isr.isNotNull(), in_sync).alias("in_sync"),
+        F.when(
+            isr.isNotNull(),
+            F.filter(
+                brokers,
+                lambda b: (
+                    ~F.array_contains(isr, b["broker"])
+                    & ~F.coalesce(F.array_contains("adding", b["broker"]), F.lit(False))
+                ),
+            ),
+        ).alias("out_of_sync"),
+        F.when(
+            F.col("leader_known"), F.when(F.col("leader").isNull(), True).otherwise(~F.col("leading")["live"])
+        ).alias("offline"),
+        moving.alias("reassigning"),
+        F.when(countable, F.when(moving, F.size(after)).when(at_rest, replicas)).alias("rf"),
+        F.when(countable, F.when(moving, F.least(F.size(after), F.size(before))).when(at_rest, replicas)).alias(
+            "judged_rf"
+        ),
+        F.when(moving, after).when(at_rest, brokers).alias("after_adding"),
+        F.when(moving, before).when(at_rest, brokers).alias("before_removing"),
+        _min_isr().alias("min_isr"),
+        _min_isr_source().alias("min_isr_source"),
+        _caps().alias("caps"),
+    )
+
+
+def _without(ids: str) -> Column:
+    return F.filter("brokers", lambda b: ~F.array_contains(ids, b["broker"]))
+
+
+def _min_isr() -> Column:
+    """min.insync.replicas as it applies to a partition: an override or cluster-wide value as stated; a value that
+    brokers hold themselves is the leader's, without a leader the weakest, and where the answer came from one broker's
+    static settings the weakest over the brokers that hold replicas."""
+    held = F.transform("brokers", lambda b: b["min_isr"])
+    known = F.array_min(held)
+    weakest = F.when(F.forall(held, lambda v: v.isNotNull()) | (known == 1), known)
+    own = F.col("own_min_isr")
+    return F.when(
+        F.col("min_isr_readable"),
+        F.when(F.col("own_min_isr_source").isin("topic", "cluster-default"), own)
+        .when(own.isNotNull(), F.least(own, known))
+        .when(F.col("own_min_isr_source").isNull() & F.col("leader").isNotNull(), F.col("leading")["min_isr"])
+        .when(F.col("own_min_isr_source").isNull(), weakest),
+    )
+
+
+def _min_isr_source() -> Column:
+    holder = F.coalesce(F.col("leading"), F.try_element_at("brokers", F.lit(1)))
+    return F.coalesce("own_min_isr_source", holder["min_isr_source"])
+
+
+def _caps() -> Column:
+    """The leader's release decides; without a leader the release, among the replicas', that keeps fewer copies."""
+    held = F.transform("brokers", lambda b: b["caps"])
+    leaderless = F.when(F.exists(held, lambda c: c), True).when(F.forall(held, lambda c: c.isNotNull()), False)
+    return F.when(F.col("leader").isNotNull(), F.col("leading")["caps"]).otherwise(leaderless)
+
+
+def spans(shape: DataFrame) -> DataFrame:
+    """The effective min ISR, and the racks that replicas and ISR span, as intervals."""
+    after, before = rack_span(F.col("after_adding")), rack_span(F.col("before_removing"))
+    worse = F.struct(
+        F.least(after["least"], before["least"]).alias("least"), F.least(after["most"], before["most"]).alias("most")
+    )
+    return shape.select(
+        "*",
+        effective_min_isr(F.col("min_isr"), F.col("replica_count"), F.col("caps")).alias("effective_min_isr"),
+        F.when(F.col("after_adding").isNull(), None).when(F.col("reassigning"), worse).otherwise(after).alias("span"),
+        kip_1290_rack_span(F.col("in_sync")).alias("isr_span"),
+        kip_1290_rack_span(F.col("brokers")).alias("replica_span"),
+    )
+
+
+def judged(spans: DataFrame) -> DataFrame:
+    """Per partition what each topic control compares, and KIP-427's categories.
+
+    A category is NULL where a fact it needs is missing; all but `offline` need a live leader (KIP-427).
+    """
+    led = ~F.col("offline")
+    isr, rf, effective = F.col("isr_count"), F.col("rf"), F.col("effective_min_isr")
+    required = F.col("required")
+    isr_racks = against(F.col("isr_span"), F.col("min_racks"))
+    frame = spans.select(
+        "*",
+        (led & (isr < effective)).alias("under_min_isr"),
+        (led & (isr == effective)).alias("at_min_isr"),
+        (led & (isr < rf)).alias("under_replicated"),
+        F.coalesce(isr >= rf, F.lit(False)).alias("isr_whole"),
+        (F.col("judged_rf") - effective).alias("write_headroom"),
+        against(F.col("span"), required["replica_racks"]).alias("replica_racks"),
+        isr_racks.alias("isr_racks"),
+        # At the minimum by shrinkage, not by placement: the replicas span more racks than the ISR does.
+        F.when(F.col("isr_span")["least"] == F.col("isr_span")["most"], F.col("isr_span")["least"]).alias(
+            "isr_rack_count"
+        ),
+    )
+    return frame.select(
+        "*",
+        (F.col("isr_racks") < F.col("min_racks")).alias("under_min_racks"),
+        F.when(F.col("isr_racks") > F.col("min_racks"), False)
+        .when(F.col("isr_rack_count").isNotNull(), (F.col("isr_rack_count") == F.col("min_racks")))
+        .alias("isr_at_min_racks"),
+        _causes().alias("causes"),
+        _cli_differs().alias("cli_differs"),
+    ).withColumn(
+        "at_min_racks",
+        F.when(~F.col("isr_at_min_racks"), False).when(
+            F.col("isr_at_min_racks"),
+            F.when(F.col("replica_span")["least"] > F.col("min_racks"), True).when(
+                F.col("replica_span")["most"] <= F.col("min_racks"), False
+            ),
+        ),
+    )
+
+
+def _causes() -> Column:
+    """Why the ISR is short or the leader gone: brokers or racks down, else replicas that lag, else a reassignment."""
+    missing = F.when(F.col("offline"), F.col("brokers")).otherwise(F.col("out_of_sync"))
+    down = F.filter(F.transform(missing, lambda b: b["down"]), lambda d: d.isNotNull())
+    lagging = F.transform(
+        F.col("out_of_sync"),
+        lambda b: F.when(
+            b["offline_log_dirs"] > 0, F.concat(F.lit("broker:"), b["broker"].cast("string"), F.lit(" log dir offline"))
+        ).otherwise(F.concat(F.lit("broker:"), b["broker"].cast("string"), F.lit(" lagging"))),
+    )
+    return (
+        F.when(F.size(down) > 0, F.array_distinct(down))
+        .when(F.size(lagging) > 0, lagging)
+        .when(F.col("offline"), F.array(F.lit("no leader elected")))
+        .when(F.col("reassigning"), F.array(F.lit("reassignment")))
+        .otherwise(F.array())
+    )
+
+
+def _cli_differs() -> Column:
+    """Where kafka-topics shows a partition otherwise than KIP-427's categories do, and why; NULL where they agree.
+
+    `TopicCommand` compares min.insync.replicas as configured, and counts leaderless partitions.
+    """
+    raw, isr, effective = F.col("min_isr"), F.col("isr_count"), F.col("effective_min_isr")
+    flags = F.array_compact(
+        F.array(
+            F.when(
+                F.col("offline"),
+                "kafka-topics counts leaderless partitions under --under-min-isr-partitions, --under-replicated-partitions"
+                " and (without ELR) --at-min-isr-partitions as well",
+            ),
+            F.when(
+                ~F.col("offline") & (raw > effective) & (isr >= effective) & (isr < raw),
+                F.concat(
+                    F.lit("kafka-topics lists it under --under-min-isr-partitions: it compares the configured "),
+                    raw.cast("string"),
+                    F.lit(", brokers since 3.7 enforce "),
+                    effective.cast("string"),
+                ),
+            ),
+            F.when(
+                ~F.col("offline") & (raw != effective) & (isr == effective),
+                "kafka-topics leaves it out of --at-min-isr-partitions for the same reason",
+            ),
+        )
+    )
+    return F.when(F.size(flags) > 0, F.array_join(flags, "; "))
+
+
+def build(partitions: DataFrame, topics: DataFrame, clusters: DataFrame) -> DataFrame:
+    """All steps, one after the other."""
+    return judged(spans(shape(facts(partitions, topics, clusters))))

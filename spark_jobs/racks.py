@@ -1,0 +1,77 @@
+"""How many racks a set of brokers spans, when some brokers have no rack and some racks are unknown.
+
+A rack has three states (see `durability.lake.tables.BROKERS`): a name (also carried over from an earlier snapshot), none
+(no broker.rack) and unknown. An unknown rack may be any rack, so a count is an interval: from `least` to `most`.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+
+def named_racks(brokers: Column) -> Column:
+    """The distinct names among `brokers`, an array of structs with `rack` and `rack_state`."""
+    return F.array_distinct(F.transform(F.filter(brokers, lambda b: b["rack"].isNotNull()), lambda b: b["rack"]))
+
+
+def _unknown(brokers: Column) -> Column:
+    return F.size(F.filter(brokers, lambda b: F.coalesce(b["rack_state"], F.lit("unknown")) == "unknown"))
+
+
+def rack_span(brokers: Column) -> Column:
+    """Racks that replicas span, as struct<least, most>: an unracked broker adds none, since it may stand in any.
+
+    >>> df = spark.createDataFrame([([("az1", "named"), ("az2", "named")],), ([("az1", "named"), (None, "none")],),
+    ...     ([("az1", "named"), (None, "unknown")],)], "brokers array<struct<rack: string, rack_state: string>>")
+    >>> df.select(rack_span(F.col("brokers")).alias("span")).select("span.*").show()
+    +-----+----+
+    |least|most|
+    +-----+----+
+    |    2|   2|
+    |    1|   1|
+    |    1|   2|
+    +-----+----+
+    """
+    least = F.size(named_racks(brokers))
+    return F.when(brokers.isNotNull(), F.struct(least.alias("least"), (least + _unknown(brokers)).alias("most")))
+
+
+def kip_1290_rack_span(brokers: Column) -> Column:
+    """Racks as KIP-1290 counts an ISR's, as struct<least, most>: all brokers without broker.rack share the rack "".
+
+    >>> df = spark.createDataFrame([([("az1", "named"), (None, "none"), (None, "none")],),
+    ...     ([(None, "unknown"), (None, "unknown")],), ([],)], "brokers array<struct<rack: string, rack_state: string>>")
+    >>> df.select(kip_1290_rack_span(F.col("brokers")).alias("span")).select("span.*").show()
+    +-----+----+
+    |least|most|
+    +-----+----+
+    |    2|   2|
+    |    1|   2|
+    |    0|   0|
+    +-----+----+
+    """
+    unnamed = F.exists(brokers, lambda b: F.coalesce(b["rack_state"], F.lit("unknown")) == "none").cast("int")
+    certain = F.size(named_racks(brokers)) + unnamed
+    unknown = _unknown(brokers)
+    # Unknown brokers alone still stand in some rack, the unnamed one at least.
+    least = F.when((certain == 0) & (unknown > 0), F.lit(1)).otherwise(certain)
+    return F.when(brokers.isNotNull(), F.struct(least.alias("least"), (certain + unknown).alias("most")))
+
+
+def against(span: Column, required: Column) -> Column:
+    """The one number that decides `span` against `required`: the most if that is too few, the least if that is enough.
+
+    NULL where it could be either: then the verdict is UNKNOWN.
+
+    >>> df = spark.createDataFrame([((1, 1), 2), ((2, 3), 2), ((1, 2), 2)], "span struct<least: int, most: int>, required int")
+    >>> df.select("*", against(F.col("span"), F.col("required")).alias("racks")).show()
+    +------+--------+-----+
+    |  span|required|racks|
+    +------+--------+-----+
+    |{1, 1}|       2|    1|
+    |{2, 3}|       2|    2|
+    |{1, 2}|       2| NULL|
+    +------+--------+-----+
+    """
+    return F.when(span["most"] < required, span["most"]).when(span["least"] >= required, span["least"])

@@ -1,0 +1,27 @@
+"""The Spark session of a run. Settings come from spark-submit (see the operator); here only what correctness needs."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from durability.lake.tables import CATALOG, NAMESPACE
+
+REQUIRED = {
+    "spark.sql.session.timeZone": "UTC",
+    # A NULL array has no size: -1 would be a fact nobody collected.
+    "spark.sql.legacy.sizeOfNull": "false",
+    "spark.sql.ansi.enabled": "true",
+}
+
+
+def start(name: str) -> SparkSession:
+    """The session, with the settings that the rules rely on."""
+    builder = SparkSession.builder.appName(name)
+    for key, value in REQUIRED.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def table(name: str, catalog: str = CATALOG) -> str:
+    """A lake table's name in Spark."""
+    return f"{catalog}.{NAMESPACE}.{name}"
