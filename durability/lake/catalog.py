@@ -1,0 +1,181 @@
+"""Where a lake is, how its catalog is reached from Python and from Spark, and the lock that keeps writers apart."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from durability.errors import Refused, Unreachable
+from durability.lake.tables import CATALOG
+
+CATALOG_FILE = "catalog.db"
+LOCK_FILE = "lake.lock"
+LOCK_TIMEOUT = 300.0  # seconds; a commit takes less than one
+_BUSY_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Place:
+    """A lake's address. folder: where it lies on this host, None on S3; catalog: a PostgreSQL URL, None if embedded."""
+
+    location: str
+    folder: Path | None
+    warehouse: str
+    catalog: str | None
+
+    @property
+    def embedded(self) -> bool:
+        return self.catalog is None
+
+
+def place(location: str, environ: dict[str, str] | None = None) -> Place:
+    """Where a lake is: a folder with its own catalog, or a folder or s3:// address with DURABILITY_CATALOG's.
+
+    Raises Refused if the address can't be used.
+    """
+    environ = dict(os.environ) if environ is None else environ
+    url = environ.get("DURABILITY_CATALOG") or None
+    if url and urlsplit(url).scheme.partition("+")[0] not in ("postgresql", "postgres"):
+        raise Refused(
+            f"DURABILITY_CATALOG has the scheme {urlsplit(url).scheme!r}; expected postgresql://user:password@host/database"
+        )
+    if location.startswith("s3://"):
+        if url is None:
+            raise Refused(f"the lake {location} needs a catalog: set DURABILITY_CATALOG to a postgresql:// URL")
+        return Place(location, None, location.rstrip("/"), url)
+    if "://" in location and not location.startswith("file:///"):
+        raise Refused(f"the lake {location} can't be used: expected a folder or s3://bucket/prefix")
+    folder = Path(location.removeprefix("file://")).expanduser().absolute()
+    if any(mark in str(folder) for mark in "#?%"):
+        raise Refused(f"the lake folder {folder} can't be used: its path has one of # ? % in it")
+    return Place(str(folder), folder, f"file://{folder}/warehouse", url)
+
+
+def prepare(where: Place) -> None:
+    """Makes the lake's folder; raises Refused if it can't be written or holds something else."""
+    if where.folder is None:
+        return
+    try:
+        where.folder.mkdir(parents=True, exist_ok=True)
+        names = {entry.name for entry in os.scandir(where.folder)}
+    except OSError as error:
+        raise Refused(
+            f"the lake folder {where.folder} can't be used: {error.strerror}. Name another with LAKE"
+        ) from None
+    if not os.access(where.folder, os.W_OK | os.X_OK):
+        raise Refused(
+            f"the lake folder {where.folder} can't be written to. Change its permissions or name another with LAKE"
+        )
+    if where.embedded:
+        _refuse_foreign(where.folder, names)
+
+
+def _refuse_foreign(folder: Path, names: set[str]) -> None:
+    if CATALOG_FILE not in names:
+        if names - {LOCK_FILE}:
+            raise Refused(
+                f"the folder {folder} isn't empty and holds no lake ({CATALOG_FILE}). Name an empty or new one with LAKE"
+            )
+        return
+    try:
+        with closing(sqlite3.connect(f"file:{folder / CATALOG_FILE}?mode=ro", uri=True)) as database:
+            found = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    except sqlite3.DatabaseError as error:
+        raise Refused(f"{folder / CATALOG_FILE} can't be read as a lake's catalog ({error})") from None
+    if found and "iceberg_tables" not in found:
+        raise Refused(f"{folder / CATALOG_FILE} is the database of something else, not a lake's catalog")
+
+
+def properties(where: Place) -> dict[str, str]:
+    """pyiceberg's catalog properties."""
+    if where.embedded:
+        uri = f"sqlite:///{where.folder}/{CATALOG_FILE}?timeout={_BUSY_SECONDS}"
+    else:
+        scheme, _, rest = where.catalog.partition("://")
+        uri = f"{scheme.replace('postgres', 'postgresql') if scheme == 'postgres' else scheme}://{rest}"
+    return {"type": "sql", "uri": uri, "warehouse": where.warehouse, "pool_pre_ping": "true", **_s3("s3.region")}
+
+
+def _s3(region_key: str) -> dict[str, str]:
+    """Endpoint and region as the AWS tools take them from the environment; credentials come from the default chain."""
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    return {
+        **({"s3.endpoint": endpoint} if endpoint else {}),
+        **({region_key: region} if region else {}),
+    }
+
+
+def spark_conf(where: Place) -> dict[str, str]:
+    """Spark settings for a catalog named `durability` on this lake; passwords are in `spark_secrets`."""
+    name = f"spark.sql.catalog.{CATALOG}"
+    conf = {
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        name: "org.apache.iceberg.spark.SparkCatalog",
+        f"{name}.type": "jdbc",
+        f"{name}.warehouse": where.warehouse,
+        f"{name}.jdbc.schema-version": "V1",
+        f"{name}.cache-enabled": "false",
+    }
+    if where.embedded:
+        conf[f"{name}.uri"] = f"jdbc:sqlite:{where.folder}/{CATALOG_FILE}"
+        conf[f"{name}.jdbc.busy_timeout"] = str(_BUSY_SECONDS * 1000)
+    else:
+        url = urlsplit(where.catalog)
+        port = f":{url.port}" if url.port else ""
+        query = f"?{url.query}" if url.query else ""
+        conf[f"{name}.uri"] = f"jdbc:postgresql://{url.hostname or 'localhost'}{port}{url.path}{query}"
+        if url.username:
+            conf[f"{name}.jdbc.user"] = unquote(url.username)
+    if where.folder is None:
+        conf[f"{name}.io-impl"] = "org.apache.iceberg.aws.s3.S3FileIO"
+        conf |= {f"{name}.{key}": value for key, value in _s3("client.region").items()}
+        if f"{name}.s3.endpoint" in conf:
+            conf[f"{name}.s3.path-style-access"] = "true"
+    return conf
+
+
+def spark_secrets(where: Place) -> dict[str, str]:
+    """The settings that belong in a file only its owner can read, never on a command line."""
+    password = None if where.embedded else urlsplit(where.catalog).password
+    return {f"spark.sql.catalog.{CATALOG}.jdbc.password": unquote(password)} if password else {}
+
+
+@contextmanager
+def locked(where: Place, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
+    """Keeps other Python writers of an embedded lake out; the lock goes with its process, however that ends."""
+    if where.folder is None or not where.embedded:
+        yield
+        return
+    path = where.folder / LOCK_FILE
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise Refused(f"the lake's lock {path} can't be opened: {error.strerror}") from None
+    try:
+        _wait_for(handle, where, timeout)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _wait_for(handle: int, where: Place, timeout: float) -> None:
+    import fcntl
+
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise Unreachable(
+                    f"the lake at {where.location} was locked by another process for {timeout:.0f} s; "
+                    "wait for the other audit to end, or stop it"
+                ) from None
+            time.sleep(0.02)

@@ -1,0 +1,143 @@
+"""The Iceberg tables of one lake: created, evolved, committed to and scanned through its catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+import pyarrow as pa
+import sqlalchemy.exc
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceAlreadyExistsError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.io import load_file_io
+from pyiceberg.table import Table as IcebergTable
+
+from durability.errors import AuditError, Refused, Unreachable
+from durability.lake.catalog import Place, locked, properties
+from durability.lake.schemas import added_columns, iceberg_schema, partition_spec, sort_order
+from durability.lake.storage import Storage
+from durability.lake.tables import CATALOG, NAMESPACE, TABLES, Table
+
+TABLE_PROPERTIES = {
+    "format-version": "2",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+    "commit.retry.num-retries": "20",
+    "write.parquet.compression-codec": "zstd",
+    "write.distribution-mode": "none",  # a sort order alone would have Spark shuffle every small write
+}
+
+
+class Tables:
+    """The tables of one lake."""
+
+    def __init__(self, place: Place):
+        self.place = place
+        with self._errors("its catalog can't be opened"), self._lock():
+            self.catalog = SqlCatalog(CATALOG, **properties(place))
+        self.storage = Storage(load_file_io(self.catalog.properties, place.warehouse), place.warehouse)
+
+    def _lock(self):
+        return locked(self.place)
+
+    def ensure(self) -> None:
+        """Makes the namespace and every table, and adds the columns that an earlier version didn't have.
+
+        Raises Refused if a table of the lake is no earlier state of what is written now.
+        """
+        with self._errors("its tables can't be prepared"), self._lock():
+            with suppress(NamespaceAlreadyExistsError):  # another host was quicker; what it made is the same
+                self.catalog.create_namespace_if_not_exists(NAMESPACE)
+            existing = {name for _, name in self.catalog.list_tables(NAMESPACE)}
+            for table in TABLES.values():
+                if table.name not in existing:
+                    self._create(table)
+                self._evolve(table)
+
+    def _create(self, table: Table) -> None:
+        schema = iceberg_schema(table)
+        mapping = {"schema.name-mapping.default": schema.name_mapping.model_dump_json()}
+        with suppress(TableAlreadyExistsError):  # another host was quicker; whether it is the same is checked next
+            self.catalog.create_table(
+                table.identifier,
+                schema,
+                location=self.storage.table_location(table.identifier),
+                partition_spec=partition_spec(table),
+                sort_order=sort_order(table),
+                properties=TABLE_PROPERTIES | mapping,
+            )
+
+    def _evolve(self, table: Table) -> None:
+        existing = self.catalog.load_table(table.identifier)
+        missing = added_columns(table, existing.schema(), self.place.location)
+        if missing:
+            with existing.update_schema() as update:
+                for column in missing:
+                    update.add_column(column.name, column.field_type)
+
+    def load(self, table: Table) -> IcebergTable:
+        try:
+            return self.catalog.load_table(table.identifier)
+        except NoSuchTableError:
+            raise Refused(
+                f"the lake at {self.place.location} has no table {table.identifier}: it was never set up; run an audit on it"
+            ) from None
+
+    def add_files(self, table: Table, paths: Sequence[str]) -> None:
+        """Commits Parquet files to a table, all at once."""
+        with self._errors(f"{table.identifier} can't be committed to"), self._lock():
+            self.load(table).add_files(list(paths), check_duplicate_files=False)
+
+    def files(self, table: Table, where: BooleanExpression) -> set[str]:
+        """The addresses of the committed files that may hold rows matching `where`; reads no data."""
+        with self._errors(f"{table.identifier} can't be read"):
+            return {task.file.file_path for task in self.load(table).scan(row_filter=where).plan_files()}
+
+    def scan(
+        self,
+        table: Table,
+        where: str | BooleanExpression | None = None,
+        columns: Iterable[str] | None = None,
+    ) -> pa.Table:
+        """The matching rows (all where no condition is given), with the Arrow types of `tables.py`."""
+        names = list(columns) if columns is not None else [name for name, _ in table.columns]
+        with self._errors(f"{table.identifier} can't be read"):
+            scan = self.load(table).scan(row_filter=where or AlwaysTrue(), selected_fields=tuple(names))
+            try:
+                found = scan.to_arrow()
+            except (OSError, pa.ArrowException):
+                self.storage.find_damage(task.file.file_path for task in scan.plan_files())
+                raise
+            wanted = pa.schema([table.arrow.field(name) for name in names])
+            return found.select(names).cast(wanted)
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        """Turns what the catalog and its files can raise into errors that name the lake."""
+        where = f"the lake at {self.place.location}: {what}"
+        try:
+            yield
+        except AuditError:
+            raise
+        except FileNotFoundError as error:
+            raise Refused(f"{where}; a file is missing ({error}). A lake can't be moved to another folder") from None
+        except CommitFailedException as error:
+            raise Unreachable(f"{where}: others kept writing to it ({error}). Run the audit again") from None
+        except sqlalchemy.exc.SQLAlchemyError as error:
+            raise Unreachable(f"{where} ({_cause(error)})") from None
+        except ModuleNotFoundError as error:
+            raise Refused(f"{where}: its database needs the Python package {error.name}; install it") from None
+        except (OSError, pa.ArrowException) as error:
+            raise Unreachable(f"{where} ({_cause(error)})") from None
+
+
+def _cause(error: Exception) -> str:
+    """One line, without the statement and the connection's address that SQLAlchemy adds."""
+    inner = getattr(error, "orig", None) or error
+    return (str(inner).splitlines() or [type(inner).__name__])[0]

@@ -1,0 +1,55 @@
+"""A topology's partitions as one Arrow table: a million rows, so no object is made for any of them."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+
+import pyarrow as pa
+
+from durability.lake.facts import Facts
+from durability.lake.tables import PARTITIONS, Table
+from durability.topology.kinds import PARTITION_LISTS
+
+_FIELDS = ("leader", *PARTITION_LISTS, "bytes")
+
+
+def keyed(table: Table, keys: dict[str, object], columns: dict[str, pa.Array], rows: int) -> pa.Table:
+    """An Arrow table of these columns and, in each row, the same keys; in the order that `table` says."""
+    kinds = dict(table.columns)
+    arrays = {name: pa.repeat(pa.scalar(value, kinds[name]), rows) for name, value in keys.items()} | columns
+    return pa.Table.from_arrays([arrays[name] for name in kinds], schema=table.arrow)
+
+
+def partition_table(facts: Facts, keys: dict[str, object]) -> pa.Table:
+    """The rows of `partitions`, by topic and partition. A partition that doesn't say its number has none."""
+    partitions: list[dict] = []
+    topics: list[str] = []
+    unread: dict[int, list[str]] = {}  # fields that couldn't be read, by row
+    for place, topic in facts.named("name", "topics"):
+        where = (*place, "partitions")
+        if facts.unreadable.touches(*where):
+            for partition, names in _with_nulls(facts, where):
+                if names:
+                    unread[len(partitions)] = names
+                partitions.append(partition)
+                topics.append(topic["name"])
+        else:
+            partitions += sorted(topic["partitions"], key=itemgetter("partition"))
+            topics += [topic["name"]] * len(topic["partitions"])
+    kinds = dict(PARTITIONS.columns)
+    columns = {name: pa.array(list(map(itemgetter(name), partitions)), kinds[name]) for name in ("partition", "leader")}
+    columns |= {name: pa.array(list(map(itemgetter(name), partitions)), kinds[name]) for name in PARTITION_LISTS}
+    columns["topic"] = pa.array(topics, kinds["topic"])
+    columns["bytes"] = pa.array([partition.get("bytes") for partition in partitions], kinds["bytes"])
+    columns["unreadable"] = pa.array([unread.get(row) for row in range(len(partitions))], kinds["unreadable"])
+    return keyed(PARTITIONS, keys, columns, len(partitions))
+
+
+def _with_nulls(facts: Facts, where: tuple) -> list[tuple[dict, list[str]]]:
+    """The partitions of a topic with what couldn't be read as None, each with the names of those fields."""
+    rows = []
+    for place, partition in facts.named("partition", *where):
+        names = [name for name in _FIELDS if facts.unreadable.touches(*place, name)]
+        stated = {name: partition.get(name) for name in ("partition", *_FIELDS)}
+        rows.append((stated | dict.fromkeys(names), names))
+    return rows
