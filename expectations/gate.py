@@ -1,0 +1,166 @@
+"""The snapshot gate: a reading of a cluster that contradicts itself is kept, with the reason, and never judged.
+
+Counts come from the attempt's own Parquet files (`expectations.contradictions`); the verdict is a Great Expectations
+suite over one row a cluster, in which every count must be zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from durability.errors import AuditError
+from expectations import contradictions
+from expectations.gx import validate
+from expectations.staged import Staged
+
+if TYPE_CHECKING:
+    from durability.lake import Attempt, Lake
+
+
+LIVE = "live"  # what `clusters.source` says of a cluster that was read over the wire
+
+
+@dataclass(frozen=True)
+class Check:
+    """A count that must be zero. `words`: what the count is of, to follow the number in a reason."""
+
+    id: str
+    words: str
+
+    @property
+    def column(self) -> str:
+        return self.id.replace("-", "_")
+
+
+CHECKS = (
+    Check("files-readable", "staged files can't be read"),
+    Check("one-cluster-row", "too many or too few rows for the cluster itself"),
+    Check("consistent", "(the cluster changed while it was read)"),
+    Check("topics-readable", "(the topics as a whole could not be read, so there is nothing to judge)"),
+    Check("brokers-present", "(the cluster named no broker)"),
+    Check("declared-brokers", "broker rows more or fewer than the cluster declared"),
+    Check("declared-topics", "topic rows more or fewer than the cluster declared"),
+    Check("declared-partitions", "partition rows more or fewer than the cluster declared"),
+    Check(
+        "hidden-partitions", "partitions are on log dirs but not in the metadata: topics are hidden from this principal"
+    ),
+    Check("unique-brokers", "broker rows repeat a broker"),
+    Check("unique-topics", "topic rows repeat a topic"),
+    Check("unique-partitions", "partition rows repeat a partition"),
+    Check("topics-listed", "topics have partitions but no row of their own"),
+    Check("topics-complete", "topics lack partitions that they declared, or have others"),
+    Check("replicas-on-known-brokers", "broker ids named by partitions have no broker row"),
+    Check("leader-within-replicas", "partitions have a leader that isn't one of their replicas"),
+    Check("isr-within-replicas", "partitions have in-sync replicas that aren't among their replicas"),
+    Check("elr-within-replicas", "partitions have eligible leader replicas that aren't among their replicas"),
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """On one attempt. `counts`: by check id; `reason`: None when accepted, else each failed check with its count."""
+
+    cluster: str
+    attempt_id: str
+    accepted: bool
+    reason: str | None
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def check(lake: Lake, attempts: Sequence[Attempt]) -> list[Verdict]:
+    """A verdict for each staged attempt, in their order.
+
+    Raises AuditError when there is none to check: nothing read is not a pass. An attempt whose files can't be read is
+    rejected, with the file's name in the reason.
+    """
+    if not attempts:
+        raise AuditError("the gate got no snapshots: no cluster could be read; see the errors of collecting them")
+    import pandas as pd
+
+    counted = [_counts(Staged(lake, attempt)) for attempt in attempts]
+    frame = pd.DataFrame([[counts[c.id] for c in CHECKS] for counts, _ in counted], columns=[c.column for c in CHECKS])
+    validation = validate("snapshot_gate", frame.astype("int64"), _expectations())
+    failed: list[list[Check]] = [[] for _ in attempts]
+    for one in CHECKS:
+        if validation.checked[one.id] != len(attempts):
+            raise RuntimeError(f"the gate checked {one.id} on {validation.checked[one.id]} of {len(attempts)} clusters")
+        for row in validation.failed[one.id]:
+            failed[row].append(one)
+    return [_verdict(a, *c, f) for a, c, f in zip(attempts, counted, failed, strict=True)]
+
+
+def _verdict(attempt: Attempt, counts: dict[str, int], detail: str | None, failed: list[Check]) -> Verdict:
+    reasons = [f"{c.id}: {counts[c.id]} {c.words}" for c in failed]
+    if detail:
+        reasons.append(detail)
+    return Verdict(attempt.cluster, attempt.attempt_id, not failed, "; ".join(reasons) if failed else None, counts)
+
+
+def _expectations() -> list[Any]:
+    import great_expectations.expectations as gxe
+
+    return [
+        gxe.ExpectColumnValuesToBeBetween(
+            column=c.column, min_value=0, max_value=0, severity="critical", meta={"id": c.id, "words": c.words}
+        )
+        for c in CHECKS
+    ]
+
+
+def _counts(staged: Staged) -> tuple[dict[str, int], str | None]:
+    """Counts by check id, and what to add to the reason when the files can't be read or the topics weren't."""
+    counts = {c.id: 0 for c in CHECKS}
+    try:
+        clusters = staged.table("clusters")
+        brokers = staged.table("brokers", ["broker", "described"])
+        topics = staged.table("topics", ["topic", "declared_partitions", "partitions_known"])
+        seen = contradictions.scan(staged.batches("partitions", contradictions.COLUMNS))
+    except (pa.ArrowException, OSError) as error:
+        counts["files-readable"] = 1
+        return counts, f"{staged.reading}: {error}"
+    if clusters.num_rows != 1:
+        counts["one-cluster-row"] = max(1, abs(clusters.num_rows - 1))
+        return counts, None
+    cluster = clusters.to_pylist()[0]
+    counts |= _against_itself(cluster, brokers, topics, seen)
+    return counts, _unread(cluster) if counts["topics-readable"] else None
+
+
+def _against_itself(
+    cluster: dict[str, Any], brokers: pa.Table, topics: pa.Table, seen: contradictions.Partitions
+) -> dict[str, int]:
+    ids = set(brokers["broker"].to_pylist())
+    # Brokers seen only as replicas have a row, but the cluster didn't list them.
+    listed = sum(described is not False for described in brokers["described"].to_pylist())
+    partitions = contradictions.against_topics(seen, topics, numbered=cluster["source"] == LIVE)
+    return {
+        "consistent": int(cluster["consistent"] is False),
+        "topics-readable": int(cluster["topics_known"] is False and topics.num_rows == 0),
+        "brokers-present": int(cluster["brokers_known"] is not False and not ids),
+        "declared-brokers": min(_difference(cluster["declared_brokers"], n) for n in (listed, brokers.num_rows)),
+        "declared-topics": _difference(cluster["declared_topics"], topics.num_rows),
+        "declared-partitions": _difference(cluster["declared_partitions"], seen.rows),
+        "hidden-partitions": cluster["hidden_partitions"] or 0,
+        "unique-brokers": contradictions.duplicates(brokers["broker"]),
+        "unique-topics": contradictions.duplicates(topics["topic"]),
+        "unique-partitions": partitions["duplicate_partitions"],
+        "topics-listed": partitions["unlisted_topics"],
+        "topics-complete": partitions["incomplete_topics"],
+        "replicas-on-known-brokers": len(seen.brokers - ids) if cluster["brokers_known"] is not False else 0,
+        "leader-within-replicas": seen.leader_not_replica,
+        "isr-within-replicas": seen.isr_not_replica,
+        "elr-within-replicas": seen.elr_not_replica,
+    }
+
+
+def _difference(declared: int | None, found: int) -> int:
+    return 0 if declared is None else abs(declared - found)
+
+
+def _unread(cluster: dict[str, Any]) -> str:
+    entries = cluster["unreadable"] or []
+    return "; ".join(f"{e['path']}: {e['reason']}" for e in entries if e["path"] == "/topics")
