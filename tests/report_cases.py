@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 
-from durability.lake.tables import DISAGREEMENTS, FINDINGS, HEALTH_COUNTERS, PARTITION_HEALTH
+from durability.lake.tables import CLUSTERS, DISAGREEMENTS, FINDINGS, HEALTH_COUNTERS, PARTITION_HEALTH
+from durability.run.plan import Plan, PolicyPart, SnapshotPart
 
 NIGHT = datetime(2026, 11, 21, 2, tzinfo=UTC)
 SHA = "0123456789abcdef" * 4
@@ -83,8 +84,12 @@ def health_counters(rows: list[dict]) -> pa.Table:
     return pa.Table.from_pylist([{"cluster": "eu-payments", **zeros, **r} for r in rows], schema=HEALTH_COUNTERS.arrow)
 
 
-def snapshot(cluster: str = "eu-payments", status: str = "accepted", **more) -> dict:
-    return {
+def facts(rows: list[dict]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=CLUSTERS.arrow)
+
+
+def snapshot(cluster: str = "eu-payments", status: str = "accepted", **more) -> SnapshotPart:
+    fields = {
         "cluster": cluster,
         "snapshot_id": f"{cluster}@2026-11-21T02:00:00Z",
         "attempt_id": "attempt-1",
@@ -95,11 +100,11 @@ def snapshot(cluster: str = "eu-payments", status: str = "accepted", **more) -> 
         "provider": "self",
         "source": "live",
         "partitions": 12,
-        **more,
     }
+    return SnapshotPart(**{**fields, **more})
 
 
-def plan(**more) -> SimpleNamespace:
+def plan(**more) -> Plan:
     tiers = {
         "critical": {"replication_factor": 3, "unclean_leader_election": False, "survive": ["broker", "rack"]},
         "scratch": {"replication_factor": 1},
@@ -109,12 +114,12 @@ def plan(**more) -> SimpleNamespace:
         "kind": "nightly",
         "result_id": "result-1",
         "started_at": "2026-11-21T02:00:05Z",
-        "policy": {"name": "default", "sha256": SHA, "tiers": tiers, "last_tier": "critical"},
+        "policy": PolicyPart(name="default", sha256=SHA, tiers=tiers, last_tier="critical"),
         "waivers": WAIVERS,
         "snapshots": [snapshot()],
         "partitions": 12,
     }
-    return SimpleNamespace(**{**fields, **more})
+    return Plan(**{**fields, **more})
 
 
 def flagged(**more) -> SimpleNamespace:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from durability.lake.tables import DISAGREEMENTS, FINDINGS, HEALTH_COUNTERS, PARTITION_HEALTH
+import pyarrow as pa
+
+from durability.lake.tables import CLUSTERS, DISAGREEMENTS, FINDINGS, HEALTH_COUNTERS, PARTITION_HEALTH
 from durability.report import page, results
 from durability.report.causes import Causes
 from durability.report.files import CsvWriter, JsonWriter, Together
@@ -44,11 +46,13 @@ def build(lake, plan, flagged, out: Path) -> Summary:
         lake.scan(FINDINGS, this, columns=results.COUNTED), lake.scan(FINDINGS, And(this, shown)), disagreements
     )
     health = page.Health(lake.scan(PARTITION_HEALTH, this), lake.scan(HEALTH_COUNTERS, this))
-    return write(found, health, plan, flagged, out)
+    attempts = [part.attempt_id for part in plan.snapshots if part.attempt_id]
+    facts = lake.scan(CLUSTERS, In("attempt_id", attempts), columns=page.UNREAD) if attempts else None
+    return write(found, health, facts, plan, flagged, out)
 
 
-def write(found: results.Results, health: page.Health, plan, flagged, out: Path) -> Summary:
-    """The same from Arrow tables, wherever they come from."""
+def write(found: results.Results, health: page.Health, facts: pa.Table | None, plan, flagged, out: Path) -> Summary:
+    """The same from Arrow tables, wherever they come from; `facts`: rows of CLUSTERS (columns page.UNREAD)."""
     run = run_of(plan, flagged)
     counts = results.summarise(found.counted, [s["cluster"] for s in run["snapshots"]])
     causes, watch, rows = Causes(), Watch(), page.Rows()
@@ -60,7 +64,7 @@ def write(found: results.Results, health: page.Health, plan, flagged, out: Path)
                 reader.add(finding)
         as_json.close()
         standing = watch.standing(counts, run["snapshots"])
-        report = page.Report(run, counts, standing, causes, watch.resolved, rows, health, plan, flagged)
+        report = page.Report(run, counts, standing, causes, watch.resolved, rows, health, facts, plan, flagged)
         files.text("report.html").writelines(page.render(report))
     return Summary(counts, standing, {n: Path(out) / n for n in ("findings.json", "findings.csv", "report.html")})
 
@@ -71,22 +75,21 @@ def run_of(plan, flagged) -> dict[str, object]:
         "id": plan.run_id,
         "started_at": stamp(plan.started_at),
         "verified": bool(flagged.verified),
-        "policy": {"name": plan.policy["name"], "sha256": plan.policy["sha256"]},
+        "policy": {"name": plan.policy.name, "sha256": plan.policy.sha256},
         "snapshots": [snapshot(s) for s in plan.snapshots],
     }
 
 
-def snapshot(stated: dict) -> dict[str, object]:
-    """A judged, rejected or failed snapshot; `stale_snapshot`: the last accepted one of a cluster without a new one."""
-    stale = stated.get("stale_snapshot")
-    if isinstance(stale, dict):
-        stale = {"snapshot_id": stale.get("snapshot_id"), "captured_at": stamp(stale.get("captured_at"))}
+def snapshot(part) -> dict[str, object]:
+    """A judged, rejected or failed snapshot (durability.run.SnapshotPart); `stale_snapshot`: the last accepted one of
+    a cluster that can't be judged now."""
+    stale = part.stale_snapshot
     return {
-        "cluster": stated["cluster"],
-        "snapshot_id": stated.get("snapshot_id"),
-        "captured_at": stamp(stated.get("captured_at")),
-        "status": stated["status"],
-        "reason": stated.get("reason"),
-        "sha256": stated.get("sha256"),
-        "stale_snapshot": stale,
+        "cluster": part.cluster,
+        "snapshot_id": part.snapshot_id,
+        "captured_at": stamp(part.captured_at),
+        "status": part.status,
+        "reason": part.reason,
+        "sha256": part.sha256,
+        "stale_snapshot": stale and {"snapshot_id": stale.snapshot_id, "captured_at": stamp(stale.captured_at)},
     }

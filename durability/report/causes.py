@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from durability.report.words import SEVERITIES
+from durability.report.words import SEVERITIES, plural
 
 # FAIL is to be mended, UNKNOWN to be found out, EXEMPT was accepted by somebody.
 RANK = {"FAIL": 0, "UNKNOWN": 1, "EXEMPT": 2}
@@ -73,6 +73,20 @@ class Cause:
     def partitions(self) -> int:
         """Distinct partitions, whichever findings name them."""
         return sum(mask.bit_count() for mask in self.resources.values()) + len(self.beyond)
+
+    @property
+    def extent(self) -> str:
+        """How far it reaches: "12 findings on 3 topics, 14 partitions"."""
+        others = len(self.resources) - self.topics
+        on = [plural(self.topics, "topic")] if self.topics else []
+        on += [plural(others, "other resource" if self.topics else "resource")] if others else []
+        text = f"{plural(self.findings, 'finding')} on {' and '.join(on)}"
+        return f"{text}, {plural(self.partitions, 'partition')}" if self.partitions else text
+
+    @property
+    def weight(self) -> str:
+        """Its findings by severity: "4 critical, 1 warning"; '' where none has one."""
+        return ", ".join(f"{self.severities[s]:,} {s}" for s in SEVERITIES if self.severities[s])
 
     def names(self, limit: int) -> list[str]:
         """The first resources by name, topics as they are, others with their type."""

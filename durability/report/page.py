@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import pyarrow as pa
+
 from durability.report.causes import Causes
 from durability.report.health import Health
 from durability.report.standing import Standing
@@ -23,7 +25,8 @@ MEBIBYTE = 1 << 20
 QUOTAS = {"FAIL": (700, 1.4), "UNKNOWN": (200, 0.4), "EXEMPT": (150, 0.3), "resolved": (100, 0.2)}
 TEXT = 700  # characters of one message or command
 CAUSES = {"FAIL": (60, 0.5), "UNKNOWN": (40, 0.25), "EXEMPT": (60, 0.25)}
-CLUSTERS, WAIVERS = 300, 200
+CLUSTERS, WAIVERS, PATHS = 300, 200, 300
+UNREAD = ("cluster", "unreadable", "hidden_partitions")
 
 
 class Budget:
@@ -59,7 +62,9 @@ class Rows:
             return
         row = {name: clipped(finding[name], TEXT) for name in ("message", "remediation", "cause")}
         row["resource"] = clipped(finding["resource"], 260)
-        row["partitions"] = ranges(finding["partitions"])
+        ids = finding["partitions"]
+        told = row["message"].startswith("partition") and len(ids) <= 10  # the rules' own messages name the first ten
+        row["partitions"] = "" if told else ranges(ids)
         if budget.takes(*row.values(), finding["cluster"]):
             waiver = finding["waiver"] and {k: clipped(str(v or ""), 300) for k, v in finding["waiver"].items()}
             self.kept[kind].append({**finding, **row, "waiver": waiver})
@@ -79,6 +84,7 @@ class Report:
     resolved: Counter
     rows: Rows
     health: Health
+    facts: pa.Table | None
     plan: object
     flagged: object
 
@@ -131,11 +137,12 @@ def context(report: Report) -> dict[str, object]:
         "fresh": [r for r in report.rows.kept["FAIL"] if r["change"] == "new"][:12],
         "health": report.health.topics(),
         "missing": [s for s in snapshots if s["status"] != "accepted"][:CLUSTERS],
+        "unread": unread_rows(report.facts),
         "snapshots": snapshots[:CLUSTERS],
         "waivers": waiver_rows(report)[:WAIVERS],
         "waivers_left": len(report.plan.waivers) - WAIVERS,
-        "tiers": tier_table(policy.get("tiers") or {}),
-        "last_tier": policy.get("last_tier"),
+        "tiers": tier_table(policy.tiers),
+        "last_tier": policy.last_tier,
         "crosscheck": {"checked": _checked(report.flagged), "unchecked": list(report.flagged.not_cross_checked)},
         "caveats": CAVEATS,
     }
@@ -159,18 +166,22 @@ def cause_rows(causes: Causes, outcome: str) -> dict[str, object]:
             row["more_commands"] = len(cause.commands) - len(commands)
             row["more_messages"] = len(cause.messages) - len(messages)
             row["more_names"] = len(cause.resources) - len(names)
-            row["counts"] = extent(cause)
+            row["counts"] = cause.extent
             shown.append(row)
     return {"shown": shown, "left": budget.seen - len(shown)}
 
 
-def extent(cause) -> str:
-    """How far a cause reaches: "12 findings on 3 topics, 14 partitions"."""
-    others = len(cause.resources) - cause.topics
-    on = [plural(cause.topics, "topic")] if cause.topics else []
-    on += [plural(others, "other resource") if cause.topics else plural(others, "resource")] if others else []
-    text = f"{plural(cause.findings, 'finding')} on {' and '.join(on)}"
-    return f"{text}, {plural(cause.partitions, 'partition')}" if cause.partitions else text
+def unread_rows(facts: pa.Table | None) -> dict[str, object]:
+    """What the collector could not read, path by path, and how many partitions the auditor may not see."""
+    rows = facts.select(UNREAD).to_pylist() if facts is not None else []
+    budget, paths = Budget(PATHS, 0.2), []
+    for row in sorted(rows, key=lambda r: r["cluster"]):
+        for entry in row["unreadable"] or ():
+            path, reason = clipped(entry["path"], 300), clipped(entry["reason"], 300)
+            if budget.takes(row["cluster"], path, reason):
+                paths.append({"cluster": row["cluster"], "path": path, "reason": reason})
+    hidden = [(row["cluster"], row["hidden_partitions"]) for row in rows if row["hidden_partitions"]]
+    return {"paths": paths, "left": budget.seen - len(paths), "hidden": sorted(hidden)[:CLUSTERS]}
 
 
 def cluster_rows(report: Report) -> list[dict[str, object]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from durability.report.causes import Causes
 from durability.report.words import joined, plural
 
 NOW = {  # partition-health's categories that need somebody today
@@ -44,8 +45,11 @@ class Watch:
         if finding["outcome"] == "FAIL":
             if finding["control"] == "partition-health" and finding["category"] in NOW:
                 self.topics[finding["category"]].add(topic)
-            # A fact among the observed ones: acks=all may have waited for the leader alone.
-            if finding["observed"].get("effective_min_insync_replicas") == 1:
+            # acks=all may have waited for the leader alone.
+            if (
+                finding["control"] == "min-insync-replicas"
+                and finding["observed"].get("effective_min_insync_replicas") == 1
+            ):
                 self.topics["one-copy"].add(topic)
 
     def standing(self, summary: dict, snapshots: list[dict]) -> Standing:
@@ -110,3 +114,12 @@ def _unjudged(snapshots: list[dict]) -> str:
     missing = [s for s in snapshots if s["status"] != "accepted"]
     names = joined([s["cluster"] for s in missing[:5]] + ([f"{len(missing) - 5:,} more"] if len(missing) > 5 else []))
     return f"{len(missing):,} of {plural(len(snapshots), 'cluster')} could not be judged: {names}."
+
+
+def overview(document: dict) -> tuple[Standing, Causes]:
+    """How the fleet stands and why, read in one pass from a findings.json (a dict, or what `files.load` returns)."""
+    causes, watch = Causes(), Watch()
+    for finding in document["findings"]:
+        causes.add(finding)
+        watch.add(finding)
+    return watch.standing(document["summary"], document["run"]["snapshots"]), causes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
 
@@ -91,24 +92,25 @@ def clipped(text: str | None, limit: int) -> str:
 _CAUSES = {
     "configuration:topic": "Topics' own configuration",
     "configuration:cluster-default": "Cluster-wide defaults",
-    "configuration:broker": "Brokers' configuration",
-    "configuration": "Configuration",
     "reassignment": "A running reassignment",
+    "unreadable": "Not readable by the auditor",
     DISAGREE: "Spark and expectations disagree",
 }
+_KINDS = {"policy": "tier", "configuration": "configuration of"}
+_KIND = re.compile(r"(^|, | and )(broker|rack|controller|policy|feature|configuration):")
 
 
 def cause_title(cause: str | None) -> str:
-    """A cause as a heading.
+    """A cause, or several joined by commas, as a heading.
 
-    >>> cause_title("configuration:topic"), cause_title("broker:3 down"), cause_title(None)
-    ("Topics' own configuration", 'Broker 3 down', 'No single cause')
+    >>> cause_title("configuration:topic"), cause_title("broker:3 down, broker:4 down"), cause_title(None)
+    ("Topics' own configuration", 'Broker 3 down, broker 4 down', 'No single cause')
+    >>> cause_title("policy:critical can't be met here"), cause_title("configuration:broker.rack")
+    ("Tier critical can't be met here", 'Configuration of broker.rack')
     """
     if not cause:
         return "No single cause"
     if cause in _CAUSES:
         return _CAUSES[cause]
-    kind, colon, rest = cause.partition(":")
-    if colon and kind in ("broker", "rack", "controller", "tier"):
-        return f"{kind.capitalize()} {rest}"
-    return cause[:1].upper() + cause[1:]
+    named = _KIND.sub(lambda m: f"{m[1]}{_KINDS.get(m[2], m[2])} ", cause)
+    return named[:1].upper() + named[1:]
