@@ -15,13 +15,16 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
 )
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions.parser import parse
+from pyiceberg.expressions.visitors import bind, extract_field_ids
 from pyiceberg.io import load_file_io
+from pyiceberg.io.pyarrow import expression_to_pyarrow
 from pyiceberg.table import Table as IcebergTable
 
 from durability.errors import AuditError, Refused, Unreachable
 from durability.lake.catalog import Place, locked, properties
 from durability.lake.schemas import added_columns, iceberg_schema, partition_spec, sort_order
-from durability.lake.storage import Storage
+from durability.lake.storage import Storage, Wanted
 from durability.lake.tables import CATALOG, NAMESPACE, TABLES, Table
 
 TABLE_PROPERTIES = {
@@ -106,16 +109,20 @@ class Tables:
         columns: Iterable[str] | None = None,
     ) -> pa.Table:
         """The matching rows (all where no condition is given), with the Arrow types of `tables.py`."""
-        names = list(columns) if columns is not None else [name for name, _ in table.columns]
+        names = list(columns) if columns is not None else table.arrow.names
+        wanted = pa.schema([table.arrow.field(name) for name in names])
+        condition = (parse(where) if isinstance(where, str) else where) or AlwaysTrue()
         with self._errors(f"{table.identifier} can't be read"):
-            scan = self.load(table).scan(row_filter=where or AlwaysTrue(), selected_fields=tuple(names))
-            try:
-                found = scan.to_arrow()
-            except (OSError, pa.ArrowException):
-                self.storage.find_damage(task.file.file_path for task in scan.plan_files())
-                raise
-            wanted = pa.schema([table.arrow.field(name) for name in names])
-            return found.select(names).cast(wanted)
+            current = self.load(table)
+            bound = bind(current.schema(), condition, case_sensitive=True)
+            used = {current.schema().find_column_name(number) for number in extract_field_ids(bound)}
+            rows = Wanted(wanted, expression_to_pyarrow(bound), table.arrow, used)
+            parts = []
+            for task in current.scan(row_filter=condition).plan_files():
+                if task.delete_files:
+                    raise Refused(f"{task.file.file_path} has row-level deletes, which no writer of this lake makes")
+                parts.append(self.storage.read(task.file.file_path, rows))
+            return pa.concat_tables([wanted.empty_table(), *parts])
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:

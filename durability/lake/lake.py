@@ -27,6 +27,7 @@ from durability.lake import catalog, rows, tables
 from durability.lake.attempt import Attempt, SnapshotRow
 from durability.lake.iceberg import Tables
 from durability.lake.results import with_disagreements
+from durability.lake.storage import Wanted
 from durability.lake.tables import FACTS, TABLES, Table
 from durability.topology.document import Topology
 
@@ -125,7 +126,10 @@ class Lake:
 
     def read_staged(self, attempt: Attempt, table: Table) -> pa.Table:
         """The rows that an attempt staged for a fact table; raises Refused, naming the file, if it is damaged."""
-        parts = [self._tables.storage.read(path, table.arrow) for path in attempt.files.get(table.name, [])]
+        parts = [
+            self._tables.storage.read(path, Wanted(table.arrow, None, table.arrow))
+            for path in attempt.files.get(table.name, [])
+        ]
         return pa.concat_tables(parts) if parts else table.arrow.empty_table()
 
     def publish(self, attempts: Sequence[Attempt], verdicts: Iterable[Verdict]) -> list[SnapshotRow]:

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyiceberg.io import FileIO
 
 from durability.errors import Refused, Unreachable
 
 ROW_GROUP = 250_000
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Rows to read: the columns to return, the condition, all columns of the table, those that the condition uses."""
+
+    schema: pa.Schema
+    condition: pc.Expression | None
+    table: pa.Schema
+    filtered_by: set[str] = field(default_factory=set)
 
 
 class Storage:
@@ -39,25 +52,36 @@ class Storage:
             pq.write_table(rows, stream, compression="zstd", row_group_size=ROW_GROUP, store_schema=False)
         return path
 
-    def read(self, path: str, schema: pa.Schema) -> pa.Table:
-        """All rows of one file with the columns of `schema`, in their types.
+    def read(self, path: str, wanted: Wanted) -> pa.Table:
+        """The wanted rows of one file, by column name; a column that the file was written without is NULL.
 
+        pyiceberg's own reader isn't used: it gives a NULL list of structs back as an empty one.
         Raises Refused, which names the file, if it is missing or damaged.
         """
         with damage(path), self.io.new_input(path).open() as stream:
-            return pq.ParquetFile(stream).read().select(schema.names).cast(schema)
+            fragment = ds.ParquetFileFormat().make_fragment(stream)
+            present = set(fragment.physical_schema.names)
+            if wanted.filtered_by <= present:
+                names = [name for name in wanted.schema.names if name in present]
+                found = fragment.to_table(columns=names, filter=wanted.condition)
+                return _completed(found, wanted.schema)
+            found = _completed(fragment.to_table(), wanted.table)
+            return found.filter(wanted.condition).select(wanted.schema.names)
 
     def footer(self, path: str) -> pq.FileMetaData:
         """The file's footer; raises Refused, which names the file, if it is missing or damaged."""
         with damage(path), self.io.new_input(path).open() as stream:
             return pq.read_metadata(stream)
 
-    def find_damage(self, paths: Iterable[str]) -> None:
-        """Reads files whole; raises Refused for the first that can't be."""
-        for path in paths:
-            with damage(path), self.io.new_input(path).open() as stream:
-                for _ in pq.ParquetFile(stream).iter_batches():
-                    continue
+
+def _completed(found: pa.Table, schema: pa.Schema) -> pa.Table:
+    columns = [
+        found[field.name].cast(field.type)
+        if field.name in found.column_names
+        else pa.chunked_array([pa.nulls(found.num_rows, field.type)])
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)
 
 
 @contextmanager
