@@ -1,0 +1,40 @@
+"""A live Kafka cluster -> a `kafka-topology/1` document, over the wire.
+
+Facts only: nothing here judges. What could not be read is listed under `unreadable` with the reason, never left empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from durability.collect.limits import Limits
+
+if TYPE_CHECKING:
+    from durability.topology import Topology
+
+__all__ = ["Limits", "collect"]
+
+
+def collect(
+    cluster_id: str,
+    settings: Mapping[str, object],
+    *,
+    controllers: Mapping[int, str] | None = None,
+    limits: Limits | None = None,
+) -> Topology:
+    """Reads the whole cluster once and returns its validated topology (source "live").
+
+    cluster_id: the name that the fleet knows the cluster by; it becomes `cluster.id`.
+    settings: librdkafka-style connection settings, as in the extra of an Airflow `kafka` Connection; see
+        `durability.collect.settings`.
+    controllers: rack by node id, for controllers that are no brokers (the quorum's own answer has no racks).
+    limits: timeouts, retries and the deadline of the whole collection, all in seconds.
+
+    Raises BadInput for settings that can't be used, Unreachable when no bootstrap server answers as Kafka should.
+    """
+    from durability.collect.collector import read_cluster
+    from durability.topology import validate
+
+    document = read_cluster(cluster_id, settings, controllers=controllers or {}, limits=limits or Limits())
+    return validate(document, "live")

@@ -1,0 +1,64 @@
+"""What could not be read, noted by name and listed by index."""
+
+from __future__ import annotations
+
+from durability.topology.unreadable import pointer
+
+Place = tuple[str | int, ...]
+
+# List -> the member that identifies its elements; in a noted place the identity stands where the index will.
+IDENTITIES = {
+    ("brokers",): "id",
+    ("topics",): "name",
+    ("groups",): "group",
+    ("cluster", "controllers"): "id",
+    ("cluster", "quorum", "voters"): "id",
+    ("cluster", "quorum", "observers"): "id",
+}
+
+
+class Notes:
+    """Places that could not be read, each with its first reason."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[Place, str] = {}
+
+    def add(self, place: Place, reason: str) -> None:
+        """place: members of the document from its root; after a list the element's identity, not its index."""
+        self._reasons.setdefault(place, reason)
+
+    def __contains__(self, place: Place) -> bool:
+        return place in self._reasons
+
+    def __len__(self) -> int:
+        return len(self._reasons)
+
+    def listed(self, document: dict) -> list[dict[str, str]]:
+        """`unreadable` of this document: JSON Pointers by index, in the document's order.
+
+        Places in elements that the document doesn't have (a topic deleted meanwhile) are dropped.
+        """
+        positions = {path: _positions(document, path, key) for path, key in IDENTITIES.items()}
+        found = []
+        for place, reason in self._reasons.items():
+            indexed = _indexed(place, positions)
+            if indexed is not None:
+                found.append((tuple((isinstance(p, str), p) for p in indexed), pointer(indexed), reason))
+        return [{"path": path, "reason": reason} for _, path, reason in sorted(found)]
+
+
+def _positions(document: dict, path: tuple[str, ...], key: str) -> dict[object, int]:
+    here: object = document
+    for part in path:
+        here = here.get(part) if isinstance(here, dict) else None
+    return {element[key]: index for index, element in enumerate(here or ())}
+
+
+def _indexed(place: Place, positions: dict[tuple[str, ...], dict[object, int]]) -> Place | None:
+    for path, known in positions.items():
+        size = len(path)
+        if len(place) > size and place[:size] == path:
+            if place[size] in known:
+                return (*place[:size], known[place[size]], *place[size + 1 :])
+            return None if len(place) > size + 1 else place
+    return place

@@ -1,0 +1,94 @@
+"""The KRaft quorum: leader, voters and observers with their lag, and the controllers' configs where they answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka.protocol.admin import DescribeQuorumRequest
+
+from durability.collect import configs
+from durability.collect.brokers import first_error, node_configs
+from durability.collect.reasons import Unread, error_name
+from durability.collect.wire import Wire
+
+TOPIC = "__cluster_metadata"
+
+
+@dataclass(frozen=True)
+class Member:
+    """A voter or observer. lag_ms: how long ago it was last caught up with the leader; None: never with this one."""
+
+    id: int
+    lag_ms: int | None
+
+
+@dataclass
+class Quorum:
+    """leader: None while there is none. addresses: controllers' listeners as (host, port), by node id (KIP-853)."""
+
+    leader: int | None
+    voters: list[Member]
+    observers: list[Member]
+    addresses: dict[int, list[tuple[str, int]]] = field(default_factory=dict)
+
+
+async def describe(wire: Wire) -> Quorum | None:
+    """The quorum as its leader sees it; None in ZooKeeper mode, where brokers don't know the request."""
+    try:
+        response = await wire.checked_any(_request, _error)
+    except Unread as exc:
+        if exc.reason == "UNSUPPORTED_VERSION":
+            return None
+        raise
+    data = response.topics[0].partitions[0]
+    voters, observers = list(data.current_voters), list(data.observers)
+    caught_up = {r.replica_id: r.last_caught_up_timestamp for r in voters}.get(data.leader_id, -1)
+    return Quorum(
+        data.leader_id if data.leader_id >= 0 else None,
+        [_member(r, data.leader_id, caught_up) for r in voters],
+        [_member(r, data.leader_id, caught_up) for r in observers],
+        {node.node_id: [(at.host, at.port) for at in node.listeners] for node in response.nodes or ()},
+    )
+
+
+def _request() -> Any:
+    data = DescribeQuorumRequest.TopicData
+    partition = data.PartitionData(partition_index=0)
+    return DescribeQuorumRequest(topics=[data(topic_name=TOPIC, partitions=[partition])])
+
+
+def _error(response: Any) -> int:
+    if response.error_code:
+        return response.error_code
+    if not response.topics or not response.topics[0].partitions:
+        raise Unread(f"{error_name(-1)}: the answer is empty")
+    return response.topics[0].partitions[0].error_code
+
+
+def _member(replica: Any, leader: int, leader_caught_up: int) -> Member:
+    """Lag is a difference of last caught-up times, not of offsets: an idle quorum's offsets stay equal."""
+    if replica.replica_id == leader:
+        return Member(replica.replica_id, 0)
+    own = replica.last_caught_up_timestamp
+    known = own is not None and own >= 0 and leader_caught_up >= 0
+    return Member(replica.replica_id, max(0, leader_caught_up - own) if known else None)
+
+
+async def controller_configs(wire: Wire, node: int, addresses: list[tuple[str, int]]) -> configs.Configs:
+    """Configs of a controller that is no broker, from its own listener (KIP-919), tried once.
+
+    That listener is often closed to clients, or speaks another security protocol: then Unread.
+    """
+    failure = Unread("NETWORK_EXCEPTION: the quorum names no listener of this controller")
+    for host, port in addresses:
+        try:
+            response = await wire.ask_address(host, port, lambda: node_configs(node))
+            error = first_error(response)
+        except Unread as exc:
+            failure = exc
+            continue
+        if not error:
+            return configs.parsed(response.results[0])
+        failure = Unread(error_name(error))
+    raise failure
