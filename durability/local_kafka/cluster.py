@@ -23,6 +23,8 @@ from durability.runtime import jars, processes
 if TYPE_CHECKING:
     from kafka.admin import KafkaAdminClient
 
+    from durability.local_kafka.streams import StreamsApplication
+
 START_SECONDS = 120.0
 CHANGE_SECONDS = 60.0
 _LOG_TAIL = 25  # lines
@@ -63,6 +65,8 @@ class LocalCluster:
         self._own_session = self.session is None
         self._nodes: dict[int, _Node] = {}
         self._ports: dict[str, dict[int, int]] = {}
+        self._programs: dict[str, subprocess.Popen] = {}
+        self.streams: StreamsApplication | None = None
 
     # -- life -------------------------------------------------------------------------------------------------------
 
@@ -90,18 +94,18 @@ class LocalCluster:
         return self
 
     def stop(self) -> None:
-        """Kill every node and give back ports and the session. Data is thrown away, so nothing is shut down in order."""
+        """Kill every node and program, give back ports and the session. Data goes too, so there is no order to keep."""
         for node in self._nodes.values():
             node.expected_down = True
-            if node.running:
-                node.process.kill()
-        for node in self._nodes.values():
-            if node.process is not None:
-                node.process.wait()
+        started = [*self._programs.values(), *(n.process for n in self._nodes.values() if n.process is not None)]
+        for process in started:
+            process.kill()
+        for process in started:
+            process.wait()
         for ports in self._ports.values():
             for port in ports.values():
                 processes.release_port(port)
-        self._nodes, self._ports = {}, {}
+        self._nodes, self._ports, self._programs, self.streams = {}, {}, {}, None
         if self._own_session and self.session is not None:
             self.session.close()
             self.session = None
@@ -249,6 +253,19 @@ class LocalCluster:
             given = ["--bootstrap-server", self.bootstrap, *given]
         command = self._java(tools.main_class(self.spec.version, main), *given, home=self._home, heap_mb=96)
         return tools.run(command, env=self._session.environment(), what=f"{main} {' '.join(arguments)}")
+
+    def launch(self, name: str, main: str, *arguments: str, heap_mb: int = 64) -> subprocess.Popen:
+        """Start a Java program on Kafka's jars that runs until the cluster stops; `name`: of its folder and log."""
+        home = self.program_home(name)
+        command = self._java(main, *arguments, home=home, heap_mb=heap_mb)
+        self._programs[name] = self._session.popen(command, log=home / "program.log", cwd=home)
+        return self._programs[name]
+
+    def program_home(self, name: str) -> Path:
+        """The folder of the program `name`, made if need be."""
+        home = self._home / name
+        home.mkdir(parents=True, exist_ok=True)
+        return home
 
     # -- inside -----------------------------------------------------------------------------------------------------
 

@@ -52,8 +52,9 @@ class ClusterSpec:
     controller's rack is only known here: Kafka has no such setting, it decides which rack's loss takes it.
     configs: broker and controller properties on every node, over DEFAULTS; node_configs: those of one node, over both.
     features: feature -> level given to `kafka-storage format`, over the release's own defaults.
-    log_dirs: node id -> number of log dirs (1 where not stated); offline_log_dirs: node id -> how many of those, counted
-    from the last, are damaged after formatting, so that the broker finds them offline when it starts.
+    log_dirs: node id -> number of log dirs (1 where not stated).
+    offline_log_dirs: node id -> how many of those, counted from the last, are damaged after formatting, so that the
+    broker finds them offline when it starts.
     heap_mb: -Xmx of each process.
     """
 

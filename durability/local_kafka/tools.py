@@ -32,7 +32,10 @@ log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 
 
 def java(version: str, main: str, *arguments: str, heap_mb: int, home: Path) -> list[str]:
-    """The command that runs `main` of Kafka `version`; `home`: an existing folder for its logging settings and temporary files."""
+    """The command that runs `main` of Kafka `version`.
+
+    `heap_mb`: -Xmx; `home`: an existing folder, for the program's logging settings and temporary files.
+    """
     if version.startswith("3."):
         settings, text, option = home / "log4j.properties", _LOG4J1, "-Dlog4j.configuration=file:"
     else:

@@ -130,7 +130,7 @@ def ensure(name: str) -> Path:
 
 @functools.lru_cache(maxsize=1)
 def java_command() -> str:
-    """Path of a `java` of version 17 or newer, from JAVA_HOME or PATH; Refused, with the remedy, where there is none."""
+    """Path of a `java`, 17 or newer, from JAVA_HOME or PATH; Refused, with the remedy, where there is none."""
     remedy = f"Java {JAVA_MINIMUM} or newer is needed; on Debian: apt-get install openjdk-17-jre-headless"
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
@@ -242,23 +242,25 @@ def _ivy(jars: Sequence[Jar], work: Path) -> str:
     """Fetch `jars`, and only them, into `work`/out by one Ivy process with a cache of its own; its output."""
     if not jars:
         return ""
-    wanted = "".join(
-        f'<dependency org={quoteattr(j.group)} name={quoteattr(j.artifact)} rev={quoteattr(j.version)} transitive="false">'
-        + (
-            f'<artifact name={quoteattr(j.artifact)} type="jar" ext="jar" m:classifier={quoteattr(j.classifier)}/>'
-            * bool(j.classifier)
-        )
-        + "</dependency>"
-        for j in jars
-    )
+    wanted = "".join(_dependency(jar) for jar in jars)
     return _run_ivy(wanted, 'defaultconf="*->*"', work, 'usepoms="false" checksums=""')
+
+
+def _dependency(jar: Jar) -> str:
+    group, artifact, version = quoteattr(jar.group), quoteattr(jar.artifact), quoteattr(jar.version)
+    start = f'<dependency org={group} name={artifact} rev={version} transitive="false"'
+    if not jar.classifier:
+        return f"{start}/>"
+    classified = f'<artifact name={artifact} type="jar" ext="jar" m:classifier={quoteattr(jar.classifier)}/>'
+    return f"{start}>{classified}</dependency>"
 
 
 def _run_ivy(dependencies: str, attributes: str, work: Path, poms: str) -> str:
     work.mkdir(parents=True)
     module = work / "ivy.xml"
     module.write_text(
-        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven"><info organisation="durability" module="jars"/>'
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">'
+        '<info organisation="durability" module="jars"/>'
         f"<dependencies {attributes}>{dependencies}</dependencies></ivy-module>",
         encoding="utf-8",
     )

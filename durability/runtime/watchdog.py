@@ -28,7 +28,7 @@ def marked(session: str) -> list[int]:
 
 
 def end_session(session: str, folder: str, also: tuple[int, ...] = ()) -> None:
-    """SIGTERM everything marked and the process ids in `also`, SIGKILL what is left after a grace, remove the folder."""
+    """SIGTERM everything marked and the processes `also`, SIGKILL what is left after a grace, remove the folder."""
     for pid in also:
         _signal(pid, signal.SIGTERM)
     deadline = time.monotonic() + GRACE_SECONDS

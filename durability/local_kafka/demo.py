@@ -1,0 +1,60 @@
+"""The demo: an embedded cluster with deliberate mistakes, a Streams application, and one broker down.
+
+`python -m durability.local_kafka.demo` runs it until Ctrl-C, for trying the audit with `BOOTSTRAP=`.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from durability.local_kafka import seed
+from durability.local_kafka.cluster import LocalCluster
+from durability.local_kafka.spec import ClusterSpec
+from durability.local_kafka.streams import INPUT, StreamsApplication
+from durability.runtime import processes
+
+_LINES = ("all streams lead to kafka", "hello kafka streams", "join kafka summit", "replicas in three racks")
+
+
+def spec() -> ClusterSpec:
+    """Three racks, six brokers, three controllers, with the mistakes that are made before a cluster starts."""
+    racks = {1: "az1", 2: "az2", 3: "az3", 4: "az1", 5: "az2", 6: None}
+    return ClusterSpec(
+        brokers=racks,
+        controllers={n: racks[n] for n in (1, 2, 4)},
+        # The Streams instances start together: one rebalance for all of them is quicker than one for each.
+        configs={"default.replication.factor": "1", "group.initial.rebalance.delay.ms": "2000"},
+        features={"eligible.leader.replicas.version": 0},
+        log_dirs={seed.BAD_DISK: 2},
+        offline_log_dirs={seed.BAD_DISK: 1},
+    )
+
+
+@contextmanager
+def running(folder: Path | None = None) -> Iterator[LocalCluster]:
+    """The demo cluster with everything planted, its Streams application Stable, and one broker dead; stopped at the end."""
+    with LocalCluster(spec(), folder) as cluster:
+        seed.plant(cluster)
+        streams = StreamsApplication(cluster).start()
+        seed.produce(cluster, INPUT, _LINES)
+        cluster.kill_broker(seed.DEAD)
+        streams.wait()
+        yield cluster
+
+
+def main() -> None:
+    """Run the demo until it is told to stop."""
+    processes.exit_on_sigterm()
+    with running() as cluster:
+        print(f"BOOTSTRAP={cluster.bootstrap}", flush=True)
+        try:
+            signal.pause()
+        except KeyboardInterrupt:
+            print("stopping")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""A real Streams application on an embedded cluster: Kafka's own WordCountDemo, one instance a zone, with standbys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from durability.local_kafka.spec import as_properties
+from durability.runtime import processes
+
+if TYPE_CHECKING:
+    from durability.local_kafka.cluster import LocalCluster
+
+MAIN = "org.apache.kafka.streams.examples.wordcount.WordCountDemo"
+INPUT, OUTPUT = "streams-plaintext-input", "streams-wordcount-output"
+# What the demo's topology names its store; the names of its internal topics follow.
+_STORE = "KSTREAM-AGGREGATE-STATE-STORE-0000000003"
+
+
+@dataclass
+class StreamsApplication:
+    """WordCountDemo instances, one for each of `zones` (the value of their client tag `zone`).
+
+    `group`: application id and group id; `standbys`: num.standby.replicas. Started by `start`; it ends with its cluster.
+    """
+
+    cluster: LocalCluster
+    zones: Sequence[str] = ("az1", "az2", "az3")
+    group: str = "streams-wordcount"
+    standbys: int = 1
+    _processes: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def internal_topics(self) -> tuple[str, str]:
+        """Names of its changelog and its repartition topic."""
+        return f"{self.group}-{_STORE}-changelog", f"{self.group}-{_STORE}-repartition"
+
+    def start(self) -> StreamsApplication:
+        """Start every instance; doesn't wait: see `wait`. The input and output topics have to exist."""
+        for zone in self.zones:
+            name = f"streams-{zone}"
+            home = self.cluster.program_home(name)
+            settings = home / "streams.properties"
+            settings.write_text(as_properties(self._properties(zone, str(home / "state"))), encoding="utf-8")
+            self._processes[zone] = self.cluster.launch(name, MAIN, str(settings))
+        self.cluster.streams = self
+        return self
+
+    def wait(self, seconds: float = 60.0) -> None:
+        """Until the group is Stable with every instance a member."""
+        self.cluster.wait_until(self._is_stable, f"Streams group {self.group} is Stable", seconds, every=0.3)
+
+    def stop_instance(self, zone: str) -> None:
+        """Shut one instance down in order."""
+        processes.stop(self._processes.pop(zone))
+
+    def _is_stable(self) -> bool:
+        with self.cluster.admin() as admin:
+            described = admin.describe_groups([self.group])[self.group]
+        return described["group_state"] == "Stable" and len(described["members"]) == len(self._processes)
+
+    def _properties(self, zone: str, state: str) -> dict[str, str]:
+        return {
+            "application.id": self.group,
+            "bootstrap.servers": self.cluster.bootstrap,
+            "application.server": f"127.0.0.1:{processes.free_port()}",
+            "client.id": f"{self.group}-{zone}",
+            "client.tag.zone": zone,
+            "rack.aware.assignment.tags": "zone",
+            "num.standby.replicas": str(self.standbys),
+            "replication.factor": "3",
+            "num.stream.threads": "1",
+            "state.dir": state,
+        }
