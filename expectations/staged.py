@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from durability.lake.catalog import properties
 from durability.lake.tables import TABLES
 from expectations.contradictions import BATCH_ROWS
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
+    from pyiceberg.io import InputStream
 
     from durability.lake import Attempt, Lake
 
@@ -47,8 +49,7 @@ class Staged:
             with self._open(path) as source:
                 yield pq.ParquetFile(source)
 
-    def _open(self, path: str):
-        local = path.removeprefix("file://")
-        if "://" not in local:
-            return pa.OSFile(local)
-        return self.lake.io.new_input(path).open()
+    def _open(self, path: str) -> InputStream:
+        from pyiceberg.io import load_file_io
+
+        return load_file_io(properties(self.lake.place), path).new_input(path).open()

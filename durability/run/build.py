@@ -1,0 +1,152 @@
+"""Making a plan: what each judged snapshot is compared with, and the policy resolved for all its resources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from durability.errors import AuditError
+from durability.lake.tables import CLUSTERS
+from durability.policy.model import Cluster, Policy, Waiver
+from durability.run.plan import ACCEPTED, KINDS, Plan, SnapshotPart, StaleSnapshot, from_text, policy_part, to_text
+
+if TYPE_CHECKING:
+    from durability.lake import Lake
+
+Row = Mapping[str, Any]
+
+
+def build_plan(
+    lake: Lake,
+    *,
+    run_id: str,
+    result_id: str,
+    kind: str,
+    policy: Policy,
+    waivers: Sequence[Waiver],
+    snapshots: Iterable[Any],
+    clusters: Sequence[Cluster] = (),
+    started_at: datetime | None = None,
+) -> Plan:
+    """The plan of one run over `snapshots`, and its rows in `resolved_policy`.
+
+    snapshots: rows of `snapshots` as `Lake.publish` and `Lake.record_failures` returned them (objects or mappings),
+        one a cluster; `clusters` gives provider and team of those that have no facts. started_at: now unless said.
+    Raises AuditError if there is no cluster at all, or one twice.
+    """
+    from durability.run.resolved import resolve_policy
+
+    if kind not in KINDS:
+        raise ValueError(f"kind {kind!r}; there are {', '.join(KINDS)}")
+    rows = sorted((_row(s) for s in snapshots), key=lambda r: r["cluster"])
+    _check_clusters(rows)
+    known = {c.id: c for c in clusters}
+    facts = _cluster_facts(lake, [r for r in rows if r["status"] == ACCEPTED])
+    history = _History(lake, kind, run_id)
+    parts = [_part(row, facts.get(row["attempt_id"]), known.get(row["cluster"]), history) for row in rows]
+    plan = Plan(
+        run_id=run_id,
+        kind=kind,
+        result_id=result_id,
+        started_at=to_text(started_at or datetime.now(UTC)),
+        policy=policy_part(policy, list(waivers)),
+        waivers=[w.to_dict() for w in waivers],
+        snapshots=parts,
+        partitions=sum(p.partitions for p in parts if p.judged),
+        lake=lake.location,
+    )
+    resolve_policy(lake, plan, policy, waivers)
+    return plan
+
+
+def _row(snapshot: Any) -> dict[str, Any]:
+    row = dict(snapshot) if isinstance(snapshot, Mapping) else dict(vars(snapshot))
+    if isinstance(row["captured_at"], str):
+        row["captured_at"] = from_text(row["captured_at"])
+    return row
+
+
+def _check_clusters(rows: list[dict[str, Any]]) -> None:
+    if not rows:
+        raise AuditError(
+            "nothing to judge: no cluster was read; name clusters in clusters.yaml, or TOPOLOGY, or BOOTSTRAP"
+        )
+    names = [r["cluster"] for r in rows]
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        raise AuditError(f"a run judges one snapshot a cluster; there are several of {', '.join(twice)}")
+
+
+def _cluster_facts(lake: Lake, rows: list[dict[str, Any]]) -> dict[str, Row]:
+    """provider and team by attempt id, as staged."""
+    if not rows:
+        return {}
+    found = lake.scan(CLUSTERS, of_attempts(rows), ["attempt_id", "provider", "team"])
+    return {r["attempt_id"]: r for r in found.to_pylist()}
+
+
+def of_attempts(rows: Iterable[Row]) -> Any:
+    """The condition for facts of these snapshots (attempt_id, captured_at); the days come first, to prune files."""
+    from pyiceberg.expressions import And, GreaterThanOrEqual, In, LessThanOrEqual
+
+    rows = list(rows)
+    moments = [r["captured_at"].astimezone(UTC).isoformat() for r in rows]
+    return And(
+        GreaterThanOrEqual("captured_at", min(moments)),
+        LessThanOrEqual("captured_at", max(moments)),
+        In("attempt_id", [r["attempt_id"] for r in rows]),
+    )
+
+
+class _History:
+    """The runs and accepted snapshots that the lake has, read once for the whole fleet."""
+
+    def __init__(self, lake: Lake, kind: str, run_id: str):
+        self.runs: dict[str, list[tuple[Row, datetime]]] = {}
+        for run in lake.runs(kind):
+            for judged in run["snapshots"] or []:
+                if judged["status"] == ACCEPTED and run["run_id"] != run_id:
+                    self.runs.setdefault(judged["cluster"], []).append((run, judged["captured_at"]))
+        self.accepted: dict[str, list[Row]] = {}
+        for snapshot in lake.snapshots(status=ACCEPTED):
+            self.accepted.setdefault(snapshot["cluster"], []).append(snapshot)
+
+    def run_before(self, cluster: str, captured_at: datetime) -> Row:
+        """The run that finished last and judged the cluster as it was then or earlier; empty if there is none."""
+        runs = [run for run, moment in self.runs.get(cluster, []) if moment <= captured_at]
+        return runs[-1] if runs else {}
+
+    def snapshot_before(self, cluster: str, captured_at: datetime) -> Row:
+        """The newest accepted snapshot with all its facts from before a moment; empty if there is none."""
+        older = [s for s in self.accepted.get(cluster, []) if s["captured_at"] < captured_at and s["kind"] != "pulse"]
+        return older[-1] if older else {}
+
+
+def _part(row: dict[str, Any], facts: Row | None, cluster: Cluster | None, history: _History) -> SnapshotPart:
+    name, captured_at = row["cluster"], row["captured_at"]
+    common = {
+        "cluster": name,
+        "status": row["status"],
+        "captured_at": to_text(captured_at),
+        "snapshot_id": row["snapshot_id"],
+        "attempt_id": row["attempt_id"],
+        "reason": row["reason"],
+        "sha256": row["sha256"],
+        "source": row["source"],
+        "provider": facts["provider"] if facts else cluster.provider if cluster else "self",
+        "team": (facts and facts["team"]) or (cluster and cluster.team) or None,
+        "partitions": row["partitions"] or 0,
+    }
+    if row["status"] != ACCEPTED:
+        last = history.accepted.get(name)
+        stale = StaleSnapshot(last[-1]["snapshot_id"], to_text(last[-1]["captured_at"])) if last else None
+        return SnapshotPart(**common, stale_snapshot=stale)
+    run = history.run_before(name, captured_at)
+    return SnapshotPart(
+        **common,
+        previous_run_id=run.get("run_id"),
+        previous_result_id=run.get("result_id"),
+        previous_policy_sha256=run.get("policy_sha256"),
+        previous_attempt_id=history.snapshot_before(name, captured_at).get("attempt_id"),
+    )

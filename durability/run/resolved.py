@@ -1,0 +1,101 @@
+"""`resolved_policy`: for each resource of the judged snapshots its tier, and the waivers that match its name.
+
+Patterns are matched here, in Python with RE2, since Spark's are Java's; Spark joins the outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from durability.lake.tables import BROKERS, GROUPS, RESOLVED_POLICY, TOPICS
+from durability.policy.match import match_column, matches
+from durability.policy.model import Policy, Waiver
+from durability.run.build import of_attempts
+from durability.run.plan import Plan, SnapshotPart, from_text
+
+if TYPE_CHECKING:
+    from durability.lake import Lake
+
+
+def resolve_policy(lake: Lake, plan: Plan, policy: Policy, waivers: Sequence[Waiver]) -> None:
+    """Appends the rows of `plan`'s judged snapshots, under its run_id and result_id, in one commit.
+
+    resource_type topic, broker (its id), cluster (its id), tier (its name) and application (its group id).
+    """
+    snapshots = {s.attempt_id: s for s in plan.judged}
+    if not snapshots:
+        return
+    where = of_attempts([{"attempt_id": s.attempt_id, "captured_at": from_text(s.captured_at)} for s in plan.judged])
+    topics = lake.scan(TOPICS, where, ["attempt_id", "cluster", "topic", "internal"])
+    brokers = lake.scan(BROKERS, where, ["attempt_id", "broker"])
+    groups = lake.scan(GROUPS, where, ["attempt_id", "cluster", "group"])
+    teams = {s.cluster: s.team for s in plan.judged}
+    resources = pa.concat_tables(
+        [
+            _resources("topic", topics["attempt_id"], topics["topic"], policy.resolve(topics, teams)),
+            _resources("broker", brokers["attempt_id"], brokers["broker"].cast(pa.string())),
+            _resources("application", groups["attempt_id"], groups["group"], _application_tiers(groups, policy)),
+            _clusters_and_tiers(plan.judged, policy),
+        ]
+    )
+    rows = _with_keys(resources, snapshots, plan)
+    lake.append(RESOLVED_POLICY, rows.append_column("waivers", _matching(rows, waivers)))
+
+
+def _resources(kind: str, attempts: pa.ChunkedArray, names: pa.ChunkedArray, tiers: pa.Array | None = None) -> pa.Table:
+    count = len(names)
+    tiers = pa.nulls(count, pa.string()) if tiers is None else tiers
+    kinds = pa.repeat(pa.scalar(kind), count)
+    return pa.table({"attempt_id": attempts, "resource_type": kinds, "resource": names, "tier": tiers})
+
+
+def _application_tiers(groups: pa.Table, policy: Policy) -> pa.Array:
+    found = [policy.application_of(r["cluster"], r["group"]) for r in groups.select(["cluster", "group"]).to_pylist()]
+    return pa.array([a.tier if a else None for a in found], pa.string())
+
+
+def _clusters_and_tiers(snapshots: list[SnapshotPart], policy: Policy) -> pa.Table:
+    rows = [(s.attempt_id, "cluster", s.cluster, None) for s in snapshots]
+    rows += [(s.attempt_id, "tier", tier, tier) for s in snapshots for tier in policy.tiers]
+    names = ("attempt_id", "resource_type", "resource", "tier")
+    return pa.table({n: pa.array(c, pa.string()) for n, c in zip(names, zip(*rows, strict=True), strict=True)})
+
+
+def _with_keys(resources: pa.Table, snapshots: dict[str, SnapshotPart], plan: Plan) -> pa.Table:
+    """The columns of `resolved_policy` but the waivers; every key is taken from the resource's snapshot."""
+    kinds = dict(RESOLVED_POLICY.columns)
+    attempts = list(snapshots)
+    position = pc.index_in(resources["attempt_id"], value_set=pa.array(attempts, pa.string())).combine_chunks()
+    keys = {
+        "cluster": [snapshots[a].cluster for a in attempts],
+        "captured_at": [from_text(snapshots[a].captured_at) for a in attempts],
+        "snapshot_id": [snapshots[a].snapshot_id for a in attempts],
+    }
+    columns = {name: pc.take(pa.array(values, kinds[name]), position) for name, values in keys.items()}
+    for name, value in (("run_id", plan.run_id), ("result_id", plan.result_id)):
+        columns[name] = pa.repeat(pa.scalar(value, kinds[name]), resources.num_rows)
+    return pa.table(columns | {name: resources[name] for name in ("resource_type", "resource", "tier")})
+
+
+def _matching(rows: pa.Table, waivers: Sequence[Waiver]) -> pa.Array:
+    """For each row the indexes of the waivers whose cluster and resource expressions match, whatever the control."""
+    clusters = rows["cluster"].combine_chunks().dictionary_encode()
+    names = rows["resource"].combine_chunks().dictionary_encode()
+    hit_rows, hit_waivers = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+    for waiver in waivers:
+        here = pa.array([matches(waiver.cluster, c) for c in clusters.dictionary.to_pylist()], pa.bool_())
+        if not pc.any(here).as_py():
+            continue
+        named = pc.take(match_column(waiver.resource, names.dictionary), names.indices)
+        hits = np.flatnonzero(pc.and_(pc.take(here, clusters.indices), named).to_numpy(zero_copy_only=False))
+        hit_rows.append(hits)
+        hit_waivers.append(np.full(len(hits), waiver.index, np.int32))
+    by_row, indexes = np.concatenate(hit_rows), np.concatenate(hit_waivers)
+    order = np.argsort(by_row, kind="stable")
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(by_row, minlength=rows.num_rows))]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(indexes[order]))

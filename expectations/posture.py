@@ -1,0 +1,260 @@
+"""The cross-check: what Spark decided on topics, decided a second time by Great Expectations.
+
+Every scalar control of the catalogue is one expectation over `topic_posture`: `<control>_observed` against
+`<control>_required`, on the rows where `<control>_known`. The topics it flags must be those on which Spark's findings
+say FAIL or EXEMPT; a topic on which they differ goes to `disagreements`, and the run isn't verified.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from durability.lake.tables import DISAGREEMENTS, FINDINGS, SCALAR_CONTROLS, TOPIC_POSTURE, TOPICS
+from durability.policy.catalogue import CONTROLS
+from expectations.data_docs import write_data_docs
+from expectations.gx import validate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from durability.lake import Lake
+    from durability.run import Plan
+
+FAIL, PASS, NOT_JUDGED = "FAIL", "PASS", "not judged"
+FAILED = ("FAIL", "EXEMPT")
+# Of this control Spark reports more than the order between its two numbers.
+ONLY_CATEGORY = {"isr-rack-spread": "under-min-rack-isr"}
+
+Topic = tuple[str, str]  # cluster, topic
+
+
+@dataclass(frozen=True)
+class Flagged:
+    """What the cross-check found. `verified`: Spark and Great Expectations agree on every topic of every judged
+    cluster. `disagreements`: rows written; `checked`: topics looked at, by control; `not_cross_checked`: ids of the
+    controls that have no order to check; `problems`: in words, why the run isn't verified."""
+
+    verified: bool
+    disagreements: int
+    checked: dict[str, int]
+    not_cross_checked: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A topic on which the two don't agree, and what each says."""
+
+    cluster: str
+    control: str
+    resource: str
+    spark: str
+    expectations: str
+
+
+def flag(lake: Lake, plan: Plan, out: Path) -> Flagged:
+    """Checks the result of `plan`, appends to `disagreements`, and writes Data Docs to `out`/data_docs.
+
+    A judged cluster whose topics are missing from `topic_posture` makes the run unverified: nothing looked at is not
+    a pass.
+    """
+    posture = _of_result(lake, TOPIC_POSTURE, plan, ["cluster", "topic", *_scalar_columns()])
+    problems = _missing_topics(lake, plan, posture) + _repeated_topics(posture)
+    checked = dict.fromkeys(SCALAR_CONTROLS, 0)
+    flagged: dict[str, set[Topic]] = {control: set() for control in SCALAR_CONTROLS}
+    names = list(zip(posture["cluster"].to_pylist(), posture["topic"].to_pylist(), strict=True))
+    incomplete = _known_without_value(posture, names)
+    if names:
+        validation = validate("topic_posture", _frame(posture), _expectations())
+        for control in SCALAR_CONTROLS:
+            checked[control] = validation.checked[control]
+            flagged[control] = {names[row] for row in validation.failed[control]}
+        write_data_docs(validation, names, plan, Path(out) / "data_docs")
+        problems += _not_looked_at(posture, checked)
+    judged = {c: _names_where(names, posture[f"{_column(c)}_known"]) for c in SCALAR_CONTROLS}
+    differences = incomplete + _differences(_spark_failures(lake, plan), flagged, judged)
+    _write(lake, plan, differences)
+    if differences:
+        problems.append(f"Spark and Great Expectations disagree on {len(differences)} verdicts; see `disagreements`")
+    not_checked = [c for c in CONTROLS if c not in SCALAR_CONTROLS]
+    return Flagged(not problems, len(differences), checked, not_checked, problems)
+
+
+def _column(control: str) -> str:
+    return control.replace("-", "_")
+
+
+def _scalar_columns() -> list[str]:
+    return [f"{_column(c)}_{part}" for c in SCALAR_CONTROLS for part in ("observed", "required", "known")]
+
+
+def _of_result(lake: Lake, table: Any, plan: Plan, columns: list[str], *more: Any) -> pa.Table:
+    """Rows of the judged clusters under the plan's result; the days come first, to prune files."""
+    from pyiceberg.expressions import And, EqualTo
+
+    if not plan.judged:
+        return pa.schema([table.arrow.field(c) for c in columns]).empty_table()
+    of_run = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id), *more)
+    return lake.scan(table, And(_days(plan), of_run), columns)
+
+
+def _days(plan: Plan) -> Any:
+    from pyiceberg.expressions import And, GreaterThanOrEqual, LessThanOrEqual
+
+    moments = [datetime.fromisoformat(s.captured_at).astimezone(UTC).isoformat() for s in plan.judged]
+    return And(GreaterThanOrEqual("captured_at", min(moments)), LessThanOrEqual("captured_at", max(moments)))
+
+
+def _missing_topics(lake: Lake, plan: Plan, posture: pa.Table) -> list[str]:
+    """Judged clusters whose facts have topics that `topic_posture` lacks, or lack topics that it has."""
+    from pyiceberg.expressions import And, In
+
+    if not plan.judged:
+        return []
+    facts = lake.scan(
+        TOPICS, And(_days(plan), In("attempt_id", [s.attempt_id for s in plan.judged])), ["cluster", "topic"]
+    )
+    expected = _topics_by_cluster(facts)
+    found = _topics_by_cluster(posture)
+    problems = []
+    for cluster in sorted(set(expected) | set(found)):
+        wanted, there = expected.get(cluster, set()), found.get(cluster, set())
+        if wanted != there:
+            problems.append(
+                f"cluster {cluster}: {len(wanted)} topics were read, {len(wanted & there)} of them judged"
+                + (f", and {len(there - wanted)} judged that were not read" if there - wanted else "")
+            )
+    return problems
+
+
+def _topics_by_cluster(table: pa.Table) -> dict[str, set[str]]:
+    grouped = table.select(["cluster", "topic"]).group_by("cluster").aggregate([("topic", "list")])
+    return dict(zip(grouped["cluster"].to_pylist(), map(set, grouped["topic_list"].to_pylist()), strict=True))
+
+
+def _repeated_topics(posture: pa.Table) -> list[str]:
+    distinct = posture.select(["cluster", "topic"]).group_by(["cluster", "topic"]).aggregate([]).num_rows
+    repeated = posture.num_rows - distinct
+    return [f"`topic_posture` has {repeated} topics twice"] if repeated else []
+
+
+def _frame(posture: pa.Table) -> pd.DataFrame:
+    """The scalar columns without nulls: what isn't known is 0 there, and the expectations look past it."""
+    columns = {}
+    for control in SCALAR_CONTROLS:
+        name = _column(control)
+        known = _usable(posture, name)
+        for part in ("observed", "required"):
+            values = pc.if_else(known, posture[f"{name}_{part}"], pa.scalar(0, pa.int32()))
+            columns[f"{name}_{part}"] = values
+        columns[f"{name}_known"] = known.cast(pa.int8())
+    return pa.table(columns).to_pandas()
+
+
+def _usable(posture: pa.Table, name: str) -> pa.ChunkedArray:
+    """Rows said to be known that really have both numbers."""
+    there = pc.and_(pc.is_valid(posture[f"{name}_observed"]), pc.is_valid(posture[f"{name}_required"]))
+    return pc.and_(pc.fill_null(posture[f"{name}_known"], False), there)
+
+
+def _known_without_value(posture: pa.Table, names: list[Topic]) -> list[Difference]:
+    """Topics that Spark calls known without giving both numbers: it judged what it didn't have."""
+    result = []
+    for control in SCALAR_CONTROLS:
+        known = pc.fill_null(posture[f"{_column(control)}_known"], False)
+        broken = pc.and_(known, pc.invert(_usable(posture, _column(control))))
+        for cluster, topic in _names_where(names, broken):
+            result.append(Difference(cluster, control, topic, "known, without a value", NOT_JUDGED))
+    return result
+
+
+def _names_where(names: list[Topic], mask: pa.ChunkedArray) -> set[Topic]:
+    rows = pc.indices_nonzero(pc.fill_null(mask, False)).to_pylist()
+    return {names[row] for row in rows}
+
+
+def _expectations() -> list[Any]:
+    """One expectation a control; it compares the pair of columns, on the rows that are known."""
+    import great_expectations.expectations as gxe
+    from great_expectations.expectations.row_conditions import Column
+
+    result = []
+    for control, order in SCALAR_CONTROLS.items():
+        name = _column(control)
+        pair = [f"{name}_observed", f"{name}_required"]
+        larger, smaller = pair if order == ">=" else reversed(pair)
+        result.append(
+            gxe.ExpectColumnPairValuesAToBeGreaterThanB(
+                column_A=larger,
+                column_B=smaller,
+                or_equal=True,
+                row_condition=Column(f"{name}_known") == 1,
+                severity=CONTROLS[control].severity,
+                description=f"{control}: {CONTROLS[control].means}",
+                meta={"id": control, "severity": CONTROLS[control].severity, "title": CONTROLS[control].title},
+            )
+        )
+    return result
+
+
+def _not_looked_at(posture: pa.Table, checked: dict[str, int]) -> list[str]:
+    problems = []
+    for control, rows in checked.items():
+        usable = pc.sum(_usable(posture, _column(control))).as_py() or 0
+        if rows != usable:
+            problems.append(f"{control}: {usable} topics are known, Great Expectations looked at {rows}")
+    return problems
+
+
+def _spark_failures(lake: Lake, plan: Plan) -> dict[str, dict[Topic, str]]:
+    """Outcome of the topics that Spark's findings fail, waived or not, by control."""
+    from pyiceberg.expressions import EqualTo, In
+
+    columns = ["cluster", "control", "resource", "category", "outcome"]
+    wanted = (In("control", list(SCALAR_CONTROLS)), In("outcome", list(FAILED)), EqualTo("resource_type", "topic"))
+    result: dict[str, dict[Topic, str]] = {control: {} for control in SCALAR_CONTROLS}
+    for row in _of_result(lake, FINDINGS, plan, columns, *wanted).to_pylist():
+        if ONLY_CATEGORY.get(row["control"]) in (None, row["category"]):
+            result[row["control"]][row["cluster"], row["resource"]] = row["outcome"]
+    return result
+
+
+def _differences(
+    spark: dict[str, dict[Topic, str]], flagged: dict[str, set[Topic]], judged: dict[str, set[Topic]]
+) -> list[Difference]:
+    result = []
+    for control in SCALAR_CONTROLS:
+        for topic in sorted(flagged[control] ^ spark[control].keys()):
+            says = FAIL if topic in flagged[control] else PASS if topic in judged[control] else NOT_JUDGED
+            result.append(Difference(topic[0], control, topic[1], spark[control].get(topic, "no failure"), says))
+    return result
+
+
+def _write(lake: Lake, plan: Plan, differences: list[Difference]) -> None:
+    if not differences:
+        return
+    snapshots = {s.cluster: s for s in plan.snapshots}
+    rows = []
+    for one in differences:
+        snapshot = snapshots.get(one.cluster)
+        captured = snapshot and snapshot.captured_at
+        rows.append(
+            {
+                "cluster": one.cluster,
+                "captured_at": datetime.fromisoformat(captured or plan.started_at).astimezone(UTC),
+                "snapshot_id": snapshot and snapshot.snapshot_id,
+                "run_id": plan.run_id,
+                "result_id": plan.result_id,
+                "control": one.control,
+                "resource": one.resource,
+                "spark": one.spark,
+                "expectations": one.expectations,
+            }
+        )
+    lake.append(DISAGREEMENTS, pa.Table.from_pylist(rows, schema=DISAGREEMENTS.arrow))
