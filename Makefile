@@ -78,6 +78,8 @@ setup: $(READY)  ## set everything up and stop
 lock: $(UV_STAMP)  ## resolve the dependencies again
 	@$(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url --group dev \
 	  --python-version 3.11 --custom-compile-command "make lock" pyproject.toml -o requirements.lock
+	$(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url --constraints requirements.lock \
+	  --python-version 3.11 --custom-compile-command "make lock" deploy/requirements.txt -o deploy/requirements.lock
 
 .PHONY: clean
 clean:  ## remove what set-up and runs made here, the lake and the downloads kept
@@ -101,7 +103,7 @@ $(ENV_STAMP): requirements.lock pyproject.toml $(UV_STAMP)
 	touch $@
 
 # The jars and Airflow's database have nothing to do with each other and each wait for something else: side by side.
-$(READY): $(ENV_STAMP) $(wildcard durability/runtime/*.sha256)
+$(READY): $(ENV_STAMP) durability/runtime/jars.lock
 	@echo "Fetching jars, preparing Airflow's database"
 	$(PY) -m durability.runtime.jars ensure spark kafka-4.3.1 & jars=$$!
 	$(PY) -m durability.launch migrate & database=$$!

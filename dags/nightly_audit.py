@@ -65,5 +65,7 @@ with DAG(
     flag = FlagOperator(task_id="flag", evaluated=evaluate.output)
     report = ReportOperator(task_id="report", evaluated=evaluate.output, flagged=flag.output)
     notify = NotifyOperator(task_id="notify", reported=report.output, **settings.NOTIFY)
-    conclude = ConcludeOperator(task_id="conclude", evaluated=evaluate.output, flagged=flag.output, reported=report.output)
+    conclude = ConcludeOperator(
+        task_id="conclude", evaluated=evaluate.output, flagged=flag.output, reported=report.output
+    )
     notify >> conclude

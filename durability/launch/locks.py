@@ -3,36 +3,39 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from durability.errors import Refused
 
-NAME = ".audit.lock"
-
 
 @contextmanager
-def held(folders: Iterable[Path]) -> Iterator[tuple[int, ...]]:
-    """Hold every folder's lock; yields the descriptors, for children that must keep them while they live.
+def held(folders: Iterable[Path]) -> Iterator[None]:
+    """Hold every folder's lock meanwhile.
 
-    The lock is the kernel's, so it ends with the processes that hold it, however they end. Refused, naming the folder
-    and the holder's process id, when another audit has one.
+    The lock is the kernel's, so it ends with this process, however that ends; its file lies among temporary files, for
+    a lake's folder takes nothing foreign. Refused, naming the folder and the
+    holder's process id, when another audit has one.
     """
     descriptors: list[int] = []
     try:
         for folder in sorted({f.resolve() for f in folders}):
             descriptors.append(_take(folder))
-        yield tuple(descriptors)
+        yield
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
 
 
 def _take(folder: Path) -> int:
-    path = folder / NAME
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    files = Path(tempfile.gettempdir()) / f"durability-locks-{os.getuid()}"
+    files.mkdir(mode=0o700, exist_ok=True)
+    name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:32]
+    descriptor = os.open(files / name, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

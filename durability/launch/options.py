@@ -43,7 +43,9 @@ def from_environment(environ: Mapping[str, str], root: Path = ROOT) -> Options:
     Raises Refused for options that contradict each other or name nothing, BadInput for a policy or waivers file that
     can't be used (both are read here, before anything is started).
     """
-    given = {k: v for k in ("BOOTSTRAP", "TOPOLOGY", "POLICY", "WAIVERS", "OUT", "LAKE") if (v := environ.get(k, "").strip())}
+    given = {
+        k: v for k in ("BOOTSTRAP", "TOPOLOGY", "POLICY", "WAIVERS", "OUT", "LAKE") if (v := environ.get(k, "").strip())
+    }
     if "BOOTSTRAP" in given and "TOPOLOGY" in given:
         raise Refused("BOOTSTRAP and TOPOLOGY were both given; an audit reads either a cluster or documents")
     bootstrap = _bootstrap(given["BOOTSTRAP"]) if "BOOTSTRAP" in given else None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 from durability.errors import AuditError
@@ -17,52 +19,62 @@ Connect = Callable[[str], dict[str, object]]
 """Connection id -> the settings that `durability.collect` takes."""
 
 
-def collect_group(lake, group: Sequence[Source], connect: Connect) -> dict[str, list[dict]]:
-    """`{"attempts": [Attempt as JSON], "failures": [{"name", "reason"}]}`: every source is in exactly one of the lists.
+def collect_group(lake, group: Sequence[Source], connect: Connect) -> dict[str, list]:
+    """`{"sources": names, "attempts": [Attempt as JSON], "failures": [{"cluster", "reason", "at"}]}`.
 
-    Facts are staged in `lake` under fresh attempt ids; nothing is committed.
+    Every source named is in attempts or failures. Facts are staged in `lake` under fresh attempt ids; nothing is
+    committed.
     """
-    # Connections come from Airflow's supervisor over one channel, so they are asked for before there are threads.
-    prepared = [(source, _prepare(source, connect)) for source in group]
-    with ThreadPoolExecutor(max_workers=min(THREADS, len(group))) as pool:
-        results = list(pool.map(lambda item: _one(lake, *item), prepared))
-    return {
-        "attempts": [r for r in results if "reason" not in r],
-        "failures": [r for r in results if "reason" in r],
-    }
+    results: dict[str, list] = {"sources": [s["name"] for s in group], "attempts": [], "failures": []}
+    for source in group:
+        if "document" in source:
+            _documents(lake, Path(str(source["document"])), results)
+    clusters = [s for s in group if "document" not in s]
+    if clusters:
+        # Connections come from Airflow's supervisor over one channel, so they are asked for before there are threads.
+        prepared = [(source, _prepare(source, connect)) for source in clusters]
+        with ThreadPoolExecutor(max_workers=min(THREADS, len(clusters))) as pool:
+            for result in pool.map(lambda item: _cluster(lake, *item), prepared):
+                results["failures" if "reason" in result else "attempts"].append(result)
+    return results
+
+
+def _documents(lake, path: Path, results: dict[str, list]) -> None:
+    """A file or folder: whole documents or an error for each; a cluster's earlier ones tell racks of dead brokers."""
+    from durability.topology.reading import read_each
+
+    topologies, errors = read_each(path)
+    results["failures"] += [failure(Path(error.file).name, str(error)) for error in errors]
+    for topology in topologies:
+        attempt = lake.stage(topology, earlier=topologies)
+        results["attempts"].append(json.loads(attempt.to_json()))
+
+
+def failure(cluster: str, reason: str) -> dict[str, str]:
+    """A source that could not be read, now."""
+    return {"cluster": cluster, "reason": reason, "at": datetime.now(UTC).isoformat()}
 
 
 def _prepare(source: Source, connect: Connect) -> dict[str, object] | Exception:
-    if "document" in source:
-        return {}
     try:
         return connect(str(source["connection"]))
     except Exception as error:
         return error
 
 
-def _one(lake, source: Source, settings: dict[str, object] | Exception) -> dict:
+def _cluster(lake, source: Source, settings: dict[str, object] | Exception) -> dict:
+    from durability.collect import collect
+
+    name = str(source["name"])
     try:
         if isinstance(settings, Exception):
             raise settings
-        topology = _read(source, settings)
+        topology = collect(name, settings, controllers=dict(source.get("controllers") or ()))
         attempt = lake.stage(topology, provider=source.get("provider") or "self", team=source.get("team"))
-        return {"source": source["name"], **attempt.to_json()}
+        return json.loads(attempt.to_json())
     except AuditError as error:
-        return {"name": source["name"], "reason": str(error), "document": "document" in source}
+        return failure(name, str(error))
     except Exception as error:
         # A defect that one cluster brings out must not cost the others their report; the run ends failed all the same.
-        log.exception("reading %s failed", source["name"])
-        reason = f"defect while reading: {type(error).__name__}: {error}"
-        return {"name": source["name"], "reason": reason, "document": "document" in source}
-
-
-def _read(source: Source, settings: dict[str, object]):
-    if "document" in source:
-        from durability.topology import read
-
-        (topology,) = read(Path(str(source["document"])))
-        return topology
-    from durability.collect import collect
-
-    return collect(str(source["name"]), settings, controllers=dict(source.get("controllers") or ()))
+        log.exception("reading %s failed", name)
+        return failure(name, f"defect while reading: {type(error).__name__}: {error}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
 
 from pyarrow import fs
 
@@ -28,12 +29,13 @@ def get(lake: str, reference: str) -> object:
         return json.loads(stream.read())
 
 
-def drop(lake: str, run_id: str) -> None:
-    """Remove everything that a finished run handed over."""
+def prune(lake: str, days: int = 30) -> None:
+    """Remove what runs older than `days` handed over: until then their tasks can be cleared."""
     files, root = _root(lake)
-    folder = f"{root}/{re.sub(r'[^A-Za-z0-9._-]', '_', run_id)}"
-    if files.get_file_info(folder).type == fs.FileType.Directory:
-        files.delete_dir(folder)
+    oldest = datetime.now(UTC) - timedelta(days=days)
+    for entry in files.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=True)):
+        if entry.type == fs.FileType.File and entry.mtime < oldest:
+            files.delete_file(entry.path)
 
 
 def _root(lake: str) -> tuple[fs.FileSystem, str]:

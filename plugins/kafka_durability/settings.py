@@ -35,6 +35,16 @@ COLLECT = {"execution_timeout": timedelta(hours=1), "max_active_tis_per_dagrun":
 # Seven million partitions take minutes; twice that of a bad night is still less than an hour.
 EVALUATE = {"execution_timeout": timedelta(hours=2), "conn_id": "spark"}
 
+# A pulse has five minutes; what it can't do in them the next one does.
+PULSE_DEFAULTS = {
+    **DEFAULTS,
+    "retries": min(RETRIES, 1),
+    "retry_delay": timedelta(seconds=20),
+    "execution_timeout": timedelta(minutes=5),
+}
+COLLECT_PULSE = {"max_active_tis_per_dagrun": 4}
+EVALUATE_PULSE = {"execution_timeout": timedelta(minutes=10), "conn_id": "spark"}
+
 # The digest is tried again by the client itself, and is not worth a night's delay.
 NOTIFY = {"execution_timeout": timedelta(minutes=5), "retries": 0}
 

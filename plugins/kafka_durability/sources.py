@@ -8,25 +8,19 @@ from pathlib import Path
 from durability.errors import Refused
 
 MOST_GROUPS = 16
-# A group of documents is parsed by one process: below this there is nothing to win by another.
-DOCUMENT_BYTES = 64 * 1024 * 1024
 
 Source = dict[str, object]
 """`{"name", "document": path}`, or `{"name", "connection", "provider", "team", "controllers"}`; JSON, no secrets."""
 
 
 def from_documents(path: Path) -> list[list[Source]]:
-    """The documents of a file or folder, dealt by size; Refused when there are none."""
-    files = [path] if path.is_file() else [f for f in sorted(path.rglob("*.json")) if _is_document(f, path)]
-    if not files:
-        raise Refused(f"{path}: no topology document there; expected a .json file or a folder of them")
-    total = sum(f.stat().st_size for f in files)
-    names = [f.name if f == path else f.relative_to(path).as_posix() for f in files]
-    return deal([{"name": n, "document": str(f)} for n, f in zip(names, files, strict=True)], 1 + total // DOCUMENT_BYTES)
+    """One group: a cluster's documents have to be read together, since its history tells the racks of dead brokers.
 
-
-def _is_document(file: Path, root: Path) -> bool:
-    return file.is_file() and not any(part.startswith(".") for part in file.relative_to(root).parts)
+    Refused when there is nothing at `path`.
+    """
+    if not path.exists():
+        raise Refused(f"{path}: no such file or folder; expected a kafka-topology/1 document or a folder of them")
+    return [[{"name": path.name, "document": str(path)}]]
 
 
 def from_clusters(path: Path) -> list[list[Source]]:

@@ -1,0 +1,56 @@
+"""Settings of the one Spark session of a run, by the size of what it judges."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+# Partitions of all judged snapshots. Below, a run is over before the second compiler would have paid for itself.
+SMALL = 200_000
+
+ALWAYS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+}
+FOR_SMALL = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.default.parallelism": "1",
+    "spark.sql.adaptive.enabled": "false",
+}
+FOR_LARGE = {
+    "spark.sql.adaptive.enabled": "true",
+}
+
+
+def settings(partitions: int) -> dict[str, str]:
+    """Spark properties for a run over so many partitions, the catalog's and the jars' aside.
+
+    `DURABILITY_SPARK_MEMORY` (for instance 8g) is the driver's heap for large runs; 3g where it isn't set.
+
+    >>> settings(1000)["spark.driver.memory"], "spark.driver.extraJavaOptions" in settings(7_000_000)
+    ('1g', False)
+    """
+    if partitions < SMALL:
+        return {**ALWAYS, **FOR_SMALL}
+    return {**ALWAYS, **FOR_LARGE, "spark.driver.memory": os.environ.get("DURABILITY_SPARK_MEMORY", "3g")}
+
+
+def jars() -> str:
+    """The verified jars of a Spark session, as `--jars` wants them."""
+    from durability.runtime import jars as runtime_jars
+
+    return ",".join(str(path) for path in sorted(runtime_jars.ensure("spark").glob("*.jar")))
+
+
+def write_properties(path: Path, properties: Mapping[str, str]) -> Path:
+    """A file for spark-submit's --properties-file that only its owner can read: a catalog's password may be in it."""
+    escaped = {k: v.replace("\\", "\\\\").replace("\n", "\\n") for k, v in properties.items()}
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.writelines(f"{key} {value}\n" for key, value in sorted(escaped.items()))
+    return path

@@ -1,0 +1,75 @@
+"""The Spark job of a run: one session for the whole fleet."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+from durability.launch import spark
+from kafka_durability import handover
+from kafka_durability.settings import ROOT
+from kafka_durability.step import Settings, told
+
+if TYPE_CHECKING:
+    from durability.lake import Lake
+    from durability.run import Plan
+
+JOB = ROOT / "spark_jobs" / "evaluate.py"
+
+
+class EvaluateOperator(SparkSubmitOperator):
+    """Builds the run's plan and submits `spark_jobs/evaluate.py` with it.
+
+    Results are written under a `result_id` that is new with every try, so a cleared task never mixes with an earlier
+    one. Returns a reference to the plan, see `durability.run.Plan`.
+    """
+
+    template_fields = (*SparkSubmitOperator.template_fields, "published")
+
+    def __init__(self, *, published: Any, kind: str, **kwargs: Any):
+        super().__init__(application=str(JOB), name="kafka-durability", **kwargs)
+        self.published, self.kind = published, kind
+
+    def execute(self, context: Mapping[str, Any]) -> dict[str, str]:
+        with told(self.task_id) as notes:
+            from durability.lake import Lake
+
+            settings = Settings.of(context)
+            lake = Lake.open(settings.lake)
+            plan = self._plan(lake, settings, context)
+            self._submit(lake, plan, context)
+            notes.text = f"{len(plan.judged)} of {len(plan.snapshots)} clusters, {plan.partitions:,} partitions"
+            name = f"plan-{context['ti'].try_number}"
+            return {"plan": handover.put(settings.lake, context["run_id"], name, plan.to_json())}
+
+    def _plan(self, lake: Lake, settings: Settings, context: Mapping[str, Any]) -> Plan:
+        from durability.policy import load_clusters, load_policy, load_waivers
+        from durability.run import build_plan
+
+        run_id = f"{context['dag'].dag_id}:{context['run_id']}"
+        return build_plan(
+            lake,
+            run_id=run_id,
+            result_id=f"{run_id}:{context['ti'].try_number}",
+            kind=self.kind,
+            policy=load_policy(settings.policy),
+            waivers=load_waivers(settings.waivers),
+            snapshots=handover.get(settings.lake, self.published["published"]),
+            clusters=[] if settings.topology else load_clusters(settings.clusters),
+            started_at=context["dag_run"].start_date,
+        )
+
+    def _submit(self, lake: Lake, plan: Plan, context: Mapping[str, Any]) -> None:
+        """Spark reads plan and catalog settings from a folder that is this task's alone and goes with it."""
+        with tempfile.TemporaryDirectory(prefix="durability-evaluate-") as folder:
+            properties = {**spark.settings(plan.partitions), **lake.spark_conf(), **lake.spark_secrets()}
+            self.properties_file = str(spark.write_properties(Path(folder) / "spark.properties", properties))
+            self.application_args = ["--plan", str(plan.write(Path(folder) / "plan.json"))]
+            self.jars = spark.jars()
+            self.env_vars = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+            super().execute(context)

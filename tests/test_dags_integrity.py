@@ -1,0 +1,113 @@
+"""The DAGs as a scheduler loads them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.support.airflow import run_in_airflow
+
+LOAD = """
+import json, os
+from airflow.dag_processing.dagbag import DagBag
+bag = DagBag(os.environ["AIRFLOW__CORE__DAGS_FOLDER"])
+def seconds(value):
+    return value.total_seconds() if value is not None else None
+def task(t):
+    kwargs = getattr(t, "partial_kwargs", None)
+    read = kwargs.get if kwargs is not None else lambda name: getattr(t, name)
+    return {
+        "owner": t.owner, "retries": read("retries"), "retry_delay": seconds(read("retry_delay")),
+        "timeout": seconds(read("execution_timeout")), "pool": t.pool, "rule": getattr(t.trigger_rule, "value", t.trigger_rule),
+        "upstream": sorted(t.upstream_task_ids), "outlets": [a.name for a in (read("outlets") or [])],
+        "mapped": kwargs is not None, "at_once": read("max_active_tis_per_dagrun"),
+    }
+print("DAGS", json.dumps({
+    "errors": {str(k): v for k, v in bag.import_errors.items()},
+    "dags": {d.dag_id: {
+        "doc": d.doc_md, "runs": d.max_active_runs, "timeout": seconds(d.dagrun_timeout), "catchup": d.catchup,
+        "schedule": str(d.schedule), "params": sorted(d.params), "tasks": {t.task_id: task(t) for t in d.tasks},
+    } for d in bag.dags.values()},
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory) -> dict:
+    output = run_in_airflow(tmp_path_factory.mktemp("dags"), LOAD)
+    (line,) = [x for x in output.splitlines() if x.startswith("DAGS ")]
+    return json.loads(line.removeprefix("DAGS "))
+
+
+def test_exactly_these_dags_load_without_an_error(loaded):
+    assert loaded["errors"] == {}
+    assert sorted(loaded["dags"]) == ["health_pulse", "nightly_audit"]
+
+
+def test_the_nightly_audit_has_the_steps_of_the_architecture_in_their_order(loaded):
+    tasks = loaded["dags"]["nightly_audit"]["tasks"]
+    assert list(tasks) == ["plan", "collect", "gate", "publish", "evaluate", "flag", "report", "notify", "conclude"]
+    order = {name: set(task["upstream"]) for name, task in tasks.items()}
+    assert order == {
+        "plan": set(),
+        "collect": {"plan"},
+        "gate": {"plan", "collect"},
+        "publish": {"gate"},
+        "evaluate": {"publish"},
+        "flag": {"evaluate"},
+        "report": {"evaluate", "flag"},
+        "notify": {"report"},
+        "conclude": {"evaluate", "flag", "report", "notify"},
+    }
+
+
+def test_the_pulse_ends_with_the_verdicts(loaded):
+    tasks = loaded["dags"]["health_pulse"]["tasks"]
+    assert list(tasks) == ["plan", "collect", "gate", "publish", "evaluate", "conclude"]
+
+
+def test_a_lost_group_does_not_keep_the_others_from_being_judged_and_cannot_pass_as_success(loaded):
+    for dag in loaded["dags"].values():
+        rules = {name: task["rule"] for name, task in dag["tasks"].items()}
+        # Only the gathering task goes on after a failure, and it counts; the leaf doesn't, or the run would succeed.
+        assert [name for name, rule in rules.items() if rule == "all_done"] == ["gate"]
+        assert rules["conclude"] == "all_success"
+
+
+def test_snapshots_are_announced_by_the_task_that_commits_them(loaded):
+    tasks = loaded["dags"]["nightly_audit"]["tasks"]
+    assert {n: t["outlets"] for n, t in tasks.items() if t["outlets"]} == {"publish": ["kafka_durability_snapshots"]}
+
+
+@pytest.mark.parametrize("dag_id", ["nightly_audit", "health_pulse"])
+def test_limits_are_set_on_purpose(loaded, dag_id):
+    dag = loaded["dags"][dag_id]
+    assert dag["runs"] == 1
+    assert dag["catchup"] is False
+    assert dag["timeout"] > 0
+    for name, task in dag["tasks"].items():
+        assert task["owner"] == "kafka-platform", name
+        assert task["timeout"] and task["timeout"] < dag["timeout"], name
+        assert task["retries"] is not None and task["retry_delay"], name
+        assert task["pool"] == "kafka_durability", name
+    assert dag["tasks"]["collect"]["mapped"] and dag["tasks"]["collect"]["at_once"] == 4
+
+
+@pytest.mark.parametrize("dag_id", ["nightly_audit", "health_pulse"])
+def test_the_runbook_names_every_task(loaded, dag_id):
+    dag = loaded["dags"][dag_id]
+    for task in dag["tasks"]:
+        assert f"`{task}`" in dag["doc"]
+
+
+def test_a_run_can_be_told_what_to_read_and_where_to_write(loaded):
+    wanted = ["clusters", "lake", "out", "policy", "topology", "waivers"]
+    assert all(dag["params"] == wanted for dag in loaded["dags"].values())
+
+
+def test_a_terminal_waits_for_no_retry(tmp_path):
+    output = run_in_airflow(tmp_path, LOAD, DURABILITY_RETRIES="0")
+    (line,) = [x for x in output.splitlines() if x.startswith("DAGS ")]
+    tasks = json.loads(line.removeprefix("DAGS "))["dags"]["nightly_audit"]["tasks"]
+    assert {task["retries"] for task in tasks.values()} == {0}
