@@ -43,8 +43,12 @@ class Facts:
 
     def all_named(self, identity: str, *place: str | int) -> bool:
         """Could the list be read, and does everything in it say which thing it is?"""
-        whole = not self.unreadable.covers(*place)
-        return whole and all(element.get(identity) is not None for _, element in self.listed(*place))
+        whole = not any(isinstance(part, str) for part in self.unreadable.parts(*place))
+        return (
+            whole
+            and not self.unreadable.covers(*place)
+            and all(element.get(identity) is not None for _, element in self.listed(*place))
+        )
 
     def configs(self, place: tuple, element: dict) -> tuple[dict | None, dict | None, list[str] | None]:
         """configs, config_sources and the names of those that couldn't be read, of the thing at `place`."""

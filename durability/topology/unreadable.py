@@ -41,15 +41,18 @@ def pointer(segments: Tokens) -> str:
 
 
 def resolve(document: dict, path: str) -> Tokens | None:
-    """Where in the document a path points, list elements as indexes; None if no such element is there.
+    """Where in the document a path points, list elements as indexes; None if no such topic, broker or group is there.
 
-    The last member of an object need not exist: a field that could not be read may be missing.
+    What could not be read may be missing: a member of an object, or an element of a list below a topic or broker, which
+    then stands at its end as text.
 
     >>> doc = {"brokers": [{"id": 7}], "cluster": {}}
     >>> resolve(doc, "/brokers/7/configs"), resolve(doc, "/brokers/0"), resolve(doc, "/brokers/8")
     (('brokers', 0, 'configs'), ('brokers', 0), None)
     >>> resolve(doc, "/cluster/quorum/leader")
     ('cluster', 'quorum', 'leader')
+    >>> resolve({"topics": [{"name": "t", "partitions": []}]}, "/topics/t/partitions/4")
+    ('topics', 0, 'partitions', '4')
     """
     segments = tokens(path)
     if segments is None:
@@ -59,8 +62,10 @@ def resolve(document: dict, path: str) -> Tokens | None:
     for part in segments:
         if isinstance(here, list):
             index = _index(here, part, _name_of(tuple(found)))
-            if index is None:
+            if index is None and tuple(found) in _NAMES:
                 return None
+            if index is None:  # an element that the list should have had: the list isn't whole
+                return (*found, part)
             found.append(index)
             here = here[index]
         else:
