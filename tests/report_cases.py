@@ -124,4 +124,4 @@ def plan(**more) -> Plan:
 
 def flagged(**more) -> SimpleNamespace:
     fields = {"verified": True, "disagreements": 0, "checked": {"replication-factor": 4}}
-    return SimpleNamespace(**{**fields, "not_cross_checked": ["partition-health"], **more})
+    return SimpleNamespace(**{**fields, "not_cross_checked": ["partition-health"], "problems": [], **more})

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from durability.report.words import SEVERITIES, plural
+from durability.report.words import SEVERITIES, past, plural
 
 # FAIL is to be mended, UNKNOWN to be found out, EXEMPT was accepted by somebody.
 RANK = {"FAIL": 0, "UNKNOWN": 1, "EXEMPT": 2}
@@ -116,9 +116,9 @@ class Causes:
             self.add(finding)
 
     def add(self, finding: dict) -> None:
-        """Counts a finding; resolved ones, and outcomes that are only counted, have no cause to show."""
+        """Counts a finding; those of the past, and outcomes that are only counted, have no cause to show."""
         outcome = finding["outcome"]
-        if outcome not in RANK or finding["change"] == "resolved":
+        if outcome not in RANK or past(finding):
             return
         waiver = finding["waiver"] if outcome == "EXEMPT" else None
         key = (outcome, finding["cluster"], finding["cause"], waiver["index"] if waiver else None)

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from durability.report.causes import Cause, Causes
+from durability.report.files import load
 from durability.report.standing import overview
-from durability.report.words import cause_title, clipped, plural, readable
+from durability.report.words import CHANGES, cause_title, clipped, plural, readable
 
 WIDTH = 110
 FAILURES, GAPS = 4, 3
@@ -28,24 +29,22 @@ class Paint:
         return f"\x1b[{code}m{text}\x1b[0m" if self.wanted and code else text
 
 
-def summary_text(findings_json: dict, paths: Iterable[Path | str], *, colour: bool = False) -> str:
+def summary_text(findings_json: dict | Path, paths: Iterable[Path | str], *, colour: bool = False) -> str:
     """The end of a run in about twenty lines: how the fleet stands, what to mend first, what changed, what isn't known.
 
-    `findings_json`: a findings.json, as a dict or from `durability.report.files.load`. `paths`: the reports written;
+    `findings_json`: a findings.json, read or as a path. `paths`: the reports written;
     of a mapping its values. `colour`: ANSI colours. Text from clusters is stripped of what a terminal would obey.
     """
     paint = Paint(colour)
-    run, summary = findings_json["run"], findings_json["summary"]
-    standing, causes = overview(findings_json)
+    document = load(findings_json) if isinstance(findings_json, Path) else findings_json
+    run, summary = document["run"], document["summary"]
+    standing, causes = overview(document)
     seal = "verified" if run["verified"] else paint("NOT VERIFIED: Spark and expectations disagree", TONES["critical"])
     lines = [f"{paint('Kafka durability audit', BOLD)}, {readable(run['started_at'])}, {seal}", ""]
     lines += [paint(line, TONES[standing.tone]) for line in _wrapped(standing.headline)]
     lines += _wrapped(" ".join(standing.details))
     lines += ["", "  ".join(_counts(summary, paint))]
-    changes = summary["changes"]
-    lines.append(
-        f"Since the last run: {changes['new']:,} new, {changes['persisting']:,} persisting, {changes['resolved']:,} resolved"
-    )
+    lines.append("Since the last run: " + ", ".join(f"{summary['changes'][c]:,} {c}" for c in CHANGES))
     lines += _failures(causes, paint)
     lines += _gaps(causes, run["snapshots"], paint)
     listed = paths.values() if isinstance(paths, dict) else paths
@@ -92,8 +91,9 @@ def _failures(causes: Causes, paint: Paint) -> list[str]:
 
 
 def _gaps(causes: Causes, snapshots: list[dict], paint: Paint) -> list[str]:
-    unknown = causes.ranked("UNKNOWN")
     missing = [s for s in snapshots if s["status"] != "accepted"]
+    silent = {s["cluster"] for s in missing}
+    unknown = [cause for cause in causes.ranked("UNKNOWN") if cause.cluster not in silent]
     if not unknown and not missing:
         return []
     lines = ["", paint("What isn't known", BOLD)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,7 +15,7 @@ import pyarrow as pa
 from durability.report.causes import Causes
 from durability.report.health import Health
 from durability.report.standing import Standing
-from durability.report.words import CAVEATS, cause_title, clipped, plural, ranges, readable
+from durability.report.words import CAVEATS, cause_title, clipped, past, plural, ranges, readable
 
 __all__ = ["Health", "Report", "Rows", "render"]
 
@@ -55,7 +55,7 @@ class Rows:
         self.budgets = {kind: Budget(*quota) for kind, quota in QUOTAS.items()}
 
     def add(self, finding: dict) -> None:
-        kind = "resolved" if finding["change"] == "resolved" else finding["outcome"]
+        kind = "resolved" if past(finding) else finding["outcome"]
         budget = self.budgets[kind]
         if budget.items <= 0 or budget.bytes <= 0:
             budget.seen += 1
@@ -126,7 +126,7 @@ def context(report: Report) -> dict[str, object]:
         "standing": report.standing,
         "resolved_why": sorted(report.resolved.items(), key=lambda item: (-item[1], item[0])),
         "causes": cause_rows(report.causes, "FAIL"),
-        "unknown_causes": cause_rows(report.causes, "UNKNOWN"),
+        "unknown_causes": cause_rows(report.causes, "UNKNOWN", {s["cluster"] for s in snapshots if not accepted(s)}),
         "accepted": cause_rows(report.causes, "EXEMPT"),
         "clusters": clusters[:CLUSTERS],
         "clusters_left": len(clusters) - CLUSTERS,
@@ -136,7 +136,7 @@ def context(report: Report) -> dict[str, object]:
         "left_out": {kind: report.rows.left_out(kind) for kind in QUOTAS},
         "fresh": [r for r in report.rows.kept["FAIL"] if r["change"] == "new"][:12],
         "health": report.health.topics(),
-        "missing": [s for s in snapshots if s["status"] != "accepted"][:CLUSTERS],
+        "missing": [s for s in snapshots if not accepted(s)][:CLUSTERS],
         "unread": unread_rows(report.facts),
         "snapshots": snapshots[:CLUSTERS],
         "waivers": waiver_rows(report)[:WAIVERS],
@@ -144,6 +144,7 @@ def context(report: Report) -> dict[str, object]:
         "tiers": tier_table(policy.tiers),
         "last_tier": policy.last_tier,
         "crosscheck": {"checked": _checked(report.flagged), "unchecked": list(report.flagged.not_cross_checked)},
+        "problems": [clipped(text, TEXT) for text in report.flagged.problems[:10]],
         "caveats": CAVEATS,
     }
 
@@ -152,11 +153,20 @@ def _checked(flagged) -> list[tuple[str, int]]:
     return sorted(dict(flagged.checked).items())
 
 
-def cause_rows(causes: Causes, outcome: str) -> dict[str, object]:
-    """Causes of one outcome with what the page says about each; `left`: how many it leaves to findings.csv."""
+def accepted(snapshot: dict) -> bool:
+    return snapshot["status"] == "accepted"
+
+
+def cause_rows(causes: Causes, outcome: str, without: Set[str] = frozenset()) -> dict[str, object]:
+    """Causes of one outcome with what the page says about each, but those of the clusters `without`.
+
+    `left`: how many the page leaves to findings.csv.
+    """
     budget = Budget(*CAUSES[outcome])
     shown = []
     for cause in causes.ranked(outcome):
+        if cause.cluster in without:
+            continue
         commands = [(clipped(text, TEXT), n) for text, n in cause.first_commands(4)]
         messages = [(clipped(text, TEXT), n) for text, n in cause.first_messages(3)]
         names = [clipped(name, 120) for name in cause.names(6)]
@@ -201,7 +211,7 @@ def cluster_rows(report: Report) -> list[dict[str, object]]:
 
 
 def _judged(row: dict) -> bool:
-    return row["snapshot"] is not None and row["snapshot"]["status"] == "accepted"
+    return row["snapshot"] is not None and accepted(row["snapshot"])
 
 
 def control_rows(counts: dict[str, dict[str, int]], catalogue: dict) -> list[dict[str, object]]:

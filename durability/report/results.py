@@ -47,8 +47,9 @@ def assemble(counted: pa.Table, listed: pa.Table, disagreements: pa.Table) -> Re
 
 
 def resolved(table: pa.Table) -> pa.ChunkedArray:
-    """Whether each row is one of the past: resolved since the previous run."""
-    return pc.fill_null(pc.equal(table["change"], "resolved"), False)
+    """Whether each row is of the past; see `words.past`."""
+    gone = pc.fill_null(pc.equal(table["change"], "resolved"), False)
+    return pc.and_(gone, pc.not_equal(table["outcome"], "EXEMPT"))
 
 
 def _keys(table: pa.Table) -> pa.ChunkedArray:
@@ -63,16 +64,20 @@ def doubt(table: pa.Table, disagreements: pa.Table) -> pa.Table:
     nothing = pa.scalar(None, pa.string())
     changed = {"outcome": pa.scalar("UNKNOWN"), "severity": nothing, "cause": pa.scalar(DISAGREE)}
     if "message" in table.column_names:
-        said = pc.fill_null(table["message"], "nothing")
-        changed["message"] = pc.binary_join_element_wise(
-            "Spark and Great Expectations disagree, so this isn't known. The rule itself said: ", said, ""
-        )
-        changed["remediation"] = nothing
+        changed |= {"message": _readings(table, disagreements), "remediation": nothing}
     for name, value in changed.items():
         if name in table.column_names:
             index = table.column_names.index(name)
             table = table.set_column(index, name, pc.if_else(hit, value, table[name]))
     return table
+
+
+def _readings(table: pa.Table, disagreements: pa.Table) -> pa.ChunkedArray:
+    """What each engine says, and what the rule itself said; NULL on rows without a disagreement."""
+    at = pc.index_in(_keys(table), _keys(disagreements).combine_chunks())
+    spark, other = (pc.fill_null(disagreements[name], "nothing").take(at) for name in ("spark", "expectations"))
+    both = pc.binary_join_element_wise("Spark says ", spark, ", Great Expectations ", other, "")
+    return pc.binary_join_element_wise(both, pc.fill_null(table["message"], "no message"), ". The rule's own words: ")
 
 
 def _missing(counted: pa.Table, disagreements: pa.Table) -> pa.Table:
@@ -84,11 +89,10 @@ def _missing(counted: pa.Table, disagreements: pa.Table) -> pa.Table:
     rows = []
     for row in lost.to_pylist():
         key = f"{row['cluster']}\0{row['control']}\0{row['resource']}"
-        message = f"Spark says {row['spark'] or 'nothing'}, Great Expectations {row['expectations'] or 'nothing'}"
         rows.append(
             {name: row.get(name) for name in FINDINGS.arrow.names}
             | {"id": hashlib.sha256(key.encode()).hexdigest()[:32], "resource_type": "topic", "outcome": "UNKNOWN"}
-            | {"cause": DISAGREE, "message": message}
+            | {"cause": DISAGREE}
         )
     return pa.Table.from_pylist(rows, schema=FINDINGS.arrow)
 
@@ -109,14 +113,14 @@ def in_order(listed: pa.Table) -> pa.Table:
 def summarise(counted: pa.Table, clusters: Sequence[str]) -> dict[str, object]:
     """Counts of rows by outcome, severity (FAIL only), cluster, control and change; resources judged by type.
 
-    Resolved rows stand in `changes` alone. `clusters` are named even when nothing was found about them.
+    Rows of the past stand in `changes` alone. `clusters` are named even when nothing was found about them.
     """
     past = resolved(counted)
     present = counted.filter(pc.invert(past))
     failed = present.filter(pc.equal(present["outcome"], "FAIL"))
     open_rows = present.filter(pc.invert(pc.is_in(present["outcome"], pa.array(COUNTED_ONLY))))
     changes = {c: _count(open_rows, "change").get(c, 0) for c in CHANGES}
-    changes["resolved"] = counted.num_rows - present.num_rows
+    changes["resolved"] = _count(counted, "change").get("resolved", 0)  # with the waived ones, which stand as EXEMPT
     named = present.filter(pc.is_valid(present["resource"]))
     distinct = named.group_by(["resource_type", "cluster", "resource"]).aggregate([])
     return {

@@ -27,8 +27,9 @@ from slack_sdk.webhook import WebhookClient
 
 from durability.errors import AuditError
 from durability.report.causes import Cause, Causes
+from durability.report.files import load
 from durability.report.standing import overview
-from durability.report.words import cause_title, joined, plural, readable
+from durability.report.words import CHANGES, cause_title, joined, plural, readable
 
 SECTION, HEADER, LINE = 3_000, 150, 900
 CAUSES = 3
@@ -39,14 +40,15 @@ class NotificationFailed(AuditError):
     """A digest that Slack didn't take; the audit itself stands, and whoever sends records this and goes on."""
 
 
-def digest(findings_json: dict, *, link: str | None = None, paths: Iterable[Path | str] = ()) -> dict:
+def digest(findings_json: dict | Path, *, link: str | None = None, paths: Iterable[Path | str] = ()) -> dict:
     """The payload for a run: how the fleet stands, what is worst and mends most, what changed and isn't known.
 
-    `findings_json`: a findings.json, as a dict or from `durability.report.files.load`. `link`: where the report can
+    `findings_json`: a findings.json, read or as a path. `link`: where the report can
     be read; `paths`: files to name otherwise.
     """
-    run, summary = findings_json["run"], findings_json["summary"]
-    standing, causes = overview(findings_json)
+    document = load(findings_json) if isinstance(findings_json, Path) else findings_json
+    run, summary = document["run"], document["summary"]
+    standing, causes = overview(document)
     mark = MARKS.get(standing.tone, ":large_green_circle:")
     doubt = "" if run["verified"] else "*Not verified.* "
     lines = [
@@ -104,8 +106,8 @@ def _cause(cause: Cause) -> str:
 
 
 def _changes(summary: dict, snapshots: list[dict]) -> str:
-    changes, unknown = summary["changes"], summary["outcomes"]["UNKNOWN"]
-    line = f"{changes['new']:,} new, {changes['persisting']:,} persisting, {changes['resolved']:,} resolved, {unknown:,} unknown."
+    counts = [f"{summary['changes'][c]:,} {c}" for c in CHANGES] + [f"{summary['outcomes']['UNKNOWN']:,} unknown"]
+    line = ", ".join(counts) + "."
     missing = [escaped(s["cluster"], 80) for s in snapshots if s["status"] != "accepted"]
     if missing:
         named = missing[:5] + ([f"{len(missing) - 5:,} more"] if len(missing) > 5 else [])

@@ -6,12 +6,15 @@ from collections import Counter
 from dataclasses import dataclass
 
 from durability.report.causes import Causes
-from durability.report.words import joined, plural
+from durability.report.words import joined, past, plural
 
 NOW = {  # partition-health's categories that need somebody today
     "offline": ("has partitions offline", "have partitions offline"),
     "under-min-isr": ("refuses acks=all writes", "refuse acks=all writes"),
 }
+
+
+STATES = ("critical", "warning", "UNKNOWN", "EXEMPT", "one-copy", *NOW)
 
 
 @dataclass(frozen=True)
@@ -27,13 +30,14 @@ class Watch:
     """Collects, one finding at a time, which resources are in which state."""
 
     def __init__(self) -> None:
-        self.topics: dict[str, set] = {name: set() for name in ("critical", "warning", "UNKNOWN", "one-copy", *NOW)}
+        self.topics: dict[str, set] = {name: set() for name in STATES}
         self.others: Counter = Counter()
         self.resolved: Counter = Counter()
 
     def add(self, finding: dict) -> None:
         if finding["change"] == "resolved":
             self.resolved[finding["why"] or "no reason recorded"] += 1
+        if past(finding):
             return
         state = finding["severity"] if finding["outcome"] == "FAIL" else finding["outcome"]
         if finding["resource_type"] != "topic":
@@ -82,7 +86,16 @@ class Watch:
             return f"Nothing is critical; {who} warnings."
         if tone == "unknown":
             return "Nothing failed among what could be read, but not everything could: compliance isn't shown."
-        return f"All of {of} meet what the policy requires of them." if total else "Nothing failed."
+        return self._good(total, clusters)
+
+    def _good(self, total: int, clusters: int) -> str:
+        if not total:
+            return "Nothing failed."
+        who = "The one topic" if total == 1 else f"All {total:,} topics"
+        where = f" in {clusters:,} clusters" if clusters != 1 else ""
+        if self.topics["EXEMPT"]:
+            return f"{who}{where} {_meet(total)} the policy, or {'is' if total == 1 else 'are'} exempt by a waiver."
+        return f"{who}{where} {_meet(total)} what the policy requires of {'it' if total == 1 else 'them'}."
 
     def _consequences(self) -> str:
         """What these topics do today, for the headline: ": 2 have partitions offline now and …"."""
@@ -110,6 +123,10 @@ def _have(count: int) -> str:
     return "has" if count == 1 else "have"
 
 
+def _meet(count: int) -> str:
+    return "meets" if count == 1 else "meet"
+
+
 def _unjudged(snapshots: list[dict]) -> str:
     missing = [s for s in snapshots if s["status"] != "accepted"]
     names = joined([s["cluster"] for s in missing[:5]] + ([f"{len(missing) - 5:,} more"] if len(missing) > 5 else []))
@@ -117,7 +134,7 @@ def _unjudged(snapshots: list[dict]) -> str:
 
 
 def overview(document: dict) -> tuple[Standing, Causes]:
-    """How the fleet stands and why, read in one pass from a findings.json (a dict, or what `files.load` returns)."""
+    """How the fleet stands and why, in one pass over the findings of a findings.json."""
     causes, watch = Causes(), Watch()
     for finding in document["findings"]:
         causes.add(finding)

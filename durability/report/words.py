@@ -22,6 +22,15 @@ CAVEATS = (
 )
 
 
+def past(finding: dict) -> bool:
+    """Is this one no longer so? Resolved ones are; one resolved by a waiver still stands, as EXEMPT.
+
+    >>> past({"change": "resolved", "outcome": "PASS"}), past({"change": "resolved", "outcome": "EXEMPT"})
+    (True, False)
+    """
+    return finding["change"] == "resolved" and finding["outcome"] != "EXEMPT"
+
+
 def stamp(value: datetime | date | str | None) -> str | None:
     """ISO 8601 in UTC with a Z, to the second unless there is more; text and None are passed through.
 

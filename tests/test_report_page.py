@@ -1,0 +1,252 @@
+"""report.html: balanced, escaped, self-contained, small at any size, and saying what the findings say."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from datetime import timedelta
+from html.parser import HTMLParser
+
+import pytest
+
+from durability.policy import CONTROLS
+from durability.report import builder, page, results
+from durability.report.words import CAVEATS
+from durability.run.plan import StaleSnapshot
+from tests.report_cases import (
+    NIGHT,
+    SHA,
+    WAIVERS,
+    disagreements,
+    facts,
+    finding,
+    findings,
+    flagged,
+    health_counters,
+    partition_health,
+    plan,
+    snapshot,
+)
+
+VOID = {"meta", "br", "hr", "img", "input", "link", "path", "rect", "circle", "use"}
+SCRIPT = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
+
+
+class Reader(HTMLParser):
+    """Collects a page's text, ids, links and tags, and fails on a tag that isn't closed where it should be."""
+
+    def __init__(self):
+        super().__init__(convert_charrefs=True)
+        self.open, self.text, self.ids, self.tags, self.attributes = [], [], [], set(), []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes += [(tag, name, value) for name, value in attrs]
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag, f"</{tag}> at {self.getpos()}"
+
+    def handle_data(self, data):
+        if not self.open or self.open[-1] != "style":
+            self.text.append(data)
+
+
+def parse(html):
+    reader = Reader()
+    reader.feed(html)
+    reader.close()
+    assert not reader.open
+    words = re.sub(r"\s+", " ", " ".join(reader.text))
+    return words, reader
+
+
+def render(rows, out, *, health=(), counters=(), read=None, second=None, **more):
+    table = findings(rows)
+    found = results.assemble(table, table, disagreements([]))
+    state = page.Health(partition_health(list(health)), health_counters(list(counters)))
+    builder.write(found, state, read, plan(**more), second or flagged(), out)
+    return (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_quiet_fleet_says_so(tmp_path):
+    words, _ = parse(render([finding("a", "replication-factor", "PASS")], tmp_path, waivers=[]))
+    assert "The one topic meets what the policy requires of it." in words
+    assert "Nothing failed, so there is nothing to mend." in words
+    assert "Everything that the controls need could be read." in words
+    assert "nobody has accepted a risk" in words
+
+
+def test_a_finding_says_where_what_since_when_and_what_mends_it(tmp_path):
+    row = finding(
+        "orders",
+        "replication-factor",
+        message="2 replicas, 3 required",
+        remediation='kafka-reassign-partitions --bootstrap-server "$BOOTSTRAP"',
+        cause="configuration:topic",
+        partitions=[0, 1, 2, 7],
+        tier="critical",
+        change="new",
+    )
+    words, reader = parse(render([row], tmp_path))
+    for text in (
+        "orders",
+        "2 replicas, 3 required",
+        'kafka-reassign-partitions --bootstrap-server "$BOOTSTRAP"',
+        "partitions 0-2, 7",
+        "Topics' own configuration",
+        "2026-11-18 02:00 UTC",
+        "1 finding on 1 topic, 4 partitions",
+    ):
+        assert text in words
+    assert f"f-{row['id']}" in reader.ids
+    assert len(reader.ids) == len(set(reader.ids))
+
+
+def test_links_within_the_page_lead_somewhere(tmp_path):
+    rows = [finding(f"t{i}", control, change="new") for i, control in enumerate(CONTROLS)]
+    _, reader = parse(render(rows, tmp_path))
+    inner = {value[1:] for _, name, value in reader.attributes if name == "href"}
+    assert inner <= set(reader.ids)
+
+
+def test_every_control_of_the_catalogue_is_explained(tmp_path):
+    words, reader = parse(render([finding("a", "home-made")], tmp_path))
+    for control in CONTROLS.values():
+        assert re.sub(r"\s+", " ", control.title) in words
+        assert re.sub(r"\s+", " ", control.source) in words
+        assert f"control-{control.id}" in reader.ids
+    assert "control-home-made" in reader.ids
+
+
+def test_the_page_loads_nothing_and_runs_nothing(tmp_path):
+    html = render([finding("a", "replication-factor")], tmp_path)
+    _, reader = parse(html)
+    assert not reader.tags & {"script", "link", "img", "iframe", "object", "embed", "form", "base"}
+    assert not [name for _, name, _ in reader.attributes if name.startswith("on") or name in ("src", "style")]
+    assert not re.search(r"url\(|@import|https?:", html)
+    css = re.search(r"<style>(.*?)</style>", html, re.S)[1]
+    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    policy = next(v for _, name, v in reader.attributes if name == "content" and "default-src" in v)
+    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+
+
+def hostile_fleet():
+    """Somebody else's words wherever the page shows some."""
+    texts = {name: SCRIPT for name in ("resource", "cause", "message", "remediation", "why", "tier", "category", "id")}
+    states = [("FAIL", "new"), ("UNKNOWN", "new"), ("EXEMPT", "persisting"), ("PASS", "resolved")]
+    rows = [finding("x", SCRIPT, o, change=c, waiver=0 if o == "EXEMPT" else None) for o, c in states]
+    rows = [{**row, **texts, "cluster": SCRIPT, "resource_type": SCRIPT} for row in rows]
+    waivers = [{**WAIVERS[0], **dict.fromkeys(("owner", "approved_by", "reason", "ticket", "control"), SCRIPT)}]
+    dead = snapshot(SCRIPT, "failed", reason=SCRIPT, sha256=SCRIPT, stale_snapshot=StaleSnapshot(SCRIPT, SCRIPT))
+    health = [{"cluster": SCRIPT, "topic": SCRIPT, "partition": 0, "categories": ["offline"], "cause": SCRIPT}]
+    health[0]["cli_differs"] = SCRIPT
+    counters = [{"cluster": SCRIPT, "topic": SCRIPT, "partitions": 1, "offline": 1}]
+    read = facts([{"cluster": SCRIPT, "unreadable": [{"path": SCRIPT, "reason": SCRIPT}], "hidden_partitions": 1}])
+    second = flagged(verified=False, problems=[SCRIPT], checked={SCRIPT: 1}, not_cross_checked=[SCRIPT])
+    return rows, {
+        **{"waivers": waivers, "snapshots": [snapshot(), dead], "health": health, "counters": counters},
+        **{"read": read, "second": second},
+    }
+
+
+def test_hostile_text_stays_text_everywhere(tmp_path):
+    rows, more = hostile_fleet()
+    html = render(rows, tmp_path, **more)
+    words, reader = parse(html)
+    assert "<script>alert(1)</script>" in words
+    assert not reader.tags & {"script", "img"}
+    assert not [name for _, name, _ in reader.attributes if name.startswith("on")]
+
+
+def test_partition_health_shows_ids_causes_and_where_kafka_topics_differs(tmp_path):
+    health = [
+        {
+            "topic": "orders",
+            "partition": p,
+            "categories": ["under-min-isr", "under-replicated"],
+            "cause": "broker:3 down",
+        }
+        for p in (1, 2, 3, 9)
+    ]
+    health.append({"topic": "ledger", "partition": 0, "categories": ["offline"], "cli_differs": "counted twice there"})
+    counters = [
+        {"topic": None, "partitions": 40, "offline": 1, "under_min_isr": 4},
+        {"topic": "orders", "partitions": 12, "under_min_isr": 4, "under_replicated": 4},
+        {"topic": "ledger", "partitions": 3, "offline": 1},
+        {"topic": "fine", "partitions": 3},
+    ]
+    words, _ = parse(render([finding("x", "write-headroom", "PASS")], tmp_path, health=health, counters=counters))
+    section = words[words.index("Topics with partitions that aren't healthy") : words.index("What isn't known")]
+    assert section.index("ledger") < section.index("orders")
+    assert "1-3, 9" in section
+    assert "Broker 3 down" in section
+    assert "kafka-topics differs on 0: counted twice there" in section
+    assert "fine" not in section
+
+
+def test_gaps_are_named_with_their_reasons(tmp_path):
+    stale = StaleSnapshot("dead@yesterday", "2026-11-20T02:00:00Z")
+    snapshots = [snapshot(), snapshot("dead", "failed", reason="nobody answered", stale_snapshot=stale)]
+    read = facts([{"cluster": "eu-payments", "unreadable": [{"path": "/cluster/controllers", "reason": "DENIED"}]}])
+    words, _ = parse(render([finding("a", "log-dirs", "PASS")], tmp_path, snapshots=snapshots, read=read))
+    assert "1 of 2 clusters could not be judged: dead." in words
+    assert "nobody answered" in words
+    assert "dead@yesterday 2026-11-20 02:00 UTC" in words
+    assert "/cluster/controllers DENIED" in words
+
+
+def test_the_evidence_stands_on_the_page(tmp_path):
+    row = finding("cache-a", "replication-factor", "EXEMPT", waiver=0)
+    words, _ = parse(render([row], tmp_path))
+    assert words.count(SHA) >= 2  # the policy's and the snapshot's
+    assert "critical (all others)" in words
+    assert "survive broker, rack not required" in words
+    for text in CAVEATS:
+        assert words.count(text) == 1
+    assert "in force" in words and "RISK-7" in words and "accepted by A. Reviewer until 2027-01-31" in words
+    assert words.index("expired no. 1") < words.index("in force no. 0")
+
+
+def test_an_unverified_run_says_so_first(tmp_path):
+    words, _ = parse(render([], tmp_path, second=flagged(verified=False, problems=["3 verdicts differ"])))
+    assert words.index("This run is not verified. 3 verdicts differ.") < words.index("What to mend first")
+
+
+@pytest.mark.parametrize("text", ["x" * 20_000, "<&'\"" * 5_000, "é€" * 8_000])
+def test_the_page_stays_under_five_megabytes(tmp_path, text):
+    rows = [
+        finding(
+            f"{text[:240]}{i}",
+            "replication-factor",
+            outcome,
+            message=text,
+            remediation=f"{i}{text}",
+            cause=f"{i}{text}",
+        )
+        for outcome in ("FAIL", "UNKNOWN", "EXEMPT")
+        for i in range(1_200)
+    ]
+    counters = [{"topic": f"{text[:240]}{i}", "partitions": 9, "offline": 1} for i in range(400)]
+    html = render(rows, tmp_path, counters=counters)
+    assert len(html.encode()) < 5_000_000
+    words, _ = parse(html)
+    assert "the rest is in findings.csv" in words
+
+
+def test_since_and_changes(tmp_path):
+    rows = [
+        finding("new-one", "write-headroom", change="new", since=NIGHT),
+        finding("gone", "log-dirs", "PASS", change="resolved", why="cause-cleared", since=NIGHT - timedelta(days=9)),
+    ]
+    words, _ = parse(render(rows, tmp_path))
+    section = words[words.index("What changed") : words.index("What mends it")]
+    assert "1 new" in section and "new-one" in section
+    assert "1 cause-cleared" in section and "2026-11-12 02:00 UTC" in section
