@@ -139,7 +139,7 @@ def _against_itself(
     partitions = contradictions.against_topics(seen, topics, numbered=cluster["source"] == LIVE)
     return {
         "consistent": int(cluster["consistent"] is False),
-        "topics-readable": int(cluster["topics_known"] is False and topics.num_rows == 0),
+        "topics-readable": int(cluster["topics_known"] is False and (topics.num_rows == 0 or bool(_unread(cluster)))),
         "brokers-present": int(cluster["brokers_known"] is not False and not ids),
         "declared-brokers": min(_difference(cluster["declared_brokers"], n) for n in (listed, brokers.num_rows)),
         "declared-topics": _difference(cluster["declared_topics"], topics.num_rows),
@@ -162,5 +162,6 @@ def _difference(declared: int | None, found: int) -> int:
 
 
 def _unread(cluster: dict[str, Any]) -> str:
+    """Why the list of topics, or the whole document, could not be read; empty where only parts of it couldn't."""
     entries = cluster["unreadable"] or []
-    return "; ".join(f"{e['path']}: {e['reason']}" for e in entries if e["path"] == "/topics")
+    return "; ".join(f"{e['path'] or '/'}: {e['reason']}" for e in entries if e["path"] in ("", "/topics"))

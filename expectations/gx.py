@@ -81,10 +81,10 @@ def validate(name: str, frame: pd.DataFrame, expectations: Sequence[Any]) -> Val
 
 def _flagged(name: str, one: Any) -> list[int]:
     identity = one.expectation_config.meta["id"]
-    if one.exception_info and one.exception_info.get("raised_exception"):
-        raise RuntimeError(f"{name}: expectation {identity} broke: {one.exception_info['exception_message']}")
+    if "element_count" not in one.result:
+        raise RuntimeError(f"{name}: expectation {identity} could not be evaluated: {one.exception_info}")
     rows = one.result.get("unexpected_index_list") or []
-    if "element_count" not in one.result or len(rows) != one.result["unexpected_count"]:
+    if len(rows) != one.result["unexpected_count"]:
         raise RuntimeError(f"{name}: expectation {identity} doesn't say which rows it flagged")
     if one.success != (not rows) or one.result.get("missing_count"):
         raise RuntimeError(f"{name}: expectation {identity} says success={one.success} and flags {len(rows)} rows")
