@@ -19,6 +19,7 @@ _FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-U
 _LOG4J2 = """status = error
 appender.out.type = Console
 appender.out.name = out
+appender.out.target = SYSTEM_ERR
 appender.out.layout.type = PatternLayout
 appender.out.layout.pattern = [%d] %p %m (%c)%n
 rootLogger.level = warn
@@ -26,6 +27,7 @@ rootLogger.appenderRef.out.ref = out
 """
 _LOG4J1 = """log4j.rootLogger=WARN, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.Target=System.err
 log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 """

@@ -78,7 +78,7 @@ class Session:
         It gets a process group of its own, so a Ctrl-C in the terminal reaches the owner alone, who stops it in order.
         """
         with log.open("ab") as output:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 list(command),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -87,6 +87,10 @@ class Session:
                 env=self.environment(env),
                 start_new_session=True,
             )
+        if self._closed:  # by another thread: the watchdog may have looked already
+            process.kill()
+            raise Refused(f"{command[0]} can't be started: its session is closed")
+        return process
 
     def close(self) -> None:
         """Terminate what is left (SIGTERM, then SIGKILL) and remove the folder; returns when both are done."""

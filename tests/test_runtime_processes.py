@@ -1,0 +1,147 @@
+"""Whatever kills the process that started a session, nothing of the session is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from durability.runtime import processes, watchdog
+
+SCRIPT = textwrap.dedent(
+    """
+    import subprocess, sys, time
+    from pathlib import Path
+    from durability.runtime import processes
+
+    note, how = Path(sys.argv[1]), sys.argv[2]
+    if how == "orderly":
+        processes.exit_on_sigterm()
+    with processes.Session("durability-test-") as session:
+        # A child, a grandchild that left its process group (as a daemon does), and a child deaf to SIGTERM.
+        family = "import subprocess,time; subprocess.Popen(['sleep','600'], start_new_session=True); time.sleep(600)"
+        deaf = "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+        children = [session.popen([sys.executable, "-c", code], log=session.folder / "log") for code in (family, deaf)]
+        note.with_suffix(".tmp").write_text(f"{session.id} {session.folder}")
+        note.with_suffix(".tmp").rename(note)
+        time.sleep(600)
+    """
+)
+
+
+def started(tmp_path: Path, how: str, command: list[str] | None = None):
+    """The launcher, its session's id and folder, once its three descendants run."""
+    note, script = tmp_path / "note", tmp_path / "launcher.py"
+    script.write_text(SCRIPT)
+    launcher = subprocess.Popen(command or [sys.executable, str(script), str(note), how], cwd=tmp_path)
+    wait_for(note.exists, "the launcher has started")
+    session, folder = note.read_text().split()
+    wait_for(lambda: len(watchdog.marked(session)) == 3, "its three descendants run")
+    return launcher, session, Path(folder)
+
+
+def wait_for(condition, what: str, seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not so: {what}"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("how", "number"),
+    [("orderly", signal.SIGTERM), ("orderly", signal.SIGINT), ("killed", signal.SIGTERM), ("killed", signal.SIGKILL)],
+)
+def test_nothing_is_left_of_a_killed_launcher(tmp_path: Path, how: str, number: signal.Signals) -> None:
+    launcher, session, folder = started(tmp_path, how)
+    launcher.send_signal(number)
+    launcher.wait(30)
+    wait_for(lambda: not watchdog.marked(session), "no descendant is left")
+    wait_for(lambda: not folder.exists(), "its folder is removed")
+
+
+def test_killing_the_make_above_ends_the_launcher_too(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text(f"run:\n\t@true; {sys.executable} launcher.py note killed\n")
+    make, session, folder = started(tmp_path, "killed", ["make", "run"])
+    make.kill()
+    make.wait(30)
+    wait_for(lambda: not watchdog.marked(session), "no descendant is left")
+    wait_for(lambda: not folder.exists(), "its folder is removed")
+    wait_for(lambda: not processes_of(tmp_path), "the launcher itself is gone")
+
+
+def processes_of(folder: Path) -> list[str]:
+    """Ids of the processes whose working directory is `folder`."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and int(entry) != os.getpid():
+            try:
+                if os.readlink(f"/proc/{entry}/cwd") == str(folder):
+                    found.append(entry)
+            except OSError:  # gone meanwhile
+                continue
+    return found
+
+
+def test_close_ends_the_session_and_not_its_owner() -> None:
+    with processes.Session("durability-test-") as session:
+        child = session.popen(["sleep", "600"], log=session.folder / "log")
+        assert watchdog.marked(session.id) == [child.pid]
+        folder = session.folder
+    assert child.wait(5) == -signal.SIGTERM
+    assert not folder.exists()
+    assert watchdog.marked(session.id) == []
+
+
+def test_close_works_without_the_watchdog() -> None:
+    session = processes.Session("durability-test-")
+    child = session.popen(["sleep", "600"], log=session.folder / "log")
+    session._watchdog.kill()
+    session._watchdog.wait()
+    session.close()
+    assert child.wait(5) == -signal.SIGTERM
+    assert not session.folder.exists()
+
+
+def test_an_inner_session_outlives_neither_its_owner_nor_disturbs_the_outer() -> None:
+    with processes.Session("durability-test-") as outer:
+        elder = outer.popen(["sleep", "600"], log=outer.folder / "log")
+        with processes.Session("durability-test-") as inner:
+            inner.popen(["sleep", "600"], log=inner.folder / "log")
+        assert elder.poll() is None
+
+
+def test_ports_are_not_handed_out_twice_not_even_to_another_process() -> None:
+    mine = {processes.free_port() for _ in range(20)}
+    other = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from durability.runtime.processes import free_port as p; print(*(p() for _ in range(20)))",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    theirs = {int(port) for port in other.stdout.split()}
+    try:
+        assert len(mine) == len(theirs) == 20
+        assert not mine & theirs
+        for port in mine:
+            with socket.create_server(("127.0.0.1", port)):
+                assert port < 32768  # where Linux begins to take ports for outgoing connections
+    finally:
+        for port in mine:
+            processes.release_port(port)
+
+
+def test_the_ancestors_watched_end_at_the_outermost_make() -> None:
+    tree = {9: ("python", 8), 8: ("sh", 7), 7: ("make", 6), 6: ("sh", 5), 5: ("make", 4), 4: ("bash", 1)}
+    assert processes._makes_above(9, tree.__getitem__) == [8, 7, 6, 5]
+    assert processes._makes_above(9, {**tree, 7: ("sh", 6), 5: ("bash", 4)}.__getitem__) == []
