@@ -66,24 +66,36 @@ class Version:
     finalized: dict[str, int] | None
 
 
-async def registered(wire: Wire) -> list[Registered]:
-    """The brokers the cluster knows, by id; fenced ones too where DescribeCluster has version 2 (3.9 and later)."""
+DESCRIBE = 8  # org.apache.kafka.common.acl.AclOperation
+
+
+@dataclass(frozen=True)
+class Registration:
+    """The brokers the cluster knows, by id. may_describe: has the principal Cluster:Describe; None: it isn't said."""
+
+    brokers: list[Registered]
+    may_describe: bool | None
+
+
+async def registered(wire: Wire) -> Registration:
+    """DescribeCluster: fenced brokers too where it has version 2 (3.9 and later), live ones only before."""
     try:
-        response = await wire.checked_any(
-            lambda: DescribeClusterRequest(include_fenced_brokers=True), lambda r: r.error_code
+        response = await wire.ask_any(
+            lambda: DescribeClusterRequest(include_fenced_brokers=True, include_cluster_authorized_operations=True),
+            lambda r: r.error_code,
         )
     except Unread as exc:
         if exc.reason != "UNSUPPORTED_VERSION":
             raise
         response = await wire.ask_any(lambda: MetadataRequest(topics=[], allow_auto_topic_creation=False))
         found = [Registered(b.node_id, b.host, b.port, b.rack, None) for b in response.brokers]
-    else:
-        says_fenced = response.API_VERSION >= 2
-        found = [
-            Registered(b.broker_id, b.host, b.port, b.rack, b.is_fenced if says_fenced else None)
-            for b in response.brokers
-        ]
-    return sorted(found, key=lambda b: b.id)
+        return Registration(sorted(found, key=lambda b: b.id), None)
+    says_fenced = response.API_VERSION >= 2
+    found = [
+        Registered(b.broker_id, b.host, b.port, b.rack, b.is_fenced if says_fenced else None) for b in response.brokers
+    ]
+    allowed = response.authorized_operations
+    return Registration(sorted(found, key=lambda b: b.id), None if allowed is None else DESCRIBE in allowed)
 
 
 async def version(wire: Wire, broker: int) -> Version:

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from durability.collect import brokers, groups, log_dirs, quorum, topics
-from durability.collect.brokers import Registered
+from durability.collect.brokers import Registered, Registration
 from durability.collect.document import UNASKED, Facts, assemble
 from durability.collect.limits import Limits
+from durability.collect.notes import HIDDEN
 from durability.collect.reasons import Unread
 from durability.collect.settings import client_config
 from durability.collect.topics import Reading
@@ -48,7 +49,10 @@ class _Collection:
 
     async def run(self) -> dict:
         metadata = await self.wire.bootstrap(self.facts.cluster_id)
-        self.facts.brokers = await self._registered(metadata)
+        registration = await self._registered(metadata)
+        self.facts.brokers = registration.brokers
+        if registration.may_describe is False:
+            self.group_errors.append("CLUSTER_AUTHORIZATION_FAILED: groups that may not be described aren't listed")
         reading, *_ = await self.wire.gather([self._first_reading, self._quorum, self._per_broker])
         await self._topic_configs(reading)
         await self._settle(reading)
@@ -59,7 +63,7 @@ class _Collection:
 
     # -- Brokers -------------------------------------------------------------------------------------------------
 
-    async def _registered(self, metadata: Any) -> list[Registered]:
+    async def _registered(self, metadata: Any) -> Registration:
         try:
             return await brokers.registered(self.wire)
         except Unread as exc:
@@ -123,8 +127,8 @@ class _Collection:
             self.facts.notes.add(("topics",), exc.reason)
             return None
 
-    async def _read(self, *, with_elr: bool) -> Reading:
-        reading = await topics.read(self.wire, with_elr=with_elr)
+    async def _read(self, *, with_elr: bool, second: bool = False) -> Reading:
+        reading = await topics.read(self.wire, with_elr=with_elr, second=second)
         self.known.update((name, number) for name, t in reading.topics.items() for number in t.partitions)
         return reading
 
@@ -136,7 +140,8 @@ class _Collection:
     async def _settle(self, reading: Reading | None) -> None:
         """Reads partitions and brokers until two consecutive readings agree; that state is the document's.
 
-        Metadata and DescribeTopicPartitions take turns, so each checks the other; ELRs are in the second only.
+        Two brokers take turns, so that one whose metadata lags can't agree with itself; where ELRs exist the first
+        is asked by DescribeTopicPartitions, which states them, the second by Metadata.
         """
         if reading is None:
             return
@@ -146,8 +151,8 @@ class _Collection:
                 await self.wire.pause(self.wire.limits.reread_pause)
             started = _now()
             try:
-                again = await self._read(with_elr=reading.with_elr and not latest.with_elr)
-                registered = await brokers.registered(self.wire)
+                again = await self._read(with_elr=reading.with_elr and not latest.with_elr, second=turn % 2 == 0)
+                registered = (await brokers.registered(self.wire)).brokers
             except Unread as exc:
                 facts.changes = [f"what was read could not be read again: {exc.reason}"]
                 break
@@ -189,8 +194,14 @@ class _Collection:
                 facts.notes.add(("cluster", "hidden_partitions"), exc.reason)
                 return
             hidden &= self._unknown_partitions()
-        whole = all(b.id in facts.log_dirs for b in facts.brokers if b.live)
-        facts.hidden = len(hidden) if hidden or whole else None
+        unread = [b.id for b in facts.brokers if b.live and b.id not in facts.log_dirs]
+        facts.hidden = len(hidden) if hidden or not unread else None
+        if hidden:
+            reason = f"TOPIC_AUTHORIZATION_FAILED: {len(hidden)} partitions on log dirs belong to topics not shown"
+            facts.notes.add(HIDDEN, reason)
+        elif unread:
+            why = facts.notes.reason(("brokers", unread[0], "log_dirs"))
+            facts.notes.add(HIDDEN, f"{why}: without log dirs nothing tells whether topics are hidden")
 
     def _unknown_partitions(self) -> set[tuple[str, int]]:
         return {p for dirs in self.facts.log_dirs.values() for p in dirs.sizes if p not in self.known}
@@ -210,6 +221,8 @@ class _Collection:
         if facts.quorum is None:
             return
         combined = {b.id for b in facts.brokers}
+        stated = (c.values.get("controller.quorum.voters", "") for c in facts.broker_configs.values())
+        addresses = quorum.stated_addresses(next(stated, "")) | facts.quorum.addresses
         failed: dict[int, str] = {}
 
         async def read(node: int) -> None:
@@ -217,11 +230,10 @@ class _Collection:
                 if node in facts.broker_configs:
                     facts.controllers[node] = facts.broker_configs[node]
                 else:
-                    failed[node] = "BROKER_NOT_AVAILABLE"
+                    failed[node] = facts.notes.reason(("brokers", node, "configs")) or "BROKER_NOT_AVAILABLE"
                 return
             try:
-                addresses = facts.quorum.addresses.get(node, [])
-                facts.controllers[node] = await quorum.controller_configs(self.wire, node, addresses)
+                facts.controllers[node] = await quorum.controller_configs(self.wire, node, addresses.get(node, []))
             except Unread as exc:
                 failed[node] = exc.reason
 

@@ -36,6 +36,7 @@ BROKER_KEYS = (
     "broker.session.timeout.ms",
     "confluent.log.placement.constraints",
     "controlled.shutdown.enable",
+    "controller.quorum.voters",
     "default.replication.factor",
     "follower.replication.throttled.rate",
     "leader.replication.throttled.rate",

@@ -58,11 +58,7 @@ def assemble(facts: Facts, controller_racks: Mapping[int, str]) -> dict:
         "topics": _topics(facts),
         "groups": sorted(facts.groups, key=lambda g: g["group"]),
     }
-    unreadable = facts.notes.listed(document)
-    if facts.hidden and not any(t["name"] == "hidden" for t in document["topics"]):
-        reason = f"TOPIC_AUTHORIZATION_FAILED: {facts.hidden} partition replicas on log dirs belong to topics not shown"
-        unreadable.append({"path": "/topics/hidden", "reason": reason})
-    document["unreadable"] = unreadable
+    document["unreadable"] = facts.notes.listed(document)
     return document
 
 

@@ -17,6 +17,9 @@ IDENTITIES = {
 }
 
 
+HIDDEN: Place = ("topics", "hidden")  # topics that exist and aren't shown: no element, so never an index
+
+
 class Notes:
     """Places that could not be read, each with its first reason."""
 
@@ -26,6 +29,9 @@ class Notes:
     def add(self, place: Place, reason: str) -> None:
         """place: members of the document from its root; after a list the element's identity, not its index."""
         self._reasons.setdefault(place, reason)
+
+    def reason(self, place: Place) -> str | None:
+        return self._reasons.get(place)
 
     def __contains__(self, place: Place) -> bool:
         return place in self._reasons
@@ -55,10 +61,12 @@ def _positions(document: dict, path: tuple[str, ...], key: str) -> dict[object, 
 
 
 def _indexed(place: Place, positions: dict[tuple[str, ...], dict[object, int]]) -> Place | None:
+    if place == HIDDEN:  # a topic of that name would be meant by the path: then the count alone says it
+        return None if "hidden" in positions["topics",] else place
     for path, known in positions.items():
         size = len(path)
         if len(place) > size and place[:size] == path:
             if place[size] in known:
                 return (*place[:size], known[place[size]], *place[size + 1 :])
-            return None if len(place) > size + 1 else place
+            return None
     return place

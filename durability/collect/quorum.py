@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +37,7 @@ class Quorum:
 async def describe(wire: Wire) -> Quorum | None:
     """The quorum as its leader sees it; None in ZooKeeper mode, where brokers don't know the request."""
     try:
-        response = await wire.checked_any(_request, _error)
+        response = await wire.ask_any(_request, _error)
     except Unread as exc:
         if exc.reason == "UNSUPPORTED_VERSION":
             return None
@@ -73,6 +74,20 @@ def _member(replica: Any, leader: int, leader_caught_up: int) -> Member:
     own = replica.last_caught_up_timestamp
     known = own is not None and own >= 0 and leader_caught_up >= 0
     return Member(replica.replica_id, max(0, leader_caught_up - own) if known else None)
+
+
+def stated_addresses(voters: str) -> dict[int, list[tuple[str, int]]]:
+    """Controllers' listeners as `controller.quorum.voters` states them, for quorums that don't say (before 3.9).
+
+    >>> stated_addresses("100@a:9093,101@[::1]:9093")
+    {100: [('a', 9093)], 101: [('::1', 9093)]}
+    """
+    found = {}
+    for entry in filter(None, voters.split(",")):
+        match = re.fullmatch(r"\s*(\d+)@(?:\[([^\]]+)\]|([^:\[\]]+)):(\d+)\s*", entry)
+        if match:
+            found[int(match[1])] = [(match[2] or match[3], int(match[4]))]
+    return found
 
 
 async def controller_configs(wire: Wire, node: int, addresses: list[tuple[str, int]]) -> configs.Configs:

@@ -45,7 +45,7 @@ _CONNECTION = (
         "firewalls on the way, and security.protocol (a TLS listener never answers plain text)",
     ),
     (
-        r"ECONNRESET|disconnected|closed|EPIPE",
+        r"ECONNRESET|reset by peer|disconnected|closed|EPIPE",
         "the connection was closed by the other side",
         "that the port belongs to a broker's client listener, and security.protocol",
     ),

@@ -49,9 +49,10 @@ class Reading:
         return sum(len(t.partitions) for t in self.topics.values())
 
 
-async def read(wire: Wire, *, with_elr: bool) -> Reading:
+async def read(wire: Wire, *, with_elr: bool, second: bool = False) -> Reading:
     """One reading of all partitions and reassignments; without ELRs where this release doesn't know them.
 
+    second: by Metadata of a second broker, so that a broker that lags behind the cluster's metadata is noticed.
     Raises Unread if not even Metadata answers.
     """
     if with_elr:
@@ -62,7 +63,7 @@ async def read(wire: Wire, *, with_elr: bool) -> Reading:
                 raise
             reading = await _by_metadata(wire)
     else:
-        reading = await _by_metadata(wire)
+        reading = await _by_metadata(wire, second=second)
     try:
         await _add_reassignments(wire, reading)
     except Unread as exc:
@@ -88,10 +89,10 @@ async def _by_describe(wire: Wire) -> Reading:
         cursor = DescribeTopicPartitionsRequest.Cursor(topic_name=place[0], partition_index=place[1])
 
 
-async def _by_metadata(wire: Wire) -> Reading:
+async def _by_metadata(wire: Wire, *, second: bool = False) -> Reading:
     reading = Reading()
-    response = await wire.checked_any(
-        lambda: MetadataRequest(topics=None, allow_auto_topic_creation=False), lambda r: r.error_code
+    response = await wire.ask_any(
+        lambda: MetadataRequest(topics=None, allow_auto_topic_creation=False), lambda r: r.error_code, second=second
     )
     for found in response.topics:
         _add_topic(reading, found)
@@ -123,7 +124,7 @@ def _add_topic(reading: Reading, found: Any) -> None:
 
 async def _add_reassignments(wire: Wire, reading: Reading) -> None:
     timeout = int(wire.request_timeout * 1000)
-    response = await wire.checked_any(
+    response = await wire.ask_any(
         lambda: ListPartitionReassignmentsRequest(topics=None, timeout_ms=timeout), lambda r: r.error_code
     )
     for moving in response.topics:

@@ -143,24 +143,15 @@ class Wire:
                 break
         raise Unread(error_name(error))
 
-    async def ask_any(self, build: Build) -> Any:
-        """`ask` of the first broker of `nodes` that can be talked to: the same one as long as it answers."""
-        failure = Unread("BROKER_NOT_AVAILABLE", connection=True)
-        for node in self.nodes:
-            try:
-                return await self.ask(node, build)
-            except Unread as exc:
-                failure = exc
-                if not exc.connection or not self.remaining:
-                    break
-        raise failure
+    async def ask_any(self, build: Build, code: Callable[[Any], int] | None = None, *, second: bool = False) -> Any:
+        """The answer of the first broker of `nodes` that can be talked to: the same one as long as it answers.
 
-    async def checked_any(self, build: Build, code: Callable[[Any], int]) -> Any:
-        """`checked` of the first broker of `nodes` that can be talked to."""
+        code: as in `checked`. second: begin with the second broker, to hear another's view of the metadata.
+        """
         failure = Unread("BROKER_NOT_AVAILABLE", connection=True)
-        for node in self.nodes:
+        for node in self.nodes[second:] + self.nodes[:second]:
             try:
-                return await self.checked(node, build, code)
+                return await (self.ask(node, build) if code is None else self.checked(node, build, code))
             except Unread as exc:
                 failure = exc
                 if not exc.connection or not self.remaining:
@@ -179,8 +170,21 @@ class Wire:
                 connection = manager.get_connection(node, refresh_metadata_on_err=False)
                 answer = connection.send_request(request, request_timeout_ms=left * 1000)
                 return await manager.wait_for(answer, left * 1000)
+            except kafka_errors.KafkaConnectionError as exc:
+                if self._closed_while_authenticating(connection):
+                    raise kafka_errors.SaslAuthenticationFailedError("closed by the broker") from exc
+                raise
             except kafka_errors.NodeNotReadyError:
                 await self._net.sleep(min(left, max(0.05, manager.connection_delay(node))))
+
+    def _closed_while_authenticating(self, connection: Any) -> bool:
+        """Whether the broker hung up between ApiVersions and the end of SASL.
+
+        That is how a refusal looks: kafka-python drops bytes that arrive together with the end of the stream, and
+        brokers send their answer and close at once.
+        """
+        sasl = self._config["security_protocol"].startswith("SASL")
+        return sasl and connection.broker_version_data is not None and connection.init_future.failed()
 
     # -- Bootstrap -------------------------------------------------------------------------------------------------
 
@@ -217,7 +221,7 @@ class Wire:
 
     async def ask_address(self, host: str, port: int, build: Build) -> Any:
         """One request to an address that is no registered broker (a controller's listener); one attempt."""
-        manager = self._new_manager([f"{host}:{port}"])
+        manager = self._new_manager([f"[{host}]:{port}" if ":" in host else f"{host}:{port}"])
         try:
             return await self._send(manager, manager.cluster.bootstrap_brokers()[0].node_id, build())
         except (kafka_errors.KafkaError, OSError) as exc:
@@ -238,10 +242,13 @@ def _unreachable(cluster_id: str, failures: dict[str, BaseException]) -> Unreach
 
 
 def _words(exc: BaseException) -> tuple[str, str]:
+    if isinstance(exc, kafka_errors.IllegalSaslStateError):
+        return "authentication failed: this listener doesn't ask for it", "security.protocol against the listener's"
+    if isinstance(exc, kafka_errors.UnsupportedSaslMechanismError):
+        return "authentication failed: the broker doesn't offer this mechanism", "sasl.mechanism"
     if is_authentication(exc):
-        mechanism = isinstance(exc, kafka_errors.UnsupportedSaslMechanismError)
-        what = "the broker doesn't offer this mechanism" if mechanism else "the broker refused the credentials"
-        return f"authentication failed: {what}", "sasl.mechanism, sasl.username and sasl.password"
+        checks = "sasl.mechanism and the credentials (sasl.username, sasl.password)"
+        return "authentication failed: the broker refused the credentials", checks
     if isinstance(exc, Unread):
         return exc.reason, "that the brokers are up"
     if isinstance(exc, kafka_errors.IncompatibleBrokerVersion):
