@@ -74,8 +74,11 @@ class Evaluation:
         """read: gives a lake table's rows, all of them."""
         self.spark, self.plan = spark, plan
         attempts = [s.attempt_id for s in plan.judged]
-        judged = lambda name: read(name).where(F.col("attempt_id").isin(attempts))  # noqa: E731
-        self._read, self._judged = read, judged
+        self._read = read
+
+        def judged(name: str) -> DataFrame:
+            return read(name).where(F.col("attempt_id").isin(attempts))
+
         self.pulse = plan.kind == "pulse"
         self.controls = (
             [partition_health] if self.pulse else [*TOPIC_CONTROLS, min_insync_racks_valid, partition_health]

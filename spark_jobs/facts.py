@@ -48,7 +48,8 @@ def _throttles(configs: Column, keys: tuple[str, ...]) -> Column:
 def brokers_by_cluster(brokers: DataFrame) -> DataFrame:
     """cluster -> `brokers`, an array of structs sorted by id, and `racks`, the names known.
 
-    `down`: the cause that a broker's absence has, "rack:az2 down" where a rack of two or more is gone as a whole.
+    `down`: the cause that a broker's absence has, "rack:az2 down" where a rack of two or more is gone as a whole;
+    `lag_cause`: the one it has while the broker is up.
     """
     key = ("configs", "unreadable_configs")
     columns = brokers.select(
@@ -78,7 +79,10 @@ def brokers_by_cluster(brokers: DataFrame) -> DataFrame:
     return (
         columns.groupBy("cluster")
         .agg(F.array_sort(F.collect_list("b")).alias("brokers"))
-        .withColumn("brokers", F.transform("brokers", lambda b: b.withField("down", _down(b))))
+        .withColumn(
+            "brokers",
+            F.transform("brokers", lambda b: b.withField("down", _down(b)).withField("lag_cause", _lag_cause(b))),
+        )
     )
 
 
@@ -90,6 +94,12 @@ def _down(broker: Column) -> Column:
         ~broker["live"],
         F.when(whole_rack, F.concat(F.lit("rack:"), broker["rack"], F.lit(" down"))).otherwise(name),
     )
+
+
+def _lag_cause(broker: Column) -> Column:
+    """The cause of a replica being out of sync on a broker that is up."""
+    offline = F.when(broker["offline_log_dirs"] > 0, " log dir offline").otherwise(" lagging")
+    return F.concat(F.lit("broker:"), broker["broker"].cast("string"), offline)
 
 
 def controllers_by_cluster(controllers: DataFrame) -> DataFrame:

@@ -15,10 +15,15 @@ CATEGORY_IN_ID = ("partition-health", "isr-rack-spread", "at-min-isr-over-time")
 """Controls with one finding a category; elsewhere a change of category is the same finding."""
 
 KEYS = ("cluster", "resource_type", "resource")
+IDENTITY = ("cluster", "provider", "tier", "resource_type", "resource")
+PLAIN = ("control", "outcome", "observed", "required")
 
 
 def exploded(frame: DataFrame, resource_type: str, resource: Column, outcomes: list[Column]) -> DataFrame:
-    """A row per outcome that isn't NULL, keyed by the resource. `tier` and `provider` come along."""
+    """A row per outcome that isn't NULL, keyed by the resource, with `tier` and `provider`; words only where they apply.
+
+    PASS keeps its numbers alone; UNKNOWN says what is missing unless the control said it better; NOT_APPLICABLE why.
+    """
     tier = F.col("tier") if "tier" in frame.columns else F.lit(None).cast("string")
     return (
         frame.select(
@@ -30,8 +35,28 @@ def exploded(frame: DataFrame, resource_type: str, resource: Column, outcomes: l
             F.explode(F.array(*outcomes)).alias("f"),
         )
         .where("f.outcome is not null")
-        .select("cluster", "provider", "tier", "resource_type", "resource", "f.*")
+        .select(*IDENTITY, *(f"f.{n}" for n in PLAIN), *(c.alias(n) for n, c in _worded().items()))
     )
+
+
+def _worded() -> dict[str, Column]:
+    f, outcome = F.col("f"), F.col("f")["outcome"]
+    speaks = outcome.isin(base.FAIL, base.UNKNOWN)
+    unread = base.say("%s can't be judged: a fact it needs could not be read (see what isn't known)", f["control"])
+    exempt = F.when(F.col("tier").isNull(), "no selector of the policy matches it").otherwise(
+        base.say("tier %s doesn't require it", F.col("tier"))
+    )
+    own_words = (F.col("resource_type") != "topic") & f["message"].isNotNull()
+    return {
+        **{n: F.when(speaks, f[n]) for n in ("category", "severity", "partitions", "remediation")},
+        # An UNKNOWN isn't caused by what would have been the cause of a FAIL.
+        "cause": F.when((outcome == base.UNKNOWN) & (F.col("resource_type") == "topic"), "unreadable").when(
+            speaks, f["cause"]
+        ),
+        "message": F.when(outcome == base.FAIL, f["message"])
+        .when(outcome == base.UNKNOWN, F.when(own_words, f["message"]).otherwise(unread))
+        .when(outcome == base.NOT_APPLICABLE, F.when(own_words, f["message"]).otherwise(exempt)),
+    }
 
 
 def literal(value: Any, schema: str) -> Column:
@@ -86,7 +111,10 @@ def with_waivers(
     candidates = F.array_intersect(
         "by_name", F.try_element_at(literal(by_control, "map<string,array<int>>"), F.col("control"))
     )
-    in_force = lambda i: F.try_element_at(expires, i.cast("string")).cast("date") >= F.to_date(captured)  # noqa: E731
+
+    def in_force(index: Column) -> Column:
+        return F.try_element_at(expires, index.cast("string")).cast("date") >= F.to_date(captured)
+
     failed = F.col("outcome") == base.FAIL
     return (
         joined.withColumn("candidates", F.when(failed, candidates))
@@ -109,17 +137,13 @@ def not_judged(spark: SparkSession, snapshots: list[dict[str, Any]], controls: l
     ]
     schema = "array<struct<cluster:string,provider:string,status:string,reason:string>>"
     frame = spark.range(1).select(F.inline(literal(rows, schema)))
-    why = base.say("snapshot ", F.col("status"), ": ", F.col("reason"))
+    why = base.say("snapshot %s: %s", F.col("status"), F.col("reason"))
+    rejected = F.when(F.col("status") == "rejected", "snapshot rejected").otherwise("unreadable")
     outcomes = [
         base.finding(
             control,
             F.lit(base.UNKNOWN),
-            cause=base.say(
-                "cluster:",
-                F.col("cluster"),
-                " ",
-                F.when(F.col("status") == "rejected", "snapshot rejected").otherwise("unreadable"),
-            ),
+            cause=base.say("cluster:%s %s", F.col("cluster"), rejected),
             observed=F.lit("{}"),
             required=F.lit("{}"),
             message=why,

@@ -185,12 +185,7 @@ def _causes() -> Column:
     """Why the ISR is short or the leader gone: brokers or racks down, else replicas that lag, else a reassignment."""
     missing = F.when(F.col("offline"), F.col("brokers")).otherwise(F.col("out_of_sync"))
     down = F.filter(F.transform(missing, lambda b: b["down"]), lambda d: d.isNotNull())
-    lagging = F.transform(
-        F.col("out_of_sync"),
-        lambda b: F.when(
-            b["offline_log_dirs"] > 0, F.concat(F.lit("broker:"), b["broker"].cast("string"), F.lit(" log dir offline"))
-        ).otherwise(F.concat(F.lit("broker:"), b["broker"].cast("string"), F.lit(" lagging"))),
-    )
+    lagging = F.transform("out_of_sync", lambda b: b["lag_cause"])
     return (
         F.when(F.size(down) > 0, F.array_distinct(down))
         .when(F.size(lagging) > 0, lagging)

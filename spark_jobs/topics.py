@@ -11,11 +11,21 @@ from types import ModuleType
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs.controls import base, elr_guard, partition_health, reassignment_leftovers, unclean_leader_election
+from spark_jobs.controls import (
+    base,
+    elr_guard,
+    min_insync_racks_valid,
+    partition_health,
+    reassignment_leftovers,
+    unclean_leader_election,
+)
 
 
 def measured(partitions: DataFrame, topics: DataFrame, controls: list[ModuleType]) -> DataFrame:
-    """One row a topic: `topics` and the measures of `controls` over its partitions; NULL measures where it has none."""
+    """One row a topic: `topics`, the measures of `controls` over its partitions, and each control's outcome.
+
+    Measures are NULL where a topic has no partitions that could be read.
+    """
     measures: dict[str, Column] = {
         "partition_count": F.count(F.lit(1)),
         "reassigning_partitions": F.sum(F.col("reassigning").cast("int")),
@@ -27,7 +37,11 @@ def measured(partitions: DataFrame, topics: DataFrame, controls: list[ModuleType
     measures |= elr_guard.measures()
     per_topic = partitions.groupBy("cluster", "topic").agg(*(c.alias(n) for n, c in measures.items()))
     known = F.coalesce(F.col("partitions_known"), F.lit(False))
-    return topics.join(per_topic, ["cluster", "topic"], "left").withColumn("partitions_known", known)
+    joined = topics.join(per_topic, ["cluster", "topic"], "left").withColumn("partitions_known", known)
+    if min_insync_racks_valid in controls:
+        joined = joined.withColumn(min_insync_racks_valid.PROBLEM, min_insync_racks_valid.problem())
+    outcomes = {f"{base.column(c.CONTROL)}_outcome": c.outcome() for c in controls}
+    return joined.withColumns(outcomes)
 
 
 def _healthy() -> Column:
@@ -56,8 +70,8 @@ def _health_row() -> Column:
 
 def by_cluster(measured: DataFrame, undecided: bool) -> DataFrame:
     """What cluster-level rules need of a cluster's topics. undecided: count topics that wait for the controllers."""
-    waits = unclean_leader_election.undecided().cast("int") if undecided else F.lit(0)
-    stuck = F.transform("stuck_partitions", lambda p: F.concat(F.col("topic"), F.lit("-"), p.cast("string")))
+    waits = base.outcome_of(unclean_leader_election.CONTROL).isNull().cast("int") if undecided else F.lit(0)
+    stuck = F.transform("stuck_partitions", lambda p: base.say("%s-%s", F.col("topic"), p))
     return measured.groupBy("cluster").agg(
         F.sum("reassigning_partitions").alias("reassigning"),
         F.sort_array(F.flatten(F.collect_list(stuck))).alias("stuck"),

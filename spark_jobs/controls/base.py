@@ -9,6 +9,8 @@ from durability.policy.catalogue import CONTROLS
 
 PASS, FAIL, UNKNOWN, NOT_APPLICABLE = "PASS", "FAIL", "UNKNOWN", "NOT_APPLICABLE"
 
+INFEASIBLE = "policy:%s can't be met here"
+
 IDS_SHOWN = 10
 """Partition ids named in a message; all are in the finding's `partitions`."""
 
@@ -23,19 +25,17 @@ def providers_duty(control: str) -> Column:
     return F.coalesce(F.col("provider").isin(*CONTROLS[control].provider_duty), F.lit(False))
 
 
-def say(*parts: object) -> Column:
-    """Words and columns as one text; a NULL reads "unknown", since a message must not vanish with one number.
+def say(text: str, *columns: Column) -> Column:
+    """`text` with each `%s` replaced by a column's value.
 
-    >>> spark.range(1).select(say("isr ", F.lit(1), " of ", F.lit(None)).alias("m")).show(truncate=False)
-    +----------------+
-    |m               |
-    +----------------+
-    |isr 1 of unknown|
-    +----------------+
+    >>> spark.range(1).select(say("isr %s of %s", F.lit(1), F.lit(3)).alias("m")).show()
+    +----------+
+    |         m|
+    +----------+
+    |isr 1 of 3|
+    +----------+
     """
-    return F.concat(
-        *(F.lit(p) if isinstance(p, str) else F.coalesce(p.cast("string"), F.lit("unknown")) for p in parts)
-    )
+    return F.format_string(text, *columns)
 
 
 def listed(ids: Column, what: str = "") -> Column:
@@ -48,15 +48,13 @@ def listed(ids: Column, what: str = "") -> Column:
     |0, 1, 2, 3, 4, 5, 6, 7, 8, 9 (+3 more)|
     +--------------------------------------+
     """
-    more = F.size(ids) - IDS_SHOWN
     shown = F.array_join(F.slice(ids, 1, IDS_SHOWN).cast("array<string>"), ", ")
-    return say(
-        what, shown, F.when(more > 0, F.concat(F.lit(" (+"), more.cast("string"), F.lit(" more)"))).otherwise("")
-    )
+    more = F.when(F.size(ids) > IDS_SHOWN, say(" (+%s more)", F.size(ids) - IDS_SHOWN)).otherwise("")
+    return F.concat(F.lit(what), shown, more)
 
 
 def partitions_listed(ids: Column) -> Column:
-    return F.when(F.size(ids) == 1, listed(ids, "partition ")).otherwise(listed(ids, "partitions "))
+    return listed(ids, "partition ")
 
 
 def as_json(**values: Column) -> Column:
@@ -71,27 +69,37 @@ def finding(
     cause: Column | str,
     observed: Column,
     required: Column,
-    message: Column,
-    remediation: Column,
+    message: Column | str,
+    remediation: Column | str,
     category: Column | None = None,
     severity: Column | None = None,
     partitions: Column | None = None,
 ) -> Column:
-    """A finding as a struct. Words and severity are kept where there is something to say, numbers always."""
-    speaks = outcome.isin(FAIL, UNKNOWN)
-    none = F.lit(None).cast("string")
+    """A finding as a struct, worded for a FAIL; `spark_jobs.findings.exploded` keeps the words where they apply.
+
+    A NULL outcome is no finding.
+    """
     return F.struct(
         F.lit(control).alias("control"),
-        (none if category is None else F.when(speaks, category)).alias("category"),
-        outcome.alias("outcome"),
-        F.when(speaks, F.lit(severity_of(control)) if severity is None else severity).alias("severity"),
-        F.when(speaks, F.lit(cause) if isinstance(cause, str) else cause).alias("cause"),
+        F.lit(None).cast("string").alias("category") if category is None else category.alias("category"),
+        _text(outcome).alias("outcome"),
+        (F.lit(severity_of(control)) if severity is None else severity).alias("severity"),
+        _text(cause).alias("cause"),
         observed.alias("observed"),
         required.alias("required"),
-        (F.lit(None).cast("array<int>") if partitions is None else F.when(speaks, partitions)).alias("partitions"),
-        message.alias("message"),
-        F.when(speaks, remediation).alias("remediation"),
+        (F.lit(None).cast("array<int>") if partitions is None else partitions).alias("partitions"),
+        _text(message).alias("message"),
+        _text(remediation).alias("remediation"),
     )
+
+
+def _text(value: Column | str) -> Column:
+    return F.lit(value) if isinstance(value, str) else value
+
+
+def outcome_of(control: str) -> Column:
+    """The outcome of a topic control, computed once by `spark_jobs.topics.judged`."""
+    return F.col(f"{column(control)}_outcome")
 
 
 def column(control: str) -> str:
@@ -130,9 +138,12 @@ def at_least(control: str, required: Column) -> Column:
     )
 
 
-def scalar_columns(control: str, outcome: Column, observed: Column, required: Column) -> dict[str, Column]:
+def scalar_columns(
+    control: str, observed: Column, required: Column, outcome: Column | None = None
+) -> dict[str, Column]:
     """The three posture columns that Great Expectations checks again: never NULL, `known` where there is a verdict."""
     name = column(control)
+    outcome = outcome_of(control) if outcome is None else outcome
     known = F.coalesce(outcome.isin(PASS, FAIL), F.lit(False)) & ~providers_duty(control)
     return {
         f"{name}_observed": F.when(known, observed).otherwise(0).cast("int"),
@@ -141,21 +152,24 @@ def scalar_columns(control: str, outcome: Column, observed: Column, required: Co
     }
 
 
-def not_required(requirement: str) -> Column:
-    """Why a topic isn't judged: its tier leaves the key out, or no selector gave it a tier."""
-    return F.when(F.col("tier").isNull(), "no selector of the policy matches it").otherwise(
-        say("tier ", F.col("tier"), f" doesn't require {requirement}")
-    )
+def causes_where(flag: Column) -> Column:
+    """Aggregate: the distinct causes of the partitions where `flag` holds."""
+    return F.array_distinct(F.flatten(F.collect_list(F.when(flag, F.col("causes")))))
+
+
+def dominant(causes: str) -> Column:
+    """One text for what keeps replicas away: what is down, else what lags; NULL where nothing does.
+
+    A topic that misses several brokers names them all, so that topics with the same trouble share a cause.
+    """
+    down = F.filter(causes, lambda c: c.endswith(" down"))
+    chosen = F.array_sort(F.when(F.size(down) > 0, down).otherwise(F.col(causes)))
+    return F.when(F.size(chosen) > 0, F.array_join(chosen, ", "))
 
 
 def not_feasible(wanted: Column, available: Column) -> Column:
     """Cause where the tier asks more than the cluster has; NULL otherwise. See policy_feasible."""
-    return F.when(wanted > available, say("policy:", F.col("tier"), " can't be met here"))
-
-
-def missing_facts(control: str) -> Column:
-    """What an UNKNOWN topic verdict says."""
-    return F.lit(f"{control} can't be judged: a fact it needs could not be read (see what isn't known)")
+    return F.when(wanted > available, say(INFEASIBLE, F.col("tier")))
 
 
 CONFIGS_COMMAND = 'kafka-configs --bootstrap-server "$BOOTSTRAP" --alter'
@@ -164,10 +178,21 @@ CONFIGS_COMMAND = 'kafka-configs --bootstrap-server "$BOOTSTRAP" --alter'
 def topic_config(setting: str, value: Column) -> Column:
     """The command that sets a topic override. Topic names hold nothing that a shell would read."""
     return say(
-        f"{CONFIGS_COMMAND} --entity-type topics --entity-name ", F.col("topic"), f" --add-config {setting}=", value
+        f"{CONFIGS_COMMAND} --entity-type topics --entity-name %s --add-config {setting}=%s", F.col("topic"), value
     )
 
 
 def cluster_config(setting: str, value: Column) -> Column:
     """The command that sets a cluster-wide dynamic default."""
-    return say(f"{CONFIGS_COMMAND} --entity-type brokers --entity-default --add-config {setting}=", value)
+    return say(f"{CONFIGS_COMMAND} --entity-type brokers --entity-default --add-config {setting}=%s", value)
+
+
+REASSIGN = (
+    'kafka-reassign-partitions --bootstrap-server "$BOOTSTRAP" --execute --reassignment-json-file %s.json'
+    " (a file that lists the new replicas of each partition)"
+)
+
+
+def reassign(why: str, *columns: Column) -> Column:
+    """Words, and the command that executes a reassignment of the topic."""
+    return say(f"{why}: {REASSIGN}", *columns, F.col("topic"))

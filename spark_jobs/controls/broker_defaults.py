@@ -47,8 +47,8 @@ def finding(required: dict[str, object]) -> Column:
     outcome = F.when(F.size(problems) > 0, base.FAIL).when(unread, base.UNKNOWN).otherwise(base.PASS)
     words = F.array_compact(
         F.array(
-            F.when(weak_rf, base.say("default.replication.factor ", F.array_min(rf), f", {want_rf} required")),
-            F.when(weak_min, base.say("min.insync.replicas ", F.array_min(min_isr), f", {want_min} required")),
+            F.when(weak_rf, base.say(f"default.replication.factor %s, {want_rf} required", F.array_min(rf))),
+            F.when(weak_min, base.say(f"min.insync.replicas %s, {want_min} required", F.array_min(min_isr))),
             F.when(weak_unclean, "unclean leader election on by default"),
             F.when(auto & (weak_rf | weak_min), "topics are created by being asked for"),
             F.when(F.size(rf) > 1, base.listed(rf, "default.replication.factor differs: ")),

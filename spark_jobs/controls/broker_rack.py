@@ -26,14 +26,13 @@ def finding(policy_speaks_of_racks: bool) -> Column:
         message=F.when(
             outcome == base.FAIL,
             base.say(
-                "no broker.rack, while ",
+                "no broker.rack, while %s; its replicas count for no rack",
                 F.when(F.size("racks") > 0, base.listed(F.col("racks"), "racks are named: ")).otherwise(
                     "the policy requires racks"
                 ),
-                "; its replicas count for no rack",
             ),
         ).when(outcome == base.UNKNOWN, "its rack is unknown: the broker could not be described"),
         remediation=F.when(state == "unknown", "Bring the broker back, or let the auditor describe it").otherwise(
-            base.say("Set broker.rack in server.properties of broker ", F.col("b")["broker"], " and restart it")
+            base.say("Set broker.rack in server.properties of broker %s and restart it", F.col("b")["broker"])
         ),
     )

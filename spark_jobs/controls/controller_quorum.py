@@ -52,13 +52,13 @@ def finding() -> Column:
         severity = F.when(worst == problem, base.severity_of(CONTROL, problem)).otherwise(severity)
     words = F.array_compact(
         F.array(
-            F.when(count < 3, base.say(count, " voter(s): losing one stops every election")),
+            F.when(count < 3, base.say("%s voter(s): losing one stops every election", count)),
             F.when(
                 three_racks & (largest >= majority),
-                base.say(largest, " of ", count, " voters in one rack: losing it stops every election"),
+                base.say("%s of %s voters in one rack: losing it stops every election", largest, count),
             ),
             F.when(F.size(lagging) > 0, base.listed(lagging, "more than 10 s behind: voter ")),
-            F.when((count >= 3) & (count % 2 == 0), base.say(count, " voters survive no more losses than one fewer")),
+            F.when((count >= 3) & (count % 2 == 0), base.say("%s voters survive no more losses than one fewer", count)),
         )
     )
     return base.finding(

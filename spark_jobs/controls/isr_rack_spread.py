@@ -22,16 +22,14 @@ def required() -> Column:
 
 def measures() -> dict[str, Column]:
     under, at = F.col("under_min_racks"), F.col("at_min_racks")
+    undecided = at.isNull() & ~F.coalesce(under, F.lit(False))
+    by_placement = under & (F.col("replica_span")["most"] < required())
     return {
         **base.measure(CONTROL, F.col("isr_racks"), required()),
         "isr_rack_spread_at": base.partition_ids(at),
-        "isr_rack_spread_at_unknown": F.coalesce(
-            F.bool_or(at.isNull() & ~F.coalesce(under, F.lit(False))), F.lit(True)
-        ),
-        "isr_rack_spread_by_placement": F.coalesce(
-            F.bool_or(under & (F.col("replica_span")["most"] < required())), F.lit(False)
-        ),
-        "isr_rack_spread_causes": F.array_distinct(F.flatten(F.collect_list(F.when(under | at, F.col("causes"))))),
+        "isr_rack_spread_at_unknown": F.coalesce(F.bool_or(undecided), F.lit(True)),
+        "isr_rack_spread_by_placement": F.coalesce(F.bool_or(by_placement), F.lit(False)),
+        "isr_rack_spread_causes": base.causes_where(under | at),
     }
 
 
@@ -47,59 +45,35 @@ def outcome() -> Column:
 
 def posture() -> dict[str, Column]:
     """Cross-checked for UnderMinRackIsr alone: being at the minimum is no order between two numbers."""
-    return base.scalar_columns(CONTROL, base.at_least(CONTROL, required()), F.col("isr_rack_spread_worst"), required())
+    known = base.at_least(CONTROL, required())
+    return base.scalar_columns(CONTROL, F.col("isr_rack_spread_worst"), required(), known)
 
 
 def finding() -> Column:
-    worst = F.col("isr_rack_spread_worst")
-    under = F.col("isr_rack_spread_worst") < required()
+    worst, placed = F.col("isr_rack_spread_worst"), F.col("isr_rack_spread_by_placement")
+    under = F.coalesce(worst < required(), F.lit(False))
     ids = F.when(under, F.col("isr_rack_spread_failing")).otherwise(F.col("isr_rack_spread_at"))
-    category = F.when(outcome() == base.FAIL, F.when(under, UNDER).otherwise(AT))
-    words = base.say(base.partitions_listed(ids), ": isr spans ", worst, " rack(s), ", required(), " required")
-    message = F.when(
-        under, F.concat(words, F.lit("; losing one rack can lose acknowledged writes (KIP-1290: NOT_ENOUGH_RACKS)"))
-    ).otherwise(F.concat(words, F.lit("; exactly the minimum, one more rack lost would be too many")))
-    causes = dominant("isr_rack_spread_causes")
-    infeasible = base.not_feasible(
-        required(), F.size("racks") + F.least(F.size("unracked_brokers"), F.lit(1)) + F.col("unknown_racks")
-    )
+    category = F.when(base.outcome_of(CONTROL) == base.FAIL, F.when(under, UNDER).otherwise(AT))
+    tail = F.when(
+        under, "losing a rack can lose acknowledged writes (KIP-1290 would answer NOT_ENOUGH_RACKS)"
+    ).otherwise("exactly the minimum, one more rack lost would be too many")
+    causes = F.coalesce(base.dominant("isr_rack_spread_causes"), F.lit("placement"))
+    # The unnamed rack of all brokers without broker.rack counts as one here.
+    racks_known = F.size("racks") + F.least(F.size("unracked_brokers"), F.lit(1)) + F.col("unknown_racks")
+    placement = F.coalesce(base.not_feasible(required(), racks_known), replica_rack_spread.placement_cause())
     return base.finding(
         CONTROL,
-        outcome(),
+        base.outcome_of(CONTROL),
         category=category,
         severity=F.when(under, base.severity_of(CONTROL, UNDER)).otherwise(base.severity_of(CONTROL, AT)),
-        cause=F.when(
-            under,
-            F.coalesce(
-                infeasible,
-                F.when(F.col("isr_rack_spread_by_placement"), replica_rack_spread.placement_cause()),
-                causes,
-                F.lit("placement"),
-            ),
-        ).otherwise(F.coalesce(causes, F.lit("placement"))),
+        cause=F.when(under & placed, placement).otherwise(causes),
         observed=base.as_json(isr_racks=worst, category=category),
         required=base.as_json(min_insync_racks=required()),
         partitions=ids,
-        message=F.when(outcome() == base.FAIL, message)
-        .when(outcome() == base.UNKNOWN, base.missing_facts(CONTROL))
-        .when(outcome() == base.NOT_APPLICABLE, base.not_required("racks of the ISR")),
+        message=base.say(
+            "%s: isr spans %s rack(s), %s required; %s", base.partitions_listed(ids), worst, required(), tail
+        ),
         remediation=F.when(
-            under & F.col("isr_rack_spread_by_placement"),
-            base.say(
-                "Move replicas of these partitions to brokers in other racks: kafka-reassign-partitions --bootstrap-server "
-                '"$BOOTSTRAP" --execute --reassignment-json-file ',
-                F.col("topic"),
-                ".json",
-            ),
-        ).otherwise(base.say("Bring the missing replicas back in sync: ", F.coalesce(causes, F.lit("see the cause")))),
+            under & placed, base.reassign("Move replicas of these partitions to brokers in other racks")
+        ).otherwise(base.say("Bring the missing replicas back in sync: %s", causes)),
     )
-
-
-def dominant(causes: str) -> Column:
-    """One text for what keeps replicas away: what is down, else what lags; NULL where nothing does.
-
-    A topic that misses several brokers names them all, so that topics with the same trouble share a cause.
-    """
-    down = F.filter(causes, lambda c: c.endswith(" down"))
-    chosen = F.array_sort(F.array_distinct(F.when(F.size(down) > 0, down).otherwise(F.col(causes))))
-    return F.when(F.size(chosen) > 0, F.array_join(chosen, ", "))

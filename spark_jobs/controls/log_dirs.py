@@ -21,19 +21,19 @@ def finding() -> Column:
     return base.finding(
         CONTROL,
         outcome,
-        cause=F.when(offline > 0, base.say("broker:", F.col("b")["broker"], " log dir offline")).otherwise(
+        cause=F.when(offline > 0, F.col("b")["lag_cause"]).otherwise(
             F.coalesce(F.col("b")["down"], F.lit("unreadable"))
         ),
         observed=base.as_json(offline_log_dirs=offline),
         required=base.as_json(offline_log_dirs=F.lit(0)),
-        message=F.when(outcome == base.FAIL, base.say(offline, " log dir(s) offline: the replicas on them are out of sync"))
+        message=F.when(outcome == base.FAIL, base.say("%s log dir(s) offline: the replicas on them are out of sync", offline))
         .when(outcome == base.UNKNOWN, "its log dirs could not be read"),
         remediation=F.when(
             outcome == base.FAIL,
             base.say(
-                'kafka-log-dirs --bootstrap-server "$BOOTSTRAP" --describe --broker-list ',
+                'kafka-log-dirs --bootstrap-server "$BOOTSTRAP" --describe --broker-list %s shows which; replace the disk,'
+                " then restart the broker",
                 F.col("b")["broker"],
-                " shows which; replace the disk, then restart the broker",
             ),
         ).otherwise("Bring the broker back, or give the auditor Describe on the cluster"),
     )  # fmt: skip

@@ -31,40 +31,25 @@ def outcome() -> Column:
 
 
 def posture() -> dict[str, Column]:
-    return base.scalar_columns(CONTROL, outcome(), F.col("min_insync_replicas_worst"), required())
+    return base.scalar_columns(CONTROL, F.col("min_insync_replicas_worst"), required())
 
 
-def _fix(seen: Column) -> Column:
-    """The setting's own place, unless the replicas are what limits it."""
-    limited = seen["min_isr"] >= required()
+def _fix(seen: Column, limited: Column, own: Column) -> Column:
+    """In the setting's own place, unless the replicas are what limits it."""
     here = elr_guard.guarded(base.topic_config("min.insync.replicas", required()))
     everywhere = elr_guard.guarded(base.cluster_config("min.insync.replicas", required()), "elr_cluster_at_risk")
-    return F.when(
-        limited, "Raise the replication factor: the leader caps min.insync.replicas at the number of replicas"
-    ).otherwise(F.when(seen["min_isr_source"] == "topic", here).otherwise(everywhere))
+    few_replicas = "Raise the replication factor: the leader caps min.insync.replicas at the number of replicas"
+    return F.when(limited, few_replicas).when(own, here).otherwise(everywhere)
 
 
 def finding() -> Column:
     seen, failing = F.col("min_insync_replicas_seen"), F.col("min_insync_replicas_failing")
-    own = (seen["min_isr_source"] == "topic") | (seen["min_isr"] >= required())
-    message = base.say(
-        base.partitions_listed(failing),
-        ": acks=all can mean ",
-        seen["effective"],
-        " copy(ies), ",
-        required(),
-        " required (min.insync.replicas=",
-        seen["min_isr"],
-        " from ",
-        seen["min_isr_source"],
-        ", effective ",
-        seen["effective"],
-        ")",
-    )
+    limited = seen["min_isr"] >= required()
+    own = seen["min_isr_source"] == "topic"
     return base.finding(
         CONTROL,
-        outcome(),
-        cause=F.when(own, "configuration:topic").otherwise("configuration:cluster-default"),
+        base.outcome_of(CONTROL),
+        cause=F.when(own | limited, "configuration:topic").otherwise("configuration:cluster-default"),
         observed=base.as_json(
             min_insync_replicas=seen["min_isr"],
             effective_min_insync_replicas=seen["effective"],
@@ -72,8 +57,14 @@ def finding() -> Column:
         ),
         required=base.as_json(min_insync_replicas=required()),
         partitions=failing,
-        message=F.when(outcome() == base.FAIL, message)
-        .when(outcome() == base.UNKNOWN, base.missing_facts(CONTROL))
-        .when(outcome() == base.NOT_APPLICABLE, base.not_required("min.insync.replicas")),
-        remediation=_fix(seen),
+        message=base.say(
+            "%s: acks=all can mean %s copy(ies), %s required (min.insync.replicas=%s from %s, effective %s)",
+            base.partitions_listed(failing),
+            seen["effective"],
+            required(),
+            seen["min_isr"],
+            seen["min_isr_source"],
+            seen["effective"],
+        ),
+        remediation=_fix(seen, limited, own),
     )

@@ -10,7 +10,6 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from spark_jobs.controls import base, elr_guard
-from spark_jobs.controls.isr_rack_spread import dominant
 
 CONTROL = "partition-health"
 CATEGORIES = ("offline", "under-min-isr", "at-min-isr", "under-replicated")
@@ -28,14 +27,14 @@ def known() -> Column:
 
 
 def measures() -> dict[str, Column]:
-    """Per category its partitions, those where the ISR is whole, their causes and their smallest ISR."""
+    """Per category its partitions, whether an ISR shrank, the causes, the smallest ISR, and where kafka-topics differs."""
     columns = {"health_unknown": base.partition_ids(~known())}
     for category in CATEGORIES:
         name, on = base.column(category), flag(category)
         columns |= {
             f"{name}_ids": base.partition_ids(on),
             f"{name}_shrunk": F.coalesce(F.bool_or(on & ~F.col("isr_whole")), F.lit(False)),
-            f"{name}_causes": F.array_distinct(F.flatten(F.collect_list(F.when(on, F.col("causes"))))),
+            f"{name}_causes": base.causes_where(on),
             f"{name}_isr": F.min(F.when(on, F.col("isr_count"))),
             f"{name}_cli": F.max(F.when(on, F.col("cli_differs"))),
         }
@@ -45,76 +44,79 @@ def measures() -> dict[str, Column]:
     }
 
 
-def _words(category: str) -> Column:
-    seen, isr = F.col("health_min_isr"), F.col(f"{base.column(category)}_isr")
-    at = base.say(
-        "isr ", isr, " of ", F.col("health_rf"), " replica(s), effective min.insync.replicas ", seen["effective"]
-    )
-    rest = {
-        "offline": F.lit("no live leader: neither reads nor writes"),
-        "under-min-isr": base.say(at, ": acks=all writes are refused (NOT_ENOUGH_REPLICAS)"),
-        "at-min-isr": base.say(at, ": one more replica out of sync refuses acks=all writes"),
-        "under-replicated": base.say("isr ", isr, " of ", F.col("health_rf"), " replica(s)"),
-    }[category]
-    return rest
+WORDS = {
+    "offline": "no live leader: neither reads nor writes",
+    "under-min-isr": "acks=all writes are refused (NOT_ENOUGH_REPLICAS)",
+    "at-min-isr": "one more replica out of sync refuses acks=all writes",
+    "under-replicated": "fewer copies than meant",
+}
+
+
+def outcome() -> Column:
+    """Of the topic as a whole: PASS, or UNKNOWN where a partition's health is; NULL where categories say it all."""
+    unread = F.coalesce(F.size("health_unknown") > 0, F.lit(True)) | ~F.col("partitions_known")
+    failing = [F.size(f"{base.column(c)}_ids") for c in CATEGORIES]
+    none = (failing[0] + failing[1] + failing[2] + failing[3]) == 0
+    return F.when(unread, base.UNKNOWN).when(none, base.PASS)
 
 
 def _finding(category: str) -> Column:
     name = base.column(category)
-    ids, shrunk = F.col(f"{name}_ids"), F.col(f"{name}_shrunk") | F.lit(category == "offline")
-    causes = dominant(f"{name}_causes")
-    own = F.col("health_min_isr")["min_isr_source"] == "topic"
-    by_config = F.when(own, "configuration:topic").otherwise("configuration:cluster-default")
-    cause = F.when(shrunk, F.coalesce(causes, F.lit("replicas lagging"))).otherwise(by_config)
+    seen, isr, ids = F.col("health_min_isr"), F.col(f"{name}_isr"), F.col(f"{name}_ids")
+    shrunk = F.lit(True) if category == "offline" else F.col(f"{name}_shrunk")
+    causes = F.coalesce(base.dominant(f"{name}_causes"), F.lit("replicas lagging"))
+    by_config = F.when(seen["min_isr_source"] == "topic", "configuration:topic").otherwise(
+        "configuration:cluster-default"
+    )
     severity = F.lit(base.severity_of(CONTROL, category))
     if category == "at-min-isr":
         severity = F.when(shrunk, severity).otherwise(base.severity_of(CONTROL, "at-min-isr/configuration"))
-    cli = F.coalesce(F.concat(F.lit("; "), F.col(f"{name}_cli")), F.lit(""))
-    raise_rf = F.lit("The configuration leaves no headroom: give the topic more replicas than min.insync.replicas")
+    back = base.say("Bring the missing replicas back in sync: %s", causes)
+    wait = F.when(elr_guard.unsafe("elr_partitions_at_risk"), F.concat(back, F.lit(". " + elr_guard.WAIT))).otherwise(
+        back
+    )
     return base.finding(
         CONTROL,
         F.when(F.size(ids) > 0, base.FAIL),
         category=F.lit(category),
         severity=severity,
-        cause=cause,
+        cause=F.when(shrunk, causes).otherwise(by_config),
         observed=base.as_json(
             category=F.lit(category),
             cause=F.when(shrunk, "shrunk").otherwise("configuration"),
-            isr=F.col(f"{name}_isr"),
+            isr=isr,
             replication_factor=F.col("health_rf"),
-            min_insync_replicas=F.col("health_min_isr")["min_isr"],
-            effective_min_insync_replicas=F.col("health_min_isr")["effective"],
+            min_insync_replicas=seen["min_isr"],
+            effective_min_insync_replicas=seen["effective"],
         ),
-        required=base.as_json(category=F.lit(None).cast("string")),
+        required=F.lit("{}"),
         partitions=ids,
-        message=F.concat(base.partitions_listed(ids), F.lit(": "), _words(category), cli),
-        remediation=F.when(~shrunk, raise_rf)
-        .when(
-            elr_guard.unsafe("elr_partitions_at_risk"),
-            F.concat(_bring_back(causes), F.lit(". "), F.lit(elr_guard.WAIT)),
-        )
-        .otherwise(_bring_back(causes)),
+        message=F.concat(
+            base.say(
+                f"%s: isr %s of %s replica(s), effective min.insync.replicas %s; {WORDS[category]}",
+                base.partitions_listed(ids),
+                isr,
+                F.col("health_rf"),
+                seen["effective"],
+            ),
+            F.coalesce(F.concat(F.lit("; "), F.col(f"{name}_cli")), F.lit("")),
+        ),
+        remediation=F.when(shrunk, wait).otherwise(
+            "The configuration leaves no headroom: give the topic more replicas than min.insync.replicas"
+        ),
     )
-
-
-def _bring_back(causes: Column) -> Column:
-    return base.say("Bring the missing replicas back in sync: ", F.coalesce(causes, F.lit("see the brokers' logs")))
 
 
 def findings() -> list[Column]:
     """One per category that applies, and one PASS or UNKNOWN for the topic."""
-    unknown = F.col("health_unknown")
-    unread = F.coalesce(F.size(unknown) > 0, F.lit(True)) | ~F.col("partitions_known")
-    failing = [F.coalesce(F.size(f"{base.column(c)}_ids"), F.lit(0)) for c in CATEGORIES]
-    outcome = F.when(unread, base.UNKNOWN).when(sum(failing[1:], failing[0]) == 0, base.PASS)
     rest = base.finding(
         CONTROL,
-        outcome,
+        base.outcome_of(CONTROL),
         cause="unreadable",
-        observed=base.as_json(category=F.lit(None).cast("string"), cause=F.lit(None).cast("string")),
-        required=base.as_json(category=F.lit(None).cast("string")),
-        partitions=unknown,
-        message=F.when(unread, base.missing_facts(CONTROL)),
-        remediation=F.lit("Let the auditor read what is listed as unreadable"),
+        observed=F.lit('{"category": null, "cause": null}'),
+        required=F.lit("{}"),
+        partitions=F.col("health_unknown"),
+        message=F.lit(None).cast("string"),
+        remediation="Let the auditor read what is listed as unreadable",
     )
     return [*(_finding(c) for c in CATEGORIES), rest]

@@ -35,14 +35,14 @@ def finding() -> Column:
     )
     words = F.array_compact(
         F.array(
-            F.when(few_brokers, base.say(want_brokers, " brokers needed, ", brokers, " there")),
-            F.when(few_racks, base.say(want_racks, " racks needed, ", racks, " there")),
+            F.when(few_brokers, base.say("%s brokers needed, %s there", want_brokers, brokers)),
+            F.when(few_racks, base.say("%s racks needed, %s there", want_racks, racks)),
         )
     )
     return base.finding(
         CONTROL,
         outcome,
-        cause=base.say("policy:", F.col("tier"), " can't be met here"),
+        cause=base.say(base.INFEASIBLE, F.col("tier")),
         observed=base.as_json(brokers=brokers, racks=racks),
         required=base.as_json(brokers=want_brokers, racks=want_racks),
         message=F.when(outcome == base.FAIL, F.array_join(words, "; ")).when(

@@ -10,8 +10,11 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from spark_jobs.controls import base
+from spark_jobs.facts import BROKER_THROTTLES, TOPIC_THROTTLES
 
 CONTROL = "reassignment-leftovers"
+TOPIC_KEYS = ",".join(TOPIC_THROTTLES)
+BROKER_KEYS = ",".join(BROKER_THROTTLES)
 PATIENCE = "1 hour"
 """How long a reassignment may look the same before it counts as stuck: large partitions take a while."""
 
@@ -56,17 +59,13 @@ def finding() -> Column:
     each_topic = F.transform(
         F.slice(topics, 1, base.IDS_SHOWN),
         lambda t: base.say(
-            f"{base.CONFIGS_COMMAND} --entity-type topics --entity-name ",
-            t,
-            " --delete-config leader.replication.throttled.replicas,follower.replication.throttled.replicas",
+            f"{base.CONFIGS_COMMAND} --entity-type topics --entity-name %s --delete-config {TOPIC_KEYS}", t
         ),
     )
     each_broker = F.transform(
         F.slice(ids, 1, base.IDS_SHOWN),
         lambda b: base.say(
-            f"{base.CONFIGS_COMMAND} --entity-type brokers --entity-name ",
-            b,
-            " --delete-config leader.replication.throttled.rate,follower.replication.throttled.rate",
+            f"{base.CONFIGS_COMMAND} --entity-type brokers --entity-name %s --delete-config {BROKER_KEYS}", b
         ),
     )
     return base.finding(

@@ -26,7 +26,7 @@ def outcome() -> Column:
 
 
 def posture() -> dict[str, Column]:
-    return base.scalar_columns(CONTROL, outcome(), F.col("replica_rack_spread_worst"), required())
+    return base.scalar_columns(CONTROL, F.col("replica_rack_spread_worst"), required())
 
 
 def placement_cause() -> Column:
@@ -37,35 +37,26 @@ def placement_cause() -> Column:
 def finding() -> Column:
     worst, failing = F.col("replica_rack_spread_worst"), F.col("replica_rack_spread_failing")
     racks_known = F.size("racks") + F.col("unknown_racks")
-    message = base.say(
-        base.partitions_listed(failing),
-        ": replicas span ",
-        worst,
-        " rack(s), ",
-        required(),
-        " required by tier ",
-        F.col("tier"),
-    )
     return base.finding(
         CONTROL,
-        outcome(),
+        base.outcome_of(CONTROL),
         cause=F.coalesce(base.not_feasible(required(), racks_known), placement_cause()),
         observed=base.as_json(replica_racks=worst),
         required=base.as_json(replica_racks=required()),
         partitions=failing,
-        message=F.when(outcome() == base.FAIL, message)
-        .when(outcome() == base.UNKNOWN, base.missing_facts(CONTROL))
-        .when(outcome() == base.NOT_APPLICABLE, base.not_required("a spread over racks")),
+        message=base.say(
+            "%s: replicas span %s rack(s), %s required by tier %s",
+            base.partitions_listed(failing),
+            worst,
+            required(),
+            F.col("tier"),
+        ),
         remediation=F.when(
             F.size("racks") == 0,
             "Set broker.rack in every broker's server.properties, then spread the replicas over racks",
         ).otherwise(
-            base.say(
-                "Move replicas of these partitions to brokers in other racks (",
-                F.array_join("racks", ", "),
-                '): kafka-reassign-partitions --bootstrap-server "$BOOTSTRAP" --execute --reassignment-json-file ',
-                F.col("topic"),
-                ".json",
+            base.reassign(
+                "Move replicas of these partitions to brokers in other racks (%s)", F.array_join("racks", ", ")
             )
         ),
     )

@@ -36,15 +36,13 @@ def findings(failed: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
     outcome = base.finding(
         CONTROL,
         F.lit(base.FAIL),
-        cause=base.say("waiver:", told["name"]),
+        cause=base.say("waiver:%s", told["name"]),
         observed=base.as_json(expires=told["expires"], matches=F.col("matches")),
         required=base.as_json(expires=F.lit("a day not passed")),
         message=base.say(
-            "expired on ",
+            "expired on %s, would still match %s failed finding(s); owner %s",
             told["expires"],
-            ", would still match ",
             F.col("matches"),
-            " failed finding(s); owner ",
             told["owner"],
         ),
         remediation=F.lit("Mend what it covered, or have the risk accepted anew with a later date"),

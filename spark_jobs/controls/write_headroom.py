@@ -28,38 +28,35 @@ def outcome() -> Column:
 
 
 def posture() -> dict[str, Column]:
-    return base.scalar_columns(CONTROL, outcome(), F.col("write_headroom_worst"), required())
+    return base.scalar_columns(CONTROL, F.col("write_headroom_worst"), required())
 
 
 def finding() -> Column:
     worst, seen = F.col("write_headroom_worst"), F.col("write_headroom_seen")
     failing = F.col("write_headroom_failing")
-    wanted_min = F.col("required")["min_insync_replicas"]
     lower = seen["rf"] - required()
-    message = base.say(
-        base.partitions_listed(failing),
-        ": ",
-        worst,
-        " broker(s) can be lost with acks=all still accepted, ",
-        required(),
-        " required (replication factor ",
-        seen["rf"],
-        ", effective min.insync.replicas ",
-        seen["effective"],
-        ")",
-    )
-    can_lower = (lower >= 1) & (lower >= F.coalesce(wanted_min, F.lit(1)))
+    # Lowering pays with acknowledged copies: only as far as the tier allows.
+    can_lower = lower >= F.greatest(F.lit(1), F.col("required")["min_insync_replicas"])
     return base.finding(
         CONTROL,
-        outcome(),
+        base.outcome_of(CONTROL),
         cause="configuration:topic",
         observed=base.as_json(write_headroom=worst),
         required=base.as_json(write_headroom=required()),
         partitions=failing,
-        message=F.when(outcome() == base.FAIL, message)
-        .when(outcome() == base.UNKNOWN, base.missing_facts(CONTROL))
-        .when(outcome() == base.NOT_APPLICABLE, base.not_required("write headroom")),
+        message=base.say(
+            "%s: %s broker(s) can be lost with acks=all writes still accepted, %s required"
+            " (replication factor %s, effective min.insync.replicas %s)",
+            base.partitions_listed(failing),
+            worst,
+            required(),
+            seen["rf"],
+            seen["effective"],
+        ),
         remediation=F.when(can_lower, elr_guard.guarded(base.topic_config("min.insync.replicas", lower))).otherwise(
-            base.say("Raise the replication factor to ", seen["effective"] + required())
+            base.reassign(
+                "Raise the replication factor to %s",
+                F.greatest(seen["effective"] + required(), F.col("required")["replication_factor"]),
+            )
         ),
     )

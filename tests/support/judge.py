@@ -1,0 +1,136 @@
+"""Judges topology documents with the Spark rules alone: no lake, no Airflow; all documents as one fleet in one job."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+
+from durability.lake import rows, tables
+from durability.policy.load import load_policy
+from durability.policy.model import Policy, Waiver
+from durability.run.plan import Plan, SnapshotPart, policy_part, to_text
+from durability.topology import validate
+
+DEFAULT_POLICY = Path(__file__).parents[2] / "policies" / "policy.yaml"
+
+
+def plan_of(
+    topologies, policy: Policy, waivers: list[Waiver] = (), result: str = "r1", providers=None, previous=None, failed=()
+):
+    """A plan that judges `topologies`, one per cluster; previous: the plan before, whose results to compare with."""
+    before = {s.cluster: previous for s in previous.snapshots if s.judged} if previous else {}
+    parts = [
+        SnapshotPart(
+            cluster=t.cluster,
+            status="accepted",
+            captured_at=to_text(t.captured_at),
+            snapshot_id=f"s-{t.sha256[:8]}",
+            attempt_id=f"{result}-{t.cluster}",
+            provider=(providers or {}).get(t.cluster, "self"),
+            previous_run_id=before[t.cluster].run_id if t.cluster in before else None,
+            previous_result_id=before[t.cluster].result_id if t.cluster in before else None,
+            previous_policy_sha256=before[t.cluster].policy.sha256 if t.cluster in before else None,
+            previous_attempt_id=f"{before[t.cluster].result_id}-{t.cluster}" if t.cluster in before else None,
+        )
+        for t in topologies
+    ]
+    parts += [SnapshotPart(cluster=c, status="failed", reason=reason, provider="self") for c, reason in failed]
+    return Plan(
+        run_id=f"run-{result}",
+        kind="nightly",
+        result_id=result,
+        started_at="2026-11-21T12:00:00Z",
+        policy=policy_part(policy, list(waivers)),
+        waivers=[w.to_dict() for w in waivers],
+        snapshots=parts,
+        partitions=0,
+    )
+
+
+def resolved(topologies, plan: Plan, policy: Policy, waivers: list[Waiver]) -> list[dict]:
+    """Rows of `resolved_policy`."""
+    out = []
+
+    def add(cluster, kind, resource, tier=None):
+        matching = [w.index for w in waivers if any(w.applies(c, cluster, resource) for c in w.controls)]
+        out.append(
+            {
+                "cluster": cluster,
+                "run_id": plan.run_id,
+                "result_id": plan.result_id,
+                "resource_type": kind,
+                "resource": resource,
+                "tier": tier,
+                "waivers": matching,
+            }
+        )
+
+    for t in topologies:
+        add(t.cluster, "cluster", t.cluster)
+        for name in policy.tiers:
+            add(t.cluster, "tier", name)
+        for b in t.document["brokers"]:
+            add(t.cluster, "broker", str(b["id"]))
+        for topic in t.document["topics"]:
+            add(t.cluster, "topic", topic["name"], policy.tier_of(t.cluster, topic["name"], topic["internal"]))
+    return out
+
+
+class Judge:
+    """Keeps facts and results of its runs, as the lake would."""
+
+    def __init__(self, spark):
+        self.spark, self.facts, self.results = spark, {}, {}
+
+    def _add(self, name: str, table: pa.Table) -> None:
+        self.facts[name] = pa.concat_tables([self.facts[name], table]) if name in self.facts else table
+
+    def _read(self, name: str):
+        if name in ("findings",):
+            return self.spark.createDataFrame(self.results[name])
+        return self.spark.createDataFrame(self.facts[name])
+
+    def _write(self, frame, table) -> None:
+        rows_ = frame.toArrow()
+        self.latest[table.name] = rows_
+        self.results[table.name] = (
+            pa.concat_tables([self.results[table.name], rows_]) if table.name in self.results else rows_
+        )
+
+    def run(self, documents, policy: Policy | None = None, waivers=(), **options) -> list[dict]:
+        """The findings of one run over `documents` (each a different cluster), observed and required as dicts."""
+        from spark_jobs import evaluate
+
+        policy = policy or load_policy(DEFAULT_POLICY)
+        topologies = [validate(d, f"{d['cluster']['id']}.json") for d in documents]
+        self.plan = plan = plan_of(topologies, policy, waivers, **options)
+        for t, part in zip(topologies, plan.snapshots, strict=False):
+            for name, table in rows.build(t, part.snapshot_id, part.attempt_id, provider=part.provider).items():
+                self._add(name, table)
+        self._add(
+            "resolved_policy",
+            pa.Table.from_pylist(resolved(topologies, plan, policy, list(waivers)), tables.RESOLVED_POLICY.arrow),
+        )
+        self.latest = {}
+        evaluate.run(self.spark, plan, self._read, self._write)
+        found = self.latest["findings"].to_pylist()
+        for f in found:
+            f["observed"], f["required"] = json.loads(f["observed"]), json.loads(f["required"])
+        return found
+
+    def posture(self) -> list[dict]:
+        return self.latest["topic_posture"].to_pylist()
+
+
+def pick(found: list[dict], **wanted) -> list[dict]:
+    """The findings whose fields equal `wanted`."""
+    return [f for f in found if all(f[k] == v for k, v in wanted.items())]
+
+
+def one(found: list[dict], **wanted) -> dict:
+    """The single finding whose fields equal `wanted`."""
+    matching = pick(found, **wanted)
+    assert len(matching) == 1, [(f["control"], f["resource"], f["outcome"], f["category"]) for f in matching]
+    return matching[0]
