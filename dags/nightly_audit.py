@@ -5,10 +5,10 @@ lake, judges them with Spark, has Great Expectations check Spark's verdicts, and
 
 | task | does | when it fails |
 |---|---|---|
-| `plan` | reads policy, waivers and clusters; deals the sources into at most 16 groups | a file is wrong: the log names file and line; mend it, clear the task |
-| `collect` | one mapped task a group, one result a cluster; commits nothing | a cluster that can't be read doesn't fail it; a lost worker does: clear the map index |
+| `plan` | reads policy, waivers and clusters; deals the sources into at most 16 groups | a file is wrong: the log says where |
+| `collect` | one mapped task a group, one result a cluster; commits nothing | a worker was lost: clear it |
 | `gate` | rejects snapshots that contradict themselves | the lake can't be reached; clear it |
-| `publish` | commits accepted snapshots, the `snapshots` rows last | clear it: a rerun points at new attempts, nothing shows twice |
+| `publish` | commits accepted snapshots, the `snapshots` rows last | clear it; nothing shows twice |
 | `evaluate` | one Spark job for the fleet | its log holds Spark's; a clear writes under a new result id |
 | `flag` | Great Expectations over the posture; differences become UNKNOWN | clear it |
 | `report` | findings.json, findings.csv, report.html in the out folder | clear it |

@@ -74,7 +74,9 @@ def airflow_environment(
     """The Airflow child's environment: a home of its own under `folder`, the Connections, the journal."""
     home = airflow_home.private_home(folder / "airflow")
     environment = airflow_home.environment(home, environ)
-    environment.setdefault("AIRFLOW_CONN_SPARK", json.dumps({"conn_type": "spark", "host": "local[*]"}))
+    if "AIRFLOW_CONN_SPARK" not in environment:
+        environment["AIRFLOW_CONN_SPARK"] = json.dumps({"conn_type": "spark", "host": "local[*]"})
+        environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # a session on this host is nobody else's business
     if bootstrap:
         variable = f"AIRFLOW_CONN_{CONNECTION.upper()}"
         environment[variable] = kafka_connection(bootstrap, environ.get(variable))

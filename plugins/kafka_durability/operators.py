@@ -50,14 +50,12 @@ class PlanOperator(Step):
 
         policy = load_policy(settings.policy)
         load_waivers(settings.waivers)
-        if settings.topology:
-            groups = sources.from_documents(settings.topology)
-        else:
-            groups = sources.from_clusters(settings.clusters)
+        documents = settings.topology
+        groups = sources.from_documents(documents) if documents else sources.from_clusters(settings.clusters)
         _lake(settings).ensure()
         handover.prune(settings.lake)
-        what = "document" if settings.topology else "cluster"
-        notes.text = f"{_s(sum(map(len, groups)), what)}, policy {policy.name}"
+        what = documents.name if documents else _s(sum(map(len, groups)), "cluster")
+        notes.text = f"{what}, policy {policy.name}"
         return groups
 
 
@@ -151,10 +149,9 @@ class PublishOperator(Step):
         attempts, verdicts = _attempts(gated), [Verdict(**v) for v in gated["verdicts"]]
         rows = [asdict(r) for r in lake.publish(attempts, verdicts)] if attempts else []
         failures = [(f["cluster"], datetime.fromisoformat(f["at"]), f["reason"]) for f in gated["failures"]]
-        if settings.topology:  # a document that can't be used leaves no trace in the lake, the report alone names it
-            lost = [unread(*f) for f in failures]
-        else:
-            lost = [asdict(r) for r in lake.record_failures(failures)]
+        # A document that can't be used leaves no row in the lake; the report alone names it.
+        recorded = [] if settings.topology else lake.record_failures(failures)
+        lost = [unread(*f) for f in failures] if settings.topology else [asdict(r) for r in recorded]
         notes.text = f"{_s(len(rows), 'snapshot')} committed"
         newest: dict[str, dict] = {}
         for row in sorted(rows + lost, key=lambda r: r["captured_at"]):
