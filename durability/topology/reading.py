@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from durability.errors import BadInput
@@ -99,7 +102,8 @@ def _parse(file: Path) -> object:
         return value
 
     try:
-        document = json.loads(text, object_pairs_hook=members, parse_constant=constant)
+        with _no_collection():
+            document = json.loads(text, object_pairs_hook=members, parse_constant=constant)
     except json.JSONDecodeError as error:
         raise BadInput(file, f"line {error.lineno}, column {error.colno}", f"not JSON: {error.msg}") from None
     except RecursionError:
@@ -109,6 +113,18 @@ def _parse(file: Path) -> object:
     if marked:
         _refuse_marked(file, document)
     return document
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """No garbage collection meanwhile: it would walk the million objects that are being made again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _text(file: Path) -> str:

@@ -36,3 +36,18 @@ def publish(lake, *documents, source="test.json"):
 
     attempts = [lake.stage(validate(document, source)) for document in documents]
     return lake.publish(attempts, accepted(*attempts))
+
+
+def stage(lake, doc, source="test.json", **options):
+    """Validates a document and stages it; `options` are `Lake.stage`'s."""
+    from durability.topology import validate
+
+    return lake.stage(validate(doc, source), **options)
+
+
+def counts(lake, cluster="test"):
+    """What a reader sees of a cluster: the number of rows of its last accepted snapshot, by fact table."""
+    from durability.lake.tables import FACTS
+
+    snapshot = lake.last_accepted(cluster)
+    return {table.name: lake.facts(table, snapshot).num_rows for table in FACTS}

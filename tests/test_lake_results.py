@@ -1,0 +1,83 @@
+"""Results count from their row in `runs`; where two readings differ nothing is known."""
+
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+from durability.lake import tables
+
+FIRST, SECOND = "2026-11-21T02:00:00Z", "2026-11-22T02:00:00Z"
+
+
+def run_row(number, clusters, status="complete", kind="nightly"):
+    moment = datetime(2026, 11, 20 + number, tzinfo=UTC)
+    snapshots = [
+        {"cluster": c, "snapshot_id": "s", "attempt_id": "a", "captured_at": moment, "status": state}
+        for c, state in clusters.items()
+    ]
+    return {
+        "run_id": f"run-{number}",
+        "result_id": f"result-{number}",
+        "kind": kind,
+        "captured_at": moment,
+        "started_at": moment,
+        "finished_at": moment + timedelta(minutes=number),
+        "status": status,
+        "snapshots": snapshots,
+    }
+
+
+def test_the_last_run_of_a_cluster_is_the_newest_that_judged_it(lake):
+    lake.commit_run(run_row(3, {"a": "failed", "b": "accepted"}, status="incomplete"))
+    lake.commit_run(run_row(1, {"a": "accepted"}))
+    lake.commit_run(run_row(2, {"a": "accepted"}, status="unverified"))
+    lake.commit_run(run_row(4, {"a": "accepted"}, kind="pulse"))
+    lake.commit_run(run_row(5, {"a": "accepted"}, status="aborted"))
+    assert lake.last_run("nightly", "a")["run_id"] == "run-2"
+    assert lake.last_run("nightly", "b")["run_id"] == "run-3"
+    assert lake.last_run("pulse", "a")["run_id"] == "run-4"
+    assert lake.last_run("nightly", "nobody") is None
+    assert [run["run_id"] for run in lake.runs("nightly")] == ["run-1", "run-2", "run-3", "run-5"]
+
+
+def result_rows(run, rows):
+    keys = {"run_id": run["run_id"], "result_id": run["result_id"], "cluster": "a"}
+    return [keys | {"captured_at": run["captured_at"], "snapshot_id": "s"} | row for row in rows]
+
+
+def test_where_spark_and_great_expectations_disagree_the_finding_is_unknown(lake):
+    run = run_row(1, {"a": "accepted"})
+    found = [
+        {"control": "replication-factor", "resource": "orders", "outcome": "FAIL", "severity": "critical"},
+        {"control": "replication-factor", "resource": "audit", "outcome": "FAIL", "severity": "critical"},
+        {"control": "write-headroom", "resource": "orders", "outcome": "PASS"},
+    ]
+    lake.append(tables.FINDINGS, pa.Table.from_pylist(result_rows(run, found), tables.FINDINGS.arrow))
+    stale = run | {"result_id": "interrupted"}
+    lake.append(tables.FINDINGS, pa.Table.from_pylist(result_rows(stale, found), tables.FINDINGS.arrow))
+    assert outcomes(lake, run, ["FAIL"]) == [("audit", "FAIL"), ("orders", "FAIL")]
+    differing = [
+        {"control": "replication-factor", "resource": "orders", "spark": "FAIL", "expectations": "PASS"},
+        {"control": "write-headroom", "resource": "orders", "spark": "PASS", "expectations": "FAIL"},
+    ]
+    lake.append(tables.DISAGREEMENTS, pa.Table.from_pylist(result_rows(run, differing), tables.DISAGREEMENTS.arrow))
+    assert outcomes(lake, run, ["FAIL", "UNKNOWN"]) == [("audit", "FAIL"), ("orders", "UNKNOWN"), ("orders", "UNKNOWN")]
+    [message] = {
+        row["message"] for row in lake.findings(run, ["UNKNOWN"]).to_pylist() if "FAIL, Great" in row["message"]
+    }
+    assert message.endswith("Spark says FAIL, Great Expectations says PASS")
+
+
+def outcomes(lake, run, wanted):
+    return sorted((row["resource"], row["outcome"]) for row in lake.findings(run, wanted).to_pylist())
+
+
+def test_appending_takes_rows_of_several_days_and_knows_its_columns(lake):
+    runs = [run_row(number, {"a": "accepted"}) for number in (3, 1, 2)]
+    lake.append(tables.RUNS, pa.Table.from_pylist(runs, tables.RUNS.arrow).select(["run_id", "captured_at"]))
+    assert lake.scan(tables.RUNS, "run_id = 'run-2'", ["captured_at", "policy_name"]).to_pylist() == [
+        {"captured_at": datetime(2026, 11, 22, tzinfo=UTC), "policy_name": None}
+    ]
+    with pytest.raises(ValueError, match="colour"):
+        lake.append(tables.RUNS, pa.table({"colour": ["red"]}))
