@@ -9,7 +9,7 @@ from typing import Any
 
 from durability.collect import brokers, groups, log_dirs, quorum, topics
 from durability.collect.brokers import Registered, Registration
-from durability.collect.document import UNASKED, Facts, assemble
+from durability.collect.document import Facts, assemble
 from durability.collect.limits import Limits
 from durability.collect.notes import HIDDEN
 from durability.collect.reasons import Unread
@@ -80,13 +80,9 @@ class _Collection:
         """Everything that only a broker itself can say, from each that isn't known to be down."""
         facts, jobs = self.facts, []
         for broker in facts.brokers:
-            if broker.id in self.asked:
+            if broker.id in self.asked or not broker.live:
                 continue
             self.asked.add(broker.id)
-            if not broker.live:
-                for part in ("configs", *UNASKED):
-                    facts.notes.add(("brokers", broker.id, part), "BROKER_NOT_AVAILABLE: it is fenced")
-                continue
             jobs += [
                 self._of_broker(broker.id, brokers.version, facts.versions, "kafka_version", "max_metadata_version"),
                 self._of_broker(broker.id, brokers.broker_configs, facts.broker_configs, "configs"),

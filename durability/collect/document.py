@@ -15,9 +15,18 @@ from durability.topology.document import FORMAT
 from durability.topology.versions import parse
 
 NOT_DESCRIBED = "BROKER_NOT_AVAILABLE"
+FENCED = "BROKER_NOT_AVAILABLE: it is fenced"
 NEVER_CAUGHT_UP = "NEVER_CAUGHT_UP: it has not caught up with the quorum's leader since that one leads"
 NO_RACK = "UNKNOWN_RACK: the quorum's answer has no racks, and nothing says where this node is"
 SHOWN_CHANGES = 20
+# What only the broker itself says: member of the document -> member of Facts.
+_ASKED = {
+    "configs": "broker_configs",
+    "kafka_version": "versions",
+    "max_metadata_version": "versions",
+    "log_dirs": "log_dirs",
+    "offline_log_dirs": "log_dirs",
+}
 
 
 @dataclass
@@ -125,6 +134,8 @@ def _controller(facts: Facts, node: int, racks: Mapping[int, str]) -> dict:
     found = facts.controllers.get(node)
     if found is not None:
         row |= {"configs": _ordered(found.values), "config_sources": _ordered(found.sources)}
+    else:
+        facts.notes.add(("cluster", "controllers", node, "configs"), NOT_DESCRIBED)
     return row
 
 
@@ -150,6 +161,10 @@ def _broker(facts: Facts, broker: Registered) -> dict:
         "fenced": broker.fenced,
         "described": True,
     }
+    if broker.fenced:  # not asked, unless it was live a moment ago
+        for part, read in _ASKED.items():
+            if broker.id not in getattr(facts, read):
+                facts.notes.add(("brokers", broker.id, part), FENCED)
     version = facts.versions.get(broker.id)
     if version is not None:
         row |= {"kafka_version": version.release, "max_metadata_version": version.max_metadata_version}
@@ -166,12 +181,9 @@ def _broker(facts: Facts, broker: Registered) -> dict:
 
 def _dead(facts: Facts, broker: int) -> dict:
     """A broker seen only as a replica: nothing about it is known but that it isn't live."""
-    for part in ("rack", "configs", *UNASKED):
+    for part in ("rack", *_ASKED):
         facts.notes.add(("brokers", broker, part), NOT_DESCRIBED)
     return {"id": broker, "rack": None, "live": False, "fenced": None, "described": False}
-
-
-UNASKED = ("kafka_version", "max_metadata_version", "log_dirs", "offline_log_dirs")
 
 
 # -- Topics ------------------------------------------------------------------------------------------------------------

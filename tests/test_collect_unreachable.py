@@ -1,0 +1,111 @@
+"""A cluster that can't be reached: said with its name, the address, the reason and what to check; nothing is left."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+
+import pytest
+
+from durability.collect import Limits, collect
+from durability.errors import BadInput, Unreachable
+
+QUICK = Limits(connect_timeout=0.5, attempts=2, backoff=0.05)
+
+
+@pytest.fixture
+def listener():
+    """A listening socket and a list of what to do with connections: `serve(handler)`."""
+    server = socket.create_server(("127.0.0.1", 0))
+    threads = []
+
+    def serve(handler):
+        def loop():
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                handler(connection)
+
+        threads.append(threading.Thread(target=loop))
+        threads[-1].start()
+        return f"127.0.0.1:{server.getsockname()[1]}"
+
+    yield serve
+    server.shutdown(socket.SHUT_RDWR)
+    server.close()
+    for thread in threads:
+        thread.join()
+
+
+def said(settings: dict) -> str:
+    before = threading.active_count()
+    with pytest.raises(Unreachable) as error:
+        collect("eu", settings, limits=QUICK)
+    assert threading.active_count() == before
+    text = str(error.value)
+    assert text.startswith("cluster eu can't be reached: ")
+    assert "Traceback" not in text
+    return text
+
+
+def test_refused():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    text = said({"bootstrap.servers": f"127.0.0.1:{port}"})
+    assert f"127.0.0.1:{port}: connection refused. Check that a broker listens" in text
+
+
+def test_a_name_that_does_not_resolve():
+    assert "kafka.invalid:9092: the host name can't be resolved" in said({"bootstrap.servers": "kafka.invalid:9092"})
+
+
+def test_every_server_is_named():
+    text = said({"bootstrap.servers": "127.0.0.1:1,kafka.invalid:9092"})
+    assert "127.0.0.1:1: connection refused" in text
+    assert "kafka.invalid:9092: the host name can't be resolved" in text
+
+
+def test_a_server_that_never_answers_is_given_up_in_time(listener):
+    held = []
+    address = listener(held.append)
+    started = time.monotonic()
+    assert "timed out" in said({"bootstrap.servers": address})
+    assert time.monotonic() - started < 5
+    for connection in held:
+        connection.close()
+
+
+def test_a_tls_handshake_that_never_ends_is_given_up_in_time(listener):
+    held = []
+    address = listener(held.append)
+    started = time.monotonic()
+    assert "timed out" in said({"bootstrap.servers": address, "security.protocol": "SSL", "request.timeout.ms": 500})
+    assert time.monotonic() - started < 8
+    for connection in held:
+        connection.close()
+
+
+def test_something_that_is_no_kafka(listener):
+    def answer(connection):
+        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        connection.close()
+
+    assert "Check" in said({"bootstrap.servers": listener(answer)})
+
+
+def test_tls_against_plain_text(listener):
+    def answer(connection):
+        connection.sendall(b"\x00\x00\x00\x05plain")
+        connection.close()
+
+    text = said({"bootstrap.servers": listener(answer), "security.protocol": "SSL"})
+    assert "TLS failed" in text
+    assert "security.protocol" in text
+
+
+def test_wrong_settings_are_said_before_anything_is_connected():
+    with pytest.raises(BadInput, match=r"the connection of cluster eu, sasl.pasword: unknown"):
+        collect("eu", {"bootstrap.servers": "127.0.0.1:1", "sasl.pasword": "x"})
