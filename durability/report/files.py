@@ -80,8 +80,7 @@ class JsonWriter:
         self.file.write("\n]}\n")
 
 
-def _compact(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # one encoder: `dumps` makes one a call
 
 
 class CsvWriter:

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -172,8 +173,8 @@ def document(row: dict[str, object], waivers: dict[int, dict]) -> dict[str, obje
         "outcome": row["outcome"],
         "severity": row["severity"],
         "cause": row["cause"],
-        "observed": json.loads(row["observed"] or "{}"),
-        "required": json.loads(row["required"] or "{}"),
+        "observed": _object(row["observed"]),
+        "required": _object(row["required"]),
         "partitions": row["partitions"] or [],
         "message": row["message"],
         "remediation": row["remediation"],
@@ -183,6 +184,12 @@ def document(row: dict[str, object], waivers: dict[int, dict]) -> dict[str, obje
         "waiver": None if waiver is None else accepted(waiver, waivers),
         "tier": row["tier"],
     }
+
+
+@lru_cache(maxsize=4096)
+def _object(text: str | None) -> dict[str, object]:
+    """A JSON object; few differ among thousands of findings. Readers share what is returned and leave it as it is."""
+    return json.loads(text or "{}")
 
 
 def accepted(index: int, waivers: dict[int, dict]) -> dict[str, object]:
