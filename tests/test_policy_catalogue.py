@@ -140,6 +140,6 @@ def test_a_hundred_thousand_topics_are_resolved_within_two_seconds(policy):
             "internal": pa.array([False] * count),
         }
     )
-    start = time.monotonic()
+    start = time.process_time()
     assert set(policy.resolve(table).to_pylist()) == {"standard"}
-    assert time.monotonic() - start < 2
+    assert time.process_time() - start < 2
