@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from durability.errors import AuditError
 from durability.local_kafka.streams import INPUT, OUTPUT
@@ -41,7 +41,7 @@ class Topic:
 class Planted:
     """A finding that an audit of the demo must make.
 
-    resource_type, resource, category, outcome and severity as in findings.json (category None: the control has none).
+    resource_type, resource, category, outcome and severity as in findings.json (category None: it tells none).
     `companion`: physics makes it come along with another mistake, named by its control; None: planted for its own sake.
     `what`: what was done.
     """
@@ -54,6 +54,19 @@ class Planted:
     category: str | None = None
     outcome: str = "FAIL"
     companion: str | None = None
+
+    @property
+    def key(self) -> tuple[str | None, ...]:
+        """What tells findings apart, as `key_of` gives it for one of findings.json."""
+        return (self.control, self.resource_type, self.resource, self.category, self.outcome, self.severity)
+
+
+def key_of(finding: Mapping[str, Any]) -> tuple[str | None, ...]:
+    """The `Planted.key` of a finding of findings.json; the control's `observed` holds the category under several names."""
+    observed = finding["observed"] or {}
+    category = next((observed[k] for k in ("category", "problem", "effect") if observed.get(k)), None)
+    named = (finding[k] for k in ("control", "resource_type", "resource"))
+    return (*named, category, finding["outcome"], finding["severity"])
 
 
 STREAMS_INTERNAL = tuple(
@@ -102,7 +115,8 @@ PLANTED: tuple[Planted, ...] = (
     _of_topic("min-insync-replicas", "clickstream.raw", "critical", "two replicas leave headroom only with 1",
               companion="replication-factor"),
     _of_topic("min-insync-replicas", "sessions.enriched", "critical", "min.insync.replicas=1; its waiver has expired"),
-    Planted("waiver-expired", "waiver", "0", "warning", "the waiver for sessions.enriched ended in 2025"),
+    Planted("waiver-expired", "waiver", r"min-insync-replicas:.*:sessions\.enriched", "warning",
+            "the waiver for sessions.enriched ended in 2025"),
     _of_topic("min-isr-within-replication-factor", "test.load-results", "warning", "min.insync.replicas=3 on two replicas",
               category="silent-downgrade"),
     _of_topic("partition-health", "test.load-results", "info", "both replicas are needed, so the ISR is at its minimum",
@@ -142,10 +156,9 @@ PLANTED: tuple[Planted, ...] = (
     Planted("controller-quorum", "cluster", CLUSTER, "critical", "two of three voters in az1", category="rack-majority"),
     Planted("eligible-leader-replicas", "cluster", CLUSTER, "info", "formatted with the feature off"),
     Planted("log-dirs", "broker", str(BAD_DISK), "critical", "one of two log dirs is no directory any more"),
-    Planted("log-dirs", "broker", str(DEAD), None, "a dead broker doesn't tell", outcome="UNKNOWN",
+    Planted("log-dirs", "broker", str(DEAD), "critical", "a dead broker doesn't tell", outcome="UNKNOWN",
             companion="partition-health"),
-    Planted("reassignment-leftovers", "cluster", CLUSTER, "warning", "throttles left on two brokers and shipments.tracking",
-            category="throttle"),
+    Planted("reassignment-leftovers", "cluster", CLUSTER, "warning", "throttles left on two brokers and shipments.tracking"),
 )  # fmt: skip
 
 
