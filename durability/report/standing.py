@@ -59,7 +59,9 @@ class Watch:
     def standing(self, summary: dict, snapshots: list[dict]) -> Standing:
         """The sentences; `summary` as in findings.json, `snapshots` the run's."""
         judged = [s for s in snapshots if s["status"] == "accepted"]
-        if snapshots and not judged:
+        if not snapshots:
+            return Standing("Nothing was judged: the run has no cluster.", [], "unknown")
+        if not judged:
             return Standing(_unjudged(snapshots), ["Nothing can be said about topics in this run."], "unknown")
         total = summary.get("resources", {}).get("topic", 0)
         critical, warning = self.topics["critical"], self.topics["warning"] - self.topics["critical"]
@@ -130,7 +132,9 @@ def _meet(count: int) -> str:
 def _unjudged(snapshots: list[dict]) -> str:
     missing = [s for s in snapshots if s["status"] != "accepted"]
     names = joined([s["cluster"] for s in missing[:5]] + ([f"{len(missing) - 5:,} more"] if len(missing) > 5 else []))
-    return f"{len(missing):,} of {plural(len(snapshots), 'cluster')} could not be judged: {names}."
+    if len(snapshots) == 1:
+        return f"The only cluster could not be judged: {names}."
+    return f"{len(missing):,} of {len(snapshots):,} clusters could not be judged: {names}."
 
 
 def overview(document: dict) -> tuple[Standing, Causes]:
