@@ -35,7 +35,7 @@ def spec() -> ClusterSpec:
 
 @contextmanager
 def running(folder: Path | None = None) -> Iterator[LocalCluster]:
-    """The demo cluster with everything planted, its Streams application Stable, and one broker dead; stopped at the end."""
+    """The demo cluster with everything planted, its Streams application Stable, one broker dead; then stopped."""
     with LocalCluster(spec(), folder) as cluster:
         seed.plant(cluster)
         streams = StreamsApplication(cluster).start()

@@ -62,7 +62,7 @@ class Planted:
 
 
 def key_of(finding: Mapping[str, Any]) -> tuple[str | None, ...]:
-    """The `Planted.key` of a finding of findings.json; the control's `observed` holds the category under several names."""
+    """The `Planted.key` of a finding of findings.json; `observed` holds the category under several names."""
     observed = finding["observed"] or {}
     category = next((observed[k] for k in ("category", "problem", "effect") if observed.get(k)), None)
     named = (finding[k] for k in ("control", "resource_type", "resource"))
@@ -117,7 +117,7 @@ PLANTED: tuple[Planted, ...] = (
     _of_topic("min-insync-replicas", "sessions.enriched", "critical", "min.insync.replicas=1; its waiver has expired"),
     Planted("waiver-expired", "waiver", r"min-insync-replicas:.*:sessions\.enriched", "warning",
             "the waiver for sessions.enriched ended in 2025"),
-    _of_topic("min-isr-within-replication-factor", "test.load-results", "warning", "min.insync.replicas=3 on two replicas",
+    _of_topic("min-isr-within-replication-factor", "test.load-results", "warning", "min ISR 3, two replicas",
               category="silent-downgrade"),
     _of_topic("partition-health", "test.load-results", "info", "both replicas are needed, so the ISR is at its minimum",
               category="at-min-isr", companion="min-isr-within-replication-factor"),
@@ -127,19 +127,20 @@ PLANTED: tuple[Planted, ...] = (
     _of_topic("unclean-leader-election", "metrics.cache", "critical", "switched on for the topic"),
     _of_topic("unclean-leader-election", "metrics.gauges", "critical", "the same, under a waiver that counts",
               outcome="EXEMPT"),
-    _of_topic("replica-rack-spread", "billing.invoices", "warning", "partition 0 on both brokers of az1 and the unracked one"),
+    _of_topic("replica-rack-spread", "billing.invoices", "warning", "partition 0 on az1's brokers and the unracked"),
     _of_topic("isr-rack-spread", "_schemas", "critical", "two of three replicas in az1, the third on the dead broker",
               category="under-min-rack-isr"),
     _of_topic("partition-health", "_schemas", "warning", "one replica is on the dead broker",
               category="at-min-isr", companion="isr-rack-spread"),
     _of_topic("partition-health", "_schemas", "info", "one replica is on the dead broker",
               category="under-replicated", companion="isr-rack-spread"),
-    _of_topic("min-insync-racks-valid", "regulated.trades", "warning", "its tier wants five racks in sync, three are known",
+    _of_topic("min-insync-racks-valid", "regulated.trades", "warning", "its tier wants five racks in sync of three",
               category="above-known-racks"),
     _of_topic("isr-rack-spread", "regulated.trades", "critical", "five racks wanted of three",
               category="under-min-rack-isr", companion="min-insync-racks-valid"),
     Planted("policy-feasible", "tier", "regulated", "warning", "five racks wanted, three there"),
-    _of_topic("partition-health", "dev.build-cache", "critical", "its one replica is on the dead broker", category="offline"),
+    _of_topic("partition-health", "dev.build-cache", "critical", "its one replica is on the dead broker",
+              category="offline"),
     _of_topic("partition-health", "test.stuck-writes", "critical", "it needs both replicas, one is on the dead broker",
               category="under-min-isr"),
     _of_topic("partition-health", "test.stuck-writes", "info", "the same", category="under-replicated",
@@ -148,17 +149,18 @@ PLANTED: tuple[Planted, ...] = (
               category="at-min-isr"),
     _of_topic("partition-health", "payments.settled", "info", "the same", category="under-replicated"),
     Planted("broker-rack", "broker", str(UNRACKED), "warning", "no broker.rack"),
-    Planted("min-insync-racks-valid", "broker", str(UNRACKED), "critical", "no broker.rack, while racks are wanted in sync",
+    Planted("min-insync-racks-valid", "broker", str(UNRACKED), "critical", "no broker.rack, racks wanted in sync",
             category="broker-without-rack", companion="broker-rack"),
     *(_of_topic("min-insync-racks-valid", topic, "critical", "racks wanted in sync, while broker 6 has no broker.rack",
                 category="broker-without-rack", companion="broker-rack") for topic in CRITICAL_TOPICS),
     Planted("broker-defaults", "cluster", CLUSTER, "warning", "default.replication.factor=1 on every node"),
-    Planted("controller-quorum", "cluster", CLUSTER, "critical", "two of three voters in az1", category="rack-majority"),
+    Planted("controller-quorum", "cluster", CLUSTER, "critical", "two of three voters in az1",
+            category="rack-majority"),
     Planted("eligible-leader-replicas", "cluster", CLUSTER, "info", "formatted with the feature off"),
     Planted("log-dirs", "broker", str(BAD_DISK), "critical", "one of two log dirs is no directory any more"),
     Planted("log-dirs", "broker", str(DEAD), "critical", "a dead broker doesn't tell", outcome="UNKNOWN",
             companion="partition-health"),
-    Planted("reassignment-leftovers", "cluster", CLUSTER, "warning", "throttles left on two brokers and shipments.tracking"),
+    Planted("reassignment-leftovers", "cluster", CLUSTER, "warning", "throttles left on two brokers and a topic"),
 )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ _STORE = "KSTREAM-AGGREGATE-STATE-STORE-0000000003"
 class StreamsApplication:
     """WordCountDemo instances, one for each of `zones` (the value of their client tag `zone`).
 
-    `group`: application id and group id; `standbys`: num.standby.replicas. Started by `start`; it ends with its cluster.
+    `group`: application id and group id; `standbys`: num.standby.replicas. It ends with its cluster.
     """
 
     cluster: LocalCluster

@@ -13,7 +13,7 @@ import sys
 import time
 
 MARK = "DURABILITY_SESSION"
-GRACE_SECONDS = 8.0  # between SIGTERM and SIGKILL
+GRACE_SECONDS = 3.0  # between SIGTERM and SIGKILL
 QUIET_SCANS = 2  # a process that was just forking may be missed by one scan
 
 
