@@ -1,0 +1,271 @@
+"""What the collector reads of a real cluster, held against what Kafka's own tools print."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import signal
+import threading
+import time
+
+import pytest
+
+from durability.collect import Limits, collect
+from durability.local_kafka.cluster import LocalCluster
+from durability.local_kafka.spec import ClusterSpec
+
+pytestmark = pytest.mark.cluster
+
+SOURCES = {
+    "DYNAMIC_TOPIC_CONFIG": "topic",
+    "DYNAMIC_BROKER_CONFIG": "broker-dynamic",
+    "DYNAMIC_DEFAULT_BROKER_CONFIG": "cluster-default",
+    "STATIC_BROKER_CONFIG": "broker",
+    "DEFAULT_CONFIG": "default",
+}
+
+
+def read(kafka: LocalCluster, **changes) -> dict:
+    before = threading.active_count()
+    document = collect("test", {"bootstrap.servers": kafka.bootstrap}, **changes).document
+    assert threading.active_count() == before
+    return document
+
+
+def create(kafka: LocalCluster, topics: dict[str, list[list[int]]], configs: dict[str, str] | None = None) -> None:
+    """Topics with these replicas by partition, those that exist already left alone."""
+    with kafka.admin() as admin:
+        there = set(admin.list_topics())
+        for topic in topics.keys() - there:
+            assignments = dict(enumerate(topics[topic]))
+            admin.create_topics({topic: {"assignments": assignments, "configs": configs or {}}})
+
+
+def partitions(document: dict) -> dict[tuple[str, int], tuple]:
+    keys = ("leader", "replicas", "isr", "elr", "last_known_elr", "adding", "removing")
+    return {
+        (topic["name"], p["partition"]): tuple(p[key] for key in keys)
+        for topic in document["topics"]
+        for p in topic["partitions"]
+    }
+
+
+def described(printed: str) -> dict[tuple[str, int], tuple]:
+    """The same of `kafka-topics --describe`."""
+    found = {}
+    for line in printed.splitlines():
+        cells = dict(re.findall(r"([A-Za-z ]+): ([^\t]*)", line))
+        if "Partition" not in cells:
+            continue
+        lists = [
+            cells.get(key) for key in ("Replicas", "Isr", "Elr", "LastKnownElr", "Adding Replicas", "Removing Replicas")
+        ]
+        leader = None if cells["Leader"].strip() == "none" else int(cells["Leader"])
+        ids = ([int(i) for i in (text or "").strip().split(",") if i] for text in lists)
+        found[cells["Topic"].strip(), int(cells["Partition"])] = (leader, *ids)
+    return found
+
+
+def configured(printed: str) -> dict[str, tuple[str, str | None]]:
+    """Value and source by key, as `kafka-configs --describe --all` prints them; no source where it prints no synonyms."""
+    pattern = re.compile(r"^  (\S+?)=(.*) sensitive=false synonyms=\{(?:(\w+):)?", re.MULTILINE)
+    return {key: (value, SOURCES.get(source)) for key, value, source in pattern.findall(printed)}
+
+
+def unread(document: dict) -> dict[str, str]:
+    return {entry["path"]: entry["reason"] for entry in document["unreadable"]}
+
+
+def test_partitions_with_a_dead_broker_and_a_running_reassignment(kafka):
+    from kafka import TopicPartition
+
+    create(kafka, {"c-spread": [[1, 2, 3], [2, 3, 5], [5, 4, 3]], "c-single": [[5]], "c-moving": [[1], [4]]})
+    kafka.wait_for_full_isr()
+    os.kill(kafka.pids()[5], signal.SIGSTOP)  # the new replica must not catch up before it dies
+    with kafka.admin() as admin:
+        moves = {TopicPartition("c-moving", 0): [1, 5], TopicPartition("c-moving", 1): [5, 4]}
+        assert set(admin.alter_partition_reassignments(moves).values()) == {None}
+    kafka.kill_broker(5)
+
+    document = read(kafka)
+
+    printed = described(kafka.cli("TopicCommand", "--describe"))
+    assert partitions(document) == printed
+    assert printed["c-single", 0][:3] == (None, [5], [])
+    assert printed["c-moving", 0][5:] == ([5], [])
+    assert document["cluster"]["consistent"] is True
+    assert document["cluster"]["hidden_partitions"] == 0
+    assert document["cluster"]["declared"]["partitions"] == len(printed)
+    dead = next(b for b in document["brokers"] if b["id"] == 5)
+    assert (dead["live"], dead["fenced"], dead["rack"]) == (False, True, "az2")
+    index = document["brokers"].index(dead)
+    assert {f"/brokers/{index}/configs", f"/brokers/{index}/log_dirs"} <= unread(document).keys()
+
+
+def test_configs_and_their_sources(kafka):
+    create(kafka, {"c-configured": [[1, 2, 3]]}, {"min.insync.replicas": "1"})
+    alter = ("ConfigCommand", "--alter", "--entity-type", "brokers")
+    kafka.cli(*alter, "--entity-default", "--add-config", "unclean.leader.election.enable=true")
+    kafka.cli(*alter, "--entity-name", "2", "--add-config", "leader.replication.throttled.rate=1000")
+    try:
+        document = read(kafka)
+        show = ("ConfigCommand", "--describe", "--all", "--entity-type")
+        of_topic = configured(kafka.cli(*show, "topics", "--entity-name", "c-configured"))
+        of_broker = configured(kafka.cli(*show, "brokers", "--entity-name", "2"))
+    finally:
+        kafka.cli(*alter, "--entity-default", "--delete-config", "unclean.leader.election.enable")
+        kafka.cli(*alter, "--entity-name", "2", "--delete-config", "leader.replication.throttled.rate")
+    topic = next(t for t in document["topics"] if t["name"] == "c-configured")
+    broker = next(b for b in document["brokers"] if b["id"] == 2)
+    for element, printed in ((topic, of_topic), (broker, of_broker)):
+        for key, value in element["configs"].items():
+            source = element["config_sources"][key]
+            assert (key, value, printed[key][1] and source) == (key, *printed[key])
+    assert topic["config_sources"]["min.insync.replicas"] == "topic"
+    assert topic["config_sources"]["unclean.leader.election.enable"] == "cluster-default"
+    assert broker["config_sources"]["leader.replication.throttled.rate"] == "broker-dynamic"
+
+
+def test_quorum_and_features(kafka):
+    document = read(kafka)
+    status = kafka.cli("MetadataQuorumCommand", "describe", "--status")
+    quorum = document["cluster"]["quorum"]
+    assert quorum["leader"] == int(re.search(r"LeaderId:\s+(\d+)", status)[1])
+    assert [v["id"] for v in quorum["voters"]] == sorted(kafka.spec.controllers)
+    assert [v["rack"] for v in quorum["voters"]] == [kafka.spec.controllers[v["id"]] for v in quorum["voters"]]
+    assert all(v["lag_ms"] < 10_000 for v in quorum["voters"] + quorum["observers"])
+    printed = kafka.cli("FeatureCommand", "describe")
+    levels = dict(re.findall(r"Feature: (\S+).*?FinalizedVersionLevel: (\d+)", printed))
+    finalized = {name: int(level) for name, level in levels.items() if int(level)}
+    ours = {name: level for name, level in document["cluster"]["features"].items() if name != "metadata.version"}
+    assert ours.items() <= finalized.items()
+    assert {(b["kafka_version"], b["max_metadata_version"]) for b in document["brokers"]} == {("4.3", 30)}
+
+
+def test_a_broker_that_hangs_delays_the_collection_only_a_little(kafka):
+    pid = kafka.pids()[6]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        started = time.monotonic()
+        document = read(kafka, limits=Limits(connect_timeout=1.0, request_timeout=2.0))
+        assert time.monotonic() - started < 15
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    index = next(i for i, b in enumerate(document["brokers"]) if b["id"] == 6)
+    assert f"/brokers/{index}/configs" in unread(document)
+    assert "configs" not in document["brokers"][index]
+
+
+def test_members_of_a_classic_group_that_is_no_streams_group_are_not_kept(kafka):
+    from kafka import KafkaConsumer
+
+    create(kafka, {"c-consumed": [[1, 2, 3], [2, 3, 1]]})
+    consumer = KafkaConsumer("c-consumed", bootstrap_servers=kafka.bootstrap, group_id="c-readers")
+    try:
+        kafka.wait_until(lambda: consumer.poll(timeout_ms=500) is not None and consumer.assignment(), "it has joined")
+        group = next(g for g in read(kafka)["groups"] if g["group"] == "c-readers")
+    finally:
+        consumer.close()
+    assert (group["type"], group["protocol_type"], group["state"]) == ("classic", "consumer", "Stable")
+    assert group["members"] == []
+
+
+def test_a_dedicated_controllers_configs_come_from_its_own_listener():
+    spec = ClusterSpec(
+        brokers={1: "az1", 2: None},
+        controllers={101: "az1"},
+        node_configs={101: {"default.replication.factor": "1"}},
+    )
+    with LocalCluster(spec) as kafka:
+        document = read(kafka, controllers={101: "az7"})
+    (controller,) = document["cluster"]["controllers"]
+    assert (controller["id"], controller["rack"]) == (101, "az7")
+    assert controller["configs"]["default.replication.factor"] == "1"
+    assert [b["rack"] for b in document["brokers"]] == ["az1", None]
+    assert unread(document) == {}
+
+
+def test_an_old_release_reads_as_it_is():
+    racks = {1: "az1", 2: "az2"}
+    with LocalCluster(ClusterSpec(brokers=racks, controllers={1: "az1"}, version="3.6.2")) as kafka:
+        create(kafka, {"orders": [[1, 2], [2, 1]]})
+        kafka.wait_for_full_isr()
+        whole = read(kafka)
+        kafka.kill_broker(2)
+        broken = read(kafka)
+        printed = described(kafka.cli("TopicCommand", "--describe"))
+    assert unread(whole) == {}
+    assert (whole["cluster"]["kafka_version"], whole["brokers"][0]["max_metadata_version"]) == ("3.6", 14)
+    assert partitions(broken) == printed
+    assert (broken["brokers"][1]["described"], broken["brokers"][1]["live"]) == (False, False)
+    assert unread(broken)["/brokers/1/rack"] == "BROKER_NOT_AVAILABLE"
+
+
+def acl(operation: str, kind: str, name: str, permission: str):
+    from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
+
+    pattern = ResourcePattern(ResourceType[kind], name)
+    return ACL("User:ANONYMOUS", "*", ACLOperation[operation], ACLPermissionType[permission], pattern)
+
+
+def test_what_the_principal_may_not_see_is_counted_or_said():
+    configs = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+        "default.replication.factor": "1",
+    }
+    with LocalCluster(ClusterSpec(brokers={1: "az1"}, controllers={1: "az1"}, configs=configs)) as kafka:
+        create(kafka, {topic: [[1], [1], [1]] for topic in ("shown", "sealed", "secret")})
+        with kafka.admin() as admin:
+            admin.create_acls(
+                [
+                    acl("DESCRIBE", "TOPIC", "secret", "DENY"),
+                    acl("ALL", "TOPIC", "sealed", "ALLOW"),
+                    acl("DESCRIBE_CONFIGS", "TOPIC", "sealed", "DENY"),
+                ]
+            )
+            document = kafka.wait_until(
+                lambda: (d := read(kafka))["cluster"]["hidden_partitions"] and d, "it is hidden"
+            )
+            admin.create_acls(
+                [
+                    acl("ALL", "CLUSTER", "kafka-cluster", "ALLOW"),
+                    acl("DESCRIBE", "CLUSTER", "kafka-cluster", "DENY"),
+                    acl("DESCRIBE_CONFIGS", "CLUSTER", "kafka-cluster", "DENY"),
+                ]
+            )
+            blind = kafka.wait_until(lambda: (d := read(kafka))["cluster"]["quorum"] is None and d, "it is denied")
+    assert [t["name"] for t in document["topics"]] == ["sealed", "shown"]
+    assert document["cluster"]["hidden_partitions"] == 3
+    assert unread(document).keys() == {"/topics/0/configs", "/topics/hidden"}
+    assert unread(document)["/topics/0/configs"] == "TOPIC_AUTHORIZATION_FAILED"
+    assert blind["cluster"]["hidden_partitions"] is None
+    denied = {"/brokers/0/configs", "/brokers/0/log_dirs", "/cluster/quorum", "/cluster/controllers"}
+    denied |= {"/cluster/reassignments", "/topics/hidden", "/groups"}
+    assert denied <= unread(blind).keys()
+    assert all(reason.startswith("CLUSTER_AUTHORIZATION_FAILED") for p, reason in unread(blind).items() if p in denied)
+
+
+def test_streams_members_keep_their_bytes(kafka):
+    from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+    from durability.local_kafka.streams import INPUT, OUTPUT, StreamsApplication
+
+    create(kafka, {topic: [[1, 2, 3], [2, 3, 1]] for topic in (INPUT, OUTPUT)})
+    application = StreamsApplication(kafka, zones=("az1", "az2"), group="c-streams").start()
+    try:
+        application.wait()
+        group = next(g for g in read(kafka)["groups"] if g["group"] == "c-streams")
+    finally:
+        for zone in application.zones:
+            application.stop_instance(zone)
+    assert (group["type"], group["protocol"], group["state"]) == ("classic", "stream", "Stable")
+    assert len(group["members"]) >= 2
+    for member in group["members"]:
+        subscription = ConsumerProtocolSubscription.decode(base64.b64decode(member["metadata"]))
+        assignment = ConsumerProtocolAssignment.decode(base64.b64decode(member["assignment"]))
+        assert INPUT in subscription.topics
+        # SubscriptionInfo and AssignmentInfo begin with their version, 11 and 12 or later, as an i32.
+        assert int.from_bytes(subscription.user_data[:4], "big") >= 11
+        assert int.from_bytes(assignment.user_data[:4], "big") >= 11
