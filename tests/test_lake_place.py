@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -91,6 +93,33 @@ def test_first_users_racing_all_succeed(tmp_path):
     for user in users:
         user.join(30)
     assert Lake.open(str(tmp_path / "lake")).snapshots() == []
+
+
+def test_first_users_racing_on_a_catalog_without_a_lock_all_succeed(tmp_path, monkeypatch):
+    """As on PostgreSQL, where users are on several hosts."""
+    monkeypatch.setattr(iceberg, "locked", lambda place: nullcontext())
+    (tmp_path / "lake").mkdir()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: Lake(catalog.place(str(tmp_path / "lake"), {})).ensure(), range(4)))
+    assert Lake.open(str(tmp_path / "lake")).snapshots() == []
+
+
+def test_writers_at_once_lose_no_commit(lake):
+    def write(number):
+        mine = Lake.open(lake.location)
+        for _ in range(5):
+            mine.record_failures([(f"c{number}", datetime(2026, 11, 21, tzinfo=UTC), "down")])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    assert lake.scan(tables.SNAPSHOTS).num_rows == 20
+
+
+def test_a_catalog_that_does_not_answer_is_named_without_its_password(tmp_path, monkeypatch):
+    monkeypatch.setenv("DURABILITY_CATALOG", "postgresql://auditor:hunter2@127.0.0.1:1/lake")
+    with pytest.raises(AuditError, match=r"the lake at .* catalog can't be opened") as caught:
+        Lake.open(str(tmp_path / "lake"))
+    assert "hunter2" not in str(caught.value)
 
 
 def test_a_lock_that_another_process_keeps_is_said(tmp_path):

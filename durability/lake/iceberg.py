@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 import pyarrow as pa
 import sqlalchemy.exc
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import (
     CommitFailedException,
-    NamespaceAlreadyExistsError,
     NoSuchTableError,
     TableAlreadyExistsError,
 )
@@ -27,6 +28,8 @@ from durability.lake.schemas import added_columns, iceberg_schema, partition_spe
 from durability.lake.storage import Storage, Wanted
 from durability.lake.tables import CATALOG, NAMESPACE, TABLES, Table
 
+T = TypeVar("T")
+FIRST_USER_RETRIES = 3
 TABLE_PROPERTIES = {
     "format-version": "2",
     "write.metadata.delete-after-commit.enabled": "true",
@@ -43,7 +46,7 @@ class Tables:
     def __init__(self, place: Place):
         self.place = place
         with self._errors("its catalog can't be opened"), self._lock():
-            self.catalog = SqlCatalog(CATALOG, **properties(place))
+            self.catalog = _among_first_users(lambda: SqlCatalog(CATALOG, **properties(place)))
         self.storage = Storage(load_file_io(self.catalog.properties, place.warehouse), place.warehouse)
 
     def _lock(self):
@@ -55,8 +58,7 @@ class Tables:
         Raises Refused if a table of the lake is no earlier state of what is written now.
         """
         with self._errors("its tables can't be prepared"), self._lock():
-            with suppress(NamespaceAlreadyExistsError):  # another host was quicker; what it made is the same
-                self.catalog.create_namespace_if_not_exists(NAMESPACE)
+            _among_first_users(lambda: self.catalog.create_namespace_if_not_exists(NAMESPACE))
             existing = {name for _, name in self.catalog.list_tables(NAMESPACE)}
             for table in TABLES.values():
                 if table.name not in existing:
@@ -142,6 +144,15 @@ class Tables:
             raise Refused(f"{where}: its database needs the Python package {error.name}; install it") from None
         except (OSError, pa.ArrowException) as error:
             raise Unreachable(f"{where} ({_cause(error)})") from None
+
+
+def _among_first_users(make: Callable[[], T]) -> T:
+    """Makes what another host may be making at this moment: its row or table in the way means that it is there."""
+    for _ in range(FIRST_USER_RETRIES):
+        with suppress(sqlalchemy.exc.IntegrityError, sqlalchemy.exc.OperationalError, sqlalchemy.exc.ProgrammingError):
+            return make()
+        time.sleep(0.1)
+    return make()
 
 
 def _cause(error: Exception) -> str:

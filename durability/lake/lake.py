@@ -121,7 +121,7 @@ class Lake:
         racks = rows.racks_of(self.facts(tables.BROKERS, last)) if last else {}
         older = [t for t in earlier if t.cluster == topology.cluster and t.captured_at < topology.captured_at]
         for other in sorted(older, key=lambda t: t.captured_at):
-            racks |= rows.racks_of(rows.build(other, "", "")[tables.BROKERS.name])
+            racks |= rows.racks_named(other)
         return racks
 
     def read_staged(self, attempt: Attempt, table: Table) -> pa.Table:

@@ -154,6 +154,11 @@ def racks_of(brokers: pa.Table) -> dict[int, str]:
     return {broker: rack for broker, rack in zip(*columns, strict=True) if rack is not None}
 
 
+def racks_named(topology: Topology) -> dict[int, str]:
+    """The racks that a topology names, by broker id."""
+    return {row["broker"]: row["rack"] for row in broker_rows(Facts(topology)) if row["rack"] is not None}
+
+
 def carry(brokers: pa.Table, racks: dict[int, str]) -> pa.Table:
     """Rows of `brokers` in which those of `unknown_racks` have the rack given for them, marked as carried."""
     wanting = unknown_racks(brokers) & set(racks)
