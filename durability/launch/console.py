@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import TextIO
 
 
 class Console:
-    """Short lines for a person: `step` names what is being done, `done` says how long it took."""
+    """Short lines for a person: `line` and `done` go to standard output, `error` to standard error."""
 
-    def __init__(self, out: TextIO = sys.stdout, errors: TextIO = sys.stderr):
-        self._out, self._errors = out, errors
-        self._began = time.monotonic()
+    def __init__(self, out: TextIO | None = None, errors: TextIO | None = None):
+        self._out, self._errors = out or sys.stdout, errors or sys.stderr
 
     def line(self, text: str) -> None:
         print(text, file=self._out, flush=True)
@@ -26,8 +24,3 @@ class Console:
 
     def error(self, text: str) -> None:
         print(f"error: {text}", file=self._errors, flush=True)
-
-    @property
-    def seconds(self) -> float:
-        """Since this console was made."""
-        return time.monotonic() - self._began

@@ -1,0 +1,116 @@
+"""How much an audit costs above what its tools cost by themselves.
+
+The floor: `airflow dags test` of an empty DAG, plus an empty Spark job (`range(1).count()`) with the same jars, settings
+and JVM flags. Held against it: `make audit` of BOOTSTRAP= (an embedded cluster when none is given) or TOPOLOGY=. All of
+one round run one after the other, so that a busy machine slows both; medians of ROUNDS rounds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from pathlib import Path
+
+from durability.launch import airflow_home, spark
+
+ROUNDS = 5
+TARGET = 2.5
+EMPTY_DAG = """
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG
+
+with DAG("empty", schedule=None):
+    EmptyOperator(task_id="nothing")
+"""
+EMPTY_JOB = """
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.appName("empty").getOrCreate()
+spark.range(1).count()
+spark.stop()
+"""
+
+
+def main(environ: Mapping[str, str] = os.environ) -> int:
+    """Print the table; returns 1 when the ratio is above TARGET."""
+    from durability.local_kafka import demo
+    from durability.runtime import processes
+
+    rounds = int(environ.get("ROUNDS") or ROUNDS)
+    given = {k: environ[k] for k in ("BOOTSTRAP", "TOPOLOGY") if environ.get(k)}
+    with processes.Session("durability-bench-") as session, nullcontext() if given else demo.running() as cluster:
+        if not given:
+            given = {"BOOTSTRAP": cluster.bootstrap}
+        parts = measured(session.folder, given, rounds)
+    medians = {name: statistics.median(seconds) for name, seconds in parts.items()}
+    floor = medians["empty DAG"] + medians["empty Spark job"]
+    ratio = medians["audit"] / floor
+    for name, seconds in parts.items():
+        runs = "  ".join(f"{s:.1f}" for s in seconds)
+        print(f"{name:<16}{medians[name]:7.1f} s   ({runs})")
+    print(f"{'floor':<16}{floor:7.1f} s\nratio           {ratio:7.2f}     (at most {TARGET})")
+    results = {"given": sorted(given), "seconds": parts, "medians": medians, "floor": floor, "ratio": ratio}
+    out = Path(environ.get("OUT") or "out")
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "bench.json").write_text(json.dumps(results, indent=1))
+    return int(ratio > TARGET)
+
+
+def measured(folder: Path, given: Mapping[str, str], rounds: int) -> dict[str, list[float]]:
+    """Seconds of each round's parts; `folder` is for everything they write, `given` what the audit reads."""
+    empty_dag, empty_job = _empty_dag(folder), _empty_job(folder)
+    parts: dict[str, list[float]] = {"empty DAG": [], "empty Spark job": [], "audit": []}
+    for number in range(rounds):
+        own = {"OUT": str(folder / f"out-{number}"), "LAKE": str(folder / "lake")}
+        audit = {**os.environ, "FAIL_ON": "never", "BOOTSTRAP": "", "TOPOLOGY": "", **own, **given}
+        parts["empty DAG"].append(_seconds(empty_dag))
+        parts["empty Spark job"].append(_seconds(empty_job))
+        parts["audit"].append(
+            _seconds(lambda env=audit: _run([sys.executable, "-m", "durability.launch", "audit"], env))
+        )
+    return parts
+
+
+def _empty_dag(folder: Path) -> Callable[[], None]:
+    dags = folder / "dags"
+    dags.mkdir()
+    (dags / "empty.py").write_text(EMPTY_DAG)
+    home = airflow_home.private_home(folder / "airflow")
+    environment = {
+        **airflow_home.environment(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(folder / "plugins"),
+    }
+    return lambda: _run([airflow_home.airflow(), "dags", "test", "empty"], environment)
+
+
+def _empty_job(folder: Path) -> Callable[[], None]:
+    job = folder / "empty_job.py"
+    job.write_text(EMPTY_JOB)
+    properties = spark.write_properties(folder / "spark.properties", spark.settings(1))
+    environment = {**airflow_home.environment(folder / "airflow"), "SPARK_LOCAL_IP": "127.0.0.1"}
+    submit = [str(Path(sys.executable).parent / "spark-submit"), "--master", "local[*]"]
+    command = [*submit, "--properties-file", str(properties), "--jars", spark.jars(), str(job)]
+    return lambda: _run(command, environment)
+
+
+def _run(command: list[str], environment: Mapping[str, str]) -> None:
+    done = subprocess.run(command, env=environment, cwd=airflow_home.ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{command[0]} failed:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+
+
+def _seconds(action: Callable[[], None]) -> float:
+    started = time.monotonic()
+    action()
+    return round(time.monotonic() - started, 2)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,158 @@
+"""The Airflow plugin: it loads, its hook reads Connections, and its steps account for every source."""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from durability.launch import spark
+from tests.support.airflow import run_in_airflow
+
+ROOT = Path(__file__).resolve().parents[1]
+PLUGINS = str(ROOT / "plugins")
+
+
+@pytest.fixture(autouse=True)
+def plugins_on_path(monkeypatch):
+    """As Airflow has it."""
+    monkeypatch.syspath_prepend(PLUGINS)
+
+
+def result(output: str) -> object:
+    (line,) = [x for x in output.splitlines() if x.startswith("RESULT ")]
+    return json.loads(line.removeprefix("RESULT "))
+
+
+def test_the_plugin_loads_once_and_its_modules_not_under_bare_names(tmp_path):
+    source = """
+import json, sys
+from airflow import plugins_manager
+plugins, errors = plugins_manager._get_plugins()
+bare = {"hook", "operators", "evaluate", "sources", "settings", "step", "slack", "handover", "collecting"}
+print("RESULT", json.dumps({"names": [p.name for p in plugins if p.name == "kafka_durability"],
+    "errors": errors, "bare": sorted(bare & set(sys.modules))}))
+"""
+    assert result(run_in_airflow(tmp_path, source)) == {"names": ["kafka_durability"], "errors": {}, "bare": []}
+
+
+def test_a_hook_gives_the_connections_settings(tmp_path):
+    source = """
+import json
+from airflow import settings
+settings.initialize()
+from kafka_durability.hook import KafkaHook
+from durability.errors import BadInput
+seen = {}
+for name in ("kafka_full", "kafka_host", "kafka_empty"):
+    try:
+        seen[name] = KafkaHook(name).settings()
+    except BadInput as error:
+        seen[name] = str(error)
+print("RESULT", json.dumps(seen))
+"""
+    full = {"conn_type": "kafka", "extra": {"bootstrap.servers": "a:1,b:2", "security.protocol": "SSL"}}
+    host = {"conn_type": "kafka", "host": "c", "port": 3, "login": "u", "password": "p"}
+    output = run_in_airflow(
+        tmp_path,
+        source,
+        AIRFLOW_CONN_KAFKA_FULL=json.dumps(full),
+        AIRFLOW_CONN_KAFKA_HOST=json.dumps(host),
+        AIRFLOW_CONN_KAFKA_EMPTY=json.dumps({"conn_type": "kafka"}),
+    )
+    assert result(output) == {
+        "kafka_full": {"bootstrap.servers": "a:1,b:2", "security.protocol": "SSL"},
+        "kafka_host": {"bootstrap.servers": "c:3", "sasl.username": "u", "sasl.password": "p"},
+        "kafka_empty": "Connection kafka_empty, bootstrap.servers: missing; expected host:port in the extra",
+    }
+
+
+def test_a_fleet_is_dealt_into_at_most_sixteen_groups(tmp_path):
+    from kafka_durability.sources import from_clusters
+
+    rows = "".join(f"  - {{id: c{n}, connection: k, controllers: {{100: az1}}}}\n" for n in range(40))
+    (tmp_path / "clusters.yaml").write_text(f"format: durability-clusters/1\nclusters:\n{rows}")
+    groups = from_clusters(tmp_path / "clusters.yaml")
+    assert len(groups) == 16 and {len(g) for g in groups} == {2, 3}
+    assert sorted(s["name"] for g in groups for s in g) == sorted(f"c{n}" for n in range(40))
+    assert json.loads(json.dumps(groups)) == groups
+
+
+def test_a_group_that_brought_nothing_is_missing_by_name():
+    from kafka_durability.operators import gather
+
+    planned = [[{"name": "a"}, {"name": "b"}], [{"name": "c"}], [{"name": "d"}]]
+    read = {"sources": ["a", "b"], "attempts": ["of a"], "failures": [{"cluster": "b", "reason": "refused", "at": "t"}]}
+    got = gather(planned, [read])
+    assert got["attempts"] == ["of a"]
+    assert [f["cluster"] for f in got["failures"]] == ["b", "c", "d"]
+    assert got["lost"] == [
+        f"{name}: its collect task ended without a result; see that task's log" for name in ("c", "d")
+    ]
+
+
+class Recorder:
+    """A lake that takes what is staged and keeps it in memory."""
+
+    def stage(self, topology, **_):
+        return type("Attempt", (), {"to_json": lambda self: json.dumps({"cluster": topology, "partitions": 0})})()
+
+
+def test_one_cluster_that_fails_costs_the_others_nothing(monkeypatch):
+    from kafka_durability.collecting import collect_group
+
+    import durability.collect
+    from durability.errors import Unreachable
+
+    def collect(name, settings, **_):
+        if name == "gone":
+            raise Unreachable("cluster gone: no answer")
+        if name == "odd":
+            raise KeyError("endpoint_type")
+        return name
+
+    def connect(connection):
+        if connection == "unknown":
+            raise LookupError("no such Connection")
+        return {"bootstrap.servers": "x:1", "sasl.password": "hunter2"}
+
+    monkeypatch.setattr(durability.collect, "collect", collect)
+    group = [
+        {"name": name, "connection": connection}
+        for name, connection in [("good", "k"), ("gone", "k"), ("odd", "k"), ("lost", "unknown")]
+    ]
+    got = collect_group(Recorder(), group, connect)
+    assert got["sources"] == ["good", "gone", "odd", "lost"]
+    assert [a["cluster"] for a in got["attempts"]] == ["good"]
+    assert {f["cluster"]: f["reason"] for f in got["failures"]} == {
+        "gone": "cluster gone: no answer",
+        "odd": "defect while reading: KeyError: 'endpoint_type'",
+        "lost": "defect while reading: LookupError: no such Connection",
+    }
+    assert "hunter2" not in json.dumps(got)
+
+
+def test_what_is_handed_over_comes_back_and_goes_when_it_is_old(tmp_path):
+    import os
+
+    from kafka_durability import handover
+
+    reference = handover.put(str(tmp_path), "manual__2026-11-21T02:00:00+00:00", "gate", {"a": [1]})
+    assert ".." not in reference and ":" not in reference
+    assert handover.get(str(tmp_path), reference) == {"a": [1]}
+    handover.prune(str(tmp_path))
+    assert handover.get(str(tmp_path), reference) == {"a": [1]}
+    os.utime(tmp_path / handover.FOLDER / reference, (0, 0))
+    handover.prune(str(tmp_path))
+    with pytest.raises(FileNotFoundError):
+        handover.get(str(tmp_path), reference)
+
+
+def test_catalog_passwords_are_in_a_file_only_its_owner_reads(tmp_path):
+    path = spark.write_properties(tmp_path / "p", {"a.password": "x\\y", "b": "c d"})
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert path.read_text() == "a.password x\\\\y\nb c d\n"
+    assert "password" not in " ".join(sys.argv)
