@@ -42,6 +42,23 @@ def create(kafka: LocalCluster, topics: dict[str, list[list[int]]], configs: dic
             admin.create_topics({topic: {"assignments": assignments, "configs": configs or {}}})
 
 
+def alter(kafka: LocalCluster, broker: str, configs: dict[str, str | None]) -> None:
+    """Sets (None: deletes) dynamic configs of a broker, "": of all; kafka-python's own method refuses that name."""
+    from kafka.protocol.admin import IncrementalAlterConfigsRequest
+
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    changes = [
+        resource.AlterableConfig(name=key, config_operation=int(value is None), value=value)
+        for key, value in configs.items()
+    ]
+    request = IncrementalAlterConfigsRequest(
+        resources=[resource(resource_type=4, resource_name=broker, configs=changes)], validate_only=False
+    )
+    with kafka.admin() as admin:
+        response = admin._manager.run(admin._manager.send, request, int(broker) if broker else None)
+    assert [r.error_code for r in response.responses] == [0]
+
+
 def partitions(document: dict) -> dict[tuple[str, int], tuple]:
     keys = ("leader", "replicas", "isr", "elr", "last_known_elr", "adding", "removing")
     return {
@@ -105,17 +122,16 @@ def test_partitions_with_a_dead_broker_and_a_running_reassignment(kafka):
 
 def test_configs_and_their_sources(kafka):
     create(kafka, {"c-configured": [[1, 2, 3]]}, {"min.insync.replicas": "1"})
-    alter = ("ConfigCommand", "--alter", "--entity-type", "brokers")
-    kafka.cli(*alter, "--entity-default", "--add-config", "unclean.leader.election.enable=true")
-    kafka.cli(*alter, "--entity-name", "2", "--add-config", "leader.replication.throttled.rate=1000")
+    alter(kafka, "2", {"leader.replication.throttled.rate": "1000"})
+    alter(kafka, "", {"unclean.leader.election.enable": "true"})
     try:
         document = read(kafka)
         show = ("ConfigCommand", "--describe", "--all", "--entity-type")
         of_topic = configured(kafka.cli(*show, "topics", "--entity-name", "c-configured"))
         of_broker = configured(kafka.cli(*show, "brokers", "--entity-name", "2"))
     finally:
-        kafka.cli(*alter, "--entity-default", "--delete-config", "unclean.leader.election.enable")
-        kafka.cli(*alter, "--entity-name", "2", "--delete-config", "leader.replication.throttled.rate")
+        alter(kafka, "2", {"leader.replication.throttled.rate": None})
+        alter(kafka, "", {"unclean.leader.election.enable": None})
     topic = next(t for t in document["topics"] if t["name"] == "c-configured")
     broker = next(b for b in document["brokers"] if b["id"] == 2)
     for element, printed in ((topic, of_topic), (broker, of_broker)):

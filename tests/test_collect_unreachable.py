@@ -96,6 +96,15 @@ def test_something_that_is_no_kafka(listener):
     assert "Check" in said({"bootstrap.servers": listener(answer)})
 
 
+def test_an_answer_that_is_no_api_versions(listener):
+    def answer(connection):
+        correlation = connection.recv(64)[8:12]
+        connection.sendall(b"\x00\x00\x00\x08" + correlation + b"\x00\x00\x00\x00")
+        connection.close()
+
+    assert "Check" in said({"bootstrap.servers": listener(answer)})
+
+
 def test_tls_against_plain_text(listener):
     def answer(connection):
         connection.sendall(b"\x00\x00\x00\x05plain")
@@ -104,6 +113,41 @@ def test_tls_against_plain_text(listener):
     text = said({"bootstrap.servers": listener(answer), "security.protocol": "SSL"})
     assert "TLS failed" in text
     assert "security.protocol" in text
+
+
+def test_a_mechanism_that_this_host_cannot_use(listener, monkeypatch):
+    """A broker that offers AWS_MSK_IAM, and a host with no AWS credentials."""
+    from kafka.net import connection
+    from kafka.protocol.metadata import ApiVersionsResponse
+    from kafka.protocol.sasl import SaslHandshakeResponse
+
+    class NoCredentials:
+        def __init__(self, **_):
+            raise RuntimeError("no credentials were found")
+
+    monkeypatch.setattr(connection, "get_sasl_mechanism", lambda name: NoCredentials)
+    key = ApiVersionsResponse.ApiVersion
+    keys = [key(api_key=k, min_version=0, max_version=1) for k in (3, 17, 18, 36)]
+    answers = (
+        ApiVersionsResponse(version=4, error_code=0, api_keys=keys),
+        SaslHandshakeResponse(version=1, error_code=0, mechanisms=["PLAIN"]),
+    )
+
+    def answer(connection):
+        stream = connection.makefile("rwb")
+        for response in answers:
+            size = int.from_bytes(stream.read(4), "big")
+            request = stream.read(size)
+            body = request[4:8] + response.encode()
+            stream.write(len(body).to_bytes(4, "big") + body)
+            stream.flush()
+        stream.read()  # until the client hangs up
+        stream.close()
+        connection.close()
+
+    sasl = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "u"}
+    text = said({"bootstrap.servers": listener(answer), **sasl, "sasl.password": "p"})
+    assert "authentication can't begin (RuntimeError: no credentials were found)" in text
 
 
 def test_wrong_settings_are_said_before_anything_is_connected():

@@ -26,6 +26,10 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
 Build = Callable[[], Any]
 
 
+class CannotAuthenticate(kafka_errors.KafkaError):
+    """This side can't begin to authenticate: no library, credentials or region. The text says why, without secrets."""
+
+
 class Wire:
     """Connections to one cluster.
 
@@ -176,6 +180,14 @@ class Wire:
                 raise
             except kafka_errors.NodeNotReadyError:
                 await self._net.sleep(min(left, max(0.05, manager.connection_delay(node))))
+            except (kafka_errors.KafkaError, OSError):
+                raise
+            except Exception as exc:
+                if not connection.init_future.failed() or connection.init_future.exception is not exc:
+                    raise
+                if connection.broker_version_data is None:  # kafka-python stumbled over what was answered
+                    raise kafka_errors.KafkaProtocolError("the answer isn't Kafka's protocol") from exc
+                raise CannotAuthenticate(f"{type(exc).__name__}: {exc}") from exc
 
     def _closed_while_authenticating(self, connection: Any) -> bool:
         """Whether the broker hung up between ApiVersions and the end of SASL.
@@ -204,7 +216,10 @@ class Wire:
                     return await self._bootstrap_from(server)
                 except (kafka_errors.KafkaError, OSError, Unread) as exc:
                     failures[f"{server.host}:{server.port}"] = exc
-            if all(is_authentication(e) for e in failures.values()) or not self.remaining:
+            if (
+                all(is_authentication(e) or isinstance(e, CannotAuthenticate) for e in failures.values())
+                or not self.remaining
+            ):
                 break
         raise _unreachable(cluster_id, failures)
 
@@ -246,6 +261,11 @@ def _words(exc: BaseException) -> tuple[str, str]:
         return "authentication failed: this listener doesn't ask for it", "security.protocol against the listener's"
     if isinstance(exc, kafka_errors.UnsupportedSaslMechanismError):
         return "authentication failed: the broker doesn't offer this mechanism", "sasl.mechanism"
+    if isinstance(exc, kafka_errors.KafkaProtocolError):
+        return "its answer isn't Kafka's protocol", "that the port belongs to a broker, and security.protocol"
+    if isinstance(exc, (CannotAuthenticate, kafka_errors.KafkaConfigurationError)):
+        checks = "what sasl.mechanism needs on this host: its library, credentials and, for AWS_MSK_IAM, a region"
+        return f"authentication can't begin ({exc.args[0]})", checks
     if is_authentication(exc):
         checks = "sasl.mechanism and the credentials (sasl.username, sasl.password)"
         return "authentication failed: the broker refused the credentials", checks
