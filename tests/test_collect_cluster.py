@@ -159,16 +159,17 @@ def test_quorum_and_features(kafka):
     assert {(b["kafka_version"], b["max_metadata_version"]) for b in document["brokers"]} == {("4.3", 30)}
 
 
-def test_a_broker_that_hangs_delays_the_collection_only_a_little(kafka):
-    pid = kafka.pids()[6]
+@pytest.mark.parametrize("hung", [1, 6], ids=["that is asked first", "that is asked last"])
+def test_a_broker_that_hangs_delays_the_collection_only_a_little(kafka, hung):
+    pid = kafka.pids()[hung]
     os.kill(pid, signal.SIGSTOP)
     try:
         started = time.monotonic()
         document = read(kafka, limits=Limits(connect_timeout=1.0, request_timeout=2.0))
-        assert time.monotonic() - started < 15
+        assert time.monotonic() - started < 30
     finally:
         os.kill(pid, signal.SIGCONT)
-    index = next(i for i, b in enumerate(document["brokers"]) if b["id"] == 6)
+    index = next(i for i, b in enumerate(document["brokers"]) if b["id"] == hung)
     assert f"/brokers/{index}/configs" in unread(document)
     assert "configs" not in document["brokers"][index]
 
