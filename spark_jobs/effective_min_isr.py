@@ -52,7 +52,8 @@ def effective_min_isr(min_isr: Column, replicas: Column, caps: Column) -> Column
     min_isr: min.insync.replicas as configured; replicas: how many, being added and removed included; caps: whether the
     leader caps (`caps_min_isr`). NULL where it depends on an unknown release.
 
-    >>> df = spark.createDataFrame([(2, 3, None), (3, 2, True), (3, 2, False), (3, 2, None)],
+    >>> df = spark.createDataFrame([(2, 3, None), (3, 2, True), (3, 2, False), (3, 2, None),
+    ...                             (None, 3, True)],
     ...                            "min_isr int, replicas int, caps boolean")
     >>> df.select("*", effective_min_isr(*map(F.col, df.columns)).alias("effective")).show()
     +-------+--------+-----+---------+
@@ -62,6 +63,7 @@ def effective_min_isr(min_isr: Column, replicas: Column, caps: Column) -> Column
     |      3|       2| true|        2|
     |      3|       2|false|        3|
     |      3|       2| NULL|     NULL|
+    |   NULL|       3| true|     NULL|
     +-------+--------+-----+---------+
     """
-    return F.when(min_isr <= replicas, min_isr).when(caps, replicas).when(~caps, min_isr)
+    return F.when(min_isr <= replicas, min_isr).when(min_isr.isNotNull(), F.when(caps, replicas).when(~caps, min_isr))

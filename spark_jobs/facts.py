@@ -160,18 +160,18 @@ def clusters(read: Read) -> DataFrame:
 def _unclean_default() -> Column:
     """unclean.leader.election.enable where no topic override says otherwise; NULL: unknown.
 
-    Cluster-wide dynamic, then the controllers' static value: theirs decides, brokers may say true and mean nothing. The
-    active controller's counts, or the weakest where it isn't known which is active. Without a KRaft quorum, and in a
-    document that says nothing of controllers, the brokers' value.
+    Cluster-wide dynamic, then the controllers' static value: theirs decides, brokers may say true and mean nothing.
+    Without a KRaft quorum, and in a document that says nothing of controllers, the brokers' value.
     """
     dynamic = F.filter("brokers", lambda b: b["unclean_source"] == "cluster-default")
+    asked = F.filter("controllers", lambda c: c["configs_known"])
     active = F.filter("controllers", lambda c: F.coalesce(c["leader"], F.lit(False)))
-    deciding = F.when(F.size(active) > 0, active).otherwise(F.col("controllers"))
-    by_controller = F.when(
-        F.col("controllers_known") & (F.size(deciding) > 0),
-        F.when(F.exists(deciding, lambda c: c["unclean"]), True).when(
-            F.forall(deciding, lambda c: c["unclean"].isNotNull()), False
-        ),
+    active_known = F.when(F.size(active) > 0, F.forall(active, lambda c: c["configs_known"])).otherwise(
+        F.size(asked) > 0
+    )
+    # Any of them may be the active one tomorrow, so one that says true is enough.
+    by_controller = F.when(F.exists(asked, lambda c: c["unclean"]), True).when(
+        F.col("controllers_known") & active_known, False
     )
     by_broker = F.when(F.exists("brokers", lambda b: b["unclean"]), True).when(
         F.forall("brokers", lambda b: b["unclean"].isNotNull() | ~F.coalesce(b["live"], F.lit(True))), False

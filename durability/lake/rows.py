@@ -112,7 +112,6 @@ def broker_rows(facts: Facts) -> list[dict]:
         own = version if own is None and not facts.unreadable.touches(*place, "kafka_version") else own
         configs, sources, unread = facts.configs(place, broker)
         dirs_unread = facts.unreadable.touches(*place, "log_dirs")
-        absent = None if live_source else 0
         rows.append(
             {
                 "broker": broker["id"],
@@ -123,7 +122,7 @@ def broker_rows(facts: Facts) -> list[dict]:
                 "fenced": facts.value(place, broker, "fenced", None if live_source else False),
                 "kafka_version": own,
                 "max_metadata_version": facts.value(place, broker, "max_metadata_version"),
-                "offline_log_dirs": None if dirs_unread else facts.value(place, broker, "offline_log_dirs", absent),
+                "offline_log_dirs": None if dirs_unread else facts.value(place, broker, "offline_log_dirs"),
                 "log_dirs": facts.value(place, broker, "log_dirs"),
                 "configs": configs,
                 "config_sources": sources,

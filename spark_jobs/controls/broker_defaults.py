@@ -14,14 +14,16 @@ from spark_jobs.controls import base, elr_guard
 CONTROL = "broker-defaults"
 
 
-def _values(field: str) -> Column:
+def _values(field: str, brokers_too: bool = True) -> Column:
     """The distinct values of the brokers that are up, and of the controllers that could be asked."""
     live = F.filter("brokers", lambda b: F.coalesce(b["live"], F.lit(True)))
     asked = F.filter("controllers", lambda c: c["configs_known"])
     if field == "min_isr":
         # With ELR on controllers state it cluster-wide, and brokers then read that; unstated says nothing.
         asked = F.filter(asked, lambda c: c["min_isr_stated"])
-    held = F.concat(F.transform(live, lambda b: b[field]), F.transform(asked, lambda c: c[field]))
+    held = F.transform(asked, lambda c: c[field])
+    if brokers_too:
+        held = F.concat(F.transform(live, lambda b: b[field]), held)
     return F.array_sort(F.array_distinct(F.array_compact(held)))
 
 
@@ -35,13 +37,15 @@ def finding(required: dict[str, object]) -> Column:
     forbids_unclean = required.get("unclean_leader_election") is False
     weak_rf, weak_min = F.array_min(rf) < want_rf, F.array_min(min_isr) < want_min
     weak_unclean = F.lit(forbids_unclean) & F.coalesce(F.col("unclean_default"), F.lit(False))
+    unclean = _values("unclean", brokers_too=False)
+    differ = (F.size(rf) > 1) | (F.size(min_isr) > 1) | (F.size(unclean) > 1)
     problems = F.array_compact(
         F.array(
             F.when(weak_rf, "default.replication.factor"),
             F.when(weak_min, "min.insync.replicas"),
             F.when(auto & (weak_rf | weak_min), "auto.create.topics.enable"),
             F.when(weak_unclean, "unclean.leader.election.enable"),
-            F.when((F.size(rf) > 1) | (F.size(min_isr) > 1), "brokers-disagree"),
+            F.when(differ, "brokers-disagree"),
         )
     )
     outcome = F.when(F.size(problems) > 0, base.FAIL).when(unread, base.UNKNOWN).otherwise(base.PASS)
@@ -53,6 +57,7 @@ def finding(required: dict[str, object]) -> Column:
             F.when(auto & (weak_rf | weak_min), "topics are created by being asked for"),
             F.when(F.size(rf) > 1, base.listed(rf, "default.replication.factor differs: ")),
             F.when(F.size(min_isr) > 1, base.listed(min_isr, "min.insync.replicas differs: ")),
+            F.when(F.size(unclean) > 1, "controllers differ on unclean leader election"),
         )
     )
     fix_min = elr_guard.guarded(base.cluster_config("min.insync.replicas", F.lit(want_min)), "elr_cluster_at_risk")
@@ -63,7 +68,7 @@ def finding(required: dict[str, object]) -> Column:
             ),
             F.when(weak_min, fix_min),
             F.when(weak_unclean, base.cluster_config("unclean.leader.election.enable", F.lit("false"))),
-            F.when((F.size(rf) > 1) | (F.size(min_isr) > 1), "Give all brokers and controllers the same values"),
+            F.when(differ, "Give all brokers and controllers the same values"),
         )
     )
     return base.finding(

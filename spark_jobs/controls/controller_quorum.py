@@ -24,7 +24,7 @@ def finding() -> Column:
     unknown_racks = F.size(F.filter(voters, lambda v: v["rack"].isNull()))
     largest = F.array_max(F.transform(names, lambda name: F.size(F.filter(voters, lambda v: v["rack"] == name))))
     majority = F.floor(count / 2) + 1
-    three_racks = F.size(names) >= 3
+    three_racks = (F.size(names) >= 3) & (count >= 3)
     lagging = F.transform(F.filter(voters, lambda v: v["lag_ms"] > MAX_LAG_MS), lambda v: v["controller"])
     lag_unknown = F.exists(voters, lambda v: v["lag_ms"].isNull())
     problems = F.array_compact(

@@ -1,0 +1,247 @@
+"""Controls on brokers, clusters and tiers, and what can't be read, each a small cluster, judged as one fleet."""
+
+import pytest
+
+from durability.lake.tables import SCALAR_CONTROLS
+from durability.policy.load import load_policy
+from spark_jobs.evaluate import CONTROLS
+from tests.support.judge import Judge, one, pick
+from tests.support.topology import document
+
+THREE = "0:az1 1:az2 2:az3"
+TABLE = "topic replicas min\nt 0,1,2 2"
+STRONG = {"default.replication.factor": "3", "min.insync.replicas": "2", "auto.create.topics.enable": "false"}
+POLICY = """
+format: durability-policy/1
+name: tests
+tiers:
+  wide: {replication_factor: 3, replica_racks: 4}
+  critical: {replication_factor: 3, min_insync_replicas: 2, write_headroom: 1, replica_racks: 2, min_insync_racks: 2,
+             unclean_leader_election: false}
+topics:
+  - {match: {topic: "wide"}, tier: wide}
+  - {tier: critical}
+"""
+
+
+def quorum(*voters, leader=101):
+    """voters: (id, rack, lag in ms)"""
+    return {"leader": leader, "voters": [{"id": i, "rack": r, "lag_ms": lag} for i, r, lag in voters], "observers": []}
+
+
+def cluster(name, table=TABLE, brokers=THREE, **options):
+    return document(table, brokers=brokers, cluster=name, **{"broker_configs": STRONG, **options})
+
+
+def altered(doc, change):
+    change(doc)
+    return doc
+
+
+def controllers(*configs):
+    return [{"id": 101 + i, "configs": c} for i, c in enumerate(configs)]
+
+
+UNCLEAN = "unclean.leader.election.enable"
+FLEET = {
+    "good": cluster("good", features={"eligible.leader.replicas.version": 1}),
+    # controller-quorum
+    "one-voter": cluster("one-voter", quorum=quorum((101, "az1", 0))),
+    "two-in-a-rack": cluster("two-in-a-rack", quorum=quorum((101, "az1", 0), (102, "az1", 0), (103, "az2", 0))),
+    "two-racks": cluster(
+        "two-racks", brokers="0:az1 1:az2 2:az1", quorum=quorum((101, "az1", 0), (102, "az1", 0), (103, "az2", 0))
+    ),
+    "lagging": cluster("lagging", quorum=quorum((101, "az1", 0), (102, "az2", 10_001), (103, "az3", 10_000))),
+    "even": cluster("even", quorum=quorum(*((101 + i, f"az{i + 1}", 0) for i in range(4)))),
+    "rackless-voters": cluster("rackless-voters", quorum=quorum((101, None, 0), (102, None, 0), (103, "az2", 0))),
+    "combined": cluster("combined", quorum=quorum((0, None, 0), (1, None, 0), (2, None, 0), leader=0)),
+    "zookeeper": cluster("zookeeper", quorum=None, version="3.6"),
+    "quorum-unread": cluster("quorum-unread", unreadable={"/cluster/quorum": "CLUSTER_AUTHORIZATION_FAILED"}),
+    # eligible-leader-replicas
+    "old": cluster("old", version="3.9"),
+    "features-unread": cluster("features-unread", unreadable={"/cluster/features": "TIMEOUT"}),
+    # log-dirs
+    "disk-lost": altered(cluster("disk-lost"), lambda d: d["brokers"][1].update(offline_log_dirs=1)),
+    "disk-unread": cluster("disk-unread", unreadable={"/brokers/1/offline_log_dirs": "TIMEOUT"}),
+    # broker-defaults
+    "weak": cluster("weak", broker_configs={**STRONG, "default.replication.factor": "2"}),
+    "weak-auto": cluster("weak-auto", broker_configs={}),
+    "differ": altered(cluster("differ"), lambda d: d["brokers"][1]["configs"].update({"min.insync.replicas": "3"})),
+    "configs-unread": cluster("configs-unread", unreadable={"/brokers/1/configs": "CLUSTER_AUTHORIZATION_FAILED"}),
+    "dead-configs": cluster("dead-configs", brokers="0:az1 1:az2 2:az3!", unreadable={"/brokers/2/configs": "down"}),
+    # unclean-leader-election
+    "controllers-say-yes": cluster("controllers-say-yes", cluster_controllers=controllers({}, {UNCLEAN: "true"})),
+    "controllers-say-no": cluster(
+        "controllers-say-no", broker_configs={**STRONG, UNCLEAN: "true"}, cluster_controllers=controllers({}, {})
+    ),
+    "controllers-unread": cluster(
+        "controllers-unread",
+        table="topic replicas min\nt 0,1,2 2\nsays-so 0,1,2 2",
+        configs={"says-so": {UNCLEAN: "true"}},
+        unreadable={"/cluster/controllers": "TIMEOUT"},
+    ),
+    # policy-feasible
+    "few-racks": cluster("few-racks", table="topic replicas min\nt 0,1,2 2\nwide 0,1,2 2"),
+    "few-brokers": cluster("few-brokers", table="topic replicas min\nt 0,1 2", brokers="0:az1 1:az2"),
+    # reassignment-leftovers
+    "throttled": altered(
+        cluster("throttled"), lambda d: d["brokers"][0]["configs"].update({"leader.replication.throttled.rate": "1000"})
+    ),
+    "topic-throttled": cluster(
+        "topic-throttled", configs={"t": {"follower.replication.throttled.replicas": "0:1,0:2"}}
+    ),
+    "throttled-at-work": altered(
+        cluster("throttled-at-work", table="topic replicas isr min adding\nt 0,1,2,3 0,1,2 2 3", brokers=THREE + " 3:az1"),
+        lambda d: d["brokers"][0]["configs"].update({"leader.replication.throttled.rate": "1000"}),
+    ),
+    "stuck": cluster(
+        "stuck", table="topic replicas isr min adding\nt 0,1,2,3 0,1,2 2 3", brokers=THREE + " 3:az1!"
+    ),
+    # what can't be read
+    "topic-configs-unread": cluster("topic-configs-unread", unreadable={"/topics/0/configs": "TOPIC_AUTHORIZATION_FAILED"}),
+    "isr-unread": cluster("isr-unread", unreadable={"/topics/0/partitions/0/isr": "TIMEOUT"}),
+    "leader-unread": cluster("leader-unread", unreadable={"/topics/0/partitions/0/leader": "TIMEOUT"}),
+    "partitions-unread": cluster("partitions-unread", unreadable={"/topics/0/partitions": "TIMEOUT"}),
+    "liveness-unread": cluster("liveness-unread", unreadable={"/brokers/0/live": "TIMEOUT"}),
+}  # fmt: skip
+
+TOPIC_CONTROLS = {*SCALAR_CONTROLS, "min-insync-racks-valid", "partition-health"}
+FROM_CONFIGS = {
+    "min-insync-replicas",
+    "min-isr-within-replication-factor",
+    "write-headroom",
+    "unclean-leader-election",
+    "partition-health",
+}
+
+
+@pytest.fixture(scope="module")
+def found(spark, tmp_path_factory):
+    path = tmp_path_factory.mktemp("policy") / "policy.yaml"
+    path.write_text(POLICY)
+    return Judge(spark).run(list(FLEET.values()), load_policy(path), failed=[("gone", "connection refused")])
+
+
+def test_a_good_cluster_has_nothing_to_say(found):
+    mine = pick(found, cluster="good")
+    assert {f["control"] for f in mine} == set(CONTROLS)
+    # A document that doesn't state log dirs says nothing of them.
+    assert {(f["control"], f["outcome"]) for f in mine if f["outcome"] != "PASS"} <= {("log-dirs", "UNKNOWN")}
+
+
+@pytest.mark.parametrize(
+    "name, outcome, severity, problems",
+    [
+        ("one-voter", "FAIL", "critical", ["too-few-voters"]),
+        ("two-in-a-rack", "FAIL", "critical", ["rack-majority"]),
+        ("two-racks", "PASS", None, []),
+        ("lagging", "FAIL", "warning", ["lagging-voter"]),
+        ("even", "FAIL", "info", ["even-number"]),
+        ("rackless-voters", "UNKNOWN", None, None),
+        ("combined", "PASS", None, []),
+        ("zookeeper", "NOT_APPLICABLE", None, None),
+        ("quorum-unread", "UNKNOWN", None, None),
+    ],
+)
+def test_controller_quorum(found, name, outcome, severity, problems):
+    finding = one(found, cluster=name, control="controller-quorum")
+    assert finding["outcome"] == outcome, finding
+    assert severity is None or finding["severity"] == severity
+    assert problems is None or finding["observed"]["problems"] == problems
+
+
+@pytest.mark.parametrize(
+    "control, outcomes",
+    [
+        (
+            "eligible-leader-replicas",
+            {"good": "PASS", "weak": "FAIL", "old": "NOT_APPLICABLE", "features-unread": "UNKNOWN"},
+        ),
+        (
+            "broker-defaults",
+            {
+                "good": "PASS",
+                "weak": "FAIL",
+                "weak-auto": "FAIL",
+                "differ": "FAIL",
+                "configs-unread": "UNKNOWN",
+                "dead-configs": "PASS",
+                "controllers-say-yes": "FAIL",
+            },
+        ),
+        (
+            "reassignment-leftovers",
+            {
+                "good": "PASS",
+                "throttled": "FAIL",
+                "topic-throttled": "FAIL",
+                "throttled-at-work": "PASS",
+                "stuck": "FAIL",
+                "configs-unread": "UNKNOWN",
+            },
+        ),
+    ],
+)
+def test_cluster_controls(found, control, outcomes):
+    assert {name: one(found, cluster=name, control=control)["outcome"] for name in outcomes} == outcomes
+
+
+def test_broker_defaults_name_their_problems(found):
+    problems = {
+        name: one(found, cluster=name, control="broker-defaults")["observed"]["problems"]
+        for name in ("weak", "weak-auto", "differ")
+    }
+    assert problems == {
+        "weak": ["default.replication.factor"],
+        "weak-auto": ["default.replication.factor", "min.insync.replicas", "auto.create.topics.enable"],
+        "differ": ["brokers-disagree"],
+    }
+
+
+def test_log_dirs(found):
+    assert one(found, cluster="disk-lost", control="log-dirs", resource="1")["outcome"] == "FAIL"
+    assert one(found, cluster="disk-unread", control="log-dirs", resource="1")["outcome"] == "UNKNOWN"
+
+
+def test_controllers_decide_on_unclean_election_and_brokers_dont(found):
+    control = "unclean-leader-election"
+    assert one(found, cluster="controllers-say-yes", control=control, resource="t")["outcome"] == "FAIL"
+    assert one(found, cluster="controllers-say-no", control=control, resource="t")["outcome"] == "PASS"
+    unread = pick(found, cluster="controllers-unread", control=control)
+    assert {(f["resource_type"], f["resource"], f["outcome"]) for f in unread} == {
+        ("topic", "says-so", "FAIL"),
+        ("cluster", "controllers-unread", "UNKNOWN"),
+    }
+
+
+def test_a_tier_that_cant_be_met_is_one_cause(found):
+    racks = one(found, cluster="few-racks", control="policy-feasible", resource="wide")
+    assert (racks["outcome"], racks["observed"], racks["required"]["racks"]) == ("FAIL", {"brokers": 3, "racks": 3}, 4)
+    assert one(found, cluster="few-racks", control="policy-feasible", resource="critical")["outcome"] == "PASS"
+    explained = one(found, cluster="few-racks", control="replica-rack-spread", resource="wide")
+    assert explained["cause"] == racks["cause"]
+    brokers = one(found, cluster="few-brokers", control="policy-feasible", resource="critical")
+    assert brokers["observed"]["brokers"] == 2
+    assert one(found, cluster="few-brokers", control="replication-factor")["cause"] == brokers["cause"]
+
+
+@pytest.mark.parametrize(
+    "name, unknown",
+    [
+        ("topic-configs-unread", FROM_CONFIGS),
+        ("isr-unread", {"isr-rack-spread", "partition-health"}),
+        ("leader-unread", {"partition-health"}),
+        ("liveness-unread", {"partition-health"}),
+        ("partitions-unread", TOPIC_CONTROLS - {"unclean-leader-election"}),
+    ],
+)
+def test_what_cant_be_read_never_passes(found, name, unknown):
+    mine = {f["control"]: f["outcome"] for f in pick(found, cluster=name, resource_type="topic")}
+    assert {c for c, outcome in mine.items() if outcome == "UNKNOWN"} == unknown, mine
+
+
+def test_a_cluster_that_cant_be_read_is_unknown_in_every_control(found):
+    mine = pick(found, cluster="gone")
+    assert {f["control"] for f in mine} == set(CONTROLS)
+    assert {f["outcome"] for f in mine} == {"UNKNOWN"}
+    assert {f["message"] for f in mine} == {"snapshot failed: connection refused"}
