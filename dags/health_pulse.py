@@ -1,12 +1,12 @@
 """### Partition health of the Kafka fleet, every few minutes
 
-The same steps as `nightly_audit` up to the verdicts, for `partition-health` alone. The lake keeps the counters and the
-unhealthy partitions, not the fleet's facts again: those are staged for the Spark job and removed at the end.
+The same steps as `nightly_audit` up to the verdicts, for `partition-health` alone: counters and unhealthy partitions.
+Its snapshots are of kind `pulse`; what they hold beside that is there for the Spark job and may be expired at any time.
 
 | task | does | when it fails |
 |---|---|---|
 | `plan`, `collect`, `gate` | as in `nightly_audit` | the next pulse comes in minutes; look when several fail in a row |
-| `publish` | writes `snapshots` rows of kind pulse; commits no facts | as above |
+| `publish` | commits, with `snapshots` rows of kind pulse | as above |
 | `evaluate` | partition health, by the same Spark job and rule | as above |
 | `conclude` | writes the `runs` row; fails if a cluster could not be read | the row's `snapshots` names the cluster and why |
 

@@ -14,14 +14,21 @@ ALWAYS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
+    # A stack trace for every expression that Python builds, thousands of them.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
 }
 FOR_SMALL = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
+    # The metaspace's first size spares full collections while thousands of classes are loaded.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -XX:MetaspaceSize=256m",
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "1",
     "spark.sql.adaptive.enabled": "false",
+    # Compiling a stage takes longer than running it over so few rows, and so does writing its plan down.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.debug.maxToStringFields": "1",
 }
 FOR_LARGE = {
     "spark.sql.adaptive.enabled": "true",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,9 @@ from kafka_durability import handover, slack, sources
 from kafka_durability.collecting import collect_group, failure
 from kafka_durability.hook import KafkaHook
 from kafka_durability.step import Notes, Settings, Step
+
+# What a run's kind makes of its snapshots: a pulse's are no evidence of the fleet as a whole.
+SNAPSHOT_KINDS = {"nightly": "full", "pulse": "pulse"}
 
 
 def _lake(settings: Settings):
@@ -146,7 +149,8 @@ class PublishOperator(Step):
 
         lake = _lake(settings)
         gated = handover.get(settings.lake, self.gated["gated"])
-        attempts, verdicts = _attempts(gated), [Verdict(**v) for v in gated["verdicts"]]
+        attempts = [replace(a, kind=SNAPSHOT_KINDS[self.kind]) for a in _attempts(gated)]
+        verdicts = [Verdict(**v) for v in gated["verdicts"]]
         rows = [asdict(r) for r in lake.publish(attempts, verdicts)] if attempts else []
         failures = [(f["cluster"], datetime.fromisoformat(f["at"]), f["reason"]) for f in gated["failures"]]
         # A document that can't be used leaves no row in the lake; the report alone names it.
