@@ -67,6 +67,15 @@ REQUIREMENTS = (
 Reader = Callable[[str], DataFrame]
 
 
+def settled(frame: DataFrame) -> DataFrame:
+    """`frame`, computed and kept, without the plan that led to it.
+
+    What is read several times is computed once, and Spark need not analyse its whole plan again for every use: for small
+    fleets that took several times as long as computing it.
+    """
+    return frame.localCheckpoint(eager=True)
+
+
 class Evaluation:
     """One run's frames, each derived once; `measured` is computed once and kept, since four tables come of it."""
 
@@ -85,14 +94,16 @@ class Evaluation:
         )
         tiers = findings.literal(plan.policy.tiers, f"map<string,{REQUIREMENTS}>")
         self.resolved = read("resolved_policy").where(F.col("result_id") == plan.result_id)
-        self.base_clusters = facts.clusters(judged)
-        self.topics = facts.topics(judged, self.resolved, self.base_clusters, tiers)
+        self.base_clusters = settled(facts.clusters(judged))
+        self.topics = settled(facts.topics(judged, self.resolved, self.base_clusters, tiers))
         rows = partitions.build(judged("partitions"), self.topics, self.base_clusters)
         rows = self._with_previous_reassignments(rows)
-        self.measured = topics.measured(rows, self.topics, self.controls).persist()
+        self.measured = settled(topics.measured(rows, self.topics, self.controls))
         of_topics = topics.by_cluster(self.measured, undecided=not self.pulse)
-        self.clusters = self.base_clusters.join(of_topics, "cluster", "left").withColumn(
-            "log_dirs_stated", F.exists("brokers", lambda b: b["offline_log_dirs"].isNotNull())
+        self.clusters = settled(
+            self.base_clusters.join(of_topics, "cluster", "left").withColumn(
+                "log_dirs_stated", F.exists("brokers", lambda b: b["offline_log_dirs"].isNotNull())
+            )
         )
         self.tiers = tiers
 
@@ -203,7 +214,7 @@ class Evaluation:
         owed = findings.with_providers_duty(self.outcomes())
         waived = findings.with_waivers(owed, self.resolved, captured, self.plan.waivers)
         if self.plan.waivers:
-            waived = waived.persist()
+            waived = settled(waived)
             failed = waived.where(F.size("expired") > 0)
             expired = waiver_expired.findings(failed, self.plan.waivers)
             waived = waived.unionByName(expired, allowMissingColumns=True)
@@ -211,6 +222,7 @@ class Evaluation:
         before = {s.previous_result_id: s.previous_policy_sha256 for s in self.plan.judged if s.previous_result_id}
         if not before:
             return changes.first_run(named, captured)
+        named = settled(named)
         clusters = {s.previous_result_id + " " + s.cluster for s in self.plan.judged if s.previous_result_id}
         same_policy = [r for r, sha in before.items() if sha == self.plan.policy.sha256]
         previous = (

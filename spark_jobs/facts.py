@@ -166,12 +166,12 @@ def _unclean_default() -> Column:
     dynamic = F.filter("brokers", lambda b: b["unclean_source"] == "cluster-default")
     asked = F.filter("controllers", lambda c: c["configs_known"])
     active = F.filter("controllers", lambda c: F.coalesce(c["leader"], F.lit(False)))
-    active_known = F.when(F.size(active) > 0, F.forall(active, lambda c: c["configs_known"])).otherwise(
-        F.size(asked) > 0
-    )
-    # Any of them may be the active one tomorrow, so one that says true is enough.
+    # Any of them may be the active one tomorrow, so one that says true is enough; else the active one's word is.
     by_controller = F.when(F.exists(asked, lambda c: c["unclean"]), True).when(
-        F.col("controllers_known") & active_known, False
+        F.when(F.size(active) > 0, F.forall(active, lambda c: c["configs_known"])).otherwise(
+            F.col("controllers_known") & (F.size(asked) > 0)
+        ),
+        False,
     )
     by_broker = F.when(F.exists("brokers", lambda b: b["unclean"]), True).when(
         F.forall("brokers", lambda b: b["unclean"].isNotNull() | ~F.coalesce(b["live"], F.lit(True))), False

@@ -62,7 +62,10 @@ FLEET = {
     "features-unread": cluster("features-unread", unreadable={"/cluster/features": "TIMEOUT"}),
     # log-dirs
     "disk-lost": altered(cluster("disk-lost"), lambda d: d["brokers"][1].update(offline_log_dirs=1)),
-    "disk-unread": cluster("disk-unread", unreadable={"/brokers/1/offline_log_dirs": "TIMEOUT"}),
+    "disk-unread": altered(
+        cluster("disk-unread", unreadable={"/brokers/1/offline_log_dirs": "TIMEOUT"}),
+        lambda d: [b.update(offline_log_dirs=0) for b in d["brokers"]],
+    ),
     # broker-defaults
     "weak": cluster("weak", broker_configs={**STRONG, "default.replication.factor": "2"}),
     "weak-auto": cluster("weak-auto", broker_configs={}),
