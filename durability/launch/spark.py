@@ -27,6 +27,7 @@ FOR_SMALL = {
     "spark.sql.adaptive.enabled": "false",
     # Compiling a stage takes longer than running it over so few rows, and so does writing its plan down.
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.debug.maxToStringFields": "1",
 }
