@@ -65,7 +65,7 @@ def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame) -> DataFr
             F.bool_or(F.col("outcome") == base.NOT_APPLICABLE).alias("not_applicable_now"),
         )
     )
-    # A control that is UNKNOWN for the whole cluster decides nothing about its resources.
+    # A control that is UNKNOWN for the whole cluster decides nothing about resources without a verdict of their own.
     blind = (
         findings.where((F.col("outcome") == base.UNKNOWN) & (F.col("resource_type") == "cluster"))
         .select("cluster", "control", F.lit(True).alias("blind"))
@@ -93,7 +93,8 @@ def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame) -> DataFr
         .join(judged, keys, "left")
         .join(blind, ["cluster", "control"], "left")
         .join(exists, ["cluster", "resource_type", "resource"], "left")
-        .where(~F.coalesce("unknown_now", F.lit(False)) & F.col("blind").isNull())
+        .where(~F.coalesce("unknown_now", F.lit(False)))
+        .where(F.col("blind").isNull() | F.col("unknown_now").isNotNull() | deleted)
     )
     return gone.select(
         *(c for c in before.columns if c in set(findings.columns) - {"outcome", "waiver", "expired"}),

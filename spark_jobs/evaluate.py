@@ -192,6 +192,7 @@ class Evaluation:
                 [
                     unclean_leader_election.cluster_finding(),
                     log_dirs.cluster_finding(),
+                    partition_health.cluster_finding(),
                     controller_quorum.finding(),
                     eligible_leader_replicas.finding(),
                     broker_defaults.finding(last_tier),

@@ -54,7 +54,7 @@ def listed(ids: Column, what: str = "") -> Column:
 
 
 def partitions_listed(ids: Column) -> Column:
-    return listed(ids, "partition ")
+    return F.when(F.size(ids) == 1, listed(ids, "partition ")).otherwise(listed(ids, "partitions "))
 
 
 def as_json(**values: Column) -> Column:
@@ -185,6 +185,31 @@ def topic_config(setting: str, value: Column) -> Column:
 def cluster_config(setting: str, value: Column) -> Column:
     """The command that sets a cluster-wide dynamic default."""
     return say(f"{CONFIGS_COMMAND} --entity-type brokers --entity-default --add-config {setting}=%s", value)
+
+
+UNDER_REPLICATED = 'kafka-topics --bootstrap-server "$BOOTSTRAP" --describe --under-replicated-partitions'
+
+
+def bring_back(causes: Column) -> Column:
+    """What mends a short ISR, by its cause: the same words wherever the cause is the same."""
+    return (
+        F.when(
+            causes.endswith(" down"),
+            say(f"Start what is down (%s); then {UNDER_REPLICATED} must come to nothing", causes),
+        )
+        .when(causes.endswith(" offline"), say("Replace the disk and restart (%s)", causes))
+        .otherwise(
+            say(f"Find why it lags (%s): load, disk, network, a throttle left behind; {UNDER_REPLICATED}", causes)
+        )
+    )
+
+
+def set_racks() -> Column:
+    """What mends missing broker.rack, the same for every finding of a cluster. Reads `unracked_brokers`."""
+    return say(
+        "Set broker.rack in server.properties of %s, one broker after the other with a restart",
+        listed(F.col("unracked_brokers"), "broker "),
+    )
 
 
 REASSIGN = (

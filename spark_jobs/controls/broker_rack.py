@@ -33,6 +33,6 @@ def finding(policy_speaks_of_racks: bool) -> Column:
             ),
         ).when(outcome == base.UNKNOWN, "its rack is unknown: the broker could not be described"),
         remediation=F.when(state == "unknown", "Bring the broker back, or let the auditor describe it").otherwise(
-            base.say("Set broker.rack in server.properties of broker %s and restart it", F.col("b")["broker"])
+            base.set_racks()
         ),
     )

@@ -11,6 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from spark_jobs.controls import base, replica_rack_spread
+from spark_jobs.racks import named_racks
 
 CONTROL = "isr-rack-spread"
 UNDER, AT = "under-min-rack-isr", "at-min-rack-isr"
@@ -26,6 +27,7 @@ def measures() -> dict[str, Column]:
     by_placement = under & (F.col("replica_span")["most"] < required())
     return {
         **base.measure(CONTROL, F.col("isr_racks"), required()),
+        "isr_rack_spread_names": F.min_by(named_racks(F.col("in_sync")), "isr_racks"),
         "isr_rack_spread_at": base.partition_ids(at),
         "isr_rack_spread_at_unknown": F.coalesce(F.bool_or(undecided), F.lit(True)),
         "isr_rack_spread_by_placement": F.coalesce(F.bool_or(by_placement), F.lit(False)),
@@ -55,8 +57,9 @@ def finding() -> Column:
     ids = F.when(under, F.col("isr_rack_spread_failing")).otherwise(F.col("isr_rack_spread_at"))
     category = F.when(base.outcome_of(CONTROL) == base.FAIL, F.when(under, UNDER).otherwise(AT))
     tail = F.when(
-        under, "losing a rack can lose acknowledged writes (KIP-1290 would answer NOT_ENOUGH_RACKS)"
+        under, "acknowledged writes may be in no other rack (KIP-1290 would answer NOT_ENOUGH_RACKS)"
     ).otherwise("exactly the minimum, one more rack lost would be too many")
+    names = F.array_join("isr_rack_spread_names", ", ")
     causes = F.coalesce(base.dominant("isr_rack_spread_causes"), F.lit("placement"))
     # The unnamed rack of all brokers without broker.rack counts as one here.
     racks_known = F.size("racks") + F.least(F.size("unracked_brokers"), F.lit(1)) + F.col("unknown_racks")
@@ -71,9 +74,14 @@ def finding() -> Column:
         required=base.as_json(min_insync_racks=required()),
         partitions=ids,
         message=base.say(
-            "%s: isr spans %s rack(s), %s required; %s", base.partitions_listed(ids), worst, required(), tail
+            "%s: isr spans %s of %s racks required (%s); %s",
+            base.partitions_listed(ids),
+            worst,
+            required(),
+            names,
+            tail,
         ),
         remediation=F.when(
             under & placed, base.reassign("Move replicas of these partitions to brokers in other racks")
-        ).otherwise(base.say("Bring the missing replicas back in sync: %s", causes)),
+        ).otherwise(base.bring_back(causes)),
     )

@@ -26,7 +26,7 @@ def finding() -> Column:
         ),
         observed=base.as_json(offline_log_dirs=offline),
         required=base.as_json(offline_log_dirs=F.lit(0)),
-        message=F.when(outcome == base.FAIL, base.say("%s log dir(s) offline: the replicas on them are out of sync", offline))
+        message=F.when(outcome == base.FAIL, base.say("log dirs offline: %s; the replicas on them are out of sync", offline))
         .when(outcome == base.UNKNOWN, "its log dirs could not be read"),
         remediation=F.when(
             outcome == base.FAIL,

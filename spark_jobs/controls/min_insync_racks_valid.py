@@ -70,11 +70,13 @@ def finding() -> Column:
     )
     detail = (
         F.when(what == BELOW_ONE, "brokers would refuse a value below 1")
-        .when(what == ABOVE_KNOWN, base.say("the cluster has %s rack(s)", F.size("racks")))
+        .when(what == ABOVE_KNOWN, base.say("racks in the cluster: %s", F.size("racks")))
         .when(
             what == ABOVE_RF,
             base.say(
-                "%s: %s replica(s), no acks=all write could pass", base.partitions_listed(ids), F.col("valid_racks_rf")
+                "%s: replication factor %s, no acks=all write could pass",
+                base.partitions_listed(ids),
+                F.col("valid_racks_rf"),
             ),
         )
         .when(what == ABOVE_REPLICAS, base.say("%s: the replicas don't span as many", base.partitions_listed(ids)))
@@ -82,7 +84,7 @@ def finding() -> Column:
     )
     by_policy = F.coalesce(F.col("min_racks_configured"), F.lit(0)) < F.coalesce(F.col("min_racks"), F.lit(0))
     fix = (
-        F.when(what == UNRACKED, "Set broker.rack in that broker's server.properties and restart it")
+        F.when(what == UNRACKED, base.set_racks())
         .when(what.isin(BELOW_ONE, ABOVE_KNOWN), "Want from 1 to as many racks as there are, or add racks")
         .otherwise("Spread the replicas over that many racks (kafka-reassign-partitions), or want fewer of this topic")
     )
@@ -124,7 +126,7 @@ def broker_finding() -> Column:
         message=F.when(own < 1, "min.insync.racks is below 1")
         .when(state == "none", base.say("no broker.rack, while min.insync.racks=%s is wanted (KIP-1290)", wanted))
         .otherwise("its rack is unknown"),
-        remediation=F.when(state == "unknown", "Bring the broker back, or let the auditor describe it").otherwise(
-            "Set broker.rack in this broker's server.properties and restart it"
-        ),
+        remediation=F.when(state == "unknown", "Bring the broker back, or let the auditor describe it")
+        .when(own < 1, "State a value from 1 to the number of racks")
+        .otherwise(base.set_racks()),
     )

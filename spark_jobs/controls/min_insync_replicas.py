@@ -58,13 +58,13 @@ def finding() -> Column:
         required=base.as_json(min_insync_replicas=required()),
         partitions=failing,
         message=base.say(
-            "%s: acks=all can mean %s copy(ies), %s required (min.insync.replicas=%s from %s, effective %s)",
+            "%s: effective min.insync.replicas %s, %s required by tier %s (configured %s, from %s)",
             base.partitions_listed(failing),
             seen["effective"],
             required(),
+            F.col("tier"),
             seen["min_isr"],
             seen["min_isr_source"],
-            seen["effective"],
         ),
         remediation=_fix(seen, limited, own),
     )

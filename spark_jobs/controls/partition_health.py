@@ -71,7 +71,7 @@ def _finding(category: str) -> Column:
     severity = F.lit(base.severity_of(CONTROL, category))
     if category == "at-min-isr":
         severity = F.when(shrunk, severity).otherwise(base.severity_of(CONTROL, "at-min-isr/configuration"))
-    back = base.say("Bring the missing replicas back in sync: %s", causes)
+    back = base.bring_back(causes)
     wait = F.when(elr_guard.unsafe("elr_partitions_at_risk"), F.concat(back, F.lit(". " + elr_guard.WAIT))).otherwise(
         back
     )
@@ -93,7 +93,7 @@ def _finding(category: str) -> Column:
         partitions=ids,
         message=F.concat(
             base.say(
-                f"%s: isr %s of %s replica(s), effective min.insync.replicas %s; {WORDS[category]}",
+                f"%s: isr %s of %s replicas, effective min.insync.replicas %s; {WORDS[category]}",
                 base.partitions_listed(ids),
                 isr,
                 F.col("health_rf"),
@@ -120,3 +120,20 @@ def findings() -> list[Column]:
         remediation="Let the auditor read what is listed as unreadable",
     )
     return [*(_finding(c) for c in CATEGORIES), rest]
+
+
+def cluster_finding() -> Column:
+    """UNKNOWN, once, where it can't be known whether topics are hidden from the auditor.
+
+    Metadata leaves out what the principal may not see, without a word; DescribeLogDirs lists every partition. Reads
+    `hidden_partitions`, NULL where log dirs could not be read. Where the provider keeps them closed, that is its duty.
+    """
+    return base.finding(
+        CONTROL,
+        F.when(F.col("hidden_partitions").isNull() & ~base.providers_duty("log-dirs"), base.UNKNOWN),
+        cause="topics may be hidden",
+        observed=F.lit('{"hidden_partitions": null}'),
+        required=F.lit('{"hidden_partitions": 0}'),
+        message="topics that the auditor may not see can't be excluded: no log dirs could be read to hold metadata against",
+        remediation="Give the auditor Describe on the cluster and on all topics",
+    )

@@ -45,16 +45,13 @@ def finding() -> Column:
         required=base.as_json(replica_racks=required()),
         partitions=failing,
         message=base.say(
-            "%s: replicas span %s rack(s), %s required by tier %s",
+            "%s: replicas span %s of the %s racks that tier %s requires",
             base.partitions_listed(failing),
             worst,
             required(),
             F.col("tier"),
         ),
-        remediation=F.when(
-            F.size("racks") == 0,
-            "Set broker.rack in every broker's server.properties, then spread the replicas over racks",
-        ).otherwise(
+        remediation=F.when(F.size("racks") == 0, base.set_racks()).otherwise(
             base.reassign(
                 "Move replicas of these partitions to brokers in other racks (%s)", F.array_join("racks", ", ")
             )

@@ -44,13 +44,14 @@ def finding() -> Column:
         required=base.as_json(replication_factor=required()),
         partitions=failing,
         message=base.say(
-            "%s: %s replica(s), %s required by tier %s",
+            "%s: replication factor %s, %s required by tier %s",
             base.partitions_listed(failing),
             worst,
             required(),
             F.col("tier"),
         ),
         remediation=F.concat(
-            base.reassign("Give each of these partitions %s replicas on different racks", required()), refuses_meanwhile
+            base.reassign("Give each of these partitions %s replicas, on different racks", required()),
+            refuses_meanwhile,
         ),
     )

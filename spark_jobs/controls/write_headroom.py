@@ -45,7 +45,7 @@ def finding() -> Column:
         required=base.as_json(write_headroom=required()),
         partitions=failing,
         message=base.say(
-            "%s: %s broker(s) can be lost with acks=all writes still accepted, %s required"
+            "%s: broker losses with acks=all writes still accepted: %s, %s required"
             " (replication factor %s, effective min.insync.replicas %s)",
             base.partitions_listed(failing),
             worst,
