@@ -75,7 +75,9 @@ def by_cluster(measured: DataFrame, undecided: bool) -> DataFrame:
     return measured.groupBy("cluster").agg(
         F.sum("reassigning_partitions").alias("reassigning"),
         F.sort_array(F.flatten(F.collect_list(stuck))).alias("stuck"),
-        F.sort_array(F.collect_list(F.when(F.size("throttles") > 0, F.col("topic")))).alias("throttled_topics"),
+        F.sort_array(F.collect_list(F.when(F.size("throttles") > 0, F.struct("topic", "throttles")))).alias(
+            "throttled"
+        ),
         F.sum((~F.col("min_isr_readable")).cast("int")).alias("unread_topic_configs"),
         F.max("min_racks").alias("racks_wanted"),
         F.sum(waits).alias("unclean_undecided"),

@@ -10,11 +10,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from spark_jobs.controls import base
-from spark_jobs.facts import BROKER_THROTTLES, TOPIC_THROTTLES
 
 CONTROL = "reassignment-leftovers"
-TOPIC_KEYS = ",".join(TOPIC_THROTTLES)
-BROKER_KEYS = ",".join(BROKER_THROTTLES)
 PATIENCE = "1 hour"
 """How long a reassignment may look the same before it counts as stuck: large partitions take a while."""
 
@@ -31,11 +28,12 @@ def stuck() -> Column:
 
 
 def finding() -> Column:
-    """Reads, of a cluster: `brokers`, `reassigning` (partitions), `stuck` (names), `throttled_topics`, `reassignments_known`."""
+    """Reads a cluster's `brokers`, `reassigning` (partitions), `stuck` (names), `throttled` (topics), `reassignments_known`."""
     throttled = F.filter("brokers", lambda b: F.size(b["throttles"]) > 0)
     ids = F.transform(throttled, lambda b: b["broker"])
     running = F.coalesce(F.col("reassigning"), F.lit(0)) > 0
-    topics = F.coalesce("throttled_topics", F.array().cast("array<string>"))
+    on_topics = F.coalesce("throttled", F.array().cast("array<struct<topic:string,throttles:array<string>>>"))
+    topics = F.transform(on_topics, lambda t: t["topic"])
     stuck_names = F.coalesce("stuck", F.array().cast("array<string>"))
     left = ~running & ((F.size(ids) > 0) | (F.size(topics) > 0))
     unread = (
@@ -56,17 +54,16 @@ def finding() -> Column:
             F.when(left & (F.size(topics) > 0), base.listed(topics, "throttled replicas left on topic ")),
         )
     )
+    # kafka-configs refuses to delete what isn't set, so each command names just the settings that are.
+    topic_command = f"{base.CONFIGS_COMMAND} --entity-type topics --entity-name %s --delete-config %s"
+    broker_command = f"{base.CONFIGS_COMMAND} --entity-type brokers --entity-name %s --delete-config %s"
     each_topic = F.transform(
-        F.slice(topics, 1, base.IDS_SHOWN),
-        lambda t: base.say(
-            f"{base.CONFIGS_COMMAND} --entity-type topics --entity-name %s --delete-config {TOPIC_KEYS}", t
-        ),
+        F.slice(on_topics, 1, base.IDS_SHOWN),
+        lambda t: base.say(topic_command, t["topic"], F.array_join(t["throttles"], ",")),
     )
     each_broker = F.transform(
-        F.slice(ids, 1, base.IDS_SHOWN),
-        lambda b: base.say(
-            f"{base.CONFIGS_COMMAND} --entity-type brokers --entity-name %s --delete-config {BROKER_KEYS}", b
-        ),
+        F.slice(throttled, 1, base.IDS_SHOWN),
+        lambda b: base.say(broker_command, b["broker"], F.array_join(b["throttles"], ",")),
     )
     return base.finding(
         CONTROL,
@@ -87,6 +84,6 @@ def finding() -> Column:
             "Bring back the brokers being added, or cancel: kafka-reassign-partitions --bootstrap-server "
             '"$BOOTSTRAP" --cancel --reassignment-json-file plan.json',
         )
-        .when(outcome == base.FAIL, F.array_join(F.concat(each_topic, each_broker), "; "))
+        .when(outcome == base.FAIL, F.array_join(F.concat(each_topic, each_broker), " && "))
         .otherwise("Give the auditor Describe and DescribeConfigs on cluster and topics"),
     )
