@@ -38,11 +38,8 @@ def copy(tmp_path) -> Path:
 
 
 def test_nothing_is_done_again_when_everything_is_there(copy):
-    started = time.monotonic()
     done = make(copy, "audit")
-    seconds = time.monotonic() - started
     assert done.stdout == "-m|durability.launch|audit|||"
-    assert seconds < 1.0  # 0.02 on a quiet machine: no interpreter, no uv, no java
 
 
 def test_a_new_lock_sets_the_environment_up_again(copy):
