@@ -3,7 +3,9 @@
 import pytest
 
 from durability.lake.tables import SCALAR_CONTROLS
+from durability.policy import catalogue
 from durability.policy.load import load_policy
+from spark_jobs.controls import waiver_expired
 from spark_jobs.evaluate import CONTROLS
 from tests.support.judge import Judge, one, pick
 from tests.support.topology import document
@@ -248,3 +250,8 @@ def test_a_cluster_that_cant_be_read_is_unknown_in_every_control(found):
     assert {f["control"] for f in mine} == set(CONTROLS)
     assert {f["outcome"] for f in mine} == {"UNKNOWN"}
     assert {f["message"] for f in mine} == {"snapshot failed: connection refused"}
+
+
+def test_the_catalogue_says_which_controls_are_judged():
+    judged = {c.id for c in catalogue.CONTROLS.values() if not c.planned}
+    assert {*CONTROLS, waiver_expired.CONTROL} == judged

@@ -16,10 +16,14 @@ def page() -> str:
         "",
         "| control | on | severity | from |",
         "|---|---|---|---|",
-        *(f"| [{c.id}](#{c.id}) | {', '.join(c.on)} | {_severities(c)} | {c.source} |" for c in CONTROLS.values()),
+        *(
+            f"| [{c.id}](#{c.id}) | {', '.join(c.on)} | {_severities(c)} | {c.source}{' (planned)' if c.planned else ''} |"
+            for c in CONTROLS.values()
+        ),
         "",
         "A requirement that a topic's tier leaves out isn't judged. A fact that couldn't be read makes the outcome",
         "UNKNOWN, which never counts as compliant. Where the provider is responsible the outcome is NOT_APPLICABLE.",
+        "Controls marked planned are described here and not judged yet.",
         "",
     ]
     for control in CONTROLS.values():
@@ -35,6 +39,8 @@ def _severities(control: Control) -> str:
 
 def _section(control: Control) -> list[str]:
     lines = [f"## {control.id}", "", f"**{control.title}.** {control.means}", "", control.why, ""]
+    if control.planned:
+        lines += ["Planned: not judged yet.", ""]
     lines += [f"- Severity: {_severities(control)}", f"- Source: {control.source}", f"- Mend: {control.remediation}"]
     if control.scalar:
         lines.append(f"- Judged twice, by Spark and by Great Expectations: observed {control.scalar} required")
