@@ -1,14 +1,20 @@
 """### Partition health of the Kafka fleet, every few minutes
 
-The same steps as `nightly_audit` up to the verdicts, for `partition-health` alone: counters and unhealthy partitions.
-Its snapshots are of kind `pulse`; what they hold beside that is there for the Spark job and may be expired at any time.
+The same steps as `nightly_audit` up to the verdicts, for partition health alone, by the same rule. What stays in the lake
+of a pulse: its rows in `snapshots` (kind `pulse`), `health_counters`, `partition_health` for what isn't healthy, and its
+row in `runs`. The facts it read stay staged for the Spark job, are never committed, and are removed when it ends.
 
 | task | does | when it fails |
 |---|---|---|
 | `plan`, `collect`, `gate` | as in `nightly_audit` | the next pulse comes in minutes; look when several fail in a row |
-| `publish` | commits, with `snapshots` rows of kind pulse | as above |
-| `evaluate` | partition health, by the same Spark job and rule | as above |
+| `publish` | writes the `snapshots` rows: accepted, rejected or failed, and why | as above |
+| `evaluate` | counters and unhealthy partitions, by the same Spark job | as above |
 | `conclude` | writes the `runs` row; fails if a cluster could not be read | the row's `snapshots` names the cluster and why |
+| `discard` | removes the staged facts, whatever became of the rest | never fails the pulse; see below |
+
+What `discard` could not remove, and what a killed run left, the `plan` of `nightly_audit` removes when it is a day old. A
+pulse that has ended can't be continued by clearing a task in its middle: its facts are gone. Trigger a new one, or clear
+`collect` with everything downstream.
 
 A pulse that is late is skipped, never queued: `max_active_runs` is 1 and there is no catch-up. Nobody is notified by a
 pulse; the nightly digest and whoever reads `health_counters` are.
@@ -25,6 +31,7 @@ from kafka_durability.evaluate import EvaluateOperator
 from kafka_durability.operators import (
     CollectOperator,
     ConcludePulseOperator,
+    DiscardOperator,
     GateOperator,
     PlanOperator,
     PublishOperator,
@@ -48,3 +55,6 @@ with DAG(
     publish = PublishOperator(task_id="publish", gated=gate.output, kind="pulse")
     evaluate = EvaluateOperator(task_id="evaluate", published=publish.output, kind="pulse", **settings.EVALUATE_PULSE)
     conclude = ConcludePulseOperator(task_id="conclude", evaluated=evaluate.output)
+    # A teardown runs after failures too, and whether the pulse succeeded is for `conclude` to say.
+    discard = DiscardOperator(task_id="discard", collected=collect.output).as_teardown()
+    conclude >> discard

@@ -5,14 +5,14 @@ lake, judges them with Spark, has Great Expectations check Spark's verdicts, and
 
 | task | does | when it fails |
 |---|---|---|
-| `plan` | reads policy, waivers and clusters; deals the sources into at most 16 groups | a file is wrong: the log says where |
+| `plan` | reads policy, waivers, clusters; deals out the sources; clears up after killed runs | a file is wrong; see its log |
 | `collect` | one mapped task a group, one result a cluster; commits nothing | a worker was lost: clear it |
 | `gate` | rejects snapshots that contradict themselves | the lake can't be reached; clear it |
-| `publish` | commits accepted snapshots, the `snapshots` rows last | clear it; nothing shows twice |
+| `publish` | commits accepted snapshots, the `snapshots` rows last | clear it; after a day, clear `collect` |
 | `evaluate` | one Spark job for the fleet | its log holds Spark's; a clear writes under a new result id |
 | `flag` | Great Expectations over the posture; differences become UNKNOWN | clear it |
 | `report` | findings.json, findings.csv, report.html in the out folder | clear it |
-| `notify` | one digest to the `slackwebhook` Connection, if there is one | never fails the audit; its log says what went wrong |
+| `notify` | one digest to Slack, if there is a Connection for it | never fails the audit; its log says what went wrong |
 | `conclude` | writes the `runs` row, last, then fails if a cluster is missing or a verdict unverified | see below |
 
 **`conclude` failed**: the report is out and says which clusters are UNKNOWN and why. Mend the cause (address, ACLs,
@@ -21,8 +21,9 @@ broker) and trigger a new run; clearing `collect` and what follows also works an
 **A whole run again**: clear `plan` with everything downstream. Until `conclude` has written its row, readers see the
 previous run.
 
-Connections: one of type `kafka` per cluster, as `clusters.yaml` names them; `spark` for spark-submit; `slack_durability`
-(type `slackwebhook`) if wanted. Pool: `kafka_durability` (see `docker-compose.yml`).
+Connections: one of type `kafka` per cluster, as `clusters.yaml` names them; `spark` for spark-submit; for the digest,
+if wanted, one of type `slackwebhook` with the id `slackwebhook`, else `slack_default`. Pool: `kafka_durability` (see
+`docker-compose.yml`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Judges the accepted snapshots of a run: `spark-submit evaluate.py --plan plan.json`.
 
-Reads facts of the attempts that the plan names, writes `topic_posture`, `partition_health`, `health_counters` and
-`findings` under the plan's run_id and result_id. They count for nobody until the run's row exists.
+Reads facts of the attempts that the plan names, writes `partition_health`, `health_counters`, and of a nightly run
+`topic_posture` and `findings`, under the plan's run_id and result_id. They count for nobody until the run's row exists.
 """
 
 from __future__ import annotations
@@ -88,18 +88,21 @@ class Evaluation:
         def judged(name: str) -> DataFrame:
             return read(name).where(F.col("attempt_id").isin(attempts))
 
-        self.pulse = plan.kind == "pulse"
         self.controls = (
-            [partition_health] if self.pulse else [*TOPIC_CONTROLS, min_insync_racks_valid, partition_health]
+            [partition_health] if plan.pulse else [*TOPIC_CONTROLS, min_insync_racks_valid, partition_health]
         )
         tiers = findings.literal(plan.policy.tiers, f"map<string,{REQUIREMENTS}>")
-        self.resolved = read("resolved_policy").where(F.col("result_id") == plan.result_id)
+        # Partition health asks for no tier, so a pulse has none resolved.
+        mine = F.lit(False) if plan.pulse else F.col("result_id") == plan.result_id
+        self.resolved = read("resolved_policy").where(mine)
         self.base_clusters = settled(facts.clusters(judged))
         self.topics = settled(facts.topics(judged, self.resolved, self.base_clusters, tiers))
         rows = partitions.build(judged("partitions"), self.topics, self.base_clusters)
         rows = self._with_previous_reassignments(rows)
         self.measured = settled(topics.measured(rows, self.topics, self.controls))
-        of_topics = topics.by_cluster(self.measured, undecided=not self.pulse)
+        if plan.pulse:
+            return
+        of_topics = topics.by_cluster(self.measured, undecided=True)
         self.clusters = settled(
             self.base_clusters.join(of_topics, "cluster", "left").withColumn(
                 "log_dirs_stated", F.exists("brokers", lambda b: b["offline_log_dirs"].isNotNull())
@@ -161,8 +164,6 @@ class Evaluation:
         at_risk = self.clusters.select("cluster", "elr_cluster_at_risk")
         of_topic = self.measured.join(F.broadcast(at_risk), "cluster")
         health = partition_health.findings()
-        if self.pulse:
-            return findings.exploded(of_topic, "topic", F.col("topic"), health)
         per_topic = [c.finding() for c in (*TOPIC_CONTROLS, min_insync_racks_valid)]
         wanted = self.plan.policy.tiers.values()
         speaks_of_racks = any(
@@ -253,9 +254,25 @@ def run(spark: SparkSession, plan: Plan, read: Reader, write: Callable[[DataFram
     evaluation = Evaluation(spark, plan, read)
     write(evaluation.keyed(topics.health_rows(evaluation.measured), tables.PARTITION_HEALTH), tables.PARTITION_HEALTH)
     write(evaluation.keyed(topics.counters(evaluation.measured), tables.HEALTH_COUNTERS), tables.HEALTH_COUNTERS)
-    if not evaluation.pulse:
-        write(evaluation.keyed(evaluation.posture(), tables.TOPIC_POSTURE), tables.TOPIC_POSTURE)
+    if plan.pulse:
+        return
+    write(evaluation.keyed(evaluation.posture(), tables.TOPIC_POSTURE), tables.TOPIC_POSTURE)
     write(evaluation.keyed(evaluation.findings(), tables.FINDINGS), tables.FINDINGS)
+
+
+def reader(spark: SparkSession, plan: Plan) -> Reader:
+    """Gives the lake's tables; of a pulse, the fact tables as they would be if its staged files were committed."""
+    facts_of = {table.name for table in tables.FACTS} if plan.pulse else set()
+
+    def read(name: str) -> DataFrame:
+        table = spark.table(session.table(name))
+        if name not in facts_of:
+            return table
+        paths = plan.staged.get(name)
+        # The table's schema, not the files': a column that a file lacks is NULL, as it is in the lake.
+        return spark.read.schema(table.schema).parquet(*paths) if paths else table.where(F.lit(False))
+
+    return read
 
 
 def append(frame: DataFrame, table: tables.Table) -> None:
@@ -271,7 +288,7 @@ def main() -> None:
     plan = Plan.read(parser.parse_args().plan)
     spark = session.start(f"durability {plan.run_id}")
     try:
-        run(spark, plan, lambda name: spark.table(session.table(name)), append)
+        run(spark, plan, reader(spark, plan), append)
     finally:
         spark.stop()
 

@@ -64,7 +64,7 @@ def test_the_nightly_audit_has_the_steps_of_the_architecture_in_their_order(load
 
 def test_the_pulse_ends_with_the_verdicts(loaded):
     tasks = loaded["dags"]["health_pulse"]["tasks"]
-    assert list(tasks) == ["plan", "collect", "gate", "publish", "evaluate", "conclude"]
+    assert list(tasks) == ["plan", "collect", "gate", "publish", "evaluate", "conclude", "discard"]
 
 
 def test_a_lost_group_does_not_keep_the_others_from_being_judged_and_cannot_pass_as_success(loaded):

@@ -6,6 +6,7 @@ import json
 import stat
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -140,13 +141,14 @@ def test_what_is_handed_over_comes_back_and_goes_when_it_is_old(tmp_path):
 
     from kafka_durability import handover
 
-    reference = handover.put(str(tmp_path), "manual__2026-11-21T02:00:00+00:00", "gate", {"a": [1]})
+    context = {"dag": SimpleNamespace(dag_id="d"), "run_id": "manual__2026-11-21T02:00:00+00:00"}
+    reference = handover.put(str(tmp_path), handover.run_of(context), "gate", {"a": [1]})
     assert ".." not in reference and ":" not in reference
     assert handover.get(str(tmp_path), reference) == {"a": [1]}
-    handover.prune(str(tmp_path))
+    handover.prune(str(tmp_path), "d", 30)
     assert handover.get(str(tmp_path), reference) == {"a": [1]}
     os.utime(tmp_path / handover.FOLDER / reference, (0, 0))
-    handover.prune(str(tmp_path))
+    handover.prune(str(tmp_path), "d", 30)
     with pytest.raises(FileNotFoundError):
         handover.get(str(tmp_path), reference)
 

@@ -6,13 +6,16 @@ import json
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 
+FULL, PULSE = "full", "pulse"
+"""Kinds of snapshots: one with all its facts, and one that leaves counters and unhealthy partitions only."""
+
 
 @dataclass(frozen=True)
 class Attempt:
     """What `Lake.stage` wrote for one topology.
 
     files: paths by fact table; a table without rows has none.
-    partitions: how many partition rows were written.
+    partitions: how many partition rows were written. kind: FULL or PULSE.
     """
 
     cluster: str
@@ -23,7 +26,7 @@ class Attempt:
     source: str
     files: dict[str, list[str]] = field(repr=False)
     partitions: int
-    kind: str = "full"
+    kind: str = FULL
 
     def to_json(self) -> str:
         return json.dumps({**asdict(self), "captured_at": self.captured_at.isoformat()})

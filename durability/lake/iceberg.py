@@ -104,6 +104,17 @@ class Tables:
         with self._errors(f"{table.identifier} can't be read"):
             return {task.file.file_path for task in self.load(table).scan(row_filter=where).plan_files()}
 
+    def names_of_files(self, table: Table) -> set[str]:
+        """The names of all data files that any snapshot of the table refers to, expired ones aside."""
+        with self._errors(f"{table.identifier} can't be read"):
+            current = self.load(table)
+            manifests = {m.manifest_path: m for s in current.metadata.snapshots for m in s.manifests(current.io)}
+            return {
+                entry.data_file.file_path.rpartition("/")[2]
+                for manifest in manifests.values()
+                for entry in manifest.fetch_manifest_entry(current.io, discard_deleted=False)
+            }
+
     def scan(
         self,
         table: Table,

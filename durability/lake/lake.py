@@ -1,19 +1,21 @@
 """The lake as the rooms use it: stage facts, publish them, read them, keep results.
 
 Facts count from their row in `snapshots`, results from theirs in `runs`; each is written last, so that whoever dies in
-between leaves what was there before.
+between leaves what was there before. A pulse's facts are never committed: its row in `snapshots` says that it was taken,
+its staged files are read by its own run and removed with it.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import (
+    AlwaysTrue,
     And,
     BooleanExpression,
     EqualTo,
@@ -23,8 +25,8 @@ from pyiceberg.expressions import (
 )
 
 from durability.errors import Refused
-from durability.lake import catalog, rows, tables
-from durability.lake.attempt import Attempt, SnapshotRow
+from durability.lake import catalog, rows, staging, tables
+from durability.lake.attempt import FULL, PULSE, Attempt, SnapshotRow
 from durability.lake.iceberg import Tables
 from durability.lake.results import with_disagreements
 from durability.lake.storage import Wanted
@@ -136,7 +138,7 @@ class Lake:
         """Commits attempts, each fact table once, then their rows in `snapshots`, which make them count.
 
         An attempt that the gate rejected is kept, with the reason. What an interrupted publish has committed already
-        isn't committed again.
+        isn't committed again. Of a pulse's attempts nothing is committed but the rows in `snapshots`.
         Raises Refused, naming the file, if one is missing or damaged; then nothing is committed.
         """
         judged = {verdict.attempt_id: verdict for verdict in verdicts}
@@ -146,8 +148,9 @@ class Lake:
             for paths in attempt.files.values():
                 for path in paths:
                     self._tables.storage.footer(path)
+        full = [attempt for attempt in attempts if attempt.kind != PULSE]
         for table in FACTS:
-            self._publish_table(table, attempts)
+            self._publish_table(table, full)
         now = datetime.now(UTC)
         published = [_snapshot_row(attempt, judged[attempt.attempt_id], now) for attempt in attempts]
         self._append_snapshots(published)
@@ -157,15 +160,44 @@ class Lake:
         paths = [path for attempt in attempts for path in attempt.files.get(table.name, [])]
         if not paths:
             return
-        moments = [attempt.captured_at for attempt in attempts]
-        ids = {attempt.attempt_id for attempt in attempts}
-        there = self._tables.files(table, And(_between(min(moments), max(moments)), In("attempt_id", ids)))
+        there = self._committed(table, attempts)
         fresh = [path for path in paths if path not in there]
         if fresh:
             self._tables.add_files(table, fresh)
 
-    def record_failures(self, failures: Iterable[tuple[str, datetime, str]]) -> list[SnapshotRow]:
-        """Writes that clusters could not be read: (cluster, when it was tried, why)."""
+    def _committed(self, table: Table, attempts: Sequence[Attempt]) -> set[str]:
+        """The committed files of a fact table that may hold rows of these attempts."""
+        moments = [attempt.captured_at for attempt in attempts]
+        ids = {attempt.attempt_id for attempt in attempts}
+        return self._tables.files(table, And(_between(min(moments), max(moments)), In("attempt_id", ids)))
+
+    def discard(self, attempts: Sequence[Attempt]) -> int:
+        """Removes the staged files of attempts, but none that is committed; returns how many were there to remove."""
+        removed = 0
+        for table in FACTS:
+            paths = [path for attempt in attempts for path in attempt.files.get(table.name, [])]
+            if paths:
+                removed += staging.remove(self.place.warehouse, set(paths) - self._committed(table, attempts))
+        return removed
+
+    def discard_orphans(self, older_than: timedelta = staging.ORPHANED_AFTER) -> int:
+        """Removes staged files of runs that were killed: so old, and in no snapshot of their table; returns how many.
+
+        A run that may still publish must be younger than that.
+        """
+        before = datetime.now(UTC) - older_than
+        removed = 0
+        for table in FACTS:
+            # Listed before the table is read, so that what is committed in between is seen as committed.
+            old = staging.listed(self.place.warehouse, self._tables.storage.table_location(table.identifier), before)
+            if old:
+                known = self._tables.names_of_files(table)
+                orphans = [path for path in old if path.rpartition("/")[2] not in known]
+                removed += staging.remove(self.place.warehouse, orphans)
+        return removed
+
+    def record_failures(self, failures: Iterable[tuple[str, datetime, str]], kind: str = FULL) -> list[SnapshotRow]:
+        """Writes that clusters could not be read: (cluster, when it was tried, why). kind: of the run that tried."""
         now = datetime.now(UTC)
         failed = [
             SnapshotRow(
@@ -178,7 +210,7 @@ class Lake:
                 sha256=None,
                 source=None,
                 published_at=now,
-                kind="full",
+                kind=kind,
                 partitions=None,
             )
             for cluster, captured_at, reason in failures
@@ -192,20 +224,37 @@ class Lake:
                 tables.SNAPSHOTS, pa.Table.from_pylist([vars(row) for row in published], tables.SNAPSHOTS.arrow)
             )
 
-    def snapshots(self, cluster: str | None = None, status: str | None = None) -> list[dict]:
-        """The rows of `snapshots` that count: of each snapshot the newest, sorted by cluster and captured_at."""
-        where = EqualTo("cluster", cluster) if cluster is not None else None
-        newest: dict[tuple[str, str], dict] = {}
+    def snapshots(
+        self,
+        cluster: str | None = None,
+        status: str | None = None,
+        kind: str | None = None,
+        since: datetime | None = None,
+    ) -> list[dict]:
+        """The rows of `snapshots` that count: of each snapshot the newest, sorted by cluster and captured_at.
+
+        kind: full or pulse, both by default. A document's snapshot may have been taken by a pulse and in full: those are
+        two rows, since the one has facts and the other hasn't. since: captured then or later.
+        """
+        where: BooleanExpression = EqualTo("cluster", cluster) if cluster is not None else AlwaysTrue()
+        if kind is not None:
+            where = And(where, EqualTo("kind", kind))
+        if since is not None:
+            where = And(where, GreaterThanOrEqual("captured_at", since.astimezone(UTC).isoformat()))
+        newest: dict[tuple[str, str, str], dict] = {}
         for row in self.scan(tables.SNAPSHOTS, where).to_pylist():
-            key = (row["cluster"], row["snapshot_id"])
+            key = (row["cluster"], row["snapshot_id"], row["kind"])
             if key not in newest or newest[key]["published_at"] <= row["published_at"]:
                 newest[key] = row
         found = [row for row in newest.values() if status is None or row["status"] == status]
         return sorted(found, key=lambda row: (row["cluster"], row["captured_at"], row["published_at"]))
 
     def last_accepted(self, cluster: str, before: datetime | None = None) -> dict | None:
-        """The newest accepted row of `snapshots` of a cluster (captured before that moment), if any."""
-        accepted = self.snapshots(cluster, "accepted")
+        """The newest accepted row of `snapshots` of a cluster (captured before that moment) with all its facts, if any.
+
+        A pulse's has none.
+        """
+        accepted = self.snapshots(cluster, "accepted", FULL)
         older = [row for row in accepted if before is None or row["captured_at"] < before]
         return older[-1] if older else None
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from durability.errors import AuditError
-from durability.lake.tables import CLUSTERS
+from durability.lake.attempt import FULL, PULSE
+from durability.lake.tables import CLUSTERS, FACTS
 from durability.policy.model import Cluster, Policy, Waiver
 from durability.run.plan import ACCEPTED, KINDS, Plan, SnapshotPart, StaleSnapshot, from_text, policy_part, to_text
 
 if TYPE_CHECKING:
-    from durability.lake import Lake
+    from durability.lake import Attempt, Lake
 
+STALE_PULSES = timedelta(days=1)
+"""How far back a cluster's last accepted pulse is looked for; before that only nightly snapshots are."""
 Row = Mapping[str, Any]
 
 
@@ -27,12 +30,14 @@ def build_plan(
     waivers: Sequence[Waiver],
     snapshots: Iterable[Any],
     clusters: Sequence[Cluster] = (),
+    attempts: Sequence[Attempt] = (),
     started_at: datetime | None = None,
 ) -> Plan:
-    """The plan of one run over `snapshots`, and its rows in `resolved_policy`.
+    """The plan of one run over `snapshots`, and its rows in `resolved_policy`; a pulse needs no tiers and has none.
 
     snapshots: rows of `snapshots` as `Lake.publish` and `Lake.record_failures` returned them (objects or mappings),
         one a cluster; `clusters` gives provider and team of those that have no facts. started_at: now unless said.
+    attempts: of a pulse, what was staged; those of `snapshots` are named in the plan. Others don't need them.
     Raises AuditError if there is no cluster at all, or one twice.
     """
     from durability.run.resolved import resolve_policy
@@ -42,8 +47,10 @@ def build_plan(
     rows = sorted((_row(s) for s in snapshots), key=lambda r: r["cluster"])
     _check_clusters(rows)
     known = {c.id: c for c in clusters}
-    facts = _cluster_facts(lake, [r for r in rows if r["status"] == ACCEPTED])
-    history = _History(lake, kind, run_id)
+    judged = [r for r in rows if r["status"] == ACCEPTED]
+    staged = _staged(judged, attempts) if kind == PULSE else []
+    facts = _staged_cluster_facts(lake, staged) if kind == PULSE else _cluster_facts(lake, judged)
+    history = _History(lake, kind, run_id, rows)
     parts = [_part(row, facts.get(row["attempt_id"]), known.get(row["cluster"]), history) for row in rows]
     plan = Plan(
         run_id=run_id,
@@ -55,8 +62,10 @@ def build_plan(
         snapshots=parts,
         partitions=sum(p.partitions for p in parts if p.judged),
         lake=lake.location,
+        staged={t.name: [path for a in staged for path in a.files.get(t.name, [])] for t in FACTS} if staged else {},
     )
-    resolve_policy(lake, plan, policy, waivers)
+    if not plan.pulse:
+        resolve_policy(lake, plan, policy, waivers)
     return plan
 
 
@@ -86,6 +95,20 @@ def _cluster_facts(lake: Lake, rows: list[dict[str, Any]]) -> dict[str, Row]:
     return {r["attempt_id"]: r for r in found.to_pylist()}
 
 
+def _staged(rows: list[dict[str, Any]], attempts: Sequence[Attempt]) -> list[Attempt]:
+    """The attempts that rows of `snapshots` point at, in their order."""
+    known = {a.attempt_id: a for a in attempts}
+    missing = [r["cluster"] for r in rows if r["attempt_id"] not in known]
+    if missing:
+        raise ValueError(f"a pulse is judged by what was staged; nothing is known of that of {', '.join(missing)}")
+    return [known[r["attempt_id"]] for r in rows]
+
+
+def _staged_cluster_facts(lake: Lake, attempts: list[Attempt]) -> dict[str, Row]:
+    """Likewise, from files that are not committed."""
+    return {a.attempt_id: row for a in attempts for row in lake.read_staged(a, CLUSTERS).to_pylist()}
+
+
 def of_attempts(rows: Iterable[Row]) -> Any:
     """The condition for facts of these snapshots (attempt_id, captured_at); the days come first, to prune files."""
     from pyiceberg.expressions import And, GreaterThanOrEqual, In, LessThanOrEqual
@@ -100,17 +123,32 @@ def of_attempts(rows: Iterable[Row]) -> Any:
 
 
 class _History:
-    """The runs and accepted snapshots that the lake has, read once for the whole fleet."""
+    """The runs and accepted snapshots that the lake has, read once for the whole fleet.
 
-    def __init__(self, lake: Lake, kind: str, run_id: str):
+    `runs` are of the plan's kind; `full` are the snapshots with facts; `accepted` are pulses' as well, for the clusters
+    that can't be judged. A pulse is compared with nothing, so it reads neither runs nor facts of before.
+    """
+
+    def __init__(self, lake: Lake, kind: str, run_id: str, rows: list[dict[str, Any]]):
         self.runs: dict[str, list[tuple[Row, datetime]]] = {}
+        self.full: dict[str, list[Row]] = {}
+        self.accepted: dict[str, list[Row]] = {}
+        missing = [r for r in rows if r["status"] != ACCEPTED]
+        full = lake.snapshots(status=ACCEPTED, kind=FULL) if kind != PULSE or missing else []
+        pulses = []
+        if missing:
+            since = min(r["captured_at"] for r in missing) - STALE_PULSES
+            pulses = lake.snapshots(status=ACCEPTED, kind=PULSE, since=since)
+        for snapshot in sorted(full + pulses, key=lambda s: s["captured_at"]):
+            self.accepted.setdefault(snapshot["cluster"], []).append(snapshot)
+        if kind == PULSE:
+            return
+        for snapshot in full:
+            self.full.setdefault(snapshot["cluster"], []).append(snapshot)
         for run in lake.runs(kind):
             for judged in run["snapshots"] or []:
                 if judged["status"] == ACCEPTED and run["run_id"] != run_id:
                     self.runs.setdefault(judged["cluster"], []).append((run, judged["captured_at"]))
-        self.accepted: dict[str, list[Row]] = {}
-        for snapshot in lake.snapshots(status=ACCEPTED):
-            self.accepted.setdefault(snapshot["cluster"], []).append(snapshot)
 
     def run_before(self, cluster: str, captured_at: datetime) -> Row:
         """The run that finished last and judged the cluster as it was then or earlier; empty if there is none."""
@@ -119,7 +157,7 @@ class _History:
 
     def snapshot_before(self, cluster: str, captured_at: datetime) -> Row:
         """The newest accepted snapshot with all its facts from before a moment; empty if there is none."""
-        older = [s for s in self.accepted.get(cluster, []) if s["captured_at"] < captured_at and s["kind"] != "pulse"]
+        older = [s for s in self.full.get(cluster, []) if s["captured_at"] < captured_at]
         return older[-1] if older else {}
 
 

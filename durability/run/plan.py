@@ -50,7 +50,7 @@ class PolicyPart:
 
 @dataclass(frozen=True)
 class StaleSnapshot:
-    """The last accepted snapshot of a cluster that can't be judged now; it is named, never judged again."""
+    """The last accepted snapshot, a pulse's too, of a cluster that can't be judged now; named, never judged again."""
 
     snapshot_id: str
     captured_at: str
@@ -60,7 +60,8 @@ class StaleSnapshot:
 class SnapshotPart:
     """One cluster in this run. `status`: accepted (it is judged), rejected (by the gate) or failed (unreadable), the
     latter two with `reason`. `previous_*`: the result of the last run of this kind that judged the cluster, and the
-    attempt with the facts of the accepted snapshot before this one; None: there is none."""
+    attempt with the facts of the accepted snapshot before this one; None: there is none, or the run is a pulse, which
+    compares nothing."""
 
     cluster: str
     status: str
@@ -89,7 +90,8 @@ class Plan:
     """One run. `kind`: nightly or pulse. `run_id` names the run, `result_id` this attempt at evaluating it.
 
     `waivers`: `Waiver.to_dict`, in the order of the file; `partitions`: of all judged snapshots, by which the Spark
-    session is sized; `lake`: its location.
+    session is sized; `lake`: its location. `staged`: of a pulse, the judged attempts' staged Parquet files by fact table:
+    its facts are in no table of the lake. Empty for a nightly run.
     """
 
     run_id: str
@@ -101,6 +103,12 @@ class Plan:
     snapshots: list[SnapshotPart]
     partitions: int
     lake: str | None = None
+    staged: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def pulse(self) -> bool:
+        """Is partition health all that the run judges, from staged facts?"""
+        return self.kind == "pulse"
 
     @property
     def judged(self) -> list[SnapshotPart]:

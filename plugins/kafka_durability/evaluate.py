@@ -45,11 +45,12 @@ class EvaluateOperator(SparkSubmitOperator):
             self._submit(lake, plan, context)
             notes.text = f"{len(plan.judged)} of {len(plan.snapshots)} clusters, {plan.partitions:,} partitions"
             name = f"plan-{context['ti'].try_number}"
-            return {"plan": handover.put(settings.lake, context["run_id"], name, plan.to_json())}
+            return {"plan": handover.put(settings.lake, handover.run_of(context), name, plan.to_json())}
 
     def _plan(self, lake: Lake, settings: Settings, context: Mapping[str, Any]) -> Plan:
         from durability.policy import load_clusters, load_policy, load_waivers
         from durability.run import build_plan
+        from kafka_durability.operators import attempts_of
 
         run_id = f"{context['dag'].dag_id}:{context['run_id']}"
         return build_plan(
@@ -61,6 +62,7 @@ class EvaluateOperator(SparkSubmitOperator):
             waivers=load_waivers(settings.waivers),
             snapshots=handover.get(settings.lake, self.published["published"]),
             clusters=[] if settings.topology else load_clusters(settings.clusters),
+            attempts=attempts_of(handover.get(settings.lake, self.published["gated"])) if self.kind == "pulse" else [],
             started_at=context["dag_run"].start_date,
         )
 

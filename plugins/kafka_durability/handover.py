@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from pyarrow import fs
 
 FOLDER = "_handover"
+_ODD = re.compile(r"[^A-Za-z0-9._-]")
 
 
-def put(lake: str, run_id: str, name: str, value: object) -> str:
-    """Write `value` as JSON where every worker that reaches the lake can read it; returns the reference for `get`."""
+def run_of(context: Mapping[str, Any]) -> str:
+    """A run's name among those of all DAGs: two DAGs that are due at the same minute have runs of the same id."""
+    return f"{context['dag'].dag_id}/{_ODD.sub('_', context['run_id'])}"
+
+
+def put(lake: str, run: str, name: str, value: object) -> str:
+    """Write `value` as JSON where every worker that reaches the lake can read it; returns the reference for `get`.
+
+    run: as `run_of` names it.
+    """
     files, root = _root(lake)
-    reference = f"{re.sub(r'[^A-Za-z0-9._-]', '_', run_id)}/{name}.json"
+    reference = f"{run}/{name}.json"
     folder, _, _ = f"{root}/{reference}".rpartition("/")
     files.create_dir(folder, recursive=True)
     with files.open_output_stream(f"{root}/{reference}") as stream:
@@ -29,13 +40,19 @@ def get(lake: str, reference: str) -> object:
         return json.loads(stream.read())
 
 
-def prune(lake: str, days: int = 30) -> None:
-    """Remove what runs older than `days` handed over: until then their tasks can be cleared."""
+def prune(lake: str, dag_id: str, days: int) -> None:
+    """Remove what runs of a DAG handed over when the last of it is so old: until then their tasks can be cleared."""
     files, root = _root(lake)
     oldest = datetime.now(UTC) - timedelta(days=days)
-    for entry in files.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=True)):
-        if entry.type == fs.FileType.File and entry.mtime < oldest:
-            files.delete_file(entry.path)
+    last: dict[str, datetime] = {}
+    here = f"{root}/{dag_id}"
+    for entry in files.get_file_info(fs.FileSelector(here, allow_not_found=True, recursive=True)):
+        if entry.type == fs.FileType.File:
+            run = entry.path.removeprefix(f"{here}/").partition("/")[0]
+            last[run] = max(entry.mtime, last.get(run, entry.mtime))
+    for run, mtime in last.items():
+        if mtime < oldest:
+            files.delete_dir(f"{here}/{run}")
 
 
 def _root(lake: str) -> tuple[fs.FileSystem, str]:

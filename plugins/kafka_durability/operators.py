@@ -21,6 +21,8 @@ from kafka_durability.step import Notes, Settings, Step
 
 # What a run's kind makes of its snapshots: a pulse's are no evidence of the fleet as a whole.
 SNAPSHOT_KINDS = {"nightly": "full", "pulse": "pulse"}
+# How long a run's tasks can be cleared; a pulse's facts are gone when it ends, so later only its traces are of use.
+HANDOVER_DAYS = {"nightly": 30, "pulse": 1}
 
 
 def _lake(settings: Settings):
@@ -41,7 +43,8 @@ class PlanOperator(Step):
     """Checks policy, waivers and clusters, makes the lake's tables where missing, and deals the sources into groups.
 
     Returns the groups, see `kafka_durability.sources`. The tables are made here, once: first users racing for them
-    fail each other.
+    fail each other. Here as well, what earlier runs of this DAG handed over goes when nobody will clear their tasks any
+    more, and the nightly run removes the staged files of killed runs, pulses' too: a pulse has no time for that.
     """
 
     def __init__(self, *, kind: str, **kwargs: Any):
@@ -55,8 +58,12 @@ class PlanOperator(Step):
         load_waivers(settings.waivers)
         documents = settings.topology
         groups = sources.from_documents(documents) if documents else sources.from_clusters(settings.clusters)
-        _lake(settings).ensure()
-        handover.prune(settings.lake)
+        lake = _lake(settings)
+        lake.ensure()
+        handover.prune(settings.lake, self.dag_id, HANDOVER_DAYS[self.kind])
+        if self.kind == "nightly":
+            orphans = lake.discard_orphans()
+            self.log.info("%s of killed runs removed", _s(orphans, "staged file"))
         what = documents.name if documents else _s(sum(map(len, groups)), "cluster")
         notes.text = f"{what}, policy {policy.name}"
         return groups
@@ -82,7 +89,7 @@ class CollectOperator(Step):
         notes.problems += [_named(f["cluster"], f["reason"]) for f in results["failures"]]
         ti = context["ti"]
         name = f"collect-{ti.map_index}-{ti.try_number}"
-        return {"results": handover.put(settings.lake, context["run_id"], name, results)}
+        return {"results": handover.put(settings.lake, handover.run_of(context), name, results)}
 
 
 class GateOperator(Step):
@@ -106,7 +113,7 @@ class GateOperator(Step):
         groups = [handover.get(settings.lake, c["results"]) for c in self.collected or () if c]
         gathered = gather(self.planned, groups)
         notes.problems += gathered["lost"]
-        attempts = _attempts(gathered)
+        attempts = attempts_of(gathered)
         if settings.topology and not attempts:
             raise AirflowFailException("no document could be read")
         verdicts = gate.check(_lake(settings), attempts) if attempts else []
@@ -114,7 +121,7 @@ class GateOperator(Step):
         notes.text = f"{len(verdicts) - len(rejected)} accepted, {len(rejected)} rejected"
         notes.problems += [f"{v.cluster}: snapshot rejected: {v.reason}" for v in rejected]
         gathered["verdicts"] = [asdict(v) for v in verdicts]
-        return {"gated": handover.put(settings.lake, context["run_id"], "gate", gathered)}
+        return {"gated": handover.put(settings.lake, handover.run_of(context), "gate", gathered)}
 
 
 def gather(planned: Sequence[Sequence[dict]], groups: Sequence[dict]) -> dict[str, list]:
@@ -133,9 +140,10 @@ def gather(planned: Sequence[Sequence[dict]], groups: Sequence[dict]) -> dict[st
 
 
 class PublishOperator(Step):
-    """Commits what the gate accepted and writes the `snapshots` rows, last.
+    """Commits what was read and writes the `snapshots` rows, last; of a pulse those rows alone.
 
-    Returns a reference to the rows that the run judges or finds missing: the newest of each cluster of this input.
+    Returns references to the rows that the run judges or finds missing, the newest of each cluster of this input, and to
+    what the gate saw.
     """
 
     template_fields = ("gated",)
@@ -149,18 +157,19 @@ class PublishOperator(Step):
 
         lake = _lake(settings)
         gated = handover.get(settings.lake, self.gated["gated"])
-        attempts = [replace(a, kind=SNAPSHOT_KINDS[self.kind]) for a in _attempts(gated)]
+        attempts = [replace(a, kind=SNAPSHOT_KINDS[self.kind]) for a in attempts_of(gated)]
         verdicts = [Verdict(**v) for v in gated["verdicts"]]
         rows = [asdict(r) for r in lake.publish(attempts, verdicts)] if attempts else []
         failures = [(f["cluster"], datetime.fromisoformat(f["at"]), f["reason"]) for f in gated["failures"]]
         # A document that can't be used leaves no row in the lake; the report alone names it.
-        recorded = [] if settings.topology else lake.record_failures(failures)
+        recorded = [] if settings.topology else lake.record_failures(failures, SNAPSHOT_KINDS[self.kind])
         lost = [unread(*f) for f in failures] if settings.topology else [asdict(r) for r in recorded]
-        notes.text = f"{_s(len(rows), 'snapshot')} committed"
+        notes.text = f"{_s(len(rows), 'snapshot')} {'noted' if self.kind == 'pulse' else 'committed'}"
         newest: dict[str, dict] = {}
         for row in sorted(rows + lost, key=lambda r: r["captured_at"]):
             newest[row["cluster"]] = row
-        return {"published": handover.put(settings.lake, context["run_id"], "publish", list(newest.values()))}
+        published = handover.put(settings.lake, handover.run_of(context), "publish", list(newest.values()))
+        return {"published": published, **self.gated}
 
 
 def unread(cluster: str, at: datetime, reason: str) -> dict[str, Any]:
@@ -247,7 +256,10 @@ class ConcludeOperator(Step):
 
 
 class ConcludePulseOperator(Step):
-    """Writes a pulse's `runs` row; fails if a cluster could not be read. Its verdicts are Spark's alone."""
+    """Writes a pulse's `runs` row with its counters as the summary; fails if a cluster could not be read.
+
+    Its verdicts are Spark's alone.
+    """
 
     template_fields = ("evaluated",)
 
@@ -258,11 +270,44 @@ class ConcludePulseOperator(Step):
     def work(self, settings: Settings, context: Mapping[str, Any], notes: Notes) -> str:
         plan = plan_of(settings, self.evaluated)
         missing = [s.cluster for s in plan.snapshots if not s.judged]
-        notes.text = "incomplete" if missing else "complete"
-        _lake(settings).commit_run(run_row(plan, notes.text, None, {}))
+        status = "incomplete" if missing else "complete"
+        lake = _lake(settings)
+        row = run_row(plan, status, None, {})
+        summary = counted(lake, row)
+        lake.commit_run({**row, "summary": json.dumps(summary)})
+        unhealthy = {name: n for name, n in summary.items() if n and name not in ("clusters", "partitions")}
+        notes.text = f"{status}; " + (", ".join(f"{name} {n:,}" for name, n in unhealthy.items()) or "all healthy")
         if missing:
             raise AirflowFailException(f"the pulse is incomplete: {', '.join(missing)}")
-        return notes.text
+        return status
+
+
+class DiscardOperator(Step):
+    """Removes what a pulse staged, whatever became of the pulse. Returns how many files."""
+
+    template_fields = ("collected",)
+
+    def __init__(self, *, collected: Any, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.collected = collected
+
+    def work(self, settings: Settings, context: Mapping[str, Any], notes: Notes) -> int:
+        groups = [handover.get(settings.lake, c["results"]) for c in self.collected or () if c]
+        removed = _lake(settings).discard([a for group in groups for a in attempts_of(group)])
+        notes.text = f"{_s(removed, 'staged file')} removed"
+        return removed
+
+
+def counted(lake, run: Mapping[str, Any]) -> dict[str, int]:
+    """How many clusters a result judged, and its `health_counters` summed over them."""
+    from pyiceberg.expressions import IsNull
+
+    from durability.lake.tables import HEALTH_COUNTERS, RESULT_KEYS
+
+    rows = lake.results(HEALTH_COUNTERS, run, IsNull("topic"))
+    keys = {name for name, _ in RESULT_KEYS} | {"topic"}
+    names = [name for name in rows.column_names if name not in keys]
+    return {"clusters": rows.num_rows, **{name: sum(rows[name].to_pylist()) for name in names}}
 
 
 def run_row(plan, status: str, verified: bool | None, summary: Mapping[str, Any]) -> dict[str, Any]:
@@ -289,7 +334,8 @@ def run_row(plan, status: str, verified: bool | None, summary: Mapping[str, Any]
     }
 
 
-def _attempts(gathered: Mapping[str, Any]) -> list:
+def attempts_of(gathered: Mapping[str, Any]) -> list:
+    """The `Attempt`s among what `collect` or `gate` handed over."""
     from durability.lake import Attempt
 
     return [Attempt.from_json(json.dumps(item)) for item in gathered["attempts"]]

@@ -1,0 +1,247 @@
+"""Pulses: they judge health from staged facts, leave counters, and are no evidence for the nightly audits around them."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from durability.lake import tables
+from durability.topology import validate
+from tests.support import topology
+from tests.support.lake import accepted, publish, stage
+from tests.support.topology import document
+
+ROOT = Path(__file__).resolve().parents[1]
+SICK = """
+    topic    leader  replicas  isr    min
+    healthy  1       1,2,3     1,2,3  2
+    shrunk   1       1,2,3     1,2    2
+    gone     -       1,2,3     1,2,3  2
+"""
+COUNTED = {"clusters": 2, "partitions": 6, "unknown": 0, "offline": 2, "under_min_isr": 0, "at_min_isr": 2}
+COUNTED |= {"under_replicated": 2, "at_min_isr_by_configuration": 0}
+
+
+@pytest.fixture
+def session(spark, lake):
+    """Spark on the test's lake: a session keeps the catalog that it met first."""
+    made = spark.newSession()
+    for key, value in lake.spark_conf().items():
+        if key.startswith("spark.sql.catalog."):
+            made.conf.set(key, value)
+    return made
+
+
+class Runs:
+    """Runs the steps of the two DAGs as their tasks do, Spark in the test's own session."""
+
+    def __init__(self, folder: Path, lake, session):
+        self.folder, self.lake, self.session, self.plans = folder, lake, session, []
+
+    def __call__(self, kind: str, moment: str, fail_at: str | None = None) -> str | None:
+        """A run over two clusters as they were then; returns what concluded, None if it failed before."""
+        from kafka_durability import operators as o
+
+        run = topology.write(
+            self.folder / f"{kind}-{moment[:13]}",
+            *(document(SICK, cluster=name, captured_at=moment) for name in ("eu", "us")),
+        )
+        context = self.context(kind, moment, run)
+        settings = o.Settings.of(context)
+
+        def work(step, **arguments):
+            if step.__name__ == fail_at:
+                raise InterruptedError(fail_at)
+            made = step(task_id=step.__name__.lower(), dag=None, **arguments)
+            return made.work(settings, context, o.Notes())
+
+        collected = []
+        try:
+            from durability.lake import Lake
+
+            Lake.open(settings.lake)
+            planned = [[{"name": run.name, "document": str(run)}]]
+            collected.append(work(o.CollectOperator, group=planned[0]))
+            gated = work(o.GateOperator, planned=planned, collected=collected)
+            published = work(o.PublishOperator, gated=gated, kind=kind)
+            evaluated = self.evaluate(settings, context, published, kind)
+            if kind == "pulse":
+                return work(o.ConcludePulseOperator, evaluated=evaluated)
+            self.lake.commit_run(o.run_row(self.plans[-1], "complete", True, {}))
+            return "complete"
+        except InterruptedError:
+            return None
+        finally:
+            if kind == "pulse":
+                made = o.DiscardOperator(task_id="discard", collected=collected)
+                made.work(settings, context, o.Notes())
+
+    def context(self, kind: str, moment: str, run: Path) -> dict:
+        params = {name: str(ROOT / "policies" / f"{name}.yaml") for name in ("policy", "waivers", "clusters")}
+        params |= {"out": str(self.folder / "out"), "lake": self.lake.location, "topology": str(run)}
+        return {
+            "params": params,
+            "dag": SimpleNamespace(dag_id=f"{kind}_dag"),
+            "run_id": f"scheduled__{moment}",
+            "ti": SimpleNamespace(try_number=1, map_index=0),
+            "dag_run": SimpleNamespace(start_date=datetime(2026, 11, 21, tzinfo=UTC)),
+        }
+
+    def evaluate(self, settings, context, published, kind) -> dict:
+        from kafka_durability import handover
+        from kafka_durability.evaluate import EvaluateOperator
+
+        from durability.run import Plan
+        from spark_jobs import evaluate
+
+        step = EvaluateOperator(task_id="evaluate", published=published, kind=kind)
+        plan = Plan.from_json(step._plan(self.lake, settings, context).to_json())
+        self.plans.append(plan)
+        evaluate.run(self.session, plan, evaluate.reader(self.session, plan), evaluate.append)
+        return {"plan": handover.put(settings.lake, handover.run_of(context), "plan-1", plan.to_json())}
+
+
+@pytest.fixture
+def run(tmp_path, lake, session, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "plugins"))
+    return Runs(tmp_path, lake, session)
+
+
+def fact_rows(lake) -> dict[str, int]:
+    return {t.name: lake.scan(t, columns=["cluster"]).num_rows for t in tables.FACTS}
+
+
+def staged_files(lake) -> set[Path]:
+    """Parquet files of the fact tables, committed or not."""
+    folder = Path(lake.location) / "warehouse"
+    return {p for t in tables.FACTS for p in folder.rglob("*.parquet") if p.parts[-3] == t.name}
+
+
+@pytest.mark.slow
+def test_nightlies_with_pulses_between_them(lake, run):
+    assert run("nightly", "2026-11-20T02:00:00Z") == "complete"
+    facts, files = fact_rows(lake), staged_files(lake)
+    assert facts["partitions"] == 6 and files
+    results = {t.name: lake.scan(t).num_rows for t in (tables.RESOLVED_POLICY, tables.FINDINGS, tables.TOPIC_POSTURE)}
+    for moment in ("2026-11-20T02:05:00Z", "2026-11-20T02:10:00Z"):
+        assert run("pulse", moment) == "complete"
+    assert (fact_rows(lake), staged_files(lake)) == (facts, files)
+    assert {name: lake.scan(tables.TABLES[name]).num_rows for name in results} == results
+
+    assert run("nightly", "2026-11-21T02:00:00Z") == "complete"
+    assert fact_rows(lake) == {name: 2 * rows for name, rows in facts.items()}
+
+    first, *pulses, second = sorted(lake.runs(), key=lambda r: r["captured_at"])
+    assert [r["kind"] for r in (first, *pulses, second)] == ["nightly", "pulse", "pulse", "nightly"]
+    assert [json.loads(p["summary"]) for p in pulses] == [COUNTED, COUNTED]
+    expected = None
+    for each in (first, *pulses, second):
+        sick = lake.results(tables.PARTITION_HEALTH, each).to_pylist()
+        seen = sorted((p["cluster"], p["topic"], tuple(p["categories"]), p["cause"]) for p in sick)
+        assert [p[:2] for p in seen] == [("eu", "gone"), ("eu", "shrunk"), ("us", "gone"), ("us", "shrunk")]
+        assert seen == (expected := expected or seen)
+        assert lake.results(tables.HEALTH_COUNTERS, each).num_rows == 6
+
+    before, *_, after = run.plans
+    assert {s.cluster: s.previous_result_id for s in after.judged} == dict.fromkeys(("eu", "us"), before.result_id)
+    attempts = {s.cluster: s.attempt_id for s in before.judged}
+    assert {s.cluster: s.previous_attempt_id for s in after.judged} == attempts
+    changes = lake.findings(second, ["FAIL"])["change"].to_pylist()
+    assert changes and set(changes) == {"persisting"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", ["GateOperator", "PublishOperator", "ConcludePulseOperator"])
+def test_a_pulse_that_fails_leaves_no_staged_file_and_no_run(lake, run, step):
+    assert run("pulse", "2026-11-20T02:05:00Z", fail_at=step) is None
+    assert staged_files(lake) == set() and lake.runs() == []
+
+
+def pulse(lake, *documents):
+    """Publishes documents as a pulse does; returns the attempts and their rows."""
+    attempts = [replace(lake.stage(validate(d, "x.json")), kind="pulse") for d in documents]
+    return attempts, lake.publish(attempts, accepted(*attempts))
+
+
+def test_a_pulse_of_the_same_document_does_not_hide_its_facts(lake):
+    doc = document(SICK)
+    (full,) = publish(lake, doc)
+    _, (row,) = pulse(lake, doc)
+    assert (row.kind, row.snapshot_id) == ("pulse", full.snapshot_id)
+    assert lake.last_accepted("test")["attempt_id"] == full.attempt_id
+    assert [s["kind"] for s in lake.snapshots()] == ["full", "pulse"]
+
+
+def test_racks_are_carried_from_the_last_snapshot_that_has_facts(lake):
+    publish(lake, document(SICK, brokers="1:az1 2:az2 3:az3", captured_at="2026-11-20T02:00:00Z"))
+    pulse(lake, document(SICK, brokers="1:az1 2:az2 3:moved", captured_at="2026-11-20T02:05:00Z"))
+    down = document(SICK, brokers="1:az1 2:az2 3:!", unreadable={"/brokers/3/rack": "dead"})
+    brokers = lake.read_staged(stage(lake, down), tables.BROKERS).to_pylist()
+    assert [(b["rack"], b["rack_state"]) for b in brokers if b["broker"] == 3] == [("az3", "carried")]
+
+
+def test_a_cluster_that_cant_be_read_is_recorded_as_of_a_pulse_and_names_the_pulse_before(lake):
+    from durability.policy import load_policy
+    from durability.run import build_plan
+
+    publish(lake, document(SICK, cluster="eu", captured_at="2026-11-20T02:00:00Z"))
+    _, (last,) = pulse(lake, document(SICK, cluster="eu", captured_at="2026-11-20T02:05:00Z"))
+    rows = lake.record_failures([("eu", datetime(2026, 11, 20, 2, 10, tzinfo=UTC), "no route")], "pulse")
+    assert [r.kind for r in rows] == ["pulse"]
+    plan = build_plan(
+        lake,
+        run_id="r",
+        result_id="r:1",
+        kind="pulse",
+        policy=load_policy(ROOT / "policies" / "policy.yaml"),
+        waivers=[],
+        snapshots=rows,
+    )
+    assert plan.snapshots[0].stale_snapshot.snapshot_id == last.snapshot_id
+    assert plan.staged == {} and lake.scan(tables.RESOLVED_POLICY).num_rows == 0
+
+
+def test_what_is_committed_is_never_discarded(lake):
+    committed, loose = (stage(lake, document(SICK, cluster=name)) for name in ("kept", "loose"))
+    lake.publish([committed], accepted(committed))
+    assert lake.discard([committed, loose]) == sum(map(len, loose.files.values()))
+    assert lake.read_staged(committed, tables.PARTITIONS).num_rows == 3
+    assert lake.discard([committed, loose]) == 0
+
+
+def test_orphans_go_when_they_are_a_day_old(lake):
+    publish(lake, document(SICK, cluster="kept"))
+    old, young = (stage(lake, document(SICK, cluster=name)) for name in ("old", "young"))
+    paths = {p.removeprefix("file://") for files in old.files.values() for p in files}
+    long_ago = (datetime.now(UTC) - timedelta(days=2)).timestamp()
+    for path in {str(p) for p in staged_files(lake)} - {
+        p.removeprefix("file://") for files in young.files.values() for p in files
+    }:
+        os.utime(path, (long_ago, long_ago))
+    assert lake.discard_orphans() == len(paths)
+    assert not any(Path(p).exists() for p in paths)
+    assert lake.read_staged(young, tables.PARTITIONS).num_rows == 3
+    assert lake.facts(tables.PARTITIONS, lake.last_accepted("kept")).num_rows == 3
+
+
+def test_two_dags_due_at_the_same_minute_hand_over_apart(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "plugins"))
+    from kafka_durability import handover
+
+    runs = [
+        handover.run_of({"dag": SimpleNamespace(dag_id=dag), "run_id": "scheduled__2026-11-21T02:00:00+00:00"})
+        for dag in ("nightly_audit", "health_pulse")
+    ]
+    references = [handover.put(str(tmp_path), run, "gate", run) for run in runs]
+    assert [handover.get(str(tmp_path), r) for r in references] == runs
+    for reference in references:
+        os.utime(tmp_path / handover.FOLDER / reference, (0, 0))
+    handover.prune(str(tmp_path), "health_pulse", 1)
+    assert handover.get(str(tmp_path), references[0]) == runs[0]
+    assert not (tmp_path / handover.FOLDER / references[1]).parent.exists()
