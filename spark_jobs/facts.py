@@ -69,6 +69,7 @@ def brokers_by_cluster(brokers: DataFrame) -> DataFrame:
             .otherwise(F.coalesce(config(F.col("config_sources"), MIN_ISR), F.lit("broker")))
             .alias("min_isr_source"),
             config(F.col("configs"), MIN_RACKS).try_cast("int").alias("min_racks"),
+            setting(*map(F.col, key), MIN_RACKS, "1").isNotNull().alias("min_racks_known"),
             setting(*map(F.col, key), DEFAULT_RF, "1").try_cast("int").alias("default_rf"),
             setting(*map(F.col, key), AUTO_CREATE, "true").try_cast("boolean").alias("auto_create"),
             setting(*map(F.col, key), UNCLEAN, "false").try_cast("boolean").alias("unclean"),
@@ -205,6 +206,7 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
             "own_min_isr_source"
         ),
         config(configs, MIN_RACKS).try_cast("int").alias("own_min_racks"),
+        setting(configs, F.col("unreadable_configs"), MIN_RACKS, "1").isNotNull().alias("own_min_racks_known"),
         unclean_readable.alias("unclean_readable"),
         F.when(unclean_source.isin("topic", "cluster-default"), config(configs, UNCLEAN).try_cast("boolean")).alias(
             "own_unclean"
@@ -227,6 +229,9 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
         "unknown_racks",
         "unracked_brokers",
         F.array_max(F.transform("brokers", lambda b: b["min_racks"])).alias("cluster_min_racks"),
+        F.forall("brokers", lambda b: b["min_racks_known"] | ~F.coalesce(b["live"], F.lit(True))).alias(
+            "cluster_min_racks_known"
+        ),
         F.size("brokers").alias("broker_count"),
     )
     return (
@@ -238,6 +243,8 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
                 "unclean": F.when(F.col("unclean_readable"), F.coalesce("own_unclean", "unclean_default")),
                 # What an operator wants of KIP-1290: the stricter of the setting and the policy.
                 "min_racks_configured": F.coalesce("own_min_racks", "cluster_min_racks"),
+                "min_racks_known": F.col("own_min_racks_known")
+                & (F.col("own_min_racks").isNotNull() | F.col("cluster_min_racks_known")),
                 "min_racks": F.greatest(
                     F.coalesce("own_min_racks", "cluster_min_racks"), F.col("required")["min_insync_racks"]
                 ),

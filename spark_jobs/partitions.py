@@ -5,6 +5,8 @@ Each step is one select over the one before it, so that Spark computes a shared 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -125,18 +127,24 @@ def _caps() -> Column:
 
 
 def spans(shape: DataFrame) -> DataFrame:
-    """The effective min ISR, and the racks that replicas and ISR span, as intervals."""
-    after, before = rack_span(F.col("after_adding")), rack_span(F.col("before_removing"))
-    worse = F.struct(
-        F.least(after["least"], before["least"]).alias("least"), F.least(after["most"], before["most"]).alias("most")
-    )
+    """The effective min ISR, and the racks that replicas and ISR span, as intervals.
+
+    `span` counts racks as placement does, `replica_span` and `isr_span` as KIP-1290 does; those of replicas are the worse
+    of replicas minus adding and replicas minus removing.
+    """
     return shape.select(
         "*",
         effective_min_isr(F.col("min_isr"), F.col("replica_count"), F.col("caps")).alias("effective_min_isr"),
-        F.when(F.col("after_adding").isNull(), None).when(F.col("reassigning"), worse).otherwise(after).alias("span"),
+        _worse(rack_span).alias("span"),
+        _worse(kip_1290_rack_span).alias("replica_span"),
         kip_1290_rack_span(F.col("in_sync")).alias("isr_span"),
-        kip_1290_rack_span(F.col("brokers")).alias("replica_span"),
     )
+
+
+def _worse(count: Callable[[Column], Column]) -> Column:
+    after, before = count(F.col("after_adding")), count(F.col("before_removing"))
+    least, most = F.least(after["least"], before["least"]), F.least(after["most"], before["most"])
+    return F.when(F.col("reassigning"), F.struct(least.alias("least"), most.alias("most"))).otherwise(after)
 
 
 def judged(spans: DataFrame) -> DataFrame:
@@ -172,7 +180,10 @@ def judged(spans: DataFrame) -> DataFrame:
         _cli_differs().alias("cli_differs"),
     ).withColumn(
         "at_min_racks",
-        F.when(~F.col("isr_at_min_racks"), False).when(
+        F.when(~F.col("isr_at_min_racks"), False)
+        # A whole ISR spans what the replicas span, whatever an unknown rack is.
+        .when((F.col("isr_count") >= F.col("replica_count")) & F.col("isr_racks").isNotNull(), False)
+        .when(
             F.col("isr_at_min_racks"),
             F.when(F.col("replica_span")["least"] > F.col("min_racks"), True).when(
                 F.col("replica_span")["most"] <= F.col("min_racks"), False

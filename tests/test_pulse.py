@@ -169,6 +169,33 @@ def pulse(lake, *documents):
     return attempts, lake.publish(attempts, accepted(*attempts))
 
 
+@pytest.mark.parametrize("table", tables.FACTS, ids=lambda t: t.name)
+def test_spark_sees_staged_facts_as_it_sees_committed_ones(lake, session, table):
+    from durability.policy import load_policy
+    from durability.run import build_plan
+    from spark_jobs import evaluate
+
+    def rows(frame):
+        return sorted((r.asDict(recursive=True) for r in frame.drop("attempt_id").collect()), key=str)
+
+    groups = {"type": "classic", "state": "Stable", "in_transition": False, "stateful_tasks": ["0_0"]}
+    clients = [{"process": "p", "tags": {"zone": "az1"}, "active": ["0_0"], "standby": []}]
+    fleet = [
+        document(
+            SICK, cluster=name, features={"metadata.version": 27}, unreadable={"/brokers/3/configs": "dead"}, **more
+        )
+        for name, more in (("eu", {"streams": [{"group": "g", "clients": clients, **groups}]}), ("us", {}))
+    ]
+    attempts, snapshots = pulse(lake, *fleet)
+    publish(lake, *fleet, source="x.json")
+    policy = load_policy(ROOT / "policies" / "policy.yaml")
+    keys = {"run_id": "r", "result_id": "r:1", "kind": "pulse"}
+    plan = build_plan(lake, policy=policy, waivers=[], snapshots=snapshots, attempts=attempts, **keys)
+    committed = rows(session.table(f"{tables.CATALOG}.{table.identifier}"))
+    assert committed and rows(evaluate.reader(session, plan)(table.name)) == committed
+    assert rows(evaluate.through_python(session, plan, table)) == committed
+
+
 def test_a_pulse_of_the_same_document_does_not_hide_its_facts(lake):
     doc = document(SICK)
     (full,) = publish(lake, doc)

@@ -40,7 +40,11 @@ def fleet(second=False):
         "fresh": "0,1" if second else "0,1,2",
     }
     table = "topic replicas isr min\n" + "\n".join(f"{t} {r} {r} 1" for t, r in rows.items() if r)
-    sick = "topic leader replicas isr min\nt 0 0,1,2 0,1,2 2" if second else "topic leader replicas isr min\nt 0 0,1,2 0,1 2"
+    sick = (
+        "topic leader replicas isr min\nt 0 0,1,2 0,1,2 2"
+        if second
+        else "topic leader replicas isr min\nt 0 0,1,2 0,1 2"
+    )
     options = {"captured_at": LATER} if second else {}
     turned = {"unreadable": {"/topics/0/configs": "TIMEOUT"}} if second else {}
     return [

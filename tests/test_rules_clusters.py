@@ -117,6 +117,8 @@ FROM_CONFIGS = {
     "write-headroom",
     "unclean-leader-election",
     "partition-health",
+    "isr-rack-spread",
+    "min-insync-racks-valid",
 }
 
 

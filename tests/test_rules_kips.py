@@ -42,7 +42,11 @@ HEALTH = {
     # Example 3: replication factor - min ISR above 1
     "3-one-fails": (kip_427("3-one-fails", 2, "0,1,2,3", "1,2,3", 1, (0,)), {"under-replicated"}, None),
     "3-two-fail": (kip_427("3-two-fail", 2, "0,1,2,3", "2,3", 2, (0, 1)), {"under-replicated", "at-min-isr"}, "shrunk"),
-    "3-three-fail": (kip_427("3-three-fail", 2, "0,1,2,3", "3", 3, (0, 1, 2)), {"under-replicated", "under-min-isr"}, None),
+    "3-three-fail": (
+        kip_427("3-three-fail", 2, "0,1,2,3", "3", 3, (0, 1, 2)),
+        {"under-replicated", "under-min-isr"},
+        None,
+    ),
     # The configuration leaves no headroom, nothing shrank
     "no-headroom": (kip_427("no-headroom", 3, "0,1,2", "0,1,2", 0, ()), {"at-min-isr"}, "configuration"),
     # The leader named is down: metadata hasn't caught up, but nobody serves
@@ -249,5 +253,3 @@ def test_a_dead_rack_is_one_cause(found):
 def test_a_topic_is_judged_by_all_its_partitions(found):
     finding = one(found, cluster="worst-partition", control="replication-factor")
     assert (finding["outcome"], finding["observed"], finding["partitions"]) == ("FAIL", {"replication_factor": 2}, [2])
-
-

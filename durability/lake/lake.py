@@ -128,10 +128,11 @@ class Lake:
 
     def read_staged(self, attempt: Attempt, table: Table) -> pa.Table:
         """The rows that an attempt staged for a fact table; raises Refused, naming the file, if it is damaged."""
-        parts = [
-            self._tables.storage.read(path, Wanted(table.arrow, None, table.arrow))
-            for path in attempt.files.get(table.name, [])
-        ]
+        return self.read_files(table, attempt.files.get(table.name, []))
+
+    def read_files(self, table: Table, paths: Iterable[str]) -> pa.Table:
+        """The rows of files staged for a fact table; raises Refused, naming the file, if one is damaged."""
+        parts = [self._tables.storage.read(path, Wanted(table.arrow, None, table.arrow)) for path in paths]
         return pa.concat_tables(parts) if parts else table.arrow.empty_table()
 
     def publish(self, attempts: Sequence[Attempt], verdicts: Iterable[Verdict]) -> list[SnapshotRow]:

@@ -97,7 +97,19 @@ BROKERS = Table(
         ("kafka_version", pa.string()),  # the broker's, else the cluster's
         ("max_metadata_version", pa.int32()),  # of its supported features: 14 = 3.6, 15 = 3.7; NULL in documents
         ("offline_log_dirs", pa.int32()),
-        ("log_dirs", pa.list_(pa.struct([("path", pa.string()), ("error", pa.string()), ("total_bytes", pa.int64()), ("usable_bytes", pa.int64())]))),
+        (
+            "log_dirs",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("path", pa.string()),
+                        ("error", pa.string()),
+                        ("total_bytes", pa.int64()),
+                        ("usable_bytes", pa.int64()),
+                    ]
+                )
+            ),
+        ),
         ("configs", CONFIGS),  # NULL: unreadable
         ("config_sources", CONFIGS),  # topic, cluster-default (dynamic), broker-dynamic, broker (static), default
         ("unreadable_configs", STRINGS),
@@ -321,7 +333,13 @@ FINDINGS = Table(
 # Findings on which Spark and Great Expectations disagree: readers show them as UNKNOWN.
 DISAGREEMENTS = Table(
     "disagreements",
-    (*RESULT_KEYS, ("control", pa.string()), ("resource", pa.string()), ("spark", pa.string()), ("expectations", pa.string())),
+    (
+        *RESULT_KEYS,
+        ("control", pa.string()),
+        ("resource", pa.string()),
+        ("spark", pa.string()),
+        ("expectations", pa.string()),
+    ),
 )
 
 # The row that makes a run's results count. status: complete, incomplete (a cluster is missing), unverified.

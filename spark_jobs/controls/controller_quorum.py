@@ -37,7 +37,17 @@ def finding() -> Column:
     )
     worst = F.try_element_at(problems, F.lit(1))
     real = F.filter(problems, lambda p: p != "even-number")
-    rack_unknown = (F.coalesce(largest, F.lit(0)) + unknown_racks >= majority) & (unknown_racks > 0)
+    # Could unknown racks still put a majority into one of three racks? So many voters would have to join the largest one;
+    # the others, and brokers without a known rack, may each bring a new name.
+    largest_known = F.coalesce(largest, F.lit(0))
+    joining = F.greatest(majority - largest_known, F.lit(0))
+    new_names = unknown_racks - joining + F.col("unknown_racks") + F.when(largest_known == 0, 1).otherwise(0)
+    rack_unknown = (
+        (count >= 3)
+        & (unknown_racks + F.col("unknown_racks") > 0)
+        & (joining <= unknown_racks)
+        & (F.size(names) + new_names >= 3)
+    )
     unread = F.col("quorum_mode").isNull() | (count == 0)
     outcome = (
         F.when(F.col("quorum_mode") == "zookeeper", base.NOT_APPLICABLE)

@@ -35,8 +35,14 @@ def measures() -> dict[str, Column]:
     }
 
 
-def outcome() -> Column:
+def enough_racks() -> Column:
+    """The outcome as to UnderMinRackIsr. A setting that could not be read may want more racks than the tier does."""
     enough = base.at_least(CONTROL, required())
+    return F.when(enough == base.FAIL, enough).when(~F.col("min_racks_known"), base.UNKNOWN).otherwise(enough)
+
+
+def outcome() -> Column:
+    enough = enough_racks()
     return (
         F.when(enough != base.PASS, enough)
         .when(F.size("isr_rack_spread_at") > 0, base.FAIL)
@@ -47,8 +53,7 @@ def outcome() -> Column:
 
 def posture() -> dict[str, Column]:
     """Cross-checked for UnderMinRackIsr alone: being at the minimum is no order between two numbers."""
-    known = base.at_least(CONTROL, required())
-    return base.scalar_columns(CONTROL, F.col("isr_rack_spread_worst"), required(), known)
+    return base.scalar_columns(CONTROL, F.col("isr_rack_spread_worst"), required(), enough_racks())
 
 
 def finding() -> Column:

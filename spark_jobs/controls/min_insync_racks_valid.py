@@ -55,8 +55,9 @@ def outcome() -> Column:
         | ~F.col("partitions_known")
     )
     return (
-        F.when(F.col("min_racks").isNull(), base.NOT_APPLICABLE)
-        .when(F.col(PROBLEM).isNotNull(), base.FAIL)
+        F.when(F.col(PROBLEM).isNotNull(), base.FAIL)
+        .when(~F.col("min_racks_known"), base.UNKNOWN)
+        .when(F.col("min_racks").isNull(), base.NOT_APPLICABLE)
         .when(unknown, base.UNKNOWN)
         .otherwise(base.PASS)
     )
@@ -111,9 +112,15 @@ def broker_finding() -> Column:
     broker, state = F.col("b"), F.coalesce(F.col("b")["rack_state"], F.lit("unknown"))
     own = broker["min_racks"]
     wanted = F.coalesce(F.greatest(own, "racks_wanted"), F.lit(1))
-    what = F.when(own < 1, BELOW_ONE).when((wanted > 1) & (state == "none"), UNRACKED)
+    known_racks = F.size("racks") + F.col("unknown_racks") + F.least(F.size("unracked_brokers"), F.lit(1))
+    what = (
+        F.when(own < 1, BELOW_ONE).when(own > known_racks, ABOVE_KNOWN).when((wanted > 1) & (state == "none"), UNRACKED)
+    )
+    unread = ~broker["min_racks_known"] & F.coalesce(broker["live"], F.lit(True))
     outcome = (
-        F.when(what.isNotNull(), base.FAIL).when((wanted > 1) & (state == "unknown"), base.UNKNOWN).otherwise(base.PASS)
+        F.when(what.isNotNull(), base.FAIL)
+        .when(unread | ((wanted > 1) & (state == "unknown")), base.UNKNOWN)
+        .otherwise(base.PASS)
     )
     return base.finding(
         CONTROL,
@@ -121,12 +128,19 @@ def broker_finding() -> Column:
         cause=F.when(state == "unknown", F.coalesce(broker["down"], F.lit("unreadable"))).otherwise(
             "configuration:broker.rack"
         ),
-        observed=base.as_json(problem=what, min_insync_racks=F.when(own < 1, own).otherwise(wanted)),
+        severity=F.when(what == ABOVE_KNOWN, base.severity_of(CONTROL, ABOVE_KNOWN)).otherwise(
+            base.severity_of(CONTROL, UNRACKED)
+        ),
+        observed=base.as_json(
+            problem=what, min_insync_racks=F.when(what.isin(BELOW_ONE, ABOVE_KNOWN), own).otherwise(wanted)
+        ),
         required=base.as_json(problem=F.lit(None).cast("string")),
         message=F.when(own < 1, "min.insync.racks is below 1")
+        .when(what == ABOVE_KNOWN, base.say("min.insync.racks=%s; racks in the cluster: %s", own, F.size("racks")))
+        .when(unread, "its configs could not be read")
         .when(state == "none", base.say("no broker.rack, while min.insync.racks=%s is wanted (KIP-1290)", wanted))
         .otherwise("its rack is unknown"),
         remediation=F.when(state == "unknown", "Bring the broker back, or let the auditor describe it")
-        .when(own < 1, "State a value from 1 to the number of racks")
+        .when(what.isin(BELOW_ONE, ABOVE_KNOWN), "State a value from 1 to the number of racks")
         .otherwise(base.set_racks()),
     )

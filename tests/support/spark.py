@@ -9,8 +9,9 @@ import pytest
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
     """A local session; Iceberg catalogs are added per lake with `spark_jobs.session.attach`."""
-    from durability.runtime import jars
     from pyspark.sql import SparkSession
+
+    from durability.runtime import jars
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     folder = tmp_path_factory.mktemp("spark")
