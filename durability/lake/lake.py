@@ -21,6 +21,7 @@ from pyiceberg.expressions import (
     EqualTo,
     GreaterThanOrEqual,
     In,
+    LessThan,
     LessThanOrEqual,
 )
 
@@ -33,6 +34,7 @@ from durability.lake.storage import Wanted
 from durability.lake.tables import FACTS, TABLES, Table
 from durability.topology.document import Topology
 
+PULSES_KEPT = timedelta(days=30)
 RUN_STATUSES = ("complete", "incomplete", "unverified")
 
 
@@ -196,6 +198,14 @@ class Lake:
                 orphans = [path for path in old if path.rpartition("/")[2] not in known]
                 removed += staging.remove(self.place.warehouse, orphans)
         return removed
+
+    def forget_pulses(self, older_than: timedelta = PULSES_KEPT) -> None:
+        """Removes pulses' rows from `snapshots` that were captured before the day so long ago.
+
+        Every run reads `snapshots`, and a pulse's row leads to no facts; its counters and its row in `runs` stay.
+        """
+        day = (datetime.now(UTC) - older_than).replace(hour=0, minute=0, second=0, microsecond=0)
+        self._tables.delete(tables.SNAPSHOTS, And(EqualTo("kind", PULSE), LessThan("captured_at", day.isoformat())))
 
     def record_failures(self, failures: Iterable[tuple[str, datetime, str]], kind: str = FULL) -> list[SnapshotRow]:
         """Writes that clusters could not be read: (cluster, when it was tried, why). kind: of the run that tried."""
