@@ -64,12 +64,12 @@ def crawl(kafka: LocalCluster) -> None:
     """A reassignment that copies a megabyte about every eleven seconds (Kafka's quota window), of twenty."""
     kafka.cli(
         "ConfigCommand", "--alter", "--entity-type", "topics", "--entity-name", "h-crawling",
-        "--add-config", f"{THROTTLE}.replicas=[0:3,0:6]",
+        "--add-config", f"{THROTTLE}.replicas=[0:3,0:4]",
     )  # fmt: skip
     records = ("--num-records", "200", "--record-size", "100000", "--throughput", "-1")
     kafka.cli("ProducerPerformance", "--topic", "h-crawling", *records)
-    throttle(kafka, (3, 6), "1")
-    reassign(kafka, "h-crawling", [3, 6])
+    throttle(kafka, (3, 4), "1")
+    reassign(kafka, "h-crawling", [3, 4])
 
 
 def from_whole_to_a_rack_lost_and_back(kafka: LocalCluster) -> dict[str, State]:
@@ -84,7 +84,7 @@ def from_whole_to_a_rack_lost_and_back(kafka: LocalCluster) -> dict[str, State]:
         kafka.kill_rack(LOST_RACK)
         seen["rack-down"] = look(kafka)
     finally:
-        throttle(kafka, (3, 6), None)
+        throttle(kafka, (3, 4), None)
         for topic in ("h-growing", "h-crawling"):
             reassign(kafka, topic, None)
         kafka.restore()
@@ -198,7 +198,7 @@ def test_states_show_every_difference_and_every_category(judged):
     assert shown_by_kafka_topics_alone("old-broker-down", judged.states["old-broker-down"])["at-min-isr"]
     assert shown_by_kafka_topics_alone("rack-down", judged.states["rack-down"])["under-replicated"]
     for name in ("moving", "broker-down", "rack-down"):
-        assert judged.states[name].described["h-crawling", 0].adding == [3, 6]
+        assert judged.states[name].described["h-crawling", 0].adding == [3, 4]
 
 
 def test_a_running_reassignment_is_no_under_replication(judged):
