@@ -103,11 +103,7 @@ class Evaluation:
         if plan.pulse:
             return
         of_topics = topics.by_cluster(self.measured, undecided=True)
-        self.clusters = settled(
-            self.base_clusters.join(of_topics, "cluster", "left").withColumn(
-                "log_dirs_stated", F.exists("brokers", lambda b: b["offline_log_dirs"].isNotNull())
-            )
-        )
+        self.clusters = settled(self.base_clusters.join(of_topics, "cluster", "left"))
         self.tiers = tiers
 
     def _with_previous_reassignments(self, rows: DataFrame) -> DataFrame:
@@ -192,7 +188,6 @@ class Evaluation:
                 F.col("cluster"),
                 [
                     unclean_leader_election.cluster_finding(),
-                    log_dirs.cluster_finding(),
                     partition_health.cluster_finding(),
                     controller_quorum.finding(),
                     eligible_leader_replicas.finding(),

@@ -177,7 +177,7 @@ def _unclean_default() -> Column:
     by_broker = F.when(F.exists("brokers", lambda b: b["unclean"]), True).when(
         F.forall("brokers", lambda b: b["unclean"].isNotNull() | ~F.coalesce(b["live"], F.lit(True))), False
     )
-    asks_brokers = (F.col("quorum_mode") == "zookeeper") | ~F.col("controllers_stated")
+    asks_brokers = ~F.col("controllers_stated") | ((F.col("quorum_mode") == "zookeeper") & (F.size(asked) == 0))
     return (
         F.when(F.size(dynamic) > 0, F.exists(dynamic, lambda b: b["unclean"]))
         .when(asks_brokers, by_broker)

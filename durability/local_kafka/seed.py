@@ -160,6 +160,8 @@ PLANTED: tuple[Planted, ...] = (
     Planted("log-dirs", "broker", str(BAD_DISK), "critical", "one of two log dirs is no directory any more"),
     Planted("log-dirs", "broker", str(DEAD), "critical", "a dead broker doesn't tell", outcome="UNKNOWN",
             companion="partition-health"),
+    Planted("min-insync-racks-valid", "broker", str(DEAD), "critical", "a dead broker doesn't tell", outcome="UNKNOWN",
+            companion="partition-health"),
     Planted("reassignment-leftovers", "cluster", CLUSTER, "warning", "throttles left on two brokers and a topic"),
 )  # fmt: skip
 

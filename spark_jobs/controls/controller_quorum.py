@@ -39,14 +39,13 @@ def finding() -> Column:
     real = F.filter(problems, lambda p: p != "even-number")
     # Could unknown racks still put a majority into one of three racks? So many voters would have to join the largest one;
     # the others, and brokers without a known rack, may each bring a new name.
+    ids = F.transform(voters, lambda v: v["controller"])
+    others = F.size(F.filter("brokers", lambda b: (b["rack_state"] == "unknown") & ~F.array_contains(ids, b["broker"])))
     largest_known = F.coalesce(largest, F.lit(0))
     joining = F.greatest(majority - largest_known, F.lit(0))
-    new_names = unknown_racks - joining + F.col("unknown_racks") + F.when(largest_known == 0, 1).otherwise(0)
+    new_names = unknown_racks - joining + others + F.when(largest_known == 0, 1).otherwise(0)
     rack_unknown = (
-        (count >= 3)
-        & (unknown_racks + F.col("unknown_racks") > 0)
-        & (joining <= unknown_racks)
-        & (F.size(names) + new_names >= 3)
+        (count >= 3) & (unknown_racks + others > 0) & (joining <= unknown_racks) & (F.size(names) + new_names >= 3)
     )
     unread = F.col("quorum_mode").isNull() | (count == 0)
     outcome = (

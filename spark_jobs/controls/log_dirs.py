@@ -11,13 +11,9 @@ CONTROL = "log-dirs"
 
 
 def finding() -> Column:
-    """Reads `b`, the broker, and `log_dirs_stated`: does any broker of the cluster say anything of its log dirs."""
+    """Reads `b`, the broker."""
     offline = F.col("b")["offline_log_dirs"]
-    # Where nothing at all is said of log dirs the cluster is UNKNOWN once, not each of its brokers.
-    outcome = F.when(
-        F.col("log_dirs_stated"),
-        F.when(offline > 0, base.FAIL).when(offline.isNull(), base.UNKNOWN).otherwise(base.PASS),
-    )
+    outcome = F.when(offline > 0, base.FAIL).when(offline.isNull(), base.UNKNOWN).otherwise(base.PASS)
     return base.finding(
         CONTROL,
         outcome,
@@ -37,17 +33,3 @@ def finding() -> Column:
             ),
         ).otherwise("Bring the broker back, or give the auditor Describe on the cluster"),
     )  # fmt: skip
-
-
-def cluster_finding() -> Column:
-    """One UNKNOWN where no broker's log dirs are known."""
-    silent = ~F.col("log_dirs_stated") & (F.size("brokers") > 0)
-    return base.finding(
-        CONTROL,
-        F.when(silent, base.UNKNOWN),
-        cause="unreadable",
-        observed=base.as_json(offline_log_dirs=F.lit(None).cast("int")),
-        required=base.as_json(offline_log_dirs=F.lit(0)),
-        message=F.lit("nothing is known of any broker's log dirs"),
-        remediation=F.lit("Give the auditor Describe on the cluster; in a document, state offline_log_dirs"),
-    )

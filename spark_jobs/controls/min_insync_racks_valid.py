@@ -116,7 +116,7 @@ def broker_finding() -> Column:
     what = (
         F.when(own < 1, BELOW_ONE).when(own > known_racks, ABOVE_KNOWN).when((wanted > 1) & (state == "none"), UNRACKED)
     )
-    unread = ~broker["min_racks_known"] & F.coalesce(broker["live"], F.lit(True))
+    unread = ~broker["min_racks_known"]
     outcome = (
         F.when(what.isNotNull(), base.FAIL)
         .when(unread | ((wanted > 1) & (state == "unknown")), base.UNKNOWN)
@@ -125,7 +125,7 @@ def broker_finding() -> Column:
     return base.finding(
         CONTROL,
         outcome,
-        cause=F.when(state == "unknown", F.coalesce(broker["down"], F.lit("unreadable"))).otherwise(
+        cause=F.when((state == "unknown") | unread, F.coalesce(broker["down"], F.lit("unreadable"))).otherwise(
             "configuration:broker.rack"
         ),
         severity=F.when(what == ABOVE_KNOWN, base.severity_of(CONTROL, ABOVE_KNOWN)).otherwise(
@@ -140,7 +140,7 @@ def broker_finding() -> Column:
         .when(unread, "its configs could not be read")
         .when(state == "none", base.say("no broker.rack, while min.insync.racks=%s is wanted (KIP-1290)", wanted))
         .otherwise("its rack is unknown"),
-        remediation=F.when(state == "unknown", "Bring the broker back, or let the auditor describe it")
+        remediation=F.when((state == "unknown") | unread, "Bring the broker back, or let the auditor describe it")
         .when(what.isin(BELOW_ONE, ABOVE_KNOWN), "State a value from 1 to the number of racks")
         .otherwise(base.set_racks()),
     )
