@@ -193,9 +193,13 @@ def judged(spans: DataFrame) -> DataFrame:
 
 
 def _causes() -> Column:
-    """Why the ISR is short or the leader gone: brokers or racks down, else replicas that lag, else a reassignment."""
-    missing = F.when(F.col("offline"), F.col("brokers")).otherwise(F.col("out_of_sync"))
-    down = F.filter(F.transform(missing, lambda b: b["down"]), lambda d: d.isNotNull())
+    """Why the ISR is short or the leader gone: brokers or racks down, else replicas that lag, else a reassignment.
+
+    While the ISR is whole but for replicas being added, which count in the effective min ISR already, those are missing.
+    """
+    missing = F.when(F.col("offline") | (F.size("out_of_sync") == 0), F.col("brokers")).otherwise(F.col("out_of_sync"))
+    absent = F.filter(missing, lambda b: F.col("offline") | ~F.array_contains("isr", b["broker"]))
+    down = F.filter(F.transform(absent, lambda b: b["down"]), lambda d: d.isNotNull())
     lagging = F.transform("out_of_sync", lambda b: b["lag_cause"])
     return (
         F.when(F.size(down) > 0, F.array_distinct(down))
@@ -216,8 +220,8 @@ def _cli_differs() -> Column:
         F.array(
             F.when(
                 F.col("offline"),
-                "kafka-topics counts leaderless partitions under --under-min-isr-partitions, --under-replicated-partitions"
-                " and (without ELR) --at-min-isr-partitions as well",
+                "kafka-topics counts leaderless partitions under --under-min-isr-partitions, and where their ISR fits under"
+                " --under-replicated-partitions and (without ELR) --at-min-isr-partitions",
             ),
             F.when(
                 ~F.col("offline") & (raw > effective) & (isr >= effective) & (isr < raw),

@@ -24,14 +24,18 @@ def required() -> Column:
 def measures() -> dict[str, Column]:
     under, at = F.col("under_min_racks"), F.col("at_min_racks")
     undecided = at.isNull() & ~F.coalesce(under, F.lit(False))
+    # Where one partition is short because something is down, that is the topic's cause: it can be mended now.
     by_placement = under & (F.col("replica_span")["most"] < required())
+    otherwise = under & ~F.coalesce(F.col("replica_span")["most"] < required(), F.lit(False)) & (F.size("causes") > 0)
     return {
         **base.measure(CONTROL, F.col("isr_racks"), required()),
         "isr_rack_spread_names": F.min_by(named_racks(F.col("in_sync")), "isr_racks"),
         "isr_rack_spread_at": base.partition_ids(at),
         "isr_rack_spread_at_unknown": F.coalesce(F.bool_or(undecided), F.lit(True)),
-        "isr_rack_spread_by_placement": F.coalesce(F.bool_or(by_placement), F.lit(False)),
-        "isr_rack_spread_causes": base.causes_where(under | at),
+        "isr_rack_spread_by_placement": F.coalesce(F.bool_or(by_placement) & ~F.bool_or(otherwise), F.lit(False)),
+        "isr_rack_spread_causes": base.causes_where(
+            F.when(under, ~F.coalesce(by_placement, F.lit(False))).otherwise(at)
+        ),
     }
 
 
@@ -65,6 +69,7 @@ def finding() -> Column:
         under, "acknowledged writes may be in no other rack (KIP-1290 would answer NOT_ENOUGH_RACKS)"
     ).otherwise("exactly the minimum, one more rack lost would be too many")
     names = F.array_join("isr_rack_spread_names", ", ")
+    named = F.when(names != "", F.concat(F.lit(" ("), names, F.lit(")"))).otherwise("")
     causes = F.coalesce(base.dominant("isr_rack_spread_causes"), F.lit("placement"))
     # The unnamed rack of all brokers without broker.rack counts as one here.
     racks_known = F.size("racks") + F.least(F.size("unracked_brokers"), F.lit(1)) + F.col("unknown_racks")
@@ -79,11 +84,11 @@ def finding() -> Column:
         required=base.as_json(min_insync_racks=required()),
         partitions=ids,
         message=base.say(
-            "%s: isr spans %s of %s racks required (%s); %s",
+            "%s: isr spans %s of %s racks required%s; %s",
             base.partitions_listed(ids),
             worst,
             required(),
-            names,
+            named,
             tail,
         ),
         remediation=F.when(

@@ -21,8 +21,8 @@ OUTAGE_WORDS = (
     " (KIP-579 would answer INCONSISTENT_REPLICATION_FACTOR)"
 )
 DOWNGRADE_WORDS = (
-    "since Kafka 3.7 the leader silently enforces the number of replicas instead, and acks=all guarantees no more copies than"
-    " that (KIP-579 would answer INCONSISTENT_REPLICATION_FACTOR, and retrying would be useless)"
+    "since Kafka 3.7 the leader silently enforces the number of replicas instead (those being added included), and acks=all"
+    " guarantees no more copies than that (KIP-579 would answer INCONSISTENT_REPLICATION_FACTOR, and retrying would be useless)"
 )
 UNKNOWN_WORDS = "the leader's release is unknown: before 3.7 an outage for acks=all, since 3.7 a silent downgrade"
 MIXED_WORDS = (

@@ -31,12 +31,16 @@ def measures() -> dict[str, Column]:
     columns = {"health_unknown": base.partition_ids(~known())}
     for category in CATEGORIES:
         name, on = base.column(category), flag(category)
+        # A whole ISR can be too small for a leader that caps only while replicas are being added: they count already.
+        growing = F.col("reassigning") & F.lit(category == "under-min-isr")
+        shrunk = ~F.col("isr_whole") | growing
         columns |= {
             f"{name}_ids": base.partition_ids(on),
-            f"{name}_shrunk": F.coalesce(F.bool_or(on & ~F.col("isr_whole")), F.lit(False)),
+            f"{name}_shrunk": F.coalesce(F.bool_or(on & shrunk), F.lit(False)),
+            f"{name}_isr_whole": F.coalesce(F.bool_and(F.when(on, F.col("isr_whole"))), F.lit(False)),
             f"{name}_causes": base.causes_where(on),
             f"{name}_isr": F.min(F.when(on, F.col("isr_count"))),
-            f"{name}_cli": F.max(F.when(on, F.col("cli_differs"))),
+            f"{name}_cli": F.array_sort(F.collect_set(F.when(on, F.col("cli_differs")))),
         }
     return columns | {
         "health_rf": F.max("rf"),
@@ -64,6 +68,7 @@ def _finding(category: str) -> Column:
     name = base.column(category)
     seen, isr, ids = F.col("health_min_isr"), F.col(f"{name}_isr"), F.col(f"{name}_ids")
     shrunk = F.lit(True) if category == "offline" else F.col(f"{name}_shrunk")
+    whole = F.col(f"{name}_isr_whole")
     causes = F.coalesce(base.dominant(f"{name}_causes"), F.lit("replicas lagging"))
     by_config = F.when(seen["min_isr_source"] == "topic", "configuration:topic").otherwise(
         "configuration:cluster-default"
@@ -72,6 +77,15 @@ def _finding(category: str) -> Column:
     if category == "at-min-isr":
         severity = F.when(shrunk, severity).otherwise(base.severity_of(CONTROL, "at-min-isr/configuration"))
     back = base.bring_back(causes)
+    if category == "under-min-isr":
+        # Raising the replication factor did it: finishing or cancelling that undoes it (seen on 4.3.1).
+        grows = F.concat(
+            back,
+            F.lit(
+                "; or cancel what adds replicas: kafka-reassign-partitions --cancel, which takes them out of the count"
+            ),
+        )
+        back = F.when(F.col("reassigning_partitions") > 0, grows).otherwise(back)
     wait = F.when(elr_guard.unsafe("elr_partitions_at_risk"), F.concat(back, F.lit(". " + elr_guard.WAIT))).otherwise(
         back
     )
@@ -83,7 +97,7 @@ def _finding(category: str) -> Column:
         cause=F.when(shrunk, causes).otherwise(by_config),
         observed=base.as_json(
             category=F.lit(category),
-            cause=F.when(shrunk, "shrunk").otherwise("configuration"),
+            cause=F.lit("shrunk") if category == "offline" else F.when(whole, "configuration").otherwise("shrunk"),
             isr=isr,
             replication_factor=F.col("health_rf"),
             min_insync_replicas=seen["min_isr"],
@@ -99,7 +113,7 @@ def _finding(category: str) -> Column:
                 F.col("health_rf"),
                 seen["effective"],
             ),
-            F.coalesce(F.concat(F.lit("; "), F.col(f"{name}_cli")), F.lit("")),
+            F.when(F.size(f"{name}_cli") > 0, F.concat(F.lit("; "), F.array_join(f"{name}_cli", "; "))).otherwise(""),
         ),
         remediation=F.when(shrunk, wait).otherwise(
             "The configuration leaves no headroom: give the topic more replicas than min.insync.replicas"
