@@ -26,14 +26,16 @@ def first_run(findings: DataFrame, captured: Column) -> DataFrame:
     )
 
 
-def compared(findings: DataFrame, previous: DataFrame, resolved: DataFrame, captured: Column) -> DataFrame:
+def compared(
+    findings: DataFrame, previous: DataFrame, resolved: DataFrame, clusters: DataFrame, captured: Column
+) -> DataFrame:
     """`findings` with change, why and since, and a row for every previous FAIL or EXEMPT that is resolved.
 
     previous: the findings of the last run that judged each cluster, with `policy_changed` (its fingerprint differs from
-    this run's); resolved: this run's resources, by which a deleted one is known. A finding that turns from FAIL to EXEMPT
-    is resolved by being waived, and stays listed.
+    this run's); resolved: this run's resources, by which a deleted one is known where `clusters` could list them all. A
+    finding that turns from FAIL to EXEMPT is resolved by being waived, and stays listed.
     """
-    before = previous.where(F.col("outcome").isin(*LISTED) & (F.coalesce("change", F.lit("")) != "resolved"))
+    before = previous.where(F.col("outcome").isin(*LISTED))
     was = before.select("cluster", "id", F.col("outcome").alias("was"), F.col("since").alias("was_since"))
     listed = F.col("outcome").isin(*LISTED)
     waived = (F.col("was") == base.FAIL) & (F.col("outcome") == "EXEMPT")
@@ -50,10 +52,10 @@ def compared(findings: DataFrame, previous: DataFrame, resolved: DataFrame, capt
         )
         .drop("was", "was_since")
     )
-    return now.unionByName(_gone(findings, before, resolved), allowMissingColumns=True)
+    return now.unionByName(_gone(findings, before, resolved, clusters), allowMissingColumns=True)
 
 
-def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame) -> DataFrame:
+def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame, clusters: DataFrame) -> DataFrame:
     """Previous FAIL and EXEMPT findings that are no longer listed, each with why it is gone."""
     still = findings.where(F.col("outcome").isin(*LISTED)).select("cluster", "id")
     judged = (
@@ -73,7 +75,19 @@ def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame) -> DataFr
     )
     exists = resolved.select("cluster", "resource_type", "resource", F.lit(True).alias("exists"))
     keys = ["cluster", "control", "resource_type", "resource"]
-    deleted = F.col("exists").isNull() & F.col("resource_type").isin(*DELETABLE)
+    # What took a finding's place, such as under-min-isr that of at-min-isr, has not cleared its cause.
+    replaced = (
+        findings.where(F.col("outcome") == base.FAIL)
+        .join(before.select("cluster", "id"), ["cluster", "id"], "left_anti")
+        .select(*keys, F.lit(True).alias("replaced"))
+        .distinct()
+    )
+    listed = clusters.select("cluster", "topics_known", "brokers_known")
+    absent = F.col("exists").isNull() & F.col("resource_type").isin(*DELETABLE)
+    unlisted = ((F.col("resource_type") == "topic") & ~F.col("topics_known")) | (
+        (F.col("resource_type") == "broker") & ~F.col("brokers_known")
+    )
+    deleted = absent & ~F.coalesce(unlisted, F.lit(True))
     cause = F.col("cause")
     cleared = (
         cause.endswith(" down") | cause.endswith(" lagging") | cause.endswith(" offline") | (cause == "reassignment")
@@ -93,7 +107,10 @@ def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame) -> DataFr
         .join(judged, keys, "left")
         .join(blind, ["cluster", "control"], "left")
         .join(exists, ["cluster", "resource_type", "resource"], "left")
-        .where(~F.coalesce("unknown_now", F.lit(False)))
+        .join(replaced, keys, "left")
+        .join(listed, "cluster", "left")
+        .where(~F.coalesce("unknown_now", F.lit(False)) & F.col("replaced").isNull())
+        .where(~absent | deleted)
         .where(F.col("blind").isNull() | F.col("unknown_now").isNotNull() | deleted)
     )
     return gone.select(

@@ -228,7 +228,7 @@ class Evaluation:
             .where(F.concat_ws(" ", "result_id", "cluster").isin(list(clusters)))
             .withColumn("policy_changed", ~F.col("result_id").isin(same_policy))
         )
-        return changes.compared(named, previous, self.resolved, captured)
+        return changes.compared(named, previous, self.resolved, self.clusters, captured)
 
     def keyed(self, frame: DataFrame, table: tables.Table) -> DataFrame:
         """`frame` as rows of `table`, under this run and result."""

@@ -45,6 +45,12 @@ def _throttles(configs: Column, keys: tuple[str, ...]) -> Column:
     return F.array_compact(F.array(*stated))
 
 
+def _readable(configs: Column, unreadable: Column, keys: tuple[str, ...]) -> Column:
+    """Could all of `keys` be read, stated or not?"""
+    unread = F.coalesce(F.arrays_overlap(unreadable, F.array(*map(F.lit, keys))), F.lit(False))
+    return configs.isNotNull() & ~unread
+
+
 def brokers_by_cluster(brokers: DataFrame) -> DataFrame:
     """cluster -> `brokers`, an array of structs sorted by id, and `racks`, the names known.
 
@@ -75,6 +81,7 @@ def brokers_by_cluster(brokers: DataFrame) -> DataFrame:
             setting(*map(F.col, key), UNCLEAN, "false").try_cast("boolean").alias("unclean"),
             config(F.col("config_sources"), UNCLEAN).alias("unclean_source"),
             _throttles(F.col("configs"), BROKER_THROTTLES).alias("throttles"),
+            _readable(*map(F.col, key), BROKER_THROTTLES).alias("throttles_known"),
         ).alias("b"),
     )
     return (
@@ -95,6 +102,25 @@ def _down(broker: Column) -> Column:
         ~broker["live"],
         F.when(whole_rack, F.concat(F.lit("rack:"), broker["rack"], F.lit(" down"))).otherwise(name),
     )
+
+
+REPLICA_SIDE = (
+    "struct<broker:int,rack:string,rack_state:string,live:boolean,caps:boolean,min_isr:int,min_isr_source:string,"
+    "down:string,lag_cause:string>"
+)
+ANY_NUMBER = 1_000_000
+
+
+def _replica_side(broker: Column) -> Column:
+    """What a partition needs of a broker that holds its replica."""
+    names = [field.split(":")[0] for field in REPLICA_SIDE[len("struct<") : -1].split(",")]
+    return F.struct(*(broker[n].alias(n) for n in names)).cast(REPLICA_SIDE)
+
+
+def unlisted(id: Column) -> Column:
+    """The broker of a replica that no list names: all of it but its id is unknown."""
+    none = F.lit(None)
+    return F.struct(id, none, F.lit("unknown"), none, none, none, none, none, none).cast(REPLICA_SIDE)
 
 
 def _lag_cause(broker: Column) -> Column:
@@ -138,16 +164,18 @@ def clusters(read: Read) -> DataFrame:
     )
     return frame.withColumns(
         {
-            "broker": F.map_from_entries(F.transform("brokers", lambda b: F.struct(b["broker"], b))),
+            "broker": F.map_from_entries(F.transform("brokers", lambda b: F.struct(b["broker"], _replica_side(b)))),
             "racks": F.array_sort(
                 F.array_distinct(F.transform(F.filter("brokers", lambda b: b["rack"].isNotNull()), lambda b: b["rack"]))
             ),
             "unracked_brokers": F.transform(
                 F.filter("brokers", lambda b: b["rack_state"] == "none"), lambda b: b["broker"]
             ),
-            "unknown_racks": F.size(
-                F.filter("brokers", lambda b: F.coalesce(b["rack_state"], F.lit("unknown")) == "unknown")
-            ),
+            # Brokers that could not be listed may stand in any number of racks.
+            "unknown_racks": F.when(
+                F.col("brokers_known"),
+                F.size(F.filter("brokers", lambda b: F.coalesce(b["rack_state"], F.lit("unknown")) == "unknown")),
+            ).otherwise(ANY_NUMBER),
             # ELR off is a fact; features that could not be read may mean on.
             "elr_on": F.when(
                 F.col("features").isNotNull(),
@@ -175,7 +203,10 @@ def _unclean_default() -> Column:
         False,
     )
     by_broker = F.when(F.exists("brokers", lambda b: b["unclean"]), True).when(
-        F.forall("brokers", lambda b: b["unclean"].isNotNull() | ~F.coalesce(b["live"], F.lit(True))), False
+        F.col("brokers_known")
+        & F.exists("brokers", lambda b: b["unclean"].isNotNull())
+        & F.forall("brokers", lambda b: b["unclean"].isNotNull() | ~F.coalesce(b["live"], F.lit(True))),
+        False,
     )
     asks_brokers = ~F.col("controllers_stated") | ((F.col("quorum_mode") == "zookeeper") & (F.size(asked) == 0))
     return (
@@ -216,6 +247,7 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
             "has_observers"
         ),
         _throttles(configs, TOPIC_THROTTLES).alias("throttles"),
+        _readable(configs, F.col("unreadable_configs"), TOPIC_THROTTLES).alias("throttles_known"),
     )
     tier = resolved.where(F.col("resource_type") == "topic").select(
         "cluster", F.col("resource").alias("topic"), "tier", F.col("waivers").alias("waiver_candidates")
@@ -232,6 +264,7 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
         F.forall("brokers", lambda b: b["min_racks_known"] | ~F.coalesce(b["live"], F.lit(True))).alias(
             "cluster_min_racks_known"
         ),
+        "brokers_known",
         F.size("brokers").alias("broker_count"),
     )
     return (
@@ -244,7 +277,7 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
                 # What an operator wants of KIP-1290: the stricter of the setting and the policy.
                 "min_racks_configured": F.coalesce("own_min_racks", "cluster_min_racks"),
                 "min_racks_known": F.col("own_min_racks_known")
-                & (F.col("own_min_racks").isNotNull() | F.col("cluster_min_racks_known")),
+                & (F.col("own_min_racks").isNotNull() | (F.col("cluster_min_racks_known") & F.col("brokers_known"))),
                 "min_racks": F.greatest(
                     F.coalesce("own_min_racks", "cluster_min_racks"), F.col("required")["min_insync_racks"]
                 ),

@@ -11,11 +11,12 @@ from pyspark.sql import functions as F
 from durability.policy.catalogue import CONTROLS
 from spark_jobs.controls import base
 
-CATEGORY_IN_ID = ("partition-health", "isr-rack-spread", "at-min-isr-over-time")
+CATEGORY_IN_ID = ("partition-health", "at-min-isr-over-time")
 """Controls with one finding a category; elsewhere a change of category is the same finding."""
 
 KEYS = ("cluster", "resource_type", "resource")
 IDENTITY = ("cluster", "provider", "tier", "resource_type", "resource")
+LET_READ = "Let the auditor read what is listed as unreadable, then audit again"
 PLAIN = ("control", "outcome", "observed", "required")
 
 
@@ -42,13 +43,18 @@ def exploded(frame: DataFrame, resource_type: str, resource: Column, outcomes: l
 def _worded() -> dict[str, Column]:
     f, outcome = F.col("f"), F.col("f")["outcome"]
     speaks = outcome.isin(base.FAIL, base.UNKNOWN)
+    of_topic = F.col("resource_type") == "topic"
     unread = base.say("%s can't be judged: a fact it needs could not be read (see what isn't known)", f["control"])
     exempt = F.when(F.col("tier").isNull(), "no selector of the policy matches it").otherwise(
         base.say("tier %s doesn't require it", F.col("tier"))
     )
     own_words = (F.col("resource_type") != "topic") & f["message"].isNotNull()
     return {
-        **{n: F.when(speaks, f[n]) for n in ("category", "severity", "partitions", "remediation")},
+        "category": F.when(speaks, f["category"]),
+        "severity": F.when(outcome == base.FAIL, f["severity"]),
+        "partitions": F.when(speaks, f["partitions"]),
+        # Nobody should change a topic because something of it could not be read.
+        "remediation": F.when((outcome == base.UNKNOWN) & of_topic, LET_READ).when(speaks, f["remediation"]),
         # An UNKNOWN isn't caused by what would have been the cause of a FAIL.
         "cause": F.when((outcome == base.UNKNOWN) & (F.col("resource_type") == "topic"), "unreadable").when(
             speaks, f["cause"]

@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from spark_jobs.effective_min_isr import effective_min_isr
+from spark_jobs.facts import unlisted
 from spark_jobs.racks import against, kip_1290_rack_span, rack_span
 
 TOPIC_SETTINGS = (
@@ -44,7 +45,7 @@ def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame) -> Data
         F.when(moving, F.col("removing")).alias("removing"),
         (~F.coalesce(F.array_contains("unreadable", "leader"), F.lit(False))).alias("leader_known"),
         F.try_element_at("broker", F.col("leader")).alias("leading"),
-        F.transform("replicas", lambda id: F.try_element_at("broker", id)).alias("brokers"),
+        F.transform("replicas", lambda id: F.coalesce(F.try_element_at("broker", id), unlisted(id))).alias("brokers"),
     )
 
 

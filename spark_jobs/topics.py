@@ -78,10 +78,10 @@ def by_cluster(measured: DataFrame, undecided: bool) -> DataFrame:
         F.sort_array(F.collect_list(F.when(F.size("throttles") > 0, F.struct("topic", "throttles")))).alias(
             "throttled"
         ),
-        F.sum((~F.col("min_isr_readable")).cast("int")).alias("unread_topic_configs"),
+        F.sum((~F.col("throttles_known")).cast("int")).alias("unread_throttles"),
         F.max("min_racks").alias("racks_wanted"),
         F.sum(waits).alias("unclean_undecided"),
-        F.bool_or("elr_partitions_at_risk").alias("elr_cluster_at_risk"),
+        F.bool_or(F.coalesce("elr_partitions_at_risk", F.lit(True))).alias("elr_cluster_at_risk"),
         F.sort_array(F.collect_set("tier")).alias("tiers_used"),
     )
 

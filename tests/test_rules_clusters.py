@@ -107,6 +107,10 @@ FLEET = {
     "isr-unread": cluster("isr-unread", unreadable={"/topics/0/partitions/0/isr": "TIMEOUT"}),
     "leader-unread": cluster("leader-unread", unreadable={"/topics/0/partitions/0/leader": "TIMEOUT"}),
     "partitions-unread": cluster("partitions-unread", unreadable={"/topics/0/partitions": "TIMEOUT"}),
+    "brokers-unread": altered(
+        cluster("brokers-unread", unreadable={"/brokers": "CLUSTER_AUTHORIZATION_FAILED"}), lambda d: d.update(brokers=[])
+    ),
+    "a-topic-unread": cluster("a-topic-unread", unreadable={"/topics/payments": "TOPIC_AUTHORIZATION_FAILED"}),
     "liveness-unread": cluster("liveness-unread", unreadable={"/brokers/0/live": "TIMEOUT"}),
 }  # fmt: skip
 
@@ -257,3 +261,29 @@ def test_a_cluster_that_cant_be_read_is_unknown_in_every_control(found):
 def test_the_catalogue_says_which_controls_are_judged():
     judged = {c.id for c in catalogue.CONTROLS.values() if not c.planned}
     assert {*CONTROLS, waiver_expired.CONTROL} == judged
+
+
+def test_unlisted_brokers_leave_nothing_that_needs_them_passing_or_failing(found):
+    mine = pick(found, cluster="brokers-unread")
+    needs_none = {
+        "replication-factor",
+        "eligible-leader-replicas",
+        "controller-quorum",
+        "min-isr-within-replication-factor",
+    }
+    decided = {f["control"] for f in mine if f["outcome"] in ("PASS", "FAIL")}
+    assert decided <= needs_none | {"min-insync-replicas", "write-headroom"}, decided
+    assert one(mine, control="policy-feasible", resource="critical")["outcome"] == "UNKNOWN"
+
+
+def test_a_topic_that_could_not_be_read_makes_its_cluster_unknown(found):
+    unlisted = one(found, cluster="a-topic-unread", control="partition-health", resource_type="cluster")
+    assert (unlisted["outcome"], unlisted["severity"]) == ("UNKNOWN", None)
+
+
+def test_an_unknown_verdict_advises_no_change(found):
+    unknown = [f for f in pick(found, outcome="UNKNOWN") if f["resource_type"] == "topic"]
+    assert {f["remediation"] for f in unknown} == {
+        "Let the auditor read what is listed as unreadable, then audit again"
+    }
+    assert {f["severity"] for f in unknown} == {None}

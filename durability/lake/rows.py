@@ -66,14 +66,19 @@ def cluster_row(facts: Facts, provider: str, team: str | None) -> dict:
         else None,
         "controllers_stated": "controllers" in document["cluster"] or unreadable.touches("cluster", "controllers"),
         "controllers_known": not unreadable.touches("cluster", "controllers"),
-        "brokers_known": facts.all_named("id", "brokers"),
-        "topics_known": facts.all_named("name", "topics"),
+        "brokers_known": facts.all_named("id", "brokers") and not _points_nowhere(facts, "/brokers/"),
+        "topics_known": facts.all_named("name", "topics") and not _points_nowhere(facts, "/topics/"),
         "streams_known": facts.all_named("group", "streams") and facts.all_named("group", "groups"),
         "reassignments_known": not unreadable.touches("cluster", "reassignments"),
         **_declared(facts),
         "hidden_partitions": facts.cluster("hidden_partitions", None if facts.topology.live else 0),
         "unreadable": [{"path": path, "reason": reason} for path, reason in unreadable.paths],
     }
+
+
+def _points_nowhere(facts: Facts, prefix: str) -> bool:
+    """Is something unreadable that the document doesn't even name? Then there is more than it shows."""
+    return any(path.startswith(prefix) for path in facts.unreadable.unresolved)
 
 
 def _quorum(facts: Facts) -> dict:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from durability.errors import Refused
 from durability.launch import airflow_home, journal, locks, options, outcome
 from durability.launch.console import Console
 from durability.launch.options import Options
@@ -97,9 +98,17 @@ def kafka_connection(bootstrap: str, given: str | None = None) -> str:
     >>> kafka_connection("a:9092")
     '{"conn_type": "kafka", "extra": {"bootstrap.servers": "a:9092"}}'
     """
-    connection = json.loads(given) if given else {"conn_type": "kafka"}
-    extra = connection.get("extra") or {}
-    extra = json.loads(extra) if isinstance(extra, str) else extra
+    try:
+        connection = json.loads(given) if given else {"conn_type": "kafka"}
+        extra = connection.get("extra") or {}
+        extra = json.loads(extra) if isinstance(extra, str) else extra
+        connection["extra"] = {**extra}
+    except (ValueError, AttributeError, TypeError):
+        # Never its text: a password is in it.
+        raise Refused(
+            'AIRFLOW_CONN_KAFKA_BOOTSTRAP can\'t be used: expected JSON such as {"conn_type": "kafka", "extra":'
+            ' {"security.protocol": "SASL_SSL"}} (Airflow\'s URI form isn\'t read here)'
+        ) from None
     return json.dumps({**connection, "extra": {**extra, "bootstrap.servers": bootstrap}})
 
 

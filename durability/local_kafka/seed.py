@@ -158,9 +158,9 @@ PLANTED: tuple[Planted, ...] = (
             category="rack-majority"),
     Planted("eligible-leader-replicas", "cluster", CLUSTER, "info", "formatted with the feature off"),
     Planted("log-dirs", "broker", str(BAD_DISK), "critical", "one of two log dirs is no directory any more"),
-    Planted("log-dirs", "broker", str(DEAD), "critical", "a dead broker doesn't tell", outcome="UNKNOWN",
+    Planted("log-dirs", "broker", str(DEAD), None, "a dead broker doesn't tell", outcome="UNKNOWN",
             companion="partition-health"),
-    Planted("min-insync-racks-valid", "broker", str(DEAD), "critical", "a dead broker doesn't tell", outcome="UNKNOWN",
+    Planted("min-insync-racks-valid", "broker", str(DEAD), None, "a dead broker doesn't tell", outcome="UNKNOWN",
             companion="partition-health"),
     Planted("reassignment-leftovers", "cluster", CLUSTER, "warning", "throttles left on two brokers and a topic"),
 )  # fmt: skip

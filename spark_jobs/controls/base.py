@@ -98,7 +98,7 @@ def _text(value: Column | str) -> Column:
 
 
 def outcome_of(control: str) -> Column:
-    """The outcome of a topic control, computed once by `spark_jobs.topics.judged`."""
+    """The outcome of a topic control, computed once by `spark_jobs.topics.measured`."""
     return F.col(f"{column(control)}_outcome")
 
 
@@ -169,7 +169,7 @@ def dominant(causes: str) -> Column:
 
 def not_feasible(wanted: Column, available: Column) -> Column:
     """Cause where the tier asks more than the cluster has; NULL otherwise. See policy_feasible."""
-    return F.when(wanted > available, say(INFEASIBLE, F.col("tier")))
+    return F.when(F.col("brokers_known") & (wanted > available), say(INFEASIBLE, F.col("tier")))
 
 
 CONFIGS_COMMAND = 'kafka-configs --bootstrap-server "$BOOTSTRAP" --alter'
@@ -221,3 +221,16 @@ REASSIGN = (
 def reassign(why: str, *columns: Column) -> Column:
     """Words, and the command that executes a reassignment of the topic."""
     return say(f"{why}: {REASSIGN}", *columns, F.col("topic"))
+
+
+def grow(why: str, *columns: Column) -> Column:
+    """`reassign` to more replicas, and what that does meanwhile where min.insync.replicas is above the ISR.
+
+    A replica being added counts towards the effective min ISR before it is in sync (seen on 4.3.1).
+    """
+    seen = F.col("min_isr_within_replication_factor_worst")
+    meanwhile = F.when(
+        seen["min_isr"] > seen["rf"],
+        "; until the new replicas are in sync acks=all writes are refused, since min.insync.replicas is above the ISR",
+    ).otherwise("")
+    return F.concat(reassign(why, *columns), meanwhile)

@@ -32,9 +32,15 @@ def finding(required: dict[str, object]) -> Column:
     live = F.filter("brokers", lambda b: F.coalesce(b["live"], F.lit(True)))
     rf, min_isr = _values("default_rf"), _values("min_isr")
     auto = F.exists(live, lambda b: b["auto_create"])
-    unread = F.exists(live, lambda b: ~b["configs_known"]) | (F.size(live) == 0)
     want_rf, want_min = required.get("replication_factor", 1), required.get("min_insync_replicas", 1)
     forbids_unclean = required.get("unclean_leader_election") is False
+    unread = (
+        ~F.col("brokers_known")
+        | (F.size(live) == 0)
+        | F.exists(live, lambda b: b["default_rf"].isNull() | b["min_isr"].isNull() | b["auto_create"].isNull())
+        | ~F.col("controllers_known")
+        | (F.lit(forbids_unclean) & F.col("unclean_default").isNull())
+    )
     weak_rf, weak_min = F.array_min(rf) < want_rf, F.array_min(min_isr) < want_min
     weak_unclean = F.lit(forbids_unclean) & F.coalesce(F.col("unclean_default"), F.lit(False))
     unclean = _values("unclean", brokers_too=False)
@@ -61,6 +67,8 @@ def finding(required: dict[str, object]) -> Column:
         )
     )
     fix_min = elr_guard.guarded(base.cluster_config("min.insync.replicas", F.lit(want_min)), "elr_cluster_at_risk")
+    same = F.lit("Give all brokers and controllers the same values")
+    same = F.when(F.size(min_isr) > 1, elr_guard.guarded(same, "elr_cluster_at_risk")).otherwise(same)
     fixes = F.array_compact(
         F.array(
             F.when(
@@ -68,7 +76,7 @@ def finding(required: dict[str, object]) -> Column:
             ),
             F.when(weak_min, fix_min),
             F.when(weak_unclean, base.cluster_config("unclean.leader.election.enable", F.lit("false"))),
-            F.when(differ, "Give all brokers and controllers the same values"),
+            F.when(differ, same),
         )
     )
     return base.finding(
@@ -88,7 +96,7 @@ def finding(required: dict[str, object]) -> Column:
             unclean_leader_election=F.lit(False if forbids_unclean else None).cast("boolean"),
         ),
         message=F.when(outcome == base.FAIL, F.array_join(words, "; ")).when(
-            outcome == base.UNKNOWN, "a live broker's configs could not be read"
+            outcome == base.UNKNOWN, "configs of a live broker or of the controllers could not be read"
         ),
         remediation=F.when(outcome == base.FAIL, F.array_join(fixes, "; ")).otherwise(
             "Give the auditor DescribeConfigs on the cluster"

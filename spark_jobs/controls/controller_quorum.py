@@ -1,8 +1,8 @@
 """controller-quorum: can the KRaft quorum lose a controller, or a rack, and go on?
 
 Fails with fewer than 3 voters, with a majority in one rack where the cluster has three or more, and with a voter that
-last caught up more than 10 s before the leader (DescribeQuorum); an even number of voters is advice. Without ZooKeeper's
-successor, in ZooKeeper mode, it doesn't apply.
+last caught up more than 10 s before the leader (DescribeQuorum); an even number of voters is advice. In ZooKeeper mode
+there is no such quorum.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def _fix(seen: Column, limited: Column, own: Column) -> Column:
     """In the setting's own place, unless the replicas are what limits it."""
     here = elr_guard.guarded(base.topic_config("min.insync.replicas", required()))
     everywhere = elr_guard.guarded(base.cluster_config("min.insync.replicas", required()), "elr_cluster_at_risk")
-    few_replicas = "Raise the replication factor: the leader caps min.insync.replicas at the number of replicas"
+    few_replicas = base.grow("Raise the replication factor, at which the leader caps min.insync.replicas")
     return F.when(limited, few_replicas).when(own, here).otherwise(everywhere)
 
 

@@ -74,7 +74,7 @@ def finding() -> Column:
     mixed = F.when(F.col("min_isr_mixed_releases"), MIXED_WORDS).otherwise("")
     # What leaves headroom, unless the tier wants more copies acknowledged than that.
     lower = F.greatest(seen["rf"] - 1, F.lit(1), F.col("required")["min_insync_replicas"])
-    grow = base.reassign("Raise the replication factor above min.insync.replicas")
+    grow = base.grow("Raise the replication factor above min.insync.replicas")
     fix = F.when(
         lower <= seen["rf"],
         F.concat(base.topic_config("min.insync.replicas", lower), F.lit(", or raise the replication factor above it")),

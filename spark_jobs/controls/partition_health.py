@@ -141,13 +141,17 @@ def cluster_finding() -> Column:
 
     Metadata leaves out what the principal may not see, without a word; DescribeLogDirs lists every partition. Reads
     `hidden_partitions`, NULL where log dirs could not be read. Where the provider keeps them closed, that is its duty.
+    Nor can it where topics or brokers as such could not be read.
     """
+    unlisted = ~F.col("topics_known") | ~F.col("brokers_known")
     return base.finding(
         CONTROL,
-        F.when(F.col("hidden_partitions").isNull() & ~base.providers_duty("log-dirs"), base.UNKNOWN),
-        cause="topics may be hidden",
+        F.when(unlisted | (F.col("hidden_partitions").isNull() & ~base.providers_duty("log-dirs")), base.UNKNOWN),
+        cause=F.when(unlisted, "unreadable").otherwise("topics may be hidden"),
         observed=F.lit('{"hidden_partitions": null}'),
         required=F.lit('{"hidden_partitions": 0}'),
-        message="topics that the auditor may not see can't be excluded: no log dirs could be read to hold metadata against",
+        message=F.when(unlisted, "topics or brokers could not be listed: what isn't shown isn't judged").otherwise(
+            "topics that the auditor may not see can't be excluded: no log dirs could be read to hold metadata against"
+        ),
         remediation="Give the auditor Describe on the cluster and on all topics",
     )

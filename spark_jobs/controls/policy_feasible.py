@@ -27,10 +27,11 @@ def finding() -> Column:
         F.coalesce(need["acked_racks"], zero),
         F.when(F.array_contains(need["survive"], "rack"), F.lit(2)).otherwise(zero),
     )
-    few_brokers, few_racks = want_brokers > brokers, want_racks > racks + unknown
+    few_brokers = F.col("brokers_known") & (want_brokers > brokers)
+    few_racks = want_racks > racks + unknown
     outcome = (
         F.when(few_brokers | few_racks, base.FAIL)
-        .when((want_racks > racks) & (unknown > 0), base.UNKNOWN)
+        .when(((want_racks > racks) & (unknown > 0)) | ~F.col("brokers_known"), base.UNKNOWN)
         .otherwise(base.PASS)
     )
     words = F.array_compact(
@@ -46,7 +47,7 @@ def finding() -> Column:
         observed=base.as_json(brokers=brokers, racks=racks),
         required=base.as_json(brokers=want_brokers, racks=want_racks),
         message=F.when(outcome == base.FAIL, F.array_join(words, "; ")).when(
-            outcome == base.UNKNOWN, "racks of some brokers are unknown"
+            outcome == base.UNKNOWN, "brokers, or the racks of some, are unknown"
         ),
         remediation=F.lit("Give the cluster more brokers or racks, or its topics another tier"),
     )

@@ -17,7 +17,7 @@ PATIENCE = "1 hour"
 
 
 def stuck() -> Column:
-    """Of a partition: is its reassignment stuck? Reads `brokers`, `adding`, `isr` and `same_since`."""
+    """Of a partition: is its reassignment stuck? Reads `brokers`, `adding`, `isr` and `unchanged_reassignment`."""
     waiting = F.filter(
         "brokers", lambda b: F.array_contains("adding", b["broker"]) & ~F.array_contains("isr", b["broker"])
     )
@@ -38,8 +38,10 @@ def finding() -> Column:
     left = ~running & ((F.size(ids) > 0) | (F.size(topics) > 0))
     unread = (
         ~F.col("reassignments_known")
-        | F.exists("brokers", lambda b: F.coalesce(b["live"], F.lit(True)) & ~b["configs_known"])
-        | (F.coalesce("unread_topic_configs", F.lit(0)) > 0)
+        | ~F.col("brokers_known")
+        | ~F.col("topics_known")
+        | F.exists("brokers", lambda b: F.coalesce(b["live"], F.lit(True)) & ~b["throttles_known"])
+        | (F.coalesce("unread_throttles", F.lit(0)) > 0)
     )
     outcome = (
         F.when(F.size(stuck_names) > 0, base.FAIL)

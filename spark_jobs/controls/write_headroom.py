@@ -54,7 +54,7 @@ def finding() -> Column:
             seen["effective"],
         ),
         remediation=F.when(can_lower, elr_guard.guarded(base.topic_config("min.insync.replicas", lower))).otherwise(
-            base.reassign(
+            base.grow(
                 "Raise the replication factor to %s",
                 F.greatest(seen["effective"] + required(), F.col("required")["replication_factor"]),
             )
