@@ -5,6 +5,7 @@ All states are judged as one fleet, a cluster each. How a state is looked at: `t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -111,7 +112,7 @@ class Judged:
 
 
 @pytest.fixture(scope="module")
-def judged(spark, kafka_session, tmp_path_factory) -> Judged:
+def judged(spark, kafka_session, tmp_path_factory) -> Iterator[Judged]:
     with ThreadPoolExecutor(1) as beside:
         old = beside.submit(an_old_release)
         states = from_whole_to_a_rack_lost_and_back(kafka_session)
@@ -123,7 +124,9 @@ def judged(spark, kafka_session, tmp_path_factory) -> Judged:
     found = judge.run([state.as_cluster(name) for name, state in first.items()], policy, result="r1")
     after = judge.run([states["restored"].as_cluster("rack-down")], policy, result="r2", previous=judge.plan)
     by_state = {name: pick(found, cluster=name) for name in first}
-    return Judged(everything, by_state | {"restored": [f for f in after if f["change"] != "resolved"]}, after)
+    yield Judged(everything, by_state | {"restored": [f for f in after if f["change"] != "resolved"]}, after)
+    with kafka_session.admin() as admin:
+        admin.delete_topics(list(TOPICS))
 
 
 STATES = ("whole", "moving", "broker-down", "rack-down", "restored", "old-whole", "old-broker-down")
@@ -268,7 +271,9 @@ def test_a_loss_is_one_cause_of_whatever_misses_replicas_by_it(judged, name):
     hit = [f for f in findings if any(lacks(described_[f["resource"], p], dead) for p in f["partitions"])]
     assert len(hit) > 8
     assert {f["cause"] for f in hit} == {cause}
-    assert not [f for f in findings if f not in hit and f["cause"] == cause]
+    # Besides, what waits for a replica being added on the broker that is lost.
+    others = [f for f in findings if f not in hit and f["cause"] == cause]
+    assert {(f["resource"], f["category"]) for f in others} == {("h-growing", "under-min-isr")}
 
 
 def isr_racks(p: Described) -> int:
@@ -293,7 +298,7 @@ def test_a_lost_rack_is_the_cause_of_too_few_racks_in_sync(judged):
     expected = ("h-rf2-min3", "h-rf3-default", "h-rf3-min1", "h-rf3-min3", "h-crawling")
     assert {t: by_topic[t] for t in expected} == dict.fromkeys(expected, "rack:az2 down")
     # Replicas in one rack are too few wherever they are in sync.
-    assert not {by_topic[t] for t in ("h-rf1", "h-rf1-min2", "h-rf2-min2")} & {"rack:az2 down"}
+    assert not {by_topic[t] for t in ("h-rf1", "h-rf1-min2")} & {"rack:az2 down"}
 
 
 def test_what_the_rack_caused_is_resolved_when_it_is_back(judged):

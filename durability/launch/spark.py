@@ -20,7 +20,8 @@ ALWAYS = {
 }
 FOR_SMALL = {
     # The metaspace's first size spares full collections while thousands of classes are loaded.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -XX:MetaspaceSize=256m",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -XX:MetaspaceSize=256m"
+    " -XX:ReservedCodeCacheSize=128m",
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "1",
