@@ -55,6 +55,10 @@ def compared(
     return now.unionByName(_gone(findings, before, resolved, clusters), allowMissingColumns=True)
 
 
+def _gravity(severity: Column) -> Column:
+    return F.when(severity == "critical", 3).when(severity == "warning", 2).otherwise(1)
+
+
 def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame, clusters: DataFrame) -> DataFrame:
     """Previous FAIL and EXEMPT findings that are no longer listed, each with why it is gone."""
     still = findings.where(F.col("outcome").isin(*LISTED)).select("cluster", "id")
@@ -75,12 +79,12 @@ def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame, clusters:
     )
     exists = resolved.select("cluster", "resource_type", "resource", F.lit(True).alias("exists"))
     keys = ["cluster", "control", "resource_type", "resource"]
-    # What took a finding's place, such as under-min-isr that of at-min-isr, has not cleared its cause.
+    # What is as grave and took a finding's place, such as under-min-isr that of at-min-isr, has not cleared its cause.
     replaced = (
         findings.where(F.col("outcome") == base.FAIL)
         .join(before.select("cluster", "id"), ["cluster", "id"], "left_anti")
-        .select(*keys, F.lit(True).alias("replaced"))
-        .distinct()
+        .groupBy(*keys)
+        .agg(F.max(_gravity(F.col("severity"))).alias("replaced"))
     )
     listed = clusters.select("cluster", "topics_known", "brokers_known")
     absent = F.col("exists").isNull() & F.col("resource_type").isin(*DELETABLE)
@@ -109,7 +113,8 @@ def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame, clusters:
         .join(exists, ["cluster", "resource_type", "resource"], "left")
         .join(replaced, keys, "left")
         .join(listed, "cluster", "left")
-        .where(~F.coalesce("unknown_now", F.lit(False)) & F.col("replaced").isNull())
+        .where(~F.coalesce("unknown_now", F.lit(False)))
+        .where(F.coalesce("replaced", F.lit(0)) < _gravity(F.col("severity")))
         .where(~absent | deleted)
         .where(F.col("blind").isNull() | F.col("unknown_now").isNotNull() | deleted)
     )

@@ -51,8 +51,17 @@ def fleet(second=False):
         document(table, brokers=BROKERS, cluster="c", **options),
         document(sick, brokers=BROKERS if second else "0:az1 1:az2 2:az3!", cluster="healed", **options),
         document("topic replicas min\nt 0,1,2 1", brokers=BROKERS, cluster="blinded", **turned, **options),
+        worsens(second, **options),
         *([] if second else [document("topic replicas min\nt 0,1 1", brokers=BROKERS, cluster="lost")]),
     ]
+
+
+def worsens(second, **options):
+    """One broker is down, then two."""
+    isr, down = ("0", "1:az2! 2:az3!") if second else ("0,1", "1:az2 2:az3!")
+    return document(
+        f"topic leader replicas isr min\nt 0 0,1,2 {isr} 2", brokers=f"0:az1 {down}", cluster="worse", **options
+    )
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +131,14 @@ def test_a_cause_that_went_away(runs):
     assert {(f["category"], f["why"]) for f in healed} == {
         ("at-min-isr", "cause-cleared"),
         ("under-replicated", "cause-cleared"),
+    }
+
+
+def test_what_gets_worse_is_not_resolved(runs):
+    health = pick(runs[1], cluster="worse", control="partition-health")
+    assert {(f["category"], f["change"]) for f in health} == {
+        ("under-min-isr", "new"),
+        ("under-replicated", "persisting"),
     }
 
 
