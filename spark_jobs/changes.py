@@ -88,6 +88,7 @@ def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame, clusters:
     )
     listed = clusters.select("cluster", "topics_known", "brokers_known")
     absent = F.col("exists").isNull() & F.col("resource_type").isin(*DELETABLE)
+    # Only judged clusters are among `clusters`: the others resolve nothing.
     unlisted = ((F.col("resource_type") == "topic") & ~F.col("topics_known")) | (
         (F.col("resource_type") == "broker") & ~F.col("brokers_known")
     )
@@ -115,7 +116,7 @@ def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame, clusters:
         .join(listed, "cluster", "left")
         .where(~F.coalesce("unknown_now", F.lit(False)))
         .where(F.coalesce("replaced", F.lit(0)) < _gravity(F.col("severity")))
-        .where(~absent | deleted)
+        .where((~absent | deleted) & F.col("topics_known").isNotNull())
         .where(F.col("blind").isNull() | F.col("unknown_now").isNotNull() | deleted)
     )
     return gone.select(

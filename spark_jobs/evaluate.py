@@ -216,11 +216,11 @@ class Evaluation:
             expired = waiver_expired.findings(failed, self.plan.waivers)
             waived = waived.unionByName(expired, allowMissingColumns=True)
         named = findings.with_ids(waived.drop("expired"))
-        before = {s.previous_result_id: s.previous_policy_sha256 for s in self.plan.judged if s.previous_result_id}
+        before = {s.previous_result_id: s.previous_policy_sha256 for s in self.plan.snapshots if s.previous_result_id}
         if not before:
             return changes.first_run(named, captured)
         named = settled(named)
-        clusters = {s.previous_result_id + " " + s.cluster for s in self.plan.judged if s.previous_result_id}
+        clusters = {s.previous_result_id + " " + s.cluster for s in self.plan.snapshots if s.previous_result_id}
         same_policy = [r for r, sha in before.items() if sha == self.plan.policy.sha256]
         previous = (
             self._read("findings")

@@ -90,11 +90,12 @@ def runs(spark, policies):
         failed=[("lost", "no route")],
         providers={"healed": "confluent"},
     )
-    return first, second
+    third = judge.run([], loose, waivers, result="r3", previous=judge.plan, failed=[("lost", "still no route")])
+    return first, second, third
 
 
 def test_everything_is_new_on_the_first_run(runs):
-    first, _ = runs
+    first, *_ = runs
     listed = [f for f in first if f["outcome"] not in ("PASS", "NOT_APPLICABLE")]
     assert {f["change"] for f in listed} == {"new"}
     assert {f["since"].isoformat() for f in listed} == {"2026-11-21T12:00:00+00:00"}
@@ -118,7 +119,7 @@ def test_what_changed(runs, resource, outcome, change, why):
 
 
 def test_ids_are_stable_and_unique(runs):
-    first, second = runs
+    first, second, _ = runs
     for found in runs:
         current = [f for f in found if f["change"] != "resolved"]
         assert len({(f["cluster"], f["id"]) for f in current}) == len(current)
@@ -143,11 +144,17 @@ def test_what_gets_worse_is_not_resolved(runs):
 
 
 def test_what_turns_unknown_resolves_nothing(runs):
-    _, second = runs
+    _, second, _ = runs
     blinded = pick(second, cluster="blinded", control="min-insync-replicas", resource="t")
     assert [(f["outcome"], f["change"]) for f in blinded] == [("UNKNOWN", "persisting")]
-    assert {f["change"] for f in pick(second, cluster="lost")} == {"new"}
+    assert {f["change"] for f in pick(second, cluster="lost")} == {"new", "persisting"}  # what failed goes on unmended
     assert {f["outcome"] for f in pick(second, cluster="lost")} == {"UNKNOWN"}
+
+
+def test_a_cluster_that_stays_unreadable_is_unknown_since_it_was(runs):
+    *_, second, third = runs
+    assert {(f["cluster"], f["outcome"], f["change"]) for f in third} == {("lost", "UNKNOWN", "persisting")}
+    assert {f["since"] for f in third} == {f["since"] for f in pick(second, cluster="lost")}
 
 
 def test_the_providers_duty_is_not_applicable(runs):

@@ -125,14 +125,16 @@ def of_attempts(rows: Iterable[Row]) -> Any:
 class _History:
     """The runs and accepted snapshots that the lake has, read once for the whole fleet.
 
-    `runs` are of the plan's kind; `full` are the snapshots with facts; `accepted` are pulses' as well, for the clusters
-    that can't be judged. A pulse is compared with nothing, so it reads neither runs nor facts of before.
+    `runs` are of the plan's kind, `told` the last of them that speaks of a cluster, judged or not; `full` are the
+    snapshots with facts; `accepted` are pulses' as well, for the clusters that can't be judged. A pulse is compared with
+    nothing, so it reads neither runs nor facts of before.
     """
 
     def __init__(self, lake: Lake, kind: str, run_id: str, rows: list[dict[str, Any]]):
         self.runs: dict[str, list[tuple[Row, datetime]]] = {}
         self.full: dict[str, list[Row]] = {}
         self.accepted: dict[str, list[Row]] = {}
+        self.told: dict[str, Row] = {}
         missing = [r for r in rows if r["status"] != ACCEPTED]
         full = lake.snapshots(status=ACCEPTED, kind=FULL) if kind != PULSE or missing else []
         pulses = []
@@ -147,6 +149,8 @@ class _History:
             self.full.setdefault(snapshot["cluster"], []).append(snapshot)
         for run in lake.runs(kind):
             for judged in run["snapshots"] or []:
+                if run["run_id"] != run_id:
+                    self.told[judged["cluster"]] = run
                 if judged["status"] == ACCEPTED and run["run_id"] != run_id:
                     self.runs.setdefault(judged["cluster"], []).append((run, judged["captured_at"]))
 
@@ -179,7 +183,14 @@ def _part(row: dict[str, Any], facts: Row | None, cluster: Cluster | None, histo
     if row["status"] != ACCEPTED:
         last = history.accepted.get(name)
         stale = StaleSnapshot(last[-1]["snapshot_id"], to_text(last[-1]["captured_at"])) if last else None
-        return SnapshotPart(**common, stale_snapshot=stale)
+        told = history.told.get(name, {})
+        return SnapshotPart(
+            **common,
+            previous_run_id=told.get("run_id"),
+            previous_result_id=told.get("result_id"),
+            previous_policy_sha256=told.get("policy_sha256"),
+            stale_snapshot=stale,
+        )
     run = history.run_before(name, captured_at)
     return SnapshotPart(
         **common,

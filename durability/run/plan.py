@@ -59,9 +59,9 @@ class StaleSnapshot:
 @dataclass(frozen=True)
 class SnapshotPart:
     """One cluster in this run. `status`: accepted (it is judged), rejected (by the gate) or failed (unreadable), the
-    latter two with `reason`. `previous_*`: the result of the last run of this kind that judged the cluster, and the
-    attempt with the facts of the accepted snapshot before this one; None: there is none, or the run is a pulse, which
-    compares nothing."""
+    latter two with `reason`. `previous_*`: the result of the last run of this kind that judged the cluster (for one that
+    isn't judged now: that spoke of it, so that its being unknown has a beginning), and the attempt with the facts of the
+    accepted snapshot before this one; None: there is none."""
 
     cluster: str
     status: str

@@ -36,7 +36,18 @@ def plan_of(
         )
         for t in topologies
     ]
-    parts += [SnapshotPart(cluster=c, status="failed", reason=reason, provider="self") for c, reason in failed]
+    told = {s.cluster for s in previous.snapshots} if previous else set()
+    parts += [
+        SnapshotPart(
+            cluster=c,
+            status="failed",
+            reason=reason,
+            provider="self",
+            previous_result_id=previous.result_id if c in told else None,
+            previous_policy_sha256=previous.policy.sha256 if c in told else None,
+        )
+        for c, reason in failed
+    ]
     return Plan(
         run_id=f"run-{result}",
         kind="nightly",
