@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from spark_jobs.controls import base
 
 LISTED = ("FAIL", "UNKNOWN", "EXEMPT")
+KEYS = ("cluster", "control", "resource_type", "resource")
 DELETABLE = ("topic", "broker", "application", "tier")
 
 
@@ -59,33 +60,43 @@ def _gravity(severity: Column) -> Column:
     return F.when(severity == "critical", 3).when(severity == "warning", 2).otherwise(1)
 
 
-def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame, clusters: DataFrame) -> DataFrame:
-    """Previous FAIL and EXEMPT findings that are no longer listed, each with why it is gone."""
-    still = findings.where(F.col("outcome").isin(*LISTED)).select("cluster", "id")
-    judged = (
+def _judged(findings: DataFrame) -> DataFrame:
+    """This run's word on each control and resource."""
+    return (
         findings.select("cluster", "control", "resource", "resource_type", "outcome", "required", "provider")
-        .groupBy("cluster", "control", "resource_type", "resource")
+        .groupBy(*KEYS)
         .agg(
             F.bool_or(F.col("outcome") == base.UNKNOWN).alias("unknown_now"),
             F.max("required").alias("required_now"),
             F.bool_or(F.col("outcome") == base.NOT_APPLICABLE).alias("not_applicable_now"),
         )
     )
-    # A control that is UNKNOWN for the whole cluster decides nothing about resources without a verdict of their own.
-    blind = (
+
+
+def _blind(findings: DataFrame) -> DataFrame:
+    """Controls that are UNKNOWN for a whole cluster: they decide nothing about resources without a verdict of their own."""
+    return (
         findings.where((F.col("outcome") == base.UNKNOWN) & (F.col("resource_type") == "cluster"))
         .select("cluster", "control", F.lit(True).alias("blind"))
         .distinct()
     )
-    exists = resolved.select("cluster", "resource_type", "resource", F.lit(True).alias("exists"))
-    keys = ["cluster", "control", "resource_type", "resource"]
-    # What is as grave and took a finding's place, such as under-min-isr that of at-min-isr, has not cleared its cause.
-    replaced = (
+
+
+def _replaced(findings: DataFrame, before: DataFrame) -> DataFrame:
+    """The gravest new FAIL of a control on a resource: what is as grave and took a finding's place, such as under-min-isr
+    that of at-min-isr, has not cleared its cause."""
+    return (
         findings.where(F.col("outcome") == base.FAIL)
         .join(before.select("cluster", "id"), ["cluster", "id"], "left_anti")
-        .groupBy(*keys)
+        .groupBy(*KEYS)
         .agg(F.max(_gravity(F.col("severity"))).alias("replaced"))
     )
+
+
+def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame, clusters: DataFrame) -> DataFrame:
+    """Previous FAIL and EXEMPT findings that are no longer listed, each with why it is gone."""
+    still = findings.where(F.col("outcome").isin(*LISTED)).select("cluster", "id")
+    exists = resolved.select("cluster", "resource_type", "resource", F.lit(True).alias("exists"))
     listed = clusters.select("cluster", "topics_known", "brokers_known")
     absent = F.col("exists").isNull() & F.col("resource_type").isin(*DELETABLE)
     # Only judged clusters are among `clusters`: the others resolve nothing.
@@ -109,10 +120,10 @@ def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame, clusters:
     gone = (
         before.where(F.col("outcome") != base.UNKNOWN)
         .join(still, ["cluster", "id"], "left_anti")
-        .join(judged, keys, "left")
-        .join(blind, ["cluster", "control"], "left")
+        .join(_judged(findings), list(KEYS), "left")
+        .join(_blind(findings), ["cluster", "control"], "left")
         .join(exists, ["cluster", "resource_type", "resource"], "left")
-        .join(replaced, keys, "left")
+        .join(_replaced(findings, before), list(KEYS), "left")
         .join(listed, "cluster", "left")
         .where(~F.coalesce("unknown_now", F.lit(False)))
         .where(F.coalesce("replaced", F.lit(0)) < _gravity(F.col("severity")))

@@ -216,16 +216,13 @@ def _unclean_default() -> Column:
     )
 
 
-def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) -> DataFrame:
-    """One row a topic: its settings with their sources, its tier and the tier's requirements (`required`, a struct).
-
-    resolved: cluster, resource, tier of the topics; tiers: map of tier name to requirements.
-    """
+def _own_settings(topics: DataFrame) -> DataFrame:
+    """What a topic itself says, and which of it could be read."""
     configs, sources = F.col("configs"), F.col("config_sources")
     readable = configs.isNotNull() & ~F.coalesce(F.array_contains("unreadable_configs", MIN_ISR), F.lit(False))
     unclean_readable = configs.isNotNull() & ~F.coalesce(F.array_contains("unreadable_configs", UNCLEAN), F.lit(False))
     unclean_source = F.coalesce(config(sources, UNCLEAN), F.lit("topic"))
-    own = read("topics").select(
+    return topics.select(
         "cluster",
         "topic",
         "internal",
@@ -249,6 +246,13 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
         _throttles(configs, TOPIC_THROTTLES).alias("throttles"),
         _readable(configs, F.col("unreadable_configs"), TOPIC_THROTTLES).alias("throttles_known"),
     )
+
+
+def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) -> DataFrame:
+    """One row a topic: its settings with their sources, its tier and the tier's requirements (`required`, a struct).
+
+    resolved: cluster, resource, tier of the topics; tiers: map of tier name to requirements.
+    """
     tier = resolved.where(F.col("resource_type") == "topic").select(
         "cluster", F.col("resource").alias("topic"), "tier", F.col("waivers").alias("waiver_candidates")
     )
@@ -268,7 +272,8 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
         F.size("brokers").alias("broker_count"),
     )
     return (
-        own.join(tier, ["cluster", "topic"], "left")
+        _own_settings(read("topics"))
+        .join(tier, ["cluster", "topic"], "left")
         .join(F.broadcast(facts), "cluster")
         .withColumn("required", F.try_element_at(tiers, F.coalesce("tier", F.lit(""))))
         .withColumns(

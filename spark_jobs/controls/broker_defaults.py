@@ -27,6 +27,35 @@ def _values(field: str, brokers_too: bool = True) -> Column:
     return F.array_sort(F.array_distinct(F.array_compact(held)))
 
 
+def _unread(live: Column, forbids_unclean: bool) -> Column:
+    """Is a value missing that could be the weak one?"""
+    return (
+        ~F.col("brokers_known")
+        | (F.size(live) == 0)
+        | F.exists(live, lambda b: b["default_rf"].isNull() | b["min_isr"].isNull() | b["auto_create"].isNull())
+        | ~F.col("controllers_known")
+        | (F.lit(forbids_unclean) & F.col("unclean_default").isNull())
+    )
+
+
+def _fixes(
+    weak_rf: Column, weak_min: Column, weak_unclean: Column, differ: Column, want_rf: object, want_min: object
+) -> Column:
+    """One sentence or command for each weakness; none that changes min.insync.replicas while that could cost an ELR."""
+    fix_min = elr_guard.guarded(base.cluster_config("min.insync.replicas", F.lit(want_min)), "elr_cluster_at_risk")
+    same = F.lit("Give all brokers and controllers the same values")
+    same = F.when(F.size(_values("min_isr")) > 1, elr_guard.guarded(same, "elr_cluster_at_risk")).otherwise(same)
+    everywhere = f"Set default.replication.factor={want_rf} in server.properties of every broker and controller"
+    return F.array_compact(
+        F.array(
+            F.when(weak_rf, everywhere),
+            F.when(weak_min, fix_min),
+            F.when(weak_unclean, base.cluster_config("unclean.leader.election.enable", F.lit("false"))),
+            F.when(differ, same),
+        )
+    )
+
+
 def finding(required: dict[str, object]) -> Column:
     """required: the requirements of the tier that the last selector gives. Reads a cluster's brokers and controllers."""
     live = F.filter("brokers", lambda b: F.coalesce(b["live"], F.lit(True)))
@@ -34,13 +63,7 @@ def finding(required: dict[str, object]) -> Column:
     auto = F.exists(live, lambda b: b["auto_create"])
     want_rf, want_min = required.get("replication_factor", 1), required.get("min_insync_replicas", 1)
     forbids_unclean = required.get("unclean_leader_election") is False
-    unread = (
-        ~F.col("brokers_known")
-        | (F.size(live) == 0)
-        | F.exists(live, lambda b: b["default_rf"].isNull() | b["min_isr"].isNull() | b["auto_create"].isNull())
-        | ~F.col("controllers_known")
-        | (F.lit(forbids_unclean) & F.col("unclean_default").isNull())
-    )
+    unread = _unread(live, forbids_unclean)
     weak_rf, weak_min = F.array_min(rf) < want_rf, F.array_min(min_isr) < want_min
     weak_unclean = F.lit(forbids_unclean) & F.coalesce(F.col("unclean_default"), F.lit(False))
     unclean = _values("unclean", brokers_too=False)
@@ -66,19 +89,6 @@ def finding(required: dict[str, object]) -> Column:
             F.when(F.size(unclean) > 1, "controllers differ on unclean leader election"),
         )
     )
-    fix_min = elr_guard.guarded(base.cluster_config("min.insync.replicas", F.lit(want_min)), "elr_cluster_at_risk")
-    same = F.lit("Give all brokers and controllers the same values")
-    same = F.when(F.size(min_isr) > 1, elr_guard.guarded(same, "elr_cluster_at_risk")).otherwise(same)
-    fixes = F.array_compact(
-        F.array(
-            F.when(
-                weak_rf, f"Set default.replication.factor={want_rf} in server.properties of every broker and controller"
-            ),
-            F.when(weak_min, fix_min),
-            F.when(weak_unclean, base.cluster_config("unclean.leader.election.enable", F.lit("false"))),
-            F.when(differ, same),
-        )
-    )
     return base.finding(
         CONTROL,
         outcome,
@@ -98,7 +108,7 @@ def finding(required: dict[str, object]) -> Column:
         message=F.when(outcome == base.FAIL, F.array_join(words, "; ")).when(
             outcome == base.UNKNOWN, "configs of a live broker or of the controllers could not be read"
         ),
-        remediation=F.when(outcome == base.FAIL, F.array_join(fixes, "; ")).otherwise(
-            "Give the auditor DescribeConfigs on the cluster"
-        ),
+        remediation=F.when(
+            outcome == base.FAIL, F.array_join(_fixes(weak_rf, weak_min, weak_unclean, differ, want_rf, want_min), "; ")
+        ).otherwise("Give the auditor DescribeConfigs on the cluster"),
     )

@@ -16,12 +16,27 @@ CONTROL = "controller-quorum"
 MAX_LAG_MS = 10_000
 
 
+def _majority_possible(voters: Column, names: Column, largest: Column) -> Column:
+    """Could unknown racks still put a majority into one of three racks?
+
+    So many voters would have to join the largest one; the others, and brokers without a known rack, may each bring a name.
+    """
+    count = F.size(voters)
+    majority = F.floor(count / 2) + 1
+    unknown_racks = F.size(F.filter(voters, lambda v: v["rack"].isNull()))
+    ids = F.transform(voters, lambda v: v["controller"])
+    others = F.size(F.filter("brokers", lambda b: (b["rack_state"] == "unknown") & ~F.array_contains(ids, b["broker"])))
+    largest_known = F.coalesce(largest, F.lit(0))
+    joining = F.greatest(majority - largest_known, F.lit(0))
+    new_names = unknown_racks - joining + others + F.when(largest_known == 0, 1).otherwise(0)
+    return (count >= 3) & (unknown_racks + others > 0) & (joining <= unknown_racks) & (F.size(names) + new_names >= 3)
+
+
 def finding() -> Column:
     """Reads `controllers`, `racks` and `quorum_mode` of a cluster."""
     voters = F.filter("controllers", lambda c: c["role"] == "voter")
     count = F.size(voters)
     names = F.array_distinct(F.array_compact(F.concat(F.col("racks"), F.transform(voters, lambda v: v["rack"]))))
-    unknown_racks = F.size(F.filter(voters, lambda v: v["rack"].isNull()))
     largest = F.array_max(F.transform(names, lambda name: F.size(F.filter(voters, lambda v: v["rack"] == name))))
     majority = F.floor(count / 2) + 1
     three_racks = (F.size(names) >= 3) & (count >= 3)
@@ -37,16 +52,7 @@ def finding() -> Column:
     )
     worst = F.try_element_at(problems, F.lit(1))
     real = F.filter(problems, lambda p: p != "even-number")
-    # Could unknown racks still put a majority into one of three racks? So many voters would have to join the largest one;
-    # the others, and brokers without a known rack, may each bring a new name.
-    ids = F.transform(voters, lambda v: v["controller"])
-    others = F.size(F.filter("brokers", lambda b: (b["rack_state"] == "unknown") & ~F.array_contains(ids, b["broker"])))
-    largest_known = F.coalesce(largest, F.lit(0))
-    joining = F.greatest(majority - largest_known, F.lit(0))
-    new_names = unknown_racks - joining + others + F.when(largest_known == 0, 1).otherwise(0)
-    rack_unknown = (
-        (count >= 3) & (unknown_racks + others > 0) & (joining <= unknown_racks) & (F.size(names) + new_names >= 3)
-    )
+    rack_unknown = _majority_possible(voters, names, largest)
     unread = F.col("quorum_mode").isNull() | (count == 0)
     outcome = (
         F.when(F.col("quorum_mode") == "zookeeper", base.NOT_APPLICABLE)

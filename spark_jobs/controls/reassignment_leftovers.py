@@ -27,6 +27,22 @@ def stuck() -> Column:
     )
 
 
+def _commands(on_topics: Column, throttled: Column) -> Column:
+    """What removes the throttles of topics and brokers."""
+    # kafka-configs refuses to delete what isn't set, so each command names just the settings that are.
+    topic_command = f"{base.CONFIGS_COMMAND} --entity-type topics --entity-name %s --delete-config %s"
+    broker_command = f"{base.CONFIGS_COMMAND} --entity-type brokers --entity-name %s --delete-config %s"
+    each_topic = F.transform(
+        F.slice(on_topics, 1, base.IDS_SHOWN),
+        lambda t: base.say(topic_command, t["topic"], F.array_join(t["throttles"], ",")),
+    )
+    each_broker = F.transform(
+        F.slice(throttled, 1, base.IDS_SHOWN),
+        lambda b: base.say(broker_command, b["broker"], F.array_join(b["throttles"], ",")),
+    )
+    return F.concat(each_topic, each_broker)
+
+
 def finding() -> Column:
     """Reads a cluster's `brokers`, `reassigning` (partitions), `stuck` (names), `throttled` (topics), `reassignments_known`."""
     throttled = F.filter("brokers", lambda b: F.size(b["throttles"]) > 0)
@@ -56,17 +72,6 @@ def finding() -> Column:
             F.when(left & (F.size(topics) > 0), base.listed(topics, "throttled replicas left on topic ")),
         )
     )
-    # kafka-configs refuses to delete what isn't set, so each command names just the settings that are.
-    topic_command = f"{base.CONFIGS_COMMAND} --entity-type topics --entity-name %s --delete-config %s"
-    broker_command = f"{base.CONFIGS_COMMAND} --entity-type brokers --entity-name %s --delete-config %s"
-    each_topic = F.transform(
-        F.slice(on_topics, 1, base.IDS_SHOWN),
-        lambda t: base.say(topic_command, t["topic"], F.array_join(t["throttles"], ",")),
-    )
-    each_broker = F.transform(
-        F.slice(throttled, 1, base.IDS_SHOWN),
-        lambda b: base.say(broker_command, b["broker"], F.array_join(b["throttles"], ",")),
-    )
     return base.finding(
         CONTROL,
         outcome,
@@ -86,6 +91,6 @@ def finding() -> Column:
             "Bring back the brokers being added, or cancel: kafka-reassign-partitions --bootstrap-server "
             '"$BOOTSTRAP" --cancel --reassignment-json-file plan.json',
         )
-        .when(outcome == base.FAIL, F.array_join(F.concat(each_topic, each_broker), " && "))
+        .when(outcome == base.FAIL, F.array_join(_commands(on_topics, throttled), " && "))
         .otherwise("Give the auditor Describe and DescribeConfigs on cluster and topics"),
     )
