@@ -137,7 +137,7 @@ def test_a_good_cluster_has_nothing_to_say(found):
     mine = pick(found, cluster="good")
     assert {f["control"] for f in mine} == set(CONTROLS)
     # A document that doesn't state log dirs says nothing of them.
-    assert {(f["control"], f["outcome"]) for f in mine if f["outcome"] != "PASS"} <= {("log-dirs", "UNKNOWN")}
+    assert {(f["control"], f["outcome"]) for f in mine if f["outcome"] != "PASS"} <= {("log-dirs", "NOT_APPLICABLE")}
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,18 @@ CONTROL = "log-dirs"
 
 
 def finding() -> Column:
-    """Reads `b`, the broker."""
+    """Reads `b`, the broker, and its cluster's `source` and `unreadable`.
+
+    A document may leave log dirs out, as one of a planned cluster must: then there is nothing to judge.
+    """
     offline = F.col("b")["offline_log_dirs"]
-    outcome = F.when(offline > 0, base.FAIL).when(offline.isNull(), base.UNKNOWN).otherwise(base.PASS)
+    unread = F.exists("unreadable", lambda u: u["path"].startswith("/brokers") | (u["path"] == ""))
+    left_out = (F.col("source") != "live") & ~F.coalesce(unread, F.lit(False))
+    outcome = (
+        F.when(offline > 0, base.FAIL)
+        .when(offline.isNull(), F.when(left_out, base.NOT_APPLICABLE).otherwise(base.UNKNOWN))
+        .otherwise(base.PASS)
+    )
     return base.finding(
         CONTROL,
         outcome,
@@ -23,6 +32,7 @@ def finding() -> Column:
         observed=base.as_json(offline_log_dirs=offline),
         required=base.as_json(offline_log_dirs=F.lit(0)),
         message=F.when(outcome == base.FAIL, base.say("log dirs offline: %s; the replicas on them are out of sync", offline))
+        .when(outcome == base.NOT_APPLICABLE, "the document says nothing of log dirs")
         .when(outcome == base.UNKNOWN, "its log dirs could not be read"),
         remediation=F.when(
             outcome == base.FAIL,
