@@ -42,7 +42,14 @@ class EvaluateOperator(SparkSubmitOperator):
             settings = Settings.of(context)
             lake = Lake.open(settings.lake)
             plan = self._plan(lake, settings, context)
-            self._submit(lake, plan, context)
+            try:
+                self._submit(lake, plan, context)
+            except Exception:
+                from durability.run import inputs
+
+                # A damaged file is named; anything else is Spark's own failure, and goes on as it is.
+                inputs.check(lake, plan)
+                raise
             notes.text = f"{len(plan.judged)} of {len(plan.snapshots)} clusters, {plan.partitions:,} partitions"
             name = f"plan-{context['ti'].try_number}"
             return {"plan": handover.put(settings.lake, handover.run_of(context), name, plan.to_json())}
