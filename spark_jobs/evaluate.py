@@ -102,7 +102,7 @@ class Evaluation:
         self.measured = settled(topics.measured(rows, self.topics, self.controls))
         if plan.pulse:
             return
-        of_topics = topics.by_cluster(self.measured, undecided=True)
+        of_topics = topics.by_cluster(self.measured)
         self.clusters = settled(self.base_clusters.join(of_topics, "cluster", "left"))
         self.tiers = tiers
 

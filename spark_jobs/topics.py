@@ -68,9 +68,9 @@ def _health_row() -> Column:
     )
 
 
-def by_cluster(measured: DataFrame, undecided: bool) -> DataFrame:
-    """What cluster-level rules need of a cluster's topics. undecided: count topics that wait for the controllers."""
-    waits = base.outcome_of(unclean_leader_election.CONTROL).isNull().cast("int") if undecided else F.lit(0)
+def by_cluster(measured: DataFrame) -> DataFrame:
+    """What cluster-level rules need of a cluster's topics; `unclean_undecided` counts those that wait for the controllers."""
+    waits = base.outcome_of(unclean_leader_election.CONTROL).isNull().cast("int")
     stuck = F.transform("stuck_partitions", lambda p: base.say("%s-%s", F.col("topic"), p))
     return measured.groupBy("cluster").agg(
         F.sum("reassigning_partitions").alias("reassigning"),

@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
-    """A local session; Iceberg catalogs are added per lake with `spark_jobs.session.attach`."""
+    """A local session; a test that needs a lake adds its catalog's settings to a session of its own."""
     from pyspark.sql import SparkSession
 
     from durability.runtime import jars
