@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import socket
+import uuid
 from pathlib import Path
 
 import pytest
 
 from durability.errors import AuditError, Refused
-from durability.local_kafka.cluster import LocalCluster
+from durability.local_kafka.cluster import LocalCluster, new_cluster_id
 from durability.local_kafka.seed import Topic, create_topics
 from durability.local_kafka.spec import ClusterSpec, as_properties, default_spec
 from durability.runtime import processes, watchdog
@@ -117,3 +118,9 @@ def test_log_dirs_cannot_all_be_offline() -> None:
 def test_properties_survive_what_java_would_read_otherwise() -> None:
     # java.util.Properties: a backslash escapes, = : # ! end a key, leading blanks vanish.
     assert as_properties({"a:b": " c\\d=e#f"}) == "a\\:b=\\ c\\\\d\\=e\\#f\n"
+
+
+def test_a_cluster_id_never_looks_like_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = [uuid.UUID(bytes=bytes([0xF8 + n] * 16)) for n in (0, 1, 2, 3)] + [uuid.UUID(int=0)]
+    monkeypatch.setattr("durability.local_kafka.cluster.uuid.uuid4", lambda: drawn.pop(0))
+    assert new_cluster_id() == "A" * 22

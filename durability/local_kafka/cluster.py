@@ -32,6 +32,16 @@ _LOG_TAIL = 25  # lines
 T = TypeVar("T")
 
 
+def new_cluster_id() -> str:
+    """A random cluster id: 22 characters of URL-safe Base64, as org.apache.kafka.common.Uuid.randomUuid draws them.
+
+    None begins with a dash, which Kafka's own tools would take for an option.
+    """
+    while (drawn := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return drawn
+
+
 @dataclass
 class _Node:
     id: int
@@ -59,7 +69,7 @@ class LocalCluster:
     spec: ClusterSpec
     folder: Path | None = None
     session: processes.Session | None = None
-    cluster_id: str = field(default_factory=lambda: base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="))
+    cluster_id: str = field(default_factory=new_cluster_id)
 
     def __post_init__(self) -> None:
         self._own_session = self.session is None
