@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -79,8 +80,8 @@ def settled(frame: DataFrame) -> DataFrame:
 class Evaluation:
     """One run's frames, each derived once; `measured` is computed once and kept, since four tables come of it."""
 
-    def __init__(self, spark: SparkSession, plan: Plan, read: Reader):
-        """read: gives a lake table's rows, all of them."""
+    def __init__(self, spark: SparkSession, plan: Plan, read: Reader, background: ThreadPoolExecutor):
+        """read: gives a lake table's rows, all of them. background: where a small run's partitions are read meanwhile."""
         self.spark, self.plan = spark, plan
         attempts = [s.attempt_id for s in plan.judged]
         self._read = read
@@ -95,9 +96,12 @@ class Evaluation:
         # Partition health asks for no tier, so a pulse has none resolved.
         mine = F.lit(False) if plan.pulse else F.col("result_id") == plan.result_id
         self.resolved = read("resolved_policy").where(mine)
+        # For a small run the first scan takes as long as preparing what its rows are joined with.
+        scanned = background.submit(lambda: settled(judged("partitions"))) if plan.small else None
         self.base_clusters = settled(facts.clusters(judged))
         self.topics = settled(facts.topics(judged, self.resolved, self.base_clusters, tiers))
-        rows = partitions.build(judged("partitions"), self.topics, self.base_clusters)
+        facts_of = scanned.result() if scanned else judged("partitions")
+        rows = partitions.build(facts_of, self.topics, self.base_clusters)
         rows = self._with_previous_reassignments(rows)
         self.measured = settled(topics.measured(rows, self.topics, self.controls))
         if plan.pulse:
@@ -246,13 +250,25 @@ class Evaluation:
 
 def run(spark: SparkSession, plan: Plan, read: Reader, write: Callable[[DataFrame, tables.Table], None]) -> None:
     """Evaluates `plan`, writing each result table once."""
-    evaluation = Evaluation(spark, plan, read)
-    write(evaluation.keyed(topics.health_rows(evaluation.measured), tables.PARTITION_HEALTH), tables.PARTITION_HEALTH)
-    write(evaluation.keyed(topics.counters(evaluation.measured), tables.HEALTH_COUNTERS), tables.HEALTH_COUNTERS)
-    if plan.pulse:
-        return
-    write(evaluation.keyed(evaluation.posture(), tables.TOPIC_POSTURE), tables.TOPIC_POSTURE)
-    write(evaluation.keyed(evaluation.findings(), tables.FINDINGS), tables.FINDINGS)
+    with ThreadPoolExecutor(1) as background:
+        evaluation = Evaluation(spark, plan, read, background)
+        # The findings take as long to plan as the rest takes to write: side by side.
+        written = background.submit(_write_measures, evaluation, write)
+        if not plan.pulse:
+            write(evaluation.keyed(evaluation.findings(), tables.FINDINGS), tables.FINDINGS)
+        written.result()
+
+
+def _write_measures(evaluation: Evaluation, write: Callable[[DataFrame, tables.Table], None]) -> None:
+    """What comes of the topics' measures alone."""
+    frames = {
+        tables.PARTITION_HEALTH: topics.health_rows(evaluation.measured),
+        tables.HEALTH_COUNTERS: topics.counters(evaluation.measured),
+    }
+    if not evaluation.plan.pulse:
+        frames[tables.TOPIC_POSTURE] = evaluation.posture()
+    for table, frame in frames.items():
+        write(evaluation.keyed(frame, table), table)
 
 
 def reader(spark: SparkSession, plan: Plan) -> Reader:

@@ -6,8 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-# Partitions of all judged snapshots. Below, a run is over before the second compiler would have paid for itself.
-SMALL = 200_000
+from durability.run.plan import SMALL
 
 ALWAYS = {
     "spark.sql.session.timeZone": "UTC",
@@ -26,6 +25,8 @@ FOR_SMALL = {
     "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "1",
     "spark.sql.adaptive.enabled": "false",
+    # A filter of eight million bits before a join of a hundred rows, copied into every task.
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
     # Compiling a stage takes longer than running it over so few rows, and so does writing its plan down.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",

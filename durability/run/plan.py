@@ -18,6 +18,8 @@ from durability.policy.model import Policy, Tier, Waiver, fingerprint
 FORMAT = "durability-plan/1"
 ACCEPTED = "accepted"
 KINDS = ("nightly", "pulse")
+SMALL = 200_000
+"""Partitions of all judged snapshots. Below, a run is over before what speeds up a large one would have paid for itself."""
 
 
 def to_text(moment: datetime | None) -> str | None:
@@ -104,6 +106,11 @@ class Plan:
     partitions: int
     lake: str | None = None
     staged: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def small(self) -> bool:
+        """Is Spark's work over few rows, its time spent on starting and planning?"""
+        return self.partitions < SMALL
 
     @property
     def pulse(self) -> bool:

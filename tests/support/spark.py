@@ -1,5 +1,6 @@
 """One Spark session for every test and doctest of a test session, on the lake's jars."""
 
+import logging
 import os
 import sys
 
@@ -39,6 +40,8 @@ def spark(tmp_path_factory):
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
+    # It says goodbye when the interpreter ends, to streams that pytest has closed.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     yield session
     session.stop()
 
