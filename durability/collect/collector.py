@@ -108,8 +108,7 @@ class _Collection:
             except Unread as exc:
                 self.group_errors.append(f"{exc.reason} (broker {broker})")
                 return
-            seen = {g["group"] for g in self.facts.groups}  # a group may move while it is listed
-            self.facts.groups += [g for g in found if g["group"] not in seen]
+            self.facts.groups.add(found)
 
         return job
 

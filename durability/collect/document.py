@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 
 from durability.collect.brokers import Registered, Version
 from durability.collect.configs import Configs
+from durability.collect.groups import Groups
 from durability.collect.log_dirs import LogDirs, TopicPartition
 from durability.collect.notes import Notes
 from durability.collect.quorum import Member, Quorum
 from durability.collect.topics import Reading
+from durability.streams.groups import classic_entries
 from durability.topology.document import FORMAT
 from durability.topology.versions import parse
 
@@ -49,7 +51,7 @@ class Facts:
     topic_configs: dict[str, Configs] = field(default_factory=dict)
     quorum: Quorum | None = None
     controllers: dict[int, Configs] = field(default_factory=dict)
-    groups: list[dict] = field(default_factory=list)
+    groups: Groups = field(default_factory=Groups)
     declared: dict[str, int] = field(default_factory=dict)
     changes: list[str] = field(default_factory=list)
     hidden: int | None = None
@@ -65,10 +67,23 @@ def assemble(facts: Facts, controller_racks: Mapping[int, str]) -> dict:
         "cluster": _cluster(facts, racks),
         "brokers": brokers,
         "topics": _topics(facts),
-        "groups": sorted(facts.groups, key=lambda g: g["group"]),
+        "streams": _streams(facts),
+        "groups": sorted(facts.groups.rows, key=lambda g: g["group"]),
     }
     document["unreadable"] = facts.notes.listed(document)
     return document
+
+
+def _streams(facts: Facts) -> list[dict]:
+    """Streams groups: the classic ones from their members' bytes, those of type streams as the broker told them."""
+    unread = {g["group"]: facts.notes.reason(("groups", g["group"], "members")) for g in facts.groups.rows}
+    topics = facts.reading.topics if facts.reading is not None else ()
+    found = classic_entries(facts.groups.rows, topics, {name: why for name, why in unread.items() if why})
+    found += facts.groups.streams.values()
+    for decoded in found:
+        for place, reason in decoded.unread.items():
+            facts.notes.add(("streams", decoded.entry["group"], *place), reason)
+    return sorted((decoded.entry for decoded in found), key=lambda entry: entry["group"])
 
 
 # -- Cluster -----------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ IDENTITIES = {
     ("brokers",): "id",
     ("topics",): "name",
     ("groups",): "group",
+    ("streams",): "group",
     ("cluster", "controllers"): "id",
     ("cluster", "quorum", "voters"): "id",
     ("cluster", "quorum", "observers"): "id",

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from durability.streams.groups import completed
 from durability.topology.document import Topology
 from durability.topology.unreadable import Unreadable
 
 
 class Facts:
-    """A topology with its unreadable places."""
+    """A topology with its unreadable places; its `streams` has what only raw bytes in `groups` tell."""
 
     def __init__(self, topology: Topology):
         self.topology = topology
-        self.document = topology.document
-        self.unreadable = Unreadable(topology.document)
+        self.document = completed(topology.document)
+        self.unreadable = Unreadable(self.document)
 
     def cluster(self, name: str, absent: object = None) -> object:
         """A member of the document's `cluster`: `absent` where it isn't stated, None where it couldn't be read."""

@@ -14,6 +14,7 @@ from durability.lake import tables
 from durability.lake.facts import Facts
 from durability.lake.partition_rows import keyed, partition_table
 from durability.lake.tables import Table
+from durability.streams.internal_topics import by_application
 from durability.topology.document import Topology
 
 
@@ -230,20 +231,40 @@ def topic_rows(facts: Facts) -> list[dict]:
     return rows
 
 
+_STREAM = ("type", "state", "in_transition", "stateful_tasks", "subscription_version", "assignment_version")
+
+
 def group_rows(facts: Facts) -> list[dict]:
     """The rows of `groups`, by name: what `streams` says of a group beside what `groups` says of it."""
     rows: dict[str, dict] = {}
-    for place, stream in facts.named("group", "streams"):
-        names = ("type", "state", "in_transition", "stateful_tasks", "clients")
-        rows[stream["group"]] = {"group": stream["group"]} | {name: facts.value(place, stream, name) for name in names}
+    streams = facts.named("group", "streams")
+    topics = (topic["name"] for _, topic in facts.named("name", "topics")) if streams else ()
+    internal = by_application(topics, {stream["group"] for _, stream in streams})
+    for place, stream in streams:
+        row = {name: facts.value(place, stream, name) for name in (*_STREAM, "internal_topics")}
+        row["clients"] = _clients(facts, (*place, "clients"), stream)
+        row["unread"] = "; ".join(facts.unreadable.reasons(*place)) or None
+        if row["internal_topics"] is None:
+            row["internal_topics"] = internal.get(stream["group"], [])
+        rows[stream["group"]] = {"group": stream["group"]} | row
     for place, group in facts.named("group", "groups"):
         row = rows.setdefault(group["group"], {"group": group["group"]})
+        row["unread"] = row.get("unread") or "; ".join(facts.unreadable.reasons(*place)) or None
         for name in ("type", "state", "protocol_type", "protocol"):
             value = facts.value(place, group, name)
             row[name] = row.get(name) if value is None else value
         members = facts.value(place, group, "members")
         row["members"] = None if members is None else [_member(member) for member in members]
     return [rows[name] for name in sorted(rows)]
+
+
+def _clients(facts: Facts, place: tuple, stream: dict) -> list[dict] | None:
+    """A group's clients, of each what could be read; None unless all of them are there."""
+    if facts.unreadable.covers(*place) or any(isinstance(part, str) for part in facts.unreadable.parts(*place)):
+        return None
+    clients = [client or {} for client in stream.get("clients") or []]
+    names = ("process", "tags", "active", "standby")
+    return [{n: facts.value((*place, i), client, n) for n in names} for i, client in enumerate(clients)]
 
 
 def _member(member: dict) -> dict:

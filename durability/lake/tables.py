@@ -204,6 +204,10 @@ GROUPS = Table(
                 )
             ),
         ),
+        ("subscription_version", pa.int32()),  # of SubscriptionInfo and AssignmentInfo: the oldest among the members;
+        ("assignment_version", pa.int32()),  # NULL: no classic Streams group, or not decoded
+        ("internal_topics", STRINGS),  # changelog and repartition topics; NULL: no Streams group
+        ("unread", pa.string()),  # why clients, tags, stateful_tasks or all of it is NULL
     ),
 )
 

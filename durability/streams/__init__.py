@@ -1,0 +1,1 @@
+"""Kafka Streams groups: what their members' bytes say of clients, tags and task placement."""

@@ -150,6 +150,8 @@ STREAM = {
     "in_transition": Member(FLAG),
     "stateful_tasks": Member(TEXTS),
     "clients": Member(LIST),
+    **{f"{part}_version": Member(ID, optional=True, nullable=True) for part in ("subscription", "assignment")},
+    "internal_topics": Member(TEXTS, optional=True, nullable=True),
 }
 CLIENT = {"process": Member(TEXT), "tags": Member(CONFIGS), "active": Member(TEXTS), "standby": Member(TEXTS)}
 GROUP = {

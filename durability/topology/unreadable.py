@@ -103,14 +103,14 @@ class Unreadable:
         entries = document.get("unreadable") or []
         self.paths: list[tuple[str, str]] = [(entry["path"], entry["reason"]) for entry in entries]
         self.unresolved: list[str] = []
-        self._leaves: set[Tokens] = set()
+        self._leaves: dict[Tokens, str] = {}  # place -> its first reason
         self._inner: dict[Tokens, set[str | int]] = {}
-        for path, _ in self.paths:
+        for path, reason in self.paths:
             place = resolve(document, path)
             if place is None:
                 self.unresolved.append(path)
                 continue
-            self._leaves.add(place)
+            self._leaves.setdefault(place, reason)
             for depth in range(len(place)):
                 self._inner.setdefault(place[:depth], set()).add(place[depth])
 
@@ -124,6 +124,13 @@ class Unreadable:
     def touches(self, *place: str | int) -> bool:
         """Could this place, or any part of it, not be read?"""
         return self.covers(*place) or place in self._inner
+
+    def reasons(self, *place: str | int) -> list[str]:
+        """Why this place, or parts of it, could not be read: each reason once, in the document's order."""
+        found = [
+            reason for leaf, reason in self._leaves.items() if place[: len(leaf)] == leaf or leaf[: len(place)] == place
+        ]
+        return list(dict.fromkeys(found))
 
     def parts(self, *place: str | int) -> set[str | int]:
         """The members or indexes directly under this place on the way to something unreadable."""

@@ -1,0 +1,11 @@
+"""Messages that kafka-python doesn't define, in Kafka's own JSON notation of fields, beside their classes."""
+
+from kafka.protocol.api_message import ApiMessage
+
+
+class StreamsGroupDescribeRequest(ApiMessage, load_json=__name__):
+    """KIP-1071, API key 89: describe groups of type streams, by id."""
+
+
+class StreamsGroupDescribeResponse(ApiMessage, load_json=__name__):
+    """Each group's topology, and its members with their tags, tasks and target tasks."""
