@@ -40,7 +40,7 @@ def facts(info) -> dict:
             "version": info.version,
             "commonly_supported": -1 if info.commonly_supported is None else info.commonly_supported,
             "active": sorted(set(map(str, info.active))),
-            "standby": sorted(map(str, info.standby)),
+            "standby": sorted(set(map(str, info.standby))),
             "error": info.error,
             "next_rebalance_ms": info.next_rebalance_ms,
         }
@@ -51,8 +51,8 @@ def facts(info) -> dict:
         "process": info.process,
         "end_point": info.end_point,
         "offset_sums": {str(task): total for task, total in info.offset_sums.items()},
-        "previous_active": sorted(map(str, info.previous_active)),
-        "previous_standby": sorted(map(str, info.previous_standby)),
+        "previous_active": sorted(set(map(str, info.previous_active))),
+        "previous_standby": sorted(set(map(str, info.previous_standby))),
         "error": info.error,
         "tags": info.tags or {},
     }

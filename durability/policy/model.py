@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -137,14 +137,20 @@ class Policy:
         """The first line of `applications` that matches; None: nothing is required of this group."""
         return next((a for a in self.applications if a.matches(cluster, group)), None)
 
-    def resolve(self, topics: pa.Table, teams: Mapping[str, str | None] | None = None) -> pa.Array:
+    def resolve(
+        self,
+        topics: pa.Table,
+        teams: Mapping[str, str | None] | None = None,
+        applications: Mapping[str, Collection[str]] | None = None,
+    ) -> pa.Array:
         """`tier_of` for each row of `topics` (cluster, topic, internal): a string array, null where nothing matched.
 
-        `teams`: cluster to team. Each expression is matched once against each distinct value.
+        `teams`: cluster to team. `applications`: cluster to the Streams groups there, whose changelog and repartition
+        topics have their application's tier. Each expression is matched once against each distinct value.
         """
         from durability.policy.resolve import resolve
 
-        return resolve(self, topics, teams or {})
+        return resolve(self, topics, teams or {}, applications or {})
 
 
 @dataclass(frozen=True)

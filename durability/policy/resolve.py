@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from durability.policy.match import match_column, matches
 from durability.policy.model import KAFKA_INTERNAL, Policy, Selector
+from durability.streams.internal_topics import ENDING, application_of
 
 
-def resolve(policy: Policy, topics: pa.Table, teams: Mapping[str, str | None]) -> pa.Array:
-    """Tier per row of `topics` (cluster, topic: string; internal: bool, null decided by the name); null: none."""
-    rows = topics.num_rows
+def resolve(
+    policy: Policy,
+    topics: pa.Table,
+    teams: Mapping[str, str | None],
+    applications: Mapping[str, Collection[str]],
+) -> pa.Array:
+    """Tier per row of `topics` (cluster, topic: string; internal: bool, null decided by the name); null: none.
+
+    applications: by cluster the Streams groups that exist there: their internal topics have the tier of the application's
+    line; where no line or none with a tier matches, selectors decide as for any topic.
+    """
     clusters = _dictionary(topics["cluster"])
     names = _dictionary(topics["topic"])
     by_name = pc.is_in(topics["topic"], value_set=pa.array(sorted(KAFKA_INTERNAL), pa.string()))
     internal = _flat(pc.coalesce(topics["internal"], by_name))
-    tier = pa.nulls(rows, pa.string())
+    tier = _of_applications(policy, clusters, names, applications)
     for selector in policy.topics:
         if tier.null_count == 0:
             break
@@ -26,6 +35,29 @@ def resolve(policy: Policy, topics: pa.Table, teams: Mapping[str, str | None]) -
         hit = pc.and_(free, _mask(selector, clusters, names, internal, teams)) if not selector.unconditional else free
         tier = pc.if_else(hit, pa.scalar(selector.tier), tier)
     return tier
+
+
+def _of_applications(
+    policy: Policy,
+    clusters: pa.DictionaryArray,
+    names: pa.DictionaryArray,
+    applications: Mapping[str, Collection[str]],
+) -> pa.Array:
+    """Tier per topic by the application that it is an internal topic of; null: of none, or of one without a tier."""
+    none = pa.nulls(len(names), pa.string())
+    if not policy.applications or not any(applications.values()):
+        return none
+    internal = pc.take(match_column(f".*(?:{ENDING})", names.dictionary), names.indices)
+    groups = {cluster: frozenset(found) for cluster, found in applications.items()}
+    tiers: dict[tuple[str, str], str | None] = {}
+    found = []
+    for cluster, topic in zip(clusters.filter(internal).to_pylist(), names.filter(internal).to_pylist(), strict=True):
+        group = application_of(topic, groups.get(cluster, frozenset()))
+        if group is not None and (cluster, group) not in tiers:
+            line = policy.application_of(cluster, group)
+            tiers[cluster, group] = line.tier if line is not None else None
+        found.append(tiers.get((cluster, group)))
+    return pc.replace_with_mask(none, internal, pa.array(found, pa.string()))
 
 
 def _mask(

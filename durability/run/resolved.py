@@ -21,6 +21,9 @@ from durability.run.plan import Plan, SnapshotPart, from_text
 if TYPE_CHECKING:
     from durability.lake import Lake
 
+# What a Streams group may have as type, protocol_type and protocol; nothing where that isn't known.
+_MAY_BE_STREAMS = (("classic", "streams", "unknown"), ("consumer", "streams"), ("stream",))
+
 
 def resolve_policy(lake: Lake, plan: Plan, policy: Policy, waivers: Sequence[Waiver]) -> None:
     """Appends the rows of `plan`'s judged snapshots, under its run_id and result_id, in one commit.
@@ -33,11 +36,12 @@ def resolve_policy(lake: Lake, plan: Plan, policy: Policy, waivers: Sequence[Wai
     where = of_attempts([{"attempt_id": s.attempt_id, "captured_at": from_text(s.captured_at)} for s in plan.judged])
     topics = lake.scan(TOPICS, where, ["attempt_id", "cluster", "topic", "internal"])
     brokers = lake.scan(BROKERS, where, ["attempt_id", "broker"])
-    groups = lake.scan(GROUPS, where, ["attempt_id", "cluster", "group"])
+    groups = lake.scan(GROUPS, where, ["attempt_id", "cluster", "group", "type", "protocol_type", "protocol"])
     teams = {s.cluster: s.team for s in plan.judged}
+    tiers = policy.resolve(topics, teams, streams_groups(groups))
     resources = pa.concat_tables(
         [
-            _resources("topic", topics["attempt_id"], topics["topic"], policy.resolve(topics, teams)),
+            _resources("topic", topics["attempt_id"], topics["topic"], tiers),
             _resources("broker", brokers["attempt_id"], brokers["broker"].cast(pa.string())),
             _resources("application", groups["attempt_id"], groups["group"], _application_tiers(groups, policy)),
             _clusters_and_tiers(plan.judged, policy),
@@ -52,6 +56,19 @@ def _resources(kind: str, attempts: pa.ChunkedArray, names: pa.ChunkedArray, tie
     tiers = pa.nulls(count, pa.string()) if tiers is None else tiers
     kinds = pa.repeat(pa.scalar(kind), count)
     return pa.table({"attempt_id": attempts, "resource_type": kinds, "resource": names, "tier": tiers})
+
+
+def streams_groups(groups: pa.Table) -> dict[str, set[str]]:
+    """By cluster the groups of `groups` that are or may be Kafka Streams applications.
+
+    Of a classic group that isn't stable brokers don't tell the protocol: it may be one.
+    """
+    found: dict[str, set[str]] = {}
+    for row in groups.to_pylist():
+        known = (row["type"], row["protocol_type"], row["protocol"])
+        if all(not value or value.lower() in may for value, may in zip(known, _MAY_BE_STREAMS, strict=True)):
+            found.setdefault(row["cluster"], set()).add(row["group"])
+    return found
 
 
 def _application_tiers(groups: pa.Table, policy: Policy) -> pa.Array:

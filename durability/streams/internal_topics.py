@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable
 # The endings that Kafka's own reset tool goes by (org.apache.kafka.tools.StreamsResetter, matchesInternalTopicFormat); what
 # precedes them is the application's id, then a store's or an operator's name.
 ENDING = (
-    r"-[^-].*-(?:changelog|repartition|subscription-registration-topic|subscription-response-topic)"
+    r"-.+-(?:changelog|repartition|subscription-registration-topic|subscription-response-topic)"
     r"|-KTABLE-FK-JOIN-SUBSCRIPTION-(?:REGISTRATION|RESPONSE)-[0-9]+-topic"
 )
 _REST = re.compile(ENDING)

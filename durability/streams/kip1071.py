@@ -46,8 +46,9 @@ def entry_of(described: Any) -> Decoded:
         "in_transition": _in_transition(described),
         "stateful_tasks": _stateful(topology or [], clients),
         "clients": clients,
-        "internal_topics": _internal(topology or []),
     }
+    if topology is not None:
+        entry["internal_topics"] = _internal(topology)
     return Decoded(entry, unread)
 
 

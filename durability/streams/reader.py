@@ -70,12 +70,8 @@ class Reader:
             raise self.malformed(f"{value} {field} don't fit in the {self.left} bytes left")
         return value
 
-    def string(self, field: str) -> str:
-        """An i16 length and UTF-8, as Kafka's messages have them; DataOutputStream.writeUTF's differs in no ASCII."""
-        return self.text(self.take(self.i16(f"the length of {field}"), field), field)
-
     def nullable_string(self, field: str) -> str | None:
-        """Likewise; length -1 is null."""
+        """An i16 length and UTF-8, as Kafka's messages have them; length -1 is null."""
         size = self.i16(f"the length of {field}")
         return None if size == -1 else self.text(self.take(size, field), field)
 
@@ -83,9 +79,16 @@ class Reader:
         """An i32 length and that many bytes."""
         return self.take(self.i32(f"the length of {field}"), field)
 
-    def utf(self, field: str) -> bytes:
-        """A u16 length and modified UTF-8 (DataOutputStream.writeUTF), left undecoded."""
-        return self.take(self._number("H", f"the length of {field}"), field)
+    def utf(self, field: str) -> str:
+        """A u16 length and modified UTF-8 (DataOutputStream.writeUTF): NUL in two bytes, surrogates one by one."""
+        value = self.take(self._number("H", f"the length of {field}"), field)
+        try:
+            found = value.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError as error:
+            raise self.malformed(f"{field} is no modified UTF-8") from error
+        if max(found, default="") > "\uffff":
+            raise self.malformed(f"{field} is no modified UTF-8")
+        return found
 
     def text(self, value: bytes, field: str) -> str:
         """`value` as UTF-8."""
