@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import re
 import signal
@@ -259,27 +258,3 @@ def test_what_the_principal_may_not_see_is_counted_or_said():
     denied |= {"/cluster/reassignments", "/topics/hidden", "/groups"}
     assert denied <= unread(blind).keys()
     assert all(reason.startswith("CLUSTER_AUTHORIZATION_FAILED") for p, reason in unread(blind).items() if p in denied)
-
-
-def test_streams_members_keep_their_bytes(kafka):
-    from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
-
-    from durability.local_kafka.streams import INPUT, OUTPUT, StreamsApplication
-
-    create(kafka, {topic: [[1, 2, 3], [2, 3, 1]] for topic in (INPUT, OUTPUT)})
-    application = StreamsApplication(kafka, zones=("az1", "az2"), group="c-streams").start()
-    try:
-        application.wait()
-        group = next(g for g in read(kafka)["groups"] if g["group"] == "c-streams")
-    finally:
-        for zone in application.zones:
-            application.stop_instance(zone)
-    assert (group["type"], group["protocol"], group["state"]) == ("classic", "stream", "Stable")
-    assert len(group["members"]) >= 2
-    for member in group["members"]:
-        subscription = ConsumerProtocolSubscription.decode(base64.b64decode(member["metadata"]))
-        assignment = ConsumerProtocolAssignment.decode(base64.b64decode(member["assignment"]))
-        assert INPUT in subscription.topics
-        # SubscriptionInfo and AssignmentInfo begin with their version, 11 and 12 or later, as an i32.
-        assert int.from_bytes(subscription.user_data[:4], "big") >= 11
-        assert int.from_bytes(assignment.user_data[:4], "big") >= 11

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from durability.local_kafka.spec import as_properties
 from durability.runtime import processes
 
 if TYPE_CHECKING:
+    import subprocess
+
     from durability.local_kafka.cluster import LocalCluster
 
 MAIN = "org.apache.kafka.streams.examples.wordcount.WordCountDemo"
@@ -22,14 +25,16 @@ _STORE = "KSTREAM-AGGREGATE-STATE-STORE-0000000003"
 class StreamsApplication:
     """WordCountDemo instances, one for each of `zones` (the value of their client tag `zone`).
 
-    `group`: application id and group id; `standbys`: num.standby.replicas. It ends with its cluster.
+    `group`: application id and group id; `standbys`: num.standby.replicas; `settings`: further properties of each
+    instance, over those set here. It ends with its cluster.
     """
 
     cluster: LocalCluster
     zones: Sequence[str] = ("az1", "az2", "az3")
     group: str = "streams-wordcount"
     standbys: int = 1
-    _processes: dict[str, object] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    _processes: dict[str, subprocess.Popen] = field(default_factory=dict)
 
     @property
     def internal_topics(self) -> tuple[str, str]:
@@ -39,13 +44,25 @@ class StreamsApplication:
     def start(self) -> StreamsApplication:
         """Start every instance; doesn't wait: see `wait`. The input and output topics have to exist."""
         for zone in self.zones:
-            name = f"streams-{zone}"
-            home = self.cluster.program_home(name)
-            settings = home / "streams.properties"
-            settings.write_text(as_properties(self._properties(zone, str(home / "state"))), encoding="utf-8")
-            self._processes[zone] = self.cluster.launch(name, MAIN, str(settings))
+            self.start_instance(zone)
         self.cluster.streams = self
         return self
+
+    def start_instance(self, zone: str) -> None:
+        """Start one more instance, or one again that was stopped; doesn't wait."""
+        name = f"streams-{zone}"
+        settings = self.cluster.program_home(name) / "streams.properties"
+        settings.write_text(as_properties(self._properties(zone, str(self._state(zone)))), encoding="utf-8")
+        self._processes[zone] = self.cluster.launch(name, MAIN, str(settings))
+
+    def state_folder(self, zone: str) -> Path:
+        """Where the instance of this zone keeps the application's state: a folder a task, and its process id."""
+        return self._state(zone) / self.group
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Operating system's process id by zone, of the instances started and not stopped."""
+        return {zone: process.pid for zone, process in self._processes.items()}
 
     def wait(self, seconds: float = 60.0) -> None:
         """Until the group is Stable with every instance a member."""
@@ -54,6 +71,9 @@ class StreamsApplication:
     def stop_instance(self, zone: str) -> None:
         """Shut one instance down in order."""
         processes.stop(self._processes.pop(zone))
+
+    def _state(self, zone: str) -> Path:
+        return self.cluster.program_home(f"streams-{zone}") / "state"
 
     def _is_stable(self) -> bool:
         with self.cluster.admin() as admin:
@@ -72,4 +92,5 @@ class StreamsApplication:
             "replication.factor": "3",
             "num.stream.threads": "1",
             "state.dir": state,
+            **self.settings,
         }
