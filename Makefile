@@ -10,7 +10,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory --no-builtin-rules
 
-export BOOTSTRAP TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON
+export BOOTSTRAP CLUSTER TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON
 
 STATE := .state
 UV := $(STATE)/uv/bin/uv
@@ -48,7 +48,15 @@ endef
 .PHONY: help
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
-	echo "Options of audit: BOOTSTRAP=host:port TOPOLOGY=file-or-folder POLICY= WAIVERS= OUT=out LAKE= FAIL_ON=critical|warning|unknown|never"
+	echo "Options of audit: BOOTSTRAP=host:port CLUSTER=name TOPOLOGY=file-or-folder POLICY= WAIVERS= OUT=out LAKE= FAIL_ON=critical|warning|unknown|never"
+
+# A mistyped option would otherwise audit something else than was meant.
+OPTIONS := BOOTSTRAP CLUSTER TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON PYTHON ROUNDS
+GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
+UNKNOWN := $(filter-out $(OPTIONS),$(GIVEN))
+ifneq ($(UNKNOWN),)
+$(error unknown option $(firstword $(UNKNOWN)); there are $(OPTIONS))
+endif
 
 .PHONY: audit
 audit: $(READY)  ## run the nightly audit once: of the embedded cluster, of BOOTSTRAP=, or of TOPOLOGY=

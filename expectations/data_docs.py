@@ -35,7 +35,8 @@ def write_data_docs(validation: Validation, names: list[tuple[str, str]], plan: 
         rows = validation.failed[one.expectation_config.meta["id"]][:SHOWN_ROWS]
         one.result.pop("unexpected_index_list", None)
         one.result["partial_unexpected_list"] = [html.escape(" / ".join(names[row])) for row in rows]
-    run = RunIdentifier(run_name=plan.run_id, run_time=plan.started_at)
+    # It becomes a folder's name, and colons are none that every file system takes.
+    run = RunIdentifier(run_name=plan.run_id.replace(":", "-"), run_time=plan.started_at)
     result.meta["run_id"] = run
     key = ValidationResultIdentifier(ExpectationSuiteIdentifier(result.suite_name), run, "topic_posture")
     context.validation_results_store.set(key, result)

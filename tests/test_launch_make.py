@@ -53,7 +53,15 @@ def test_variables_never_become_shell(copy):
     hostile = "a b; touch owned; $(touch owned) `touch owned` 'x"
     done = make(copy, "audit", OUT=hostile, TOPOLOGY="$HOME\"'")
     assert done.stdout == f"-m|durability.launch|audit|$HOME\"'|{hostile}|"
+    done = make(copy, "audit", f"OUT={hostile.replace('$', '$$')}", TOPOLOGY="$HOME\"'")
+    assert done.stdout == f"-m|durability.launch|audit|$HOME\"'|{hostile}|"
     assert not (copy / "owned").exists()
+
+
+def test_a_mistyped_option_is_refused_by_name(copy):
+    done = make(copy, "audit", "BOOTSTRP=broker:9092")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "unknown option BOOTSTRP; there are BOOTSTRAP CLUSTER TOPOLOGY" in done.stderr
 
 
 def test_a_missing_python_is_said_with_the_command_that_installs_it(copy):

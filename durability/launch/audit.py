@@ -35,7 +35,7 @@ def run(environ: Mapping[str, str] = os.environ) -> int:
     with locks.held(folders), processes.Session("durability-audit-") as session:
         if asked.source == "demo":
             return _demo(asked, environ, session, console)
-        return _audited(asked, environ, session, console, asked.bootstrap)
+        return _audited(asked, environ, session, console, asked.bootstrap, asked.cluster)
 
 
 def _demo(asked: Options, environ: Mapping[str, str], session, console: Console) -> int:
@@ -80,7 +80,9 @@ def airflow_environment(
         environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # a session on this host is nobody else's business
     if bootstrap:
         variable = f"AIRFLOW_CONN_{CONNECTION.upper()}"
-        environment[variable] = kafka_connection(bootstrap, environ.get(variable))
+        # The user's Connection is for the user's cluster; the embedded one speaks plain text.
+        given = environ.get(variable) if asked.bootstrap else None
+        environment[variable] = kafka_connection(bootstrap, given)
     return {
         **environment,
         journal.VARIABLE: str(events),
@@ -161,6 +163,8 @@ def _conclude(asked: Options, status: int, problems: list[str], began: float, lo
     if status or not reported:
         if not problems:
             console.error(f"the audit stopped before its end; Airflow's and Spark's log is {log}")
+        if findings.exists() and not reported:
+            console.error(f"what stands in {asked.out} is an earlier run's report, not this one's")
         elif reported:
             console.error("the audit is incomplete: the report covers what could be read")
         return outcome.INCOMPLETE

@@ -11,6 +11,7 @@ from pathlib import Path
 from durability.errors import BadInput, Refused
 from durability.launch.airflow_home import ROOT, STATE
 
+NAMED = ("BOOTSTRAP", "CLUSTER", "TOPOLOGY", "POLICY", "WAIVERS", "OUT", "LAKE")
 FAIL_ON = ("critical", "warning", "unknown", "never")
 _ADDRESS = re.compile(r"(?:[A-Za-z][A-Za-z0-9+._-]*://)?(?:\[[0-9A-Fa-f:.%]+\]|[^\s:/,\[\]]+):([0-9]{1,5})")
 
@@ -19,11 +20,13 @@ _ADDRESS = re.compile(r"(?:[A-Za-z][A-Za-z0-9+._-]*://)?(?:\[[0-9A-Fa-f:.%]+\]|[
 class Options:
     """One audit. Neither `bootstrap` nor `topology`: the embedded cluster.
 
+    `cluster`: what the one behind `bootstrap` is called in findings, waivers and history; None: its address.
     `out` is a folder; `lake` a folder or an s3:// address; `policy` and `waivers` are files that exist; `fail_on` is
     the least grave outcome that makes the exit status 1.
     """
 
     bootstrap: str | None
+    cluster: str | None
     topology: Path | None
     policy: Path
     waivers: Path
@@ -43,9 +46,7 @@ def from_environment(environ: Mapping[str, str], root: Path = ROOT) -> Options:
     Raises Refused for options that contradict each other or name nothing, BadInput for a policy or waivers file that
     can't be used (both are read here, before anything is started).
     """
-    given = {
-        k: v for k in ("BOOTSTRAP", "TOPOLOGY", "POLICY", "WAIVERS", "OUT", "LAKE") if (v := environ.get(k, "").strip())
-    }
+    given = {name: value for name in NAMED if (value := environ.get(name, "").strip())}
     if "BOOTSTRAP" in given and "TOPOLOGY" in given:
         raise Refused("BOOTSTRAP and TOPOLOGY were both given; an audit reads either a cluster or documents")
     bootstrap = _bootstrap(given["BOOTSTRAP"]) if "BOOTSTRAP" in given else None
@@ -58,6 +59,7 @@ def from_environment(environ: Mapping[str, str], root: Path = ROOT) -> Options:
     lake = given.get("LAKE") or str(out / "lake" if topology else STATE / "lake")
     return Options(
         bootstrap=bootstrap,
+        cluster=given.get("CLUSTER"),
         topology=topology,
         policy=policy,
         waivers=waivers,

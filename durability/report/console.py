@@ -39,7 +39,7 @@ def summary_text(findings_json: dict | Path, paths: Iterable[Path | str], *, col
     document = load(findings_json) if isinstance(findings_json, Path) else findings_json
     run, summary = document["run"], document["summary"]
     standing, causes = overview(document)
-    seal = "verified" if run["verified"] else paint("NOT VERIFIED: Spark and expectations disagree", TONES["critical"])
+    seal = _seal(run, paint)
     lines = [f"{paint('Kafka durability audit', BOLD)}, {readable(run['started_at'])}, {seal}", ""]
     lines += [paint(line, TONES[standing.tone]) for line in _wrapped(standing.headline)]
     lines += _wrapped(" ".join(standing.details))
@@ -50,6 +50,12 @@ def summary_text(findings_json: dict | Path, paths: Iterable[Path | str], *, col
     listed = paths.values() if isinstance(paths, dict) else paths
     lines += ["", paint("Reports", BOLD), *(f"  {path}" for path in listed)]
     return "\n".join(lines) + "\n"
+
+
+def _seal(run: dict, paint: Paint) -> str:
+    if not any(s["status"] == "accepted" for s in run["snapshots"]):
+        return "nothing was judged"
+    return "verified" if run["verified"] else paint("NOT VERIFIED: Spark and expectations disagree", TONES["critical"])
 
 
 def tame(text: str | None, limit: int = 160) -> str:

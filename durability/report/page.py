@@ -136,6 +136,8 @@ def context(report: Report) -> dict[str, object]:
         "left_out": {kind: report.rows.left_out(kind) for kind in QUOTAS},
         "fresh": [r for r in report.rows.kept["FAIL"] if r["change"] == "new"][:12],
         "health": report.health.topics(),
+        "planned": [name for name, control in CONTROLS.items() if control.planned],
+        "judged": any(accepted(s) for s in snapshots),
         "missing": [s for s in snapshots if not accepted(s)][:CLUSTERS],
         "unread": unread_rows(report.facts),
         "snapshots": snapshots[:CLUSTERS],
