@@ -1,0 +1,24 @@
+"""What the documentation shows works as it stands there."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from durability.topology import kinds, validate
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+def test_the_topology_example_is_a_topology_document():
+    text = (DOCS / "topology.md").read_text()
+    document = json.loads(re.search(r"```json\n(.*?)```", text, re.DOTALL)[1])
+    assert validate(document, "docs/topology.md").cluster == "eu-payments"
+
+
+def test_the_topology_table_has_every_member_that_must_be_there():
+    told = set(re.findall(r"\w+", (DOCS / "topology.md").read_text()))
+    objects = (kinds.ROOT, kinds.CLUSTER, kinds.QUORUM, kinds.VOTER, kinds.BROKER, kinds.TOPIC_MEMBERS, kinds.PARTITION)
+    required = {name for members in objects for name, member in members.items() if not member.optional}
+    assert required <= told
