@@ -1,0 +1,95 @@
+"""The assignor's walk written naively, client by client, trying everything: an oracle for small applications."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, permutations
+
+Tags = Sequence[Mapping[str, str]]
+"""Each client's tags, by position."""
+
+
+def excluded_after(tags: Tags, aware: Sequence[str], used: Sequence[int]) -> set[int]:
+    """The clients that are excluded once these clients, the active's first, were used in this order."""
+    entries: set[tuple[str, str]] = set()
+    for count, client in enumerate(used, 1):
+        for tag in aware:
+            if tag not in tags[client]:
+                continue
+            if len({t[tag] for t in tags if tag in t}) <= count:
+                entries = {(key, value) for key, value in entries if key != tag}
+            else:
+                entries.add((tag, tags[client][tag]))
+    return {n for n, t in enumerate(tags) if any(t.get(key) == value for key, value in entries)}
+
+
+def sets(tags: Tags, aware: Sequence[str], active: int, standbys: int) -> set[frozenset[int]]:
+    """Every set of clients that some sequence of clients that aren't excluded yields."""
+
+    def walk(used: tuple[int, ...]) -> Iterator[frozenset[int]]:
+        others = set(range(len(tags))) - set(used)
+        missing = min(standbys, len(tags) - 1) - (len(used) - 1)
+        if missing <= 0:
+            yield frozenset(used[1:])
+            return
+        free = others - excluded_after(tags, aware, used)
+        if not free:
+            for rest in combinations(sorted(others), missing):
+                yield frozenset((*used[1:], *rest))
+        for client in free:
+            yield from walk((*used, client))
+
+    return set(walk((active,)))
+
+
+def with_loads(tags: Tags, aware: Sequence[str], actives: Sequence[int], standbys: int) -> set[tuple[int, frozenset[int]]]:
+    """(task, clients) that come about when loads count, one thread a client: all orders of tasks, all ties.
+
+    actives: the client of each task's active. Standbys that were left over are placed when every task was walked.
+    """
+    found: set[tuple[int, frozenset[int]]] = set()
+
+    def least(loads: list[int], clients: set[int]) -> list[int]:
+        lightest = min((loads[c] for c in clients), default=0)
+        return [c for c in clients if loads[c] == lightest]
+
+    def walk(order: list[tuple[int, bool]], held: dict[int, list[int]], loads: list[int], pending: list[int]) -> None:
+        if not order:
+            if pending:
+                for rest in set(permutations(pending)):
+                    walk([(task, True) for task in rest], held, loads, [])
+            else:
+                found.update((task, frozenset(used[1:])) for task, used in held.items())
+            return
+        task, regardless = order[0]
+        used = held[task]
+        if len(used) > standbys or len(used) == len(tags):
+            walk(order[1:], held, loads, pending)
+            return
+        out = set() if regardless else excluded_after(tags, aware, used)
+        free = set(range(len(tags))) - set(used) - out
+        if not free:
+            walk(order[1:], held, loads, [*pending, task])
+            return
+        for client in least(loads, free):
+            after = list(loads)
+            after[client] += 1
+            walk(order, {**held, task: [*used, client]}, after, pending)
+
+    start = [actives.count(client) for client in range(len(tags))]
+    for order in permutations(range(len(actives))):
+        walk([(task, False) for task in order], {task: [c] for task, c in enumerate(actives)}, start, [])
+    return found
+
+
+def better(tags: Tags, aware: Sequence[str], active: int, standbys: frozenset[int]) -> set[frozenset[int]]:
+    """Every set of as many clients in which no tag is shared by more pairs, and one by fewer."""
+
+    def shared(clients: frozenset[int]) -> list[int]:
+        hosts = (active, *clients)
+        return [sum(tags[a].get(t) == tags[b].get(t) for a, b in combinations(hosts, 2)) for t in aware]
+
+    now = shared(standbys)
+    others = [c for c in range(len(tags)) if c != active]
+    every = (frozenset(c) for c in combinations(others, len(standbys)))
+    return {c for c in every if shared(c) != now and all(a <= b for a, b in zip(shared(c), now, strict=True))}

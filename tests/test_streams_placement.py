@@ -1,0 +1,109 @@
+"""Achievable and better placements, against everything that a naive walk tries."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations
+
+import pytest
+
+from durability.streams.placement import Kinds, TooMany
+from tests.support import walk
+
+AWARE = ("zone", "cluster", "host")
+
+
+def application(rng: random.Random, clients: int, untagged: float = 0.0) -> tuple[list[dict], tuple[str, ...]]:
+    """Random clients, and which of their tags are rack-aware."""
+    values = {tag: rng.randint(1, 4) for tag in AWARE}
+    tags = [
+        {tag: f"{tag[0]}{rng.randrange(values[tag])}" for tag in AWARE if rng.random() >= untagged}
+        for _ in range(clients)
+    ]
+    return tags, AWARE[: rng.randint(1, 3)]
+
+
+def kinds_of(tags, aware) -> Kinds:
+    return Kinds([tuple(client.get(tag) for tag in aware) for client in tags])
+
+
+@pytest.mark.parametrize("untagged", [0.0, 0.3])
+def test_every_set_of_every_small_application_is_judged_as_the_naive_walk_does(untagged: float) -> None:
+    rng = random.Random(708)
+    seen = {True: 0, False: 0}
+    for _ in range(1500):
+        tags, aware = application(rng, rng.randint(1, 6), untagged)
+        kinds = kinds_of(tags, aware)
+        active, standbys = rng.randrange(len(tags)), rng.randint(1, 4)
+        possible = walk.sets(tags, aware, active, standbys)
+        others = [c for c in range(len(tags)) if c != active]
+        reach = kinds.within_reach(kinds.of[active], min(standbys, len(others)))
+        assert set(reach) == {kinds.of[c] for found in possible for c in found}, (tags, aware, active, standbys)
+        for chosen in map(frozenset, combinations(others, min(standbys, len(others)))):
+            shape = tuple(sorted(kinds.of[c] for c in chosen))
+            produced = kinds.produced(kinds.of[active], shape)
+            assert produced == (chosen in possible), (tags, aware, active, chosen)
+            seen[produced] += 1
+    assert min(seen.values()) > 400
+
+
+def test_better_placements_exist_where_comparing_all_finds_one() -> None:
+    rng = random.Random(441)
+    seen = {True: 0, False: 0}
+    for _ in range(400):
+        tags, aware = application(rng, rng.randint(2, 6), untagged=rng.choice([0, 0.2]))
+        kinds = kinds_of(tags, aware)
+        active = rng.randrange(len(tags))
+        others = [c for c in range(len(tags)) if c != active]
+        for chosen in map(frozenset, combinations(others, rng.randint(1, min(4, len(others))))):
+            shape = tuple(sorted(kinds.of[c] for c in chosen))
+            found = kinds.better(kinds.of[active], shape)
+            every = {tuple(sorted(kinds.of[c] for c in s)) for s in walk.better(tags, aware, active, chosen)}
+            assert (found in every) if every else found is None, (tags, aware, active, chosen)
+            seen[bool(every)] += 1
+    assert min(seen.values()) > 400
+
+
+def test_what_comes_about_under_loads_is_never_worse_than_achievable() -> None:
+    rng = random.Random(1)
+    found = 0
+    for _ in range(60):
+        tags, aware = application(rng, rng.randint(2, 5), untagged=rng.choice([0, 0.3]))
+        kinds = kinds_of(tags, aware)
+        actives = [rng.randrange(len(tags)) for _ in range(rng.randint(1, 3))]
+        for task, clients in walk.with_loads(tags, aware, actives, rng.randint(1, 2)):
+            assert kinds.produced(kinds.of[actives[task]], tuple(sorted(kinds.of[c] for c in clients)))
+            found += 1
+    assert found > 200
+
+
+def test_a_dead_end_is_achievable_and_something_better_exists() -> None:
+    # From (az1, blue) the walk may take (az2, green) first; only (az3, green) is left, which shares green.
+    tags = [("az1", "blue"), ("az2", "green"), ("az3", "green"), ("az2", "red"), ("az1", "red"), ("az1", "grey")]
+    kinds = Kinds(tags)
+    of = dict(zip(tags, kinds.of, strict=True))
+    ends = tuple(sorted((of["az3", "green"], of["az2", "red"])))
+    assert kinds.produced(of["az1", "blue"], ends) and kinds.better(of["az1", "blue"], ends) is None
+    dead = tuple(sorted((of["az2", "green"], of["az1", "red"])))
+    assert kinds.produced(of["az1", "blue"], dead)
+    assert kinds.better(of["az1", "blue"], dead) == ends
+
+
+def test_a_large_application_is_judged_in_a_moment() -> None:
+    rng = random.Random(5)
+    values = [(f"z{n % 4}", f"c{n % 7}", f"h{n}") for n in range(400)]
+    kinds = Kinds(values)
+    for _ in range(5_000):
+        active, *standbys = rng.sample(range(400), 3)
+        shape = tuple(sorted(kinds.of[s] for s in standbys))
+        kinds.produced(kinds.of[active], shape)
+        kinds.better(kinds.of[active], shape)
+
+
+def test_a_hostile_one_stops_at_its_bound() -> None:
+    rng = random.Random(6)
+    values = [tuple(f"{t}{rng.randrange(9)}" for t in range(5)) for _ in range(300)]
+    kinds = Kinds(values, steps=2_000)
+    with pytest.raises(TooMany):
+        for standbys in range(2, 60):
+            kinds.better(0, tuple(range(1, standbys)))
