@@ -97,11 +97,13 @@ def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame, clusters:
     """Previous FAIL and EXEMPT findings that are no longer listed, each with why it is gone."""
     still = findings.where(F.col("outcome").isin(*LISTED)).select("cluster", "id")
     exists = resolved.select("cluster", "resource_type", "resource", F.lit(True).alias("exists"))
-    listed = clusters.select("cluster", "topics_known", "brokers_known")
+    listed = clusters.select("cluster", "topics_known", "brokers_known", "streams_known")
     absent = F.col("exists").isNull() & F.col("resource_type").isin(*DELETABLE)
     # Only judged clusters are among `clusters`: the others resolve nothing.
-    unlisted = ((F.col("resource_type") == "topic") & ~F.col("topics_known")) | (
-        (F.col("resource_type") == "broker") & ~F.col("brokers_known")
+    unlisted = (
+        ((F.col("resource_type") == "topic") & ~F.col("topics_known"))
+        | ((F.col("resource_type") == "broker") & ~F.col("brokers_known"))
+        | ((F.col("resource_type") == "application") & ~F.col("streams_known"))
     )
     deleted = absent & ~F.coalesce(unlisted, F.lit(True))
     cause = F.col("cause")

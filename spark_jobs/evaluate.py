@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from durability.lake import tables
 from durability.run.plan import Plan
-from spark_jobs import changes, facts, findings, partitions, session, topics
+from spark_jobs import applications, changes, facts, findings, partitions, session, topics
 from spark_jobs.controls import (
     broker_defaults,
     broker_rack,
@@ -32,6 +32,8 @@ from spark_jobs.controls import (
     reassignment_leftovers,
     replica_rack_spread,
     replication_factor,
+    standby_replicas,
+    standby_spread,
     unclean_leader_election,
     waiver_expired,
     write_headroom,
@@ -57,6 +59,8 @@ CONTROLS = [
     log_dirs.CONTROL,
     policy_feasible.CONTROL,
     reassignment_leftovers.CONTROL,
+    standby_replicas.CONTROL,
+    standby_spread.CONTROL,
 ]
 """Judged per cluster; waiver-expired comes of them."""
 
@@ -173,6 +177,7 @@ class Evaluation:
             or "rack" in t.get("survive", ())
             for t in wanted
         )
+        streams = applications.speaks_of(self.plan)
         last_tier = self.plan.policy.tiers.get(self.plan.policy.last_tier or "", {})
         brokers = self.clusters.withColumn("b", F.explode("brokers"))
         tiers = self.clusters.withColumn("tier", F.explode("tiers_used")).withColumn(
@@ -197,10 +202,15 @@ class Evaluation:
                     eligible_leader_replicas.finding(),
                     broker_defaults.finding(last_tier),
                     reassignment_leftovers.finding(),
+                    *(applications.unlisted(c.CONTROL, streams) for c in (standby_replicas, standby_spread) if streams),
                 ],
             ),
             findings.exploded(tiers, "tier", F.col("tier"), [policy_feasible.finding()]),
         ]
+        if self.plan.applications:
+            groups = applications.applications(self.resolved, self.clusters)
+            judged = [standby_replicas.finding(), standby_spread.finding()]
+            frames.append(findings.exploded(groups, "application", F.col("resource"), judged))
         missing = [asdict(s) for s in self.plan.snapshots if not s.judged]
         if missing:
             frames.append(findings.not_judged(self.spark, missing, CONTROLS))

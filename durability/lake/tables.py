@@ -237,6 +237,7 @@ RESOLVED_POLICY = Table(
         ("resource", pa.string()),
         ("tier", pa.string()),  # NULL: no selector matched
         ("waivers", INTS),
+        ("placement", pa.string()),  # of a Streams application (KIP-708): JSON, see `durability.streams.judgement`
     ),
     sort=("cluster", "resource"),
 )

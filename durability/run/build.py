@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -64,9 +65,7 @@ def build_plan(
         lake=lake.location,
         staged={t.name: [path for a in staged for path in a.files.get(t.name, [])] for t in FACTS} if staged else {},
     )
-    if not plan.pulse:
-        resolve_policy(lake, plan, policy, waivers)
-    return plan
+    return plan if plan.pulse else replace(plan, applications=resolve_policy(lake, plan, policy, waivers))
 
 
 def _row(snapshot: Any) -> dict[str, Any]:

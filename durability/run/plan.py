@@ -93,7 +93,8 @@ class Plan:
 
     `waivers`: `Waiver.to_dict`, in the order of the file; `partitions`: of all judged snapshots, by which the Spark
     session is sized; `lake`: its location. `staged`: of a pulse, the judged attempts' staged Parquet files by fact table:
-    its facts are in no table of the lake. Empty for a nightly run.
+    its facts are in no table of the lake. Empty for a nightly run. `applications`: how many Streams applications have a
+    judgement in `resolved_policy`.
     """
 
     run_id: str
@@ -106,6 +107,7 @@ class Plan:
     partitions: int
     lake: str | None = None
     staged: dict[str, list[str]] = field(default_factory=dict)
+    applications: int = 0
 
     @property
     def small(self) -> bool:

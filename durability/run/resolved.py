@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from durability.lake.tables import BROKERS, GROUPS, RESOLVED_POLICY, TOPICS
+from durability.lake.tables import BROKERS, CLUSTERS, GROUPS, RESOLVED_POLICY, TOPICS
 from durability.policy.match import match_column, matches
 from durability.policy.model import Policy, Waiver
+from durability.run import applications as streams
 from durability.run.build import of_attempts
 from durability.run.plan import Plan, SnapshotPart, from_text
 
@@ -23,39 +24,54 @@ if TYPE_CHECKING:
 
 # What a Streams group may have as type, protocol_type and protocol; nothing where that isn't known.
 _MAY_BE_STREAMS = (("classic", "streams", "unknown"), ("consumer", "streams"), ("stream",))
+_TOLD = ["cluster", "group", "type", "protocol_type", "protocol"]
+RESOURCE = ("attempt_id", "resource_type", "resource", "tier", "placement")
 
 
-def resolve_policy(lake: Lake, plan: Plan, policy: Policy, waivers: Sequence[Waiver]) -> None:
+def resolve_policy(lake: Lake, plan: Plan, policy: Policy, waivers: Sequence[Waiver]) -> int:
     """Appends the rows of `plan`'s judged snapshots, under its run_id and result_id, in one commit.
 
-    resource_type topic, broker (its id), cluster (its id), tier (its name) and application (its group id).
+    resource_type topic, broker (its id), cluster (its id), tier (its name) and application (its group id, with what its
+    placement is judged to be). Returns how many applications have such a judgement.
     """
     snapshots = {s.attempt_id: s for s in plan.judged}
     if not snapshots:
-        return
+        return 0
     where = of_attempts([{"attempt_id": s.attempt_id, "captured_at": from_text(s.captured_at)} for s in plan.judged])
     topics = lake.scan(TOPICS, where, ["attempt_id", "cluster", "topic", "internal"])
     brokers = lake.scan(BROKERS, where, ["attempt_id", "broker"])
-    groups = lake.scan(GROUPS, where, ["attempt_id", "cluster", "group", "type", "protocol_type", "protocol"])
+    groups = lake.scan(GROUPS, where, list(streams.GROUPS))
+    clusters = lake.scan(CLUSTERS, where, list(streams.CLUSTERS)) if policy.applications else None
+    applications = streams.applications(groups, clusters, policy)
     teams = {s.cluster: s.team for s in plan.judged}
     tiers = policy.resolve(topics, teams, streams_groups(groups))
     resources = pa.concat_tables(
         [
             _resources("topic", topics["attempt_id"], topics["topic"], tiers),
             _resources("broker", brokers["attempt_id"], brokers["broker"].cast(pa.string())),
-            _resources("application", groups["attempt_id"], groups["group"], _application_tiers(groups, policy)),
+            _resources("application", *(applications[n] for n in ("attempt_id", "resource", "tier", "placement"))),
             _clusters_and_tiers(plan.judged, policy),
-        ]
+        ],
+        promote_options="default",
     )
     rows = _with_keys(resources, snapshots, plan)
-    lake.append(RESOLVED_POLICY, rows.append_column("waivers", _matching(rows, waivers)))
+    rows = rows.append_column("waivers", _matching(rows, waivers))
+    lake.append(RESOLVED_POLICY, rows.select(RESOLVED_POLICY.arrow.names))
+    return rows.num_rows - rows["placement"].null_count
 
 
-def _resources(kind: str, attempts: pa.ChunkedArray, names: pa.ChunkedArray, tiers: pa.Array | None = None) -> pa.Table:
+def _resources(
+    kind: str,
+    attempts: pa.ChunkedArray,
+    names: pa.ChunkedArray,
+    tiers: pa.Array | pa.ChunkedArray | None = None,
+    placements: pa.ChunkedArray | None = None,
+) -> pa.Table:
     count = len(names)
     tiers = pa.nulls(count, pa.string()) if tiers is None else tiers
-    kinds = pa.repeat(pa.scalar(kind), count)
-    return pa.table({"attempt_id": attempts, "resource_type": kinds, "resource": names, "tier": tiers})
+    placements = pa.nulls(count, pa.string()) if placements is None else placements
+    columns = (attempts, pa.repeat(pa.scalar(kind), count), names, tiers, placements)
+    return pa.table(dict(zip(RESOURCE, columns, strict=True)))
 
 
 def streams_groups(groups: pa.Table) -> dict[str, set[str]]:
@@ -64,23 +80,17 @@ def streams_groups(groups: pa.Table) -> dict[str, set[str]]:
     Of a classic group that isn't stable brokers don't tell the protocol: it may be one.
     """
     found: dict[str, set[str]] = {}
-    for row in groups.to_pylist():
+    for row in groups.select(_TOLD).to_pylist():
         known = (row["type"], row["protocol_type"], row["protocol"])
         if all(not value or value.lower() in may for value, may in zip(known, _MAY_BE_STREAMS, strict=True)):
             found.setdefault(row["cluster"], set()).add(row["group"])
     return found
 
 
-def _application_tiers(groups: pa.Table, policy: Policy) -> pa.Array:
-    found = [policy.application_of(r["cluster"], r["group"]) for r in groups.select(["cluster", "group"]).to_pylist()]
-    return pa.array([a.tier if a else None for a in found], pa.string())
-
-
 def _clusters_and_tiers(snapshots: list[SnapshotPart], policy: Policy) -> pa.Table:
     rows = [(s.attempt_id, "cluster", s.cluster, None) for s in snapshots]
     rows += [(s.attempt_id, "tier", tier, tier) for s in snapshots for tier in policy.tiers]
-    names = ("attempt_id", "resource_type", "resource", "tier")
-    return pa.table({n: pa.array(c, pa.string()) for n, c in zip(names, zip(*rows, strict=True), strict=True)})
+    return pa.table({n: pa.array(c, pa.string()) for n, c in zip(RESOURCE[:4], zip(*rows, strict=True), strict=True)})
 
 
 def _with_keys(resources: pa.Table, snapshots: dict[str, SnapshotPart], plan: Plan) -> pa.Table:
@@ -96,7 +106,7 @@ def _with_keys(resources: pa.Table, snapshots: dict[str, SnapshotPart], plan: Pl
     columns = {name: pc.take(pa.array(values, kinds[name]), position) for name, values in keys.items()}
     for name, value in (("run_id", plan.run_id), ("result_id", plan.result_id)):
         columns[name] = pa.repeat(pa.scalar(value, kinds[name]), resources.num_rows)
-    return pa.table(columns | {name: resources[name] for name in ("resource_type", "resource", "tier")})
+    return pa.table(columns | {name: resources[name] for name in RESOURCE[1:]})
 
 
 def _matching(rows: pa.Table, waivers: Sequence[Waiver]) -> pa.Array:

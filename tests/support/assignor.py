@@ -62,7 +62,9 @@ class KafkaAssignor:
     def _constructor(self, name: str, parameters: int, first: str = ""):
         found = [c for c in self._load(name).getDeclaredConstructors() if c.getParameterCount() == parameters]
         found = [c for c in found if not first or first in c.getParameterTypes()[0].getName()]
-        found = [c for c in found if name.endswith("ClientState") is False or "Map" in c.getParameterTypes()[1].getName()]
+        found = [
+            c for c in found if name.endswith("ClientState") is False or "Map" in c.getParameterTypes()[1].getName()
+        ]
         (constructor,) = found
         constructor.setAccessible(True)
         return lambda *arguments: constructor.newInstance(self._array(arguments))
@@ -119,7 +121,12 @@ class KafkaAssignor:
         return [{str(task.toString()) for task in states.get(process).standbyTasks()} for process in ids]
 
     def everything(
-        self, clients: Sequence[Client], tasks: Iterable[str], stateful: Iterable[str], standbys: int, tags: Iterable[str]
+        self,
+        clients: Sequence[Client],
+        tasks: Iterable[str],
+        stateful: Iterable[str],
+        standbys: int,
+        tags: Iterable[str],
     ) -> list[tuple[set[str], set[str]]] | None:
         """(active, standby) a client as HighAvailabilityTaskAssignor places a new application; None: in transition."""
         states, ids = self._states(clients, with_active=False)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from durability.lake import rows, tables
 from durability.policy.load import load_policy
 from durability.policy.model import Policy, Waiver
+from durability.run.applications import applications
 from durability.run.plan import Plan, SnapshotPart, policy_part, to_text
 from durability.topology import validate
 
+FOR_STREAMS = ("groups", "clusters")
 DEFAULT_POLICY = Path(__file__).parents[2] / "policies" / "policy.yaml"
 
 
@@ -60,11 +64,11 @@ def plan_of(
     )
 
 
-def resolved(topologies, plan: Plan, policy: Policy, waivers: list[Waiver]) -> list[dict]:
-    """Rows of `resolved_policy`."""
+def resolved(topologies, plan: Plan, policy: Policy, waivers: list[Waiver], streams: list[dict] = ()) -> list[dict]:
+    """Rows of `resolved_policy`; streams: what `applications` gave."""
     out = []
 
-    def add(cluster, kind, resource, tier=None):
+    def add(cluster, kind, resource, tier=None, placement=None):
         matching = [w.index for w in waivers if any(w.applies(c, cluster, resource) for c in w.controls)]
         out.append(
             {
@@ -75,9 +79,13 @@ def resolved(topologies, plan: Plan, policy: Policy, waivers: list[Waiver]) -> l
                 "resource": resource,
                 "tier": tier,
                 "waivers": matching,
+                "placement": placement,
             }
         )
 
+    clusters = {part.attempt_id: part.cluster for part in plan.judged}
+    for s in streams:
+        add(clusters[s["attempt_id"]], "application", s["resource"], s["tier"], s["placement"])
     for t in topologies:
         add(t.cluster, "cluster", t.cluster)
         for name in policy.tiers:
@@ -116,14 +124,16 @@ class Judge:
 
         policy = policy or load_policy(DEFAULT_POLICY)
         topologies = [validate(d, f"{d['cluster']['id']}.json") for d in documents]
-        self.plan = plan = plan_of(topologies, policy, waivers, **options)
+        plan = plan_of(topologies, policy, waivers, **options)
         for t, part in zip(topologies, plan.snapshots, strict=False):
             for name, table in rows.build(t, part.snapshot_id, part.attempt_id, provider=part.provider).items():
                 self._add(name, table)
-        self._add(
-            "resolved_policy",
-            pa.Table.from_pylist(resolved(topologies, plan, policy, list(waivers)), tables.RESOLVED_POLICY.arrow),
-        )
+        attempts = pa.array([part.attempt_id for part in plan.judged])
+        mine = {n: t.filter(pc.is_in(t["attempt_id"], attempts)) for n, t in self.facts.items() if n in FOR_STREAMS}
+        streams = applications(mine["groups"], mine["clusters"], policy).to_pylist() if mine else []
+        self.plan = plan = replace(plan, applications=sum(s["placement"] is not None for s in streams))
+        policies = resolved(topologies, plan, policy, list(waivers), streams)
+        self._add("resolved_policy", pa.Table.from_pylist(policies, tables.RESOLVED_POLICY.arrow))
         self.latest = {}
         evaluate.run(self.spark, plan, self._read, self._write)
         found = self.latest["findings"].to_pylist()

@@ -42,7 +42,9 @@ def sets(tags: Tags, aware: Sequence[str], active: int, standbys: int) -> set[fr
     return set(walk((active,)))
 
 
-def with_loads(tags: Tags, aware: Sequence[str], actives: Sequence[int], standbys: int) -> set[tuple[int, frozenset[int]]]:
+def with_loads(
+    tags: Tags, aware: Sequence[str], actives: Sequence[int], standbys: int
+) -> set[tuple[int, frozenset[int]]]:
     """(task, clients) that come about when loads count, one thread a client: all orders of tasks, all ties.
 
     actives: the client of each task's active. Standbys that were left over are placed when every task was walked.

@@ -1,0 +1,310 @@
+"""One Streams application against its policy: how many standbys its tasks have, where they stand, what a zone's loss costs.
+
+Decided here, in Python, since it is a search and no column expression; `spark_jobs/controls/standby_replicas.py` and
+`standby_spread.py` make findings of it. A judgement is small whatever the application's size, and JSON-ready:
+
+- `type`: of the group; alone where no line of the policy matches it
+- `standby_replicas`, `rack_aware_tags`: what the policy says
+- `unknown`: why the group can't be judged; then there is nothing but these
+- `clients`, `tasks` (stateful ones), `standbys` (of the task with the fewest)
+- `short_tasks`: tasks with fewer standbys than required; `short`: some of them, `task` and `standbys`
+- `below_achievable`, `below_ideal`: tasks; `spread`: the worst of them: `task`, `category`, `tags` (in which two of its
+  clients don't differ), `clients` (the active's first), `achievable` (where the assignor could have put a standby;
+  `more_achievable`: so many more), `better` (a better place for all its standbys)
+- `undecided`: why tasks that nothing was found against may be placed badly all the same
+- `limits`: what is beyond Kafka's limits on tags
+- `losses`: for values of the rack-aware tags how many tasks have all their copies on clients with it, and some of them
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from durability.policy.model import Application
+from durability.streams.placement import Kinds, TooMany
+
+BELOW_ACHIEVABLE, BELOW_IDEAL, TAG_LIMITS = "below-achievable", "below-ideal", "tag-limits"
+MAX_TAGS, MAX_KEY, MAX_VALUE = 5, 20, 30
+"""Kafka's limits on client tags: how many, characters of a key, characters of a value (StreamsConfig)."""
+LISTED = 20
+"""Tasks, clients and values that a judgement names; beyond that it counts."""
+NAMED = 100
+"""Characters of a name that are kept: tags, task ids and process ids are strangers' text."""
+STREAMS = "streams"
+"""Type of a group whose placement its broker decides (KIP-1071)."""
+
+Placement = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Client:
+    """An instance: the threads of one process together."""
+
+    process: str
+    tags: Mapping[str, str]
+    active: frozenset[str]
+    standby: frozenset[str]
+
+
+def is_streams(group: Mapping[str, Any]) -> bool:
+    """Is this row of `groups` a Streams application, as far as its type, protocol or clients tell?"""
+    told = any(group.get(name) is not None for name in ("clients", "stateful_tasks", "in_transition"))
+    return told or group.get("protocol") == "stream" or group.get("type") == STREAMS
+
+
+def judge(group: Mapping[str, Any], application: Application | None, unread: str | None = None) -> Placement | None:
+    """The `placement` of one group; None for one that is no Streams application.
+
+    group: a row of `groups`. application: the line of the policy that matches it; None: nothing is required of it.
+    unread: why something under the group could not be read.
+    """
+    if not is_streams(group) and not (application and unread):
+        return None
+    if application is None:
+        return {"type": group.get("type")}
+    placement = {
+        "type": group.get("type"),
+        "standby_replicas": application.standby_replicas,
+        "rack_aware_tags": list(application.rack_aware_tags),
+    }
+    clients, reason = _readable(group, unread)
+    if reason:
+        return placement | {"unknown": reason}
+    tasks = sorted(set(group["stateful_tasks"]), key=task_order)
+    return placement | _counted(clients, tasks, application) | _spread(clients, tasks, application, group.get("type"))
+
+
+def task_order(task: str) -> tuple:
+    """Subtopology and partition as numbers, so that 0_10 comes after 0_9; anything else behind them, by name.
+
+    >>> sorted(["0_10", "0_9", "odd"], key=task_order)
+    ['0_9', '0_10', 'odd']
+    """
+    parts = task.split("_")
+    if len(parts) == 2 and all(p.isascii() and p.isdigit() and len(p) < 10 for p in parts):
+        return (0, int(parts[0]), int(parts[1]), "")
+    return (1, 0, 0, task)
+
+
+def _readable(group: Mapping[str, Any], unread: str | None) -> tuple[list[Client], str | None]:
+    """The group's clients, and why it can't be judged if it can't."""
+    missing = [n for n in ("state", "in_transition", "stateful_tasks", "clients") if group.get(n) is None]
+    if unread or missing:
+        return [], f"its {missing[0] if missing else 'placement'} could not be read" + (f": {unread}" if unread else "")
+    if group["state"] != "Stable":
+        return [], f"the group is {clip(group['state'])}: only a Stable group has a placement to judge"
+    if group["in_transition"]:
+        return [], "the placement is in transition: tasks are warming up and will move with the next rebalance"
+    merged: dict[str, Client] = {}
+    for row in group["clients"]:
+        if any(row.get(n) is None for n in ("process", "tags", "active", "standby")):
+            return [], "a client's tags or tasks could not be read"
+        client = Client(row["process"], dict(row["tags"]), frozenset(row["active"]), frozenset(row["standby"]))
+        known = merged.get(client.process)
+        if known and known.tags != client.tags:
+            return [], f"process {clip(client.process)} is listed twice, with different tags"
+        if known:
+            client = Client(client.process, client.tags, client.active | known.active, client.standby | known.standby)
+        merged[client.process] = client
+    return [merged[process] for process in sorted(merged)], None
+
+
+def _hosts(clients: Sequence[Client], tasks: Sequence[str]) -> dict[str, tuple[list[int], list[int]]]:
+    """Per task the positions of the clients with its active and with a standby beside no active."""
+    hosts: dict[str, tuple[list[int], list[int]]] = {task: ([], []) for task in tasks}
+    for n, client in enumerate(clients):
+        for task in client.active & hosts.keys():
+            hosts[task][0].append(n)
+        # A process that has the active holds no second copy.
+        for task in (client.standby - client.active) & hosts.keys():
+            hosts[task][1].append(n)
+    return hosts
+
+
+def _counted(clients: Sequence[Client], tasks: Sequence[str], application: Application) -> Placement:
+    """How many standbys the tasks have, and which have fewer than required."""
+    standbys = {task: len(held) for task, (_, held) in _hosts(clients, tasks).items()}
+    wanted = application.standby_replicas or 0
+    short = sorted((t for t in tasks if standbys[t] < wanted), key=lambda t: (standbys[t], task_order(t)))
+    return {
+        "clients": len(clients),
+        "tasks": len(tasks),
+        "standbys": min(standbys.values(), default=None),
+        "short_tasks": len(short),
+        "short": [{"task": clip(task), "standbys": standbys[task]} for task in short[:LISTED]],
+    }
+
+
+def _spread(clients: Sequence[Client], tasks: Sequence[str], application: Application, kind: str | None) -> Placement:
+    aware = tuple(dict.fromkeys(application.rack_aware_tags))
+    if not aware:
+        return {}
+    hosts = _hosts(clients, tasks)
+    placement: Placement = {"losses": losses(clients, hosts, aware)}
+    if kind == STREAMS:
+        return placement
+    found = _Spread(clients, hosts, aware)
+    counts = Counter(found.categories.values())
+    doubts = found.doubts()
+    return placement | {
+        "below_achievable": counts[BELOW_ACHIEVABLE],
+        "below_ideal": counts[BELOW_IDEAL],
+        "spread": found.listed(),
+        "undecided": "; ".join(doubts) or None,
+        "limits": tag_limits(clients, aware)[:LISTED],
+    }
+
+
+class _Spread:
+    """The category of each task of one application that is placed worse than it could be."""
+
+    def __init__(self, clients: Sequence[Client], hosts: dict[str, tuple[list[int], list[int]]], aware: Sequence[str]):
+        self.clients, self.hosts, self.aware = clients, hosts, aware
+        self.kinds = Kinds([tuple(client.tags.get(tag) for tag in aware) for client in clients])
+        self.shapes: dict[str, tuple[int, tuple[int, ...]]] = {}
+        self.categories: dict[str, str] = {}
+        self.better: dict[str, tuple[int, ...]] = {}
+        self.too_many: set[str] = set()
+        for task, (active, standbys) in hosts.items():
+            if len(active) == 1:
+                of = self.kinds.of
+                self.shapes[task] = (of[active[0]], tuple(sorted(of[n] for n in standbys)))
+        # What is worth a warning first: the search for something better may use up what may be spent.
+        for task, shape in self.shapes.items():
+            self._try(task, lambda task=task, shape=shape: self._achievable(task, *shape))
+        for task, shape in self.shapes.items():
+            if task not in self.categories:
+                self._try(task, lambda task=task, shape=shape: self._ideal(task, *shape))
+
+    def _try(self, task: str, decide) -> None:
+        try:
+            decide()
+        except TooMany:
+            self.too_many.add(task)
+
+    def _achievable(self, task: str, active: int, standbys: tuple[int, ...]) -> None:
+        if not self.kinds.produced(active, standbys):
+            self.categories[task] = BELOW_ACHIEVABLE
+
+    def _ideal(self, task: str, active: int, standbys: tuple[int, ...]) -> None:
+        better = self.kinds.better(active, standbys)
+        if better is not None:
+            self.categories[task], self.better[task] = BELOW_IDEAL, better
+
+    def doubts(self) -> list[str]:
+        """Why tasks that nothing was found against may still be placed badly."""
+        lost = [task for task in self.hosts if task not in self.shapes]
+        untagged = self._untagged()
+        words = []
+        if lost:
+            words.append(f"{clip(lost[0])}{_more(len(lost) - 1)} has no active task, or several")
+        if self.too_many:
+            words.append(f"{len(self.too_many)} task(s) have more possible placements than are looked at")
+        if untagged:
+            client, tag = untagged[0]
+            words.append(
+                f"{clip(client.process)}{_more(len(untagged) - 1)} carries no tag {clip(tag)}: where it stands is unknown"
+            )
+        return words
+
+    def _untagged(self) -> list[tuple[Client, str]]:
+        """The clients that hold a standby, or the active of a task with one, and lack a rack-aware tag."""
+        holding = {n for active, standbys in self.hosts.values() if standbys for n in (*active, *standbys)}
+        found = []
+        for n in sorted(holding):
+            lacking = [tag for tag in self.aware if tag not in self.clients[n].tags]
+            found += [(self.clients[n], lacking[0])] if lacking else []
+        return found
+
+    def listed(self) -> list[dict[str, Any]]:
+        """The worst tasks, those below achievable first, with where they are and where they could have been."""
+        order = sorted(self.categories, key=lambda t: (self.categories[t] != BELOW_ACHIEVABLE, task_order(t)))
+        return [self._detail(task) for task in order[:LISTED]]
+
+    def _detail(self, task: str) -> dict[str, Any]:
+        (active,), standbys = self.hosts[task]
+        kind, shape = self.shapes[task]
+        shared = self.kinds.shared((kind, *shape))
+        reach = set(self.kinds.within_reach(kind, len(standbys)))
+        achievable = [n for n in range(len(self.clients)) if n != active and self.kinds.of[n] in reach]
+        return {
+            "task": clip(task),
+            "category": self.categories[task],
+            "tags": [clip(tag) for tag, pairs in zip(self.aware, shared, strict=True) if pairs],
+            "clients": self._names([active, *standbys]),
+            "achievable": self._names(achievable),
+            "more_achievable": max(len(achievable) - LISTED, 0),
+            "better": self._names(self._pick(task, active, standbys)),
+        }
+
+    def _names(self, positions: Sequence[int]) -> list[str]:
+        return [clip(self.clients[n].process) for n in positions[:LISTED]]
+
+    def _pick(self, task: str, active: int, standbys: Sequence[int]) -> list[int]:
+        """Clients of the better placement, those that have the task already before others."""
+        chosen: list[int] = []
+        for kind in self.better.get(task, ()):
+            of_kind = [
+                n for n in range(len(self.clients)) if self.kinds.of[n] == kind and n != active and n not in chosen
+            ]
+            chosen.append(min(of_kind, key=lambda n: (n not in standbys, n)))
+        return sorted(chosen)
+
+
+def losses(
+    clients: Sequence[Client], hosts: Mapping[str, tuple[list[int], list[int]]], aware: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Per value of each rack-aware tag: the tasks that lose their active and every standby with it, the most first.
+
+    A task that has a copy on a client without the tag isn't counted: nobody knows where that one stands.
+    """
+    rows = []
+    for tag in aware:
+        lost: dict[str, list[str]] = {c.tags[tag]: [] for c in clients if tag in c.tags}
+        for task, (active, standbys) in hosts.items():
+            values = {clients[n].tags.get(tag) for n in (*active, *standbys)}
+            if len(values) == 1 and None not in values:
+                lost[values.pop()].append(task)
+        worst = sorted(lost, key=lambda value: (-len(lost[value]), value))
+        for value in worst[:LISTED]:
+            named = [clip(task) for task in sorted(lost[value], key=task_order)[:LISTED]]
+            rows.append({"tag": clip(tag), "value": clip(value), "count": len(lost[value]), "tasks": named})
+    return rows
+
+
+def tag_limits(clients: Sequence[Client], aware: Sequence[str]) -> list[str]:
+    """What is beyond Kafka's limits on client tags; a client so configured wouldn't start.
+
+    >>> tag_limits([Client("p1", {"zone": "z" * 31}, frozenset(), frozenset())], ["zone"])
+    ['p1: the value of tag zone has 31 characters, 30 are allowed']
+    """
+    found = []
+    if len(aware) > MAX_TAGS:
+        found.append(f"the policy names {len(aware)} rack-aware tags, {MAX_TAGS} are allowed")
+    for client in clients:
+        who = clip(client.process)
+        if len(client.tags) > MAX_TAGS:
+            found.append(f"{who}: {len(client.tags)} tags, {MAX_TAGS} are allowed")
+        for key, value in sorted(client.tags.items()):
+            if _length(key) > MAX_KEY:
+                found.append(f"{who}: tag {clip(key)} has {_length(key)} characters, {MAX_KEY} are allowed")
+            if _length(value) > MAX_VALUE:
+                what = f"the value of tag {clip(key)} has {_length(value)} characters"
+                found.append(f"{who}: {what}, {MAX_VALUE} are allowed")
+    return found
+
+
+def _length(text: str) -> int:
+    """Characters as Java counts them: UTF-16 units."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def clip(text: str) -> str:
+    return text if len(text) <= NAMED else text[: NAMED - 1] + "…"
+
+
+def _more(count: int) -> str:
+    return f" (+{count} more)" if count > 0 else ""
