@@ -8,7 +8,14 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 
-from durability.lake.tables import CLUSTERS, DISAGREEMENTS, FINDINGS, HEALTH_COUNTERS, PARTITION_HEALTH
+from durability.lake.tables import (
+    CLUSTERS,
+    DISAGREEMENTS,
+    FINDINGS,
+    HEALTH_COUNTERS,
+    PARTITION_HEALTH,
+    RESOLVED_POLICY,
+)
 from durability.run.plan import Plan, PolicyPart, SnapshotPart
 
 NIGHT = datetime(2026, 11, 21, 2, tzinfo=UTC)
@@ -82,6 +89,14 @@ def partition_health(rows: list[dict]) -> pa.Table:
 def health_counters(rows: list[dict]) -> pa.Table:
     zeros = dict.fromkeys(HEALTH_COUNTERS.arrow.names[6:], 0)
     return pa.Table.from_pylist([{"cluster": "eu-payments", **zeros, **r} for r in rows], schema=HEALTH_COUNTERS.arrow)
+
+
+def placements(rows: list[tuple[str, dict]]) -> pa.Table:
+    """Rows of `resolved_policy`: group ids with their judgements."""
+    named = {"cluster": "eu-payments", "run_id": "run-1", "result_id": "result-1", "captured_at": NIGHT}
+    named |= {"resource_type": "application", "waivers": []}
+    found = [{**named, "resource": group, "placement": json.dumps(judged)} for group, judged in rows]
+    return pa.Table.from_pylist(found, schema=RESOLVED_POLICY.arrow)
 
 
 def facts(rows: list[dict]) -> pa.Table:

@@ -7,8 +7,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from durability.lake.tables import CLUSTERS, DISAGREEMENTS, FINDINGS, HEALTH_COUNTERS, PARTITION_HEALTH
-from durability.report import page, results
+from durability.lake.tables import (
+    CLUSTERS,
+    DISAGREEMENTS,
+    FINDINGS,
+    HEALTH_COUNTERS,
+    PARTITION_HEALTH,
+    RESOLVED_POLICY,
+)
+from durability.report import applications, page, results
 from durability.report.causes import Causes
 from durability.report.files import CsvWriter, JsonWriter, Together
 from durability.report.standing import Standing, Watch
@@ -48,23 +55,36 @@ def build(lake, plan, flagged, out: Path) -> Summary:
     health = page.Health(lake.scan(PARTITION_HEALTH, this), lake.scan(HEALTH_COUNTERS, this))
     attempts = [part.attempt_id for part in plan.snapshots if part.attempt_id]
     facts = lake.scan(CLUSTERS, In("attempt_id", attempts), columns=page.UNREAD) if attempts else None
-    return write(found, health, facts, plan, flagged, out)
+    named = And(this, EqualTo("resource_type", "application"))
+    streams = lake.scan(RESOLVED_POLICY, named, columns=applications.COLUMNS) if plan.applications else None
+    return write(found, health, facts, plan, flagged, out, streams)
 
 
-def write(found: results.Results, health: page.Health, facts: pa.Table | None, plan, flagged, out: Path) -> Summary:
-    """The same from Arrow tables, wherever they come from; `facts`: rows of CLUSTERS (columns page.UNREAD)."""
+def write(
+    found: results.Results,
+    health: page.Health,
+    facts: pa.Table | None,
+    plan,
+    flagged,
+    out: Path,
+    streams: pa.Table | None = None,
+) -> Summary:
+    """The same from Arrow tables, wherever they come from; `facts`: rows of CLUSTERS (columns page.UNREAD), `streams`:
+    rows of RESOLVED_POLICY (columns applications.COLUMNS)."""
     run = run_of(plan, flagged)
     counts = results.summarise(found.counted, [s["cluster"] for s in run["snapshots"]])
     causes, watch, rows = Causes(), Watch(), page.Rows()
+    named = applications.applications(streams)
     with Together(Path(out)) as files:
-        as_json = JsonWriter(files.text("findings.json"), run, counts)
+        more = {"applications": named[: applications.DOCUMENTED]}
+        as_json = JsonWriter(files.text("findings.json"), run, counts, more)
         as_csv = CsvWriter(files.text("findings.csv"))
         for finding in results.documents(found.listed, plan.waivers):
             for reader in (as_json, as_csv, causes, watch, rows):
                 reader.add(finding)
         as_json.close()
         standing = watch.standing(counts, run["snapshots"])
-        report = page.Report(run, counts, standing, causes, watch.resolved, rows, health, facts, plan, flagged)
+        report = page.Report(run, counts, standing, causes, watch.resolved, rows, health, facts, plan, flagged, named)
         files.text("report.html").writelines(page.render(report))
     return Summary(counts, standing, {n: Path(out) / n for n in ("findings.json", "findings.csv", "report.html")})
 

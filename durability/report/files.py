@@ -65,11 +65,16 @@ class Together:
 
 
 class JsonWriter:
-    """findings.json as a stream: its head, then one finding a line, so that `load` can stream it back."""
+    """findings.json as a stream: its head, then one finding a line, so that `load` can stream it back.
 
-    def __init__(self, file: TextIO, run: dict, summary: dict):
+    `more`: further members of its head, by name.
+    """
+
+    def __init__(self, file: TextIO, run: dict, summary: dict, more: dict | None = None):
         self.file, self.first = file, True
-        file.write(f'{{"format": {json.dumps(FORMAT)},\n"run": {_compact(run)},\n"summary": {_compact(summary)},\n')
+        further = "".join(f", {json.dumps(name)}: {_compact(value)}" for name, value in (more or {}).items())
+        file.write(f'{{"format": {json.dumps(FORMAT)},\n"run": {_compact(run)}{further},\n')
+        file.write(f'"summary": {_compact(summary)},\n')
         file.write('"findings": [')
 
     def add(self, finding: dict) -> None:

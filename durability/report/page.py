@@ -6,12 +6,13 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
 
+from durability.report.applications import on_page
 from durability.report.causes import Causes
 from durability.report.health import Health
 from durability.report.standing import Standing
@@ -75,7 +76,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Report:
-    """What a page is made of; `run` and `counts` as in findings.json, `resolved`: why, and how many."""
+    """What a page is made of; `run`, `counts` and `applications` as in findings.json, `resolved`: why, and how many."""
 
     run: dict
     counts: dict
@@ -87,6 +88,7 @@ class Report:
     facts: pa.Table | None
     plan: object
     flagged: object
+    applications: list[dict] = field(default_factory=list)
 
 
 def render(report: Report) -> Iterator[str]:
@@ -138,6 +140,7 @@ def context(report: Report) -> dict[str, object]:
         "health": report.health.topics(),
         "planned": [name for name, control in CONTROLS.items() if control.planned],
         "judged": any(accepted(s) for s in snapshots),
+        "applications": on_page(report.applications),
         "missing": [s for s in snapshots if not accepted(s)][:CLUSTERS],
         "unread": unread_rows(report.facts),
         "snapshots": snapshots[:CLUSTERS],

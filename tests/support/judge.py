@@ -128,7 +128,7 @@ class Judge:
         for t, part in zip(topologies, plan.snapshots, strict=False):
             for name, table in rows.build(t, part.snapshot_id, part.attempt_id, provider=part.provider).items():
                 self._add(name, table)
-        attempts = pa.array([part.attempt_id for part in plan.judged])
+        attempts = pa.array([part.attempt_id for part in plan.judged], pa.string())
         mine = {n: t.filter(pc.is_in(t["attempt_id"], attempts)) for n, t in self.facts.items() if n in FOR_STREAMS}
         streams = applications(mine["groups"], mine["clusters"], policy).to_pylist() if mine else []
         self.plan = plan = replace(plan, applications=sum(s["placement"] is not None for s in streams))
