@@ -130,11 +130,13 @@ STATES = {
     "free-0": app("free-0", "a - 0_0 -"),
     "tags-only": app("tags-only", ONE_ZONE),
     "unnamed": app("unnamed", ONE_ZONE),
+    "zone-1-old": app("zone-1-old", ONE_ZONE),
     "zone-1-limits": app("zone-1-limits", f"a {'z' * 31} 0_0 -\nb az2 - 0_0"),
 }
 UNREADABLE = {
     "/streams/zone-1-denied": "GROUP_AUTHORIZATION_FAILED",
     "/streams/zone-1-listed/stateful_tasks": "no member tells its offsets",
+    "/streams/zone-1-old/clients/0/tags": "SubscriptionInfo version 10 has no tags",
     "/streams/zone-1-gone": "SubscriptionInfo version 5",
 }
 
@@ -253,6 +255,7 @@ def test_groups_that_neither_control_judges(found: list[dict], group: str, outco
         ("zone-1-own", "FAIL", 0, "0_0 has 0"),
         ("both-2-alone", "FAIL", 1, "2 instance(s) can't hold them"),
         ("zone-1-threads", "PASS", 1, None),
+        ("zone-1-old", "PASS", 1, None),
         ("zone-1-streams", "PASS", 1, None),
         ("free-0", "PASS", 0, None),
         ("tags-only", "NOT_APPLICABLE", 1, "names no standby_replicas"),
@@ -271,6 +274,7 @@ def test_standbys_are_counted(found: list[dict], group: str, outcome: str, stand
         ("zone-1-streams", "NOT_APPLICABLE", None, "KIP-1071"),
         ("free-0", "NOT_APPLICABLE", None, "names no rack_aware_tags"),
         ("zone-1-untagged", "UNKNOWN", None, "a (+1 more) carries no tag zone"),
+        ("zone-1-old", "UNKNOWN", None, "a client's tags are unknown: SubscriptionInfo version 10 has no tags"),
         ("zone-1-mixed", "UNKNOWN", None, "b carries no tag zone"),
         ("zone-1-lost", "UNKNOWN", None, "0_0 has no active task, or several"),
         ("zone-1-limits", "FAIL", "tag-limits", "the value of tag zone has 31 characters, 30 are allowed"),

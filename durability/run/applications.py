@@ -17,43 +17,42 @@ from durability.topology.unreadable import tokens
 
 GROUPS = (
     *("attempt_id", "cluster", "group", "type", "state", "in_transition", "stateful_tasks", "clients"),
-    *("protocol_type", "protocol"),
+    *("protocol_type", "protocol", "internal_topics", "unread"),
 )
 """Columns of `groups` that are needed."""
 CLUSTERS = ("attempt_id", "cluster", "unreadable")
 """Columns of `clusters` that are needed where the policy has applications."""
-CONSUMERS = (None, "", "consumer")
+CONSUMERS = (None, "", "consumer", "streams")
 
 
 def applications(groups: pa.Table, clusters: pa.Table | None, policy: Policy) -> pa.Table:
     """attempt_id, resource (group id), tier, placement (JSON; NULL: no Streams application).
 
-    groups, clusters: rows of these tables with at least the columns above; `clusters` tells why a group is unreadable.
-    A group that is only known to be unreadable has a row too.
+    groups, clusters: rows of these tables with at least the columns above. A group of which nothing is known but that it
+    could not be read (an `unreadable` path of the cluster) has a row too.
     """
     unread = _unreadable(clusters) if clusters is not None else {}
     rows = groups.select(GROUPS).to_pylist()
     listed = {(row["attempt_id"], row["group"]) for row in rows}
-    for (attempt, group), (cluster, _) in unread.items():
+    for (attempt, group), (cluster, reason) in unread.items():
         if (attempt, group) not in listed and not group.isdigit():  # a number may be a place in a list
-            rows.append({"attempt_id": attempt, "cluster": cluster, "group": group})
+            rows.append({"attempt_id": attempt, "cluster": cluster, "group": group, "unread": reason})
     return pa.table(
         {
             "attempt_id": pa.array([r["attempt_id"] for r in rows], pa.string()),
             "resource": pa.array([r["group"] for r in rows], pa.string()),
-            **_judged(rows, unread, policy),
+            **_judged(rows, policy),
         }
     )
 
 
-def _judged(rows: list[dict[str, Any]], unread: dict, policy: Policy) -> dict[str, pa.Array]:
+def _judged(rows: list[dict[str, Any]], policy: Policy) -> dict[str, pa.Array]:
     tiers, placements = [], []
     for row in rows:
         line = policy.application_of(row["cluster"], row["group"])
-        reason = unread.get((row["attempt_id"], row["group"]), (None, None))[1]
         other = row.get("protocol_type") not in CONSUMERS  # Connect's workers form groups as well
         tiers.append(line.tier if line else None)
-        judged = None if other else judge(row, line, reason)
+        judged = None if other else judge(row, line)
         placements.append(None if judged is None else json.dumps(judged, separators=(",", ":")))
     return {"tier": pa.array(tiers, pa.string()), "placement": pa.array(placements, pa.string())}
 

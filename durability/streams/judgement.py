@@ -25,6 +25,7 @@ from typing import Any
 
 from durability.policy.model import Application
 from durability.streams.placement import Kinds, TooMany
+from durability.streams.tasks import in_order
 
 BELOW_ACHIEVABLE, BELOW_IDEAL, TAG_LIMITS = "below-achievable", "below-ideal", "tag-limits"
 MAX_TAGS, MAX_KEY, MAX_VALUE = 5, 20, 30
@@ -41,27 +42,27 @@ Placement = dict[str, Any]
 
 @dataclass(frozen=True)
 class Client:
-    """An instance: the threads of one process together."""
+    """An instance: the threads of one process together. `tags`: None where they are unknown."""
 
     process: str
-    tags: Mapping[str, str]
+    tags: Mapping[str, str] | None
     active: frozenset[str]
     standby: frozenset[str]
 
 
 def is_streams(group: Mapping[str, Any]) -> bool:
-    """Is this row of `groups` a Streams application, as far as its type, protocol or clients tell?"""
-    told = any(group.get(name) is not None for name in ("clients", "stateful_tasks", "in_transition"))
-    return told or group.get("protocol") == "stream" or group.get("type") == STREAMS
+    """Is this row of `groups` a Streams application, as far as it tells?"""
+    told = ("clients", "stateful_tasks", "in_transition", "internal_topics")
+    return any(group.get(name) is not None for name in told) or group.get("protocol") == "stream"
 
 
-def judge(group: Mapping[str, Any], application: Application | None, unread: str | None = None) -> Placement | None:
-    """The `placement` of one group; None for one that is no Streams application.
+def judge(group: Mapping[str, Any], application: Application | None) -> Placement | None:
+    """The judgement on one group; None for one that is no Streams application.
 
-    group: a row of `groups`. application: the line of the policy that matches it; None: nothing is required of it.
-    unread: why something under the group could not be read.
+    group: a row of `groups`. application: the line of the policy that matches it; None: nothing is required of it. A group
+    that could not be read, and that the policy names, is judged: it is unknown.
     """
-    if not is_streams(group) and not (application and unread):
+    if not is_streams(group) and not (application and group.get("unread")):
         return None
     if application is None:
         return {"type": group.get("type")}
@@ -70,46 +71,51 @@ def judge(group: Mapping[str, Any], application: Application | None, unread: str
         "standby_replicas": application.standby_replicas,
         "rack_aware_tags": list(application.rack_aware_tags),
     }
-    clients, reason = _readable(group, unread)
+    reason = _unknown(group)
     if reason:
-        return placement | {"unknown": reason}
-    tasks = sorted(set(group["stateful_tasks"]), key=task_order)
-    return placement | _counted(clients, tasks, application) | _spread(clients, tasks, application, group.get("type"))
+        return placement | {"unknown": clip(reason, 4 * NAMED)}
+    clients = _clients(group["clients"])
+    tasks = in_order(group["stateful_tasks"])
+    placement |= _counted(clients, tasks, application)
+    if any(client.tags is None for client in clients):
+        return placement | {"undecided": clip(f"a client's tags are unknown{_because(group)}", 4 * NAMED)}
+    return placement | _spread(clients, tasks, application, group.get("type"))
 
 
-def task_order(task: str) -> tuple:
-    """Subtopology and partition as numbers, so that 0_10 comes after 0_9; anything else behind them, by name.
-
-    >>> sorted(["0_10", "0_9", "odd"], key=task_order)
-    ['0_9', '0_10', 'odd']
-    """
-    parts = task.split("_")
-    if len(parts) == 2 and all(p.isascii() and p.isdigit() and len(p) < 10 for p in parts):
-        return (0, int(parts[0]), int(parts[1]), "")
-    return (1, 0, 0, task)
+def _because(group: Mapping[str, Any]) -> str:
+    return f": {group['unread']}" if group.get("unread") else ""
 
 
-def _readable(group: Mapping[str, Any], unread: str | None) -> tuple[list[Client], str | None]:
-    """The group's clients, and why it can't be judged if it can't."""
-    missing = [n for n in ("state", "in_transition", "stateful_tasks", "clients") if group.get(n) is None]
-    if unread or missing:
-        return [], f"its {missing[0] if missing else 'placement'} could not be read" + (f": {unread}" if unread else "")
-    if group["state"] != "Stable":
-        return [], f"the group is {clip(group['state'])}: only a Stable group has a placement to judge"
-    if group["in_transition"]:
-        return [], "the placement is in transition: tasks are warming up and will move with the next rebalance"
+def _unknown(group: Mapping[str, Any]) -> str | None:
+    """Why the group can't be judged; None if it can."""
+    state = group.get("state")
+    if state is not None and state != "Stable":
+        return f"the group is {clip(state)}: only a Stable group has a placement to judge"
+    if group.get("in_transition"):
+        return "the placement is in transition: tasks are warming up and will move with the next rebalance"
+    missing = [n for n in ("clients", "stateful_tasks", "state", "in_transition") if group.get(n) is None]
+    if missing:
+        return f"its {missing[0]} could not be read{_because(group)}"
+    tags: dict[str, Mapping[str, str]] = {}
+    for client in group["clients"]:
+        if any(client.get(n) is None for n in ("process", "active", "standby")):
+            return f"a client's process or tasks could not be read{_because(group)}"
+        if client.get("tags") is not None and tags.setdefault(client["process"], dict(client["tags"])) != dict(
+            client["tags"]
+        ):
+            return f"process {clip(client['process'])} is listed twice, with different tags"
+    return None
+
+
+def _clients(rows: Sequence[Mapping[str, Any]]) -> list[Client]:
+    """The clients by process, threads of one process together."""
     merged: dict[str, Client] = {}
-    for row in group["clients"]:
-        if any(row.get(n) is None for n in ("process", "tags", "active", "standby")):
-            return [], "a client's tags or tasks could not be read"
-        client = Client(row["process"], dict(row["tags"]), frozenset(row["active"]), frozenset(row["standby"]))
-        known = merged.get(client.process)
-        if known and known.tags != client.tags:
-            return [], f"process {clip(client.process)} is listed twice, with different tags"
-        if known:
-            client = Client(client.process, client.tags, client.active | known.active, client.standby | known.standby)
-        merged[client.process] = client
-    return [merged[process] for process in sorted(merged)], None
+    for row in rows:
+        process, tags = row["process"], None if row["tags"] is None else dict(row["tags"])
+        known = merged.get(process, Client(process, tags, frozenset(), frozenset()))
+        active, standby = known.active | set(row["active"]), known.standby | set(row["standby"])
+        merged[process] = Client(process, tags if known.tags is None else known.tags, active, standby)
+    return [merged[process] for process in sorted(merged)]
 
 
 def _hosts(clients: Sequence[Client], tasks: Sequence[str]) -> dict[str, tuple[list[int], list[int]]]:
@@ -128,7 +134,7 @@ def _counted(clients: Sequence[Client], tasks: Sequence[str], application: Appli
     """How many standbys the tasks have, and which have fewer than required."""
     standbys = {task: len(held) for task, (_, held) in _hosts(clients, tasks).items()}
     wanted = application.standby_replicas or 0
-    short = sorted((t for t in tasks if standbys[t] < wanted), key=lambda t: (standbys[t], task_order(t)))
+    short = sorted((t for t in tasks if standbys[t] < wanted), key=lambda t: standbys[t])
     return {
         "clients": len(clients),
         "tasks": len(tasks),
@@ -221,7 +227,7 @@ class _Spread:
 
     def listed(self) -> list[dict[str, Any]]:
         """The worst tasks, those below achievable first, with where they are and where they could have been."""
-        order = sorted(self.categories, key=lambda t: (self.categories[t] != BELOW_ACHIEVABLE, task_order(t)))
+        order = sorted(in_order(self.categories), key=lambda t: self.categories[t] != BELOW_ACHIEVABLE)
         return [self._detail(task) for task in order[:LISTED]]
 
     def _detail(self, task: str) -> dict[str, Any]:
@@ -270,7 +276,7 @@ def losses(
                 lost[values.pop()].append(task)
         worst = sorted(lost, key=lambda value: (-len(lost[value]), value))
         for value in worst[:LISTED]:
-            named = [clip(task) for task in sorted(lost[value], key=task_order)[:LISTED]]
+            named = [clip(task) for task in in_order(lost[value])[:LISTED]]
             rows.append({"tag": clip(tag), "value": clip(value), "count": len(lost[value]), "tasks": named})
     return rows
 
@@ -302,8 +308,8 @@ def _length(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def clip(text: str) -> str:
-    return text if len(text) <= NAMED else text[: NAMED - 1] + "…"
+def clip(text: str, most: int = NAMED) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _more(count: int) -> str:
