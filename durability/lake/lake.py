@@ -35,7 +35,6 @@ from durability.lake.tables import FACTS, TABLES, Table
 from durability.topology.document import Topology
 
 PULSES_KEPT = timedelta(days=30)
-RUN_STATUSES = ("complete", "incomplete", "unverified")
 
 
 class Verdict(Protocol):
@@ -292,14 +291,6 @@ class Lake:
             newest.pop(row["result_id"], None)
             newest[row["result_id"]] = row
         return list(newest.values())
-
-    def last_run(self, kind: str, cluster: str) -> dict | None:
-        """The run of that kind that finished last and judged an accepted snapshot of the cluster, if any."""
-        for run in reversed(self.runs(kind)):
-            judged = (s["cluster"] == cluster and s["status"] == "accepted" for s in run["snapshots"] or [])
-            if run["status"] in RUN_STATUSES and any(judged):
-                return run
-        return None
 
     def results(self, table: Table, run: Mapping, where: BooleanExpression | None = None) -> pa.Table:
         """The rows of a result table that a row of `runs` points at."""

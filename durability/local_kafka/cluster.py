@@ -134,11 +134,6 @@ class LocalCluster:
         return ",".join(f"127.0.0.1:{port}" for port in self._ports["broker"].values())
 
     @property
-    def controller_bootstrap(self) -> str:
-        """host:port of every controller listener, joined by commas."""
-        return ",".join(f"127.0.0.1:{port}" for port in self._ports["controller"].values())
-
-    @property
     def running(self) -> tuple[int, ...]:
         """Ids of the nodes whose process lives."""
         return tuple(node.id for node in self._nodes.values() if node.running)

@@ -172,10 +172,6 @@ class Waiver:
     approved_by: str | None = None
     ticket: str | None = None
 
-    def counts_at(self, captured_at: datetime) -> bool:
-        """True through the day of expiry, in UTC, of the moment at which the snapshot was taken."""
-        return captured_at.astimezone(UTC).date() <= self.expires
-
     def applies(self, control: str, cluster: str, resource: str) -> bool:
         """True if it names this control on this resource, expired or not."""
         return control in self.controls and matches(self.cluster, cluster) and matches(self.resource, resource)
