@@ -98,3 +98,47 @@ def test_a_group_without_members(calm):
     change(calm, members=[], group_state="Empty")
     entry = kip1071.entry_of(calm).entry
     assert (entry["clients"], entry["in_transition"], entry["stateful_tasks"]) == ([], True, [])
+
+
+def test_a_group_that_may_not_be_described_is_unknown_with_the_brokers_reason(response):
+    """What the collector makes of it: the group is listed, its error stands under `/streams`."""
+    import asyncio
+
+    from durability.collect import groups
+    from durability.collect.document import Facts, assemble
+    from durability.collect.limits import Limits
+    from durability.collect.reasons import Unread
+    from durability.lake import rows
+    from durability.topology import validate
+
+    class Broker:
+        """Lists two groups; answers what Kafka encoded, or refuses."""
+
+        limits = Limits()
+        refuses = False
+
+        async def checked(self, broker, build, code):
+            listed = [
+                SimpleNamespace(group_id=name, group_type="Streams", group_state="Stable", protocol_type="streams")
+                for name in ("app", "gone")
+            ]
+            return SimpleNamespace(API_VERSION=5, groups=listed)
+
+        async def ask(self, broker, build):
+            assert build().group_ids == ["app", "gone"]
+            if self.refuses:
+                raise Unread("UNSUPPORTED_VERSION")
+            return response
+
+    def rows_now() -> dict[str, dict]:
+        facts = Facts("eu", captured_at="2026-11-21T12:00:00Z")
+        facts.groups.add(asyncio.run(groups.coordinated_by(Broker(), 1, facts.notes)))
+        built = rows.build(validate(assemble(facts, {}), "live"), "s", "a")["groups"].to_pylist()
+        return {row["group"]: row for row in built}
+
+    found = rows_now()
+    assert found["app"]["unread"] is None and len(found["app"]["clients"]) == 2
+    assert (found["gone"]["unread"], found["gone"]["clients"]) == ("GROUP_ID_NOT_FOUND", None)
+    assert (found["gone"]["type"], found["gone"]["state"]) == ("streams", "Stable")
+    Broker.refuses = True
+    assert [row["unread"] for row in rows_now().values()] == ["UNSUPPORTED_VERSION"] * 2
