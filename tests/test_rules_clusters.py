@@ -23,7 +23,15 @@ tiers:
 topics:
   - {match: {topic: "wide"}, tier: wide}
   - {tier: critical}
+applications: [{match: {group: counts}, rack_aware_tags: [zone], standby_replicas: 1}]
 """
+COUNTS = {
+    **{"group": "counts", "type": "classic", "state": "Stable", "in_transition": False, "stateful_tasks": ["0_0"]},
+    "clients": [
+        {"process": "p1", "tags": {"zone": "az1"}, "active": ["0_0"], "standby": []},
+        {"process": "p2", "tags": {"zone": "az2"}, "active": [], "standby": ["0_0"]},
+    ],
+}
 
 
 def quorum(*voters, leader=101):
@@ -46,7 +54,7 @@ def controllers(*configs):
 
 UNCLEAN = "unclean.leader.election.enable"
 FLEET = {
-    "good": cluster("good", features={"eligible.leader.replicas.version": 1}),
+    "good": cluster("good", features={"eligible.leader.replicas.version": 1}, streams=[COUNTS]),
     # controller-quorum
     "one-voter": cluster("one-voter", quorum=quorum((101, "az1", 0))),
     "two-in-a-rack": cluster("two-in-a-rack", quorum=quorum((101, "az1", 0), (102, "az1", 0), (103, "az2", 0))),
