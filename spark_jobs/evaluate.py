@@ -18,6 +18,7 @@ from durability.lake import tables
 from durability.run.plan import Plan
 from spark_jobs import applications, changes, facts, findings, partitions, session, topics
 from spark_jobs.controls import (
+    acked_durability,
     broker_defaults,
     broker_rack,
     controller_quorum,
@@ -50,6 +51,7 @@ TOPIC_CONTROLS = [
 ]
 CONTROLS = [
     *(c.CONTROL for c in TOPIC_CONTROLS),
+    acked_durability.CONTROL,
     min_insync_racks_valid.CONTROL,
     partition_health.CONTROL,
     broker_rack.CONTROL,
@@ -94,7 +96,9 @@ class Evaluation:
             return read(name).where(F.col("attempt_id").isin(attempts))
 
         self.controls = (
-            [partition_health] if plan.pulse else [*TOPIC_CONTROLS, min_insync_racks_valid, partition_health]
+            [partition_health]
+            if plan.pulse
+            else [*TOPIC_CONTROLS, acked_durability, min_insync_racks_valid, partition_health]
         )
         tiers = findings.literal(plan.policy.tiers, f"map<string,{REQUIREMENTS}>")
         # Partition health asks for no tier, so a pulse has none resolved.
@@ -168,7 +172,7 @@ class Evaluation:
         at_risk = self.clusters.select("cluster", "elr_cluster_at_risk")
         of_topic = self.measured.join(F.broadcast(at_risk), "cluster")
         health = partition_health.findings()
-        per_topic = [c.finding() for c in (*TOPIC_CONTROLS, min_insync_racks_valid)]
+        per_topic = [c.finding() for c in (*TOPIC_CONTROLS, acked_durability, min_insync_racks_valid)]
         wanted = self.plan.policy.tiers.values()
         speaks_of_racks = any(
             t.get("replica_racks")

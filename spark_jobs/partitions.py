@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from spark_jobs import acks
 from spark_jobs.effective_min_isr import effective_min_isr
 from spark_jobs.facts import unlisted
 from spark_jobs.racks import against, kip_1290_rack_span, rack_span
@@ -131,14 +132,19 @@ def spans(shape: DataFrame) -> DataFrame:
     """The effective min ISR, and the racks that replicas and ISR span, as intervals.
 
     `span` counts racks as placement does, `replica_span` and `isr_span` as KIP-1290 does; those of replicas are the worse
-    of replicas minus adding and replicas minus removing.
+    of replicas minus adding and replicas minus removing. `ends`: the layouts of either, of both while one runs; NULL where
+    the replicas to judge by are unknown.
     """
+    ends = F.when(F.col("reassigning"), F.array("after_adding", "before_removing")).when(
+        F.col("after_adding").isNotNull(), F.array("after_adding")
+    )
     return shape.select(
         "*",
         effective_min_isr(F.col("min_isr"), F.col("replica_count"), F.col("caps")).alias("effective_min_isr"),
         _worse(rack_span).alias("span"),
         _worse(kip_1290_rack_span).alias("replica_span"),
         kip_1290_rack_span(F.col("in_sync")).alias("isr_span"),
+        F.transform(F.when(~F.col("has_observers"), ends), acks.layout).alias("ends"),
     )
 
 
@@ -164,6 +170,7 @@ def judged(spans: DataFrame) -> DataFrame:
         (led & (isr < rf)).alias("under_replicated"),
         F.coalesce(isr >= rf, F.lit(False)).alias("isr_whole"),
         (F.col("judged_rf") - effective).alias("write_headroom"),
+        _acked().alias("acked"),
         against(F.col("span"), required["replica_racks"]).alias("replica_racks"),
         isr_racks.alias("isr_racks"),
         # At the minimum by shrinkage, not by placement: the replicas span more racks than the ISR does.
@@ -191,6 +198,15 @@ def judged(spans: DataFrame) -> DataFrame:
             ),
         ),
     )
+
+
+def _acked() -> Column:
+    """What acks=all guarantees at worst (`acks.guaranteed`); where the replicas to judge by are unknown, at most as many
+    copies and racks as there are replicas."""
+    required, min_isr = F.col("required"), F.col("min_isr")
+    copies, racks = required["acked_copies"], required["acked_racks"]
+    known = acks.guaranteed(F.col("ends"), min_isr, F.col("caps"), copies, racks)
+    return F.coalesce(known, acks.undecided(F.least(min_isr, "replica_count")))
 
 
 def _causes() -> Column:

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from spark_jobs.controls import (
+    acked_durability,
     base,
     elr_guard,
     min_insync_racks_valid,
@@ -40,6 +41,8 @@ def measured(partitions: DataFrame, topics: DataFrame, controls: list[ModuleType
     joined = topics.join(per_topic, ["cluster", "topic"], "left").withColumn("partitions_known", known)
     if min_insync_racks_valid in controls:
         joined = joined.withColumn(min_insync_racks_valid.PROBLEM, min_insync_racks_valid.problem())
+    if acked_durability in controls:
+        joined = joined.withColumn(acked_durability.NOW, acked_durability.now())
     outcomes = {f"{base.column(c.CONTROL)}_outcome": c.outcome() for c in controls}
     return joined.withColumns(outcomes)
 

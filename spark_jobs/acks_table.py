@@ -1,0 +1,184 @@
+"""What each acks value means for a partition: accepted or which error, what is guaranteed, and whether consumers see it.
+
+KIP-926 for acks=min.insync.replicas, whose figures are the proposal's while its `error` is what brokers answer today;
+KIP-579 and KIP-1290 for `proposed_error`, what brokers would answer with the proposals. Copies are in page caches, not on
+synced disks.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from spark_jobs.acks import fewest_racks, layout
+
+FACTS = (
+    "offline",
+    "min_isr",
+    "min_isr_source",
+    "effective_min_isr",
+    "caps",
+    "replica_count",
+    "rf",
+    "in_sync",
+    "leading",
+    "isr_span",
+    "replica_span",
+    "ends",
+)
+"""Columns of a partition that the table is made of, beside `isr_count` and the bounds of `acks.guaranteed`."""
+
+LEADERLESS, NOT_ENOUGH_REPLICAS = "LEADER_NOT_AVAILABLE", "NOT_ENOUGH_REPLICAS"
+INVALID_ACKS = "INVALID_REQUIRED_ACKS"
+INCONSISTENT, NOT_ENOUGH_RACKS = "INCONSISTENT_REPLICATION_FACTOR", "NOT_ENOUGH_RACKS"
+
+
+def now(seen: Column) -> Column:
+    """What several cells of the table need of a partition as it is: struct<led, enough, accepted, beside, rest>.
+
+    `led`: has a live leader. `enough`: the ISR is not below the effective min ISR; where that depends on an unknown
+    release, only if every release agrees. `accepted`: both. `beside`: in-sync replicas in the leader's rack, itself included
+    (0: it has none); `rest`: the layout of the others.
+    """
+    isr, replicas, in_sync = seen["isr_count"], seen["replica_count"], seen["in_sync"]
+    led, rack = ~seen["offline"], seen["leading"]["rack"]
+    below_either_way = F.when((seen["min_isr"] > replicas) & (isr < replicas), False)
+    enough = F.coalesce(isr >= seen["effective_min_isr"], below_either_way)
+    return F.struct(
+        led.alias("led"),
+        enough.alias("enough"),
+        (led & enough).alias("accepted"),
+        F.size(F.filter(in_sync, lambda b: b["rack"] == rack)).alias("beside"),
+        layout(F.filter(in_sync, lambda b: F.coalesce(b["rack"] != rack, F.lit(True)))).alias("rest"),
+    )
+
+
+def entries(seen: Column, now: Column, min_racks: Column, unclean: Column) -> Column:
+    """The table, a struct by acks value.
+
+    seen: the partition's FACTS, `isr_count` and bounds; now: `now` of it; min_racks: the racks wanted in sync, NULL for
+    none; unclean: may an out-of-sync replica be elected, NULL if unknown.
+
+    Each entry: `accepted`; `error`, NULL where accepted or unknown; `proposed_error`; `retriable`: can a retry succeed while
+    the configuration stays, of the error, else of the proposed one; `copies_now`, `racks_now`: of a write acknowledged
+    now (0: none is); `copies_worst`, `racks_worst`: of any; `waits_for`: followers; `visible_now`: do consumers see what is
+    written now; `survives_leader_loss`. NULL wherever a fact is missing.
+    """
+    led, accepted, rest = now["led"], now["accepted"], now["rest"]
+    zero, no = F.lit(0), F.lit(False)
+    isr, effective = seen["isr_count"], seen["effective_min_isr"]
+    leaderless = F.when(~led, LEADERLESS)
+    # Since 3.7 the high watermark stands still below the min ISR (KIP-966, Partition.maybeIncrementLeaderHW).
+    visible = F.when(~led, False).when(now["enough"], led).otherwise(led & ~seen["caps"])
+    proposed = _proposed_error(seen, now, min_racks)
+    copies_worst = _sure(seen["copies_least"], seen["copies_most"])
+    racks_worst = _sure(seen["racks_least"], seen["racks_most"])
+    racks_known = rest["unknown"] == 0
+    leaders = (now["beside"] > 0).cast("int")
+    # The leader always has the record, and with it whatever stands in its rack may be the fastest.
+    fastest = leaders + fewest_racks(rest["racks"], effective - now["beside"] - rest["unracked"])
+
+    def held(of_accepted: Column) -> Column:
+        return F.when(~accepted, zero).when(accepted, of_accepted)
+
+    def entry(**cells: Column) -> Column:
+        return F.struct(*(cell.alias(name) for name, cell in cells.items()))
+
+    unacknowledged = dict(
+        accepted=led, error=leaderless, proposed_error=leaderless, retriable=~led | F.lit(None).cast("boolean")
+    )
+    one_rack = F.exists(seen["ends"], lambda e: e["unracked"] > 0), F.exists(seen["ends"], lambda e: e["unknown"] > 0)
+    return F.struct(
+        entry(
+            **unacknowledged,
+            copies_now=zero,
+            racks_now=zero,
+            copies_worst=zero,
+            racks_worst=zero,
+            waits_for=zero,
+            visible_now=visible,
+            survives_leader_loss=no,
+        ).alias("0"),
+        entry(
+            **unacknowledged,
+            copies_now=led.cast("int"),
+            racks_now=F.when(~led, zero).when(led, _racks_of(seen["leading"])),
+            copies_worst=F.lit(1),
+            racks_worst=F.when(one_rack[0], zero).when(~one_rack[1], 1),
+            waits_for=zero,
+            visible_now=visible,
+            survives_leader_loss=no,
+        ).alias("1"),
+        entry(
+            accepted=accepted,
+            error=F.coalesce(leaderless, F.when(~now["enough"], NOT_ENOUGH_REPLICAS)),
+            proposed_error=proposed,
+            retriable=_retriable(seen, now, proposed, min_racks),
+            copies_now=held(isr),
+            racks_now=held(F.when(racks_known, leaders + F.size(rest["racks"]))),
+            copies_worst=copies_worst,
+            racks_worst=racks_worst,
+            waits_for=held(isr - 1),
+            visible_now=accepted,
+            survives_leader_loss=F.when(copies_worst < 2, no).otherwise((copies_worst >= 2) & ~unclean),
+        ).alias("all"),
+        entry(
+            accepted=no,
+            error=F.coalesce(leaderless, F.when(led, INVALID_ACKS)),
+            proposed_error=F.coalesce(leaderless, F.when(~now["enough"], NOT_ENOUGH_REPLICAS)),
+            retriable=~led,
+            copies_now=held(effective),
+            racks_now=held(F.when(racks_known, fastest)),
+            copies_worst=copies_worst,
+            racks_worst=racks_worst,
+            waits_for=held(effective - 1),
+            fewer_than_all=held(isr - effective),
+            visible_now=accepted,
+            survives_leader_loss=no,
+        ).alias("min.insync.replicas"),
+    )
+
+
+def _sure(least: Column, most: Column) -> Column:
+    """The value that two bounds leave; NULL where they differ."""
+    return F.when(least == most, least)
+
+
+def _racks_of(broker: Column) -> Column:
+    """1 for a broker with a rack, 0 for one without, NULL where that is unknown."""
+    return F.when(broker["rack"].isNotNull(), 1).when(broker["rack_state"] == "none", 0)
+
+
+def _proposed_error(seen: Column, now: Column, min_racks: Column) -> Column:
+    """What brokers would answer to acks=all with KIP-579, which looks before the ISR is counted, and KIP-1290, which looks
+    after. KIP-579 compares with the replicas without those being added (Partition.assignmentState)."""
+    enough, span = now["enough"], seen["isr_span"]
+    above = seen["min_isr"] > F.coalesce(seen["rf"], seen["replica_count"])
+    return (
+        F.when(~now["led"], LEADERLESS)
+        .when(above, INCONSISTENT)
+        .when(~enough, NOT_ENOUGH_REPLICAS)
+        .when(enough & (min_racks > 1) & (span["most"] < min_racks), NOT_ENOUGH_RACKS)
+    )
+
+
+def _retriable(seen: Column, now: Column, proposed: Column, min_racks: Column) -> Column:
+    """Of acks=all. A replica may come back; more replicas than there are never will, where the leader wants so many."""
+    attainable = (seen["min_isr"] <= seen["replica_count"]) | seen["caps"]
+    span = seen["replica_span"]
+    placed = F.when(span["least"] >= min_racks, True).when(span["most"] < min_racks, False)
+    return (
+        F.when(~now["led"], True)
+        .when(~now["enough"], attainable)
+        .when(proposed == INCONSISTENT, False)
+        .when(proposed == NOT_ENOUGH_RACKS, placed)
+    )
+
+
+def readings(seen: Column, now: Column) -> Column:
+    """What acks=all is answered by either release, where the leader's is unknown and they differ (KAFKA-15583)."""
+    differ = now["led"] & now["enough"].isNull() & (seen["min_isr"] > seen["replica_count"]) & seen["caps"].isNull()
+    answer = F.struct(
+        F.lit(NOT_ENOUGH_REPLICAS).alias("before 3.7"), F.lit(None).cast("string").alias("since 3.7")
+    )
+    return F.when(differ & (seen["isr_count"] >= seen["replica_count"]), answer)

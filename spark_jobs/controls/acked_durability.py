@@ -1,0 +1,170 @@
+"""acked-durability: the copies and racks that acks=all guarantees at worst are fewer than required (KIP-926, KIP-1290).
+
+Worst is over every ISR of the effective minimum size (`spark_jobs.acks`). A topic is told by its worst partition, with what
+each acks value means there (`spark_jobs.acks_table`).
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from spark_jobs import acks_table
+from spark_jobs.acks import NEVER
+from spark_jobs.controls import base, elr_guard, replica_rack_spread
+
+CONTROL = "acked-durability"
+SEEN, NOW = "acked_durability_worst", "acked_durability_now"
+SHORT, UNSURE, ENOUGH = 0, 1, 2
+"""What is sure of a partition, the worst first."""
+
+
+def required() -> tuple[Column, Column]:
+    """Copies and racks; NULL where the tier doesn't say."""
+    return F.col("required")["acked_copies"], F.col("required")["acked_racks"]
+
+
+def _verdict(copies: Column, racks: Column) -> Column:
+    """What bounds say against what is required: short even at best, enough even at worst, or neither."""
+    at_least = [(copies, "copies"), (racks, "racks")]
+    worst = F.col("acked")
+    short = [F.coalesce(worst[f"{what}_most"] < wanted, F.lit(False)) for wanted, what in at_least]
+    sure = [F.coalesce(worst[f"{what}_least"] >= wanted, F.lit(True)) for wanted, what in at_least]
+    return F.when(short[0] | short[1], SHORT).when(sure[0] & sure[1], ENOUGH).otherwise(UNSURE)
+
+
+def measures() -> dict[str, Column]:
+    verdict, worst = _verdict(*required()), F.col("acked")
+    order = ["copies_most", "racks_most", "copies_least", "racks_least"]
+    # The worst partition with what its acks table needs: short first, then the fewest copies and racks, then what refuses
+    # writes now. Fields after `partition` never decide.
+    seen = F.struct(
+        verdict.alias("verdict"),
+        *(worst[name].alias(name) for name in order),
+        F.coalesce(~F.col("offline"), F.lit(True)).alias("led"),
+        "isr_count",
+        "partition",
+        *acks_table.FACTS,
+    )
+    return {
+        SEEN: F.min(seen),
+        "acked_durability_failing": base.partition_ids(verdict == SHORT),
+        "acked_durability_unsure": F.coalesce(F.bool_or(verdict == UNSURE), F.lit(True)),
+        "acked_smallest_min_isr": F.max(worst["smallest_min_isr"]),
+        "acked_racks_would_do": F.bool_and(worst["racks_would_do"]),
+        "acked_fewest_replicas": F.min("judged_rf"),
+    }
+
+
+def now() -> Column:
+    return acks_table.now(F.col(SEEN))
+
+
+def outcome() -> Column:
+    copies, racks = required()
+    missing = F.coalesce(F.col("acked_durability_unsure"), F.lit(True)) | ~F.col("partitions_known")
+    return (
+        F.when(copies.isNull() & racks.isNull(), base.NOT_APPLICABLE)
+        .when(F.size("acked_durability_failing") > 0, base.FAIL)
+        .when(missing, base.UNKNOWN)
+        .otherwise(base.PASS)
+    )
+
+
+def _thresholds() -> tuple[Column, Column]:
+    """The smallest min.insync.replicas that guarantees the racks, and the pair that would with KIP-1290; NULL: none."""
+    copies, racks = required()
+    smallest = F.col("acked_smallest_min_isr")
+    pair = F.struct(
+        F.greatest(copies, racks).alias("min.insync.replicas"),
+        racks.alias("min.insync.racks"),
+    )
+    return F.when(racks.isNotNull() & (smallest < NEVER), smallest), F.when(F.col("acked_racks_would_do"), pair)
+
+
+def _fix(few_racks: Column, infeasible: Column) -> Column:
+    """Which of its causes stands in the way: racks, replicas, or min.insync.replicas alone."""
+    copies, racks = required()
+    seen, wanted = F.col(SEEN), F.col("required")
+    smallest, _ = _thresholds()
+    minimum = F.greatest(copies, F.when(seen["racks_most"] < racks, smallest), F.lit(1))
+    headroom = F.coalesce(wanted["write_headroom"], F.lit(0))
+    replicas = F.greatest(minimum + headroom, wanted["replication_factor"])
+    here = elr_guard.guarded(base.topic_config("min.insync.replicas", minimum))
+    everywhere = elr_guard.guarded(base.cluster_config("min.insync.replicas", minimum), "elr_cluster_at_risk")
+    # A cluster's default is raised for copies; how many replicas racks take is the topic's own.
+    own = (seen["min_isr_source"] == "topic") | F.coalesce(seen["racks_most"] < racks, F.lit(False))
+    raised = F.when(seen["min_isr"] == minimum, F.lit("")).otherwise(
+        F.concat(F.lit("; then "), F.when(own, here).otherwise(everywhere))
+    )
+    grown = base.grow(
+        "min.insync.replicas=%s would guarantee it and needs a replication factor of %s (write headroom %s): add replicas in"
+        " the racks that hold fewest",
+        minimum,
+        replicas,
+        headroom,
+    )
+    return (
+        F.when(infeasible.isNotNull(), "Add brokers or racks, or give these topics a tier that the cluster can meet")
+        .when(few_racks & (F.size("racks") == 0), base.set_racks())
+        .when(
+            few_racks,
+            base.reassign(
+                "Move replicas of these partitions to brokers in other racks (%s), then audit again",
+                F.array_join("racks", ", "),
+            ),
+        )
+        .when(replicas > F.col("acked_fewest_replicas"), F.concat(grown, raised))
+        .when(own, here)
+        .otherwise(everywhere)
+    )
+
+
+def _words(copies: Column, racks: Column) -> Column:
+    """Such as "2 copies in 1 rack"; either may be NULL."""
+    copies = F.when(copies == 1, "1 copy").otherwise(base.say("%s copies", copies))
+    racks = F.when(racks == 1, "1 rack").otherwise(base.say("%s racks", racks))
+    return F.concat_ws(" in ", copies, racks)
+
+
+def finding() -> Column:
+    seen, failing = F.col(SEEN), F.col("acked_durability_failing")
+    copies, racks = required()
+    smallest, pair = _thresholds()
+    few_racks = F.coalesce((seen["racks_most"] < racks) & smallest.isNull(), F.lit(False))
+    infeasible = F.coalesce(
+        base.not_feasible(racks, F.size("racks") + F.col("unknown_racks")),
+        base.not_feasible(copies, F.col("broker_count")),
+    )
+    by_default = (seen["min_isr_source"] != "topic") & (seen["min_isr"] < copies)
+    shown = [F.when(wanted.isNotNull(), seen[f"{what}_most"]) for wanted, what in ((copies, "copies"), (racks, "racks"))]
+    return base.finding(
+        CONTROL,
+        base.outcome_of(CONTROL),
+        cause=F.coalesce(
+            infeasible,
+            F.when(few_racks, replica_rack_spread.placement_cause()),
+            F.when(by_default, "configuration:cluster-default"),
+            F.lit("configuration:topic"),
+        ),
+        observed=base.as_json(
+            acks=acks_table.entries(seen, F.col(NOW), F.col("min_racks"), F.col("unclean")),
+            smallest_min_insync_replicas=smallest,
+            with_min_insync_racks=pair,
+            partition=seen["partition"],
+            effective_min_insync_replicas=seen["effective_min_isr"],
+            readings=acks_table.readings(seen, F.col(NOW)),
+        ),
+        required=base.as_json(acked_copies=copies, acked_racks=racks),
+        partitions=failing,
+        message=base.say(
+            "%s: acks=all guarantees at worst %s, %s required (min.insync.replicas %s, replicas %s)%s",
+            base.partitions_listed(failing),
+            _words(*shown),
+            _words(copies, racks),
+            seen["min_isr"],
+            seen["replica_count"],
+            F.when(seen["copies_most"] == 0, ": no acks=all write is ever accepted").otherwise(""),
+        ),
+        remediation=_fix(few_racks, infeasible),
+    )

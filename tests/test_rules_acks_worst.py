@@ -1,0 +1,173 @@
+"""The worst case of acked-durability equals brute force over all ISRs, for every replica layout up to RF 7 and 4 racks.
+
+Every layout up to renaming (some replicas may be on brokers without broker.rack), times min.insync.replicas from 1 to one
+above the replication factor, with ISR states drawn, before and since 3.7: one fleet, judged in one job.
+"""
+
+import itertools
+import random
+
+import pytest
+
+from durability.policy.load import load_policy
+from tests.support.judge import Judge, pick
+from tests.support.oracle_acks import Case
+
+RACKS = ("az1", "az2", "az3", "az4")
+MOST = 7
+TIERS = {
+    "two-two": (2, 2),
+    "three-three": (3, 3),
+    "one-four": (1, 4),
+    "copies": (2, None),
+    "racks": (None, 2),
+}
+POLICY = "\n".join(
+    [
+        "format: durability-policy/1",
+        "name: acks",
+        "tiers:",
+        *(
+            f"  {name}: {{"
+            + ", ".join(
+                f"{key}: {value}"
+                for key, value in (("acked_copies", c), ("acked_racks", r), ("min_insync_racks", r))
+                if value
+            )
+            + "}"
+            for name, (c, r) in TIERS.items()
+        ),
+        "topics:",
+        *(f"  - {{match: {{topic: '{name}[.].*'}}, tier: {name}}}" for name in TIERS),
+        "  - {tier: copies}",
+    ]
+)
+
+
+def spread(replicas: int, racks: int, most: int):
+    """`replicas` over at most `racks` racks, up to renaming: sizes that don't grow."""
+    if replicas == 0:
+        yield ()
+    elif racks:
+        for first in range(min(replicas, most), 0, -1):
+            for rest in spread(replicas - first, racks - 1, first):
+                yield (first, *rest)
+
+
+def layouts():
+    """Racks of the replicas of every layout: named ones, and None for brokers without a rack."""
+    for replicas in range(1, MOST + 1):
+        for unracked in range(replicas + 1):
+            for sizes in spread(replicas - unracked, len(RACKS), replicas):
+                held = [rack for rack, size in zip(RACKS, sizes, strict=False) for _ in range(size)]
+                yield (*held, *(None,) * unracked)
+
+
+def unknown_layouts():
+    """Of layouts up to RF 4, those with one or two racks unknown."""
+    seen = set()
+    for racks in layouts():
+        for lost in itertools.chain.from_iterable(itertools.combinations(range(len(racks)), n) for n in (1, 2)):
+            if len(racks) <= 4:
+                seen.add(tuple(sorted(("?" if i in lost else r or "" for i, r in enumerate(racks)), key=str)))
+    return [tuple(r or None for r in racks) for racks in sorted(seen)]
+
+
+def states(racks, draw: random.Random):
+    """ISRs with a leader: all in sync, and a smaller one, now and then empty."""
+    whole = tuple(range(len(racks)))
+    yield whole, draw.choice(whole)
+    isr = tuple(sorted(draw.sample(whole, draw.randrange(len(racks)))))
+    yield isr, draw.choice(isr) if isr else None
+
+
+def cases(new: bool):
+    draw = random.Random(926)
+    tiers = itertools.cycle(TIERS)
+    for racks in [*layouts(), *unknown_layouts()]:
+        for min_isr in range(1, len(racks) + 2):
+            for isr, leader in states(racks, draw):
+                tier = next(tiers)
+                yield tier, Case(racks, min_isr, isr, leader, new, TIERS[tier][1], draw.random() < 0.2)
+
+
+class Fleet:
+    """A cluster with brokers enough in each rack, of none and of unknown ones; a topic of one partition a case."""
+
+    def __init__(self, name: str, version: str, drawn):
+        kinds = [*RACKS, None, "?"]
+        ids = itertools.count(1)
+        self.brokers = {kind: [next(ids) for _ in range(MOST)] for kind in kinds}
+        self.cases = {f"{tier}.{n}": case for n, (tier, case) in enumerate(drawn)}
+        listed = [(i, None if kind == "?" else kind) for kind, held in self.brokers.items() for i in held]
+        places = {i: n for n, (i, _) in enumerate(listed)}
+        self.document = {
+            "format": "kafka-topology/1",
+            "cluster": {
+                "id": name,
+                "kafka_version": version,
+                "captured_at": "2026-11-21T12:00:00Z",
+                "features": {},
+                "quorum": None,
+            },
+            "brokers": [{"id": i, "rack": rack, "live": True, "configs": {}} for i, rack in listed],
+            "topics": [self.topic(topic, case) for topic, case in self.cases.items()],
+            "unreadable": [{"path": f"/brokers/{places[i]}/rack", "reason": "TIMEOUT"} for i in self.brokers["?"]],
+        }
+
+    def topic(self, name: str, case: Case) -> dict:
+        free = {kind: iter(held) for kind, held in self.brokers.items()}
+        replicas = [next(free[rack]) for rack in case.racks]
+        partition = {"partition": 0, "leader": None if case.leader is None else replicas[case.leader]}
+        partition |= {"replicas": replicas, "isr": [replicas[i] for i in case.isr]}
+        partition |= {"elr": [], "last_known_elr": [], "adding": [], "removing": []}
+        configs = {
+            "min.insync.replicas": str(case.min_isr),
+            "unclean.leader.election.enable": "true" if case.unclean else "false",
+        }
+        sources = dict.fromkeys(configs, "topic")
+        return {"name": name, "internal": False, "configs": configs, "config_sources": sources, "partitions": [partition]}
+
+
+@pytest.fixture(scope="module")
+def fleets(spark, tmp_path_factory):
+    """The clusters, and their findings by topic."""
+    path = tmp_path_factory.mktemp("policy") / "policy.yaml"
+    path.write_text(POLICY)
+    fleets = {
+        "new": Fleet("new", "4.3", cases(new=True)),
+        "old": Fleet("old", "3.6", itertools.islice(cases(new=False), 0, None, 3)),
+    }
+    found = Judge(spark).run([f.document for f in fleets.values()], load_policy(path))
+    mine = pick(found, control="acked-durability", resource_type="topic")
+    return fleets, {(f["cluster"], f["resource"]): f for f in mine}
+
+
+def test_every_layout_is_there():
+    """Partitions of n into at most four parts, with every number of replicas that have no rack: 108 in all."""
+    assert len(set(layouts())) == len(list(layouts())) == 2 + 4 + 7 + 12 + 18 + 27 + 38
+    assert max(len({r for r in racks if r}) for racks in layouts()) == len(RACKS)
+
+
+@pytest.mark.parametrize("name", ["new", "old"])
+def test_worst_cases_and_verdicts_are_those_of_brute_force(fleets, name):
+    fleets, found = fleets
+    wrong = []
+    for topic, case in fleets[name].cases.items():
+        finding, (copies, racks) = found[name, topic], TIERS[topic.partition(".")[0]]
+        seen = finding["observed"]
+        expected = {
+            "outcome": case.outcome(copies, racks),
+            "smallest_min_insync_replicas": case.smallest(racks),
+            "with_min_insync_racks": case.pair(copies, racks),
+            "acks": case.table(),
+        }
+        got = {"outcome": finding["outcome"], **{k: seen[k] for k in expected if k != "outcome"}}
+        wrong += [f"{case}: {k} {got[k]}, brute force says {v}" for k, v in expected.items() if got[k] != v]
+    assert not wrong, f"{len(wrong)} differ\n" + "\n".join(wrong[:5])
+
+
+def test_all_outcomes_were_compared(fleets):
+    outcomes = {finding["outcome"] for finding in fleets[1].values()}
+    assert outcomes == {"PASS", "FAIL", "UNKNOWN"}
+    assert len(fleets[1]) > 2000
