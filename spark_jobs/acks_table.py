@@ -178,7 +178,5 @@ def _retriable(seen: Column, now: Column, proposed: Column, min_racks: Column) -
 def readings(seen: Column, now: Column) -> Column:
     """What acks=all is answered by either release, where the leader's is unknown and they differ (KAFKA-15583)."""
     differ = now["led"] & now["enough"].isNull() & (seen["min_isr"] > seen["replica_count"]) & seen["caps"].isNull()
-    answer = F.struct(
-        F.lit(NOT_ENOUGH_REPLICAS).alias("before 3.7"), F.lit(None).cast("string").alias("since 3.7")
-    )
+    answer = F.struct(F.lit(NOT_ENOUGH_REPLICAS).alias("before 3.7"), F.lit(None).cast("string").alias("since 3.7"))
     return F.when(differ & (seen["isr_count"] >= seen["replica_count"]), answer)

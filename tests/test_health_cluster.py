@@ -5,131 +5,15 @@ All states are judged as one fleet, a cluster each. How a state is looked at: `t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-
 import pytest
 
-from durability.local_kafka import seed
-from durability.local_kafka.cluster import LocalCluster
-from durability.local_kafka.spec import ClusterSpec
-from durability.policy.load import load_policy
-from tests.support.judge import Judge, one, pick
-from tests.support.kafka_states import FILTERS, THROTTLE, Described, Partition, State, look, reassign, throttle
+from tests.support.judge import one, pick
+from tests.support.kafka_states import FILTERS, Described, Partition, State
+from tests.support.kafka_walk import OLD_TOPICS, RACKS, TOPICS
 
 pytestmark = pytest.mark.cluster
 
-RACKS = {1: "az1", 2: "az2", 3: "az3", 4: "az1", 5: "az2", 6: "az3"}
-ALONE, LOST_RACK = 5, "az2"  # the broker that dies first; its rack follows, broker 2 with a voter
-
-# topic -> min.insync.replicas (None: the cluster's, 2) and the replicas of each partition.
-TOPICS: dict[str, tuple[int | None, list[list[int]]]] = {
-    "h-rf1": (1, [[5], [1], [2]]),
-    "h-rf1-min2": (2, [[1], [5]]),
-    "h-rf2-min2": (2, [[1, 5], [3, 4], [5, 2]]),
-    "h-rf2-min3": (3, [[1, 5], [3, 4], [2, 3]]),
-    "h-rf3-min3": (3, [[1, 2, 3], [4, 5, 6], [1, 4, 3]]),
-    "h-rf3-min1": (1, [[1, 2, 3], [5, 2, 4], [6, 4, 1]]),
-    "h-rf3-default": (None, [[1, 2, 3], [5, 6, 4], [2, 5, 1]]),
-    "h-unclean": (1, [[5, 2], [5, 1]]),
-    "h-growing": (2, [[1]]),
-    "h-crawling": (1, [[1, 2]]),
-}
-OLD_TOPICS: dict[str, tuple[int | None, list[list[int]]]] = {
-    "h-rf1": (1, [[1], [2]]),
-    "h-rf2": (1, [[1, 2], [2, 1]]),
-    "h-rf2-min2": (2, [[1, 2]]),
-    "h-rf2-min3": (3, [[1, 2]]),
-}
-POLICY = """
-format: durability-policy/1
-name: tests
-tiers: {all: {replication_factor: 1, min_insync_racks: 2}}
-topics: [{tier: all}]
-"""
-
-
-def create(kafka: LocalCluster, topics: dict[str, tuple[int | None, list[list[int]]]]) -> None:
-    def configs(name: str, minimum: int | None) -> dict[str, str]:
-        stated = {} if minimum is None else {"min.insync.replicas": str(minimum)}
-        return stated | ({"unclean.leader.election.enable": "true"} if name == "h-unclean" else {})
-
-    seed.create_topics(
-        kafka, [seed.Topic(name, places, configs(name, least)) for name, (least, places) in topics.items()]
-    )
-    kafka.wait_for_full_isr()
-
-
-def crawl(kafka: LocalCluster) -> None:
-    """A reassignment that copies a megabyte about every eleven seconds (Kafka's quota window), of twenty."""
-    kafka.cli(
-        "ConfigCommand", "--alter", "--entity-type", "topics", "--entity-name", "h-crawling",
-        "--add-config", f"{THROTTLE}.replicas=[0:3,0:4]",
-    )  # fmt: skip
-    records = ("--num-records", "200", "--record-size", "100000", "--throughput", "-1")
-    kafka.cli("ProducerPerformance", "--topic", "h-crawling", *records)
-    throttle(kafka, (3, 4), "1")
-    reassign(kafka, "h-crawling", [3, 4])
-
-
-def from_whole_to_a_rack_lost_and_back(kafka: LocalCluster) -> dict[str, State]:
-    create(kafka, TOPICS)
-    seen = {"whole": look(kafka)}
-    try:
-        crawl(kafka)
-        seen["moving"] = look(kafka)
-        kafka.kill_broker(ALONE)
-        reassign(kafka, "h-growing", [1, ALONE])
-        seen["broker-down"] = look(kafka)
-        kafka.kill_rack(LOST_RACK)
-        seen["rack-down"] = look(kafka)
-    finally:
-        throttle(kafka, (3, 4), None)
-        for topic in ("h-growing", "h-crawling"):
-            reassign(kafka, topic, None)
-        kafka.restore()
-    seen["restored"] = look(kafka)
-    return seen
-
-
-def an_old_release() -> dict[str, State]:
-    """Kafka 3.6.2, before KAFKA-15583 and KIP-966: two brokers, then one."""
-    with LocalCluster(ClusterSpec(brokers={1: "az1", 2: "az2"}, controllers={1: "az1"}, version="3.6.2")) as kafka:
-        create(kafka, OLD_TOPICS)
-        seen = {"old-whole": look(kafka)}
-        kafka.kill_broker(2)
-        return seen | {"old-broker-down": look(kafka)}
-
-
-@dataclass(frozen=True)
-class Judged:
-    """Every state with its findings; `after`: the second run's findings about the cluster whose rack came back."""
-
-    states: dict[str, State]
-    found: dict[str, list[dict]]
-    after: list[dict]
-
-
-@pytest.fixture(scope="module")
-def judged(spark, kafka_session, tmp_path_factory) -> Iterator[Judged]:
-    with ThreadPoolExecutor(1) as beside:
-        old = beside.submit(an_old_release)
-        states = from_whole_to_a_rack_lost_and_back(kafka_session)
-    everything = states | old.result()
-    path = tmp_path_factory.mktemp("policy") / "policy.yaml"
-    path.write_text(POLICY)
-    policy, judge = load_policy(path), Judge(spark)
-    first = {name: state for name, state in everything.items() if name != "restored"}
-    found = judge.run([state.as_cluster(name) for name, state in first.items()], policy, result="r1")
-    after = judge.run([states["restored"].as_cluster("rack-down")], policy, result="r2", previous=judge.plan)
-    by_state = {name: pick(found, cluster=name) for name in first}
-    yield Judged(everything, by_state | {"restored": [f for f in after if f["change"] != "resolved"]}, after)
-    with kafka_session.admin() as admin:
-        admin.delete_topics(list(TOPICS))
-
-
-STATES = ("whole", "moving", "broker-down", "rack-down", "restored", "old-whole", "old-broker-down")
+STATES = ("whole", "moving", "broker-down", "rack-down", "restored", "old-whole", "old-broker-down", "old-rack-down")
 
 
 def minimum(state: str, topic: str) -> int:

@@ -20,7 +20,7 @@ JUDGED = {
     "replication-factor", "min-insync-replicas", "min-isr-within-replication-factor", "write-headroom",
     "unclean-leader-election", "replica-rack-spread", "isr-rack-spread", "min-insync-racks-valid", "partition-health",
     "broker-rack", "broker-defaults", "controller-quorum", "eligible-leader-replicas", "log-dirs", "policy-feasible",
-    "reassignment-leftovers", "waiver-expired",
+    "reassignment-leftovers", "waiver-expired", "acked-durability",
 }  # fmt: skip
 
 

@@ -110,6 +110,36 @@ def test_a_finding_says_where_what_since_when_and_what_mends_it(tmp_path):
     assert len(reader.ids) == len(set(reader.ids))
 
 
+def acks_observed():
+    """As acked-durability tells of a partition under its min ISR on a cluster whose racks are unknown."""
+    open_ = {"accepted": True, "error": None, "proposed_error": None, "retriable": None, "waits_for": 0}
+    open_ |= {"copies_now": 1, "racks_now": None, "copies_worst": 1, "racks_worst": None}
+    open_ |= {"visible_now": False, "survives_leader_loss": False}
+    refused = {**open_, "accepted": False, "error": "NOT_ENOUGH_REPLICAS", "proposed_error": "NOT_ENOUGH_REPLICAS"}
+    refused |= {"retriable": True, "copies_worst": 2, "survives_leader_loss": True}
+    table = {"0": open_, "1": open_, "all": refused, "min.insync.replicas": {**refused, "fewer_than_all": 1}}
+    pair = {"min.insync.replicas": 2, "min.insync.racks": 2}
+    return {
+        "acks": table,
+        "smallest_min_insync_replicas": 3,
+        "with_min_insync_racks": pair,
+        "partition": 7,
+        "readings": None,
+    }
+
+
+def test_every_acks_value_of_a_finding_is_told(tmp_path):
+    words, _ = parse(render([finding("orders", "acked-durability", observed=acks_observed())], tmp_path))
+    for text in (
+        "every acks value, of partition 7",
+        "1 accepted accepted 1, ? 1, ? 0 no no",
+        "all NOT_ENOUGH_REPLICAS retry may help NOT_ENOUGH_REPLICAS 1, ? 2, ? 0 no yes",
+        "min.insync.replicas=3 is the smallest that guarantees the racks required.",
+        "With KIP-1290 min.insync.replicas=2 and min.insync.racks=2 would do.",
+    ):
+        assert text in words
+
+
 def test_links_within_the_page_lead_somewhere(tmp_path):
     rows = [finding(f"t{i}", control, change="new") for i, control in enumerate(CONTROLS)]
     _, reader = parse(render(rows, tmp_path))

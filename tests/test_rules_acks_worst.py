@@ -126,7 +126,13 @@ class Fleet:
             "unclean.leader.election.enable": "true" if case.unclean else "false",
         }
         sources = dict.fromkeys(configs, "topic")
-        return {"name": name, "internal": False, "configs": configs, "config_sources": sources, "partitions": [partition]}
+        return {
+            "name": name,
+            "internal": False,
+            "configs": configs,
+            "config_sources": sources,
+            "partitions": [partition],
+        }
 
 
 @pytest.fixture(scope="module")

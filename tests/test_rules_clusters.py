@@ -19,7 +19,7 @@ name: tests
 tiers:
   wide: {replication_factor: 3, replica_racks: 4}
   critical: {replication_factor: 3, min_insync_replicas: 2, write_headroom: 1, replica_racks: 2, min_insync_racks: 2,
-             unclean_leader_election: false}
+             acked_copies: 2, acked_racks: 2, unclean_leader_election: false}
 topics:
   - {match: {topic: "wide"}, tier: wide}
   - {tier: critical}
@@ -122,8 +122,9 @@ FLEET = {
     "liveness-unread": cluster("liveness-unread", unreadable={"/brokers/0/live": "TIMEOUT"}),
 }  # fmt: skip
 
-TOPIC_CONTROLS = {*SCALAR_CONTROLS, "min-insync-racks-valid", "partition-health"}
+TOPIC_CONTROLS = {*SCALAR_CONTROLS, "acked-durability", "min-insync-racks-valid", "partition-health"}
 FROM_CONFIGS = {
+    "acked-durability",
     "min-insync-replicas",
     "min-isr-within-replication-factor",
     "write-headroom",

@@ -93,6 +93,7 @@ MISTAKEN = (
     Topic("metrics.gauges", SPREAD, {"unclean.leader.election.enable": "true"}),
     Topic("billing.invoices", ((1, 4, UNRACKED), (1, 2, 3))),
     Topic("_schemas", ((1, DEAD, 4),), _COMPACT),
+    Topic("connect-offsets", ((1, 2, 4), (2, 4, 1)), _COMPACT),
     Topic("regulated.trades", SPREAD),
     Topic("payments.settled", ((1, 2, 3), (DEAD, 3, 4), (3, 4, 2))),
     Topic("dev.build-cache", ((DEAD,),), {"min.insync.replicas": "1"}),
@@ -103,7 +104,7 @@ MISTAKEN = (
     }),
 )  # fmt: skip
 TOPICS = (*GOOD, *MISTAKEN)
-CRITICAL_TOPICS = ("__consumer_offsets", *STREAMS_INTERNAL, "_schemas")
+CRITICAL_TOPICS = ("__consumer_offsets", *STREAMS_INTERNAL, "_schemas", "connect-offsets")
 
 
 def _of_topic(control: str, topic: str, severity: str | None, what: str, **more: str) -> Planted:
@@ -134,6 +135,10 @@ PLANTED: tuple[Planted, ...] = (
               category="at-min-isr", companion="isr-rack-spread"),
     _of_topic("partition-health", "_schemas", "info", "one replica is on the dead broker",
               category="under-replicated", companion="isr-rack-spread"),
+    _of_topic("acked-durability", "connect-offsets", "critical", "the two replicas that suffice may both be in az1"),
+    _of_topic("acked-durability", "_schemas", "critical", "the same", companion="isr-rack-spread"),
+    *(_of_topic("acked-durability", topic, "critical", "one copy suffices", companion="min-insync-replicas")
+      for topic in ("clickstream.raw", "sessions.enriched")),
     _of_topic("min-insync-racks-valid", "regulated.trades", "warning", "its tier wants five racks in sync of three",
               category="above-known-racks"),
     _of_topic("isr-rack-spread", "regulated.trades", "critical", "five racks wanted of three",

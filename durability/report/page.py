@@ -27,6 +27,7 @@ QUOTAS = {"FAIL": (700, 1.4), "UNKNOWN": (200, 0.4), "EXEMPT": (150, 0.3), "reso
 TEXT = 700  # characters of one message or command
 CAUSES = {"FAIL": (60, 0.5), "UNKNOWN": (40, 0.25), "EXEMPT": (60, 0.25)}
 CLUSTERS, WAIVERS, PATHS = 300, 200, 300
+ACKS_TABLE = 3200  # bytes of one finding's table of acks values
 UNREAD = ("cluster", "unreadable", "hidden_partitions")
 
 
@@ -36,15 +37,15 @@ class Budget:
     def __init__(self, items: int, mebibytes: float):
         self.items, self.bytes, self.seen = items, int(mebibytes * MEBIBYTE), 0
 
-    def takes(self, *texts: str | None) -> bool:
-        """Whether an item with these texts still fits; every call counts one item as seen."""
+    def takes(self, *texts: str | None, more: int = 0) -> bool:
+        """Whether an item with these texts and `more` bytes still fits; every call counts one item as seen."""
         from markupsafe import escape
 
         self.seen += 1
         if self.items <= 0 or self.bytes <= 0:
             return False
         self.items -= 1
-        self.bytes -= 600 + sum(len(str(escape(t)).encode()) for t in texts if t)
+        self.bytes -= 600 + more + sum(len(str(escape(t)).encode()) for t in texts if t)
         return True
 
 
@@ -66,12 +67,28 @@ class Rows:
         ids = finding["partitions"]
         told = row["message"].startswith("partition") and len(ids) <= 10  # the rules' own messages name the first ten
         row["partitions"] = "" if told else ranges(ids)
-        if budget.takes(*row.values(), finding["cluster"]):
+        acks = acks_told(finding["observed"])
+        if budget.takes(*row.values(), finding["cluster"], more=ACKS_TABLE if acks else 0):
             waiver = finding["waiver"] and {k: clipped(str(v or ""), 300) for k, v in finding["waiver"].items()}
-            self.kept[kind].append({**finding, **row, "waiver": waiver})
+            self.kept[kind].append({**finding, **row, "waiver": waiver, "acks": acks})
 
     def left_out(self, kind: str) -> int:
         return self.budgets[kind].seen - len(self.kept[kind])
+
+
+ACKS_CELLS = (
+    *("accepted", "error", "proposed_error", "retriable", "copies_now", "racks_now", "copies_worst", "racks_worst"),
+    *("waits_for", "fewer_than_all", "visible_now", "survives_leader_loss"),
+)
+ACKS_BESIDE = ("partition", "smallest_min_insync_replicas", "with_min_insync_racks", "readings")
+
+
+def acks_told(observed: dict) -> dict | None:
+    """What acked-durability observed, with None for every cell that isn't there; None of other findings."""
+    if "acks" not in observed:
+        return None
+    table = {value: {name: cells.get(name) for name in ACKS_CELLS} for value, cells in observed["acks"].items()}
+    return {"acks": table, **{name: observed.get(name) for name in ACKS_BESIDE}}
 
 
 @dataclass(frozen=True)

@@ -105,8 +105,8 @@ def _fix(few_racks: Column, infeasible: Column) -> Column:
         headroom,
     )
     return (
-        F.when(infeasible.isNotNull(), "Add brokers or racks, or give these topics a tier that the cluster can meet")
-        .when(few_racks & (F.size("racks") == 0), base.set_racks())
+        F.when(few_racks & (F.size("racks") == 0), base.set_racks())
+        .when(infeasible.isNotNull(), "Add brokers or racks, or give these topics a tier that the cluster can meet")
         .when(
             few_racks,
             base.reassign(
@@ -137,7 +137,9 @@ def finding() -> Column:
         base.not_feasible(copies, F.col("broker_count")),
     )
     by_default = (seen["min_isr_source"] != "topic") & (seen["min_isr"] < copies)
-    shown = [F.when(wanted.isNotNull(), seen[f"{what}_most"]) for wanted, what in ((copies, "copies"), (racks, "racks"))]
+    shown = [
+        F.when(wanted.isNotNull(), seen[f"{what}_most"]) for wanted, what in ((copies, "copies"), (racks, "racks"))
+    ]
     return base.finding(
         CONTROL,
         base.outcome_of(CONTROL),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import re
+import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -38,13 +40,26 @@ class Described:
 
 
 @dataclass(frozen=True)
+class Written:
+    """One record to each partition with a leader: "accepted" or an error's name; of which a consumer saw it."""
+
+    answered: dict[Partition, str]
+    seen: set[Partition]
+
+
+@dataclass(frozen=True)
 class State:
-    """A cluster at rest: as collected, as kafka-topics prints it, and what acks=all writes were answered."""
+    """A cluster at rest: as collected, as kafka-topics prints it, and what became of writes with each acks value."""
 
     document: dict
     described: dict[Partition, Described]
     listed: dict[str, set[Partition]]
-    answered: dict[Partition, str]
+    written: dict[str, Written]
+
+    @property
+    def answered(self) -> dict[Partition, str]:
+        """What acks=all writes were answered."""
+        return self.written["all"].answered
 
     def as_cluster(self, name: str) -> dict:
         document = copy.deepcopy(self.document)
@@ -94,17 +109,49 @@ def look(kafka: LocalCluster) -> State:
             break
     assert before == whole == after
     listed = {category: set(lines) for category, lines in zip(FILTERS, filtered, strict=True)}
-    return State(document, after, listed, answers(kafka, after))
+    return State(
+        document, after, listed, write_everywhere(kafka, [key for key, p in after.items() if p.leader is not None])
+    )
 
 
-def answers(kafka: LocalCluster, partitions: dict[Partition, Described]) -> dict[Partition, str]:
-    """What Kafka answers, "accepted" or an error's name, to a record for each partition with a leader: acks=all, no retries."""
+ACKS = {"0": 0, "1": 1, "all": "all", "min.insync.replicas": -2}
+
+
+def write_everywhere(kafka: LocalCluster, led: list[Partition]) -> dict[str, Written]:
+    """By acks value what became of a record for each of these partitions: no retries, read up to the high watermark."""
+    from kafka import KafkaConsumer, TopicPartition
+
+    mark = uuid.uuid4().hex
+    places = {TopicPartition(*key): key for key in led}
+    consumer = KafkaConsumer(bootstrap_servers=kafka.bootstrap.split(","), enable_auto_commit=False)
+    try:
+        starts = consumer.end_offsets(list(places))
+        answered = {value: answers(kafka, led, acks, f"{mark} {value}".encode()) for value, acks in ACKS.items()}
+        consumer.assign(list(places))
+        for place, offset in starts.items():
+            consumer.seek(place, offset)
+        seen: dict[str, set[Partition]] = {value: set() for value in ACKS}
+        quiet = time.monotonic() + 4
+        while time.monotonic() < quiet:
+            for place, records in consumer.poll(timeout_ms=500).items():
+                for record in records:
+                    said, _, value = record.value.decode(errors="replace").partition(" ")
+                    if said == mark and places[place] not in seen[value]:
+                        seen[value].add(places[place])
+                        quiet = max(quiet, time.monotonic() + 2)
+    finally:
+        consumer.close()
+    return {value: Written(answered[value], seen[value]) for value in ACKS}
+
+
+def answers(kafka: LocalCluster, led: list[Partition], acks: int | str, text: bytes) -> dict[Partition, str]:
+    """What Kafka answers, "accepted" or an error's name, to a record for each partition."""
     from kafka import KafkaProducer
     from kafka.errors import KafkaError
 
     producer = KafkaProducer(
         bootstrap_servers=kafka.bootstrap.split(","),
-        acks="all",
+        acks=acks,
         retries=0,
         enable_idempotence=False,
         request_timeout_ms=8000,
@@ -112,8 +159,7 @@ def answers(kafka: LocalCluster, partitions: dict[Partition, Described]) -> dict
     )
     said = {}
     try:
-        led = [key for key, p in partitions.items() if p.leader is not None]
-        sent = {key: producer.send(key[0], b"x", partition=key[1]) for key in led}
+        sent = {key: producer.send(key[0], text, partition=key[1]) for key in led}
         for key, future in sent.items():
             try:
                 future.get(15)
