@@ -322,7 +322,8 @@ def test_an_unread_isr_leaves_what_is_so_now_open(found):
             "--entity-default --add-config min.insync.replicas=2",
         ),
         ("weak", "copies-few", "configuration:topic", "kafka-reassign-partitions"),
-        ("one-rack", "t", "configuration:topic", "min.insync.replicas=3"),
+        # on two racks of three, min.insync.replicas 3 would leave no headroom
+        ("one-rack", "t", "placement", "Spread the replicas of these partitions evenly over the racks (az1, az2, az3)"),
         ("elr", "t", "configuration:topic", "Don't change min.insync.replicas now"),
     ],
 )
@@ -330,6 +331,11 @@ def test_each_failure_has_its_fix(found, cluster, topic, cause, fix):
     finding = one(found, cluster=cluster, resource=topic)
     assert (finding["outcome"], finding["cause"]) == ("FAIL", cause)
     assert fix in finding["remediation"]
+
+
+def test_what_isnt_required_isnt_spoken_of(found):
+    message = one(found, cluster="weak", resource="copies-default")["message"]
+    assert "acks=all guarantees at worst 1 copy, 2 copies required" in message
 
 
 def test_a_topic_is_told_by_its_worst_partition(found):

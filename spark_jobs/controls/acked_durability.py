@@ -82,7 +82,25 @@ def _thresholds() -> tuple[Column, Column]:
     return F.when(racks.isNotNull() & (smallest < NEVER), smallest), F.when(F.col("acked_racks_would_do"), pair)
 
 
-def _fix(few_racks: Column, infeasible: Column) -> Column:
+def _evenly() -> Column:
+    """The min.insync.replicas that would guarantee copies and racks, were the replicas spread evenly over the racks."""
+    copies, racks = required()
+    replicas, there = F.col("acked_fewest_replicas"), F.greatest(F.size("racks"), F.lit(1))
+    in_each, left_over = F.floor(replicas / there).cast("int"), replicas % there
+    most_held = (racks - 1) * in_each + F.least(racks - 1, left_over)
+    return F.when(F.size("racks") >= racks, F.greatest(copies, most_held + 1))
+
+
+def _spreads() -> Column:
+    """Are racks short that the same replicas, spread evenly, would reach with the write headroom that is required?"""
+    seen, headroom = F.col(SEEN), F.coalesce(F.col("required")["write_headroom"], F.lit(0))
+    smallest, _ = _thresholds()
+    uneven = smallest.isNull() | (smallest + headroom > F.col("acked_fewest_replicas"))
+    enough = _evenly() + headroom <= F.col("acked_fewest_replicas")
+    return F.coalesce((seen["racks_most"] < required()[1]) & uneven & enough, F.lit(False))
+
+
+def _fix(few_racks: Column, spreads: Column, infeasible: Column) -> Column:
     """Which of its causes stands in the way: racks, replicas, or min.insync.replicas alone."""
     copies, racks = required()
     seen, wanted = F.col(SEEN), F.col("required")
@@ -94,8 +112,15 @@ def _fix(few_racks: Column, infeasible: Column) -> Column:
     everywhere = elr_guard.guarded(base.cluster_config("min.insync.replicas", minimum), "elr_cluster_at_risk")
     # A cluster's default is raised for copies; how many replicas racks take is the topic's own.
     own = (seen["min_isr_source"] == "topic") | F.coalesce(seen["racks_most"] < racks, F.lit(False))
-    raised = F.when(seen["min_isr"] == minimum, F.lit("")).otherwise(
-        F.concat(F.lit("; then "), F.when(own, here).otherwise(everywhere))
+
+    def then(value: Column, command: Column) -> Column:
+        return F.when(seen["min_isr"] >= value, F.lit("")).otherwise(F.concat(F.lit("; then "), command))
+
+    evenly = elr_guard.guarded(base.topic_config("min.insync.replicas", _evenly()))
+    moved = base.reassign(
+        "Spread the replicas of these partitions evenly over the racks (%s), where min.insync.replicas=%s guarantees it",
+        F.array_join("racks", ", "),
+        _evenly(),
     )
     grown = base.grow(
         "min.insync.replicas=%s would guarantee it and needs a replication factor of %s (write headroom %s): add replicas in"
@@ -107,14 +132,18 @@ def _fix(few_racks: Column, infeasible: Column) -> Column:
     return (
         F.when(few_racks & (F.size("racks") == 0), base.set_racks())
         .when(infeasible.isNotNull(), "Add brokers or racks, or give these topics a tier that the cluster can meet")
+        .when(spreads, F.concat(moved, then(_evenly(), evenly)))
         .when(
             few_racks,
-            base.reassign(
-                "Move replicas of these partitions to brokers in other racks (%s), then audit again",
+            base.grow(
+                "Add replicas of these partitions on brokers in other racks (%s), then audit again",
                 F.array_join("racks", ", "),
             ),
         )
-        .when(replicas > F.col("acked_fewest_replicas"), F.concat(grown, raised))
+        .when(
+            replicas > F.col("acked_fewest_replicas"),
+            F.concat(grown, then(minimum, F.when(own, here).otherwise(everywhere))),
+        )
         .when(own, here)
         .otherwise(everywhere)
     )
@@ -122,8 +151,8 @@ def _fix(few_racks: Column, infeasible: Column) -> Column:
 
 def _words(copies: Column, racks: Column) -> Column:
     """Such as "2 copies in 1 rack"; either may be NULL."""
-    copies = F.when(copies == 1, "1 copy").otherwise(base.say("%s copies", copies))
-    racks = F.when(racks == 1, "1 rack").otherwise(base.say("%s racks", racks))
+    copies = F.when(copies == 1, "1 copy").when(copies.isNotNull(), base.say("%s copies", copies))
+    racks = F.when(racks == 1, "1 rack").when(racks.isNotNull(), base.say("%s racks", racks))
     return F.concat_ws(" in ", copies, racks)
 
 
@@ -132,6 +161,7 @@ def finding() -> Column:
     copies, racks = required()
     smallest, pair = _thresholds()
     few_racks = F.coalesce((seen["racks_most"] < racks) & smallest.isNull(), F.lit(False))
+    spreads = _spreads()
     infeasible = F.coalesce(
         base.not_feasible(racks, F.size("racks") + F.col("unknown_racks")),
         base.not_feasible(copies, F.col("broker_count")),
@@ -145,7 +175,7 @@ def finding() -> Column:
         base.outcome_of(CONTROL),
         cause=F.coalesce(
             infeasible,
-            F.when(few_racks, replica_rack_spread.placement_cause()),
+            F.when(few_racks | spreads, replica_rack_spread.placement_cause()),
             F.when(by_default, "configuration:cluster-default"),
             F.lit("configuration:topic"),
         ),
@@ -168,5 +198,5 @@ def finding() -> Column:
             seen["replica_count"],
             F.when(seen["copies_most"] == 0, ": no acks=all write is ever accepted").otherwise(""),
         ),
-        remediation=_fix(few_racks, infeasible),
+        remediation=_fix(few_racks, spreads, infeasible),
     )
