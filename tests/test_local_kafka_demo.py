@@ -20,7 +20,7 @@ JUDGED = {
     "replication-factor", "min-insync-replicas", "min-isr-within-replication-factor", "write-headroom",
     "unclean-leader-election", "replica-rack-spread", "isr-rack-spread", "min-insync-racks-valid", "partition-health",
     "broker-rack", "broker-defaults", "controller-quorum", "eligible-leader-replicas", "log-dirs", "policy-feasible",
-    "reassignment-leftovers", "waiver-expired", "acked-durability",
+    "reassignment-leftovers", "acked-durability", "standby-replicas", "standby-spread", "waiver-expired",
 }  # fmt: skip
 
 
@@ -49,12 +49,13 @@ def test_good_topics_are_no_part_of_any_mistake() -> None:
     assert mistaken.isdisjoint(topic.name for topic in seed.GOOD)
 
 
-def test_the_demo_policy_is_the_default_plus_a_tier_and_a_selector() -> None:
+def test_the_demo_policy_is_the_default_plus_a_tier_a_selector_and_an_application() -> None:
     default = yaml.safe_load((POLICIES / "policy.yaml").read_text())
     demo_policy = yaml.safe_load((POLICIES / "demo" / "policy.yaml").read_text())
     assert demo_policy.pop("name") == "demo" and default.pop("name")
     assert demo_policy["tiers"].pop("regulated")["min_insync_racks"] == 5
     assert demo_policy["topics"].pop(0)["tier"] == "regulated"
+    assert [line["match"] for line in demo_policy.pop("applications")] == [{"group": seed.STREAMS_GROUP}]
     assert demo_policy == default
 
 

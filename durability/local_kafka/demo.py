@@ -38,7 +38,7 @@ def running(folder: Path | None = None) -> Iterator[LocalCluster]:
     """The demo cluster with everything planted, its Streams application Stable, one broker dead; then stopped."""
     with LocalCluster(spec(), folder) as cluster:
         seed.plant(cluster)
-        streams = StreamsApplication(cluster).start()
+        streams = StreamsApplication(cluster, tags=seed.STREAMS_TAGS).start()
         seed.produce(cluster, INPUT, _LINES)
         cluster.kill_broker(seed.DEAD)
         streams.wait()

@@ -72,6 +72,10 @@ def key_of(finding: Mapping[str, Any]) -> tuple[str | None, ...]:
 STREAMS_INTERNAL = tuple(
     f"streams-wordcount-KSTREAM-AGGREGATE-STATE-STORE-0000000003-{kind}" for kind in ("changelog", "repartition")
 )
+# Two data centres, of which the application's rack.aware.assignment.tags doesn't speak: with one active in each zone, some
+# standby is in its active's data centre, whatever Kafka's assignor does.
+STREAMS_TAGS = {"az1": {"dc": "blue"}, "az2": {"dc": "blue"}, "az3": {"dc": "green"}}
+STREAMS_GROUP = "streams-wordcount"
 GOOD = (
     # Made by hand, as their automatic placement would use the broker that dies.
     Topic("__consumer_offsets", SPREAD, {**_COMPACT, "compression.type": "producer", "segment.bytes": "104857600"}),
@@ -167,6 +171,9 @@ PLANTED: tuple[Planted, ...] = (
             companion="partition-health"),
     Planted("min-insync-racks-valid", "broker", str(DEAD), None, "a dead broker doesn't tell", outcome="UNKNOWN",
             companion="partition-health"),
+    Planted("standby-replicas", "application", STREAMS_GROUP, "warning", "one standby a task, two required"),
+    Planted("standby-spread", "application", STREAMS_GROUP, "warning", "the tag dc isn't among its rack-aware ones",
+            category="below-achievable"),
     Planted("reassignment-leftovers", "cluster", CLUSTER, "warning", "throttles left on two brokers and a topic"),
 )  # fmt: skip
 

@@ -26,7 +26,7 @@ class StreamsApplication:
     """WordCountDemo instances, one for each of `zones` (the value of their client tag `zone`).
 
     `group`: application id and group id; `standbys`: num.standby.replicas; `settings`: further properties of each
-    instance, over those set here. It ends with its cluster.
+    instance, over those set here; `tags`: client tags of an instance, by its zone, over that. It ends with its cluster.
     """
 
     cluster: LocalCluster
@@ -34,6 +34,7 @@ class StreamsApplication:
     group: str = "streams-wordcount"
     standbys: int = 1
     settings: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     _processes: dict[str, subprocess.Popen] = field(default_factory=dict)
 
     @property
@@ -93,4 +94,5 @@ class StreamsApplication:
             "num.stream.threads": "1",
             "state.dir": state,
             **self.settings,
+            **{f"client.tag.{key}": value for key, value in self.tags.get(zone, {}).items()},
         }
