@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Sequence
+from itertools import permutations
 
 import pytest
 
@@ -92,7 +93,9 @@ def _orders(tags, aware, active: int, wanted: frozenset[int]) -> list[tuple[int,
             return
         others = set(range(len(tags))) - set(used)
         free = others - walk.excluded_after(tags, aware, used)
-        for client in sorted(left & free if free else left):
+        if not free:  # the rest goes to the least-loaded clients, whatever is excluded
+            found.extend((*used[1:], *rest) for rest in permutations(sorted(left)))
+        for client in sorted(left & free):
             walked((*used, client))
 
     walked((active,))
