@@ -277,7 +277,7 @@ def _write_measures(evaluation: Evaluation, write: Callable[[DataFrame, tables.T
     """What comes of the topics' measures alone."""
     frames = {
         tables.PARTITION_HEALTH: topics.health_rows(evaluation.measured),
-        tables.HEALTH_COUNTERS: topics.counters(evaluation.measured),
+        tables.HEALTH_COUNTERS: topics.counters(evaluation.measured, evaluation.base_clusters),
     }
     if not evaluation.plan.pulse:
         frames[tables.TOPIC_POSTURE] = evaluation.posture()

@@ -75,7 +75,8 @@ def brokers_by_cluster(brokers: DataFrame) -> DataFrame:
             .otherwise(F.coalesce(config(F.col("config_sources"), MIN_ISR), F.lit("broker")))
             .alias("min_isr_source"),
             config(F.col("configs"), MIN_RACKS).try_cast("int").alias("min_racks"),
-            setting(*map(F.col, key), MIN_RACKS, "1").isNotNull().alias("min_racks_known"),
+            setting(*map(F.col, key), MIN_RACKS, "1").try_cast("int").isNotNull().alias("min_racks_known"),
+            config(F.col("config_sources"), MIN_RACKS).alias("min_racks_source"),
             setting(*map(F.col, key), DEFAULT_RF, "1").try_cast("int").alias("default_rf"),
             setting(*map(F.col, key), AUTO_CREATE, "true").try_cast("boolean").alias("auto_create"),
             setting(*map(F.col, key), UNCLEAN, "false").try_cast("boolean").alias("unclean"),
@@ -234,7 +235,10 @@ def _own_settings(topics: DataFrame) -> DataFrame:
             "own_min_isr_source"
         ),
         config(configs, MIN_RACKS).try_cast("int").alias("own_min_racks"),
-        setting(configs, F.col("unreadable_configs"), MIN_RACKS, "1").isNotNull().alias("own_min_racks_known"),
+        setting(configs, F.col("unreadable_configs"), MIN_RACKS, "1")
+        .try_cast("int")
+        .isNotNull()
+        .alias("own_min_racks_known"),
         unclean_readable.alias("unclean_readable"),
         F.when(unclean_source.isin("topic", "cluster-default"), config(configs, UNCLEAN).try_cast("boolean")).alias(
             "own_unclean"

@@ -11,8 +11,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from spark_jobs import acks
+from spark_jobs.controls import base
 from spark_jobs.effective_min_isr import effective_min_isr
 from spark_jobs.facts import unlisted
+from spark_jobs.rack_health import acks_all_error, kip_1290_error, rack_category
 from spark_jobs.racks import against, kip_1290_rack_span, rack_span
 
 TOPIC_SETTINGS = (
@@ -21,6 +23,7 @@ TOPIC_SETTINGS = (
     "own_min_isr_source",
     "has_observers",
     "min_racks",
+    "min_racks_known",
     "elr_on",
 )
 
@@ -28,7 +31,7 @@ TOPIC_SETTINGS = (
 def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame) -> DataFrame:
     """Partitions beside their topic's settings, with each replica id turned into its broker (`brokers`, `leading`)."""
     per_topic = topics.select("cluster", "topic", "required", *TOPIC_SETTINGS)
-    per_cluster = clusters.select("cluster", "broker", "reassignments_known")
+    per_cluster = clusters.select("cluster", "broker", "reassignments_known", "provider")
     joined = partitions.join(F.broadcast(per_topic), ["cluster", "topic"]).join(F.broadcast(per_cluster), "cluster")
     moving = F.col("reassignments_known")
     return joined.select(
@@ -37,6 +40,7 @@ def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame) -> Data
         "partition",
         "required",
         *TOPIC_SETTINGS,
+        base.providers_duty("isr-rack-spread").alias("racks_hidden"),
         "leader",
         "replicas",
         "isr",
@@ -258,6 +262,16 @@ def _cli_differs() -> Column:
     return F.when(F.size(flags) > 0, F.array_join(flags, "; "))
 
 
+def in_racks(judged: DataFrame) -> DataFrame:
+    """What KIP-1290's metrics and its broker would say (`spark_jobs.rack_health`); NULL where a provider hides racks."""
+    category = rack_category(~F.col("offline"), F.col("isr_span"), F.col("min_racks"), F.col("min_racks_known"))
+    return judged.select(
+        "*",
+        F.when(~F.col("racks_hidden"), category).alias("rack_category"),
+        acks_all_error(F.col("offline"), F.col("under_min_isr")).alias("acks_all_error"),
+    ).withColumn("acks_all_kip_1290_error", kip_1290_error(F.col("acks_all_error"), F.col("rack_category")))
+
+
 def build(partitions: DataFrame, topics: DataFrame, clusters: DataFrame) -> DataFrame:
     """All steps, one after the other."""
-    return judged(spans(shape(facts(partitions, topics, clusters))))
+    return in_racks(judged(spans(shape(facts(partitions, topics, clusters)))))

@@ -11,6 +11,7 @@ from types import ModuleType
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from spark_jobs import rack_health
 from spark_jobs.controls import (
     acked_durability,
     base,
@@ -40,7 +41,7 @@ def measured(partitions: DataFrame, topics: DataFrame, controls: list[ModuleType
     known = F.coalesce(F.col("partitions_known"), F.lit(False))
     joined = topics.join(per_topic, ["cluster", "topic"], "left").withColumn("partitions_known", known)
     if min_insync_racks_valid in controls:
-        joined = joined.withColumn(min_insync_racks_valid.PROBLEM, min_insync_racks_valid.problem())
+        joined = joined.withColumn(min_insync_racks_valid.PROBLEMS, min_insync_racks_valid.problems())
     if acked_durability in controls:
         joined = joined.withColumn(acked_durability.NOW, acked_durability.now())
     outcomes = {f"{base.column(c.CONTROL)}_outcome": c.outcome() for c in controls}
@@ -48,8 +49,10 @@ def measured(partitions: DataFrame, topics: DataFrame, controls: list[ModuleType
 
 
 def _healthy() -> Column:
+    """None of KIP-427's categories, and none of KIP-1290's where racks can be told at all."""
     flags = [partition_health.flag(c) for c in partition_health.CATEGORIES]
-    return F.coalesce(~(flags[0] | flags[1] | flags[2] | flags[3]), F.lit(False))
+    in_racks = (F.col("rack_category") == rack_health.NEITHER) | F.col("racks_hidden")
+    return F.coalesce(~(flags[0] | flags[1] | flags[2] | flags[3]) & in_racks, F.lit(False))
 
 
 def _health_row() -> Column:
@@ -68,6 +71,16 @@ def _health_row() -> Column:
         F.transform("out_of_sync", lambda b: b["broker"]).alias("out_of_sync"),
         F.array_join("causes", ", ").alias("cause"),
         "cli_differs",
+        partition_health.known().alias("categories_known"),
+        F.col("isr_rack_count").alias("isr_racks"),
+        F.col("min_racks").alias("min_insync_racks"),
+        "rack_category",
+        (F.col("rack_category").isNull() & ~F.col("racks_hidden")).alias("rack_unknown"),
+        (F.coalesce(F.col("rack_category") == rack_health.AT, F.lit(False)) & ~F.col("at_min_racks")).alias(
+            "rack_by_placement"
+        ),
+        "acks_all_error",
+        "acks_all_kip_1290_error",
     )
 
 
@@ -94,20 +107,76 @@ def health_rows(measured: DataFrame) -> DataFrame:
     return measured.select("cluster", "topic", F.explode("unhealthy").alias("u")).select("cluster", "topic", "u.*")
 
 
-def counters(measured: DataFrame) -> DataFrame:
-    """Partitions by category: a row a topic with anything to count, and a row a cluster (topic NULL)."""
+RACK_COUNTS = ("under_min_rack_isr", "at_min_rack_isr", "at_min_rack_isr_by_placement", "rack_unknown")
+
+
+def counters(measured: DataFrame, clusters: DataFrame) -> DataFrame:
+    """Partitions by category: a row a topic with anything to count, and a row a cluster (topic NULL) with its brokers'."""
     sizes = {base.column(c): F.coalesce(F.size(f"{base.column(c)}_ids"), F.lit(0)) for c in partition_health.CATEGORIES}
+    by_configuration = F.size(F.filter("unhealthy", lambda u: u["by_configuration"]))
+    counted = {
+        "unknown": F.coalesce(F.size("health_unknown"), F.lit(0)),
+        **sizes,
+        **_rack_sizes(),
+        "at_min_isr_by_configuration": F.coalesce(by_configuration, F.lit(0)),
+    }
     rows = measured.select(
         "cluster",
         "topic",
         F.coalesce("partition_count", F.lit(0)).alias("partitions"),
-        F.coalesce(F.size("health_unknown"), F.lit(0)).alias("unknown"),
-        *(size.alias(name) for name, size in sizes.items()),
-        F.coalesce(F.size(F.filter("unhealthy", lambda u: u["by_configuration"])), F.lit(0)).alias(
-            "at_min_isr_by_configuration"
-        ),
+        *(size.alias(name) for name, size in counted.items()),
     )
-    names = ["partitions", "unknown", *sizes, "at_min_isr_by_configuration"]
-    anything = sum((F.col(n) for n in names[2:]), F.col("unknown")) > 0
-    per_cluster = rows.groupBy("cluster").agg(*(F.sum(n).alias(n) for n in names))
-    return rows.where(anything).unionByName(per_cluster.withColumn("topic", F.lit(None).cast("string")))
+    anything = sum(F.col(n) for n in counted) > 0
+    per_cluster = rows.groupBy("cluster").agg(*(F.sum(n).alias(n) for n in ("partitions", *counted)))
+    per_cluster = per_cluster.join(F.broadcast(_by_leader(measured, clusters)), "cluster", "left")
+    return rows.where(anything).unionByName(per_cluster, allowMissingColumns=True)
+
+
+def _rack_sizes() -> dict[str, Column]:
+    """RACK_COUNTS of a topic, from what is listed of it."""
+    tests = (
+        lambda u: u["rack_category"] == rack_health.UNDER,
+        lambda u: u["rack_category"] == rack_health.AT,
+        lambda u: u["rack_by_placement"],
+        lambda u: u["rack_unknown"],
+    )
+    sizes = [F.coalesce(F.size(F.filter("unhealthy", test)), F.lit(0)) for test in tests]
+    return dict(zip(RACK_COUNTS, sizes, strict=True))
+
+
+LED = ("leader", "categories", "categories_known", "rack_category", "rack_unknown")
+"""What of a listed partition its leader's counts are made of."""
+
+
+def _led_counts() -> dict[str, Column]:
+    """Per count of a broker, whether the partition `u` is in it."""
+    categories, rack = F.col("u.categories"), F.col("u.rack_category")
+    flags = {
+        "under_min_isr": F.array_contains(categories, "under-min-isr"),
+        "at_min_isr": F.array_contains(categories, "at-min-isr"),
+        "under_replicated": F.array_contains(categories, "under-replicated"),
+        "under_min_rack_isr": rack == rack_health.UNDER,
+        "at_min_rack_isr": rack == rack_health.AT,
+        "unknown": ~F.col("u.categories_known") | F.col("u.rack_unknown"),
+    }
+    return {name: F.sum(F.coalesce(flag, F.lit(False)).cast("int")) for name, flag in flags.items()}
+
+
+def _by_leader(measured: DataFrame, clusters: DataFrame) -> DataFrame:
+    """cluster -> `brokers`: what each broker's own metrics count over the partitions it leads; one not named counts none.
+
+    ReplicaManager's UnderMinIsrPartitionCount, AtMinIsrPartitionCount and UnderReplicatedPartitions (KIP-427), and
+    KIP-1290's UnderMinRackIsrPartitionCount and AtMinRackIsrPartitionCount. An offline partition has no leader and is in
+    none of them. `unknown`: led partitions some of whose categories can't be told.
+    """
+    listed = F.filter("unhealthy", lambda u: u["leader"].isNotNull())
+    narrow = F.transform(listed, lambda u: F.struct(*(u[n] for n in LED)))
+    led = measured.select("cluster", F.explode(narrow).alias("u"))
+    sums = _led_counts()
+    counts = led.groupBy("cluster", F.col("u.leader").alias("id")).agg(*(c.alias(name) for name, c in sums.items()))
+    known = clusters.select("cluster", F.col("broker").alias("of"))
+    broker = F.try_element_at("of", F.col("id"))
+    entry = F.struct(F.col("id").alias("broker"), broker["rack"].alias("rack"), broker["live"].alias("live"), *sums)
+    anything = sum(F.col(name) for name in sums) > 0
+    joined = counts.where(anything).join(F.broadcast(known), "cluster")
+    return joined.groupBy("cluster").agg(F.sort_array(F.collect_list(entry)).alias("brokers"))

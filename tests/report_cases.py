@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from durability.lake.tables import (
     CLUSTERS,
+    COUNTED,
     DISAGREEMENTS,
     FINDINGS,
     HEALTH_COUNTERS,
@@ -87,7 +88,7 @@ def partition_health(rows: list[dict]) -> pa.Table:
 
 
 def health_counters(rows: list[dict]) -> pa.Table:
-    zeros = dict.fromkeys(HEALTH_COUNTERS.arrow.names[6:], 0)
+    zeros = dict.fromkeys(COUNTED, 0)
     return pa.Table.from_pylist([{"cluster": "eu-payments", **zeros, **r} for r in rows], schema=HEALTH_COUNTERS.arrow)
 
 

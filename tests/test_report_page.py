@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from datetime import timedelta
 from html.parser import HTMLParser
@@ -220,6 +221,54 @@ def test_partition_health_shows_ids_causes_and_where_kafka_topics_differs(tmp_pa
     assert "Broker 3 down" in section
     assert "kafka-topics differs on 0: counted twice there" in section
     assert "fine" not in section
+
+
+LED = dict.fromkeys(("under_min_isr", "at_min_isr", "under_replicated", "under_min_rack_isr", "at_min_rack_isr"), 0)
+
+
+def led(broker, **counts):
+    return {"broker": broker, "rack": "az1", "live": True, "unknown": 0, **LED, **counts}
+
+
+def test_brokers_are_shown_with_what_their_own_metrics_count_worst_first(tmp_path):
+    brokers = [led(1, under_replicated=7), led(2, under_min_rack_isr=3), led(3, under_min_isr=2, at_min_isr=1)]
+    counters = [{"topic": None, "partitions": 40, "under_min_isr": 2, "brokers": brokers}]
+    words, _ = parse(render([finding("x", "write-headroom", "PASS")], tmp_path, counters=counters))
+    section = words[words.index("By broker, over the partitions") : words.index("What isn't known")]
+    metrics = (
+        "UnderMinIsrPartitionCount UnderMinRackIsrPartitionCount AtMinIsrPartitionCount AtMinRackIsrPartitionCount "
+        "UnderReplicatedPartitions Unknown "
+    )
+    body = section.split(metrics)[1].strip().replace("eu-payments ", "")
+    assert body == "3 az1 2 0 1 0 0 0 2 az1 0 3 0 0 0 0 1 az1 0 0 0 0 7 0"
+    document = json.loads((tmp_path / "findings.json").read_text())
+    assert [b["broker"] for b in document["brokers"]] == [3, 2, 1]
+    assert document["brokers"][0] == {
+        **{"cluster": "eu-payments", "broker": 3, "rack": "az1", "live": True, "unknown": 0},
+        **{"UnderMinIsrPartitionCount": 2, "AtMinIsrPartitionCount": 1, "UnderReplicatedPartitions": 0},
+        **{"UnderMinRackIsrPartitionCount": 0, "AtMinRackIsrPartitionCount": 0},
+    }
+
+
+def test_thousands_of_brokers_stay_a_short_table(tmp_path):
+    counters = [{"topic": None, "brokers": [led(n, at_min_isr=n) for n in range(1, 3001)]}]
+    html = render([finding("x", "write-headroom", "PASS")], tmp_path, counters=counters)
+    assert "2,940 more brokers" in html and len(html) < 300_000
+    assert len(json.loads((tmp_path / "findings.json").read_text())["brokers"]) == 1000
+
+
+def test_a_topic_that_is_short_of_racks_alone_is_shown(tmp_path):
+    health = [{"topic": "orders", "partition": p, "categories": [], "rack_category": c, "cause": "rack:az2 down"}
+              for p, c in ((0, "under-min-rack-isr"), (1, "at-min-rack-isr"), (2, None))]  # fmt: skip
+    counters = [
+        {"topic": None, "partitions": 9, "under_min_rack_isr": 1, "at_min_rack_isr": 4},
+        {"topic": "orders", "partitions": 3, "under_min_rack_isr": 1, "at_min_rack_isr": 1, "rack_unknown": 1},
+        {"topic": "placed", "partitions": 3, "at_min_rack_isr": 3, "at_min_rack_isr_by_placement": 3},
+    ]
+    words, _ = parse(render([finding("x", "write-headroom", "PASS")], tmp_path, health=health, counters=counters))
+    section = words[words.index("Topics with partitions that aren't healthy") : words.index("What isn't known")]
+    assert "orders eu-payments 3 0 0 0 0 1 0 1 1 0 Rack az2 down" in section
+    assert "placed" not in section
 
 
 def test_gaps_are_named_with_their_reasons(tmp_path):

@@ -187,7 +187,9 @@ def test_isr_racks_of_kip_1290s_example(found, topic, outcome, category, racks):
     finding = one(found, cluster="kip-1290", control="isr-rack-spread", resource=topic)
     assert (finding["outcome"], finding["category"]) == (outcome, category)
     if racks:
-        assert finding["observed"] == {"isr_racks": racks, "category": category}
+        listed = {"under-min-rack-isr": [], "at-min-rack-isr": [], category: [0]}
+        observed = {"isr_racks": racks, "category": category, "partitions_by_category": listed}
+        assert finding["observed"] == observed
         assert finding["severity"] == ("critical" if category.startswith("under") else "info")
 
 

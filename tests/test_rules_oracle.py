@@ -181,16 +181,23 @@ def tier_of(topic: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def fleet(spark, tmp_path_factory):
-    """The documents by cluster, and the findings by cluster, control, resource type and resource."""
+def judged(spark, tmp_path_factory):
+    """The documents by cluster, the findings by cluster, control, resource type and resource, and the judge."""
     policy = tmp_path_factory.mktemp("policy") / "policy.yaml"
     policy.write_text(POLICY)
     drawing = Drawing(SEED)
     documents = {d["cluster"]["id"]: d for d in map(drawing.document, range(CLUSTERS))}
     found: dict[tuple, list[dict]] = {}
-    for f in Judge(spark).run(list(documents.values()), load_policy(policy)):
+    judge = Judge(spark)
+    for f in judge.run(list(documents.values()), load_policy(policy)):
         found.setdefault((f["cluster"], f["control"], f["resource_type"], f["resource"]), []).append(f)
-    return documents, found
+    return documents, found, judge
+
+
+@pytest.fixture(scope="module")
+def fleet(judged):
+    """The documents by cluster, and the findings."""
+    return judged[:2]
 
 
 def compare(expected, rows: list[dict]) -> str | None:
@@ -271,3 +278,70 @@ def test_the_quorum_agrees_with_the_oracle(fleet):
         if not fine:
             problems.append(f"{name}: {row['outcome']} {row['observed']['problems']}, the oracle says {wanted}")
     assert not problems, told(problems)
+
+
+def test_the_racks_of_each_partition_agree_with_the_oracle(judged):
+    documents, _, judge = judged
+    listed = {(r["cluster"], r["topic"], r["partition"]): r for r in judge.latest["partition_health"].to_pylist()}
+    problems, seen = [], set()
+    for name, document in documents.items():
+        for (topic, partition), states in Oracle(document, TIERS, tier_of).states.items():
+            row = listed.get((name, topic, partition), {"rack_category": "none", "acks_all_kip_1290_error": "NONE"})
+            category, error = row["rack_category"], row["acks_all_kip_1290_error"]
+            seen.add((category, error))
+            # A fact may be missing that happens not to matter; without any the answer is one.
+            allowed = states["rack"] if len(states["rack"]) == 1 else {None}
+            allowed = allowed | ({None} if document.get("unreadable") else set())
+            if states["rack"] == {"under-min-rack-isr", "at-min-rack-isr", "none"}:
+                allowed = {*allowed, *states["rack"]}  # brokers' own values differ: which one counts isn't said
+            if category not in allowed:
+                problems.append(f"{name} {topic}-{partition}: {category}, the oracle says {states['rack']}")
+            if error is not None and error not in answers(states, category):
+                problems.append(f"{name} {topic}-{partition}: {error}, the oracle says {answers(states, category)}")
+    assert not problems, told(problems)
+    assert {e for _, e in seen} >= {"NONE", "NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_RACKS", "LEADER_NOT_AVAILABLE"}
+    assert ("under-min-rack-isr", "NOT_ENOUGH_REPLICAS") in seen  # replicas are counted first
+
+
+def answers(states: dict[str, set], category: str | None) -> set[str]:
+    """KIP-1290's produce check, in the order of its listing, in every world of a partition."""
+    out = set()
+    for offline in states["offline"]:
+        for few in states["under-min-isr"]:
+            racks = "NOT_ENOUGH_RACKS" if category == "under-min-rack-isr" else "NONE"
+            out.add("LEADER_NOT_AVAILABLE" if offline else "NOT_ENOUGH_REPLICAS" if few else racks)
+    return out
+
+
+COUNTS = {
+    "under_min_isr": ("under-min-isr", True),
+    "at_min_isr": ("at-min-isr", True),
+    "under_replicated": ("under-replicated", True),
+    "under_min_rack_isr": ("rack", "under-min-rack-isr"),
+    "at_min_rack_isr": ("rack", "at-min-rack-isr"),
+}
+
+
+def test_the_counts_of_each_broker_agree_with_the_oracle(judged):
+    """Over the partitions it leads: at least those that are certain, but for what is unknown, at most the possible."""
+    documents, _, judge = judged
+    counters = judge.latest["health_counters"].to_pylist()
+    of = {(r["cluster"], b["broker"]): b for r in counters if r["topic"] is None for b in r["brokers"] or ()}
+    problems, exact = [], 0
+    for name, document in documents.items():
+        states = Oracle(document, TIERS, tier_of).states
+        led = {b["id"]: [] for b in document["brokers"]}
+        for topic in document["topics"]:
+            for p in topic["partitions"]:
+                if p["leader"] is not None:
+                    led[p["leader"]].append(states[topic["name"], p["partition"]])
+        for broker, mine in led.items():
+            counted = of.get((name, broker), dict.fromkeys((*COUNTS, "unknown"), 0))
+            for count, (kind, value) in COUNTS.items():
+                least = sum(s[kind] == {value} for s in mine)
+                most = sum(value in s[kind] for s in mine)
+                exact += counted[count] > 0 and least == most
+                if not least - counted["unknown"] <= counted[count] <= most:
+                    problems.append(f"{name} broker {broker} {count}: {counted}, the oracle: {least} to {most}")
+    assert not problems, told(problems)
+    assert exact > 100

@@ -260,8 +260,25 @@ PARTITION_HEALTH = Table(
         ("out_of_sync", INTS),
         ("cause", pa.string()),
         ("cli_differs", pa.string()),  # where kafka-topics shows this partition otherwise, and why
+        ("categories_known", pa.bool_()),  # False: some category could not be told
+        # KIP-1290. A partition may be listed for its racks alone, with no category of KIP-427's.
+        ("isr_racks", pa.int32()),  # IsrRackCount; NULL: a rack is unknown
+        (
+            "min_insync_racks",
+            pa.int32(),
+        ),  # wanted: the stricter of the setting and the tier's (of a pulse: the setting)
+        ("rack_category", pa.string()),  # under-min-rack-isr, at-min-rack-isr, none; NULL: can't be told
+        ("rack_by_placement", pa.bool_()),  # at-min-rack-isr with the ISR whole, or replicas in no more racks than it
+        (
+            "acks_all_error",
+            pa.string(),
+        ),  # what brokers answer acks=all: NONE, NOT_ENOUGH_REPLICAS, LEADER_NOT_AVAILABLE
+        ("acks_all_kip_1290_error", pa.string()),  # what KIP-1290's would: the same, else NOT_ENOUGH_RACKS
     ),
 )
+
+LED_COUNTS = ("under_min_isr", "at_min_isr", "under_replicated", "under_min_rack_isr", "at_min_rack_isr", "unknown")
+"""What a broker's own metrics count over the partitions that it leads; unknown: those with a category untold."""
 
 # Per cluster (topic NULL) and per topic with anything to count: partitions by category.
 HEALTH_COUNTERS = Table(
@@ -276,8 +293,29 @@ HEALTH_COUNTERS = Table(
         ("at_min_isr", pa.int64()),
         ("at_min_isr_by_configuration", pa.int64()),
         ("under_replicated", pa.int64()),
+        ("under_min_rack_isr", pa.int64()),  # KIP-1290's categories, apart from KIP-427's
+        ("at_min_rack_isr", pa.int64()),
+        ("at_min_rack_isr_by_placement", pa.int64()),
+        ("rack_unknown", pa.int64()),
+        (
+            # Of a cluster's row: brokers that lead any such partition. Rows of their own would be counted twice.
+            "brokers",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("broker", pa.int32()),
+                        ("rack", pa.string()),
+                        ("live", pa.bool_()),
+                        *((name, pa.int64()) for name in LED_COUNTS),
+                    ]
+                )
+            ),
+        ),
     ),
 )
+
+COUNTED = tuple(name for name, kind in HEALTH_COUNTERS.columns if kind == pa.int64())
+"""The columns of `health_counters` that count partitions."""
 
 
 def _scalar(control: str) -> tuple[tuple[str, pa.DataType], ...]:

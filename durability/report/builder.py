@@ -18,6 +18,7 @@ from durability.lake.tables import (
 from durability.report import applications, page, results
 from durability.report.causes import Causes
 from durability.report.files import CsvWriter, JsonWriter, Together
+from durability.report.health import BROKERS_LISTED
 from durability.report.standing import Standing, Watch
 from durability.report.words import COUNTED_ONLY, stamp
 
@@ -76,7 +77,10 @@ def write(
     causes, watch, rows = Causes(), Watch(), page.Rows()
     named = applications.applications(streams)
     with Together(Path(out)) as files:
-        more = {"applications": named[: applications.DOCUMENTED]}
+        more = {
+            "applications": named[: applications.DOCUMENTED],
+            "brokers": health.brokers()[:BROKERS_LISTED],
+        }
         as_json = JsonWriter(files.text("findings.json"), run, counts, more)
         as_csv = CsvWriter(files.text("findings.csv"))
         for finding in results.documents(found.listed, plan.waivers):

@@ -11,8 +11,19 @@ import pyarrow.compute as pc
 from durability.report.words import clipped, ranges
 
 CATEGORIES = ("offline", "under-min-isr", "at-min-isr", "under-replicated")
-COLUMNS = tuple(c.replace("-", "_") for c in CATEGORIES)
+RACK_CATEGORIES = ("under-min-rack-isr", "at-min-rack-isr")  # KIP-1290's
+COLUMNS = tuple(c.replace("-", "_") for c in (*CATEGORIES, *RACK_CATEGORIES))
+TROUBLES = (*COLUMNS[:5], "unknown")  # being at the minimum of racks is no trouble where the placement makes it so
 SHOWN = 150
+# A broker's counts in the lake, under the names of the metrics that it counts itself; worst first.
+METRICS = {
+    "under_min_isr": "UnderMinIsrPartitionCount",
+    "under_min_rack_isr": "UnderMinRackIsrPartitionCount",
+    "at_min_isr": "AtMinIsrPartitionCount",
+    "at_min_rack_isr": "AtMinRackIsrPartitionCount",
+    "under_replicated": "UnderReplicatedPartitions",
+}
+BROKERS, BROKERS_LISTED = 60, 1_000  # on the page, in findings.json
 NOTE = 400  # characters of one note or cause
 
 
@@ -28,13 +39,25 @@ class Health:
         """The counters of each cluster."""
         return {row["cluster"]: row for row in self.counters.filter(pc.is_null(self.counters["topic"])).to_pylist()}
 
+    def brokers(self) -> list[dict]:
+        """The brokers that lead partitions of any category, worst first: cluster, broker, rack, live, METRICS, unknown."""
+        rows = [
+            {"cluster": cluster, **{name: b[name] for name in ("broker", "rack", "live")}}
+            | {metric: b[name] for name, metric in METRICS.items()}
+            | {"unknown": b["unknown"]}
+            for cluster, counts in self.clusters.items()
+            for b in counts.get("brokers") or ()
+        ]
+        counted = (*METRICS.values(), "unknown")
+        return sorted(rows, key=lambda b: (*(-b[name] for name in counted), b["cluster"], b["broker"]))
+
     def topics(self) -> dict[str, object]:
         """`shown`: the worst topics with counts, partition ids by category, causes and where kafka-topics differs;
         `left`: how many topics the page leaves out."""
         counted = self.counters.filter(pc.is_valid(self.counters["topic"]))
-        troubled = pc.invert(pc.equal(_sum(counted, (*COLUMNS, "unknown")), 0))
+        troubled = pc.invert(pc.equal(_sum(counted, TROUBLES), 0))
         counted = counted.filter(troubled)
-        keys = [(name, "descending") for name in (*COLUMNS, "unknown")] + [("topic", "ascending")]
+        keys = [(name, "descending") for name in TROUBLES] + [("topic", "ascending")]
         worst = counted.take(pc.sort_indices(counted, sort_keys=keys).slice(0, SHOWN)).to_pylist()
         detail = self._details({(row["cluster"], row["topic"]) for row in worst})
         shown = [{**row, **detail.get((row["cluster"], row["topic"]), Detail()).words()} for row in worst]
@@ -46,7 +69,7 @@ class Health:
         table = self.partitions
         keys = pc.binary_join_element_wise(table["cluster"], table["topic"], "\0")
         mine = table.filter(pc.is_in(keys, pa.array(["\0".join(pair) for pair in wanted])))
-        names = ["cluster", "topic", "partition", "categories", "by_configuration", "cause", "cli_differs"]
+        names = ["cluster", "topic", "partition", "categories", "rack_category", "cause", "cli_differs"]
         found: dict[tuple[str, str], Detail] = {}
         for batch in mine.select(names).to_batches(max_chunksize=5_000):
             for row in batch.to_pylist():
@@ -65,13 +88,15 @@ class Detail:
     """What partition_health says about one topic."""
 
     def __init__(self) -> None:
-        self.ids: dict[str, list[int]] = {category: [] for category in CATEGORIES}
+        self.ids: dict[str, list[int]] = {category: [] for category in (*CATEGORIES, *RACK_CATEGORIES)}
         self.causes: Counter = Counter()
         self.notes: dict[str, list[int]] = {}
 
     def add(self, row: dict) -> None:
         for category in row["categories"] or ():
             self.ids.setdefault(category, []).append(row["partition"])
+        if row["rack_category"] in RACK_CATEGORIES:
+            self.ids[row["rack_category"]].append(row["partition"])
         if row["cause"]:
             self.causes[row["cause"]] += 1
         if row["cli_differs"]:

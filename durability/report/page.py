@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from durability.report.applications import on_page
 from durability.report.causes import Causes
-from durability.report.health import Health
+from durability.report.health import BROKERS, METRICS, Health
 from durability.report.standing import Standing
 from durability.report.words import CAVEATS, cause_title, clipped, past, plural, ranges, readable
 
@@ -158,6 +158,7 @@ def context(report: Report) -> dict[str, object]:
         "planned": [name for name, control in CONTROLS.items() if control.planned],
         "judged": any(accepted(s) for s in snapshots),
         "applications": on_page(report.applications),
+        "brokers": broker_rows(report.health.brokers()),
         "missing": [s for s in snapshots if not accepted(s)][:CLUSTERS],
         "unread": unread_rows(report.facts),
         "snapshots": snapshots[:CLUSTERS],
@@ -201,6 +202,18 @@ def cause_rows(causes: Causes, outcome: str, without: Set[str] = frozenset()) ->
             row["counts"] = cause.extent
             shown.append(row)
     return {"shown": shown, "left": budget.seen - len(shown)}
+
+
+def broker_rows(brokers: list[dict]) -> dict[str, object]:
+    """The worst brokers with their counts in the order of `metrics`; `left`: how many the page leaves to findings.json."""
+    kinds = ("critical", "critical", "warning", "info", "info", "UNKNOWN")
+    names = (*METRICS.values(), "unknown")
+    shown = [
+        {"cluster": b["cluster"], "broker": b["broker"], "rack": clipped(b["rack"], 120), "live": b["live"]}
+        | {"counts": [(b[name], kind) for name, kind in zip(names, kinds, strict=True)]}
+        for b in brokers[:BROKERS]
+    ]
+    return {"shown": shown, "left": len(brokers) - len(shown), "metrics": names[:-1]}
 
 
 def unread_rows(facts: pa.Table | None) -> dict[str, object]:

@@ -304,12 +304,10 @@ def counted(lake, run: Mapping[str, Any]) -> dict[str, int]:
     """How many clusters a result judged, and its `health_counters` summed over them."""
     from pyiceberg.expressions import IsNull
 
-    from durability.lake.tables import HEALTH_COUNTERS, RESULT_KEYS
+    from durability.lake.tables import COUNTED, HEALTH_COUNTERS
 
     rows = lake.results(HEALTH_COUNTERS, run, IsNull("topic"))
-    keys = {name for name, _ in RESULT_KEYS} | {"topic"}
-    names = [name for name in rows.column_names if name not in keys]
-    return {"clusters": rows.num_rows, **{name: sum(rows[name].to_pylist()) for name in names}}
+    return {"clusters": rows.num_rows, **{name: sum(rows[name].to_pylist()) for name in COUNTED}}
 
 
 def run_row(plan, status: str, verified: bool | None, summary: Mapping[str, Any]) -> dict[str, Any]:

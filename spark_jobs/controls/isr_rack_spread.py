@@ -60,6 +60,12 @@ def posture() -> dict[str, Column]:
     return base.scalar_columns(CONTROL, F.col("isr_rack_spread_worst"), required(), enough_racks())
 
 
+def _by_category() -> Column:
+    """The partitions under the minimum and those at it, of a topic that has any; NULL elsewhere."""
+    under, at = F.col("isr_rack_spread_failing"), F.col("isr_rack_spread_at")
+    return F.when((F.size(under) > 0) | (F.size(at) > 0), F.struct(under.alias(UNDER), at.alias(AT)))
+
+
 def finding() -> Column:
     worst, placed = F.col("isr_rack_spread_worst"), F.col("isr_rack_spread_by_placement")
     under = F.coalesce(worst < required(), F.lit(False))
@@ -70,6 +76,10 @@ def finding() -> Column:
     ).otherwise("exactly the minimum, one more rack lost would be too many")
     names = F.array_join("isr_rack_spread_names", ", ")
     named = F.when(names != "", F.concat(F.lit(" ("), names, F.lit(")"))).otherwise("")
+    besides = F.when(
+        under & (F.size("isr_rack_spread_at") > 0),
+        F.concat(F.lit("; at exactly the minimum: "), base.partitions_listed(F.col("isr_rack_spread_at"))),
+    ).otherwise("")
     causes = F.coalesce(base.dominant("isr_rack_spread_causes"), F.lit("placement"))
     # The unnamed rack of all brokers without broker.rack counts as one here.
     racks_known = F.size("racks") + F.least(F.size("unracked_brokers"), F.lit(1)) + F.col("unknown_racks")
@@ -80,16 +90,17 @@ def finding() -> Column:
         category=category,
         severity=F.when(under, base.severity_of(CONTROL, UNDER)).otherwise(base.severity_of(CONTROL, AT)),
         cause=F.when(under & placed, placement).otherwise(causes),
-        observed=base.as_json(isr_racks=worst, category=category),
+        observed=base.as_json(isr_racks=worst, category=category, partitions_by_category=_by_category()),
         required=base.as_json(min_insync_racks=required()),
         partitions=ids,
         message=base.say(
-            "%s: isr spans %s of %s racks required%s; %s",
+            "%s: isr spans %s of %s racks required%s; %s%s",
             base.partitions_listed(ids),
             worst,
             required(),
             named,
             tail,
+            besides,
         ),
         remediation=F.when(
             under & placed, base.reassign("Move replicas of these partitions to brokers in other racks")

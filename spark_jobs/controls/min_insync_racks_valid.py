@@ -19,7 +19,7 @@ BELOW_ONE, ABOVE_KNOWN, ABOVE_RF, ABOVE_REPLICAS, UNRACKED = (
     "above-replica-racks",
     "broker-without-rack",
 )
-PROBLEM = "min_insync_racks_problem"
+PROBLEMS = "min_insync_racks_problems"
 
 
 def measures() -> dict[str, Column]:
@@ -34,28 +34,35 @@ def measures() -> dict[str, Column]:
     }
 
 
-def problem() -> Column:
-    """The first that applies, or NULL. All brokers without broker.rack share one unnamed rack."""
+def problems() -> Column:
+    """All that apply, in the order in which they are named. All brokers without broker.rack share one unnamed rack."""
     wanted = F.col("min_racks")
     unnamed = F.least(F.size("unracked_brokers"), F.lit(1))
-    return (
-        F.when(F.col("min_racks_configured") < 1, BELOW_ONE)
-        .when(wanted > F.size("racks") + F.col("unknown_racks") + unnamed, ABOVE_KNOWN)
-        .when(F.size("valid_racks_above_rf") > 0, ABOVE_RF)
-        .when(F.size("valid_racks_above_span") > 0, ABOVE_REPLICAS)
-        .when((wanted > 1) & (unnamed > 0), UNRACKED)
+    return F.array_compact(
+        F.array(
+            F.when(F.col("min_racks_configured") < 1, BELOW_ONE),
+            F.when(wanted > F.size("racks") + F.col("unknown_racks") + unnamed, ABOVE_KNOWN),
+            F.when(F.size("valid_racks_above_rf") > 0, ABOVE_RF),
+            F.when(F.size("valid_racks_above_span") > 0, ABOVE_REPLICAS),
+            F.when((wanted > 1) & (unnamed > 0), UNRACKED),
+        )
     )
 
 
+def first_problem() -> Column:
+    """The one that names the finding; NULL: none. Reads PROBLEMS, computed beside the outcome."""
+    return F.try_element_at(F.col(PROBLEMS), F.lit(1))
+
+
 def outcome() -> Column:
-    """Reads PROBLEM, computed beside it."""
+    """Reads PROBLEMS."""
     unknown = (F.col("min_racks") > 1) & (
         F.coalesce(F.col("valid_racks_unknown"), F.lit(True))
         | (F.col("unknown_racks") > 0)
         | ~F.col("partitions_known")
     )
     return (
-        F.when(F.col(PROBLEM).isNotNull(), base.FAIL)
+        F.when(first_problem().isNotNull(), base.FAIL)
         .when(~F.col("min_racks_known"), base.UNKNOWN)
         .when(F.col("min_racks").isNull(), base.NOT_APPLICABLE)
         .when(unknown, base.UNKNOWN)
@@ -64,14 +71,14 @@ def outcome() -> Column:
 
 
 def finding() -> Column:
-    what = F.col(PROBLEM)
+    what = first_problem()
     wanted = F.when(what == BELOW_ONE, F.col("min_racks_configured")).otherwise(F.col("min_racks"))
     ids = F.when(what == ABOVE_RF, F.col("valid_racks_above_rf")).when(
         what == ABOVE_REPLICAS, F.col("valid_racks_above_span")
     )
     detail = (
-        F.when(what == BELOW_ONE, "brokers would refuse a value below 1")
-        .when(what == ABOVE_KNOWN, base.say("racks in the cluster: %s", F.size("racks")))
+        F.when(what == BELOW_ONE, "KIP-1290's brokers would refuse a value below 1")
+        .when(what == ABOVE_KNOWN, base.say("racks in the cluster: %s (KIP-1290 would warn)", F.size("racks")))
         .when(
             what == ABOVE_RF,
             base.say(
@@ -97,9 +104,10 @@ def finding() -> Column:
         ),
         cause=F.when(what == UNRACKED, "configuration:broker.rack")
         .when((what == ABOVE_KNOWN) & by_policy, base.say(base.INFEASIBLE, F.col("tier")))
-        .when(what.isin(BELOW_ONE, ABOVE_KNOWN), "configuration:topic")
+        .when(what.isin(BELOW_ONE, ABOVE_KNOWN) & F.col("own_min_racks").isNotNull(), "configuration:topic")
+        .when(what.isin(BELOW_ONE, ABOVE_KNOWN), "configuration:cluster-default")
         .otherwise("placement"),
-        observed=base.as_json(problem=what, min_insync_racks=wanted),
+        observed=base.as_json(problem=what, min_insync_racks=wanted, problems=F.col(PROBLEMS)),
         required=base.as_json(min_insync_racks=F.col("required")["min_insync_racks"]),
         partitions=ids,
         message=base.say("min.insync.racks=%s wanted; %s", wanted, detail),
@@ -108,7 +116,11 @@ def finding() -> Column:
 
 
 def broker_finding() -> Column:
-    """On a broker: reads `b`, the broker, and `racks_wanted`, the largest value wanted in its cluster."""
+    """On a broker: reads `b`, the broker, and `racks_wanted`, the largest value wanted in its cluster.
+
+    Above 1 without a broker.rack of its own, KIP-1290's broker refuses to start, or refuses the dynamic change; above
+    the known racks it only warns.
+    """
     broker, state = F.col("b"), F.coalesce(F.col("b")["rack_state"], F.lit("unknown"))
     own = broker["min_racks"]
     wanted = F.coalesce(F.greatest(own, "racks_wanted"), F.lit(1))
@@ -116,31 +128,37 @@ def broker_finding() -> Column:
     what = (
         F.when(own < 1, BELOW_ONE).when(own > known_racks, ABOVE_KNOWN).when((wanted > 1) & (state == "none"), UNRACKED)
     )
+    of_value = F.coalesce(what.isin(BELOW_ONE, ABOVE_KNOWN), F.lit(False))
+    refused = F.coalesce((own > 1) & (state == "none"), F.lit(False))
     unread = ~broker["min_racks_known"]
     outcome = (
         F.when(what.isNotNull(), base.FAIL)
         .when(unread | ((wanted > 1) & (state == "unknown")), base.UNKNOWN)
         .otherwise(base.PASS)
     )
+    stated_at = F.when(broker["min_racks_source"] == "cluster-default", "configuration:cluster-default").otherwise(
+        "configuration:broker"
+    )
     return base.finding(
         CONTROL,
         outcome,
-        cause=F.when((state == "unknown") | unread, F.coalesce(broker["down"], F.lit("unreadable"))).otherwise(
-            "configuration:broker.rack"
-        ),
-        severity=F.when(what == ABOVE_KNOWN, base.severity_of(CONTROL, ABOVE_KNOWN)).otherwise(
+        cause=F.when(of_value, stated_at)
+        .when((state == "unknown") | unread, F.coalesce(broker["down"], F.lit("unreadable")))
+        .otherwise("configuration:broker.rack"),
+        severity=F.when((what == ABOVE_KNOWN) & ~refused, base.severity_of(CONTROL, ABOVE_KNOWN)).otherwise(
             base.severity_of(CONTROL, UNRACKED)
         ),
-        observed=base.as_json(
-            problem=what, min_insync_racks=F.when(what.isin(BELOW_ONE, ABOVE_KNOWN), own).otherwise(wanted)
-        ),
+        observed=base.as_json(problem=what, min_insync_racks=F.when(of_value, own).otherwise(wanted)),
         required=base.as_json(problem=F.lit(None).cast("string")),
-        message=F.when(own < 1, "min.insync.racks is below 1")
-        .when(what == ABOVE_KNOWN, base.say("min.insync.racks=%s; racks in the cluster: %s", own, F.size("racks")))
-        .when(unread, "its configs could not be read")
-        .when(state == "none", base.say("no broker.rack, while min.insync.racks=%s is wanted (KIP-1290)", wanted))
-        .otherwise("its rack is unknown"),
-        remediation=F.when((state == "unknown") | unread, "Bring the broker back, or let the auditor describe it")
-        .when(what.isin(BELOW_ONE, ABOVE_KNOWN), "State a value from 1 to the number of racks")
+        message=F.concat(
+            F.when(own < 1, "min.insync.racks is below 1: KIP-1290's broker would refuse it")
+            .when(what == ABOVE_KNOWN, base.say("min.insync.racks=%s; racks in the cluster: %s", own, F.size("racks")))
+            .when(unread, "its min.insync.racks could not be read as a number")
+            .when(state == "none", base.say("no broker.rack, while min.insync.racks=%s is wanted (KIP-1290)", wanted))
+            .otherwise("its rack is unknown"),
+            F.when(refused, "; set so without a broker.rack, KIP-1290's broker would refuse to start").otherwise(""),
+        ),
+        remediation=F.when(of_value, "State a value from 1 to the number of racks")
+        .when((state == "unknown") | unread, "Bring the broker back, or let the auditor describe it")
         .otherwise(base.set_racks()),
     )

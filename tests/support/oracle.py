@@ -62,6 +62,7 @@ class Oracle:
     def __init__(self, document: dict, tiers: dict[str, dict], tier_of: Callable[[str], str]):
         self.c, self.tiers, self.tier_of = Cluster(document), tiers, tier_of
         self.out: dict[tuple[str, str, str], Expected] = {}
+        self.states: dict[tuple[str, int], dict[str, set]] = {}
         for t, topic in enumerate(document["topics"]):
             self.topic(t, topic["name"], tiers[tier_of(topic["name"])])
         for broker in self.c.brokers:
@@ -91,6 +92,26 @@ class Oracle:
         self.put("min-isr-within-replication-factor", "topic", name, self.within(parts))
         self.put("min-insync-racks-valid", "topic", name, self.racks_valid(t, parts, tier.get("min_insync_racks")))
         self.health(name, parts)
+        for p in parts:
+            self.states[name, p.id]["rack"] = self.rack_states(t, p, tier.get("min_insync_racks"))
+
+    def rack_states(self, t: int, p: Partition, wanted: int | None) -> set:
+        """KIP-1290's category of a partition in every world; a metric of the leader's, so none without a live one."""
+        own = self.own_racks(t)
+        if own is UNKNOWN or p.isr is UNKNOWN:
+            return {"under-min-rack-isr", "at-min-rack-isr", "none"}
+        seen = {"none"} if True in self.states_of(p, "offline") else set()
+        if False in self.states_of(p, "offline"):
+            least = max(own or 0, wanted or 0)
+            for racks in self.c.rack_choices(p.isr):
+                spans = kip_1290(racks.values())
+                nobody = own is None and wanted is None
+                under, at = not nobody and spans < least, not nobody and spans == least
+                seen.add("under-min-rack-isr" if under else "at-min-rack-isr" if at else "none")
+        return seen
+
+    def states_of(self, p: Partition, category: str) -> set[bool]:
+        return self.states[self.c.doc["topics"][p.t]["name"], p.id][category]
 
     @staticmethod
     def graded(parts, values: list[list[set]], required: int, key: str, needs: list[bool]) -> Expected:
@@ -280,6 +301,9 @@ class Oracle:
                 if category == "at-min-isr" and seen == {True}:
                     (configured if {s == r for s in sizes for r in rfs} == {True} else shrunk).add(p.id)
                     larger |= any(s > r for s in sizes for r in rfs)
+        for category, rows in grades.items():
+            for i, seen, _ in rows:
+                self.states.setdefault((name, i), {})[category] = seen
         for category, rows in grades.items():
             outcomes = combined([{verdict(seen)} | ({UNSURE} if null else set()) for _, seen, null in rows])
             certain = {i for i, seen, _ in rows if seen == {True}}
