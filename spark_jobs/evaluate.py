@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from durability.lake import tables
 from durability.run.plan import Plan
-from spark_jobs import applications, changes, facts, findings, partitions, session, topics
+from spark_jobs import applications, changes, facts, findings, partitions, rack_outage, session, topics
 from spark_jobs.controls import (
     acked_durability,
     broker_defaults,
@@ -155,17 +155,34 @@ class Evaluation:
 
     def posture(self) -> DataFrame:
         """One row a topic, with what Great Expectations checks again."""
-        columns = {}
+        columns = rack_outage.posture(F.col("before"), self._captured())
         for control in TOPIC_CONTROLS:
             columns |= control.posture()
-        return self.measured.select(
-            "cluster",
-            "topic",
-            "internal",
-            "tier",
-            F.coalesce("partition_count", F.lit(0)).cast("int").alias("partitions"),
-            *(c.alias(n) for n, c in columns.items()),
+        return (
+            self._beside_the_last_posture()
+            .select(
+                "cluster",
+                "topic",
+                "internal",
+                "tier",
+                F.coalesce("partition_count", F.lit(0)).cast("int").alias("partitions"),
+                *(c.alias(n) for n, c in columns.items()),
+            )
+            .withColumn("rack_outage_step", rack_outage.most_urgent(F.col("rack_outage")))
         )
+
+    def _beside_the_last_posture(self) -> DataFrame:
+        """`measured` with `before`: what the last run that judged the cluster said of the topic's thresholds."""
+        pairs = [f"{s.previous_result_id} {s.cluster}" for s in self.plan.judged if s.previous_result_id]
+        if not pairs:
+            return self.measured.withColumn("before", F.lit(None).cast(rack_outage.BEFORE))
+        before = (
+            self._read("topic_posture")
+            .where(F.col("result_id").isin(sorted({p.partition(" ")[0] for p in pairs})))
+            .where(F.concat_ws(" ", "result_id", "cluster").isin(pairs))
+            .select("cluster", "topic", F.struct(*rack_outage.CONFIGURED, "rack_outage").alias("before"))
+        )
+        return self.measured.join(before, ["cluster", "topic"], "left")
 
     def outcomes(self) -> DataFrame:
         """Every control's outcome on every resource, before waivers and comparison."""

@@ -184,6 +184,18 @@ def clusters(read: Read) -> DataFrame:
             ),
             "unclean_default": _unclean_default(),
         }
+    ).withColumn("lost_racks", _lost_racks())
+
+
+def _lost_racks() -> Column:
+    """Racks all of whose brokers are down, as array<struct<rack, brokers>>; one whose state is unknown isn't."""
+
+    def of(rack: Column) -> Column:
+        return F.filter("brokers", lambda b: b["rack"] == rack)
+
+    lost = F.filter("racks", lambda r: F.forall(of(r), lambda b: ~F.coalesce(b["live"], F.lit(True))))
+    return F.transform(
+        lost, lambda r: F.struct(r.alias("rack"), F.transform(of(r), lambda b: b["broker"]).alias("brokers"))
     )
 
 
@@ -235,6 +247,7 @@ def _own_settings(topics: DataFrame) -> DataFrame:
             "own_min_isr_source"
         ),
         config(configs, MIN_RACKS).try_cast("int").alias("own_min_racks"),
+        F.coalesce(config(sources, MIN_RACKS), F.lit("topic")).alias("own_min_racks_source"),
         setting(configs, F.col("unreadable_configs"), MIN_RACKS, "1")
         .try_cast("int")
         .isNotNull()

@@ -31,7 +31,9 @@ TOPIC_SETTINGS = (
 def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame) -> DataFrame:
     """Partitions beside their topic's settings, with each replica id turned into its broker (`brokers`, `leading`)."""
     per_topic = topics.select("cluster", "topic", "required", *TOPIC_SETTINGS)
-    per_cluster = clusters.select("cluster", "broker", "reassignments_known", "provider")
+    per_cluster = clusters.select(
+        "cluster", "broker", "reassignments_known", "provider", F.col("lost_racks")["rack"].alias("lost_racks")
+    )
     joined = partitions.join(F.broadcast(per_topic), ["cluster", "topic"]).join(F.broadcast(per_cluster), "cluster")
     moving = F.col("reassignments_known")
     return joined.select(
@@ -41,6 +43,7 @@ def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame) -> Data
         "required",
         *TOPIC_SETTINGS,
         base.providers_duty("isr-rack-spread").alias("racks_hidden"),
+        "lost_racks",
         "leader",
         "replicas",
         "isr",

@@ -11,7 +11,7 @@ from types import ModuleType
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs import rack_health
+from spark_jobs import rack_health, rack_outage
 from spark_jobs.controls import (
     acked_durability,
     base,
@@ -37,6 +37,8 @@ def measured(partitions: DataFrame, topics: DataFrame, controls: list[ModuleType
     for control in controls:
         measures |= control.measures()
     measures |= elr_guard.measures()
+    if min_insync_racks_valid in controls:
+        measures |= rack_outage.measures()
     per_topic = partitions.groupBy("cluster", "topic").agg(*(c.alias(n) for n, c in measures.items()))
     known = F.coalesce(F.col("partitions_known"), F.lit(False))
     joined = topics.join(per_topic, ["cluster", "topic"], "left").withColumn("partitions_known", known)
@@ -128,7 +130,9 @@ def counters(measured: DataFrame, clusters: DataFrame) -> DataFrame:
     )
     anything = sum(F.col(n) for n in counted) > 0
     per_cluster = rows.groupBy("cluster").agg(*(F.sum(n).alias(n) for n in ("partitions", *counted)))
-    per_cluster = per_cluster.join(F.broadcast(_by_leader(measured, clusters)), "cluster", "left")
+    lost = clusters.select("cluster", F.when(F.size("lost_racks") > 0, F.col("lost_racks")).alias("lost_racks"))
+    for more in (_by_leader(measured, clusters), lost):
+        per_cluster = per_cluster.join(F.broadcast(more), "cluster", "left")
     return rows.where(anything).unionByName(per_cluster, allowMissingColumns=True)
 
 

@@ -311,6 +311,8 @@ HEALTH_COUNTERS = Table(
                 )
             ),
         ),
+        # Of a cluster's row: racks all of whose brokers are down.
+        ("lost_racks", pa.list_(pa.struct([("rack", pa.string()), ("brokers", INTS)]))),
     ),
 )
 
@@ -334,6 +336,31 @@ SCALAR_CONTROLS = {
     "isr-rack-spread": ">=",
 }
 
+# A topic's thresholds as configured, with where that is stated: what a later run restores.
+CONFIGURED = (
+    ("configured_min_insync_replicas", pa.int32()),
+    ("configured_min_insync_replicas_source", pa.string()),
+    ("configured_min_insync_racks", pa.int32()),
+    ("configured_min_insync_racks_source", pa.string()),
+)
+# A threshold of a topic in a rack outage, or lowered in one; see `spark_jobs.rack_outage`.
+OUTAGE_ENTRY = pa.struct(
+    [
+        ("setting", pa.string()),  # min.insync.replicas or min.insync.racks
+        ("step", pa.string()),  # guarded, lower, hold, restore
+        ("value", pa.int32()),  # remembered: the threshold before it was lowered
+        ("source", pa.string()),  # of that value: topic, cluster-default, broker, default, policy
+        ("configured", pa.int32()),  # then
+        ("now", pa.int32()),  # configured now
+        ("now_source", pa.string()),
+        ("lower_to", pa.int32()),  # what every affected partition's ISR reaches
+        ("since", TIMESTAMP),  # captured_at of the first run that saw it
+        ("racks", STRINGS),  # lost ones in which the topic misses replicas
+        ("partitions", pa.int32()),  # under the threshold now
+    ]
+)
+SPARK_TYPES = {pa.string(): "string", pa.int32(): "int", TIMESTAMP: "timestamp", STRINGS: "array<string>"}
+
 TOPIC_POSTURE = Table(
     "topic_posture",
     (
@@ -343,6 +370,9 @@ TOPIC_POSTURE = Table(
         ("tier", pa.string()),
         ("partitions", pa.int32()),
         *(c for control in SCALAR_CONTROLS for c in _scalar(control)),
+        *CONFIGURED,
+        ("rack_outage_step", pa.string()),  # the most urgent one; NULL: none
+        ("rack_outage", pa.list_(OUTAGE_ENTRY)),
     ),
     sort=("cluster", "topic"),
 )

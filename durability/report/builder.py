@@ -14,13 +14,17 @@ from durability.lake.tables import (
     HEALTH_COUNTERS,
     PARTITION_HEALTH,
     RESOLVED_POLICY,
+    TOPIC_POSTURE,
 )
-from durability.report import applications, page, results
+from durability.report import applications, outages, page, results
 from durability.report.causes import Causes
 from durability.report.files import CsvWriter, JsonWriter, Together
 from durability.report.health import BROKERS_LISTED
 from durability.report.standing import Standing, Watch
 from durability.report.words import COUNTED_ONLY, stamp
+
+OUTAGE = ("cluster", "topic", "rack_outage")
+NO_STEPS = pa.schema([TOPIC_POSTURE.arrow.field(name) for name in OUTAGE]).empty_table()
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ def build(lake, plan, flagged, out: Path) -> Summary:
     `expectations.posture` returned, of which `verified`, `checked` and `not_cross_checked` are reported.
     The three files are replaced whole, all of them at the end. Errors: Refused when `out` can't be written.
     """
-    from pyiceberg.expressions import And, EqualTo, In, NotIn, Or  # what the lake takes as a condition
+    from pyiceberg.expressions import And, EqualTo, In, NotIn, NotNull, Or  # what the lake takes as a condition
 
     this = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
     disagreements = lake.scan(DISAGREEMENTS, this)
@@ -58,7 +62,8 @@ def build(lake, plan, flagged, out: Path) -> Summary:
     facts = lake.scan(CLUSTERS, In("attempt_id", attempts), columns=page.UNREAD) if attempts else None
     named = And(this, EqualTo("resource_type", "application"))
     streams = lake.scan(RESOLVED_POLICY, named, columns=applications.COLUMNS) if plan.applications else None
-    return write(found, health, facts, plan, flagged, out, streams)
+    steps = lake.scan(TOPIC_POSTURE, And(this, NotNull("rack_outage_step")), columns=OUTAGE)
+    return write(found, health, facts, plan, flagged, out, streams, steps)
 
 
 def write(
@@ -69,17 +74,22 @@ def write(
     flagged,
     out: Path,
     streams: pa.Table | None = None,
+    steps: pa.Table = NO_STEPS,
 ) -> Summary:
     """The same from Arrow tables, wherever they come from; `facts`: rows of CLUSTERS (columns page.UNREAD), `streams`:
-    rows of RESOLVED_POLICY (columns applications.COLUMNS)."""
+    rows of RESOLVED_POLICY (columns applications.COLUMNS), `steps`: rows of TOPIC_POSTURE (columns OUTAGE) with a step of
+    a rack outage's procedure."""
     run = run_of(plan, flagged)
     counts = results.summarise(found.counted, [s["cluster"] for s in run["snapshots"]])
     causes, watch, rows = Causes(), Watch(), page.Rows()
     named = applications.applications(streams)
+    outage = outages.of(steps, health.lost_racks(), found)
+    racks_lost = outage.clusters()
     with Together(Path(out)) as files:
         more = {
             "applications": named[: applications.DOCUMENTED],
             "brokers": health.brokers()[:BROKERS_LISTED],
+            "rack_outages": racks_lost,
         }
         as_json = JsonWriter(files.text("findings.json"), run, counts, more)
         as_csv = CsvWriter(files.text("findings.csv"))
@@ -88,8 +98,14 @@ def write(
                 reader.add(finding)
         as_json.close()
         standing = watch.standing(counts, run["snapshots"])
-        report = page.Report(run, counts, standing, causes, watch.resolved, rows, health, facts, plan, flagged, named)
+        report = page.Report(
+            run, counts, standing, causes, watch.resolved, rows, health, racks_lost, facts, plan, flagged, named
+        )
         files.text("report.html").writelines(page.render(report))
+        if steps.num_rows:
+            outages.write(files.text(outages.FILE), outage.rows())
+    if not steps.num_rows:
+        outages.forget(Path(out))
     return Summary(counts, standing, {n: Path(out) / n for n in ("findings.json", "findings.csv", "report.html")})
 
 

@@ -39,6 +39,10 @@ class Health:
         """The counters of each cluster."""
         return {row["cluster"]: row for row in self.counters.filter(pc.is_null(self.counters["topic"])).to_pylist()}
 
+    def lost_racks(self) -> dict[str, list[dict]]:
+        """By cluster its racks all of whose brokers are down, with `rack` and `brokers`; clusters without one are left out."""
+        return {name: row["lost_racks"] for name, row in self.clusters.items() if row.get("lost_racks")}
+
     def brokers(self) -> list[dict]:
         """The brokers that lead partitions of any category, worst first: cluster, broker, rack, live, METRICS, unknown."""
         rows = [

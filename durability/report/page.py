@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from durability.report import outages
 from durability.report.applications import on_page
 from durability.report.causes import Causes
 from durability.report.health import BROKERS, METRICS, Health
@@ -102,6 +103,7 @@ class Report:
     resolved: Counter
     rows: Rows
     health: Health
+    outages: list[dict]
     facts: pa.Table | None
     plan: object
     flagged: object
@@ -159,6 +161,7 @@ def context(report: Report) -> dict[str, object]:
         "judged": any(accepted(s) for s in snapshots),
         "applications": on_page(report.applications),
         "brokers": broker_rows(report.health.brokers()),
+        "outages": outage_rows(report.outages),
         "missing": [s for s in snapshots if not accepted(s)][:CLUSTERS],
         "unread": unread_rows(report.facts),
         "snapshots": snapshots[:CLUSTERS],
@@ -214,6 +217,12 @@ def broker_rows(brokers: list[dict]) -> dict[str, object]:
         for b in brokers[:BROKERS]
     ]
     return {"shown": shown, "left": len(brokers) - len(shown), "metrics": names[:-1]}
+
+
+def outage_rows(clusters: list[dict]) -> dict[str, object]:
+    """`Outages.clusters` as far as the page shows them."""
+    shown = clusters[: outages.CLUSTERS]
+    return {"shown": shown, "left": len(clusters) - len(shown), "groups": outages.GROUPS, "file": outages.FILE}
 
 
 def unread_rows(facts: pa.Table | None) -> dict[str, object]:

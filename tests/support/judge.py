@@ -107,7 +107,7 @@ class Judge:
         self.facts[name] = pa.concat_tables([self.facts[name], table]) if name in self.facts else table
 
     def _read(self, name: str):
-        table = self.results[name] if name == "findings" else self.facts[name]
+        table = self.results[name] if name in self.results else self.facts[name]
         # One chunk: Spark 4.1 loses rows of an Arrow table in many small ones.
         return self.spark.createDataFrame(table.combine_chunks())
 
