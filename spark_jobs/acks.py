@@ -10,40 +10,8 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from spark_jobs.racks import named_racks
-
 NEVER = 1_000_000
 """In place of a number of replicas that no partition has: it can't be had."""
-
-
-def layout(brokers: Column) -> Column:
-    """Replicas by rack: struct<size, racks, unracked, unknown>.
-
-    brokers: array of structs with `rack` and `rack_state`. `racks`: replicas in each named rack, most first; `unracked`:
-    on brokers without broker.rack; `unknown`: on brokers whose rack is unknown. NULL for a NULL array.
-
-    >>> df = spark.createDataFrame([([("az1", "named"), ("az2", "named"), ("az2", "carried"), (None, "none")],),
-    ...     ([(None, "unknown"), ("az1", "named")],)], "brokers array<struct<rack: string, rack_state: string>>")
-    >>> df.select(layout(F.col("brokers")).alias("l")).select("l.*").show()
-    +----+------+--------+-------+
-    |size| racks|unracked|unknown|
-    +----+------+--------+-------+
-    |   4|[2, 1]|       1|      0|
-    |   2|   [1]|       0|      1|
-    +----+------+--------+-------+
-    """
-    racks = F.transform(named_racks(brokers), lambda rack: F.size(F.filter(brokers, lambda b: b["rack"] == rack)))
-    return F.when(
-        brokers.isNotNull(),
-        F.struct(
-            F.size(brokers).alias("size"),
-            F.sort_array(racks, asc=False).alias("racks"),
-            F.size(F.filter(brokers, lambda b: b["rack"].isNull() & (b["rack_state"] == "none"))).alias("unracked"),
-            F.size(
-                F.filter(brokers, lambda b: b["rack"].isNull() & ~F.coalesce(b["rack_state"] == "none", F.lit(False)))
-            ).alias("unknown"),
-        ),
-    )
 
 
 def fewest_racks(racks: Column, members: Column) -> Column:
@@ -90,7 +58,7 @@ def undecided(copies: Column) -> Column:
 def guaranteed(ends: Column, min_isr: Column, caps: Column, copies: Column, racks: Column) -> Column:
     """What acks=all guarantees at worst: a struct of BOUNDS and THRESHOLDS, NULL where `ends` is.
 
-    ends: `layout`s of the replicas, one; two while a reassignment runs, before it and after, of which the worse counts.
+    ends: `racks.layout`s of the replicas, one; two while a reassignment runs, before it and after, of which the worse counts.
     min_isr: min.insync.replicas as configured, NULL if unknown; caps: whether the leader caps it at the replicas. A
     leader that doesn't accepts no acks=all write where it is above them: 0 copies, 0 racks. copies, racks: what is
     required (NULL: nothing). An unknown rack may be none (least) or one of its own (most).

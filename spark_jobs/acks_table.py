@@ -10,7 +10,8 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from spark_jobs.acks import fewest_racks, layout
+from spark_jobs.acks import fewest_racks
+from spark_jobs.racks import layout
 
 FACTS = (
     "offline",

@@ -15,7 +15,7 @@ from spark_jobs.controls import base
 from spark_jobs.effective_min_isr import effective_min_isr
 from spark_jobs.facts import unlisted
 from spark_jobs.rack_health import acks_all_error, kip_1290_error, rack_category
-from spark_jobs.racks import against, kip_1290_rack_span, rack_span
+from spark_jobs.racks import against, kip_1290_rack_span, layout, rack_span
 
 TOPIC_SETTINGS = (
     "min_isr_readable",
@@ -140,25 +140,26 @@ def spans(shape: DataFrame) -> DataFrame:
 
     `span` counts racks as placement does, `replica_span` and `isr_span` as KIP-1290 does; those of replicas are the worse
     of replicas minus adding and replicas minus removing. `ends`: the layouts of either, of both while one runs; NULL where
-    the replicas to judge by are unknown.
+    a reassignment can't be excluded.
     """
     ends = F.when(F.col("reassigning"), F.array("after_adding", "before_removing")).when(
         F.col("after_adding").isNotNull(), F.array("after_adding")
     )
-    return shape.select(
+    laid_out = shape.select("*", F.transform(ends, layout).alias("ends"), layout(F.col("in_sync")).alias("isr_layout"))
+    return laid_out.select(
         "*",
         effective_min_isr(F.col("min_isr"), F.col("replica_count"), F.col("caps")).alias("effective_min_isr"),
         _worse(rack_span).alias("span"),
         _worse(kip_1290_rack_span).alias("replica_span"),
-        kip_1290_rack_span(F.col("in_sync")).alias("isr_span"),
-        F.transform(F.when(~F.col("has_observers"), ends), acks.layout).alias("ends"),
+        kip_1290_rack_span(F.col("isr_layout")).alias("isr_span"),
     )
 
 
 def _worse(count: Callable[[Column], Column]) -> Column:
-    after, before = count(F.col("after_adding")), count(F.col("before_removing"))
+    ends = F.col("ends")
+    after, before = count(F.element_at(ends, 1)), count(F.element_at(ends, -1))
     least, most = F.least(after["least"], before["least"]), F.least(after["most"], before["most"])
-    return F.when(F.col("reassigning"), F.struct(least.alias("least"), most.alias("most"))).otherwise(after)
+    return F.when(ends.isNotNull(), F.struct(least.alias("least"), most.alias("most")))
 
 
 def judged(spans: DataFrame) -> DataFrame:
@@ -212,7 +213,9 @@ def _acked() -> Column:
     copies and racks as there are replicas."""
     required, min_isr = F.col("required"), F.col("min_isr")
     copies, racks = required["acked_copies"], required["acked_racks"]
-    known = acks.guaranteed(F.col("ends"), min_isr, F.col("caps"), copies, racks)
+    # Observers are in the replica list and may never be in the ISR.
+    ends = F.when(~F.col("has_observers"), F.col("ends"))
+    known = acks.guaranteed(ends, min_isr, F.col("caps"), copies, racks)
     return F.coalesce(known, acks.undecided(F.least(min_isr, "replica_count")))
 
 

@@ -15,16 +15,44 @@ def named_racks(brokers: Column) -> Column:
     return F.array_distinct(F.transform(F.filter(brokers, lambda b: b["rack"].isNotNull()), lambda b: b["rack"]))
 
 
-def _unknown(brokers: Column) -> Column:
-    return F.size(F.filter(brokers, lambda b: F.coalesce(b["rack_state"], F.lit("unknown")) == "unknown"))
+def layout(brokers: Column) -> Column:
+    """Replicas by rack: struct<size, racks, unracked, unknown>.
+
+    brokers: array of structs with `rack` and `rack_state`. `racks`: replicas in each named rack, most first; `unracked`:
+    on brokers without broker.rack; `unknown`: on brokers whose rack is unknown. NULL for a NULL array.
+
+    >>> df = spark.createDataFrame([([("az1", "named"), ("az2", "named"), ("az2", "carried"), (None, "none")],),
+    ...     ([(None, "unknown"), ("az1", "named")],)], "brokers array<struct<rack: string, rack_state: string>>")
+    >>> df.select(layout(F.col("brokers")).alias("l")).select("l.*").show()
+    +----+------+--------+-------+
+    |size| racks|unracked|unknown|
+    +----+------+--------+-------+
+    |   4|[2, 1]|       1|      0|
+    |   2|   [1]|       0|      1|
+    +----+------+--------+-------+
+    """
+    racks = F.transform(named_racks(brokers), lambda rack: F.size(F.filter(brokers, lambda b: b["rack"] == rack)))
+    return F.when(
+        brokers.isNotNull(),
+        F.struct(
+            F.size(brokers).alias("size"),
+            F.sort_array(racks, asc=False).alias("racks"),
+            F.size(F.filter(brokers, lambda b: b["rack"].isNull() & (b["rack_state"] == "none"))).alias("unracked"),
+            F.size(
+                F.filter(brokers, lambda b: b["rack"].isNull() & ~F.coalesce(b["rack_state"] == "none", F.lit(False)))
+            ).alias("unknown"),
+        ),
+    )
 
 
-def rack_span(brokers: Column) -> Column:
+def rack_span(layout: Column) -> Column:
     """Racks that replicas span, as struct<least, most>: an unracked broker adds none, since it may stand in any.
+
+    layout: of the replicas, see `layout`.
 
     >>> df = spark.createDataFrame([([("az1", "named"), ("az2", "named")],), ([("az1", "named"), (None, "none")],),
     ...     ([("az1", "named"), (None, "unknown")],)], "brokers array<struct<rack: string, rack_state: string>>")
-    >>> df.select(rack_span(F.col("brokers")).alias("span")).select("span.*").show()
+    >>> df.select(rack_span(layout(F.col("brokers"))).alias("span")).select("span.*").show()
     +-----+----+
     |least|most|
     +-----+----+
@@ -33,16 +61,18 @@ def rack_span(brokers: Column) -> Column:
     |    1|   2|
     +-----+----+
     """
-    least = F.size(named_racks(brokers))
-    return F.when(brokers.isNotNull(), F.struct(least.alias("least"), (least + _unknown(brokers)).alias("most")))
+    least = F.size(layout["racks"])
+    return F.when(layout.isNotNull(), F.struct(least.alias("least"), (least + layout["unknown"]).alias("most")))
 
 
-def kip_1290_rack_span(brokers: Column) -> Column:
+def kip_1290_rack_span(layout: Column) -> Column:
     """Racks as KIP-1290 counts an ISR's, as struct<least, most>: all brokers without broker.rack share the rack "".
+
+    layout: of the replicas, see `layout`.
 
     >>> df = spark.createDataFrame([([("az1", "named"), (None, "none"), (None, "none")],),
     ...     ([(None, "unknown"), (None, "unknown")],), ([],)], "brokers array<struct<rack: string, rack_state: string>>")
-    >>> df.select(kip_1290_rack_span(F.col("brokers")).alias("span")).select("span.*").show()
+    >>> df.select(kip_1290_rack_span(layout(F.col("brokers"))).alias("span")).select("span.*").show()
     +-----+----+
     |least|most|
     +-----+----+
@@ -51,12 +81,11 @@ def kip_1290_rack_span(brokers: Column) -> Column:
     |    0|   0|
     +-----+----+
     """
-    unnamed = F.exists(brokers, lambda b: F.coalesce(b["rack_state"], F.lit("unknown")) == "none").cast("int")
-    certain = F.size(named_racks(brokers)) + unnamed
-    unknown = _unknown(brokers)
+    certain = F.size(layout["racks"]) + F.least(layout["unracked"], F.lit(1))
+    unknown = layout["unknown"]
     # Unknown brokers alone still stand in some rack, the unnamed one at least.
     least = F.when((certain == 0) & (unknown > 0), F.lit(1)).otherwise(certain)
-    return F.when(brokers.isNotNull(), F.struct(least.alias("least"), (certain + unknown).alias("most")))
+    return F.when(layout.isNotNull(), F.struct(least.alias("least"), (certain + unknown).alias("most")))
 
 
 def against(span: Column, required: Column) -> Column:
