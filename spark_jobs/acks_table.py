@@ -11,6 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from spark_jobs.acks import fewest_racks
+from spark_jobs.rack_health import NO_LEADER, NOT_ENOUGH_RACKS, NOT_ENOUGH_REPLICAS, UNDER
 from spark_jobs.racks import layout
 
 FACTS = (
@@ -23,15 +24,13 @@ FACTS = (
     "rf",
     "in_sync",
     "leading",
-    "isr_span",
+    "rack_category",
     "replica_span",
     "ends",
 )
 """Columns of a partition that the table is made of, beside `isr_count` and the bounds of `acks.guaranteed`."""
 
-LEADERLESS, NOT_ENOUGH_REPLICAS = "LEADER_NOT_AVAILABLE", "NOT_ENOUGH_REPLICAS"
-INVALID_ACKS = "INVALID_REQUIRED_ACKS"
-INCONSISTENT, NOT_ENOUGH_RACKS = "INCONSISTENT_REPLICATION_FACTOR", "NOT_ENOUGH_RACKS"
+INVALID_ACKS, INCONSISTENT = "INVALID_REQUIRED_ACKS", "INCONSISTENT_REPLICATION_FACTOR"
 
 
 def now(seen: Column) -> Column:
@@ -68,10 +67,10 @@ def entries(seen: Column, now: Column, min_racks: Column, unclean: Column) -> Co
     led, accepted, rest = now["led"], now["accepted"], now["rest"]
     zero, no = F.lit(0), F.lit(False)
     isr, effective = seen["isr_count"], seen["effective_min_isr"]
-    leaderless = F.when(~led, LEADERLESS)
+    leaderless = F.when(~led, NO_LEADER)
     # Since 3.7 the high watermark stands still below the min ISR (KIP-966, Partition.maybeIncrementLeaderHW).
     visible = F.when(~led, False).when(now["enough"], led).otherwise(led & ~seen["caps"])
-    proposed = _proposed_error(seen, now, min_racks)
+    proposed = _proposed_error(seen, now)
     copies_worst = _sure(seen["copies_least"], seen["copies_most"])
     racks_worst = _sure(seen["racks_least"], seen["racks_most"])
     racks_known = rest["unknown"] == 0
@@ -150,16 +149,16 @@ def _racks_of(broker: Column) -> Column:
     return F.when(broker["rack"].isNotNull(), 1).when(broker["rack_state"] == "none", 0)
 
 
-def _proposed_error(seen: Column, now: Column, min_racks: Column) -> Column:
+def _proposed_error(seen: Column, now: Column) -> Column:
     """What brokers would answer to acks=all with KIP-579, which looks before the ISR is counted, and KIP-1290, which looks
     after. KIP-579 compares with the replicas without those being added (Partition.assignmentState)."""
-    enough, span = now["enough"], seen["isr_span"]
+    enough = now["enough"]
     above = seen["min_isr"] > F.coalesce(seen["rf"], seen["replica_count"])
     return (
-        F.when(~now["led"], LEADERLESS)
+        F.when(~now["led"], NO_LEADER)
         .when(above, INCONSISTENT)
         .when(~enough, NOT_ENOUGH_REPLICAS)
-        .when(enough & (min_racks > 1) & (span["most"] < min_racks), NOT_ENOUGH_RACKS)
+        .when(enough & (seen["rack_category"] == UNDER), NOT_ENOUGH_RACKS)
     )
 
 
