@@ -54,16 +54,32 @@ def test_nor_is_what_it_places_when_tasks_are_balanced_over_threads_afterwards(k
     """HighAvailabilityTaskAssignor, Streams' default: actives, standbys by their tags, then movements between threads."""
     rng, placed_tasks = random.Random(9), 0
     for _ in range(SHAPES):
-        tags, aware = application(rng, rng.randint(1, 9))
-        clients = [Client({**t, "pet": rng.choice("ab")}, rng.randint(1, 4)) for t in tags]
+        tags, aware = application(rng, rng.randint(1, 9), untagged=rng.choice([0, 0.2, 0.4]))
+        pets = rng.choice(["a", "ab"])  # a tag that isn't rack-aware bars movements all the same
+        clients = [Client({**t, "pet": rng.choice(pets)}, rng.randint(1, 4)) for t in tags]
         tasks = [f"{n % 2}_{n // 2}" for n in range(rng.randint(1, 12))]
         stateful = rng.sample(tasks, rng.randint(1, len(tasks)))
-        placed = kafka_assignor.everything(clients, tasks, stateful, rng.randint(1, 4), aware)
+        placed = kafka_assignor.everything(clients, tasks, stateful, rng.choice([1, 1, 2, 4]), aware)
         if placed is not None:
             verdicts = {t: v for t, v in judged(kinds_of(tags, aware), placed).items() if t in stateful}
             assert all(verdicts.values()), (tags, aware, placed)
             placed_tasks += len(verdicts)
     assert placed_tasks > 2 * SHAPES
+
+
+def test_nor_is_a_standby_that_was_moved_off_a_client_without_tags(kafka_assignor: KafkaAssignor) -> None:
+    tags = [{"zone": "az2"}, {}, {"zone": "az2"}, {"zone": "az2"}, {"zone": "az1"}]
+    clients = [Client(t, threads) for t, threads in zip(tags, (4, 2, 4, 1, 4), strict=True)]
+    tasks = ["0_0", "0_1", "0_2", "0_3"]
+    placed = kafka_assignor.everything(clients, tasks, tasks, 1, ["zone"])
+    beside = [
+        task
+        for client, (active, _) in enumerate(placed)
+        for task in active
+        if any(task in standby and tags[n] == tags[client] for n, (_, standby) in enumerate(placed))
+    ]
+    assert beside == ["0_3"]  # both in az2, though az1 has a client
+    assert all(judged(kinds_of(tags, ["zone"]), placed).values())
 
 
 def test_every_achievable_set_is_one_that_kafka_places_under_some_loads(kafka_assignor: KafkaAssignor) -> None:

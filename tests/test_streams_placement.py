@@ -35,7 +35,7 @@ def test_every_set_of_every_small_application_is_judged_as_the_naive_walk_does(u
         tags, aware = application(rng, rng.randint(1, 6), untagged)
         kinds = kinds_of(tags, aware)
         active, standbys = rng.randrange(len(tags)), rng.randint(1, 4)
-        possible = walk.sets(tags, aware, active, standbys)
+        possible = walk.moved(tags, aware, active, walk.sets(tags, aware, active, standbys))
         others = [c for c in range(len(tags)) if c != active]
         reach = kinds.within_reach(kinds.of[active], min(standbys, len(others)))
         assert set(reach) == {kinds.of[c] for found in possible for c in found}, (tags, aware, active, standbys)
@@ -75,6 +75,19 @@ def test_what_comes_about_under_loads_is_never_worse_than_achievable() -> None:
             assert kinds.produced(kinds.of[actives[task]], tuple(sorted(kinds.of[c] for c in clients)))
             found += 1
     assert found > 200
+
+
+def test_a_standby_is_moved_off_an_untagged_client_to_any_zone() -> None:
+    kinds = Kinds([("az1",), ("az1",), ("az2",), (None,)])
+    at = {kind: n for n, kind in enumerate(kinds.kinds)}
+    assert kinds.produced(at["az1",], (at["az1",],))
+    assert kinds.within_reach(at["az1",], 1) == sorted(at.values())
+
+
+def test_a_partly_tagged_client_lets_go_where_its_tags_agree() -> None:
+    kinds = Kinds([("az1", "c1"), ("az2", "c1"), ("az1", "c2"), ("az2", None), ("az2", "c2")])
+    assert kinds.produced(kinds.of[0], (kinds.of[1],))  # by way of the client that tells its zone alone
+    assert not kinds.produced(kinds.of[0], (kinds.of[2],))
 
 
 def test_a_dead_end_is_achievable_and_something_better_exists() -> None:

@@ -11,8 +11,12 @@ wire, and loads depend on the order in which tasks were handled and on the tasks
 clients that the exclusions allow there are loads under which Kafka's class takes exactly these clients in this order:
 loads that rise along the sequence, every other client loaded more (tests/test_streams_assignor.py has Kafka's own class
 do so). So a set of standbys is achievable if some sequence of clients none of which was excluded at its turn yields it,
-and what Kafka's class places is always achievable. Standbys that HighAvailabilityTaskAssignor moves afterwards, to even
-out threads, stay on clients with the same tags, and those are interchangeable here.
+and what Kafka's class places is always achievable.
+
+**Standbys move afterwards.** HighAvailabilityTaskAssignor evens out threads, to any client that agrees with the one left
+in all tags of *that* one (isAllowedTaskMovement): between clients with the same tags, which are interchangeable here, and
+off a client that lacks a tag to any value of it, the active's own too. Which moves are made depends on loads and threads,
+so all of them are achievable.
 
 Clients with the same values of the rack-aware tags are one *kind*; placements are judged once for each shape: the kind of
 the active's client, and the kinds of the standbys' clients.
@@ -21,7 +25,7 @@ the active's client, and the kinds of the standbys' clients.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 Shape = tuple[int, ...]
 """Kinds of the clients that hold a task's standbys, ascending, one entry a client."""
@@ -56,6 +60,7 @@ class Kinds:
         self._tags = range(len(self.kinds[0]) if self.kinds else 0)
         self._values = [len({kind[t] for kind in self.kinds} - {None}) for t in self._tags]
         self._alike = [self._sharing(t) for t in self._tags]  # per tag and kind: the kinds with its value, as bits
+        self._sources = [[k for k in range(len(self.kinds)) if self._moves(k, to)] for to in range(len(self.kinds))]
         self._produced: dict[tuple[int, Shape], bool] = {}
         self._reach: dict[tuple[int, int], int] = {}
         self._least: dict[tuple[int, int], tuple[int, ...]] = {}
@@ -66,6 +71,11 @@ class Kinds:
         for n, kind in enumerate(self.kinds):
             bits[kind[tag]] |= 1 << n
         return [0 if kind[tag] is None else bits[kind[tag]] for kind in self.kinds]
+
+    def _moves(self, source: int, to: int) -> bool:
+        """May a standby be moved from a client of one kind to one of the other? Kafka compares the source's tags only."""
+        pairs = zip(self.kinds[source], self.kinds[to], strict=True)
+        return all(value is None or value == other for value, other in pairs)
 
     def _look(self, cost: int = 1) -> None:
         self.steps -= cost
@@ -90,7 +100,7 @@ class Kinds:
         return self._after((0,) * len(self._values), active, 1)
 
     def produced(self, active: int, standbys: Shape) -> bool:
-        """Could the walk have put the standbys of a task there whose active is on a client of kind `active`?
+        """Could Kafka have put the standbys of a task there whose active is on a client of kind `active`?
 
         Two zones of two clients: the standby can't be where the active is. Raises TooMany.
 
@@ -101,8 +111,20 @@ class Kinds:
         key = (active, standbys)
         if key not in self._produced:
             # Clients that share no value are never excluded by each other, in whatever order.
-            self._produced[key] = not any(self.shared((active, *standbys))) or self._yields(active, standbys)
+            self._produced[key] = not any(self.shared((active, *standbys))) or any(
+                self._yields(active, before) for before in self._before(active, standbys)
+            )
         return self._produced[key]
+
+    def _before(self, active: int, standbys: Shape) -> Iterator[Shape]:
+        """Where the standbys may have been before they were moved, this very place first."""
+        shapes = {()}
+        for kind in standbys:
+            shapes = {tuple(sorted((*shape, source))) for shape in shapes for source in self._sources[kind]}
+            shapes = {s for s in shapes if all(n <= self.count[k] for k, n in Counter((active, *s)).items())}
+            self._look(len(shapes) - 1)
+        yield standbys
+        yield from sorted(shapes - {standbys})
 
     def _yields(self, active: int, standbys: Shape) -> bool:
         all_of_it = Counter((active, *standbys))
@@ -124,7 +146,7 @@ class Kinds:
         return False
 
     def within_reach(self, active: int, standbys: int) -> list[int]:
-        """Kinds of clients to which the walk can bring one of so many standbys, ascending.
+        """Kinds of clients to which Kafka can bring one of so many standbys, ascending.
 
         Each is in some achievable placement. Where there are very many placements some kinds may be left out.
 
@@ -134,7 +156,9 @@ class Kinds:
         key = (active, standbys)
         if key not in self._reach:
             self._reach[key] = self._walked(active, standbys)
-        return [kind for kind in range(len(self.kinds)) if self._reach[key] >> kind & 1]
+        others = self._free((), Counter((active,)))
+        reach, sources = self._reach[key], self._sources
+        return [k for k in range(len(self.kinds)) if others >> k & 1 and any(reach >> s & 1 for s in sources[k])]
 
     def _walked(self, active: int, standbys: int) -> int:
         everyone = self._free((), Counter((active,)))

@@ -1,10 +1,11 @@
 """standby-spread: a task's active and standbys stand as far apart in their rack-aware tags as they could (KIP-708).
 
 below-achievable (warning): no order and no tie-break of Kafka's ClientTagAwareStandbyTaskAssignor yields the placement,
-if the application is configured as the policy says: it isn't, then. below-ideal (info): the walk may have led there, and
-a better placement exists. tag-limits (warning): tags beyond what Kafka accepts. Which it is was decided by a search, see
-`durability.streams.placement`. In a group of type `streams` (KIP-1071) the broker places tasks and doesn't look at client
-tags: there is no walk to hold it against and nothing an operator could set.
+nor does a movement afterwards off a client that lacks a tag, if the application is configured as the policy says: it
+isn't, then. below-ideal (info): Kafka may have led there, and a better placement exists. tag-limits (warning): tags
+beyond what Kafka accepts. Which it is was decided by a search, see `durability.streams.placement`. In a group of type
+`streams` (KIP-1071) the broker places tasks and doesn't look at client tags: there is no walk to hold it against and
+nothing an operator could set.
 """
 
 from __future__ import annotations

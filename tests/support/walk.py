@@ -42,6 +42,21 @@ def sets(tags: Tags, aware: Sequence[str], active: int, standbys: int) -> set[fr
     return set(walk((active,)))
 
 
+def moved(tags: Tags, aware: Sequence[str], active: int, found: set[frozenset[int]]) -> set[frozenset[int]]:
+    """These sets and all that come of them when standbys move, one at a time, to clients that the one left allows."""
+    every, pending = set(found), list(found)
+    while pending:
+        held = pending.pop()
+        for source in held:
+            for to in set(range(len(tags))) - held - {active}:
+                after = held - {source} | {to}
+                allowed = all(tags[to].get(tag) == tags[source][tag] for tag in aware if tag in tags[source])
+                if allowed and after not in every:
+                    every.add(after)
+                    pending.append(after)
+    return every
+
+
 def with_loads(
     tags: Tags, aware: Sequence[str], actives: Sequence[int], standbys: int
 ) -> set[tuple[int, frozenset[int]]]:
