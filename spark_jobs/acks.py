@@ -43,7 +43,7 @@ def fewest_racks(racks: Column, members: Column) -> Column:
 
 
 BOUNDS = ("copies_least", "copies_most", "racks_least", "racks_most")
-THRESHOLDS = ("smallest_min_isr", "racks_would_do")
+THRESHOLDS = ("racks_at_ends", "smallest_min_isr", "racks_would_do")
 
 
 def _worst(*cells: Column) -> Column:
@@ -52,16 +52,18 @@ def _worst(*cells: Column) -> Column:
 
 def undecided(copies: Column) -> Column:
     """`guaranteed` where nothing is known of the replicas but that no more than `copies` acknowledge a write."""
-    return _worst(F.lit(0), copies, F.lit(0), copies, F.lit(NEVER), F.lit(False))
+    return _worst(F.lit(0), copies, F.lit(0), copies, copies, F.lit(NEVER), F.lit(False))
 
 
 def guaranteed(ends: Column, min_isr: Column, caps: Column, copies: Column, racks: Column) -> Column:
     """What acks=all guarantees at worst: a struct of BOUNDS and THRESHOLDS, NULL where `ends` is.
 
-    ends: `racks.layout`s of the replicas, one; two while a reassignment runs, before it and after, of which the worse counts.
+    ends: `racks.layout`s of the replicas, one; three while a reassignment runs, of which the worst counts: of the replicas
+    once it is cancelled, of all there are now, and once it is complete.
     min_isr: min.insync.replicas as configured, NULL if unknown; caps: whether the leader caps it at the replicas. A
     leader that doesn't accepts no acks=all write where it is above them: 0 copies, 0 racks. copies, racks: what is
     required (NULL: nothing). An unknown rack may be none (least) or one of its own (most).
+    `racks_at_ends`: `racks_most` but for what holds only while a reassignment runs; thresholds leave that out as well.
     `smallest_min_isr`: the smallest min.insync.replicas that guarantees `racks` today, whatever unknown racks are;
     `racks_would_do`: whether KIP-1290's thresholds min.insync.replicas = max(copies, racks) and min.insync.racks = racks
     would guarantee both.
@@ -70,25 +72,28 @@ def guaranteed(ends: Column, min_isr: Column, caps: Column, copies: Column, rack
 
     >>> df = spark.createDataFrame([([(5, [2, 2, 1], 0, 0)], 2, True), ([(5, [2, 2, 1], 0, 0)], 3, True),
     ...     ([(2, [1, 1], 0, 0)], 3, True), ([(2, [1, 1], 0, 0)], 3, False), ([(2, [1], 0, 1)], 2, True),
-    ...     ([(1, [1], 0, 0), (2, [1, 1], 0, 0)], 2, True)],
+    ...     ([(1, [1], 0, 0), (2, [1, 1], 0, 0), (2, [1, 1], 0, 0)], 2, True),
+    ...     ([(2, [1, 1], 0, 0), (4, [2, 2], 0, 0), (2, [1, 1], 0, 0)], 2, True)],
     ...     "ends array<struct<size: int, racks: array<int>, unracked: int, unknown: int>>, min_isr int, caps boolean")
     >>> worst = guaranteed(*map(F.col, df.columns), F.lit(2), F.lit(2))
     >>> df.select(worst.alias("w")).select("w.*").show()
-    +------------+-----------+-----------+----------+----------------+--------------+
-    |copies_least|copies_most|racks_least|racks_most|smallest_min_isr|racks_would_do|
-    +------------+-----------+-----------+----------+----------------+--------------+
-    |           2|          2|          1|         1|               3|          true|
-    |           3|          3|          2|         2|               3|          true|
-    |           2|          2|          2|         2|               2|          true|
-    |           0|          0|          0|         0|               2|          true|
-    |           2|          2|          1|         2|         1000000|         false|
-    |           1|          1|          1|         1|         1000000|         false|
-    +------------+-----------+-----------+----------+----------------+--------------+
+    +------------+-----------+-----------+----------+-------------+----------------+--------------+
+    |copies_least|copies_most|racks_least|racks_most|racks_at_ends|smallest_min_isr|racks_would_do|
+    +------------+-----------+-----------+----------+-------------+----------------+--------------+
+    |           2|          2|          1|         1|            1|               3|          true|
+    |           3|          3|          2|         2|            2|               3|          true|
+    |           2|          2|          2|         2|            2|               2|          true|
+    |           0|          0|          0|         0|            0|               2|          true|
+    |           2|          2|          1|         2|            2|         1000000|         false|
+    |           1|          1|          1|         1|            1|         1000000|         false|
+    |           2|          2|          1|         1|            2|               2|          true|
+    +------------+-----------+-----------+----------+-------------+----------------+--------------+
     """
     zero, fitting = F.lit(0), F.coalesce(racks, F.lit(NEVER))
 
-    def of_end(end: Column) -> Column:
+    def of_end(end: Column, place: Column) -> Column:
         size, held = end["size"], end["racks"]
+        passing = (F.size(ends) == 3) & (place == 1)
         fits = min_isr <= size
         copies_most = F.when(fits, min_isr).when((min_isr > size) & ~caps, zero).otherwise(size)
         copies_least = (
@@ -96,21 +101,23 @@ def guaranteed(ends: Column, min_isr: Column, caps: Column, copies: Column, rack
         ).otherwise(zero)
         nowhere = end["unracked"] + end["unknown"]
         most_held = F.aggregate(F.slice(held, 1, F.greatest(fitting - 1, zero)), zero, lambda n, one: n + one)
+        racks_most = fewest_racks(held, copies_most - end["unracked"])
         return _worst(
             copies_least,
             copies_most,
             fewest_racks(held, copies_least - nowhere),
-            fewest_racks(held, copies_most - end["unracked"]),
-            F.when(F.size(held) >= fitting, nowhere + most_held + 1).otherwise(NEVER),
-            (nowhere == 0) & (F.size(held) >= fitting) & (size >= F.greatest(copies, racks)),
+            racks_most,
+            F.when(passing, NEVER).otherwise(racks_most),
+            F.when(passing, 0).when(F.size(held) >= fitting, nowhere + most_held + 1).otherwise(NEVER),
+            passing | ((nowhere == 0) & (F.size(held) >= fitting) & (size >= F.greatest(copies, racks))),
         )
 
-    better_than_any = _worst(*map(F.lit, (NEVER, NEVER, NEVER, NEVER, 0, True)))
+    better_than_any = _worst(*map(F.lit, (NEVER, NEVER, NEVER, NEVER, NEVER, 0, True)))
     return F.aggregate(
         F.transform(ends, of_end),
         better_than_any,
         lambda a, b: _worst(
-            *(F.least(a[n], b[n]) for n in BOUNDS),
+            *(F.least(a[n], b[n]) for n in (*BOUNDS, "racks_at_ends")),
             F.greatest(a["smallest_min_isr"], b["smallest_min_isr"]),
             a["racks_would_do"] & b["racks_would_do"],
         ),

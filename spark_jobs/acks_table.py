@@ -69,7 +69,9 @@ def entries(seen: Column, now: Column, min_racks: Column, unclean: Column) -> Co
     isr, effective = seen["isr_count"], seen["effective_min_isr"]
     leaderless = F.when(~led, NO_LEADER)
     # Since 3.7 the high watermark stands still below the min ISR (KIP-966, Partition.maybeIncrementLeaderHW).
-    visible = F.when(~led, False).when(now["enough"], led).otherwise(led & ~seen["caps"])
+    visible = (
+        F.when(~led, False).when(now["enough"], led).when(~now["enough"], led & ~seen["caps"]).when(~seen["caps"], led)
+    )
     proposed = _proposed_error(seen, now)
     copies_worst = _sure(seen["copies_least"], seen["copies_most"])
     racks_worst = _sure(seen["racks_least"], seen["racks_most"])

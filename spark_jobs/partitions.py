@@ -139,10 +139,11 @@ def spans(shape: DataFrame) -> DataFrame:
     """The effective min ISR, and the racks that replicas and ISR span, as intervals.
 
     `span` counts racks as placement does, `replica_span` and `isr_span` as KIP-1290 does; those of replicas are the worse
-    of replicas minus adding and replicas minus removing. `ends`: the layouts of either, of both while one runs; NULL where
-    a reassignment can't be excluded.
+    of replicas minus adding and replicas minus removing. `ends`: the layout of the replicas, while a reassignment runs
+    those of three sets (`acks.guaranteed`); NULL where one can't be excluded.
     """
-    ends = F.when(F.col("reassigning"), F.array("after_adding", "before_removing")).when(
+    # In between the ISR is drawn from old and new replicas together.
+    ends = F.when(F.col("reassigning"), F.array("after_adding", "brokers", "before_removing")).when(
         F.col("after_adding").isNotNull(), F.array("after_adding")
     )
     laid_out = shape.select("*", F.transform(ends, layout).alias("ends"), layout(F.col("in_sync")).alias("isr_layout"))

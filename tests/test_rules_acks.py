@@ -74,6 +74,22 @@ CLUSTERS = {
         "topic leader replicas isr min adding removing\nt 0 0,1,2,3 0,1,2 2 3 2", 
         brokers="0:az1 1:az2 2:az3 3:az1", cluster="moving",
     ),
+    "in-between": document(  # either end on two racks, and an ISR of old and new replicas on one
+        "topic leader replicas isr min adding removing\nt 1 1,2,3,4 1,3 2 3,4 1,2\nlarger 1 1,2,3,4 1,3 4 3,4 1,2",
+        brokers="1:az1 2:az2! 3:az1 4:az2!", cluster="in-between",
+    ),
+    "growing-on-3.6": document(
+        "topic leader replicas isr min adding removing\nt 1 1,2,3 1,2,3 3 3 -\nu 1 1,2,3 1,2,3 3 - 3\nv 1 1,2,3 1,2,3 3 3 2",
+        brokers="1:az1 2:az2 3:az3", version="3.6", cluster="growing-on-3.6",
+    ),
+    "min-unread": document(
+        "topic replicas isr\nt 1,2,3 1,2,3", brokers="1:az1 2:az2 3:az3", cluster="min-unread",
+        unreadable={"/topics/0/configs": "DENIED"},
+    ),
+    "min-unread-on-3.6": document(
+        "topic replicas isr\nt 1,2,3 1,2,3", brokers="1:az1 2:az2 3:az3", version="3.6", cluster="min-unread-on-3.6",
+        unreadable={"/topics/0/configs": "DENIED"},
+    ),
     "reassignments-unread": document(
         "topic replicas isr min\nt 0,1,2 0,1 2\nu 0,1,2 0,1 1",
         brokers=THREE,
@@ -286,6 +302,36 @@ def test_a_reassignment_is_judged_by_its_worse_end(found):
     assert seen["proposed_error"] == "INCONSISTENT_REPLICATION_FACTOR"
     moved = one(found, cluster="moving", resource="t")
     assert (moved["outcome"], moved["observed"]["acks"]["all"]["racks_worst"]) == ("FAIL", 1)
+
+
+def test_while_a_reassignment_runs_the_isr_is_drawn_from_old_and_new_replicas(found):
+    finding = one(found, cluster="in-between", resource="t")
+    seen = finding["observed"]["acks"]["all"]
+    assert (seen["accepted"], seen["racks_now"], seen["racks_worst"], seen["copies_worst"]) == (True, 1, 1, 2)
+    assert (finding["outcome"], finding["cause"]) == ("FAIL", "reassignment")
+    assert finding["remediation"].startswith("Let the reassignment complete")
+    # All four have to be in sync, on both racks; at either end both
+    assert one(found, cluster="in-between", resource="larger")["outcome"] == "PASS"
+
+
+@pytest.mark.parametrize(
+    "topic, when",
+    [
+        ("t", "if this reassignment is cancelled"),
+        ("u", "once this reassignment is complete"),
+        ("v", "once this reassignment is complete, nor if it is cancelled"),
+    ],
+)
+def test_a_write_that_is_accepted_now_is_not_called_refused(found, topic, when):
+    finding = one(found, cluster="growing-on-3.6", resource=topic)
+    assert acks(found, "growing-on-3.6", topic)["accepted"] is True
+    assert finding["message"].endswith(f": no acks=all write is accepted {when}")
+
+
+@pytest.mark.parametrize("cluster, visible", [("min-unread", None), ("min-unread-on-3.6", True)])
+def test_what_consumers_see_is_unknown_without_min_insync_replicas(found, cluster, visible):
+    """From 3.7 the high watermark may stand still; before it never does."""
+    assert {acks(found, cluster, "t", value)["visible_now"] for value in ("0", "1")} == {visible}
 
 
 @pytest.mark.parametrize(

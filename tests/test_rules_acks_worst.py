@@ -91,6 +91,23 @@ def cases(new: bool):
                 yield tier, Case(racks, min_isr, isr, leader, new, TIERS[tier][1], draw.random() < 0.2)
 
 
+def moves(new: bool):
+    """Reassignments of every layout without unknown racks up to six replicas, old and new ones together."""
+    draw = random.Random(1290)
+    tiers = itertools.cycle(TIERS)
+    for racks in layouts():
+        for min_isr in range(1, len(racks) + 2) if 2 <= len(racks) <= 6 else ():
+            shuffled = draw.sample(racks, len(racks))
+            stays, isr = draw.randrange(len(racks)), draw.sample(range(len(racks)), draw.randint(1, len(racks)))
+            comes = draw.randint(0, len(racks) - stays)
+            adding, removing = tuple(range(stays, stays + comes)), tuple(range(stays + comes, len(racks)))
+            if not stays and not (adding and removing):
+                continue
+            tier = next(tiers)
+            at = (tuple(sorted(isr)), draw.choice(isr), new, TIERS[tier][1], False)
+            yield f"{tier}.move", Case(tuple(shuffled), min_isr, *at, adding, removing)
+
+
 class Fleet:
     """A cluster with brokers enough in each rack, of none and of unknown ones; a topic of one partition a case."""
 
@@ -120,7 +137,8 @@ class Fleet:
         replicas = [next(free[rack]) for rack in case.racks]
         partition = {"partition": 0, "leader": None if case.leader is None else replicas[case.leader]}
         partition |= {"replicas": replicas, "isr": [replicas[i] for i in case.isr]}
-        partition |= {"elr": [], "last_known_elr": [], "adding": [], "removing": []}
+        partition |= {"elr": [], "last_known_elr": []}
+        partition |= {"adding": [replicas[i] for i in case.adding], "removing": [replicas[i] for i in case.removing]}
         configs = {
             "min.insync.replicas": str(case.min_isr),
             "unclean.leader.election.enable": "true" if case.unclean else "false",
@@ -141,8 +159,8 @@ def fleets(spark, tmp_path_factory):
     path = tmp_path_factory.mktemp("policy") / "policy.yaml"
     path.write_text(POLICY)
     fleets = {
-        "new": Fleet("new", "4.3", cases(new=True)),
-        "old": Fleet("old", "3.6", itertools.islice(cases(new=False), 0, None, 3)),
+        "new": Fleet("new", "4.3", [*cases(new=True), *moves(new=True)]),
+        "old": Fleet("old", "3.6", [*itertools.islice(cases(new=False), 0, None, 3), *moves(new=False)]),
     }
     found = Judge(spark).run([f.document for f in fleets.values()], load_policy(path))
     mine = pick(found, control="acked-durability", resource_type="topic")
@@ -171,6 +189,17 @@ def test_worst_cases_and_verdicts_are_those_of_brute_force(fleets, name):
         got = {"outcome": finding["outcome"], **{k: seen[k] for k in expected if k != "outcome"}}
         wrong += [f"{case}: {k} {got[k]}, brute force says {v}" for k, v in expected.items() if got[k] != v]
     assert not wrong, f"{len(wrong)} differ\n" + "\n".join(wrong[:5])
+
+
+def test_no_write_that_is_accepted_now_is_worse_than_the_worst(fleets):
+    accepted = [
+        (key, f["observed"]["acks"]["all"]) for key, f in fleets[1].items() if f["observed"]["acks"]["all"]["accepted"]
+    ]
+    for what in ("copies", "racks"):
+        seen = [(key, a[f"{what}_worst"], a[f"{what}_now"]) for key, a in accepted]
+        wrong = [one for one in seen if None not in one and one[1] > one[2]]
+        assert not wrong, f"{len(wrong)} of {len(seen)}: {wrong[:5]}"
+    assert sum("move" in topic for (_, topic), _ in accepted) > 100
 
 
 def test_all_outcomes_were_compared(fleets):

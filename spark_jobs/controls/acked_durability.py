@@ -18,6 +18,11 @@ SEEN, NOW = "acked_durability_worst", "acked_durability_now"
 SHORT, UNSURE, ENOUGH = 0, 1, 2
 """What is sure of a partition, the worst first."""
 
+MEANWHILE = (
+    "Let the reassignment complete, or cancel it, then audit again: until then old and new replicas together make up the"
+    " ISR, and the worst that is accepted stands in fewer racks than that of either end"
+)
+
 
 def required() -> tuple[Column, Column]:
     """Copies and racks; NULL where the tier doesn't say."""
@@ -31,6 +36,13 @@ def _verdict(copies: Column, racks: Column) -> Column:
     short = [F.coalesce(worst[f"{what}_most"] < wanted, F.lit(False)) for wanted, what in at_least]
     sure = [F.coalesce(worst[f"{what}_least"] >= wanted, F.lit(True)) for wanted, what in at_least]
     return F.when(short[0] | short[1], SHORT).when(sure[0] & sure[1], ENOUGH).otherwise(UNSURE)
+
+
+def _meanwhile(worst: Column) -> Column:
+    """Is a partition that is short so only while its reassignment runs?"""
+    copies, racks = required()
+    enough = F.coalesce(worst["copies_most"] >= copies, F.lit(True))
+    return F.coalesce(enough & (worst["racks_at_ends"] >= racks), F.lit(False))
 
 
 def measures() -> dict[str, Column]:
@@ -52,6 +64,7 @@ def measures() -> dict[str, Column]:
         "acked_durability_unsure": F.coalesce(F.bool_or(verdict == UNSURE), F.lit(True)),
         "acked_smallest_min_isr": F.max(worst["smallest_min_isr"]),
         "acked_racks_would_do": F.bool_and(worst["racks_would_do"]),
+        "acked_short_meanwhile": F.bool_and(F.when(verdict == SHORT, _meanwhile(worst))),
         "acked_fewest_replicas": F.min("judged_rf"),
     }
 
@@ -156,12 +169,26 @@ def _words(copies: Column, racks: Column) -> Column:
     return F.concat_ws(" in ", copies, racks)
 
 
+def _refused() -> Column:
+    """When a leader that doesn't cap min.insync.replicas accepts no acks=all write."""
+    seen = F.col(SEEN)
+    cancelled, complete = (seen["min_isr"] > F.element_at(seen["ends"], at)["size"] for at in (1, -1))
+    return F.concat(
+        F.lit(": no acks=all write is "),
+        F.when(seen["min_isr"] > seen["replica_count"], "ever accepted")
+        .when(cancelled & complete, "accepted once this reassignment is complete, nor if it is cancelled")
+        .when(cancelled, "accepted if this reassignment is cancelled")
+        .otherwise("accepted once this reassignment is complete"),
+    )
+
+
 def finding() -> Column:
     seen, failing = F.col(SEEN), F.col("acked_durability_failing")
     copies, racks = required()
     smallest, pair = _thresholds()
     few_racks = F.coalesce((seen["racks_most"] < racks) & smallest.isNull(), F.lit(False))
     spreads = _spreads()
+    meanwhile = F.coalesce("acked_short_meanwhile", F.lit(False))
     infeasible = F.coalesce(
         base.not_feasible(racks, F.size("racks") + F.col("unknown_racks")),
         base.not_feasible(copies, F.col("broker_count")),
@@ -174,6 +201,7 @@ def finding() -> Column:
         CONTROL,
         base.outcome_of(CONTROL),
         cause=F.coalesce(
+            F.when(meanwhile, "reassignment"),
             infeasible,
             F.when(few_racks | spreads, replica_rack_spread.placement_cause()),
             F.when(by_default, "configuration:cluster-default"),
@@ -196,7 +224,7 @@ def finding() -> Column:
             _words(copies, racks),
             seen["min_isr"],
             seen["replica_count"],
-            F.when(seen["copies_most"] == 0, ": no acks=all write is ever accepted").otherwise(""),
+            F.when(seen["copies_most"] == 0, _refused()).otherwise(""),
         ),
-        remediation=_fix(few_racks, spreads, infeasible),
+        remediation=F.when(meanwhile, MEANWHILE).otherwise(_fix(few_racks, spreads, infeasible)),
     )

@@ -47,7 +47,8 @@ def capped(min_isr: int, replicas: int, new: bool) -> int:
 
 @dataclass(frozen=True)
 class Case:
-    """A partition at rest. racks: of its replicas, in their order; isr, leader: indexes of them; new: 3.7 or later."""
+    """A partition. racks: of its replicas, in their order; isr, leader, adding, removing: indexes of them, the last two
+    while it is reassigned (then no rack is unknown); new: 3.7 or later."""
 
     racks: Racks
     min_isr: int
@@ -56,6 +57,15 @@ class Case:
     new: bool
     min_racks: int | None = None
     unclean: bool = False
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def ends(self) -> list[Racks]:
+        """The replicas' racks once the reassignment is cancelled, and once it is complete."""
+        return [
+            tuple(rack for i, rack in enumerate(self.racks) if i not in gone) for gone in (self.adding, self.removing)
+        ]
 
     @property
     def minimum(self) -> int:
@@ -63,6 +73,11 @@ class Case:
 
     def guaranteed(self) -> tuple[set[int], set[int]]:
         """Copies and racks at worst, over what unknown racks may be; without any acceptable ISR nothing is."""
+        if self.adding or self.removing:
+            stages = [*self.ends, self.racks]
+            sizes = [capped(self.min_isr, len(stage), self.new) for stage in stages]
+            held = [worst_racks(stage, size) for stage, size in zip(stages, sizes, strict=True)]
+            return ({0}, {0}) if None in held else ({min(sizes)}, {min(held)})
         spans = {worst_racks(racks, self.minimum) for racks in completions(self.racks)}
         return ({0}, {0}) if spans == {None} else ({self.minimum}, spans)
 
@@ -76,7 +91,7 @@ class Case:
         """The same with KIP-579's check before the ISR is counted, and KIP-1290's after."""
         if self.leader is None:
             return "LEADER_NOT_AVAILABLE"
-        if len(self.racks) < self.min_isr:
+        if len(self.racks) - len(self.adding) < self.min_isr:
             return "INCONSISTENT_REPLICATION_FACTOR"
         if len(self.isr) < self.minimum:
             return "NOT_ENOUGH_REPLICAS"
@@ -88,13 +103,13 @@ class Case:
 
     def retriable(self) -> bool | None:
         """Is there a set of in-sync replicas that would do?"""
-        whole, error, proposed = range(len(self.racks)), self.refusal(), self.proposed()
+        error, proposed = self.refusal(), self.proposed()
         if error == "LEADER_NOT_AVAILABLE":
             return True
         if error == "NOT_ENOUGH_REPLICAS":
             return len(self.racks) >= self.minimum
         if proposed == "NOT_ENOUGH_RACKS":
-            return agreed(kip_1290(r[i] for i in whole) >= self.min_racks for r in completions(self.racks))
+            return agreed(kip_1290(r) >= self.min_racks for r in completions(min(self.ends, key=kip_1290)))
         return False if proposed else None
 
     def visible(self) -> bool:
@@ -164,8 +179,13 @@ class Case:
 
     def smallest(self, racks: int | None) -> int | None:
         """The smallest min.insync.replicas that guarantees the racks, whatever the unknown ones are."""
-        for size in range(1, len(self.racks) + 1) if racks else ():
-            if all(worst_racks(filled, size) >= racks for filled in completions(self.racks)):
+        found = [self._smallest(end, racks) for end in self.ends]
+        return None if None in found else max(found)
+
+    @staticmethod
+    def _smallest(replicas: Racks, racks: int | None) -> int | None:
+        for size in range(1, len(replicas) + 1) if racks else ():
+            if all(worst_racks(filled, size) >= racks for filled in completions(replicas)):
                 return size
         return None
 
@@ -177,8 +197,10 @@ class Case:
         if not racks or None in self.racks or "?" in self.racks:
             return None
         least = max(copies or 1, racks)
-        sizes = range(least, len(self.racks) + 1)
-        isrs = [i for size in sizes for i in combinations(range(len(self.racks)), size)]
-        accepted = [isr for isr in isrs if kip_1290(self.racks[i] for i in isr) >= racks]
-        assert all(named(self.racks[i] for i in isr) >= racks for isr in accepted)
-        return {"min.insync.replicas": least, "min.insync.racks": racks} if accepted else None
+        for end in self.ends:
+            isrs = [isr for size in range(least, len(end) + 1) for isr in combinations(end, size)]
+            accepted = [isr for isr in isrs if kip_1290(isr) >= racks]
+            assert all(named(isr) >= racks for isr in accepted)
+            if not accepted:
+                return None
+        return {"min.insync.replicas": least, "min.insync.racks": racks}
