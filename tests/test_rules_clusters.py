@@ -245,6 +245,44 @@ def test_a_tier_that_cant_be_met_is_one_cause(found):
     assert one(found, cluster="few-brokers", control="replication-factor")["cause"] == brokers["cause"]
 
 
+MET = """
+format: durability-policy/1
+name: tests
+tiers:
+  survives-a-rack: {acked_racks: 2, survive: [rack]}
+  survives-a-broker: {acked_copies: 3, survive: [broker]}
+  headroom: {acked_copies: 3, write_headroom: 1}
+  two-racks: {acked_racks: 2, write_headroom: 1}
+  plain: {acked_copies: 3, acked_racks: 2}
+topics:
+  - {match: {topic: a}, tier: survives-a-rack}
+  - {match: {topic: b}, tier: survives-a-broker}
+  - {match: {topic: c}, tier: headroom}
+  - {match: {topic: d}, tier: two-racks}
+  - {tier: plain}
+"""
+
+
+def test_what_is_acknowledged_and_what_may_be_lost_are_wanted_together(spark, tmp_path):
+    """By hand: with min.insync.replicas m every ISR of size m must reach the racks, and what is lost comes on top."""
+    path = tmp_path / "policy.yaml"
+    path.write_text(MET)
+    unmet = {
+        "three 0:az1 1:az2 2:az3": {"survives-a-broker", "headroom"},
+        "two 0:az1 1:az1 2:az2 3:az2": {"survives-a-rack"},
+        # m = 4 is needed to leave az1, and all five have it then
+        "lopsided 0:az1 1:az1 2:az1 3:az1 4:az2": {"survives-a-rack", "two-racks"},
+        "enough 0:az1 1:az2 2:az3 3:az1": set(),
+    }
+    topics = "topic replicas min\n" + "\n".join(f"{name} 0,1,2 2" for name in "abcde")
+    documents = [document(topics, brokers=drawn.partition(" ")[2], cluster=drawn.partition(" ")[0]) for drawn in unmet]
+    found = Judge(spark).run(documents, load_policy(path))
+    for drawn, tiers in unmet.items():
+        mine = pick(found, control="policy-feasible", cluster=drawn.partition(" ")[0])
+        assert {f["outcome"] for f in mine} <= {"PASS", "FAIL"} and len(mine) == 5
+        assert {f["resource"] for f in mine if f["outcome"] == "FAIL"} == tiers, drawn
+
+
 @pytest.mark.parametrize(
     "name, unknown",
     [

@@ -1,4 +1,8 @@
-"""policy-feasible: a tier asks for more brokers or racks than the cluster has, so none of its topics can comply."""
+"""policy-feasible: a tier asks for more brokers or racks than the cluster has, so none of its topics can comply.
+
+Acknowledged copies are min.insync.replicas, and headroom comes on top. Acknowledged racks ask for a minimum above what the
+racks that hold most replicas hold, so what is to be lost on top must stand in others (KIP-1290).
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,20 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from spark_jobs.controls import base
+from spark_jobs.racks import layout
 
 CONTROL = "policy-feasible"
+
+
+def _beside(acked_racks: Column) -> tuple[Column, Column]:
+    """Brokers outside the `acked_racks` - 1 racks that have most: those of known racks, and with those of unknown ones.
+
+    Of all choices of replicas one on every broker with a rack leaves most there.
+    """
+    there = layout(F.col("brokers"))
+    others = F.slice(there["racks"], F.greatest(acked_racks, F.lit(1)), F.lit(1_000_000))
+    known = F.aggregate(others, F.lit(0), lambda total, held: total + held)
+    return known, known + there["unknown"]
 
 
 def finding() -> Column:
@@ -15,29 +31,42 @@ def finding() -> Column:
     need = F.col("required")
     brokers, racks, unknown = F.size("brokers"), F.size("racks"), F.col("unknown_racks")
     zero = F.lit(0)
+    loses_rack = F.coalesce(F.array_contains(need["survive"], "rack"), F.lit(False))
+    spare = F.greatest(zero, need["write_headroom"], F.when(F.coalesce(F.size(need["survive"]) > 0, F.lit(False)), 1))
     # Replicas stand on different brokers; headroom comes on top of the min ISR.
-    want_brokers = F.greatest(
-        F.coalesce(need["replication_factor"], zero),
-        F.coalesce(need["min_insync_replicas"], zero) + F.coalesce(need["write_headroom"], zero),
-        F.coalesce(need["acked_copies"], zero),
-    )
+    least = F.greatest(F.lit(1), need["min_insync_replicas"], need["acked_copies"], need["acked_racks"])
+    want_brokers = F.greatest(zero, need["replication_factor"], least + spare)
     want_racks = F.greatest(
         F.coalesce(need["replica_racks"], zero),
         F.coalesce(need["min_insync_racks"], zero),
         F.coalesce(need["acked_racks"], zero),
-        F.when(F.array_contains(need["survive"], "rack"), F.lit(2)).otherwise(zero),
+        # What is left after the loss of a rack must still reach as many.
+        F.when(loses_rack, F.greatest(F.lit(1), need["acked_racks"]) + 1).otherwise(zero),
     )
+    beside, beside_at_most = _beside(need["acked_racks"])
+    want_beside = F.when(need["acked_racks"] > 1, spare + 1)
     few_brokers = F.col("brokers_known") & (want_brokers > brokers)
     few_racks = want_racks > racks + unknown
+    few_beside = F.coalesce(F.col("brokers_known") & ~few_racks & (want_beside > beside_at_most), F.lit(False))
+    unsure = ((want_racks > racks) & (unknown > 0)) | F.coalesce(want_beside > beside, F.lit(False))
     outcome = (
-        F.when(few_brokers | few_racks, base.FAIL)
-        .when(((want_racks > racks) & (unknown > 0)) | ~F.col("brokers_known"), base.UNKNOWN)
+        F.when(few_brokers | few_racks | few_beside, base.FAIL)
+        .when(unsure | ~F.col("brokers_known"), base.UNKNOWN)
         .otherwise(base.PASS)
     )
     words = F.array_compact(
         F.array(
             F.when(few_brokers, base.say("%s brokers needed, %s there", want_brokers, brokers)),
             F.when(few_racks, base.say("%s racks needed, %s there", want_racks, racks)),
+            F.when(
+                few_beside,
+                base.say(
+                    "%s brokers needed outside the racks with most brokers (%s of them), %s there",
+                    want_beside,
+                    need["acked_racks"] - 1,
+                    beside,
+                ),
+            ),
         )
     )
     return base.finding(
