@@ -118,11 +118,17 @@ def test_partitions_with_a_dead_broker_and_a_running_reassignment(kafka):
     assert {f"/brokers/{index}/configs", f"/brokers/{index}/log_dirs"} <= unread(document).keys()
 
 
+def unclean_of(document: dict, topic: str) -> str | None:
+    return next(t for t in document["topics"] if t["name"] == topic)["configs"].get("unclean.leader.election.enable")
+
+
 def test_configs_and_their_sources(kafka):
     create(kafka, {"c-configured": [[1, 2, 3]]}, {"min.insync.replicas": "1"})
     alter(kafka, "2", {"leader.replication.throttled.rate": "1000"})
     alter(kafka, "", {"unclean.leader.election.enable": "true"})
     try:
+        # A broker that has the record but hasn't applied it yet tells the old value with the new source.
+        kafka.wait_until(lambda: unclean_of(read(kafka), "c-configured") == "true", "the default is applied")
         document = read(kafka)
         show = ("ConfigCommand", "--describe", "--all", "--entity-type")
         of_topic = configured(kafka.cli(*show, "topics", "--entity-name", "c-configured"))
