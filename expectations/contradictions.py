@@ -23,6 +23,7 @@ class Partitions:
 
     rows: int = 0
     leader_not_replica: int = 0
+    leader_not_in_sync: int = 0
     isr_not_replica: int = 0
     elr_not_replica: int = 0
     keys: list[np.ndarray] = field(default_factory=list)
@@ -44,6 +45,8 @@ def scan(batches: Iterator[pa.RecordBatch]) -> Partitions:
         replicas = _Lists(batch.column("replicas"))
         seen.leader_not_replica += _leaders_outside(batch.column("leader"), replicas)
         isr, elr = _Lists(batch.column("isr")), _Lists(batch.column("elr"))
+        # KRaft's controller puts whom it elects into the ISR, also from the ELR and uncleanly (PartitionChangeBuilder).
+        seen.leader_not_in_sync += _leaders_outside(batch.column("leader"), isr)
         seen.isr_not_replica += _rows_outside(isr, replicas)
         seen.elr_not_replica += _rows_outside(elr, replicas)
         leaders = batch.column("leader").drop_null().to_numpy(zero_copy_only=False)
@@ -73,10 +76,10 @@ class _Lists:
         return found
 
 
-def _leaders_outside(leader: pa.Array, replicas: _Lists) -> int:
-    rows = np.flatnonzero(leader.is_valid().to_numpy(zero_copy_only=False) & replicas.valid)
+def _leaders_outside(leader: pa.Array, members: _Lists) -> int:
+    rows = np.flatnonzero(leader.is_valid().to_numpy(zero_copy_only=False) & members.valid)
     leaders = leader.fill_null(-1).to_numpy(zero_copy_only=False)[rows]
-    return int((~replicas.holds(rows, leaders)).sum())
+    return int((~members.holds(rows, leaders)).sum())
 
 
 def _rows_outside(inner: _Lists, outer: _Lists) -> int:

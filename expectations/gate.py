@@ -55,6 +55,7 @@ CHECKS = (
     Check("topics-complete", "topics lack partitions that they declared, or have others"),
     Check("replicas-on-known-brokers", "broker ids named by partitions have no broker row"),
     Check("leader-within-replicas", "partitions have a leader that isn't one of their replicas"),
+    Check("leader-in-sync", "partitions have a leader that isn't in their ISR"),
     Check("isr-within-replicas", "partitions have in-sync replicas that aren't among their replicas"),
     Check("elr-within-replicas", "partitions have eligible leader replicas that aren't among their replicas"),
 )
@@ -152,6 +153,7 @@ def _against_itself(
         "topics-complete": partitions["incomplete_topics"],
         "replicas-on-known-brokers": len(seen.brokers - ids) if cluster["brokers_known"] is not False else 0,
         "leader-within-replicas": seen.leader_not_replica,
+        "leader-in-sync": seen.leader_not_in_sync,
         "isr-within-replicas": seen.isr_not_replica,
         "elr-within-replicas": seen.elr_not_replica,
     }

@@ -49,6 +49,7 @@ def test_a_broken_snapshot_doesnt_stop_the_others(lake):
     ("table", "parts", "reason"),
     [
         ("topic leader replicas isr\n a 3 1,2 1,2\n a 1 1,2 1\n b 3 2 2", {}, "leader-within-replicas: 2 partitions"),
+        ("topic leader replicas isr\n a 3 1,2,3 1,2\n a 1 1,2 -\n b 2 1,2 2", {}, "leader-in-sync: 2 partitions"),
         ("topic leader replicas isr\n a 1 1,2 1,3\n a 1 1,2 1,3", {}, "isr-within-replicas: 2 partitions"),
         ("topic leader replicas isr elr\n a 1 1,2 1 3", {}, "elr-within-replicas: 1 partitions"),
         (GOOD, {"cluster_consistent": False}, "consistent: 1 (the cluster changed while it was read)"),
@@ -164,6 +165,7 @@ def test_columns_are_counted_like_rows(rows, batch_rows):
 
     assert seen.rows == len(rows)
     assert seen.leader_not_replica == sum(outside(None if r[2] is None else [r[2]], r[3]) for r in rows)
+    assert seen.leader_not_in_sync == sum(outside(None if r[2] is None else [r[2]], r[4]) for r in rows)
     assert seen.isr_not_replica == sum(outside(r[4], r[3]) for r in rows)
     assert seen.elr_not_replica == sum(outside(r[5], r[3]) for r in rows)
     assert seen.brokers == {b for r in rows for ids in ([r[2]] if r[2] is not None else [], *r[3:]) for b in ids or []}
