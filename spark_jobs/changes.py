@@ -12,6 +12,8 @@ from spark_jobs.controls import base
 
 LISTED = ("FAIL", "UNKNOWN", "EXEMPT")
 KEYS = ("cluster", "control", "resource_type", "resource")
+REWORDED = ("message", "severity", "remediation")
+"""Of a resolved finding: it weighs nothing and asks for nothing any more."""
 DELETABLE = ("topic", "broker", "application", "tier")
 
 
@@ -133,7 +135,11 @@ def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame, clusters:
         .where(F.col("blind").isNull() | F.col("unknown_now").isNotNull() | deleted)
     )
     return gone.select(
-        *(c for c in before.columns if c in set(findings.columns) - {"outcome", "waiver", "expired"}),
+        *(c for c in before.columns if c in set(findings.columns) - {*REWORDED, "outcome", "waiver", "expired"}),
+        F.concat(F.lit("was: "), F.col("message")).alias("message"),
+        F.lit(None).cast("string").alias("severity"),
+        F.lit(None).cast("string").alias("remediation"),
+        F.col("severity").alias("previous_severity"),
         F.when(deleted, base.NOT_APPLICABLE).otherwise(base.PASS).alias("outcome"),
         F.lit(None).cast("int").alias("waiver"),
         F.lit("resolved").alias("change"),

@@ -15,8 +15,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from durability.lake import tables
+from durability.report import plans
 from durability.run.plan import Plan
-from spark_jobs import applications, changes, facts, findings, partitions, rack_outage, session, topics
+from spark_jobs import applications, changes, facts, findings, partitions, rack_outage, session, target, topics
 from spark_jobs.controls import (
     acked_durability,
     broker_defaults,
@@ -111,7 +112,8 @@ class Evaluation:
         facts_of = scanned.result() if scanned else judged("partitions")
         rows = partitions.build(facts_of, self.topics, self.base_clusters)
         rows = self._with_previous_reassignments(rows)
-        self.measured = settled(topics.measured(rows, self.topics, self.controls))
+        measured = topics.measured(rows, self.topics, self.controls)
+        self.measured = settled(measured if plan.pulse else target.added(measured))
         if plan.pulse:
             return
         of_topics = topics.by_cluster(self.measured)
@@ -167,6 +169,7 @@ class Evaluation:
                 "tier",
                 F.coalesce("partition_count", F.lit(0)).cast("int").alias("partitions"),
                 *(c.alias(n) for n, c in columns.items()),
+                *target.COLUMNS,
             )
             .withColumn("rack_outage_step", rack_outage.most_urgent(F.col("rack_outage")))
         )
@@ -187,7 +190,16 @@ class Evaluation:
     def outcomes(self) -> DataFrame:
         """Every control's outcome on every resource, before waivers and comparison."""
         at_risk = self.clusters.select("cluster", "elr_cluster_at_risk")
-        of_topic = self.measured.join(F.broadcast(at_risk), "cluster")
+        last_tier = self.plan.policy.tiers.get(self.plan.policy.last_tier or "", {})
+        folders = {s.cluster: plans.folder(s.cluster) for s in self.plan.snapshots}
+        of_topic = target.with_remedies(
+            self.measured.join(F.broadcast(at_risk), "cluster").withColumns(
+                {
+                    "plan_folder": F.try_element_at(findings.literal(folders, "map<string,string>"), F.col("cluster")),
+                    "default_min_isr": F.lit(target.default_min_isr(last_tier)).cast("int"),
+                }
+            )
+        )
         health = partition_health.findings()
         per_topic = [c.finding() for c in (*TOPIC_CONTROLS, acked_durability, min_insync_racks_valid)]
         wanted = self.plan.policy.tiers.values()
@@ -199,7 +211,6 @@ class Evaluation:
             for t in wanted
         )
         streams = applications.speaks_of(self.plan)
-        last_tier = self.plan.policy.tiers.get(self.plan.policy.last_tier or "", {})
         brokers = self.clusters.withColumn("b", F.explode("brokers"))
         tiers = self.clusters.withColumn("tier", F.explode("tiers_used")).withColumn(
             "required", F.try_element_at(self.tiers, F.col("tier"))
@@ -220,7 +231,7 @@ class Evaluation:
                     unclean_leader_election.cluster_finding(),
                     partition_health.cluster_finding(),
                     controller_quorum.finding(),
-                    eligible_leader_replicas.finding(),
+                    eligible_leader_replicas.finding(target.default_min_isr(last_tier)),
                     broker_defaults.finding(last_tier),
                     reassignment_leftovers.finding(),
                     *(applications.unlisted(c.CONTROL, streams) for c in (standby_replicas, standby_spread) if streams),

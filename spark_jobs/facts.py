@@ -39,6 +39,12 @@ def setting(configs: Column, unreadable: Column, key: str, default: str) -> Colu
     return F.when(readable, F.coalesce(config(configs, key), F.lit(default)))
 
 
+def _wrong(configs: Column, key: str, kind: str) -> Column:
+    """A setting's value where it is stated and is no `kind` (a type of Spark); else NULL. Only a document can hold one."""
+    stated = config(configs, key)
+    return F.when(stated.isNotNull() & stated.try_cast(kind).isNull(), F.substring(stated, 1, 60))
+
+
 def _throttles(configs: Column, keys: tuple[str, ...]) -> Column:
     # Long.MAX is what a removed rate reads as; an empty list of replicas is none.
     stated = [F.when(~config(configs, k).isin("", "9223372036854775807"), F.lit(k)) for k in keys]
@@ -234,6 +240,7 @@ def _own_settings(topics: DataFrame) -> DataFrame:
     configs, sources = F.col("configs"), F.col("config_sources")
     readable = configs.isNotNull() & ~F.coalesce(F.array_contains("unreadable_configs", MIN_ISR), F.lit(False))
     unclean_readable = configs.isNotNull() & ~F.coalesce(F.array_contains("unreadable_configs", UNCLEAN), F.lit(False))
+    unclean_readable &= _wrong(configs, UNCLEAN, "boolean").isNull()
     unclean_source = F.coalesce(config(sources, UNCLEAN), F.lit("topic"))
     return topics.select(
         "cluster",
@@ -252,6 +259,11 @@ def _own_settings(topics: DataFrame) -> DataFrame:
         .try_cast("int")
         .isNotNull()
         .alias("own_min_racks_known"),
+        F.struct(
+            _wrong(configs, MIN_ISR, "int").alias("min_isr"),
+            _wrong(configs, MIN_RACKS, "int").alias("min_racks"),
+            _wrong(configs, UNCLEAN, "boolean").alias("unclean"),
+        ).alias("wrong"),
         unclean_readable.alias("unclean_readable"),
         F.when(unclean_source.isin("topic", "cluster-default"), config(configs, UNCLEAN).try_cast("boolean")).alias(
             "own_unclean"

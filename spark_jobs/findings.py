@@ -17,6 +17,12 @@ CATEGORY_IN_ID = ("partition-health", "at-min-isr-over-time")
 KEYS = ("cluster", "resource_type", "resource")
 IDENTITY = ("cluster", "provider", "tier", "resource_type", "resource")
 LET_READ = "Let the auditor read what is listed as unreadable, then audit again"
+READS_MIN_ISR = (
+    *("min-insync-replicas", "min-isr-within-replication-factor", "write-headroom", "partition-health"),
+    *("acked-durability", "broker-loss", "rack-loss"),
+)
+READS_MIN_RACKS = ("isr-rack-spread", "min-insync-racks-valid")
+WRONG = "struct<min_isr:string,min_racks:string,unclean:string>"
 PLAIN = ("control", "outcome", "observed", "required")
 
 
@@ -33,6 +39,7 @@ def exploded(frame: DataFrame, resource_type: str, resource: Column, outcomes: l
             tier.alias("tier"),
             F.lit(resource_type).alias("resource_type"),
             resource.cast("string").alias("resource"),
+            (F.col("wrong") if resource_type == "topic" else F.lit(None).cast(WRONG)).alias("wrong"),
             F.explode(F.array(*outcomes)).alias("f"),
         )
         .where("f.outcome is not null")
@@ -40,10 +47,28 @@ def exploded(frame: DataFrame, resource_type: str, resource: Column, outcomes: l
     )
 
 
+def _wrong_setting() -> Column:
+    """What a topic's setting says that means nothing, where the control needs it; NULL elsewhere."""
+    control, wrong = F.col("f")["control"], F.col("wrong")
+    return (
+        F.when(control.isin(*READS_MIN_ISR), _told("min.insync.replicas is not a number: %s", wrong["min_isr"]))
+        .when(control.isin(*READS_MIN_RACKS), _told("min.insync.racks is not a number: %s", wrong["min_racks"]))
+        .when(
+            control == "unclean-leader-election",
+            _told("unclean.leader.election.enable is neither true nor false: %s", wrong["unclean"]),
+        )
+    )
+
+
+def _told(text: str, value: Column) -> Column:
+    return F.when(value.isNotNull(), base.say(text, value))
+
+
 def _worded() -> dict[str, Column]:
     f, outcome = F.col("f"), F.col("f")["outcome"]
     speaks = outcome.isin(base.FAIL, base.UNKNOWN)
     of_topic = F.col("resource_type") == "topic"
+    wrong = F.when(outcome == base.UNKNOWN, _wrong_setting())
     unread = base.say("%s can't be judged: a fact it needs could not be read (see what isn't known)", f["control"])
     exempt = F.when(F.col("tier").isNull(), "no selector of the policy matches it").otherwise(
         base.say("tier %s doesn't require it", F.col("tier"))
@@ -54,12 +79,15 @@ def _worded() -> dict[str, Column]:
         "severity": F.when(outcome == base.FAIL, f["severity"]),
         "partitions": F.when(speaks, f["partitions"]),
         # Nobody should change a topic because something of it could not be read.
-        "remediation": F.when((outcome == base.UNKNOWN) & of_topic, LET_READ).when(speaks, f["remediation"]),
+        "remediation": F.when(wrong.isNotNull(), "Correct the setting")
+        .when((outcome == base.UNKNOWN) & of_topic, LET_READ)
+        .when(speaks, f["remediation"]),
         # An UNKNOWN isn't caused by what would have been the cause of a FAIL.
-        "cause": F.when((outcome == base.UNKNOWN) & (F.col("resource_type") == "topic"), "unreadable").when(
-            speaks, f["cause"]
-        ),
+        "cause": F.when(wrong.isNotNull(), "configuration:topic")
+        .when((outcome == base.UNKNOWN) & (F.col("resource_type") == "topic"), "unreadable")
+        .when(speaks, f["cause"]),
         "message": F.when(outcome == base.FAIL, f["message"])
+        .when(wrong.isNotNull(), base.say("%s can't be judged: %s", f["control"], wrong))
         .when(outcome == base.UNKNOWN, F.when(own_words, f["message"]).otherwise(unread))
         .when(outcome == base.NOT_APPLICABLE, F.when(own_words, f["message"]).otherwise(exempt)),
     }

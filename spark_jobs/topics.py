@@ -100,8 +100,16 @@ def by_cluster(measured: DataFrame) -> DataFrame:
         F.max("min_racks").alias("racks_wanted"),
         F.sum(waits).alias("unclean_undecided"),
         F.bool_or(F.coalesce("elr_partitions_at_risk", F.lit(True))).alias("elr_cluster_at_risk"),
+        F.bool_or(F.coalesce(F.size("unhealthy") > F.size(_whole()), F.lit(True)) | ~F.col("partitions_known")).alias(
+            "degraded"
+        ),
         F.sort_array(F.collect_set("tier")).alias("tiers_used"),
     )
+
+
+def _whole() -> Column:
+    """Of the unhealthy partitions those that are at min ISR by configuration alone: nothing of them is out of sync."""
+    return F.filter("unhealthy", lambda u: u["by_configuration"] & (F.size(u["categories"]) == 1))
 
 
 def health_rows(measured: DataFrame) -> DataFrame:

@@ -141,6 +141,40 @@ def test_every_acks_value_of_a_finding_is_told(tmp_path):
         assert text in words
 
 
+def test_commands_stand_in_a_box_and_advice_is_text(tmp_path):
+    script = "# Start broker 3; then:\nkafka-topics --list"
+    rows = [finding("a", "log-dirs", remediation=script), finding("b", "broker-rack", remediation="Set broker.rack")]
+    html = render(rows, tmp_path)
+    assert html.count(f'<pre class="command"><code>{script}</code></pre>') == 1
+    assert html.count(f'<pre class="fix"><code>{script}</code></pre>') == 1
+    assert html.count('<p class="advice">Set broker.rack</p>') == 1
+    assert "<code>Set broker.rack" not in html
+    words, _ = parse(html)
+    assert "the tools end in .sh ;" in words and "--command-config client.properties" in words
+
+
+def test_one_fact_in_two_categories_of_health_is_one_row(tmp_path):
+    one = {"cause": "broker:5 down", "partitions": [0]}
+    rows = [
+        finding("_schemas", "partition-health", severity="warning", category="at-min-isr", **one),
+        finding("_schemas", "partition-health", severity="info", category="under-replicated", **one),
+        finding("other", "partition-health", severity="info", category="under-replicated", **one),
+    ]
+    words, reader = parse(render(rows, tmp_path))
+    table = words[words.index("Seen, and wanted") : words.index("Partition health", words.index("Seen, and wanted"))]
+    assert table.count("_schemas") == 1
+    assert "and under-replicated (info)" in table
+    assert {f"f-{row['id']}" for row in rows} <= set(reader.ids)
+    assert "more failures" not in words
+
+
+def test_a_waiver_without_anything_to_exempt_says_so(tmp_path):
+    waivers = [{**WAIVERS[0], "index": 0}, {**WAIVERS[0], "index": 1, "resource": "gone"}]
+    words, _ = parse(render([finding("cache-a", "replication-factor", "EXEMPT", waiver=0)], tmp_path, waivers=waivers))
+    assert words.count("matches nothing in this run") == 1
+    assert words.index("in force no. 0") < words.index("matches nothing in this run")
+
+
 def test_links_within_the_page_lead_somewhere(tmp_path):
     rows = [finding(f"t{i}", control, change="new") for i, control in enumerate(CONTROLS)]
     _, reader = parse(render(rows, tmp_path))

@@ -62,6 +62,33 @@ def test_one_critical_finding_outranks_many_warnings():
     assert [c.cause for c in Causes(read(rows)["findings"]).ranked("FAIL")] == ["few", "many"]
 
 
+def test_what_happens_now_comes_first_and_what_no_broker_enforces_last():
+    health = {"cause": "broker:3 down", "category": "offline"}
+    rows = [
+        *(finding(f"t{i}", "min-insync-racks-valid", cause="configuration:broker.rack") for i in range(9)),
+        finding("6", "broker-rack", severity="warning", cause="configuration:broker.rack", resource_type="broker"),
+        *(finding(f"c{i}", "replication-factor", cause="configuration:topic") for i in range(3)),
+        finding("w", "write-headroom", severity="warning", cause="configuration:headroom"),
+        finding("w", "write-headroom", severity="warning", cause="configuration:headroom", resource_type="broker"),
+        finding("dead", "partition-health", **health),
+    ]
+    ranked = Causes(read(rows)["findings"]).ranked("FAIL")
+    assert [c.cause for c in ranked] == [
+        "broker:3 down",
+        "configuration:topic",
+        "configuration:headroom",
+        "configuration:broker.rack",
+    ]
+
+
+def test_the_first_command_mends_the_gravest_finding_before_the_most():
+    rows = [finding(f"i{i}", "partition-health", severity="info", cause="x", remediation="many") for i in range(5)]
+    rows += [finding(f"w{i}", "write-headroom", severity="warning", cause="x", remediation="some") for i in range(3)]
+    rows.append(finding("c", "replication-factor", cause="x", remediation="one"))
+    (cause,) = Causes(read(rows)["findings"]).ranked("FAIL")
+    assert cause.first_commands(3) == [("one", 1), ("some", 3), ("many", 5)]
+
+
 def test_failures_come_before_gaps_before_accepted_risks():
     rows = [
         finding("a", "log-dirs", "UNKNOWN", cause="unreadable"),
@@ -147,6 +174,16 @@ def test_the_terminal_says_what_matters_and_where_the_reports_are():
     assert text.endswith("  out/report.html\n  out/findings.json\n")
     assert 15 <= text.count("\n") <= 30
     assert "\x1b" not in text
+
+
+def test_commands_can_be_copied_from_the_terminal():
+    command = (
+        'kafka-reassign-partitions --bootstrap-server "$BOOTSTRAP" --execute ' + "--reassignment-json-file " + "x" * 99
+    )
+    row = finding("x", "replication-factor", cause="c", remediation=f"# {'Words. ' * 30}\n{command}\n{command}")
+    lines = console.summary_text(read([row]), []).splitlines()
+    assert lines.count("     " + command) == 2
+    assert all(line.startswith("     # ") for line in lines if "Words." in line) and max(map(len, lines[:8])) <= 120
 
 
 def test_colour_is_added_only_when_asked_for_and_strangers_bring_none(tmp_path):

@@ -261,7 +261,7 @@ def test_an_unknown_release_gives_both_readings(found):
 def test_on_two_racks_the_value_that_reaches_both_leaves_no_headroom(found):
     finding = one(found, cluster="two-racks", resource="t")
     assert finding["observed"]["smallest_min_insync_replicas"] == 3
-    assert "needs a replication factor of 4 (write headroom 1)" in finding["remediation"]
+    assert "replication factor 4, min.insync.replicas 3 (now 3 and 2)" in finding["remediation"]
     assert finding["remediation"].endswith("--add-config min.insync.replicas=3")
     assert one(found, cluster="two-racks", resource="u")["outcome"] == "PASS"
 
@@ -369,7 +369,7 @@ def test_an_unread_isr_leaves_what_is_so_now_open(found):
         ),
         ("weak", "copies-few", "configuration:topic", "kafka-reassign-partitions"),
         # on two racks of three, min.insync.replicas 3 would leave no headroom
-        ("one-rack", "t", "placement", "Spread the replicas of these partitions evenly over the racks (az1, az2, az3)"),
+        ("one-rack", "t", "placement", "--reassignment-json-file plans/one-rack/t.json"),
         ("elr", "t", "configuration:topic", "Don't change min.insync.replicas now"),
     ],
 )

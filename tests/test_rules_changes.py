@@ -133,6 +133,12 @@ def test_a_cause_that_went_away(runs):
         ("at-min-isr", "cause-cleared"),
         ("under-replicated", "cause-cleared"),
     }
+    # It weighs nothing and asks for nothing any more, and says what was.
+    assert {(f["category"], f["severity"], f["previous_severity"], f["remediation"]) for f in healed} == {
+        ("at-min-isr", None, "warning", None),
+        ("under-replicated", None, "info", None),
+    }
+    assert all(f["message"].startswith("was: partition") for f in healed)
 
 
 def test_what_gets_worse_is_not_resolved(runs):

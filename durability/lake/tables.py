@@ -373,6 +373,12 @@ TOPIC_POSTURE = Table(
         *CONFIGURED,
         ("rack_outage_step", pa.string()),  # the most urgent one; NULL: none
         ("rack_outage", pa.list_(OUTAGE_ENTRY)),
+        # What the topic should become (spark_jobs/target.py), NULL where unknown; a plan of reassignment leads there.
+        ("target_replication_factor", pa.int32()),
+        ("target_min_insync_replicas", pa.int32()),
+        ("target_racks", pa.int32()),
+        ("target_acked_racks", pa.int32()),
+        ("reassign", pa.bool_()),
     ),
     sort=("cluster", "topic"),
 )
@@ -399,6 +405,7 @@ FINDINGS = Table(
         ("since", TIMESTAMP),
         ("waiver", pa.int32()),  # index into the run's waivers
         ("tier", pa.string()),
+        ("previous_severity", pa.string()),  # of a resolved finding
     ),
     sort=("cluster", "control", "resource"),
 )

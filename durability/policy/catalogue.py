@@ -14,7 +14,8 @@ SEVERITIES = ("critical", "warning", "info")
 class Control:
     """A control. `on`: resource types. `scalar`: the order, ">=" or "<=", that observed and required must be in to
     pass, for controls that are cross-checked; None where `not_cross_checked` says why not. `provider_duty`: reason by
-    provider for which the control is NOT_APPLICABLE. `planned`: not judged yet. `source`: KIP number or Kafka class."""
+    provider for which the control is NOT_APPLICABLE. `planned`: not judged yet. `proposal`: about settings that
+    no broker knows or enforces yet. `source`: KIP number or Kafka class."""
 
     id: str
     on: tuple[str, ...]
@@ -29,6 +30,7 @@ class Control:
     not_cross_checked: str | None = None
     provider_duty: dict[str, str] = field(default_factory=dict)
     planned: bool = False
+    proposal: bool = False
 
     def severity_of(self, category: str | None) -> str:
         """The severity of a FAIL of this category; a category that weighs nothing of its own weighs the default.

@@ -23,7 +23,8 @@ def page() -> str:
         "",
         "A requirement that a topic's tier leaves out isn't judged. A fact that couldn't be read makes the outcome",
         "UNKNOWN, which never counts as compliant. Where the provider is responsible the outcome is NOT_APPLICABLE.",
-        "Controls marked planned are described here and not judged yet.",
+        'Controls marked planned are described here and not judged yet. "Mend" is what helps in general; a finding\'s own',
+        "remediation is advice or commands to paste, see [findings.md](findings.md).",
         "",
     ]
     for control in CONTROLS.values():

@@ -16,7 +16,7 @@ from durability.lake.tables import (
     RESOLVED_POLICY,
     TOPIC_POSTURE,
 )
-from durability.report import applications, outages, page, results
+from durability.report import applications, outages, page, plans, results
 from durability.report.causes import Causes
 from durability.report.files import CsvWriter, JsonWriter, Together
 from durability.report.health import BROKERS_LISTED
@@ -63,7 +63,11 @@ def build(lake, plan, flagged, out: Path) -> Summary:
     named = And(this, EqualTo("resource_type", "application"))
     streams = lake.scan(RESOLVED_POLICY, named, columns=applications.COLUMNS) if plan.applications else None
     steps = lake.scan(TOPIC_POSTURE, And(this, NotNull("rack_outage_step")), columns=OUTAGE)
-    return write(found, health, facts, plan, flagged, out, streams, steps)
+    summary = write(found, health, facts, plan, flagged, out, streams, steps)
+    planned = plans.write(lake, plan, Path(out))
+    if planned:
+        summary.files["plans"] = planned
+    return summary
 
 
 def write(

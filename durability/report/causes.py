@@ -1,4 +1,4 @@
-"""Findings with one cause are one thing to do: groups of them, worst first, with the command that fixes most.
+"""Findings with one cause are one thing to do: groups of them, worst first, with the command that mends the gravest.
 
 One pass over findings.json's entries, in any order and number; what is kept grows with resources, not with findings.
 """
@@ -9,19 +9,53 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from durability.policy.catalogue import CONTROLS
 from durability.report.words import SEVERITIES, past, plural
 
 # FAIL is to be mended, UNKNOWN to be found out, EXEMPT was accepted by somebody.
 RANK = {"FAIL": 0, "UNKNOWN": 1, "EXEMPT": 2}
 # A mask is as long as its highest id: a stated id of two thousand million would take 250 MB.
 MASKED = 1 << 17
+# What is happening now, whatever else may happen: partition-health's categories, and KIP-579's mismatch before 3.7.
+NOW = {("partition-health", "offline"), ("partition-health", "under-min-isr")}
+NOW |= {("min-isr-within-replication-factor", "outage"), ("log-dirs", None)}
+
+
+def gravity(finding: dict) -> str:
+    """What a finding weighs when one is put before another: "now", a severity, or "proposed" for what no broker enforces.
+
+    >>> gravity({"control": "partition-health", "category": "offline", "severity": "critical", "outcome": "FAIL"})
+    'now'
+    """
+    if finding["outcome"] == "FAIL" and ((finding["control"], finding["category"]) in NOW or _loses_now(finding)):
+        return "now"
+    known = CONTROLS.get(finding["control"])
+    return "proposed" if known and known.proposal else finding["severity"] or "none"
+
+
+def _loses_now(finding: dict) -> bool:
+    """Is losing one broker or rack enough, as things are now, to lose acknowledged data?"""
+    observed = finding["observed"]
+    return finding["control"] in ("broker-loss", "rack-loss") and (observed.get("breaks"), observed.get("when")) == (
+        "data",
+        "now",
+    )
+
+
+GRAVITIES = ("now", *SEVERITIES, "proposed", "none")
+
+
+def _weights(gravities: Counter) -> tuple[int, ...]:
+    """Ascending is gravest first."""
+    return tuple(-gravities[g] for g in GRAVITIES)
 
 
 @dataclass
 class Cause:
     """What one cause brought about in one cluster, among findings of one outcome (EXEMPT: and of one waiver).
 
-    `severities`: findings by severity; `controls`: findings by control id; `commands`: findings by remediation text;
+    `severities`: findings by severity; `gravities`: by `gravity`; `controls`: by control id; `commands`: gravities of the
+    findings that a remediation mends, by its text;
     `messages`: findings by message; `resources`: (type, name) to the partitions concerned, as a bit mask; `beyond`:
     partitions whose ids are too large for one.
     """
@@ -33,7 +67,8 @@ class Cause:
     findings: int = 0
     severities: Counter = field(default_factory=Counter)
     controls: Counter = field(default_factory=Counter)
-    commands: Counter = field(default_factory=Counter)
+    gravities: Counter = field(default_factory=Counter)
+    commands: dict[str, Counter] = field(default_factory=dict)
     messages: Counter = field(default_factory=Counter)
     changes: Counter = field(default_factory=Counter)
     resources: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -42,11 +77,13 @@ class Cause:
 
     def add(self, finding: dict) -> None:
         self.findings += 1
+        weight = gravity(finding)
         self.severities[finding["severity"]] += 1
+        self.gravities[weight] += 1
         self.controls[finding["control"]] += 1
         self.changes[finding["change"]] += 1
         if finding["remediation"]:
-            self.commands[finding["remediation"]] += 1
+            self.commands.setdefault(finding["remediation"], Counter())[weight] += 1
         if finding["message"] and (len(self.messages) < 50 or finding["message"] in self.messages):
             self.messages[finding["message"]] += 1
         if finding["since"] and (self.since is None or finding["since"] < self.since):
@@ -93,18 +130,17 @@ class Cause:
         return [name if kind == "topic" else f"{kind} {name}" for kind, name in sorted(self.resources)[:limit]]
 
     def first_commands(self, limit: int) -> list[tuple[str, int]]:
-        """Remediations with the number of findings each mends, the one that mends most first."""
-        return sorted(self.commands.items(), key=lambda item: (-item[1], item[0]))[:limit]
+        """Remediations with the number of findings each mends; first the one that mends the gravest, then most."""
+        order = sorted(self.commands.items(), key=lambda item: (_weights(item[1]), item[0]))
+        return [(text, mends.total()) for text, mends in order[:limit]]
 
     def first_messages(self, limit: int) -> list[tuple[str, int]]:
         return sorted(self.messages.items(), key=lambda item: (-item[1], item[0]))[:limit]
 
     @property
     def order(self) -> tuple:
-        """Ascending is worst first: outcome, then how many findings of each severity, the gravest first."""
-        weights = tuple(-self.severities[s] for s in SEVERITIES)
-        gravest = SEVERITIES.index(self.severity) if self.severity else len(SEVERITIES)
-        return (RANK[self.outcome], gravest, weights, -self.findings, self.cluster, self.cause or "")
+        """Ascending is worst first: outcome, what is happening now, then how many findings of each severity."""
+        return (RANK[self.outcome], _weights(self.gravities), -self.findings, self.cluster, self.cause or "")
 
 
 class Causes:

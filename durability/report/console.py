@@ -9,11 +9,11 @@ from pathlib import Path
 from durability.report.causes import Cause, Causes
 from durability.report.files import load
 from durability.report.standing import overview
-from durability.report.words import CHANGES, cause_title, clipped, plural, readable
+from durability.report.words import CHANGES, cause_title, clipped, clipped_script, is_script, plural, readable
 
 WIDTH = 110
 FAILURES, GAPS = 4, 3
-COMMAND = 240  # characters of a command
+COMMAND = 900  # characters of a remediation
 BOLD, DIM = "1", "2"
 TONES = {"critical": "31;1", "warning": "33;1", "unknown": "35;1", "good": "32;1"}
 COLOURS = {"critical": "31", "warning": "33", "info": "34", "unknown": "35"}
@@ -90,9 +90,24 @@ def _failures(causes: Causes, paint: Paint) -> list[str]:
     for place, cause in enumerate(failing[:FAILURES], 1):
         weight = paint(cause.weight, COLOURS.get(cause.severity or ""))
         lines.append(f"  {place}. {_title(cause)}: {cause.extent} ({weight})")
-        lines += [f"     {paint(tame(text, COMMAND), DIM)}" for text, _ in cause.first_commands(1)]
+        lines += [paint(line, DIM) for text, _ in cause.first_commands(1) for line in _remedy(text)]
     if len(failing) > FAILURES:
         lines.append(f"  and {plural(len(failing) - FAILURES, 'more cause')}, in the report")
+    return lines
+
+
+def _remedy(text: str) -> list[str]:
+    """Advice wrapped; of a script every command on a line of its own, whole, so that it can be copied."""
+    if not is_script(text):
+        return textwrap.wrap(tame(text, COMMAND), WIDTH, initial_indent="     ", subsequent_indent="     ")
+    lines = []
+    for line in clipped_script(text, COMMAND).splitlines():
+        if line.startswith("#"):
+            lines += textwrap.wrap(
+                tame(line[1:], COMMAND), WIDTH, initial_indent="     # ", subsequent_indent="     # "
+            )
+        else:
+            lines.append(f"     {tame(line, COMMAND)}")
     return lines
 
 

@@ -17,7 +17,17 @@ from durability.report.applications import on_page
 from durability.report.causes import Causes
 from durability.report.health import BROKERS, METRICS, Health
 from durability.report.standing import Standing
-from durability.report.words import CAVEATS, cause_title, clipped, past, plural, ranges, readable
+from durability.report.words import (
+    CAVEATS,
+    cause_title,
+    clipped,
+    clipped_script,
+    is_script,
+    past,
+    plural,
+    ranges,
+    readable,
+)
 
 __all__ = ["Health", "Report", "Rows", "render"]
 
@@ -25,7 +35,8 @@ HERE = Path(__file__).parent
 MEBIBYTE = 1 << 20
 # Rows and bytes of the page by what they hold; with the rest of the page this stays under 5 MB.
 QUOTAS = {"FAIL": (700, 1.4), "UNKNOWN": (200, 0.4), "EXEMPT": (150, 0.3), "resolved": (100, 0.2)}
-TEXT = 700  # characters of one message or command
+TEXT = 700  # characters of one message
+REMEDY = 1_800  # characters of one remediation
 CAUSES = {"FAIL": (60, 0.5), "UNKNOWN": (40, 0.25), "EXEMPT": (60, 0.25)}
 CLUSTERS, WAIVERS, PATHS = 300, 200, 300
 ACKS_TABLE = 3200  # bytes of one finding's table of acks values
@@ -56,6 +67,8 @@ class Rows:
     def __init__(self) -> None:
         self.kept: dict[str, list[dict]] = {kind: [] for kind in QUOTAS}
         self.budgets = {kind: Budget(*quota) for kind, quota in QUOTAS.items()}
+        self.health: dict[tuple, dict] = {}
+        self.merged = 0
 
     def add(self, finding: dict) -> None:
         kind = "resolved" if past(finding) else finding["outcome"]
@@ -63,7 +76,14 @@ class Rows:
         if budget.items <= 0 or budget.bytes <= 0:
             budget.seen += 1
             return
-        row = {name: clipped(finding[name], TEXT) for name in ("message", "remediation", "cause")}
+        merged = self._same(finding)
+        if merged is not None:
+            merged["also"].append({name: finding[name] for name in ("id", "category", "severity")})
+            budget.seen += 1
+            self.merged += 1
+            return
+        row = {name: clipped(finding[name], TEXT) for name in ("message", "cause")}
+        row["remediation"] = clipped_script(finding["remediation"] or "", REMEDY)
         row["resource"] = clipped(finding["resource"], 260)
         ids = finding["partitions"]
         told = row["message"].startswith("partition") and len(ids) <= 10  # the rules' own messages name the first ten
@@ -71,10 +91,22 @@ class Rows:
         acks = acks_told(finding["observed"])
         if budget.takes(*row.values(), finding["cluster"], more=ACKS_TABLE if acks else 0):
             waiver = finding["waiver"] and {k: clipped(str(v or ""), 300) for k, v in finding["waiver"].items()}
-            self.kept[kind].append({**finding, **row, "waiver": waiver, "acks": acks})
+            self.kept[kind].append({**finding, **row, "waiver": waiver, "acks": acks, "also": []})
+            if kind == "FAIL" and finding["control"] == "partition-health":
+                self.health[_fact(finding)] = self.kept[kind][-1]
+
+    def _same(self, finding: dict) -> dict | None:
+        """The row that tells already what this finding is about: the same partitions, in another category of health."""
+        if finding["control"] != "partition-health" or finding["outcome"] != "FAIL" or past(finding):
+            return None
+        return self.health.get(_fact(finding))
 
     def left_out(self, kind: str) -> int:
-        return self.budgets[kind].seen - len(self.kept[kind])
+        return self.budgets[kind].seen - len(self.kept[kind]) - (self.merged if kind == "FAIL" else 0)
+
+
+def _fact(finding: dict) -> tuple:
+    return (finding["cluster"], finding["resource"], finding["cause"], tuple(finding["partitions"]))
 
 
 ACKS_CELLS = (
@@ -130,7 +162,7 @@ def _environment():
         lstrip_blocks=True,
     )
     environment.filters.update(readable=readable, clipped=clipped, cause=cause_title, partitions=ranges)
-    environment.globals.update(plural=plural)
+    environment.globals.update(plural=plural, is_script=is_script)
     return environment
 
 
@@ -193,7 +225,7 @@ def cause_rows(causes: Causes, outcome: str, without: Set[str] = frozenset()) ->
     for cause in causes.ranked(outcome):
         if cause.cluster in without:
             continue
-        commands = [(clipped(text, TEXT), n) for text, n in cause.first_commands(4)]
+        commands = [(clipped_script(text, REMEDY), n) for text, n in cause.first_commands(4)]
         messages = [(clipped(text, TEXT), n) for text, n in cause.first_messages(3)]
         names = [clipped(name, 120) for name in cause.names(6)]
         texts = [text for text, _ in (*commands, *messages)]

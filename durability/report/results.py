@@ -176,7 +176,7 @@ def documents(listed: pa.Table, waivers: Sequence[dict]) -> Iterator[dict[str, o
 
 
 def document(row: dict[str, object], waivers: dict[int, dict]) -> dict[str, object]:
-    """One finding of `durability-findings/1`; `category` and `tier` stand beside the documented keys."""
+    """One finding of `durability-findings/1`; `category`, `tier` and `previous_severity` stand beside the documented keys."""
     waiver = row["waiver"]
     return {
         "id": row["id"],
@@ -198,6 +198,7 @@ def document(row: dict[str, object], waivers: dict[int, dict]) -> dict[str, obje
         "since": stamp(row["since"]),
         "waiver": None if waiver is None else accepted(waiver, waivers),
         "tier": row["tier"],
+        "previous_severity": row["previous_severity"],
     }
 
 

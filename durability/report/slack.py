@@ -91,7 +91,7 @@ def _worst(causes: Causes) -> list[str]:
     if not failing:
         return []
     first = failing[0]
-    commands = [f" First: {code(text, 400)}" for text, _ in first.first_commands(1)]
+    commands = [f" First: {code(_first_line(text), 400)}" for text, _ in first.first_commands(1)]
     line = f"*Worst:* {_cause(first)}, {first.extent}.{''.join(commands)}"
     others = [_cause(cause) for cause in failing[1:CAUSES]]
     if others:
@@ -99,6 +99,11 @@ def _worst(causes: Causes) -> list[str]:
     if len(failing) > CAUSES:
         line += f" {plural(len(failing) - CAUSES, 'more cause')} in the report."
     return [line]
+
+
+def _first_line(remediation: str) -> str:
+    """A script's first command, or the advice."""
+    return next((line for line in remediation.splitlines() if line.startswith("kafka-")), remediation)
 
 
 def _cause(cause: Cause) -> str:

@@ -98,6 +98,30 @@ def clipped(text: str | None, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+def is_script(remediation: str) -> bool:
+    """Is a remediation shell to be pasted, or else a sentence of advice? A script has a line that is a command.
+
+    >>> is_script("# Start broker 3\\nkafka-topics --list"), is_script("Start broker 3")
+    (True, False)
+    """
+    return any(line.startswith("kafka-") for line in remediation.splitlines())
+
+
+def clipped_script(remediation: str, limit: int) -> str:
+    """`remediation`, cut to `limit` characters: of a script whole lines go, so that what is left can still be pasted.
+
+    >>> clipped_script("kafka-topics --list\\nkafka-topics --version", 30)
+    'kafka-topics --list\\n# and 1 more line, in findings.csv'
+    """
+    if len(remediation) <= limit or not is_script(remediation):
+        return clipped(remediation, limit)
+    lines = remediation.splitlines()
+    kept = lines
+    while kept and len("\n".join(kept)) > limit:
+        kept = kept[:-1]
+    return "\n".join([*kept, f"# and {plural(len(lines) - len(kept), 'more line')}, in findings.csv"])
+
+
 _CAUSES = {
     "configuration:topic": "Topics' own configuration",
     "configuration:cluster-default": "Cluster-wide defaults",
@@ -121,5 +145,7 @@ def cause_title(cause: str | None) -> str:
         return "No single cause"
     if cause in _CAUSES:
         return _CAUSES[cause]
+    if cause.startswith("waiver:"):  # its patterns stay as they are
+        return f"Expired waiver {cause.removeprefix('waiver:')}"
     named = _KIND.sub(lambda m: f"{m[1]}{_KINDS.get(m[2], m[2])} ", cause)
     return named[:1].upper() + named[1:]

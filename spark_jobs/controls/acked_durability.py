@@ -9,9 +9,9 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from spark_jobs import acks_table
+from spark_jobs import acks_table, target
 from spark_jobs.acks import NEVER
-from spark_jobs.controls import base, elr_guard, replica_rack_spread
+from spark_jobs.controls import base, replica_rack_spread
 
 CONTROL = "acked-durability"
 SEEN, NOW = "acked_durability_worst", "acked_durability_now"
@@ -65,7 +65,6 @@ def measures() -> dict[str, Column]:
         "acked_smallest_min_isr": F.max(worst["smallest_min_isr"]),
         "acked_racks_would_do": F.bool_and(worst["racks_would_do"]),
         "acked_short_meanwhile": F.bool_and(F.when(verdict == SHORT, _meanwhile(worst))),
-        "acked_fewest_replicas": F.min("judged_rf"),
     }
 
 
@@ -95,73 +94,6 @@ def _thresholds() -> tuple[Column, Column]:
     return F.when(racks.isNotNull() & (smallest < NEVER), smallest), F.when(F.col("acked_racks_would_do"), pair)
 
 
-def _evenly() -> Column:
-    """The min.insync.replicas that would guarantee copies and racks, were the replicas spread evenly over the racks."""
-    copies, racks = required()
-    replicas, there = F.col("acked_fewest_replicas"), F.greatest(F.size("racks"), F.lit(1))
-    in_each, left_over = F.floor(replicas / there).cast("int"), replicas % there
-    most_held = (racks - 1) * in_each + F.least(racks - 1, left_over)
-    return F.when(F.size("racks") >= racks, F.greatest(copies, most_held + 1))
-
-
-def _spreads() -> Column:
-    """Are racks short that the same replicas, spread evenly, would reach with the write headroom that is required?"""
-    seen, headroom = F.col(SEEN), F.coalesce(F.col("required")["write_headroom"], F.lit(0))
-    smallest, _ = _thresholds()
-    uneven = smallest.isNull() | (smallest + headroom > F.col("acked_fewest_replicas"))
-    enough = _evenly() + headroom <= F.col("acked_fewest_replicas")
-    return F.coalesce((seen["racks_most"] < required()[1]) & uneven & enough, F.lit(False))
-
-
-def _fix(few_racks: Column, spreads: Column, infeasible: Column) -> Column:
-    """Which of its causes stands in the way: racks, replicas, or min.insync.replicas alone."""
-    copies, racks = required()
-    seen, wanted = F.col(SEEN), F.col("required")
-    smallest, _ = _thresholds()
-    minimum = F.greatest(copies, F.when(seen["racks_most"] < racks, smallest), F.lit(1))
-    headroom = F.coalesce(wanted["write_headroom"], F.lit(0))
-    replicas = F.greatest(minimum + headroom, wanted["replication_factor"])
-    here = elr_guard.guarded(base.topic_config("min.insync.replicas", minimum))
-    everywhere = elr_guard.guarded(base.cluster_config("min.insync.replicas", minimum), "elr_cluster_at_risk")
-    # A cluster's default is raised for copies; how many replicas racks take is the topic's own.
-    own = (seen["min_isr_source"] == "topic") | F.coalesce(seen["racks_most"] < racks, F.lit(False))
-
-    def then(value: Column, command: Column) -> Column:
-        return F.when(seen["min_isr"] >= value, F.lit("")).otherwise(F.concat(F.lit("; then "), command))
-
-    evenly = elr_guard.guarded(base.topic_config("min.insync.replicas", _evenly()))
-    moved = base.reassign(
-        "Spread the replicas of these partitions evenly over the racks (%s), where min.insync.replicas=%s guarantees it",
-        F.array_join("racks", ", "),
-        _evenly(),
-    )
-    grown = base.grow(
-        "min.insync.replicas=%s would guarantee it and needs a replication factor of %s (write headroom %s): add replicas in"
-        " the racks that hold fewest",
-        minimum,
-        replicas,
-        headroom,
-    )
-    return (
-        F.when(few_racks & (F.size("racks") == 0), base.set_racks())
-        .when(infeasible.isNotNull(), "Add brokers or racks, or give these topics a tier that the cluster can meet")
-        .when(spreads, F.concat(moved, then(_evenly(), evenly)))
-        .when(
-            few_racks,
-            base.grow(
-                "Add replicas of these partitions on brokers in other racks (%s), then audit again",
-                F.array_join("racks", ", "),
-            ),
-        )
-        .when(
-            replicas > F.col("acked_fewest_replicas"),
-            F.concat(grown, then(minimum, F.when(own, here).otherwise(everywhere))),
-        )
-        .when(own, here)
-        .otherwise(everywhere)
-    )
-
-
 def _words(copies: Column, racks: Column) -> Column:
     """Such as "2 copies in 1 rack"; either may be NULL."""
     copies = F.when(copies == 1, "1 copy").when(copies.isNotNull(), base.say("%s copies", copies))
@@ -187,7 +119,7 @@ def finding() -> Column:
     copies, racks = required()
     smallest, pair = _thresholds()
     few_racks = F.coalesce((seen["racks_most"] < racks) & smallest.isNull(), F.lit(False))
-    spreads = _spreads()
+    spreads = F.coalesce(target.spreads(), F.lit(False))
     meanwhile = F.coalesce("acked_short_meanwhile", F.lit(False))
     infeasible = F.coalesce(
         base.not_feasible(racks, F.size("racks") + F.col("unknown_racks")),
@@ -226,5 +158,9 @@ def finding() -> Column:
             seen["replica_count"],
             F.when(seen["copies_most"] == 0, _refused()).otherwise(""),
         ),
-        remediation=F.when(meanwhile, MEANWHILE).otherwise(_fix(few_racks, spreads, infeasible)),
+        remediation=F.when(meanwhile, MEANWHILE)
+        .when(few_racks & (F.size("racks") == 0), base.set_racks())
+        .when(infeasible.isNotNull(), "Add brokers or racks, or give these topics a tier that the cluster can meet")
+        .when(target.differs(), target.remedy())
+        .otherwise("Give every broker its broker.rack, then audit again: without it no placement guarantees racks"),
     )

@@ -187,7 +187,22 @@ def cluster_config(setting: str, value: Column) -> Column:
     return say(f"{CONFIGS_COMMAND} --entity-type brokers --entity-default --add-config {setting}=%s", value)
 
 
+def comment(text: Column | str) -> Column:
+    """`text` as one line of shell comment, whatever stands in it."""
+    return F.concat(F.lit("# "), F.regexp_replace(_text(text), r"[\p{Cntrl}\x{2028}\x{2029}]", " "))
+
+
+def script(*lines: Column | str) -> Column:
+    """Lines of shell, each a command or a comment; NULL ones are left out.
+
+    A remediation is either such a script, which bash takes as it is, or a sentence of advice without a command.
+    """
+    return F.concat_ws("\n", *map(_text, lines))
+
+
 UNDER_REPLICATED = 'kafka-topics --bootstrap-server "$BOOTSTRAP" --describe --under-replicated-partitions'
+
+RUNNING = 'kafka-reassign-partitions --bootstrap-server "$BOOTSTRAP" --list'
 
 
 def bring_back(causes: Column) -> Column:
@@ -195,42 +210,24 @@ def bring_back(causes: Column) -> Column:
     return (
         F.when(
             causes.endswith(" down"),
-            say(f"Start what is down (%s); then {UNDER_REPLICATED} must come to nothing", causes),
+            script(comment(say("Start what is down (%s); then this lists nothing:", causes)), UNDER_REPLICATED),
         )
         .when(causes.endswith(" offline"), say("Replace the disk and restart (%s)", causes))
         .otherwise(
-            say(f"Find why it lags (%s): load, disk, network, a throttle left behind; {UNDER_REPLICATED}", causes)
+            script(
+                comment(say("Find why it lags (%s): load, disk, network, a throttle left behind. What lags:", causes)),
+                UNDER_REPLICATED,
+            )
         )
     )
 
 
 def set_racks() -> Column:
     """What mends missing broker.rack, the same for every finding of a cluster. Reads `unracked_brokers`."""
-    return say(
-        "Set broker.rack in server.properties of %s, one broker after the other with a restart",
-        listed(F.col("unracked_brokers"), "broker "),
+    ids = F.col("unracked_brokers")
+    return F.when(
+        F.size(ids) == 1,
+        say("Set broker.rack in server.properties of %s and restart it", listed(ids, "broker ")),
+    ).otherwise(
+        say("Set broker.rack in server.properties of %s, and restart them one after the other", listed(ids, "brokers "))
     )
-
-
-REASSIGN = (
-    'kafka-reassign-partitions --bootstrap-server "$BOOTSTRAP" --execute --reassignment-json-file %s.json'
-    " (a file that lists the new replicas of each partition)"
-)
-
-
-def reassign(why: str, *columns: Column) -> Column:
-    """Words, and the command that executes a reassignment of the topic."""
-    return say(f"{why}: {REASSIGN}", *columns, F.col("topic"))
-
-
-def grow(why: str, *columns: Column) -> Column:
-    """`reassign` to more replicas, and what that does meanwhile where min.insync.replicas is above the ISR.
-
-    A replica being added counts towards the effective min ISR before it is in sync (seen on 4.3.1).
-    """
-    seen = F.col("min_isr_within_replication_factor_worst")
-    meanwhile = F.when(
-        seen["min_isr"] > seen["rf"],
-        "; until the new replicas are in sync acks=all writes are refused, since min.insync.replicas is above the ISR",
-    ).otherwise("")
-    return F.concat(reassign(why, *columns), meanwhile)

@@ -39,20 +39,40 @@ def _unread(live: Column, forbids_unclean: bool) -> Column:
 
 
 def _fixes(
-    weak_rf: Column, weak_min: Column, weak_unclean: Column, differ: Column, want_rf: object, want_min: object
+    weak_rf: Column,
+    weak_min: Column,
+    weak_unclean: Column,
+    differ: Column,
+    auto: Column,
+    want_rf: object,
+    want_min: object,
 ) -> Column:
-    """One sentence or command for each weakness; none that changes min.insync.replicas while that could cost an ELR."""
-    fix_min = elr_guard.guarded(base.cluster_config("min.insync.replicas", F.lit(want_min)), "elr_cluster_at_risk")
-    same = F.lit("Give all brokers and controllers the same values")
-    same = F.when(F.size(_values("min_isr")) > 1, elr_guard.guarded(same, "elr_cluster_at_risk")).otherwise(same)
-    everywhere = f"Set default.replication.factor={want_rf} in server.properties of every broker and controller"
-    return F.array_compact(
+    """What mends each weakness; nothing that changes min.insync.replicas while that could cost an ELR."""
+    unsafe = elr_guard.unsafe("elr_cluster_at_risk")
+    waits = unsafe & (weak_min | (differ & (F.size(_values("min_isr")) > 1)))
+    advice = F.array_compact(
         F.array(
-            F.when(weak_rf, everywhere),
-            F.when(weak_min, fix_min),
-            F.when(weak_unclean, base.cluster_config("unclean.leader.election.enable", F.lit("false"))),
-            F.when(differ, same),
+            F.when(
+                weak_rf,
+                f"Set default.replication.factor={want_rf} in server.properties of every broker and controller, and restart"
+                " them one after the other",
+            ),
+            F.when(
+                auto,
+                "Set auto.create.topics.enable=false there too, unless producers shall create topics with these defaults",
+            ),
+            F.when(differ & ~waits, "Give all brokers and controllers the same values"),
+            F.when(waits, elr_guard.WAIT),
         )
+    )
+    commands = F.array_compact(
+        F.array(
+            F.when(weak_min & ~unsafe, base.cluster_config("min.insync.replicas", F.lit(want_min))),
+            F.when(weak_unclean, base.cluster_config("unclean.leader.election.enable", F.lit("false"))),
+        )
+    )
+    return F.when(F.size(commands) == 0, F.array_join(advice, ". ")).otherwise(
+        F.array_join(F.concat(F.transform(advice, base.comment), commands), "\n")
     )
 
 
@@ -83,7 +103,10 @@ def finding(required: dict[str, object]) -> Column:
             F.when(weak_rf, base.say(f"default.replication.factor %s, {want_rf} required", F.array_min(rf))),
             F.when(weak_min, base.say(f"min.insync.replicas %s, {want_min} required", F.array_min(min_isr))),
             F.when(weak_unclean, "unclean leader election on by default"),
-            F.when(auto & (weak_rf | weak_min), "topics are created by being asked for"),
+            F.when(
+                auto & (weak_rf | weak_min),
+                "auto.create.topics.enable=true: a name that a client asks for becomes a topic",
+            ),
             F.when(F.size(rf) > 1, base.listed(rf, "default.replication.factor differs: ")),
             F.when(F.size(min_isr) > 1, base.listed(min_isr, "min.insync.replicas differs: ")),
             F.when(F.size(unclean) > 1, "controllers differ on unclean leader election"),
@@ -109,6 +132,7 @@ def finding(required: dict[str, object]) -> Column:
             outcome == base.UNKNOWN, "configs of a live broker or of the controllers could not be read"
         ),
         remediation=F.when(
-            outcome == base.FAIL, F.array_join(_fixes(weak_rf, weak_min, weak_unclean, differ, want_rf, want_min), "; ")
+            outcome == base.FAIL,
+            _fixes(weak_rf, weak_min, weak_unclean, differ, auto & (weak_rf | weak_min), want_rf, want_min),
         ).otherwise("Give the auditor DescribeConfigs on the cluster"),
     )

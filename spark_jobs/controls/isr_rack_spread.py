@@ -10,6 +10,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from spark_jobs import target
 from spark_jobs.controls import base, replica_rack_spread
 from spark_jobs.racks import named_racks
 
@@ -102,7 +103,5 @@ def finding() -> Column:
             tail,
             besides,
         ),
-        remediation=F.when(
-            under & placed, base.reassign("Move replicas of these partitions to brokers in other racks")
-        ).otherwise(base.bring_back(causes)),
+        remediation=F.when(under & placed, target.place()).otherwise(base.bring_back(causes)),
     )

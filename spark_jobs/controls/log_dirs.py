@@ -36,10 +36,11 @@ def finding() -> Column:
         .when(outcome == base.UNKNOWN, "its log dirs could not be read"),
         remediation=F.when(
             outcome == base.FAIL,
-            base.say(
-                'kafka-log-dirs --bootstrap-server "$BOOTSTRAP" --describe --broker-list %s shows which; replace the disk,'
-                " then restart the broker",
-                F.col("b")["broker"],
+            base.script(
+                base.comment("This shows which; replace that disk, then restart the broker."),
+                base.say(
+                    'kafka-log-dirs --bootstrap-server "$BOOTSTRAP" --describe --broker-list %s', F.col("b")["broker"]
+                ),
             ),
         ).otherwise("Bring the broker back, or give the auditor Describe on the cluster"),
     )  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from spark_jobs import target
 from spark_jobs.controls import base
 
 CONTROL = "min-insync-racks-valid"
@@ -70,6 +71,13 @@ def outcome() -> Column:
     )
 
 
+def _within_racks() -> Column:
+    return base.say(
+        "Set min.insync.racks to a value from 1 to %s, the racks that this cluster has",
+        F.greatest(F.size("racks"), F.lit(1)),
+    )
+
+
 def finding() -> Column:
     what = first_problem()
     wanted = F.when(what == BELOW_ONE, F.col("min_racks_configured")).otherwise(F.col("min_racks"))
@@ -93,8 +101,17 @@ def finding() -> Column:
     by_policy = F.coalesce(F.col("min_racks_configured"), F.lit(0)) < F.coalesce(F.col("min_racks"), F.lit(0))
     fix = (
         F.when(what == UNRACKED, base.set_racks())
-        .when(what.isin(BELOW_ONE, ABOVE_KNOWN), "Want from 1 to as many racks as there are, or add racks")
-        .otherwise("Spread the replicas over that many racks (kafka-reassign-partitions), or want fewer of this topic")
+        .when(
+            (what == ABOVE_KNOWN) & by_policy,
+            base.say(
+                "Lower min_insync_racks of tier %s to at most %s, the racks that this cluster has, or add racks",
+                F.col("tier"),
+                F.size("racks"),
+            ),
+        )
+        .when(what.isin(BELOW_ONE, ABOVE_KNOWN), _within_racks())
+        .when(F.col("reassign"), target.remedy())
+        .otherwise("Spread the topic's replicas over more racks, or want fewer racks of this topic")
     )
     return base.finding(
         CONTROL,
@@ -158,7 +175,7 @@ def broker_finding() -> Column:
             .otherwise("its rack is unknown"),
             F.when(refused, "; set so without a broker.rack, KIP-1290's broker would refuse to start").otherwise(""),
         ),
-        remediation=F.when(of_value, "State a value from 1 to the number of racks")
+        remediation=F.when(of_value, _within_racks())
         .when((state == "unknown") | unread, "Bring the broker back, or let the auditor describe it")
         .otherwise(base.set_racks()),
     )

@@ -8,7 +8,8 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from spark_jobs.controls import base, elr_guard
+from spark_jobs import target
+from spark_jobs.controls import base
 
 CONTROL = "min-insync-replicas"
 
@@ -32,14 +33,6 @@ def outcome() -> Column:
 
 def posture() -> dict[str, Column]:
     return base.scalar_columns(CONTROL, F.col("min_insync_replicas_worst"), required())
-
-
-def _fix(seen: Column, limited: Column, own: Column) -> Column:
-    """In the setting's own place, unless the replicas are what limits it."""
-    here = elr_guard.guarded(base.topic_config("min.insync.replicas", required()))
-    everywhere = elr_guard.guarded(base.cluster_config("min.insync.replicas", required()), "elr_cluster_at_risk")
-    few_replicas = base.grow("Raise the replication factor, at which the leader caps min.insync.replicas")
-    return F.when(limited, few_replicas).when(own, here).otherwise(everywhere)
 
 
 def finding() -> Column:
@@ -66,5 +59,5 @@ def finding() -> Column:
             seen["min_isr"],
             seen["min_isr_source"],
         ),
-        remediation=_fix(seen, limited, own),
+        remediation=target.remedy(),
     )

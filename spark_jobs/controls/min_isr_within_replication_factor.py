@@ -10,7 +10,8 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from spark_jobs.controls import base, elr_guard
+from spark_jobs import target
+from spark_jobs.controls import base
 
 CONTROL = "min-isr-within-replication-factor"
 SEEN = "min_isr_within_replication_factor_worst"
@@ -72,13 +73,6 @@ def finding() -> Column:
     )
     tail = F.when(effect == DOWNGRADE, DOWNGRADE_WORDS).when(effect == OUTAGE, OUTAGE_WORDS).otherwise(UNKNOWN_WORDS)
     mixed = F.when(F.col("min_isr_mixed_releases"), MIXED_WORDS).otherwise("")
-    # What leaves headroom, unless the tier wants more copies acknowledged than that.
-    lower = F.greatest(seen["rf"] - 1, F.lit(1), F.col("required")["min_insync_replicas"])
-    grow = base.grow("Raise the replication factor above min.insync.replicas")
-    fix = F.when(
-        lower <= seen["rf"],
-        F.concat(base.topic_config("min.insync.replicas", lower), F.lit(", or raise the replication factor above it")),
-    ).otherwise(grow)
     return base.finding(
         CONTROL,
         base.outcome_of(CONTROL),
@@ -100,5 +94,5 @@ def finding() -> Column:
         required=base.as_json(min_insync_replicas_at_most=seen["rf"]),
         partitions=F.col("min_isr_within_replication_factor_failing"),
         message=F.when(above, F.concat(head, tail, mixed)),
-        remediation=elr_guard.guarded(fix),
+        remediation=target.remedy(),
     )

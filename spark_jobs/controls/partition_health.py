@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from spark_jobs import target
 from spark_jobs.controls import base, elr_guard
 
 CONTROL = "partition-health"
@@ -56,6 +57,14 @@ WORDS = {
 }
 
 
+SINGLE = WORDS | {"at-min-isr": "its broker holds the only copy, and while it is away nobody reads or writes"}
+"""The same of a partition with one replica."""
+NO_HEADROOM_WANTED = (
+    "Nothing to mend while the topic's tier asks for no headroom; if writes shall go on without one of its brokers, give it"
+    " a tier with write_headroom"
+)
+
+
 def outcome() -> Column:
     """Of the topic as a whole: PASS, or UNKNOWN where a partition's health is; NULL where categories say it all."""
     unread = F.coalesce(F.size("health_unknown") > 0, F.lit(True)) | ~F.col("partitions_known")
@@ -79,15 +88,19 @@ def _finding(category: str) -> Column:
     back = base.bring_back(causes)
     if category == "under-min-isr":
         # Raising the replication factor did it: finishing or cancelling that undoes it (seen on 4.3.1).
-        grows = F.concat(
-            back,
-            F.lit(
-                "; or cancel what adds replicas: kafka-reassign-partitions --cancel, which takes them out of the count"
+        grows = base.script(
+            F.when(back.startswith("#"), back).otherwise(base.comment(back)),
+            base.comment(
+                "Or take back what adds replicas, they count already: --cancel, with the file it was started from."
             ),
+            base.RUNNING,
         )
         back = F.when(F.col("reassigning_partitions") > 0, grows).otherwise(back)
-    wait = F.when(elr_guard.unsafe("elr_partitions_at_risk"), F.concat(back, F.lit(". " + elr_guard.WAIT))).otherwise(
-        back
+    unsafe = elr_guard.unsafe("elr_partitions_at_risk")
+    wait = (
+        F.when(unsafe & back.startswith("#"), base.script(base.comment(elr_guard.WAIT), back))
+        .when(unsafe, F.concat(back, F.lit(". " + elr_guard.WAIT)))
+        .otherwise(back)
     )
     return base.finding(
         CONTROL,
@@ -107,17 +120,16 @@ def _finding(category: str) -> Column:
         partitions=ids,
         message=F.concat(
             base.say(
-                f"%s: isr %s of %s replicas, effective min.insync.replicas %s; {WORDS[category]}",
+                "%s: isr %s of %s replicas, effective min.insync.replicas %s; %s",
                 base.partitions_listed(ids),
                 isr,
                 F.col("health_rf"),
                 seen["effective"],
+                F.when(F.col("health_rf") == 1, SINGLE[category]).otherwise(WORDS[category]),
             ),
             F.when(F.size(f"{name}_cli") > 0, F.concat(F.lit("; "), F.array_join(f"{name}_cli", "; "))).otherwise(""),
         ),
-        remediation=F.when(shrunk, wait).otherwise(
-            "The configuration leaves no headroom: give the topic more replicas than min.insync.replicas"
-        ),
+        remediation=F.when(shrunk, wait).when(target.differs(), target.remedy()).otherwise(NO_HEADROOM_WANTED),
     )
 
 

@@ -88,9 +88,13 @@ def finding() -> Column:
         ),
         remediation=F.when(
             F.size(stuck_names) > 0,
-            "Bring back the brokers being added, or cancel: kafka-reassign-partitions --bootstrap-server "
-            '"$BOOTSTRAP" --cancel --reassignment-json-file plan.json',
+            base.script(
+                base.comment(
+                    "Bring back the brokers being added, or take back what runs: --cancel, with the file it was started from."
+                ),
+                base.RUNNING,
+            ),
         )
-        .when(outcome == base.FAIL, F.array_join(_commands(on_topics, throttled), " && "))
+        .when(outcome == base.FAIL, F.array_join(_commands(on_topics, throttled), "\n"))
         .otherwise("Give the auditor Describe and DescribeConfigs on cluster and topics"),
     )

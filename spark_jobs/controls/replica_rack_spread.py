@@ -8,6 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from spark_jobs import target
 from spark_jobs.controls import base
 
 CONTROL = "replica-rack-spread"
@@ -51,9 +52,5 @@ def finding() -> Column:
             required(),
             F.col("tier"),
         ),
-        remediation=F.when(F.size("racks") == 0, base.set_racks()).otherwise(
-            base.reassign(
-                "Move replicas of these partitions to brokers in other racks (%s)", F.array_join("racks", ", ")
-            )
-        ),
+        remediation=target.place(),
     )

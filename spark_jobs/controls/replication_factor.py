@@ -8,6 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from spark_jobs import target
 from spark_jobs.controls import base
 
 CONTROL = "replication-factor"
@@ -45,5 +46,5 @@ def finding() -> Column:
             required(),
             F.col("tier"),
         ),
-        remediation=base.grow("Give each of these partitions %s replicas, on different racks", required()),
+        remediation=target.remedy(),
     )

@@ -56,7 +56,7 @@ def finding() -> Column:
         .when(too_few, base.say("Run at least %s instances of the application", required + 1))
         .when(
             p["type"] == STREAMS,
-            base.say("Set streams.num.standby.replicas=%s on the group (kafka-configs --entity-type groups)", required),
+            base.say("Set the group's streams.num.standby.replicas to %s", required),
         )
         .otherwise(base.say("Set num.standby.replicas=%s on every instance, and restart them one by one", required)),
     )

@@ -66,7 +66,7 @@ def cluster_finding() -> Column:
         message=base.say(
             f"%s topic(s) have no override of {SETTING}, and what the controllers would do is unknown", waiting
         ),
-        remediation=F.concat(
-            F.lit("State it cluster-wide, where it can be read: "), base.cluster_config(SETTING, F.lit("false"))
+        remediation=base.script(
+            base.comment("States it cluster-wide, where it can be read:"), base.cluster_config(SETTING, F.lit("false"))
         ),
     )

@@ -8,7 +8,8 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from spark_jobs.controls import base, elr_guard
+from spark_jobs import target
+from spark_jobs.controls import base
 
 CONTROL = "write-headroom"
 
@@ -34,9 +35,6 @@ def posture() -> dict[str, Column]:
 def finding() -> Column:
     worst, seen = F.col("write_headroom_worst"), F.col("write_headroom_seen")
     failing = F.col("write_headroom_failing")
-    lower = seen["rf"] - required()
-    # Lowering pays with acknowledged copies: only as far as the tier allows.
-    can_lower = lower >= F.greatest(F.lit(1), F.col("required")["min_insync_replicas"])
     return base.finding(
         CONTROL,
         base.outcome_of(CONTROL),
@@ -53,10 +51,5 @@ def finding() -> Column:
             seen["rf"],
             seen["effective"],
         ),
-        remediation=F.when(can_lower, elr_guard.guarded(base.topic_config("min.insync.replicas", lower))).otherwise(
-            base.grow(
-                "Raise the replication factor to %s",
-                F.greatest(seen["effective"] + required(), F.col("required")["replication_factor"]),
-            )
-        ),
+        remediation=target.remedy(),
     )

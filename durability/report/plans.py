@@ -1,0 +1,218 @@
+"""Reassignment plans, as kafka-reassign-partitions reads them: OUT/plans/<cluster>/<topic>.json.
+
+For the topics that `topic_posture` says a plan leads to their target. Replicas that are there stay, in their order and
+so with their preferred leader, unless they stand in each other's way; new ones go to live brokers in racks that the
+partition lacks, the least loaded first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+TOPICS, PARTITIONS = 500, 50_000
+"""Planned in one run, at most: whoever has more to move wants a tool that balances, and to do it in portions."""
+EVEN = ("target_acked_racks", "target_min_insync_replicas")
+FOLDER, INDEX, FORMAT = "plans", "index.json", "durability-plans/1"
+WANTED = ("cluster", "topic", "partitions", "target_replication_factor", "target_racks", *EVEN)
+
+
+def folder(cluster: str) -> str:
+    """The cluster's folder in OUT/plans: its id, where that is safe as a name in a file system and on a command line.
+
+    >>> folder("eu-payments"), folder("../eu payments")
+    ('eu-payments', 'eu_payments-f46c93fe')
+    """
+    safe = re.sub(r"[^a-zA-Z0-9._-]", "_", cluster).lstrip("._-")[:80]
+    return safe if safe == cluster else f"{safe or 'cluster'}-{hashlib.sha256(cluster.encode()).hexdigest()[:8]}"
+
+
+@dataclass(frozen=True)
+class Broker:
+    """`rack`: None where it has none or it is unknown; such a broker adds no rack."""
+
+    id: int
+    rack: str | None
+    live: bool
+
+
+class Placement:
+    """Chooses replicas of a cluster's partitions, one after the other; the load counts what was chosen already."""
+
+    def __init__(self, brokers: Iterable[Broker], load: Counter[int]):
+        """load: replicas by broker id, over the whole cluster or over what is known of it."""
+        self.brokers = {b.id: b for b in brokers}
+        self.load = Counter(load)
+
+    def choose(
+        self, replicas: Sequence[int], copies: int, racks: int, acked: tuple[int, int] | None = None
+    ) -> list[int] | None:
+        """`copies` replicas or as many as there are, over `racks` racks or more; None where live brokers don't suffice.
+
+        acked: racks, and the number of replicas any of which together must span them.
+        """
+        chosen = list(replicas)
+        while len(chosen) < copies:
+            new = self._best(chosen)
+            if new is None:
+                return None
+            chosen.append(new)
+        while len(self._racks(chosen)) < racks:
+            # The last replica that stands in a rack with another, or in none: the first one is the preferred leader.
+            spare = next((b for b in reversed(chosen) if self._spare(b, chosen)), None)
+            new = self._best(chosen, self._racks(chosen))
+            if spare is None or new is None:
+                return None
+            chosen[chosen.index(spare)] = new
+        while acked and not self._guarantees(chosen, *acked):
+            swap = self._leveller(chosen)
+            if swap is None:
+                return None
+            chosen[chosen.index(swap[0])] = swap[1]
+        self.load.update(set(chosen) - set(replicas))
+        self.load.subtract(set(replicas) - set(chosen))
+        return chosen
+
+    def _racks(self, ids: Iterable[int]) -> set[str]:
+        return {rack for i in ids if (rack := self._rack(i)) is not None}
+
+    def _rack(self, broker: int) -> str | None:
+        return self.brokers[broker].rack if broker in self.brokers else None
+
+    def _guarantees(self, chosen: Sequence[int], racks: int, least: int) -> bool:
+        """Do any `least` of the replicas span `racks` racks? Brokers without a rack may all be among them."""
+        crowd = Counter(self._rack(b) for b in chosen)
+        nowhere = crowd.pop(None, 0)
+        return len(crowd) >= racks and nowhere + sum(n for _, n in crowd.most_common(racks - 1)) < least
+
+    def _leveller(self, chosen: Sequence[int]) -> tuple[int, int] | None:
+        """A replica of the fullest rack and a broker of a rack with at least two fewer; one without a rack goes first."""
+        crowd = Counter(self._rack(b) for b in chosen)
+        nowhere = crowd.pop(None, 0)
+        full = max(crowd, key=crowd.__getitem__, default=None)
+        room = [rack for rack in self._racks(self.brokers) if nowhere or crowd[rack] + 1 < crowd[full]]
+        new = self._best(chosen, self._racks(self.brokers) - set(room))
+        spare = next((b for b in reversed(chosen) if self._rack(b) == (None if nowhere else full)), None)
+        return None if new is None or spare is None else (spare, new)
+
+    def _spare(self, broker: int, chosen: Sequence[int]) -> bool:
+        rack = self._rack(broker)
+        return rack is None or [self._rack(other) for other in chosen].count(rack) > 1
+
+    def _best(self, chosen: Sequence[int], without: Iterable[str] | None = None) -> int | None:
+        """The live broker that adds a rack, or the least crowded one, with the fewest replicas; `without`: it must add one
+        beside these."""
+        crowd = Counter(self._rack(b) for b in chosen)
+        free = [b for b in self.brokers.values() if b.live and b.id not in chosen]
+        if without is not None:
+            free = [b for b in free if b.rack is not None and b.rack not in without]
+        order = {b.id: (crowd[b.rack] if b.rack is not None else len(chosen), self.load[b.id], b.id) for b in free}
+        return min(order, key=order.__getitem__, default=None)
+
+
+def written(topic: str, partitions: Iterable[tuple[int, Sequence[int]]]) -> str:
+    """A plan in kafka-reassign-partitions' format, version 1."""
+    rows = [{"topic": topic, "partition": p, "replicas": list(replicas)} for p, replicas in partitions]
+    return json.dumps({"version": 1, "partitions": rows}, indent=1) + "\n"
+
+
+def write(lake, plan, out: Path) -> Path | None:
+    """Writes the plans of a run into OUT/plans, with an index.json that also names the topics without one and why.
+
+    `lake`, `plan`: as for `durability.report.build`. What an earlier run wrote is removed; nothing else is. None: there
+    is nothing to move, and no index.
+    """
+    from pyiceberg.expressions import And, EqualTo
+
+    from durability.lake.tables import TOPIC_POSTURE
+
+    this = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
+    wanted = lake.scan(TOPIC_POSTURE, And(this, EqualTo("reassign", True)), columns=WANTED)
+    _clear(out / FOLDER)
+    if not wanted.num_rows:
+        return None
+    attempts = {s.cluster: s.attempt_id for s in plan.snapshots if s.attempt_id}
+    made, skipped, left = [], [], PARTITIONS
+    rows = sorted(wanted.to_pylist(), key=lambda r: (r["cluster"], r["topic"]))
+    for cluster in dict.fromkeys(r["cluster"] for r in rows):
+        topics = [r for r in rows if r["cluster"] == cluster]
+        placement, current = _read(lake, attempts[cluster], [t["topic"] for t in topics[:TOPICS]])
+        for topic in topics:
+            name, size = topic["topic"], topic["partitions"]
+            if len(made) >= TOPICS or size > left:
+                skipped.append({"cluster": cluster, "topic": name, "why": "more than one run plans"})
+                continue
+            moved, why = _moved(placement, current.get(name, ()), topic)
+            if why:
+                skipped.append({"cluster": cluster, "topic": name, "why": why})
+                continue
+            left -= size
+            made.append({"cluster": cluster, "topic": name, "file": f"{folder(cluster)}/{name}.json"})
+            _put(out / FOLDER / made[-1]["file"], written(name, moved))
+    _put(out / FOLDER / INDEX, json.dumps({"format": FORMAT, "plans": made, "without": skipped}, indent=1) + "\n")
+    return out / FOLDER
+
+
+def _moved(placement: Placement, partitions, topic: dict) -> tuple[list[tuple[int, list[int]]], str | None]:
+    """The partitions whose replicas change, with their new ones; or why there is no plan."""
+    moved = []
+    acked = tuple(topic[name] for name in EVEN)
+    for partition, replicas, removing in partitions:
+        if replicas is None:
+            return [], "the replicas of a partition could not be read"
+        staying = [r for r in replicas if r not in (removing or ())]
+        chosen = placement.choose(
+            staying, topic["target_replication_factor"], topic["target_racks"], None if None in acked else acked
+        )
+        if chosen is None:
+            return [], "the brokers that are up, and their racks, don't suffice"
+        if chosen != replicas:
+            moved.append((partition, chosen))
+    return moved, None if moved else "nothing has to move"
+
+
+def _read(lake, attempt: str, topics: list[str]) -> tuple[Placement, dict[str, list[tuple]]]:
+    """The cluster's brokers with their load, and the partitions of `topics`: (id, replicas, removing)."""
+    import pyarrow.compute as pc
+    from pyiceberg.expressions import And, EqualTo, In
+
+    from durability.lake.tables import BROKERS
+    from durability.lake.tables import PARTITIONS as PARTITION_ROWS
+
+    mine = EqualTo("attempt_id", attempt)
+    brokers = lake.scan(BROKERS, mine, columns=("broker", "rack", "live")).to_pylist()
+    held = pc.value_counts(pc.list_flatten(lake.scan(PARTITION_ROWS, mine, columns=("replicas",))["replicas"]))
+    load = Counter({entry["values"]: entry["counts"] for entry in held.to_pylist()})
+    columns = ("topic", "partition", "replicas", "removing")
+    current: dict[str, list[tuple]] = {}
+    for row in lake.scan(PARTITION_ROWS, And(mine, In("topic", topics)), columns=columns).to_pylist():
+        current.setdefault(row["topic"], []).append((row["partition"], row["replicas"], row["removing"]))
+    # A broker whose state couldn't be read gets no new replica.
+    described = (Broker(b["broker"], b["rack"], b["live"] is True) for b in brokers)
+    return Placement(described, load), {name: sorted(rows, key=lambda r: r[0]) for name, rows in current.items()}
+
+
+def _put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def _clear(plans: Path) -> None:
+    """Removes what the index of an earlier run lists, and the index; files that are somebody else's stay."""
+    index = plans / INDEX
+    if not index.is_file():
+        return
+    for entry in json.loads(index.read_text(encoding="utf-8"))["plans"]:
+        file = plans / entry["file"]
+        if file.resolve().is_relative_to(plans.resolve()):
+            file.unlink(missing_ok=True)
+    index.unlink()
+    for empty in [p for p in plans.iterdir() if p.is_dir() and not any(p.iterdir())]:
+        empty.rmdir()
+    if not any(plans.iterdir()):
+        plans.rmdir()
