@@ -48,6 +48,26 @@ def test_a_plan_meets_the_target_wherever_a_placement_that_moves_no_more_does(br
         assert chosen == replicas
 
 
+@settings(max_examples=400, deadline=None)
+@given(BROKERS, st.data(), st.integers(2, 4), st.integers(2, 3), st.integers(1, 4))
+def test_acked_racks_are_guaranteed_by_any_so_many_replicas(brokers, data, copies, racks, least):
+    """Oracle: every `least` of the chosen replicas, and, where nothing was chosen, every placement there is."""
+    ids = [b.id for b in brokers]
+    replicas = data.draw(st.lists(st.sampled_from(ids), min_size=1, max_size=4, unique=True))
+    chosen = Placement(brokers, Counter()).choose(replicas, copies, 1, (racks, least))
+
+    def guarantees(placed):
+        return all(len(racks_of(brokers, worst)) >= racks for worst in combinations(placed, min(least, len(placed))))
+
+    size, live = max(copies, len(replicas)), {b.id for b in brokers if b.live}
+    possible = [c for c in combinations(ids, size) if guarantees(c) and set(c) - set(replicas) <= live]
+    if chosen is None:
+        assert not possible
+    else:
+        assert len(set(chosen)) == size and guarantees(chosen)
+        assert set(chosen) - set(replicas) <= live
+
+
 def test_new_replicas_go_to_other_racks_and_to_who_has_least():
     brokers = [Broker(1, "a", True), Broker(2, "a", True), Broker(3, "b", True), Broker(4, "b", True)]
     placement = Placement(brokers, Counter({1: 5, 2: 0, 3: 4, 4: 3}))
