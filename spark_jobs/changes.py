@@ -25,6 +25,7 @@ def first_run(findings: DataFrame, captured: Column) -> DataFrame:
             "change": F.when(listed, "new"),
             "why": F.lit(None).cast("string"),
             "since": F.when(listed, captured),
+            "previous_severity": F.lit(None).cast("string"),
         }
     )
 

@@ -192,14 +192,17 @@ class Evaluation:
         at_risk = self.clusters.select("cluster", "elr_cluster_at_risk")
         last_tier = self.plan.policy.tiers.get(self.plan.policy.last_tier or "", {})
         folders = {s.cluster: plans.folder(s.cluster) for s in self.plan.snapshots}
-        of_topic = target.with_remedies(
-            self.measured.join(F.broadcast(at_risk), "cluster").withColumns(
+        remedied = target.with_remedies(
+            self.measured.drop("unhealthy")
+            .join(F.broadcast(at_risk), "cluster")
+            .withColumns(
                 {
                     "plan_folder": F.try_element_at(findings.literal(folders, "map<string,string>"), F.col("cluster")),
                     "default_min_isr": F.lit(target.default_min_isr(last_tier)).cast("int"),
                 }
             )
         )
+        of_topic = settled(remedied)  # else its words are planned anew for each finding that has them
         health = partition_health.findings()
         per_topic = [c.finding() for c in (*TOPIC_CONTROLS, acked_durability, min_insync_racks_valid)]
         wanted = self.plan.policy.tiers.values()

@@ -194,7 +194,8 @@ def _remedy() -> Column:
         base.cluster_config("min.insync.replicas", least),
     )
     set_min = F.when(everywhere, default).otherwise(own)
-    header = base.comment(
+    places = base.comment(base.say("%s: some of its replicas go to other racks.", F.col("topic")))
+    copies_wanted = base.comment(
         base.say(
             "Target for %s: replication factor %s, min.insync.replicas %s (now %s and %s).",
             *(F.col("topic"), _or(rf, "as it is"), _or(least, "as it is")),
@@ -204,7 +205,7 @@ def _remedy() -> Column:
     # Replicas being added count towards the effective min ISR before they are in sync (seen on 4.3.1).
     at_once = raises & (~moves | (least <= F.col("replication_factor_worst")))
     steps = base.script(
-        F.when(~everywhere | moves, header),
+        F.when(~everywhere | moves, F.when(lowers | raises | _grows(), copies_wanted).otherwise(places)),
         F.when(lowers, base.script(_why_lower(least), own)),
         F.when(moves, _reassign()),
         F.when(at_once, set_min),

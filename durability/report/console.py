@@ -104,7 +104,7 @@ def _remedy(text: str) -> list[str]:
     for line in clipped_script(text, COMMAND).splitlines():
         if line.startswith("#"):
             lines += textwrap.wrap(
-                tame(line[1:], COMMAND), WIDTH, initial_indent="     # ", subsequent_indent="     # "
+                tame(line[1:].strip(), COMMAND), WIDTH, initial_indent="     # ", subsequent_indent="     # "
             )
         else:
             lines.append(f"     {tame(line, COMMAND)}")
