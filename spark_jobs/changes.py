@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs.controls import base
+from spark_jobs.controls import at_min_isr_over_time, base
 
 LISTED = ("FAIL", "UNKNOWN", "EXEMPT")
 KEYS = ("cluster", "control", "resource_type", "resource")
@@ -77,9 +77,11 @@ def _judged(findings: DataFrame) -> DataFrame:
 
 
 def _blind(findings: DataFrame) -> DataFrame:
-    """Controls that are UNKNOWN for a whole cluster: they decide nothing about resources without a verdict of their own."""
+    """Controls that are UNKNOWN for a whole cluster: they decide nothing about resources without a verdict of their own.
+    Nor do readings over time where there are too few of them."""
+    too_few = (F.col("control") == at_min_isr_over_time.CONTROL) & (F.col("outcome") == base.NOT_APPLICABLE)
     return (
-        findings.where((F.col("outcome") == base.UNKNOWN) & (F.col("resource_type") == "cluster"))
+        findings.where(((F.col("outcome") == base.UNKNOWN) | too_few) & (F.col("resource_type") == "cluster"))
         .select("cluster", "control", F.lit(True).alias("blind"))
         .distinct()
     )
@@ -111,7 +113,11 @@ def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame, clusters:
     deleted = absent & ~F.coalesce(unlisted, F.lit(True))
     cause = F.col("cause")
     cleared = (
-        cause.endswith(" down") | cause.endswith(" lagging") | cause.endswith(" offline") | (cause == "reassignment")
+        cause.endswith(" down")
+        | cause.endswith(" out of sync")
+        | cause.endswith(" lagging")
+        | cause.endswith(" offline")
+        | (cause == "reassignment")
     )
     policy = F.col("policy_changed") & (
         F.coalesce(F.col("not_applicable_now"), F.lit(False)) | (F.col("required_now") != F.col("required"))

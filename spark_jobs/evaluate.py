@@ -17,9 +17,22 @@ from pyspark.sql import functions as F
 from durability.lake import tables
 from durability.report import plans
 from durability.run.plan import Plan
-from spark_jobs import applications, changes, facts, findings, partitions, rack_outage, session, target, topics
+from spark_jobs import (
+    applications,
+    changes,
+    facts,
+    findings,
+    history,
+    partitions,
+    rack_outage,
+    readings,
+    session,
+    target,
+    topics,
+)
 from spark_jobs.controls import (
     acked_durability,
+    at_min_isr_over_time,
     broker_defaults,
     broker_rack,
     controller_quorum,
@@ -55,6 +68,7 @@ CONTROLS = [
     acked_durability.CONTROL,
     min_insync_racks_valid.CONTROL,
     partition_health.CONTROL,
+    at_min_isr_over_time.CONTROL,
     broker_rack.CONTROL,
     broker_defaults.CONTROL,
     controller_quorum.CONTROL,
@@ -114,12 +128,33 @@ class Evaluation:
         rows = self._with_previous_reassignments(rows)
         measured = topics.measured(rows, self.topics, self.controls)
         self.measured = settled(measured if plan.pulse else target.added(measured))
+        self.earlier = None
+        if plan.look_back and plan.look_back.uncounted:
+            # Written, and read over time.
+            self.earlier = settled(self.keyed(history.counters(plan, read, REQUIREMENTS), tables.HEALTH_COUNTERS))
         if plan.pulse:
             return
         of_topics = topics.by_cluster(self.measured)
         joined = self.base_clusters.join(of_topics, "cluster", "left")
         self.clusters = settled(joined.withColumn("elr_cluster_at_risk", topics.elr_cluster_at_risk()))
         self.tiers = tiers
+
+    def counters(self) -> DataFrame:
+        """The rows of `health_counters`: of the judged snapshots, and of earlier ones that nobody has counted."""
+        now = self.keyed(topics.counters(self.measured, self.base_clusters), tables.HEALTH_COUNTERS)
+        return now if self.earlier is None else now.unionByName(self.earlier)
+
+    def _over_time(self, clusters: DataFrame, of_topic: DataFrame) -> tuple[DataFrame, DataFrame]:
+        """Both frames with their readings over time, if there is anything to look back on."""
+        if not self.plan.look_back:
+            return clusters, of_topic
+        now = self.keyed(topics.counters(self.measured, self.base_clusters), tables.HEALTH_COUNTERS)
+        of_clusters, found = history.over_time(self.plan, self._read, now, self.earlier, self._captured())
+        policy = self.plan.policy.readings
+        return (
+            at_min_isr_over_time.judged(clusters, clusters, of_clusters, found, F.lit(readings.WHOLE), policy),
+            at_min_isr_over_time.judged(of_topic, clusters, of_clusters, found, F.col("topic"), policy),
+        )
 
     def _with_previous_reassignments(self, rows: DataFrame) -> DataFrame:
         """`unchanged_reassignment`: the last accepted snapshot, an hour or more ago, showed it just the same."""
@@ -204,7 +239,8 @@ class Evaluation:
             )
         )
         of_topic = settled(remedied)  # else its words are planned anew for each finding that has them
-        health = partition_health.findings()
+        clusters, of_topic = self._over_time(self.clusters, of_topic)
+        health = [*partition_health.findings(), *at_min_isr_over_time.topic_findings(self.plan)]
         per_topic = [c.finding() for c in (*TOPIC_CONTROLS, acked_durability, min_insync_racks_valid)]
         wanted = self.plan.policy.tiers.values()
         speaks_of_racks = any(
@@ -228,12 +264,13 @@ class Evaluation:
                 [broker_rack.finding(speaks_of_racks), log_dirs.finding(), min_insync_racks_valid.broker_finding()],
             ),
             findings.exploded(
-                self.clusters,
+                clusters,
                 "cluster",
                 F.col("cluster"),
                 [
                     unclean_leader_election.cluster_finding(),
                     partition_health.cluster_finding(),
+                    *at_min_isr_over_time.cluster_findings(self.plan),
                     controller_quorum.finding(),
                     eligible_leader_replicas.finding(target.default_min_isr(last_tier)),
                     broker_defaults.finding(last_tier),
@@ -289,6 +326,8 @@ class Evaluation:
             "result_id": F.lit(self.plan.result_id),
         }
         present = set(frame.columns)
+        if "snapshot_id" in present:  # an earlier snapshot, not the judged one
+            keys = {n: k for n, k in keys.items() if n not in ("captured_at", "snapshot_id")}
         return frame.select(
             *((keys[n] if n in keys else F.col(n) if n in present else F.lit(None)).alias(n) for n, _ in table.columns)
         )
@@ -309,7 +348,7 @@ def _write_measures(evaluation: Evaluation, write: Callable[[DataFrame, tables.T
     """What comes of the topics' measures alone."""
     frames = {
         tables.PARTITION_HEALTH: topics.health_rows(evaluation.measured),
-        tables.HEALTH_COUNTERS: topics.counters(evaluation.measured, evaluation.base_clusters),
+        tables.HEALTH_COUNTERS: evaluation.counters(),
     }
     if not evaluation.plan.pulse:
         frames[tables.TOPIC_POSTURE] = evaluation.posture()

@@ -14,6 +14,9 @@ from spark_jobs.controls import base
 CATEGORY_IN_ID = ("partition-health", "at-min-isr-over-time")
 """Controls with one finding a category; elsewhere a change of category is the same finding."""
 
+OWN_WORDS = "at-min-isr-over-time"
+"""A topic's UNKNOWN of this control says itself what is missing: readings, not a fact."""
+
 KEYS = ("cluster", "resource_type", "resource")
 IDENTITY = ("cluster", "provider", "tier", "resource_type", "resource")
 LET_READ = "Let the auditor read what is listed as unreadable, then audit again"
@@ -67,13 +70,13 @@ def _told(text: str, value: Column) -> Column:
 def _worded() -> dict[str, Column]:
     f, outcome = F.col("f"), F.col("f")["outcome"]
     speaks = outcome.isin(base.FAIL, base.UNKNOWN)
-    of_topic = F.col("resource_type") == "topic"
+    of_topic = (F.col("resource_type") == "topic") & (f["control"] != OWN_WORDS)
     wrong = F.when(outcome == base.UNKNOWN, _wrong_setting())
     unread = base.say("%s can't be judged: a fact it needs could not be read (see what isn't known)", f["control"])
     exempt = F.when(F.col("tier").isNull(), "no selector of the policy matches it").otherwise(
         base.say("tier %s doesn't require it", F.col("tier"))
     )
-    own_words = (F.col("resource_type") != "topic") & f["message"].isNotNull()
+    own_words = ~of_topic & f["message"].isNotNull()
     return {
         "category": F.when(speaks, f["category"]),
         "severity": F.when(outcome == base.FAIL, f["severity"]),
@@ -84,7 +87,7 @@ def _worded() -> dict[str, Column]:
         .when(speaks, f["remediation"]),
         # An UNKNOWN isn't caused by what would have been the cause of a FAIL.
         "cause": F.when(wrong.isNotNull(), "configuration:topic")
-        .when((outcome == base.UNKNOWN) & (F.col("resource_type") == "topic"), "unreadable")
+        .when((outcome == base.UNKNOWN) & of_topic, "unreadable")
         .when(speaks, f["cause"]),
         "message": F.when(outcome == base.FAIL, f["message"])
         .when(wrong.isNotNull(), base.say("%s can't be judged: %s", f["control"], wrong))

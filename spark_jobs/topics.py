@@ -83,6 +83,10 @@ def _health_row() -> Column:
         ),
         "acks_all_error",
         "acks_all_kip_1290_error",
+        # Above the ISR by configuration, while nothing is being added that would account for it.
+        F.coalesce(F.col("under_min_isr") & F.col("isr_whole") & ~F.col("reassigning"), F.lit(False)).alias(
+            "under_by_configuration"
+        ),
     )
 
 
@@ -121,30 +125,42 @@ def elr_cluster_at_risk() -> Column:
 
 def health_rows(measured: DataFrame) -> DataFrame:
     """The partitions that aren't healthy, and those whose health is unknown."""
-    return measured.select("cluster", "topic", F.explode("unhealthy").alias("u")).select("cluster", "topic", "u.*")
+    rows = measured.select("cluster", "topic", F.explode("unhealthy").alias("u")).select("cluster", "topic", "u.*")
+    return rows.drop("under_by_configuration")
 
 
 RACK_COUNTS = ("under_min_rack_isr", "at_min_rack_isr", "at_min_rack_isr_by_placement", "rack_unknown")
 
 
 def counters(measured: DataFrame, clusters: DataFrame) -> DataFrame:
-    """Partitions by category: a row a topic with anything to count, and a row a cluster (topic NULL) with its brokers'."""
+    """Partitions by category: a row a topic with anything to count, and a row a cluster (topic NULL) with its brokers'.
+
+    `out_of_sync`: brokers whose replicas are missing. An offline partition misses all of its own: each is out of sync or,
+    being in the ISR and not leading, down. Partitions that could not be listed count as one that is unknown.
+    """
     sizes = {base.column(c): F.coalesce(F.size(f"{base.column(c)}_ids"), F.lit(0)) for c in partition_health.CATEGORIES}
     by_configuration = F.size(F.filter("unhealthy", lambda u: u["by_configuration"]))
+    under_by_configuration = F.size(F.filter("unhealthy", lambda u: u["under_by_configuration"]))
     counted = {
-        "unknown": F.coalesce(F.size("health_unknown"), F.lit(0)),
+        "unknown": F.when(F.col("partitions_known"), F.coalesce(F.size("health_unknown"), F.lit(0))).otherwise(1),
         **sizes,
         **_rack_sizes(),
         "at_min_isr_by_configuration": F.coalesce(by_configuration, F.lit(0)),
+        "under_min_isr_by_configuration": F.coalesce(under_by_configuration, F.lit(0)),
     }
+    missing = F.coalesce(F.transform("unhealthy", _missing), F.array().cast("array<array<int>>"))
     rows = measured.select(
         "cluster",
         "topic",
         F.coalesce("partition_count", F.lit(0)).alias("partitions"),
         *(size.alias(name) for name, size in counted.items()),
+        F.array_distinct(F.flatten(missing)).alias("out_of_sync"),
     )
     anything = sum(F.col(n) for n in counted) > 0
-    per_cluster = rows.groupBy("cluster").agg(*(F.sum(n).alias(n) for n in ("partitions", *counted)))
+    per_cluster = rows.groupBy("cluster").agg(
+        *(F.sum(n).alias(n) for n in ("partitions", *counted)),
+        F.array_distinct(F.flatten(F.collect_set("out_of_sync"))).alias("out_of_sync"),
+    )
     lost = clusters.select("cluster", F.when(F.size("lost_racks") > 0, F.col("lost_racks")).alias("lost_racks"))
     for more in (_by_leader(measured, clusters), lost):
         per_cluster = per_cluster.join(F.broadcast(more), "cluster", "left")
@@ -199,3 +215,11 @@ def _by_leader(measured: DataFrame, clusters: DataFrame) -> DataFrame:
     anything = sum(F.col(name) for name in sums) > 0
     joined = counts.where(anything).join(F.broadcast(known), "cluster")
     return joined.groupBy("cluster").agg(F.sort_array(F.collect_list(entry)).alias("brokers"))
+
+
+def _missing(partition: Column) -> Column:
+    """The brokers that an unhealthy partition is without; none where its ISR could not be read: it is counted unknown."""
+    absent = F.when(F.array_contains(partition["categories"], "offline"), partition["replicas"]).otherwise(
+        partition["out_of_sync"]
+    )
+    return F.coalesce(absent, F.array().cast("array<int>"))

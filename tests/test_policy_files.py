@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -73,6 +74,39 @@ def test_a_policy_says_what_it_says(load):
     assert policy.readings.prolonged_after == timedelta(minutes=45)
     assert policy.readings.bouncing_within == timedelta(days=1)
     assert policy.maintenance[0].end == datetime(2026, 11, 21, 3, tzinfo=UTC)
+
+
+def test_delays_by_category_and_tier(load):
+    told = "{default: 40m, offline: 1m, tiers: {scratch: 1d, critical: {under-min-isr: 2m, default: 10m}}}"
+    readings = load(load_policy, POLICY.replace("prolonged_after: 45m", f"prolonged_after: {told}")).readings
+    minutes = {
+        tier: [readings.delay(c, tier) / timedelta(minutes=1) for c in ("at-min-isr", "under-min-isr", "offline")]
+        for tier in (None, "critical", "scratch")
+    }
+    assert minutes == {None: [40, 40, 1], "critical": [10, 2, 10], "scratch": [1440, 1440, 1440]}
+    assert readings.shortest_delay == timedelta(minutes=1)
+    assert readings.look_back == timedelta(days=2)
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ("soon", "expected a duration"),
+        ("{offlin: 1m}", "did you mean offline?"),
+        ("{offline: 1}", "expected a duration"),
+        ("{tiers: {critica: 1m}}", 'tier "critica" is not defined; did you mean critical?'),
+        ("{tiers: {critical: {tiers: {}}}}", "tiers"),
+    ],
+)
+def test_delays_that_cant_be_right_are_refused(load, told, words):
+    with pytest.raises(BadInput, match=re.escape(words)) as refused:
+        load(load_policy, POLICY.replace("prolonged_after: 45m", f"prolonged_after: {told}"))
+    assert "line" in str(refused.value)
+
+
+def test_a_policy_without_such_delays_keeps_the_fingerprint_it_had(load):
+    """Computed with the version before there were any."""
+    assert fingerprint(load(load_policy, POLICY)) == "96932b32c1e63fa280a62c0a542b4066bf8ef6257cd817612dfd5405e977d126"
 
 
 def test_the_first_selector_that_matches_decides(load):

@@ -313,6 +313,8 @@ HEALTH_COUNTERS = Table(
         ),
         # Of a cluster's row: racks all of whose brokers are down.
         ("lost_racks", pa.list_(pa.struct([("rack", pa.string()), ("brokers", INTS)]))),
+        ("under_min_isr_by_configuration", pa.int64()),  # the ISR is whole and min.insync.replicas above it
+        ("out_of_sync", INTS),  # brokers whose replicas are missing from an ISR, or down; NULL: written before this was
     ),
 )
 

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 from durability.policy.catalogue import CONTROLS, PROVIDERS
 from durability.policy.match import matches
-from durability.policy.model import Application, Cluster, Maintenance, Policy, Readings, Selector, Tier, Waiver
+from durability.policy.model import (
+    DEGRADED,
+    Application,
+    Cluster,
+    Maintenance,
+    Policy,
+    Readings,
+    Selector,
+    Tier,
+    Waiver,
+)
 from durability.policy.yamlfile import Value, did_you_mean, read, shown
 
 MAX_REPLICAS = 32767  # replication factors are int16 on the wire
@@ -42,7 +53,7 @@ def load_policy(path: Path | str) -> Policy:
         tiers=tiers,
         topics=_selectors(root["topics"], tiers),
         applications=tuple(_application(v, tiers) for v in applications),
-        readings=_readings(root["readings"]) if "readings" in root else Readings(),
+        readings=_readings(root["readings"], tiers) if "readings" in root else Readings(),
         maintenance=tuple(_maintenance(v) for v in windows),
     )
 
@@ -101,15 +112,38 @@ def _application(item: Value, tiers: dict[str, Tier]) -> Application:
     )
 
 
-def _readings(value: Value) -> Readings:
+def _readings(value: Value, tiers: dict[str, Tier]) -> Readings:
     keys = value.mapping(("prolonged_after", "bouncing"))
     bouncing = keys["bouncing"].mapping(("changes", "within")) if "bouncing" in keys else {}
     default = Readings()
+    delays, of_tiers = _prolonged_after(keys["prolonged_after"], tiers) if "prolonged_after" in keys else ({}, {})
     return Readings(
-        prolonged_after=keys["prolonged_after"].duration() if "prolonged_after" in keys else default.prolonged_after,
+        prolonged_after=delays.pop(None, default.prolonged_after),
+        by_category=delays,
+        by_tier=of_tiers,
         bouncing_changes=bouncing["changes"].integer(1) if "changes" in bouncing else default.bouncing_changes,
         bouncing_within=bouncing["within"].duration() if "within" in bouncing else default.bouncing_within,
     )
+
+
+def _prolonged_after(value: Value, tiers: dict[str, Tier]) -> tuple[dict, dict]:
+    """Delays by category (None: the others), and the same by tier: one duration, or `default`, categories, `tiers`."""
+    if value.is_mapping:
+        per_tier = value.mapping(("default", *DEGRADED, "tiers")).get("tiers")
+        named = per_tier.mapping() if per_tier else {}
+        for name, delay in named.items():
+            if name not in tiers:
+                known = f"{did_you_mean(name, tiers)} (defined: {', '.join(tiers)})"
+                raise delay.refuse(f"{delay.name}: tier {shown(name)} is not defined{known}")
+        return _delays(value, ("tiers",)), {name: _delays(delay) for name, delay in named.items()}
+    return {None: value.duration()}, {}
+
+
+def _delays(value: Value, beside: tuple[str, ...] = ()) -> dict[str | None, timedelta]:
+    if not value.is_mapping:
+        return {None: value.duration()}
+    keys = value.mapping(("default", *DEGRADED, *beside))
+    return {None if name == "default" else name: v.duration() for name, v in keys.items() if name not in beside}
 
 
 def _maintenance(item: Value) -> Maintenance:

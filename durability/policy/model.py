@@ -90,13 +90,48 @@ class Application:
         )
 
 
+# KIP-427's categories that a reading over time may be in, each including the worse ones after it.
+DEGRADED = ("at-min-isr", "under-min-isr", "offline")
+DAY_BEFORE = timedelta(days=1)
+"""How much more than its windows a look-back covers: beginnings, and a timeline from one night to the next."""
+
+
 @dataclass(frozen=True)
 class Readings:
-    """When AtMinIsr over time is a finding (KIP-427): longer than `prolonged_after`, or `changes` within `within`."""
+    """When AtMinIsr over time is a finding (KIP-427): for `prolonged_after` or longer, or `changes` within `within`.
+
+    `by_category` and `by_tier` (its categories, None for all others) are delays that take the place of `prolonged_after`;
+    what is said of a topic's tier counts before what is said of a category.
+    """
 
     prolonged_after: timedelta = timedelta(minutes=30)
     bouncing_changes: int = 3
     bouncing_within: timedelta = timedelta(hours=6)
+    by_category: dict[str, timedelta] = field(default_factory=dict)
+    by_tier: dict[str, dict[str | None, timedelta]] = field(default_factory=dict)
+
+    def delay(self, category: str, tier: str | None = None) -> timedelta:
+        """How long partitions may be in a category, or a worse one, before that is prolonged.
+
+        >>> minutes = [timedelta(minutes=m) for m in range(10)]
+        >>> readings = Readings(minutes[9], by_category={"offline": minutes[1]}, by_tier={"gold": {None: minutes[5]}})
+        >>> [str(readings.delay("offline", tier)) for tier in (None, "gold")]
+        ['0:01:00', '0:05:00']
+        """
+        of_tier = self.by_tier.get(tier or "", {})
+        general = self.by_category.get(category, self.prolonged_after)
+        return of_tier.get(category, of_tier.get(None, general))
+
+    @property
+    def shortest_delay(self) -> timedelta:
+        tiers = (None, *self.by_tier)
+        return min(self.delay(category, tier) for category in DEGRADED for tier in tiers)
+
+    @property
+    def look_back(self) -> timedelta:
+        """How far back readings are read."""
+        delays = (self.delay(category, tier) for category in DEGRADED for tier in (None, *self.by_tier))
+        return max(self.bouncing_within, *delays) + DAY_BEFORE
 
 
 @dataclass(frozen=True)
@@ -202,8 +237,14 @@ def fingerprint(policy: Policy, waivers: Sequence[Waiver] = ()) -> str:
     The order of selectors counts, since the first match decides; so does the waivers' order, since findings refer to
     waivers by position.
     """
+    # What a policy doesn't use leaves its fingerprint as it was before there was such a thing.
+    readings = {name: value for name, value in asdict(policy.readings).items() if value != {}}
+    if policy.readings.by_tier:
+        tiers = policy.readings.by_tier.items()
+        readings["by_tier"] = {tier: {c or "default": d for c, d in delays.items()} for tier, delays in tiers}
+    tiers_stated = {name: tier.to_dict() for name, tier in policy.tiers.items()}
     content = {
-        "policy": {**asdict(policy), "tiers": {name: tier.to_dict() for name, tier in policy.tiers.items()}},
+        "policy": {**asdict(policy), "tiers": tiers_stated, "readings": readings},
         "waivers": [waiver.to_dict() for waiver in waivers],
     }
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_normal)

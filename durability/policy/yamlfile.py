@@ -97,6 +97,10 @@ class Value:
                 raise self.refuse(f"{self.name}: `{word}` is missing")
         return result
 
+    @property
+    def is_mapping(self) -> bool:
+        return isinstance(self.node, yaml.MappingNode)
+
     def items(self) -> list[Value]:
         """The entries of a list, named "<name> 1", "<name> 2", ..."""
         if not isinstance(self.node, yaml.SequenceNode):

@@ -11,7 +11,18 @@ from durability.errors import AuditError
 from durability.lake.attempt import FULL, PULSE
 from durability.lake.tables import CLUSTERS, FACTS
 from durability.policy.model import Cluster, Policy, Waiver
-from durability.run.plan import ACCEPTED, KINDS, Plan, SnapshotPart, StaleSnapshot, from_text, policy_part, to_text
+from durability.run.look_back import look_back
+from durability.run.plan import (
+    ACCEPTED,
+    COUNTED,
+    KINDS,
+    Plan,
+    SnapshotPart,
+    StaleSnapshot,
+    from_text,
+    policy_part,
+    to_text,
+)
 
 if TYPE_CHECKING:
     from durability.lake import Attempt, Lake
@@ -52,6 +63,8 @@ def build_plan(
     staged = _staged(judged, attempts) if kind == PULSE else []
     facts = _staged_cluster_facts(lake, staged) if kind == PULSE else _cluster_facts(lake, judged)
     history = _History(lake, kind, run_id, rows)
+    back = None if kind == PULSE else look_back(lake, policy.readings, judged, history.counted)
+    earlier = back.uncounted if back else []
     parts = [_part(row, facts.get(row["attempt_id"]), known.get(row["cluster"]), history) for row in rows]
     plan = Plan(
         run_id=run_id,
@@ -61,9 +74,10 @@ def build_plan(
         policy=policy_part(policy, list(waivers)),
         waivers=[w.to_dict() for w in waivers],
         snapshots=parts,
-        partitions=sum(p.partitions for p in parts if p.judged),
+        partitions=sum(p.partitions for p in parts if p.judged) + sum(e.partitions for e in earlier),
         lake=lake.location,
         staged={t.name: [path for a in staged for path in a.files.get(t.name, [])] for t in FACTS} if staged else {},
+        look_back=back,
     )
     return plan if plan.pulse else replace(plan, applications=resolve_policy(lake, plan, policy, waivers))
 
@@ -124,9 +138,10 @@ def of_attempts(rows: Iterable[Row]) -> Any:
 class _History:
     """The runs and accepted snapshots that the lake has, read once for the whole fleet.
 
-    `runs` are of the plan's kind, `told` the last of them that speaks of a cluster, judged or not; `full` are the
-    snapshots with facts; `accepted` are pulses' as well, for the clusters that can't be judged. A pulse is compared with
-    nothing, so it reads neither runs nor facts of before.
+    `runs` are of the plan's kind, `told` the last of them that speaks of a cluster, judged or not; `counted` are
+    (cluster, snapshot_id) that one of them judged or counted; `full` are the snapshots with facts; `accepted` are pulses'
+    as well, for the clusters that can't be judged. A pulse is compared with nothing, so it reads neither runs nor facts of
+    before.
     """
 
     def __init__(self, lake: Lake, kind: str, run_id: str, rows: list[dict[str, Any]]):
@@ -134,6 +149,7 @@ class _History:
         self.full: dict[str, list[Row]] = {}
         self.accepted: dict[str, list[Row]] = {}
         self.told: dict[str, Row] = {}
+        self.counted: set[tuple[str, str]] = set()
         missing = [r for r in rows if r["status"] != ACCEPTED]
         full = lake.snapshots(status=ACCEPTED, kind=FULL) if kind != PULSE or missing else []
         pulses = []
@@ -148,6 +164,8 @@ class _History:
             self.full.setdefault(snapshot["cluster"], []).append(snapshot)
         for run in lake.runs(kind):
             for judged in run["snapshots"] or []:
+                if judged["status"] in (ACCEPTED, COUNTED):
+                    self.counted.add((judged["cluster"], judged["snapshot_id"]))
                 if run["run_id"] != run_id:
                     self.told[judged["cluster"]] = run
                 if judged["status"] == ACCEPTED and run["run_id"] != run_id:

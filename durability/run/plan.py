@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from durability.errors import BadInput
-from durability.policy.model import Policy, Tier, Waiver, fingerprint
+from durability.policy.match import matches
+from durability.policy.model import DEGRADED, Policy, Tier, Waiver, fingerprint
 
 FORMAT = "durability-plan/1"
 ACCEPTED = "accepted"
+COUNTED = "counted"
+"""In a row of `runs`: an earlier snapshot that the run counted partition health of, and didn't judge."""
 KINDS = ("nightly", "pulse")
 SMALL = 200_000
 """Partitions of all judged snapshots. Below, a run is over before what speeds up a large one would have paid for itself."""
@@ -35,19 +38,31 @@ def from_text(text: str) -> datetime:
 @dataclass(frozen=True)
 class PolicyPart:
     """The policy of a run: `tiers` by name, each the keys it states (`Tier.to_dict`); `last_tier` is the tier of the
-    last selector; `sha256` the fingerprint of policy and waivers. Durations are in seconds."""
+    last selector; `sha256` the fingerprint of policy and waivers. Durations are in seconds; `readings` has with `delays`
+    those of each category by tier, "" for tiers of which nothing is said."""
 
     name: str
     sha256: str
     tiers: dict[str, dict[str, Any]]
     last_tier: str | None
     applications: list[dict[str, Any]] = field(default_factory=list)
-    readings: dict[str, int] = field(default_factory=dict)
+    readings: dict[str, Any] = field(default_factory=dict)
     maintenance: list[dict[str, str]] = field(default_factory=list)
 
     def tier(self, name: str | None) -> Tier | None:
         """The tier of that name; None for none."""
         return Tier(name, **self.tiers[name]) if name is not None else None
+
+    def windows(self, cluster: str) -> list[tuple[datetime, datetime, str]]:
+        """The cluster's maintenance windows, [from, to) with the reason, in order; those that overlap are one."""
+        mine = [w for w in self.maintenance if matches(w["cluster"], cluster)]
+        merged: list[tuple[datetime, datetime, str]] = []
+        for start, end, reason in sorted((from_text(w["from"]), from_text(w["to"]), w["reason"]) for w in mine):
+            if merged and start <= merged[-1][1]:
+                before = merged.pop()
+                start, end, reason = before[0], max(end, before[1]), "; ".join(dict.fromkeys((before[2], reason)))
+            merged.append((start, end, reason))
+        return merged
 
 
 @dataclass(frozen=True)
@@ -88,13 +103,36 @@ class SnapshotPart:
 
 
 @dataclass(frozen=True)
+class Earlier:
+    """An accepted snapshot from before the judged one, whose partition health no run has counted yet."""
+
+    cluster: str
+    captured_at: str
+    snapshot_id: str
+    attempt_id: str
+    sha256: str | None = None
+    partitions: int = 0
+
+
+@dataclass(frozen=True)
+class LookBack:
+    """Where the readings over time come from (KIP-427): what runs counted `since` then, and what this run has to count
+    first. `tried`: by cluster, how many snapshots before the judged one there are or should be, failed ones too."""
+
+    since: str
+    tried: dict[str, int]
+    uncounted: list[Earlier] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Plan:
     """One run. `kind`: nightly or pulse. `run_id` names the run, `result_id` this attempt at evaluating it.
 
     `waivers`: `Waiver.to_dict`, in the order of the file; `partitions`: of all judged snapshots, by which the Spark
     session is sized; `lake`: its location. `staged`: of a pulse, the judged attempts' staged Parquet files by fact table:
     its facts are in no table of the lake. Empty for a nightly run. `applications`: how many Streams applications have a
-    judgement in `resolved_policy`.
+    judgement in `resolved_policy`. `look_back`: None where the lake has no earlier snapshot of any judged cluster from so
+    short a time before, and for a pulse.
     """
 
     run_id: str
@@ -108,6 +146,7 @@ class Plan:
     lake: str | None = None
     staged: dict[str, list[str]] = field(default_factory=dict)
     applications: int = 0
+    look_back: LookBack | None = None
 
     @property
     def small(self) -> bool:
@@ -162,6 +201,10 @@ class Plan:
 def _part(cls: type, content: dict[str, Any]) -> Any:
     names = {f.name for f in fields(cls)}
     known = {k: v for k, v in content.items() if k in names}
+    if cls is LookBack:
+        known["uncounted"] = [_part(Earlier, e) for e in known["uncounted"]]
+    if cls is Plan and known.get("look_back"):
+        known["look_back"] = _part(LookBack, known["look_back"])
     if cls is SnapshotPart and known.get("stale_snapshot"):
         known["stale_snapshot"] = _part(StaleSnapshot, known["stale_snapshot"])
     return cls(**known)
@@ -180,6 +223,12 @@ def policy_part(policy: Policy, waivers: list[Waiver]) -> PolicyPart:
             "prolonged_after": int(readings.prolonged_after.total_seconds()),
             "bouncing_changes": readings.bouncing_changes,
             "bouncing_within": int(readings.bouncing_within.total_seconds()),
+            "shortest_delay": int(readings.shortest_delay.total_seconds()),
+            "look_back": int(readings.look_back.total_seconds()),
+            "delays": {
+                tier or "": {c: int(readings.delay(c, tier).total_seconds()) for c in DEGRADED}
+                for tier in (None, *readings.by_tier)
+            },
         },
         maintenance=[
             {"cluster": m.cluster, "from": to_text(m.start), "to": to_text(m.end), "reason": m.reason}

@@ -329,9 +329,27 @@ def run_row(plan, status: str, verified: bool | None, summary: Mapping[str, Any]
         "waivers": json.dumps(plan.waivers),
         "snapshots": [
             {**{c: getattr(s, c) for c in columns}, "captured_at": moments[s.cluster]} for s in plan.snapshots
-        ],
+        ]
+        + counted_earlier(plan),
         "summary": json.dumps(summary),
     }
+
+
+def counted_earlier(plan) -> list[dict[str, Any]]:
+    """Entries of a `runs` row for the earlier snapshots that the run counted: no later run counts them again."""
+    from durability.run.plan import COUNTED
+
+    earlier = plan.look_back.uncounted if plan.look_back else []
+    kept = ("cluster", "snapshot_id", "attempt_id", "sha256")
+    return [
+        {
+            **{name: getattr(e, name) for name in kept},
+            "captured_at": datetime.fromisoformat(e.captured_at),
+            "status": COUNTED,
+            "reason": None,
+        }
+        for e in earlier
+    ]
 
 
 def attempts_of(gathered: Mapping[str, Any]) -> list:
