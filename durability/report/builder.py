@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from durability.lake.tables import (
     CLUSTERS,
@@ -16,7 +18,7 @@ from durability.lake.tables import (
     RESOLVED_POLICY,
     TOPIC_POSTURE,
 )
-from durability.report import applications, outages, page, plans, results
+from durability.report import applications, outages, page, plans, results, timeline
 from durability.report.causes import Causes
 from durability.report.files import CsvWriter, JsonWriter, Together
 from durability.report.health import BROKERS_LISTED
@@ -57,13 +59,17 @@ def build(lake, plan, flagged, out: Path) -> Summary:
     found = results.assemble(
         lake.scan(FINDINGS, this, columns=results.COUNTED), lake.scan(FINDINGS, And(this, shown)), disagreements
     )
-    health = page.Health(lake.scan(PARTITION_HEALTH, this), lake.scan(HEALTH_COUNTERS, this))
+    counters = lake.scan(HEALTH_COUNTERS, this)
+    if plan.look_back and plan.look_back.uncounted:  # earlier snapshots that this run counted: no state of now
+        judged = pa.array([part.snapshot_id for part in plan.judged], pa.string())
+        counters = counters.filter(pc.is_in(counters["snapshot_id"], judged))
+    health = page.Health(lake.scan(PARTITION_HEALTH, this), counters)
     attempts = [part.attempt_id for part in plan.snapshots if part.attempt_id]
     facts = lake.scan(CLUSTERS, In("attempt_id", attempts), columns=page.UNREAD) if attempts else None
     named = And(this, EqualTo("resource_type", "application"))
     streams = lake.scan(RESOLVED_POLICY, named, columns=applications.COLUMNS) if plan.applications else None
     steps = lake.scan(TOPIC_POSTURE, And(this, NotNull("rack_outage_step")), columns=OUTAGE)
-    summary = write(found, health, facts, plan, flagged, out, streams, steps)
+    summary = write(found, health, facts, plan, flagged, out, streams, steps, timeline.read(lake, plan))
     planned = plans.write(lake, plan, Path(out))
     if planned:
         summary.files["plans"] = planned
@@ -79,6 +85,7 @@ def write(
     out: Path,
     streams: pa.Table | None = None,
     steps: pa.Table = NO_STEPS,
+    timelines: Sequence[timeline.Timeline] = (),
 ) -> Summary:
     """The same from Arrow tables, wherever they come from; `facts`: rows of CLUSTERS (columns page.UNREAD), `streams`:
     rows of RESOLVED_POLICY (columns applications.COLUMNS), `steps`: rows of TOPIC_POSTURE (columns OUTAGE) with a step of
@@ -102,9 +109,8 @@ def write(
                 reader.add(finding)
         as_json.close()
         standing = watch.standing(counts, run["snapshots"])
-        report = page.Report(
-            run, counts, standing, causes, watch.resolved, rows, health, racks_lost, facts, plan, flagged, named
-        )
+        state = (standing, causes, watch.resolved, rows, health, racks_lost, facts)
+        report = page.Report(run, counts, *state, plan, flagged, named, timelines)
         files.text("report.html").writelines(page.render(report))
         if steps.num_rows:
             outages.write(files.text(outages.FILE), outage.rows())

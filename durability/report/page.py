@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from durability.report.applications import on_page
 from durability.report.causes import Causes
 from durability.report.health import BROKERS, METRICS, Health
 from durability.report.standing import Standing
+from durability.report.timeline import Timeline, pictures
 from durability.report.words import (
     CAVEATS,
     cause_title,
@@ -140,6 +141,7 @@ class Report:
     plan: object
     flagged: object
     applications: list[dict] = field(default_factory=list)
+    timelines: Sequence[Timeline] = ()
 
 
 def render(report: Report) -> Iterator[str]:
@@ -194,6 +196,7 @@ def context(report: Report) -> dict[str, object]:
         "applications": on_page(report.applications),
         "brokers": broker_rows(report.health.brokers()),
         "outages": outage_rows(report.outages),
+        "timelines": pictures(report.timelines),
         "missing": [s for s in snapshots if not accepted(s)][:CLUSTERS],
         "unread": unread_rows(report.facts),
         "snapshots": snapshots[:CLUSTERS],
