@@ -17,7 +17,8 @@ pulse that has ended can't be continued by clearing a task in its middle: its fa
 `collect` with everything downstream.
 
 A pulse that is late is skipped, never queued: `max_active_runs` is 1 and there is no catch-up. Nobody is notified by a
-pulse; the nightly digest and whoever reads `health_counters` are.
+pulse; the nightly digest and whoever reads `health_counters` are. `nightly_audit` reads them over time: what lasted, what came
+and went (control `at-min-isr-over-time`), and a timeline per cluster in its report.
 """
 
 from __future__ import annotations

@@ -151,3 +151,29 @@ def test_a_plan_with_history_names_what_nobody_has_counted(lake):
     assert [e.attempt_id for e in back.uncounted] == [r.attempt_id for r in rows[:2]]
     assert back.tried == {"eu": 3} and back.since == "2026-11-19T18:10:00Z"
     assert Plan.from_json(plan(lake, [rows[-1]]).to_json()).look_back == back
+
+
+def test_a_year_of_pulses_costs_what_its_last_days_do(lake, session):
+    """One file a day stands for its pulses; Spark opens those of the look-back alone."""
+    from pyspark.sql import functions as F
+
+    from spark_jobs import history
+    from spark_jobs.session import table
+
+    days = [START - timedelta(days=n) for n in range(60)]
+    for day in days:
+        keys = {"cluster": "eu", "captured_at": day, "snapshot_id": str(day), "result_id": f"pulse-{day}"}
+        counts = dict.fromkeys(history.COUNTERS[:-1], 0)
+        lake.append(tables.HEALTH_COUNTERS, _rows(tables.HEALTH_COUNTERS, keys | counts))
+        lake.append(tables.RUNS, _rows(tables.RUNS, {**keys, "kind": "pulse", "finished_at": day}))
+    (row,) = publish(lake, seen(60, "1,2,3"))
+    lake.append(tables.SNAPSHOTS, _rows(tables.SNAPSHOTS, {**vars(row), "kind": "pulse", "captured_at": days[1]}))
+    made = plan(lake, [row])
+    assert made.look_back
+    counted = history.counted(made, lambda name: session.table(table(name)), F.lit(at(60)).cast("timestamp"))
+    assert [r.captured_at.replace(tzinfo=UTC) for r in counted.select("captured_at").collect()] == [days[1], days[0]]
+    assert len(counted.inputFiles()) == 4, "two days of two tables"
+
+
+def _rows(of, row: dict):
+    return tables.pa.Table.from_pylist([{n: v for n, v in row.items() if n in of.arrow.names}], of.arrow)

@@ -146,7 +146,16 @@ def _no_history() -> Column:
 def lasted(seconds: Column) -> Column:
     """A length of time for people.
 
-    >>> spark.createDataFrame([(42.0,), (1800.0,), (5430.0,), (180000.0,)], "s double").select(lasted(F.col("s"))).show()
+    >>> lengths = spark.createDataFrame([(42.0,), (1800.0,), (5430.0,), (180000.0,)], "s double")
+    >>> lengths.select(lasted(F.col("s")).alias("lasted")).show()
+    +----------+
+    |    lasted|
+    +----------+
+    |      42 s|
+    |    30 min|
+    |1 h 30 min|
+    |    2 days|
+    +----------+
     """
     whole = F.floor(seconds)
     return (
