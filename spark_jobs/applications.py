@@ -11,7 +11,7 @@ from spark_jobs.controls import base
 
 PLACEMENT = (
     "struct<type:string,standby_replicas:int,rack_aware_tags:array<string>,unknown:string,clients:int,tasks:int,"
-    "standbys:int,short_tasks:int,short:array<struct<task:string,standbys:int>>,below_achievable:int,below_ideal:int,"
+    "standbys:int,short_tasks:int,short:array<struct<task:string,standbys:int>>,not_whole:string,below_achievable:int,below_ideal:int,"
     "spread:array<struct<task:string,category:string,tags:array<string>,clients:array<string>,achievable:array<string>,"
     "more_achievable:int,better:array<string>>>,undecided:string,limits:array<string>,"
     "losses:array<struct<tag:string,value:string,count:int,tasks:array<string>>>>"

@@ -8,6 +8,7 @@ Decided here, in Python, since it is a search and no column expression; `spark_j
 - `unknown`: why the group can't be judged; then there is nothing but these
 - `clients`, `tasks` (stateful ones), `standbys` (of the task with the fewest)
 - `short_tasks`: tasks with fewer standbys than required; `short`: some of them, `task` and `standbys`
+- `not_whole`: which tasks have no active, or several: the placement isn't whole, their standbys no second copies for sure
 - `below_achievable`, `below_ideal`: tasks; `spread`: the worst of them: `task`, `category`, `tags` (in which two of its
   clients don't differ), `clients` (the active's first), `achievable` (where the assignor could have put a standby;
   `more_achievable`: so many more), `better` (a better place for all its standbys)
@@ -132,7 +133,9 @@ def _hosts(clients: Sequence[Client], tasks: Sequence[str]) -> dict[str, tuple[l
 
 def _counted(clients: Sequence[Client], tasks: Sequence[str], application: Application) -> Placement:
     """How many standbys the tasks have, and which have fewer than required."""
-    standbys = {task: len(held) for task, (_, held) in _hosts(clients, tasks).items()}
+    hosts = _hosts(clients, tasks)
+    standbys = {task: len(held) for task, (_, held) in hosts.items()}
+    lost = [task for task, (active, _) in hosts.items() if len(active) != 1]
     wanted = application.standby_replicas or 0
     short = sorted((t for t in tasks if standbys[t] < wanted), key=lambda t: standbys[t])
     return {
@@ -141,7 +144,13 @@ def _counted(clients: Sequence[Client], tasks: Sequence[str], application: Appli
         "standbys": min(standbys.values(), default=None),
         "short_tasks": len(short),
         "short": [{"task": clip(task), "standbys": standbys[task]} for task in short[:LISTED]],
+        "not_whole": _not_whole(lost),
     }
+
+
+def _not_whole(lost: Sequence[str]) -> str | None:
+    """What is wrong with a placement in which these tasks have no active, or several; None without such tasks."""
+    return f"{clip(lost[0])}{_more(len(lost) - 1)} has no active task, or several" if lost else None
 
 
 def _spread(clients: Sequence[Client], tasks: Sequence[str], application: Application, kind: str | None) -> Placement:
@@ -206,7 +215,7 @@ class _Spread:
         untagged = self._untagged()
         words = []
         if lost:
-            words.append(f"{clip(lost[0])}{_more(len(lost) - 1)} has no active task, or several")
+            words.append(_not_whole(lost))
         if self.too_many:
             words.append(f"{len(self.too_many)} task(s) have more possible placements than are looked at")
         if untagged:

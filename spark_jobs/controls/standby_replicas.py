@@ -1,7 +1,8 @@
 """standby-replicas: every stateful task of a Streams application has as many standbys as required (num.standby.replicas).
 
 A standby on the process that has the active is no second copy. Where an application has too few instances for what is
-required Kafka places as many standbys as there are other instances, and that is still too few.
+required Kafka places as many standbys as there are other instances, and that is still too few. Enough standbys of a task
+without an active, or with several, prove nothing: such a placement isn't whole, and nothing is known.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ def finding() -> Column:
     p = F.col("p")
     required = p["standby_replicas"]
     outcome = applications.outcome(
-        F.when(p["short_tasks"] > 0, base.FAIL).otherwise(base.PASS), F.coalesce(required >= 0, F.lit(False))
+        F.when(p["short_tasks"] > 0, base.FAIL).when(p["not_whole"].isNotNull(), base.UNKNOWN).otherwise(base.PASS),
+        F.coalesce(required >= 0, F.lit(False)),
     )
     too_few = p["clients"] <= required
     named = base.listed(F.transform("p.short", lambda t: base.say("%s has %s", t["task"], t["standbys"])))
@@ -29,8 +31,8 @@ def finding() -> Column:
     return base.finding(
         CONTROL,
         outcome,
-        cause=F.when(too_few, "too few instances of a Streams application")
-        .when(p["unknown"].isNotNull(), "unreadable or moving Streams application")
+        cause=F.when(outcome == base.UNKNOWN, "unreadable or moving Streams application")
+        .when(too_few, "too few instances of a Streams application")
         .otherwise("configuration:num.standby.replicas"),
         observed=base.as_json(
             standby_replicas=p["standbys"],
@@ -40,7 +42,7 @@ def finding() -> Column:
             more_tasks=p["short_tasks"] - F.size("p.short"),
         ),
         required=base.as_json(standby_replicas=required),
-        message=F.when(outcome == base.UNKNOWN, p["unknown"])
+        message=F.when(outcome == base.UNKNOWN, F.coalesce(p["unknown"], p["not_whole"]))
         .when(outcome == base.NOT_APPLICABLE, applications.exemption("standby_replicas"))
         .otherwise(
             F.concat(
