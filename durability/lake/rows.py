@@ -7,6 +7,7 @@ absence means (`consistent` is then true, a broker's version the cluster's).
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator
 
 import pyarrow as pa
 
@@ -16,6 +17,7 @@ from durability.lake.partition_rows import keyed, partition_table
 from durability.lake.tables import Table
 from durability.streams.internal_topics import by_application
 from durability.topology.document import Topology
+from durability.topology.unreadable import resolve, tokens
 
 
 def build(
@@ -235,7 +237,10 @@ _STREAM = ("type", "state", "in_transition", "stateful_tasks", "subscription_ver
 
 
 def group_rows(facts: Facts) -> list[dict]:
-    """The rows of `groups`, by name: what `streams` says of a group beside what `groups` says of it."""
+    """The rows of `groups`, by name: what `streams` says of a group beside what `groups` says of it.
+
+    A group of which the document says nothing but that it couldn't be read has a row too.
+    """
     rows: dict[str, dict] = {}
     streams = facts.named("group", "streams")
     topics = (topic["name"] for _, topic in facts.named("name", "topics")) if streams else ()
@@ -255,7 +260,22 @@ def group_rows(facts: Facts) -> list[dict]:
             row[name] = row.get(name) if value is None else value
         members = facts.value(place, group, "members")
         row["members"] = None if members is None else [_member(member) for member in members]
+    for name, reason in _unlisted_groups(facts):
+        rows.setdefault(name, {"group": name, "unread": reason})
     return [rows[name] for name in sorted(rows)]
+
+
+def _unlisted_groups(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Group and reason of each unreadable path that names a group of neither list.
+
+    A number is an index only where the list is that long: groups may be named in digits.
+    """
+    for path, reason in facts.unreadable.paths:
+        named = tokens(path) or ()
+        if len(named) > 1 and named[0] in ("streams", "groups"):
+            place = resolve(facts.document, path)
+            if place is None or isinstance(place[1], str):
+                yield named[1], reason
 
 
 def _clients(facts: Facts, place: tuple, stream: dict) -> list[dict] | None:

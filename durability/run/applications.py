@@ -13,30 +13,22 @@ import pyarrow as pa
 
 from durability.policy.model import Policy
 from durability.streams.judgement import judge
-from durability.topology.unreadable import tokens
 
 GROUPS = (
     *("attempt_id", "cluster", "group", "type", "state", "in_transition", "stateful_tasks", "clients"),
     *("protocol_type", "protocol", "internal_topics", "unread"),
 )
 """Columns of `groups` that are needed."""
-CLUSTERS = ("attempt_id", "cluster", "unreadable")
-"""Columns of `clusters` that are needed where the policy has applications."""
 CONSUMERS = (None, "", "consumer", "streams")
 
 
-def applications(groups: pa.Table, clusters: pa.Table | None, policy: Policy) -> pa.Table:
+def applications(groups: pa.Table, policy: Policy) -> pa.Table:
     """attempt_id, resource (group id), tier, placement (JSON; NULL: no Streams application).
 
-    groups, clusters: rows of these tables with at least the columns above. A group of which nothing is known but that it
-    could not be read (an `unreadable` path of the cluster) has a row too.
+    groups: rows of that table with at least the columns above; among them are groups of which nothing is known but that
+    they could not be read.
     """
-    unread = _unreadable(clusters) if clusters is not None else {}
     rows = groups.select(GROUPS).to_pylist()
-    listed = {(row["attempt_id"], row["group"]) for row in rows}
-    for (attempt, group), (cluster, reason) in unread.items():
-        if (attempt, group) not in listed and not group.isdigit():  # a number may be a place in a list
-            rows.append({"attempt_id": attempt, "cluster": cluster, "group": group, "unread": reason})
     return pa.table(
         {
             "attempt_id": pa.array([r["attempt_id"] for r in rows], pa.string()),
@@ -55,14 +47,3 @@ def _judged(rows: list[dict[str, Any]], policy: Policy) -> dict[str, pa.Array]:
         judged = None if other else judge(row, line)
         placements.append(None if judged is None else json.dumps(judged, separators=(",", ":")))
     return {"tier": pa.array(tiers, pa.string()), "placement": pa.array(placements, pa.string())}
-
-
-def _unreadable(clusters: pa.Table) -> dict[tuple[str, str], tuple[str, str]]:
-    """(attempt_id, group) -> (cluster, reason) for what `/streams/<group>` or `/groups/<group>` says is unreadable."""
-    found = {}
-    for row in clusters.select(CLUSTERS).to_pylist():
-        for entry in row["unreadable"] or ():
-            place = tokens(entry["path"]) or ()
-            if len(place) > 1 and place[0] in ("streams", "groups"):
-                found.setdefault((row["attempt_id"], place[1]), (row["cluster"], entry["reason"]))
-    return found

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from durability.lake.tables import BROKERS, CLUSTERS, GROUPS, RESOLVED_POLICY, TOPICS
+from durability.lake.tables import BROKERS, GROUPS, RESOLVED_POLICY, TOPICS
 from durability.policy.match import match_column, matches
 from durability.policy.model import Policy, Waiver
 from durability.run import applications as streams
@@ -41,8 +41,7 @@ def resolve_policy(lake: Lake, plan: Plan, policy: Policy, waivers: Sequence[Wai
     topics = lake.scan(TOPICS, where, ["attempt_id", "cluster", "topic", "internal"])
     brokers = lake.scan(BROKERS, where, ["attempt_id", "broker"])
     groups = lake.scan(GROUPS, where, list(streams.GROUPS))
-    clusters = lake.scan(CLUSTERS, where, list(streams.CLUSTERS)) if policy.applications else None
-    applications = streams.applications(groups, clusters, policy)
+    applications = streams.applications(groups, policy)
     teams = {s.cluster: s.team for s in plan.judged}
     tiers = policy.resolve(topics, teams, streams_groups(groups))
     resources = pa.concat_tables(

@@ -16,7 +16,6 @@ from durability.run.applications import applications
 from durability.run.plan import Plan, SnapshotPart, policy_part, to_text
 from durability.topology import validate
 
-FOR_STREAMS = ("groups", "clusters")
 DEFAULT_POLICY = Path(__file__).parents[2] / "policies" / "policy.yaml"
 
 
@@ -129,8 +128,9 @@ class Judge:
             for name, table in rows.build(t, part.snapshot_id, part.attempt_id, provider=part.provider).items():
                 self._add(name, table)
         attempts = pa.array([part.attempt_id for part in plan.judged], pa.string())
-        mine = {n: t.filter(pc.is_in(t["attempt_id"], attempts)) for n, t in self.facts.items() if n in FOR_STREAMS}
-        streams = applications(mine["groups"], mine["clusters"], policy).to_pylist() if mine else []
+        groups = self.facts.get("groups")
+        mine = groups.filter(pc.is_in(groups["attempt_id"], attempts)) if groups is not None else None
+        streams = applications(mine, policy).to_pylist() if mine is not None else []
         self.plan = plan = replace(plan, applications=sum(s["placement"] is not None for s in streams))
         policies = resolved(topologies, plan, policy, list(waivers), streams)
         self._add("resolved_policy", pa.Table.from_pylist(policies, tables.RESOLVED_POLICY.arrow))
