@@ -229,7 +229,7 @@ class Evaluation:
         last_tier = self.plan.policy.tiers.get(self.plan.policy.last_tier or "", {})
         folders = {s.cluster: plans.folder(s.cluster) for s in self.plan.snapshots}
         remedied = target.with_remedies(
-            self.measured.drop("unhealthy")
+            self.measured.drop(*(() if self.plan.look_back else ("unhealthy",)))
             .join(F.broadcast(at_risk), "cluster")
             .withColumns(
                 {

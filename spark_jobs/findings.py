@@ -42,7 +42,7 @@ def exploded(frame: DataFrame, resource_type: str, resource: Column, outcomes: l
             tier.alias("tier"),
             F.lit(resource_type).alias("resource_type"),
             resource.cast("string").alias("resource"),
-            (F.col("wrong") if resource_type == "topic" else F.lit(None).cast(WRONG)).alias("wrong"),
+            (F.col("wrong") if "wrong" in frame.columns else F.lit(None).cast(WRONG)).alias("wrong"),
             F.explode(F.array(*outcomes)).alias("f"),
         )
         .where("f.outcome is not null")

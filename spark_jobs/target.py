@@ -125,12 +125,17 @@ def _too_few_brokers() -> Column:
     return F.coalesce(F.col("brokers_known") & few, F.lit(False))
 
 
+def _leans() -> Column:
+    """Do the acknowledged racks rest on more min.insync.replicas than the target has, as long as the replicas stand here?"""
+    return F.coalesce(F.col("target_min_insync_replicas") < F.col("acked_smallest_min_isr"), F.lit(False))
+
+
 def _moves() -> Column:
     """Do replicas have to be added, or to move to other racks, and can they? Then there is a reassignment plan."""
     failed = F.array_contains(F.array(*(base.outcome_of(c) for c in PLACED)), F.lit(base.FAIL))
     placed = base.outcome_of(PLACED[0]) == base.FAIL
     placed = F.coalesce(placed, F.lit(False)) | F.coalesce(failed & F.col("isr_rack_spread_by_placement"), F.lit(False))
-    uneven = F.col("target_acked_racks").isNotNull() & (base.outcome_of("acked-durability") == base.FAIL)
+    uneven = F.col("target_acked_racks").isNotNull() & ((base.outcome_of("acked-durability") == base.FAIL) | _leans())
     misplaced = F.coalesce(
         (placed | F.coalesce(uneven, F.lit(False))) & ~_too_few_racks() & (F.size("racks") > 0), F.lit(False)
     )
@@ -204,13 +209,15 @@ def _remedy() -> Column:
     )
     # Replicas being added count towards the effective min ISR before they are in sync (seen on 4.3.1).
     at_once = raises & (~moves | (least <= F.col("replication_factor_worst")))
+    # What acks=all guarantees now goes when the value is lowered before the replicas stand elsewhere.
+    at_last = lowers & moves & F.col("target_acked_racks").isNotNull() & _leans()
     steps = base.script(
         F.when(~everywhere | moves, F.when(lowers | raises | _grows(), copies_wanted).otherwise(places)),
-        F.when(lowers, base.script(_why_lower(least), own)),
+        F.when(lowers & ~at_last, base.script(_why_lower(least), own)),
         F.when(moves, _reassign()),
         F.when(at_once, set_min),
         F.when(
-            raises & ~at_once,
+            (raises & ~at_once) | at_last,
             base.comment(base.say("When it is complete, audit again: min.insync.replicas=%s comes next.", least)),
         ),
     )

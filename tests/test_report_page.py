@@ -268,7 +268,7 @@ def test_brokers_are_shown_with_what_their_own_metrics_count_worst_first(tmp_pat
     brokers = [led(1, under_replicated=7), led(2, under_min_rack_isr=3), led(3, under_min_isr=2, at_min_isr=1)]
     counters = [{"topic": None, "partitions": 40, "under_min_isr": 2, "brokers": brokers}]
     words, _ = parse(render([finding("x", "write-headroom", "PASS")], tmp_path, counters=counters))
-    section = words[words.index("By broker, over the partitions") : words.index("What isn't known")]
+    section = words[words.index("By broker, over the partitions") : words.index("Over time Partitions at min ISR")]
     metrics = (
         "UnderMinIsrPartitionCount UnderMinRackIsrPartitionCount AtMinIsrPartitionCount AtMinRackIsrPartitionCount "
         "UnderReplicatedPartitions Unknown "

@@ -135,7 +135,7 @@ def _finding(category: str) -> Column:
                 seen["isr"],
                 seen["rf"],
                 seen["effective"],
-                F.when(F.col("health_rf") == 1, SINGLE[category]).otherwise(WORDS[category]),
+                F.when(seen["rf"] == 1, SINGLE[category]).otherwise(WORDS[category]),
             ),
             F.when(F.size(f"{name}_cli") > 0, F.concat(F.lit("; "), F.array_join(f"{name}_cli", "; "))).otherwise(""),
         ),
