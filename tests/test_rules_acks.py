@@ -1,6 +1,8 @@
 """acked-durability in the proposals' own cases (KIP-926, KIP-1290, KIP-579) and in Kafka's traps: each a small cluster, all
 judged as one fleet in one job. Worst cases in general: test_rules_acks_worst.py."""
 
+import re
+
 import pytest
 
 from durability.policy.load import load_policy
@@ -16,10 +18,12 @@ tiers:
   copies: {acked_copies: 2}
   one: {acked_copies: 1}
   nothing: {}
+  spare: {acked_copies: 2, write_headroom: 1}
   four-racks: {acked_copies: 2, acked_racks: 4}
 topics:
   - {match: {topic: "copies.*"}, tier: copies}
   - {match: {topic: "one.*"}, tier: one}
+  - {match: {topic: "spare.*"}, tier: spare}
   - {match: {topic: "nothing.*"}, tier: nothing}
   - {match: {topic: "enforced.*"}, tier: enforced}
   - {match: {topic: "four-racks"}, tier: four-racks}
@@ -129,15 +133,24 @@ CLUSTERS = {
         "topic leader replicas isr min\nt 0 0,2,4 0,2,4 2\nt 0 0,1,2 0,1 2\nt - 0,1,4 - 2\nt 2 2,3,4 2,3,4 2",
         brokers=FIVE, cluster="worst-partition",
     ),
+    "tight": document(  # the guarantee holds, and only with the min.insync.replicas that is there
+        "topic replicas min\nt 0,1,2 3\nspare 0,2 2\nspare-above 0,2 3\nabove 0,1,2 4\nspare-more 0,1,2 3",
+        brokers=FIVE, cluster="tight",
+    ),
     "nothing": document("topic replicas min\nnothing 0 1\none 0 1", brokers=THREE, cluster="nothing"),
 }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def found(spark, tmp_path_factory):
+def judged(spark, tmp_path_factory):
     path = tmp_path_factory.mktemp("policy") / "policy.yaml"
     path.write_text(POLICY)
-    return pick(Judge(spark).run(list(CLUSTERS.values()), load_policy(path)), control="acked-durability")
+    return Judge(spark).run(list(CLUSTERS.values()), load_policy(path))
+
+
+@pytest.fixture(scope="module")
+def found(judged):
+    return pick(judged, control="acked-durability")
 
 
 def acks(found, cluster, topic="t", value="all"):
@@ -377,6 +390,28 @@ def test_each_failure_has_its_fix(found, cluster, topic, cause, fix):
     finding = one(found, cluster=cluster, resource=topic)
     assert (finding["outcome"], finding["cause"]) == ("FAIL", cause)
     assert fix in finding["remediation"]
+
+
+@pytest.mark.parametrize(
+    "topic, control",
+    [
+        ("t", "write-headroom"),
+        ("spare", "write-headroom"),
+        ("above", "min-isr-within-replication-factor"),
+        ("spare-above", "min-isr-within-replication-factor"),
+    ],
+)
+def test_no_fix_lowers_min_insync_replicas_below_what_the_guarantee_needs(judged, found, topic, control):
+    assert one(found, cluster="tight", resource=topic)["outcome"] == "PASS"
+    finding = one(judged, cluster="tight", resource=topic, control=control)
+    assert finding["outcome"] == "FAIL"
+    offered = re.findall(r"--entity-type topics .*min[.]insync[.]replicas=(\d+)", finding["remediation"] or "")
+    assert all(int(value) >= {"t": 3, "above": 3}.get(topic, 2) for value in offered), finding["remediation"]
+
+
+def test_a_fix_lowers_min_insync_replicas_where_the_guarantee_allows_it(judged):
+    finding = one(judged, cluster="tight", resource="spare-more", control="write-headroom")
+    assert finding["outcome"] == "FAIL" and "min.insync.replicas=2" in finding["remediation"]
 
 
 def test_what_isnt_required_isnt_spoken_of(found):

@@ -84,6 +84,13 @@ def outcome() -> Column:
     )
 
 
+def least_min_isr() -> Column:
+    """The smallest min.insync.replicas that leaves a topic what its tier wants acknowledged; `acks.NEVER`: none does."""
+    copies, racks = required()
+    wanted = F.col("required")["min_insync_replicas"]
+    return F.greatest(F.lit(1), wanted, copies, F.when(racks > 1, F.col("acked_smallest_min_isr")))
+
+
 def _thresholds() -> tuple[Column, Column]:
     """The smallest min.insync.replicas that guarantees the racks, and the pair that would with KIP-1290; NULL: none."""
     copies, racks = required()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from spark_jobs.controls import base, elr_guard
+from spark_jobs.controls import acked_durability, base, elr_guard
 
 CONTROL = "min-isr-within-replication-factor"
 SEEN = "min_isr_within_replication_factor_worst"
@@ -73,7 +73,7 @@ def finding() -> Column:
     tail = F.when(effect == DOWNGRADE, DOWNGRADE_WORDS).when(effect == OUTAGE, OUTAGE_WORDS).otherwise(UNKNOWN_WORDS)
     mixed = F.when(F.col("min_isr_mixed_releases"), MIXED_WORDS).otherwise("")
     # What leaves headroom, unless the tier wants more copies acknowledged than that.
-    lower = F.greatest(seen["rf"] - 1, F.lit(1), F.col("required")["min_insync_replicas"])
+    lower = F.greatest(seen["rf"] - 1, acked_durability.least_min_isr())
     grow = base.grow("Raise the replication factor above min.insync.replicas")
     fix = F.when(
         lower <= seen["rf"],

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from spark_jobs.controls import base, elr_guard
+from spark_jobs.controls import acked_durability, base, elr_guard
 
 CONTROL = "write-headroom"
 
@@ -36,7 +36,7 @@ def finding() -> Column:
     failing = F.col("write_headroom_failing")
     lower = seen["rf"] - required()
     # Lowering pays with acknowledged copies: only as far as the tier allows.
-    can_lower = lower >= F.greatest(F.lit(1), F.col("required")["min_insync_replicas"])
+    can_lower = lower >= acked_durability.least_min_isr()
     return base.finding(
         CONTROL,
         base.outcome_of(CONTROL),
