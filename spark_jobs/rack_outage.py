@@ -47,20 +47,25 @@ def missing_racks() -> Column:
 
 def measures() -> dict[str, Column]:
     """Over a topic's partitions: the lost racks that it misses, which partitions are under a threshold for that, the
-    smallest ISR among those, and whether everything is in sync again."""
+    smallest ISR among those, and whether everything is in sync again.
+
+    `isr_least` and `isr_racks_least` are NULL unless every partition is known to have a leader and its ISR was read: a
+    minimum that skips what wasn't read would call a topic recovered for its other partitions.
+    """
     missing = F.coalesce(missing_racks(), F.array().cast("array<string>"))
     touched = F.size(missing) > 0
     few = touched & ~F.col("offline") & F.col("under_min_isr")
     narrow = touched & (F.col("rack_category") == rack_health.UNDER)
+    every = F.bool_and(F.coalesce(~F.col("offline") & F.col("isr_count").isNotNull(), F.lit(False)))
     return {
         "outage_racks": F.sort_array(F.array_distinct(F.flatten(F.collect_list(F.when(touched, missing))))),
         "outage_replicas_ids": base.partition_ids(few),
         "outage_replicas_least": F.min(F.when(few, F.col("isr_count"))),
         "outage_racks_ids": base.partition_ids(narrow),
         "outage_racks_least": F.min(F.when(narrow, F.col("isr_rack_count"))),
-        "isr_least": F.min("isr_count"),
-        "isr_racks_least": F.min(F.col("isr_span")["least"]),
-        "isr_whole_everywhere": F.coalesce(F.bool_and("isr_whole"), F.lit(False)),
+        "isr_least": F.when(every, F.min("isr_count")),
+        "isr_racks_least": F.when(every, F.min(F.col("isr_span")["least"])),
+        "isr_whole_everywhere": F.coalesce(every & F.bool_and("isr_whole"), F.lit(False)),
     }
 
 
@@ -97,7 +102,8 @@ def _entry(setting: str, now: Column, source: Column, before: Column, captured: 
     hurt = F.coalesce(F.size(ids) > 0, F.lit(False))
     guarded = elr_guard.unsafe("elr_partitions_at_risk")
     in_sync = F.col("isr_least") if setting == MIN_ISR else F.col("isr_racks_least")
-    recovered = F.coalesce(F.col("isr_whole_everywhere") | (in_sync >= old), F.lit(False)) & ~touched
+    in_sync_again = F.coalesce(F.col("isr_whole_everywhere") | (in_sync >= old), F.lit(False))
+    recovered = in_sync_again & F.col("partitions_known") & ~touched
     step = (
         F.when(hurt & guarded, GUARDED)
         .when(hurt, LOWER)

@@ -68,6 +68,12 @@ HISTORIES = {
         at(DOWN, "free 1 1,2,3,5 1,2 - 1", 2),
         at(UP, "free 1 1,2,3,5 1,2,3,5 - 1", 1),
     ],
+    "half-read": [
+        at(UP, "free 1 1,3,4 1,3,4 - 2\nfree 1 1,3,4 1,3,4 - 2"),
+        at(DOWN, "free 1 1,3,4 1 - 2\nfree 1 1,3,4 1 - 2"),
+        at(UP, "free 1 1,3,4 1,3,4 - 1\nfree 1 1,3,4 1 - 1", unreadable={"/topics/0/partitions/1/isr": "TIMEOUT"}),
+        at(UP, "free 1 1,3,4 1,3,4 - 1\nfree 1 1,3,4 1,3 - 1"),
+    ],
     "lost-broker": [at("1:A 3:B! 4:B 5:C", "free 1 1,3 1 - 2")],
     "lost-alone": [at("1:A 3:B 4:B 5:C!", "free 1 1,5 1 - 2")],
     "empty-elr": [at(DOWN, "free 1 1,3,4 1 - 2", features=ELR)],
@@ -145,6 +151,10 @@ def test_a_value_lowered_before_any_run_saw_the_outage_is_remembered_from_the_ni
 
 def test_a_value_lowered_without_an_outage_is_nobodys_business(nights):
     assert nights[1]["decided"] == {}
+
+
+def test_nothing_is_restored_while_an_isr_is_unread(nights):
+    assert [nights[n]["half-read"]["free", REPLICAS]["step"] for n in (1, 2, 3)] == ["lower", "hold", "restore"]
 
 
 def test_min_insync_racks_is_lowered_and_restored_where_it_is_set(nights):
