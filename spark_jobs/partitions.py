@@ -14,7 +14,7 @@ from spark_jobs import acks
 from spark_jobs.controls import base
 from spark_jobs.effective_min_isr import effective_min_isr
 from spark_jobs.facts import unlisted
-from spark_jobs.rack_health import acks_all_error, kip_1290_error, rack_category
+from spark_jobs.rack_health import AT, UNDER, acks_all_error, isr_category, kip_1290_error, rack_category, racks_wanted
 from spark_jobs.racks import against, kip_1290_rack_span, layout, rack_span
 
 TOPIC_SETTINGS = (
@@ -171,7 +171,7 @@ def judged(spans: DataFrame) -> DataFrame:
     led = ~F.col("offline")
     isr, rf, effective = F.col("isr_count"), F.col("rf"), F.col("effective_min_isr")
     required = F.col("required")
-    isr_racks = against(F.col("isr_span"), F.col("min_racks"))
+    wanted, span = racks_wanted(F.col("min_racks")), F.col("isr_span")
     frame = spans.select(
         "*",
         (led & (isr < effective)).alias("under_min_isr"),
@@ -181,27 +181,24 @@ def judged(spans: DataFrame) -> DataFrame:
         (F.col("judged_rf") - effective).alias("write_headroom"),
         _acked().alias("acked"),
         against(F.col("span"), required["replica_racks"]).alias("replica_racks"),
-        isr_racks.alias("isr_racks"),
-        # At the minimum by shrinkage, not by placement: the replicas span more racks than the ISR does.
-        F.when(F.col("isr_span")["least"] == F.col("isr_span")["most"], F.col("isr_span")["least"]).alias(
-            "isr_rack_count"
-        ),
+        against(span, wanted).alias("isr_racks"),
+        F.when(span["least"] == span["most"], span["least"]).alias("isr_rack_count"),
+        isr_category(span, F.col("min_racks"), F.col("min_racks_known")).alias("isr_category"),
     )
+    at_min_racks = F.col("isr_category") == AT
     return frame.select(
         "*",
-        (F.col("isr_racks") < F.col("min_racks")).alias("under_min_racks"),
-        F.when(F.col("isr_racks") > F.col("min_racks"), False)
-        .when(F.col("isr_rack_count").isNotNull(), (F.col("isr_rack_count") == F.col("min_racks")))
-        .alias("isr_at_min_racks"),
+        (F.col("isr_category") == UNDER).alias("under_min_racks"),
         _causes().alias("causes"),
         _cli_differs().alias("cli_differs"),
     ).withColumn(
+        # At the minimum by shrinkage, not by placement: the replicas span more racks than the ISR does.
         "at_min_racks",
-        F.when(~F.col("isr_at_min_racks"), False)
+        F.when(~at_min_racks, False)
         # A whole ISR spans what the replicas span, whatever an unknown rack is.
         .when((F.col("isr_count") >= F.col("replica_count")) & F.col("isr_racks").isNotNull(), False)
         .when(
-            F.col("isr_at_min_racks"),
+            at_min_racks,
             F.when(F.col("replica_span")["least"] > F.col("min_racks"), True).when(
                 F.col("replica_span")["most"] <= F.col("min_racks"), False
             ),
@@ -271,7 +268,7 @@ def _cli_differs() -> Column:
 
 def in_racks(judged: DataFrame) -> DataFrame:
     """What KIP-1290's metrics and its broker would say (`spark_jobs.rack_health`); NULL where a provider hides racks."""
-    category = rack_category(~F.col("offline"), F.col("isr_span"), F.col("min_racks"), F.col("min_racks_known"))
+    category = rack_category(~F.col("offline"), F.col("isr_category"))
     return judged.select(
         "*",
         F.when(~F.col("racks_hidden"), category).alias("rack_category"),

@@ -2,7 +2,8 @@
 
 The proposal's metrics belong to the partition's leader, so a partition without a live leader is neither; brokers
 without broker.rack share one unnamed rack. A min.insync.racks that nobody wants is Kafka's default of 1, which disables
-the check. Beside KIP-427's four categories, never among them: a partition has one of those and one of these.
+the check, as a stated 1 does. Beside KIP-427's four categories, never among them: a partition has one of those and one
+of these.
 """
 
 from __future__ import annotations
@@ -15,37 +16,61 @@ NO_ERROR, NO_LEADER = "NONE", "LEADER_NOT_AVAILABLE"
 NOT_ENOUGH_REPLICAS, NOT_ENOUGH_RACKS = "NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_RACKS"
 
 
-def rack_category(led: Column, isr_span: Column, wanted: Column, wanted_known: Column) -> Column:
-    """UNDER, AT or NEITHER; NULL where a fact that decides is missing.
+def racks_wanted(min_racks: Column) -> Column:
+    """min.insync.racks where it asks for anything; NULL where it is 1 or nobody wants any, which disables the check."""
+    return F.when(min_racks > 1, min_racks)
 
-    led: has a live leader; isr_span: `spark_jobs.racks.kip_1290_rack_span` of the ISR; wanted: min.insync.racks, NULL
-    where nobody wants any; wanted_known: False where a setting that may want more could not be read.
 
-    >>> df = spark.createDataFrame([(True, (1, 1), 2, True), (True, (2, 2), 2, True), (True, (3, 3), 2, True),
-    ...     (True, (1, 2), 2, True), (True, (2, 3), 2, True), (True, (1, 1), None, True), (True, (3, 3), 2, False),
-    ...     (False, (0, 0), 2, True)], "led boolean, span struct<least: int, most: int>, wanted int, known boolean")
-    >>> df.select("*", rack_category(*map(F.col, df.columns)).alias("category")).show()
-    +-----+------+------+-----+------------------+
-    |  led|  span|wanted|known|          category|
-    +-----+------+------+-----+------------------+
-    | true|{1, 1}|     2| true|under-min-rack-isr|
-    | true|{2, 2}|     2| true|   at-min-rack-isr|
-    | true|{3, 3}|     2| true|              none|
-    | true|{1, 2}|     2| true|              NULL|
-    | true|{2, 3}|     2| true|              NULL|
-    | true|{1, 1}|  NULL| true|              none|
-    | true|{3, 3}|     2|false|              NULL|
-    |false|{0, 0}|     2| true|              none|
-    +-----+------+------+-----+------------------+
+def isr_category(isr_span: Column, min_racks: Column, min_racks_known: Column) -> Column:
+    """What an ISR's racks are against the minimum, whoever leads: UNDER, AT or NEITHER; NULL where it can't be told.
+
+    isr_span: `spark_jobs.racks.kip_1290_rack_span` of the ISR; min_racks: min.insync.racks, NULL where nobody wants any;
+    min_racks_known: False where a setting that may want more could not be read.
+
+    >>> df = spark.createDataFrame([((1, 1), 2, True), ((2, 2), 2, True), ((3, 3), 2, True), ((1, 2), 2, True),
+    ...     ((2, 3), 2, True), ((1, 1), None, True), ((1, 1), 1, True), ((3, 3), 2, False), ((1, 1), 2, False)],
+    ...     "span struct<least: int, most: int>, wanted int, known boolean")
+    >>> df.select("*", isr_category(*map(F.col, df.columns)).alias("category")).show()
+    +------+------+-----+------------------+
+    |  span|wanted|known|          category|
+    +------+------+-----+------------------+
+    |{1, 1}|     2| true|under-min-rack-isr|
+    |{2, 2}|     2| true|   at-min-rack-isr|
+    |{3, 3}|     2| true|              none|
+    |{1, 2}|     2| true|              NULL|
+    |{2, 3}|     2| true|              NULL|
+    |{1, 1}|  NULL| true|              none|
+    |{1, 1}|     1| true|              none|
+    |{3, 3}|     2|false|              NULL|
+    |{1, 1}|     2|false|under-min-rack-isr|
+    +------+------+-----+------------------+
     """
-    least, most = isr_span["least"], isr_span["most"]
-    of_leader = (
+    least, most, wanted = isr_span["least"], isr_span["most"], racks_wanted(min_racks)
+    return (
         F.when(most < wanted, UNDER)
-        .when(~wanted_known, None)
+        .when(~min_racks_known, None)
         .when(wanted.isNull() | (least > wanted), NEITHER)
         .when((least == wanted) & (most == wanted), AT)
     )
-    return F.when(~led, NEITHER).when(led, of_leader)
+
+
+def rack_category(led: Column, isr_category: Column) -> Column:
+    """The proposal's metrics of a partition, which are its leader's: `isr_category`, NEITHER without a live leader.
+
+    >>> df = spark.createDataFrame([(True, "under-min-rack-isr"), (True, None), (False, "under-min-rack-isr"),
+    ...     (False, None), (None, "none")], "led boolean, isr string")
+    >>> df.select("*", rack_category(*map(F.col, df.columns)).alias("category")).show()
+    +-----+------------------+------------------+
+    |  led|               isr|          category|
+    +-----+------------------+------------------+
+    | true|under-min-rack-isr|under-min-rack-isr|
+    | true|              NULL|              NULL|
+    |false|under-min-rack-isr|              none|
+    |false|              NULL|              none|
+    | NULL|              none|              NULL|
+    +-----+------------------+------------------+
+    """
+    return F.when(~led, NEITHER).when(led, isr_category)
 
 
 def acks_all_error(offline: Column, under_min_isr: Column) -> Column:

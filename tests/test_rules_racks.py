@@ -34,7 +34,7 @@ EXAMPLE = document(
     cluster="example",
 )
 
-# cluster: (brokers, replicas, min.insync.racks of the topic, of the brokers) -> problem, severity, all problems
+# cluster: (brokers, replicas, min.insync.racks of the topic, of the brokers) -> problem, worst severity, all problems
 VALID = {
     "fine": ("1:A 2:B 3:C", "1,2,3", "2", None, None, None, []),
     "default": ("1 2 3", "1,2,3", None, None, None, None, []),
@@ -42,14 +42,14 @@ VALID = {
     "zero": ("1:A 2:B 3:C", "1,2,3", "0", None, "below-one", "critical", ["below-one"]),
     "negative": ("1:A 2:B 3:C", "1,2,3", "-1", None, "below-one", "critical", ["below-one"]),
     "inherited-zero": ("1:A 2:B 3:C", "1,2,3", None, "0", "below-one", "critical", ["below-one"]),
-    "above-known": ("1:A 2:B 3:B", "1,2", "3", None, "above-known-racks", "warning",
+    "above-known": ("1:A 2:B 3:B", "1,2", "3", None, "above-known-racks", "critical",
                     ["above-known-racks", "above-replication-factor", "above-replica-racks"]),
     "above-rf": ("1:A 2:B 3:C", "1,2", "3", None, "above-replication-factor", "critical",
                  ["above-replication-factor", "above-replica-racks"]),
     "above-replica-racks": ("1:A 2:A 3:B", "1,2", "2", None, "above-replica-racks", "critical",
                             ["above-replica-racks"]),
     "one-unnamed": ("1:A 2:B 3", "1,2,3", "2", None, "broker-without-rack", "critical", ["broker-without-rack"]),
-    "all-unnamed": ("1 2 3", "1,2,3", "2", None, "above-known-racks", "warning",
+    "all-unnamed": ("1 2 3", "1,2,3", "2", None, "above-known-racks", "critical",
                     ["above-known-racks", "above-replica-racks", "broker-without-rack"]),
 }  # fmt: skip
 
@@ -66,6 +66,25 @@ LED = document(
     "free 1 1,2,3 1,2 1",
     brokers="1:A 2:A 3:B 4:B! 5:C",
     cluster="led",
+)
+
+# One rack in sync of two wanted, for one broker down: what a write is answered for it
+ANSWERS = {
+    "dark": ("LEADER_NOT_AVAILABLE",),
+    "few": ("NOT_ENOUGH_REPLICAS",),
+    "narrow": ("NOT_ENOUGH_RACKS",),
+    "both": ("LEADER_NOT_AVAILABLE", "NOT_ENOUGH_RACKS"),
+}
+ANSWERED = document(
+    "topic leader replicas isr min\ndark - 1,2,3 1 1\nfew 2 1,2,3 2 2\nnarrow 2 1,2,3 2 1\nboth - 1,2,3 1 1\nboth 2 1,2,3 2 1",
+    brokers="1:A! 2:B 3:C",
+    cluster="answered",
+)
+ASKS_NOTHING = document(
+    "topic leader replicas isr min\nfree-one 1 1,2,3 1 1\nfree-unstated 1 1,2,3 1 1\nfree-one - 1,2,3 - 1",
+    brokers="1:A 2:B 3:C",
+    cluster="asks-nothing",
+    configs={"free-one": {RACKS: "1"}},
 )
 
 
@@ -98,7 +117,7 @@ def judge(spark, tmp_path_factory):
     path = tmp_path_factory.mktemp("policy") / "policy.yaml"
     path.write_text(POLICY)
     judge = Judge(spark)
-    everything = [EXAMPLE, UNNAMED, MIXED, LED, *validations(), *broker_validations()]
+    everything = [EXAMPLE, UNNAMED, MIXED, LED, ANSWERED, ASKS_NOTHING, *validations(), *broker_validations()]
     judge.found = judge.run(everything, load_policy(path))
     return judge
 
@@ -143,6 +162,29 @@ def test_one_finding_lists_the_partitions_under_the_minimum_and_at_it(judge):
     assert (finding["category"], finding["partitions"]) == (UNDER, [0])
     assert finding["observed"]["partitions_by_category"] == {UNDER: [0], AT: [1, 2]}
     assert finding["message"].endswith("; at exactly the minimum: partitions 1, 2")
+
+
+@pytest.mark.parametrize("topic", ANSWERS)
+def test_the_finding_names_the_error_that_applies(judge, topic):
+    """Without a leader too the last ISR spans too few racks for what was acknowledged; the answer is another."""
+    finding = one(judge.found, cluster="answered", control="isr-rack-spread", resource=topic)
+    assert (finding["outcome"], finding["category"]) == ("FAIL", UNDER)
+    answers = {listed(judge, "answered", topic, p)["acks_all_kip_1290_error"] for p in finding["partitions"]}
+    assert answers == {*ANSWERS[topic]}
+    named = ("LEADER_NOT_AVAILABLE", "NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_RACKS")
+    assert tuple(e for e in named if e in finding["message"]) == ANSWERS[topic]
+
+
+def test_without_a_leader_there_is_no_metric(judge):
+    assert listed(judge, "answered", "dark")["rack_category"] == "none"
+
+
+def test_a_stated_1_is_told_as_the_default_is(judge):
+    for topic in ("free-one", "free-unstated"):
+        finding = one(judge.found, cluster="asks-nothing", control="isr-rack-spread", resource=topic)
+        assert (finding["outcome"], listed(judge, "asks-nothing", topic)["rack_category"]) == ("NOT_APPLICABLE", "none")
+    counters = [c for c in judge.latest["health_counters"].to_pylist() if c["cluster"] == "asks-nothing"]
+    assert {(c["under_min_rack_isr"], c["at_min_rack_isr"]) for c in counters} == {(0, 0)}
 
 
 def test_a_broker_counts_what_it_leads(judge):

@@ -144,7 +144,7 @@ PLANTED: tuple[Planted, ...] = (
     _of_topic("acked-durability", "_schemas", "critical", "the same", companion="isr-rack-spread"),
     *(_of_topic("acked-durability", topic, "critical", "one copy suffices", companion="min-insync-replicas")
       for topic in ("clickstream.raw", "sessions.enriched")),
-    _of_topic("min-insync-racks-valid", "regulated.trades", "warning", "its tier wants five racks in sync of three",
+    _of_topic("min-insync-racks-valid", "regulated.trades", "critical", "its tier wants five racks in sync of three",
               category="above-known-racks"),
     _of_topic("isr-rack-spread", "regulated.trades", "critical", "five racks wanted of three",
               category="under-min-rack-isr", companion="min-insync-racks-valid"),

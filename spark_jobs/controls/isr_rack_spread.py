@@ -1,8 +1,9 @@
 """isr-rack-spread: the racks that in-sync replicas span against min.insync.racks (KIP-1290).
 
-UnderMinRackIsr: fewer than required, what a broker would answer with NOT_ENOUGH_RACKS. AtMinRackIsr: exactly that number
-where the replicas span more, so that one more rack lost is too many. Brokers without broker.rack share one unnamed rack.
-`min_racks` is the stricter of the setting, were it one, and the tier's min_insync_racks: brokers don't enforce it yet.
+UnderMinRackIsr: fewer than required, what a broker would answer with NOT_ENOUGH_RACKS, were the partition led and had
+enough replicas in sync. AtMinRackIsr: exactly that number where the replicas span more, so that one more rack lost is
+too many. Brokers without broker.rack share one unnamed rack. `min_racks` is the stricter of the setting, were it one, and
+the tier's min_insync_racks: brokers don't enforce it yet. A minimum of 1, Kafka's default, asks for nothing.
 """
 
 from __future__ import annotations
@@ -10,18 +11,21 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from spark_jobs import rack_health
 from spark_jobs.controls import base, replica_rack_spread
 from spark_jobs.racks import named_racks
 
 CONTROL = "isr-rack-spread"
-UNDER, AT = "under-min-rack-isr", "at-min-rack-isr"
+UNDER, AT = rack_health.UNDER, rack_health.AT
 
 
 def required() -> Column:
-    return F.col("min_racks")
+    return rack_health.racks_wanted(F.col("min_racks"))
 
 
 def measures() -> dict[str, Column]:
+    """Over a topic's partitions, led or not: without a leader there is no metric of the proposal's, but the last ISR still
+    holds the acknowledged writes, and it spans too few racks for them. What a write is answered is told for each."""
     under, at = F.col("under_min_racks"), F.col("at_min_racks")
     undecided = at.isNull() & ~F.coalesce(under, F.lit(False))
     # Where one partition is short because something is down, that is the topic's cause: it can be mended now.
@@ -31,6 +35,7 @@ def measures() -> dict[str, Column]:
         **base.measure(CONTROL, F.col("isr_racks"), required()),
         "isr_rack_spread_names": F.min_by(named_racks(F.col("in_sync")), "isr_racks"),
         "isr_rack_spread_at": base.partition_ids(at),
+        "isr_rack_spread_errors": F.sort_array(F.collect_set(F.when(under, F.col("acks_all_kip_1290_error")))),
         "isr_rack_spread_at_unknown": F.coalesce(F.bool_or(undecided), F.lit(True)),
         "isr_rack_spread_by_placement": F.coalesce(F.bool_or(by_placement) & ~F.bool_or(otherwise), F.lit(False)),
         "isr_rack_spread_causes": base.causes_where(
@@ -66,14 +71,26 @@ def _by_category() -> Column:
     return F.when((F.size(under) > 0) | (F.size(at) > 0), F.struct(under.alias(UNDER), at.alias(AT)))
 
 
+def _answer() -> Column:
+    """What acks=all writes to the partitions under the minimum would be answered; nothing where that is unknown."""
+    words = {
+        rack_health.NO_LEADER: "without a leader writes are answered " + rack_health.NO_LEADER,
+        rack_health.NOT_ENOUGH_RACKS: "KIP-1290 would answer " + rack_health.NOT_ENOUGH_RACKS,
+        rack_health.NOT_ENOUGH_REPLICAS: "KIP-1290 checks replicas first: " + rack_health.NOT_ENOUGH_REPLICAS,
+    }
+    errors = F.col("isr_rack_spread_errors")
+    said = F.array_compact(F.array(*(F.when(F.array_contains(errors, e), w) for e, w in words.items())))
+    return F.when(F.size(said) > 0, base.say(" (%s)", F.array_join(said, "; "))).otherwise("")
+
+
 def finding() -> Column:
     worst, placed = F.col("isr_rack_spread_worst"), F.col("isr_rack_spread_by_placement")
     under = F.coalesce(worst < required(), F.lit(False))
     ids = F.when(under, F.col("isr_rack_spread_failing")).otherwise(F.col("isr_rack_spread_at"))
     category = F.when(base.outcome_of(CONTROL) == base.FAIL, F.when(under, UNDER).otherwise(AT))
-    tail = F.when(
-        under, "acknowledged writes may be in no other rack (KIP-1290 would answer NOT_ENOUGH_RACKS)"
-    ).otherwise("exactly the minimum, one more rack lost would be too many")
+    tail = F.when(under, F.concat(F.lit("acknowledged writes may be in no other rack"), _answer())).otherwise(
+        "exactly the minimum, one more rack lost would be too many"
+    )
     names = F.array_join("isr_rack_spread_names", ", ")
     named = F.when(names != "", F.concat(F.lit(" ("), names, F.lit(")"))).otherwise("")
     besides = F.when(

@@ -1,7 +1,8 @@
 """min-insync-racks-valid: a min.insync.racks that makes no sense (KIP-1290's validations).
 
 Judged for the value an operator wants: the stricter of the setting and the tier's min_insync_racks. The first problem
-that applies is named. On a broker: it has no broker.rack although a value above 1 is wanted somewhere.
+that applies is named, the worst of all sets the severity. On a broker: it has no broker.rack although a value above 1
+is wanted somewhere.
 """
 
 from __future__ import annotations
@@ -99,9 +100,10 @@ def finding() -> Column:
     return base.finding(
         CONTROL,
         base.outcome_of(CONTROL),
-        severity=F.when(what == ABOVE_KNOWN, base.severity_of(CONTROL, ABOVE_KNOWN)).otherwise(
-            base.severity_of(CONTROL, ABOVE_RF)
-        ),
+        # KIP-1290 only warns of more racks than there are, since racks may be added; any other problem refuses writes.
+        severity=F.when(
+            F.forall(PROBLEMS, lambda p: p == ABOVE_KNOWN), base.severity_of(CONTROL, ABOVE_KNOWN)
+        ).otherwise(base.severity_of(CONTROL, ABOVE_RF)),
         cause=F.when(what == UNRACKED, "configuration:broker.rack")
         .when((what == ABOVE_KNOWN) & by_policy, base.say(base.INFEASIBLE, F.col("tier")))
         .when(what.isin(BELOW_ONE, ABOVE_KNOWN) & F.col("own_min_racks").isNotNull(), "configuration:topic")
