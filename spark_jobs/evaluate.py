@@ -115,7 +115,8 @@ class Evaluation:
         if plan.pulse:
             return
         of_topics = topics.by_cluster(self.measured)
-        self.clusters = settled(self.base_clusters.join(of_topics, "cluster", "left"))
+        joined = self.base_clusters.join(of_topics, "cluster", "left")
+        self.clusters = settled(joined.withColumn("elr_cluster_at_risk", topics.elr_cluster_at_risk()))
         self.tiers = tiers
 
     def _with_previous_reassignments(self, rows: DataFrame) -> DataFrame:

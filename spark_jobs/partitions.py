@@ -109,15 +109,22 @@ def _without(ids: str) -> Column:
 def _min_isr() -> Column:
     """min.insync.replicas as it applies to a partition: an override or cluster-wide value as stated; a value that
     brokers hold themselves is the leader's, without a leader the weakest, and where the answer came from one broker's
-    static settings the weakest over the brokers that hold replicas."""
+    static settings the weakest over the brokers that hold replicas.
+
+    Of the last, a live broker whose settings could not be read may hold a weaker one, so that only 1 is certain. One
+    that is down is left out on purpose: its settings can't be read by anybody, it leads nothing now, and it would leave
+    every topic with a replica there undecided.
+    """
     held = F.transform("brokers", lambda b: b["min_isr"])
     known = F.array_min(held)
     weakest = F.when(F.forall(held, lambda v: v.isNotNull()) | (known == 1), known)
     own = F.col("own_min_isr")
+    inherited = F.least(own, known)
+    read = F.forall("brokers", lambda b: b["min_isr"].isNotNull() | ~F.coalesce(b["live"], F.lit(True)))
     return F.when(
         F.col("min_isr_readable"),
         F.when(F.col("own_min_isr_source").isin("topic", "cluster-default"), own)
-        .when(own.isNotNull(), F.least(own, known))
+        .when(own.isNotNull(), F.when(read | (inherited == 1), inherited))
         .when(F.col("own_min_isr_source").isNull() & F.col("leader").isNotNull(), F.col("leading")["min_isr"])
         .when(F.col("own_min_isr_source").isNull(), weakest),
     )

@@ -104,6 +104,13 @@ def by_cluster(measured: DataFrame) -> DataFrame:
     )
 
 
+def elr_cluster_at_risk() -> Column:
+    """Could a change of min.insync.replicas for the whole cluster cost a partition its leader? Reads a cluster beside
+    `by_cluster`: a topic that the auditor can't see, or may not see, may have an ELR too."""
+    hidden = ~F.col("topics_known") | F.coalesce(F.col("hidden_partitions") > 0, F.lit(True))
+    return F.coalesce("elr_cluster_at_risk", F.lit(False)) | hidden
+
+
 def health_rows(measured: DataFrame) -> DataFrame:
     """The partitions that aren't healthy, and those whose health is unknown."""
     return measured.select("cluster", "topic", F.explode("unhealthy").alias("u")).select("cluster", "topic", "u.*")

@@ -53,6 +53,22 @@ def controllers(*configs):
 
 
 UNCLEAN = "unclean.leader.election.enable"
+
+
+def inherited(name, value="2", **options):
+    """The topic's min.insync.replicas is what one broker answered from its own settings."""
+    doc = cluster(name, table=f"topic replicas min\nt 0,1,2 {value}", **options)
+    return altered(doc, lambda d: d["topics"][0]["config_sources"].update({"min.insync.replicas": "broker"}))
+
+
+def with_elr(name, **options):
+    """Its topic inherits a min.insync.replicas that is too low."""
+    weak = {**STRONG, "min.insync.replicas": "1"}
+    on = {"eligible.leader.replicas.version": 1}
+    return cluster(name, table="topic replicas\nt 0,1,2", broker_configs=weak, features=on, **options)
+
+
+BROKER_2_UNREAD = {"/brokers/2/configs": "CLUSTER_AUTHORIZATION_FAILED"}
 FLEET = {
     "good": cluster("good", features={"eligible.leader.replicas.version": 1}, streams=[COUNTS]),
     # controller-quorum
@@ -118,6 +134,15 @@ FLEET = {
     "brokers-unread": altered(
         cluster("brokers-unread", unreadable={"/brokers": "CLUSTER_AUTHORIZATION_FAILED"}), lambda d: d.update(brokers=[])
     ),
+    "inherited": inherited("inherited"),
+    "inherited-unread": inherited("inherited-unread", unreadable=BROKER_2_UNREAD),
+    "inherited-unread-1": inherited("inherited-unread-1", value="1", unreadable=BROKER_2_UNREAD),
+    "inherited-down": inherited("inherited-down", brokers="0:az1 1:az2 2:az3!", unreadable=BROKER_2_UNREAD),
+    "elr-all-seen": with_elr("elr-all-seen", cluster_hidden_partitions=0),
+    "elr-hidden": with_elr("elr-hidden", cluster_hidden_partitions=3),
+    "elr-may-hide": with_elr("elr-may-hide", cluster_hidden_partitions=None),
+    # partitions of one topic that differ
+    "two-factors": cluster("two-factors", table="topic replicas min\nt 0,1,2 2\nt 1 2"),
     "a-topic-unread": cluster("a-topic-unread", unreadable={"/topics/payments": "TOPIC_AUTHORIZATION_FAILED"}),
     "liveness-unread": cluster("liveness-unread", unreadable={"/brokers/0/live": "TIMEOUT"}),
 }  # fmt: skip
@@ -334,3 +359,29 @@ def test_an_unknown_verdict_advises_no_change(found):
         "Let the auditor read what is listed as unreadable, then audit again"
     }
     assert {f["severity"] for f in unknown} == {None}
+
+
+@pytest.mark.parametrize(
+    "name, outcome",
+    [
+        ("inherited", "PASS"),
+        ("inherited-unread", "UNKNOWN"),
+        ("inherited-unread-1", "FAIL"),
+        ("inherited-down", "PASS"),
+    ],
+)
+def test_an_inherited_value_is_any_live_brokers(found, name, outcome):
+    assert one(found, cluster=name, control="min-insync-replicas")["outcome"] == outcome
+
+
+@pytest.mark.parametrize("name, waits", [("elr-all-seen", False), ("elr-hidden", True), ("elr-may-hide", True)])
+def test_a_topic_that_cant_be_seen_may_have_an_elr(found, name, waits):
+    remediation = one(found, cluster=name, control="min-insync-replicas", resource="t")["remediation"]
+    assert remediation.startswith("Don't change min.insync.replicas now") == waits
+
+
+def test_the_numbers_of_a_finding_are_one_partitions(found):
+    finding = one(found, cluster="two-factors", control="partition-health", category="at-min-isr")
+    seen = finding["observed"]
+    assert (seen["isr"], seen["replication_factor"], seen["effective_min_insync_replicas"]) == (1, 1, 1)
+    assert finding["message"].startswith("partition 1: isr 1 of 1 replicas, effective min.insync.replicas 1;")

@@ -27,7 +27,8 @@ def known() -> Column:
 
 
 def measures() -> dict[str, Column]:
-    """Per category its partitions, whether an ISR shrank, the causes, the smallest ISR, and where kafka-topics differs."""
+    """Per category its partitions, whether an ISR shrank, the causes, one of those with the smallest ISR, and where
+    kafka-topics differs."""
     columns = {"health_unknown": base.partition_ids(~known())}
     for category in CATEGORIES:
         name, on = base.column(category), flag(category)
@@ -39,13 +40,22 @@ def measures() -> dict[str, Column]:
             f"{name}_shrunk": F.coalesce(F.bool_or(on & shrunk), F.lit(False)),
             f"{name}_isr_whole": F.coalesce(F.bool_and(F.when(on, F.col("isr_whole"))), F.lit(False)),
             f"{name}_causes": base.causes_where(on),
-            f"{name}_isr": F.min(F.when(on, F.col("isr_count"))),
+            f"{name}_worst": F.min(F.when(on, _numbers())),
             f"{name}_cli": F.array_sort(F.collect_set(F.when(on, F.col("cli_differs")))),
         }
-    return columns | {
-        "health_rf": F.max("rf"),
-        "health_min_isr": F.max(F.struct("min_isr", F.col("effective_min_isr").alias("effective"), "min_isr_source")),
-    }
+    return columns
+
+
+def _numbers() -> Column:
+    """What a finding says of one partition, so that its numbers belong together; ordered by ISR, unread ones last."""
+    return F.struct(
+        F.col("isr_count").isNull().alias("unread"),
+        F.col("isr_count").alias("isr"),
+        "rf",
+        "min_isr",
+        F.col("effective_min_isr").alias("effective"),
+        "min_isr_source",
+    )
 
 
 WORDS = {
@@ -66,7 +76,7 @@ def outcome() -> Column:
 
 def _finding(category: str) -> Column:
     name = base.column(category)
-    seen, isr, ids = F.col("health_min_isr"), F.col(f"{name}_isr"), F.col(f"{name}_ids")
+    seen, ids = F.col(f"{name}_worst"), F.col(f"{name}_ids")
     shrunk = F.lit(True) if category == "offline" else F.col(f"{name}_shrunk")
     whole = F.col(f"{name}_isr_whole")
     causes = F.coalesce(base.dominant(f"{name}_causes"), F.lit("replicas lagging"))
@@ -98,8 +108,8 @@ def _finding(category: str) -> Column:
         observed=base.as_json(
             category=F.lit(category),
             cause=F.lit("shrunk") if category == "offline" else F.when(whole, "configuration").otherwise("shrunk"),
-            isr=isr,
-            replication_factor=F.col("health_rf"),
+            isr=seen["isr"],
+            replication_factor=seen["rf"],
             min_insync_replicas=seen["min_isr"],
             effective_min_insync_replicas=seen["effective"],
         ),
@@ -109,8 +119,8 @@ def _finding(category: str) -> Column:
             base.say(
                 f"%s: isr %s of %s replicas, effective min.insync.replicas %s; {WORDS[category]}",
                 base.partitions_listed(ids),
-                isr,
-                F.col("health_rf"),
+                seen["isr"],
+                seen["rf"],
                 seen["effective"],
             ),
             F.when(F.size(f"{name}_cli") > 0, F.concat(F.lit("; "), F.array_join(f"{name}_cli", "; "))).otherwise(""),
