@@ -90,7 +90,8 @@ class Watch:
         return Night(counted, dict(zip(living, metrics, strict=True)), steps, self.answers())
 
     def answers(self) -> dict:
-        return answers(self.kafka, {k: p for k, p in self.described().items() if k[0] in TOPICS})
+        led = [k for k, p in self.described().items() if k[0] in TOPICS and p.leader is not None]
+        return answers(self.kafka, led, "all", b"x")
 
     def described(self) -> dict:
         return described(self.kafka.cli("TopicCommand", "--describe"))
