@@ -141,15 +141,19 @@ class Evaluation:
 
     def counters(self) -> DataFrame:
         """The rows of `health_counters`: of the judged snapshots, and of earlier ones that nobody has counted."""
-        now = self.keyed(topics.counters(self.measured, self.base_clusters), tables.HEALTH_COUNTERS)
+        now = self._counted_now()
         return now if self.earlier is None else now.unionByName(self.earlier)
+
+    def _counted_now(self) -> DataFrame:
+        return self.keyed(topics.counters(self.measured, self.base_clusters), tables.HEALTH_COUNTERS)
 
     def _over_time(self, clusters: DataFrame, of_topic: DataFrame) -> tuple[DataFrame, DataFrame]:
         """Both frames with their readings over time, if there is anything to look back on."""
         if not self.plan.look_back:
             return clusters, of_topic
-        now = self.keyed(topics.counters(self.measured, self.base_clusters), tables.HEALTH_COUNTERS)
-        of_clusters, found = history.over_time(self.plan, self._read, now, self.earlier, self._captured())
+        of_clusters, found = history.over_time(
+            self.plan, self._read, self._counted_now(), self.earlier, self._captured()
+        )
         policy = self.plan.policy.readings
         return (
             at_min_isr_over_time.judged(clusters, clusters, of_clusters, found, F.lit(readings.WHOLE), policy),
@@ -223,23 +227,21 @@ class Evaluation:
         )
         return self.measured.join(before, ["cluster", "topic"], "left")
 
+    def _remedied(self, default_min_isr: int | None) -> DataFrame:
+        """`measured` with each topic's remedy, kept: else its words are planned anew for each finding that has them."""
+        at_risk = self.clusters.select("cluster", "elr_cluster_at_risk")
+        folders = {s.cluster: plans.folder(s.cluster) for s in self.plan.snapshots}
+        folder = F.try_element_at(findings.literal(folders, "map<string,string>"), F.col("cluster"))
+        beside = {"plan_folder": folder, "default_min_isr": F.lit(default_min_isr).cast("int")}
+        # Only readings over time look at the unhealthy partitions again.
+        unread = () if self.plan.look_back else ("unhealthy",)
+        rows = self.measured.drop(*unread).join(F.broadcast(at_risk), "cluster").withColumns(beside)
+        return settled(target.with_remedies(rows))
+
     def outcomes(self) -> DataFrame:
         """Every control's outcome on every resource, before waivers and comparison."""
-        at_risk = self.clusters.select("cluster", "elr_cluster_at_risk")
         last_tier = self.plan.policy.tiers.get(self.plan.policy.last_tier or "", {})
-        folders = {s.cluster: plans.folder(s.cluster) for s in self.plan.snapshots}
-        remedied = target.with_remedies(
-            self.measured.drop(*(() if self.plan.look_back else ("unhealthy",)))
-            .join(F.broadcast(at_risk), "cluster")
-            .withColumns(
-                {
-                    "plan_folder": F.try_element_at(findings.literal(folders, "map<string,string>"), F.col("cluster")),
-                    "default_min_isr": F.lit(target.default_min_isr(last_tier)).cast("int"),
-                }
-            )
-        )
-        of_topic = settled(remedied)  # else its words are planned anew for each finding that has them
-        clusters, of_topic = self._over_time(self.clusters, of_topic)
+        clusters, of_topic = self._over_time(self.clusters, self._remedied(target.default_min_isr(last_tier)))
         health = [*partition_health.findings(), *at_min_isr_over_time.topic_findings(self.plan)]
         per_topic = [c.finding() for c in (*TOPIC_CONTROLS, acked_durability, min_insync_racks_valid)]
         wanted = self.plan.policy.tiers.values()

@@ -13,7 +13,7 @@ from tests.support.topology import document
 
 def plan_of(attempt):
     judged = SimpleNamespace(attempt_id=attempt.attempt_id, previous_attempt_id=None, previous_result_id=None)
-    return SimpleNamespace(judged=[judged], snapshots=[judged], pulse=False)
+    return SimpleNamespace(judged=[judged], snapshots=[judged], pulse=False, look_back=None)
 
 
 def test_a_truncated_file_is_named_and_whole_ones_are_not(lake):
