@@ -340,13 +340,13 @@ def run(spark: SparkSession, plan: Plan, read: Reader, write: Callable[[DataFram
     with ThreadPoolExecutor(1) as background:
         evaluation = Evaluation(spark, plan, read, background)
         # The findings take as long to plan as the rest takes to write: side by side.
-        written = background.submit(_write_measures, evaluation, write)
+        written = background.submit(write_measures, evaluation, write)
         if not plan.pulse:
             write(evaluation.keyed(evaluation.findings(), tables.FINDINGS), tables.FINDINGS)
         written.result()
 
 
-def _write_measures(evaluation: Evaluation, write: Callable[[DataFrame, tables.Table], None]) -> None:
+def write_measures(evaluation: Evaluation, write: Callable[[DataFrame, tables.Table], None]) -> None:
     """What comes of the topics' measures alone."""
     frames = {
         tables.PARTITION_HEALTH: topics.health_rows(evaluation.measured),

@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from spark_jobs.effective_min_isr import caps_min_isr
+from spark_jobs.racks import layout
 
 Read = Callable[[str], DataFrame]
 """Gives a fact table's rows, those of the judged attempts only."""
@@ -175,6 +176,7 @@ def clusters(read: Read) -> DataFrame:
             "racks": F.array_sort(
                 F.array_distinct(F.transform(F.filter("brokers", lambda b: b["rack"].isNotNull()), lambda b: b["rack"]))
             ),
+            "rack_layout": layout(F.col("brokers")),
             "unracked_brokers": F.transform(
                 F.filter("brokers", lambda b: b["rack_state"] == "none"), lambda b: b["broker"]
             ),
@@ -293,6 +295,7 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
         "racks",
         "unknown_racks",
         "unracked_brokers",
+        "rack_layout",
         F.array_max(F.transform("brokers", lambda b: b["min_racks"])).alias("cluster_min_racks"),
         F.forall("brokers", lambda b: b["min_racks_known"] | ~F.coalesce(b["live"], F.lit(True))).alias(
             "cluster_min_racks_known"

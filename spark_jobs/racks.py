@@ -45,6 +45,49 @@ def layout(brokers: Column) -> Column:
     )
 
 
+def beside(layout: Column, racks: Column) -> tuple[Column, Column]:
+    """Brokers outside the `racks` - 1 racks that have most: those of known racks, and with those of unknown ones.
+
+    layout: of a cluster's brokers. Of all choices of replicas, one on every broker with a rack leaves most there; acked
+    racks ask for a min ISR above what those racks hold, so what is to be lost on top must stand outside them (KIP-1290).
+
+    >>> df = spark.createDataFrame([([("az1", "named"), ("az1", "named"), ("az2", "named"), (None, "unknown")],)],
+    ...     "brokers array<struct<rack: string, rack_state: string>>")
+    >>> df.select(*beside(layout(F.col("brokers")), F.lit(2))).collect()[0][:]
+    (1, 2)
+    """
+    others = F.slice(layout["racks"], F.greatest(racks, F.lit(1)), F.lit(1_000_000))
+    known = F.aggregate(others, F.lit(0), lambda total, held: total + held)
+    return known, known + layout["unknown"]
+
+
+def most_held(layout: Column, replicas: Column, racks: Column) -> Column:
+    """Replicas that some `racks` racks hold together when `replicas` stand as evenly over a cluster's racks as its brokers
+    allow; NULL: there are fewer brokers with a rack than that.
+
+    layout: of a cluster's brokers, see `layout`. Evenly: no rack holds more than one replica above another that has a
+    broker left.
+
+    >>> df = spark.createDataFrame([([4, 1],), ([2, 2, 2],), ([1, 1],)], "racks array<int>")
+    >>> df.select("*", *(most_held(F.struct("racks"), F.lit(n), F.lit(1)).alias(str(n)) for n in (2, 3, 5))).show()
+    +---------+---+----+----+
+    |    racks|  2|   3|   5|
+    +---------+---+----+----+
+    |   [4, 1]|  1|   2|   4|
+    |[2, 2, 2]|  1|   1|   2|
+    |   [1, 1]|  1|NULL|NULL|
+    +---------+---+----+----+
+    """
+
+    def held(level: Column, sizes: Column = layout["racks"]) -> Column:
+        return F.aggregate(sizes, F.lit(0), lambda total, size: total + F.least(size, level))
+
+    # Racks filled to `level` - 1 each, as far as they go, and one more in as many of the larger ones as are left over.
+    level = F.try_element_at(F.filter(F.sequence(F.lit(1), replicas), lambda n: held(n) >= replicas), F.lit(1))
+    fullest = held(level - 1, F.slice(layout["racks"], F.lit(1), racks))
+    return F.when(level.isNotNull(), fullest + F.least(racks, replicas - held(level - 1)))
+
+
 def rack_span(layout: Column) -> Column:
     """Racks that replicas span, as struct<least, most>: an unracked broker adds none, since it may stand in any.
 

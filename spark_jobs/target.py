@@ -11,10 +11,11 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from spark_jobs import racks as rack_counts
 from spark_jobs.controls import base, elr_guard
 
 COLUMNS = ("target_replication_factor", "target_min_insync_replicas", "target_racks", "target_acked_racks", "reassign")
-REMEDY = "target_remedy"
+REMEDY, SPREAD = "target_remedy", "target_spread_replication_factor"
 PLACED = ("replica-rack-spread", "isr-rack-spread")
 MORE = 8
 """Replicas tried above those that are needed otherwise."""
@@ -56,6 +57,27 @@ def default_min_isr(last_tier: dict[str, object]) -> int | None:
     return max((n for n in [*wanted, 2 if last_tier.get("survive") else None] if n), default=None)
 
 
+def beside() -> tuple[Column, Column, Column]:
+    """Brokers wanted outside the racks that have most of them, those there, and there at most; the first is NULL where no
+    racks have to be acknowledged. Reads `rack_layout`, see `racks.beside`."""
+    wanted = F.when(_need("acked_racks") > 1, headroom() + 1)
+    return wanted, *rack_counts.beside(F.col("rack_layout"), _need("acked_racks"))
+
+
+def few_beside() -> Column:
+    """Does the tier want acknowledged racks that no placement on this cluster's brokers gives together with its headroom?"""
+    wanted, _, at_most = beside()
+    return F.coalesce(F.col("brokers_known") & (wanted > at_most), F.lit(False))
+
+
+def infeasible() -> Column:
+    """Cause of what fails where the topic's target asks for more brokers than the cluster has; NULL otherwise.
+
+    Then policy-feasible fails for its tier too.
+    """
+    return F.when(_too_few_brokers(), base.say(base.INFEASIBLE, F.col("tier")))
+
+
 def _needed() -> Column:
     """Replicas needed but for acked racks. Never fewer than the worst partition has: `replication_factor_worst`."""
     # Racks that the cluster hasn't ask for no replicas.
@@ -72,27 +94,31 @@ def _kept() -> Column:
 
 
 def _evenly(replicas: Column) -> Column:
-    """The min.insync.replicas that guarantees copies and acked racks with so many replicas, spread evenly over the racks."""
-    there, wanted = F.greatest(F.size("racks"), F.lit(1)), _need("acked_racks")
-    most_held = (wanted - 1) * F.floor(replicas / there).cast("int") + F.least(wanted - 1, replicas % there)
-    return F.greatest(copies(), most_held + 1)
+    """The min.insync.replicas that guarantees copies and acked racks with so many replicas, spread evenly over the racks;
+    NULL where there aren't so many brokers with a rack."""
+    held = rack_counts.most_held(F.col("rack_layout"), replicas, _need("acked_racks") - 1)
+    return F.when(held.isNotNull(), F.greatest(copies(), held + 1))
+
+
+def _spread_replication_factor() -> Column:
+    """The first number of replicas that, spread evenly, guarantees the acked racks with headroom; NULL: none does.
+
+    On few racks that takes more replicas than copies and headroom do.
+    """
+    more = F.filter(F.sequence(_needed(), _needed() + MORE), lambda n: _evenly(n) + headroom() <= n)
+    return F.try_element_at(more, F.lit(1))
 
 
 def _replication_factor() -> Column:
-    """Of every partition, at least; NULL where the replicas that there are can't be told.
-
-    On few racks acked racks take more replicas than copies and headroom do: the first number that is enough.
-    """
-    more = F.filter(F.sequence(_needed(), _needed() + MORE), lambda n: _evenly(n) + headroom() <= n)
-    return F.when(F.col("target_acked_racks").isNull(), _needed()).otherwise(
-        F.coalesce(F.try_element_at(more, F.lit(1)), _needed())
-    )
+    """Of every partition, at least; NULL where the replicas that there are can't be told."""
+    return F.when(F.col("target_acked_racks").isNull(), _needed()).otherwise(F.col(SPREAD))
 
 
 def _acked_racks() -> Column:
     """Racks that acks=all must guarantee and that the replicas have to be spread evenly for; NULL: none, or no spread helps."""
     wanted = _need("acked_racks")
-    return F.when((wanted > 1) & _kept().isNull() & (F.size("racks") >= wanted), wanted)
+    helps = (F.size("racks") >= wanted) & F.col(SPREAD).isNotNull()
+    return F.when((wanted > 1) & _kept().isNull() & helps, wanted)
 
 
 def _min_insync_replicas() -> Column:
@@ -151,20 +177,22 @@ def added(measured: DataFrame) -> DataFrame:
             {
                 # The topic's own min.insync.racks may ask for more than its tier (KIP-1290).
                 "target_racks": F.greatest(racks(), "min_racks").cast("int"),
-                "target_acked_racks": _acked_racks().cast("int"),
+                SPREAD: F.when(_need("acked_racks") > 1, _spread_replication_factor()),
             }
         )
+        .withColumn("target_acked_racks", _acked_racks().cast("int"))
         .withColumn("target_replication_factor", _replication_factor().cast("int"))
         .withColumn("target_min_insync_replicas", _min_insync_replicas().cast("int"))
         .withColumn("reassign", _moves())
+        .drop(SPREAD)
     )
 
 
 def with_remedies(topics: DataFrame) -> DataFrame:
     """`topics` with what each should do about its target, worded once for all of its findings.
 
-    Reads beside the columns of `added` `plan_folder`, `default_min_isr` (what the policy wants as the clusters' default,
-    may be NULL) and `elr_cluster_at_risk`.
+    Reads beside the columns of `added` `isr_least` (the smallest ISR that has a leader), `plan_folder`,
+    `default_min_isr` (what the policy wants as the clusters' default, may be NULL) and `elr_cluster_at_risk`.
     """
     return topics.withColumn(REMEDY, _remedy())
 
@@ -198,7 +226,13 @@ def _remedy() -> Column:
         ),
         base.cluster_config("min.insync.replicas", least),
     )
-    set_min = F.when(everywhere, default).otherwise(own)
+    refused = base.comment(
+        base.say(
+            "First bring back the replicas that are out of sync: with %s in sync, as now, acks=all writes would be refused.",
+            F.col("isr_least"),
+        )
+    )
+    set_min = F.when(everywhere, default).otherwise(base.script(F.when(F.col("isr_least") < least, refused), own))
     places = base.comment(base.say("%s: some of its replicas go to other racks.", F.col("topic")))
     copies_wanted = base.comment(
         base.say(

@@ -31,6 +31,7 @@ def measured(partitions: DataFrame, topics: DataFrame, controls: list[ModuleType
     measures: dict[str, Column] = {
         "partition_count": F.count(F.lit(1)),
         "reassigning_partitions": F.sum(F.col("reassigning").cast("int")),
+        "isr_least": F.min(F.when(~F.col("offline"), F.col("isr_count"))),
         "stuck_partitions": base.partition_ids(reassignment_leftovers.stuck()),
         "unhealthy": F.sort_array(F.collect_list(F.when(~_healthy(), _health_row()))),
     }

@@ -10,15 +10,9 @@ import pytest
 from durability.local_kafka import tools
 from durability.policy.load import load_policy
 from durability.report.words import is_script
+from tests import test_rules_acks, test_rules_clusters, test_rules_kips, test_rules_oracle
 from tests.support.judge import Judge, one, pick
 from tests.support.topology import document
-from tests.test_rules_acks import CLUSTERS as ACKS
-from tests.test_rules_acks import POLICY as ACKS_POLICY
-from tests.test_rules_clusters import FLEET as CLUSTERS
-from tests.test_rules_clusters import POLICY as CLUSTERS_POLICY
-from tests.test_rules_kips import CLUSTERS as KIPS
-from tests.test_rules_oracle import POLICY as ORACLE_POLICY
-from tests.test_rules_oracle import Drawing
 
 TOOLS = {
     "kafka-topics": "TopicCommand",
@@ -36,8 +30,12 @@ tiers:
   standard: {replication_factor: 3, min_insync_replicas: 2, write_headroom: 1, replica_racks: 2}
   copies: {acked_copies: 2, survive: [broker]}
   wide: {replication_factor: 5}
+  spread: {acked_racks: 2, write_headroom: 1}
+  much: {acked_copies: 3, write_headroom: 1}
   nothing: {}
 topics:
+  - {match: {cluster: much}, tier: much}
+  - {match: {topic: "spread.*"}, tier: spread}
   - {match: {topic: "copies.*"}, tier: copies}
   - {match: {topic: "wide.*"}, tier: wide}
   - {match: {topic: "nothing.*"}, tier: nothing}
@@ -80,6 +78,11 @@ def targets(spark, tmp_path_factory):
             document("topic replicas isr elr min\nt 0,1,2 0 1 3", brokers=BRICKS, cluster="elr",
                      features={"eligible.leader.replicas.version": 1}),
             document("topic replicas\nt 0,1", brokers=f"0:{HOSTILE.split()[0]} 1:az2", cluster="hostile"),
+            document("topic replicas isr min\nt 0,1,2 0 1", brokers="0:az1 1:az2 2:az3", cluster="short"),
+            document("topic replicas isr min\nspread.t 0,1,2 0,1,2 2", brokers="0:a 1:a 2:a 3:a 4:b", cluster="lopsided"),
+            document("topic replicas isr min\nspread.t 0,1,2 0,1,2 2", brokers="0:a 1:a 2:a 3:b 4:b", cluster="wide"),
+            document("topic replicas isr min\nt 0,1,2 0,1,2 2", brokers="0:az1 1:az2 2:az3", cluster="much"),
+            hostile_rack(),
         ],
         load_policy(path),
     )  # fmt: skip
@@ -87,25 +90,22 @@ def targets(spark, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def everything(spark, targets, tmp_path_factory):
+def everything(targets, judged_once):
     """Remediations of all findings over the tests' fleets and over random clusters: each with one finding it belongs to."""
     found = list(targets[0])
-    folder = tmp_path_factory.mktemp("policies")
-    drawing = Drawing(7)
+    for module in (test_rules_clusters, test_rules_kips, test_rules_acks):
+        found += module.judge_fleet(judged_once)
+    found += test_rules_oracle.judge_fleet(judged_once)[2]
+    return {f["remediation"]: f for f in found if f["remediation"]}
+
+
+def hostile_rack():
+    """A rack that is down and whose name wants to be run."""
     down = document("topic replicas isr\nt 0,1,2 1,2", brokers="0:az1! 1:az2 2:az3", cluster="rack")
     for broker in down["brokers"]:
         broker["rack"] = HOSTILE if broker["id"] != 2 else "az3"
     down["brokers"][1]["live"] = False
-    for name, policy, documents in (
-        ("clusters", CLUSTERS_POLICY, [*CLUSTERS.values(), down]),
-        ("kips", CLUSTERS_POLICY, list(KIPS.values())),
-        ("acks", ACKS_POLICY, list(ACKS.values())),
-        ("oracle", ORACLE_POLICY, [drawing.document(n) for n in range(30)]),
-    ):
-        path = folder / f"{name}.yaml"
-        path.write_text(policy)
-        found += Judge(spark).run(documents, load_policy(path), failed=[("gone", "refused")])
-    return {f["remediation"]: f for f in found if f["remediation"]}
+    return down
 
 
 @pytest.fixture(scope="module")
@@ -222,6 +222,39 @@ def test_what_is_raised_waits_for_the_replicas(targets):
     assert [c.split()[0] for c in commands(clicks)] == [*["kafka-reassign-partitions"] * 2, "kafka-configs"]
     single = remedy(targets, "new", "single", "replication-factor")
     assert "min.insync.replicas=2 comes next" in single and "kafka-configs" not in single
+
+
+def test_what_would_be_refused_now_is_said_before_the_command(targets):
+    lines = remedy(targets, "short", "t", "min-insync-replicas").splitlines()
+    assert lines[-1].endswith("--add-config min.insync.replicas=2")
+    assert lines[-2].startswith("# First bring back the replicas that are out of sync: with 1 in sync")
+    assert "bring back" not in remedy(targets, "new", "weak", "min-insync-replicas")
+
+
+def test_racks_of_unequal_size(targets):
+    """Two acknowledged racks and headroom: of `lopsided`, only one replica can stand outside the rack a."""
+    found, posture = targets
+    (tier,) = pick(found, cluster="lopsided", control="policy-feasible", resource="spread")
+    assert (tier["outcome"], tier["message"]) == (
+        "FAIL",
+        "2 brokers needed outside the racks with most brokers (1 of them), 1 there",
+    )
+    acked = one(found, cluster="lopsided", control="acked-durability", resource="spread.t")
+    assert acked["cause"] == tier["cause"] and acked["remediation"].startswith("Add brokers or racks")
+    row = posture["lopsided", "spread.t"]
+    assert (row["target_replication_factor"], row["target_acked_racks"], row["reassign"]) == (3, None, False)
+    # Two brokers outside are enough: four replicas, two in each rack, of which three span both.
+    row = posture["wide", "spread.t"]
+    assert (row["target_replication_factor"], row["target_min_insync_replicas"], row["reassign"]) == (4, 3, True)
+    assert one(found, cluster="wide", control="acked-durability", resource="spread.t")["cause"] == "placement"
+
+
+def test_what_more_brokers_would_mend_has_the_policys_cause(targets):
+    tier = one(targets[0], cluster="much", control="policy-feasible", resource="much")
+    assert tier["message"] == "4 brokers needed, 3 there"
+    acked = one(targets[0], cluster="much", control="acked-durability", resource="t")
+    assert acked["cause"] == tier["cause"]
+    assert acked["remediation"].startswith("Add brokers or racks")
 
 
 def test_a_weak_default_is_mended_once(targets):

@@ -123,7 +123,8 @@ def finding() -> Column:
     meanwhile = F.coalesce("acked_short_meanwhile", F.lit(False))
     infeasible = F.coalesce(
         base.not_feasible(racks, F.size("racks") + F.col("unknown_racks")),
-        base.not_feasible(copies, F.col("broker_count")),
+        target.infeasible(),
+        F.when(target.few_beside() & (seen["racks_most"] < racks), base.say(base.INFEASIBLE, F.col("tier"))),
     )
     by_default = (seen["min_isr_source"] != "topic") & (seen["min_isr"] < copies)
     shown = [

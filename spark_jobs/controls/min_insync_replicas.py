@@ -42,7 +42,10 @@ def finding() -> Column:
     return base.finding(
         CONTROL,
         base.outcome_of(CONTROL),
-        cause=F.when(own | limited, "configuration:topic").otherwise("configuration:cluster-default"),
+        cause=F.coalesce(
+            target.infeasible(),
+            F.when(own | limited, "configuration:topic").otherwise("configuration:cluster-default"),
+        ),
         observed=base.as_json(
             min_insync_replicas=seen["min_isr"],
             effective_min_insync_replicas=seen["effective"],

@@ -9,33 +9,20 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from spark_jobs import target
 from spark_jobs.controls import base
-from spark_jobs.racks import layout
 
 CONTROL = "policy-feasible"
 
 
-def _beside(acked_racks: Column) -> tuple[Column, Column]:
-    """Brokers outside the `acked_racks` - 1 racks that have most: those of known racks, and with those of unknown ones.
-
-    Of all choices of replicas one on every broker with a rack leaves most there.
-    """
-    there = layout(F.col("brokers"))
-    others = F.slice(there["racks"], F.greatest(acked_racks, F.lit(1)), F.lit(1_000_000))
-    known = F.aggregate(others, F.lit(0), lambda total, held: total + held)
-    return known, known + there["unknown"]
-
-
 def finding() -> Column:
-    """Reads `tier`, its `required`, and the cluster's `brokers`, `racks` and `unknown_racks`."""
+    """Reads `tier`, its `required`, and the cluster's `brokers`, `racks`, `unknown_racks` and `rack_layout`."""
     need = F.col("required")
     brokers, racks, unknown = F.size("brokers"), F.size("racks"), F.col("unknown_racks")
     zero = F.lit(0)
     loses_rack = F.coalesce(F.array_contains(need["survive"], "rack"), F.lit(False))
-    spare = F.greatest(zero, need["write_headroom"], F.when(F.coalesce(F.size(need["survive"]) > 0, F.lit(False)), 1))
     # Replicas stand on different brokers; headroom comes on top of the min ISR.
-    least = F.greatest(F.lit(1), need["min_insync_replicas"], need["acked_copies"], need["acked_racks"])
-    want_brokers = F.greatest(zero, need["replication_factor"], least + spare)
+    want_brokers = F.greatest(zero, need["replication_factor"], target.copies() + target.headroom())
     want_racks = F.greatest(
         F.coalesce(need["replica_racks"], zero),
         F.coalesce(need["min_insync_racks"], zero),
@@ -43,8 +30,7 @@ def finding() -> Column:
         # What is left after the loss of a rack must still reach as many.
         F.when(loses_rack, F.greatest(F.lit(1), need["acked_racks"]) + 1).otherwise(zero),
     )
-    beside, beside_at_most = _beside(need["acked_racks"])
-    want_beside = F.when(need["acked_racks"] > 1, spare + 1)
+    want_beside, beside, beside_at_most = target.beside()
     few_brokers = F.col("brokers_known") & (want_brokers > brokers)
     few_racks = want_racks > racks + unknown
     few_beside = F.coalesce(F.col("brokers_known") & ~few_racks & (want_beside > beside_at_most), F.lit(False))

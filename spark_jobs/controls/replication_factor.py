@@ -35,7 +35,7 @@ def finding() -> Column:
     return base.finding(
         CONTROL,
         base.outcome_of(CONTROL),
-        cause=F.coalesce(base.not_feasible(required(), F.col("broker_count")), F.lit("configuration:topic")),
+        cause=F.coalesce(target.infeasible(), F.lit("configuration:topic")),
         observed=base.as_json(replication_factor=worst),
         required=base.as_json(replication_factor=required()),
         partitions=failing,

@@ -38,7 +38,7 @@ def finding() -> Column:
     return base.finding(
         CONTROL,
         base.outcome_of(CONTROL),
-        cause="configuration:topic",
+        cause=F.coalesce(target.infeasible(), F.lit("configuration:topic")),
         observed=base.as_json(write_headroom=worst),
         required=base.as_json(write_headroom=required()),
         partitions=failing,
