@@ -1,6 +1,7 @@
 """Fixtures for every test and doctest, one of each expensive thing a test session; see `tests/support/`."""
 
 pytest_plugins = [
+    "tests.support.judge",
     "tests.support.kafka",
     "tests.support.kafka_walk",
     "tests.support.spark",

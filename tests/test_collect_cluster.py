@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from durability.collect import Limits, collect
+from durability.local_kafka import seed
 from durability.local_kafka.cluster import LocalCluster
 from durability.local_kafka.spec import ClusterSpec
 
@@ -35,9 +36,7 @@ def create(kafka: LocalCluster, topics: dict[str, list[list[int]]], configs: dic
     """Topics with these replicas by partition, those that exist already left alone."""
     with kafka.admin() as admin:
         there = set(admin.list_topics())
-        for topic in topics.keys() - there:
-            assignments = dict(enumerate(topics[topic]))
-            admin.create_topics({topic: {"assignments": assignments, "configs": configs or {}}})
+    seed.create_topics(kafka, [seed.Topic(t, tuple(topics[t]), configs or {}) for t in topics.keys() - there])
 
 
 def alter(kafka: LocalCluster, broker: str, configs: dict[str, str | None]) -> None:

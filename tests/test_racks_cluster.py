@@ -79,7 +79,7 @@ class Watch:
         document = collect("racks", {"bootstrap.servers": self.kafka.bootstrap}).document
         with ThreadPoolExecutor(2) as pool:
             metrics = list(pool.map(lambda b: metrics_of(self.kafka, b, self.ports), living))
-        self.judge.run([document], self.policy, result=result, previous=self.last)
+        self.judge.run([document], self.policy, findings=False, result=result, previous=self.last)
         self.last = self.judge.plan
         health = Health(self.judge.latest["partition_health"], self.judge.latest["health_counters"])
         posture = self.judge.latest["topic_posture"]

@@ -5,8 +5,7 @@ import re
 
 import pytest
 
-from durability.policy.load import load_policy
-from tests.support.judge import Judge, one, pick
+from tests.support.judge import one, pick
 from tests.support.topology import document
 
 POLICY = """
@@ -142,10 +141,12 @@ CLUSTERS = {
 
 
 @pytest.fixture(scope="module")
-def judged(spark, tmp_path_factory):
-    path = tmp_path_factory.mktemp("policy") / "policy.yaml"
-    path.write_text(POLICY)
-    return Judge(spark).run(list(CLUSTERS.values()), load_policy(path))
+def judged(judged_once):
+    return judge_fleet(judged_once)
+
+
+def judge_fleet(judged_once):
+    return judged_once("acks", POLICY, list(CLUSTERS.values()))[1]
 
 
 @pytest.fixture(scope="module")

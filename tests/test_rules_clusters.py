@@ -161,10 +161,12 @@ FROM_CONFIGS = {
 
 
 @pytest.fixture(scope="module")
-def found(spark, tmp_path_factory):
-    path = tmp_path_factory.mktemp("policy") / "policy.yaml"
-    path.write_text(POLICY)
-    return Judge(spark).run(list(FLEET.values()), load_policy(path), failed=[("gone", "connection refused")])
+def found(judged_once):
+    return judge_fleet(judged_once)
+
+
+def judge_fleet(judged_once):
+    return judged_once("clusters", POLICY, list(FLEET.values()), failed=[("gone", "connection refused")])[1]
 
 
 def test_a_good_cluster_has_nothing_to_say(found):

@@ -2,8 +2,7 @@
 
 import pytest
 
-from durability.policy.load import load_policy
-from tests.support.judge import Judge, one, pick
+from tests.support.judge import one, pick
 from tests.support.topology import document
 
 RACKED = "0:az1 1:az2 2:az3"
@@ -124,11 +123,12 @@ CLUSTERS = {
 
 
 @pytest.fixture(scope="module")
-def found(spark, tmp_path_factory):
-    path = tmp_path_factory.mktemp("policy") / "policy.yaml"
-    path.write_text(POLICY)
-    documents = [d for d, *_ in HEALTH.values()] + list(CLUSTERS.values())
-    return Judge(spark).run(documents, load_policy(path))
+def found(judged_once):
+    return judge_fleet(judged_once)
+
+
+def judge_fleet(judged_once):
+    return judged_once("kips", POLICY, [d for d, *_ in HEALTH.values()] + list(CLUSTERS.values()))[1]
 
 
 @pytest.mark.parametrize("name", HEALTH)

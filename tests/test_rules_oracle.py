@@ -9,8 +9,6 @@ import random
 
 import pytest
 
-from durability.policy.load import load_policy
-from tests.support.judge import Judge
 from tests.support.oracle import FAIL, UNSURE, Oracle
 from tests.support.oracle_facts import MIN_ISR, MIN_RACKS, UNCLEAN
 
@@ -181,17 +179,20 @@ def tier_of(topic: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def judged(spark, tmp_path_factory):
+def judged(judged_once):
     """The documents by cluster, the findings by cluster, control, resource type and resource, and the judge."""
-    policy = tmp_path_factory.mktemp("policy") / "policy.yaml"
-    policy.write_text(POLICY)
-    drawing = Drawing(SEED)
-    documents = {d["cluster"]["id"]: d for d in map(drawing.document, range(CLUSTERS))}
+    documents, judge, findings = judge_fleet(judged_once)
     found: dict[tuple, list[dict]] = {}
-    judge = Judge(spark)
-    for f in judge.run(list(documents.values()), load_policy(policy)):
+    for f in findings:
         found.setdefault((f["cluster"], f["control"], f["resource_type"], f["resource"]), []).append(f)
     return documents, found, judge
+
+
+def judge_fleet(judged_once):
+    """The random clusters' documents by cluster, their judge and the findings."""
+    drawing = Drawing(SEED)
+    documents = {d["cluster"]["id"]: d for d in map(drawing.document, range(CLUSTERS))}
+    return documents, *judged_once("oracle", POLICY, list(documents.values()))
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from durability.collect import collect
+from durability.local_kafka import seed
 from durability.local_kafka.streams import INPUT, OUTPUT, StreamsApplication
 
 pytestmark = pytest.mark.cluster
@@ -30,8 +31,8 @@ def told(kafka, group: str) -> dict:
 
 def create_topics(kafka) -> None:
     with kafka.admin() as admin:
-        for topic in {INPUT, OUTPUT} - set(admin.list_topics()):
-            admin.create_topics({topic: {"assignments": {0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2]}, "configs": {}}})
+        missing = {INPUT, OUTPUT} - set(admin.list_topics())
+    seed.create_topics(kafka, [seed.Topic(t, ((1, 2, 3), (2, 3, 1), (3, 1, 2))) for t in missing])
 
 
 def process_of(application: StreamsApplication, zone: str) -> str:

@@ -188,8 +188,11 @@ def create_topics(cluster: LocalCluster, topics: Iterable[Topic]) -> None:
         }
         for topic in topics
     }
+    if not wanted:
+        return
     with cluster.admin() as admin:
-        answer = admin.create_topics(wanted, raise_errors=False)
+        # A broker that has just started may be named as controller before every broker's metadata knows it.
+        answer = cluster.wait_until(lambda: admin.create_topics(wanted, raise_errors=False), "topics are created")
     for topic in answer["topics"]:
         if topic["error_code"]:
             raise AuditError(f"can't create topic {topic['name']}: {topic['error_message'] or topic['error_code']}")

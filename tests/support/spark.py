@@ -22,9 +22,7 @@ def spark(tmp_path_factory):
         .appName("tests")
         .config("spark.jars", jar_files)
         .config("spark.sql.extensions", "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
-        .config(
-            "spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
-        )
+        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m")
         .config("spark.sql.shuffle.partitions", "1")
         .config("spark.default.parallelism", "1")
         .config("spark.ui.enabled", "false")
