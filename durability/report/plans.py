@@ -147,20 +147,20 @@ def write(lake, plan, out: Path) -> Path | None:
             if len(made) >= TOPICS or size > left:
                 skipped.append({"cluster": cluster, "topic": name, "why": "more than one run plans"})
                 continue
-            moved, why = _moved(placement, current.get(name, ()), topic)
+            moves, why = moved(placement, current.get(name, ()), topic)
             if why:
                 skipped.append({"cluster": cluster, "topic": name, "why": why})
                 continue
             left -= size
             made.append({"cluster": cluster, "topic": name, "file": f"{folder(cluster)}/{name}.json"})
-            _put(out / FOLDER / made[-1]["file"], written(name, moved))
+            _put(out / FOLDER / made[-1]["file"], written(name, moves))
     _put(out / FOLDER / INDEX, json.dumps({"format": FORMAT, "plans": made, "without": skipped}, indent=1) + "\n")
     return out / FOLDER
 
 
-def _moved(placement: Placement, partitions, topic: dict) -> tuple[list[tuple[int, list[int]]], str | None]:
+def moved(placement: Placement, partitions, topic: dict) -> tuple[list[tuple[int, list[int]]], str | None]:
     """The partitions whose replicas change, with their new ones; or why there is no plan."""
-    moved = []
+    moves = []
     acked = tuple(topic[name] for name in EVEN)
     for partition, replicas, removing in partitions:
         if replicas is None:
@@ -172,8 +172,8 @@ def _moved(placement: Placement, partitions, topic: dict) -> tuple[list[tuple[in
         if chosen is None:
             return [], "the brokers that are up, and their racks, don't suffice"
         if chosen != replicas:
-            moved.append((partition, chosen))
-    return moved, None if moved else "nothing has to move"
+            moves.append((partition, chosen))
+    return moves, None if moves else "nothing has to move"
 
 
 def _read(lake, attempt: str, topics: list[str]) -> tuple[Placement, dict[str, list[tuple]]]:
