@@ -41,6 +41,18 @@ def test_the_lost_tasks_are_told_in_json_and_on_the_page(lake, tmp_path):
     assert f"zone {SCRIPT} : none" in words
 
 
+def test_strangers_names_stay_text(lake, tmp_path):
+    losses = [{"tag": SCRIPT, "value": SCRIPT, "count": 1, "tasks": [SCRIPT]}]
+    hostile = {**JUDGED, "rack_aware_tags": [SCRIPT], "type": SCRIPT}
+    rows = [(SCRIPT, {**hostile, "losses": losses}), (f"{SCRIPT} 2", {**hostile, "unknown": SCRIPT})]
+    lake.append(tables.RESOLVED_POLICY, placements(rows))
+    lake.append(tables.FINDINGS, findings([]))
+    report.build(lake, plan(applications=2), flagged(), tmp_path)
+    words, reader = parse((tmp_path / "report.html").read_text())
+    assert words.count("<script>alert(1)</script>") >= 5
+    assert not reader.tags & {"script", "img"}
+
+
 def test_a_fleet_without_applications_has_no_such_section(lake, tmp_path):
     report.build(lake, plan(), flagged(), tmp_path)
     assert json.loads((tmp_path / "findings.json").read_text())["applications"] == []

@@ -6,6 +6,7 @@ import json
 import logging
 import socket
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
@@ -55,9 +56,9 @@ def server():
 
 @pytest.fixture
 def waits(monkeypatch):
-    """The seconds that the sender slept, without sleeping them."""
-    slept = []
-    monkeypatch.setattr("time.sleep", slept.append)
+    """The seconds that the sender slept, without sleeping them; other threads sleep on."""
+    slept, sender, really = [], threading.current_thread(), time.sleep
+    monkeypatch.setattr("time.sleep", lambda s: slept.append(s) if threading.current_thread() is sender else really(s))
     return slept
 
 
