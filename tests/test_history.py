@@ -9,7 +9,8 @@ import pytest
 
 from durability.lake import tables
 from durability.policy import load_policy
-from durability.run import Plan, build_plan
+from durability.report import timeline
+from durability.run import Plan, build_plan, inputs
 from tests.support.lake import publish
 from tests.support.runs import ROOT
 from tests.support.topology import document
@@ -78,6 +79,11 @@ def test_a_folder_of_one_clusters_history(lake, run):
     assert len({r["snapshot_id"] for r in counted}) == len(counted) == len(HISTORY) + 1
     last = [r for r in counted if r["captured_at"] == START + timedelta(minutes=60) and r["cluster"] == "eu"]
     assert [r["out_of_sync"] for r in last] == [[3]]
+
+    # The report's timeline, and the look for damaged files, read as far back.
+    (of_eu,) = [t for t in timeline.read(lake, run.plans[-1]) if t.cluster == "eu"]
+    assert (of_eu.points[0].first, of_eu.points[-1].last, of_eu.peak) == (START, START + timedelta(minutes=60), 1)
+    inputs.check(lake, run.plans[-1])
 
     # And the night goes on: the newest document alone, the rest is in the lake and counted.
     assert run("nightly", at(65), documents=[seen(65, "1,2,3")]) == "complete"

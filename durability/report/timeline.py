@@ -76,7 +76,7 @@ def read(lake, plan) -> list[Timeline]:
         return []
     from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual, IsNull
 
-    recent = GreaterThanOrEqual("captured_at", plan.look_back.since)
+    recent = GreaterThanOrEqual("captured_at", plan.look_back.since_with_offset)
     whole = And(recent, IsNull("topic"))
     runs = lake.scan(RUNS, recent, columns=("result_id", "finished_at"))
     this = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))

@@ -31,4 +31,4 @@ def check(lake: Lake, plan: Plan) -> None:
         lake.scan(FINDINGS, In("result_id", results), ["cluster"])
     if plan.look_back:
         for table in (HEALTH_COUNTERS, RUNS):
-            lake.scan(table, GreaterThanOrEqual("captured_at", plan.look_back.since), ["captured_at"])
+            lake.scan(table, GreaterThanOrEqual("captured_at", plan.look_back.since_with_offset), ["captured_at"])

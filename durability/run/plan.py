@@ -123,6 +123,11 @@ class LookBack:
     tried: dict[str, int]
     uncounted: list[Earlier] = field(default_factory=list)
 
+    @property
+    def since_with_offset(self) -> str:
+        """`since` as pyiceberg reads it, which knows no "Z"."""
+        return from_text(self.since).isoformat()
+
 
 @dataclass(frozen=True)
 class Plan:
