@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -18,11 +18,11 @@ from durability.lake import tables
 from durability.report import plans
 from durability.run.plan import Plan
 from spark_jobs import (
-    applications,
     changes,
     facts,
     findings,
     history,
+    outcomes,
     partitions,
     rack_outage,
     readings,
@@ -33,53 +33,12 @@ from spark_jobs import (
 from spark_jobs.controls import (
     acked_durability,
     at_min_isr_over_time,
-    broker_defaults,
-    broker_rack,
-    controller_quorum,
-    eligible_leader_replicas,
-    isr_rack_spread,
-    log_dirs,
     min_insync_racks_valid,
-    min_insync_replicas,
-    min_isr_within_replication_factor,
     partition_health,
-    policy_feasible,
     reassignment_leftovers,
-    replica_rack_spread,
-    replication_factor,
-    standby_replicas,
-    standby_spread,
-    unclean_leader_election,
     waiver_expired,
-    write_headroom,
 )
-
-TOPIC_CONTROLS = [
-    replication_factor,
-    min_insync_replicas,
-    min_isr_within_replication_factor,
-    write_headroom,
-    unclean_leader_election,
-    replica_rack_spread,
-    isr_rack_spread,
-]
-CONTROLS = [
-    *(c.CONTROL for c in TOPIC_CONTROLS),
-    acked_durability.CONTROL,
-    min_insync_racks_valid.CONTROL,
-    partition_health.CONTROL,
-    at_min_isr_over_time.CONTROL,
-    broker_rack.CONTROL,
-    broker_defaults.CONTROL,
-    controller_quorum.CONTROL,
-    eligible_leader_replicas.CONTROL,
-    log_dirs.CONTROL,
-    policy_feasible.CONTROL,
-    reassignment_leftovers.CONTROL,
-    standby_replicas.CONTROL,
-    standby_spread.CONTROL,
-]
-"""Judged per cluster; waiver-expired comes of them."""
+from spark_jobs.outcomes import TOPIC_CONTROLS
 
 REQUIREMENTS = (
     "struct<replication_factor:int,min_insync_replicas:int,write_headroom:int,replica_racks:int,min_insync_racks:int,"
@@ -239,60 +198,30 @@ class Evaluation:
         return settled(target.with_remedies(rows))
 
     def outcomes(self) -> DataFrame:
-        """Every control's outcome on every resource, before waivers and comparison."""
-        last_tier = self.plan.policy.tiers.get(self.plan.policy.last_tier or "", {})
-        clusters, of_topic = self._over_time(self.clusters, self._remedied(target.default_min_isr(last_tier)))
-        health = [*partition_health.findings(), *at_min_isr_over_time.topic_findings(self.plan)]
-        per_topic = [c.finding() for c in (*TOPIC_CONTROLS, acked_durability, min_insync_racks_valid)]
-        wanted = self.plan.policy.tiers.values()
-        speaks_of_racks = any(
-            t.get("replica_racks")
-            or t.get("min_insync_racks")
-            or t.get("acked_racks")
-            or "rack" in t.get("survive", ())
-            for t in wanted
-        )
-        streams = applications.speaks_of(self.plan)
-        brokers = self.clusters.withColumn("b", F.explode("brokers"))
-        tiers = self.clusters.withColumn("tier", F.explode("tiers_used")).withColumn(
-            "required", F.try_element_at(self.tiers, F.col("tier"))
-        )
+        """Every control's outcome on every resource, before waivers and comparison.
+
+        Nothing depends on the order, and Spark prepares one of these while it runs another.
+        """
+        with ThreadPoolExecutor(1) as beside:
+            rest = beside.submit(self._kept, self._rest)
+            of_topics = self._remedied(target.default_min_isr(outcomes.last_tier_of(self.plan)))
+            clusters, of_topics = self._over_time(self.clusters, of_topics)
+            of_clusters = beside.submit(self._kept, lambda: outcomes.of_clusters(clusters, self.plan))
+            topics = self._kept(lambda: outcomes.of_topics(of_topics, self.plan))
+            return topics.unionByName(of_clusters.result()).unionByName(rest.result())
+
+    def _rest(self) -> DataFrame:
         frames = [
-            findings.exploded(of_topic, "topic", F.col("topic"), [*per_topic, *health]),
-            findings.exploded(
-                brokers,
-                "broker",
-                F.col("b")["broker"],
-                [broker_rack.finding(speaks_of_racks), log_dirs.finding(), min_insync_racks_valid.broker_finding()],
-            ),
-            findings.exploded(
-                clusters,
-                "cluster",
-                F.col("cluster"),
-                [
-                    unclean_leader_election.cluster_finding(),
-                    partition_health.cluster_finding(),
-                    *at_min_isr_over_time.cluster_findings(self.plan),
-                    controller_quorum.finding(),
-                    eligible_leader_replicas.finding(target.default_min_isr(last_tier)),
-                    broker_defaults.finding(last_tier),
-                    reassignment_leftovers.finding(),
-                    *(applications.unlisted(c.CONTROL, streams) for c in (standby_replicas, standby_spread) if streams),
-                ],
-            ),
-            findings.exploded(tiers, "tier", F.col("tier"), [policy_feasible.finding()]),
+            outcomes.of_brokers(self.clusters, self.plan),
+            outcomes.of_tiers(self.clusters, self.tiers),
+            *([outcomes.of_applications(self.resolved, self.clusters)] if self.plan.applications else []),
+            *outcomes.of_missing(self.spark, self.plan),
         ]
-        if self.plan.applications:
-            groups = applications.applications(self.resolved, self.clusters)
-            judged = [standby_replicas.finding(), standby_spread.finding()]
-            frames.append(findings.exploded(groups, "application", F.col("resource"), judged))
-        missing = [asdict(s) for s in self.plan.snapshots if not s.judged]
-        if missing:
-            frames.append(findings.not_judged(self.spark, missing, CONTROLS))
-        whole = frames[0]
-        for frame in frames[1:]:
-            whole = whole.unionByName(frame)
-        return whole
+        return reduce(DataFrame.unionByName, frames)
+
+    def _kept(self, frame: Callable[[], DataFrame]) -> DataFrame:
+        """What `frame` gives; of a small run computed at once, which takes less than planning it with all else."""
+        return settled(frame()) if self.plan.small else frame()
 
     def findings(self) -> DataFrame:
         """All findings of the run, PASS and NOT_APPLICABLE ones too."""

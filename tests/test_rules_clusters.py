@@ -6,7 +6,7 @@ from durability.lake.tables import SCALAR_CONTROLS
 from durability.policy import catalogue
 from durability.policy.load import load_policy
 from spark_jobs.controls import waiver_expired
-from spark_jobs.evaluate import CONTROLS
+from spark_jobs.outcomes import CONTROLS
 from tests.support.judge import Judge, one, pick
 from tests.support.topology import document
 

@@ -18,9 +18,10 @@ ALWAYS = {
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
 }
 FOR_SMALL = {
-    # The metaspace's first size spares full collections while thousands of classes are loaded.
+    # The metaspace's first size spares full collections while thousands of classes are loaded, the heap's and its young
+    # part's most of the fifty small ones while plans are made.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -XX:MetaspaceSize=256m"
-    " -XX:ReservedCodeCacheSize=128m",
+    " -XX:ReservedCodeCacheSize=128m -Xms1g -Xmn500m",
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "1",
