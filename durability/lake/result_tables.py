@@ -1,0 +1,239 @@
+"""The tables of results, and of what makes them count. See `tables` for the rules that columns follow."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from durability.lake.table import INTS, RESULT_KEYS, STRINGS, TIMESTAMP, Table
+
+# The policy as resolved for one run: each resource's tier and the waivers (indexes into the plan) that match its name.
+RESOLVED_POLICY = Table(
+    "resolved_policy",
+    (
+        *RESULT_KEYS,
+        ("resource_type", pa.string()),
+        ("resource", pa.string()),
+        ("tier", pa.string()),  # NULL: no selector matched
+        ("waivers", INTS),
+        ("placement", pa.string()),  # of a Streams application (KIP-708): JSON, see `durability.streams.judgement`
+    ),
+    sort=("cluster", "resource"),
+)
+
+PARTITION_HEALTH = Table(
+    "partition_health",
+    (
+        *RESULT_KEYS,
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("categories", STRINGS),  # offline, under-min-isr, at-min-isr, under-replicated
+        ("by_configuration", pa.bool_()),  # at-min-isr with the ISR whole
+        ("leader", pa.int32()),
+        ("replicas", INTS),
+        ("isr", INTS),
+        ("elr", INTS),
+        ("min_insync_replicas", pa.int32()),
+        ("effective_min_insync_replicas", pa.int32()),
+        ("replication_factor", pa.int32()),
+        ("out_of_sync", INTS),
+        ("cause", pa.string()),
+        ("cli_differs", pa.string()),  # where kafka-topics shows this partition otherwise, and why
+        ("categories_known", pa.bool_()),  # False: some category could not be told
+        # KIP-1290. A partition may be listed for its racks alone, with no category of KIP-427's.
+        ("isr_racks", pa.int32()),  # IsrRackCount; NULL: a rack is unknown
+        (
+            "min_insync_racks",
+            pa.int32(),
+        ),  # wanted: the stricter of the setting and the tier's (of a pulse: the setting)
+        ("rack_category", pa.string()),  # under-min-rack-isr, at-min-rack-isr, none; NULL: can't be told
+        ("rack_by_placement", pa.bool_()),  # at-min-rack-isr with the ISR whole, or replicas in no more racks than it
+        (
+            "acks_all_error",
+            pa.string(),
+        ),  # what brokers answer acks=all: NONE, NOT_ENOUGH_REPLICAS, LEADER_NOT_AVAILABLE
+        ("acks_all_kip_1290_error", pa.string()),  # what KIP-1290's would: the same, else NOT_ENOUGH_RACKS
+    ),
+)
+
+LED_COUNTS = ("under_min_isr", "at_min_isr", "under_replicated", "under_min_rack_isr", "at_min_rack_isr", "unknown")
+"""What a broker's own metrics count over the partitions that it leads; unknown: those with a category untold."""
+
+# Per cluster (topic NULL) and per topic with anything to count: partitions by category.
+HEALTH_COUNTERS = Table(
+    "health_counters",
+    (
+        *RESULT_KEYS,
+        ("topic", pa.string()),
+        ("partitions", pa.int64()),
+        ("unknown", pa.int64()),
+        ("offline", pa.int64()),
+        ("under_min_isr", pa.int64()),
+        ("at_min_isr", pa.int64()),
+        ("at_min_isr_by_configuration", pa.int64()),
+        ("under_replicated", pa.int64()),
+        ("under_min_rack_isr", pa.int64()),  # KIP-1290's categories, apart from KIP-427's
+        ("at_min_rack_isr", pa.int64()),
+        ("at_min_rack_isr_by_placement", pa.int64()),
+        ("rack_unknown", pa.int64()),
+        (
+            # Of a cluster's row: brokers that lead any such partition. Rows of their own would be counted twice.
+            "brokers",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("broker", pa.int32()),
+                        ("rack", pa.string()),
+                        ("live", pa.bool_()),
+                        *((name, pa.int64()) for name in LED_COUNTS),
+                    ]
+                )
+            ),
+        ),
+        # Of a cluster's row: racks all of whose brokers are down.
+        ("lost_racks", pa.list_(pa.struct([("rack", pa.string()), ("brokers", INTS)]))),
+        ("under_min_isr_by_configuration", pa.int64()),  # the ISR is whole and min.insync.replicas above it
+        ("out_of_sync", INTS),  # brokers whose replicas are missing from an ISR, or down; NULL: written before this was
+    ),
+)
+
+COUNTED = tuple(name for name, kind in HEALTH_COUNTERS.columns if kind == pa.int64())
+"""The columns of `health_counters` that count partitions."""
+
+
+def _scalar(control: str) -> tuple[tuple[str, pa.DataType], ...]:
+    column = control.replace("-", "_")
+    return ((f"{column}_observed", pa.int32()), (f"{column}_required", pa.int32()), (f"{column}_known", pa.bool_()))
+
+
+# Controls whose verdict is one order between two integers, with the order that passes; see `expectations.posture`.
+SCALAR_CONTROLS = {
+    "replication-factor": ">=",
+    "min-insync-replicas": ">=",
+    "min-isr-within-replication-factor": "<=",
+    "write-headroom": ">=",
+    "unclean-leader-election": "<=",
+    "replica-rack-spread": ">=",
+    "isr-rack-spread": ">=",
+}
+
+# A topic's thresholds as configured, with where that is stated: what a later run restores.
+CONFIGURED = (
+    ("configured_min_insync_replicas", pa.int32()),
+    ("configured_min_insync_replicas_source", pa.string()),
+    ("configured_min_insync_racks", pa.int32()),
+    ("configured_min_insync_racks_source", pa.string()),
+)
+# A threshold of a topic in a rack outage, or lowered in one; see `spark_jobs.rack_outage`.
+OUTAGE_ENTRY = pa.struct(
+    [
+        ("setting", pa.string()),  # min.insync.replicas or min.insync.racks
+        ("step", pa.string()),  # guarded, lower, hold, restore
+        ("value", pa.int32()),  # remembered: the threshold before it was lowered
+        ("source", pa.string()),  # of that value: topic, cluster-default, broker, default, policy
+        ("configured", pa.int32()),  # then
+        ("now", pa.int32()),  # configured now
+        ("now_source", pa.string()),
+        ("lower_to", pa.int32()),  # what every affected partition's ISR reaches
+        ("since", TIMESTAMP),  # captured_at of the first run that saw it
+        ("racks", STRINGS),  # lost ones in which the topic misses replicas
+        ("partitions", pa.int32()),  # under the threshold now
+    ]
+)
+SPARK_TYPES = {pa.string(): "string", pa.int32(): "int", TIMESTAMP: "timestamp", STRINGS: "array<string>"}
+
+TOPIC_POSTURE = Table(
+    "topic_posture",
+    (
+        *RESULT_KEYS,
+        ("topic", pa.string()),
+        ("internal", pa.bool_()),
+        ("tier", pa.string()),
+        ("partitions", pa.int32()),
+        *(c for control in SCALAR_CONTROLS for c in _scalar(control)),
+        *CONFIGURED,
+        ("rack_outage_step", pa.string()),  # the most urgent one; NULL: none
+        ("rack_outage", pa.list_(OUTAGE_ENTRY)),
+        # What the topic should become (spark_jobs/target.py), NULL where unknown; a plan of reassignment leads there.
+        ("target_replication_factor", pa.int32()),
+        ("target_min_insync_replicas", pa.int32()),
+        ("target_racks", pa.int32()),
+        ("target_acked_racks", pa.int32()),
+        ("reassign", pa.bool_()),
+    ),
+    sort=("cluster", "topic"),
+)
+
+FINDINGS = Table(
+    "findings",
+    (
+        *RESULT_KEYS,
+        ("id", pa.string()),  # stable between runs
+        ("resource_type", pa.string()),  # topic, broker, cluster, tier, application, waiver
+        ("resource", pa.string()),
+        ("control", pa.string()),
+        ("category", pa.string()),
+        ("outcome", pa.string()),  # PASS, FAIL, UNKNOWN, EXEMPT, NOT_APPLICABLE
+        ("severity", pa.string()),  # critical, warning, info
+        ("cause", pa.string()),
+        ("observed", pa.string()),  # JSON object
+        ("required", pa.string()),  # JSON object
+        ("partitions", INTS),
+        ("message", pa.string()),
+        ("remediation", pa.string()),
+        ("change", pa.string()),  # new, persisting, resolved
+        ("why", pa.string()),  # of a resolved one: fixed, waived, policy-changed, resource-deleted, cause-cleared
+        ("since", TIMESTAMP),
+        ("waiver", pa.int32()),  # index into the run's waivers
+        ("tier", pa.string()),
+        ("previous_severity", pa.string()),  # of a resolved finding
+    ),
+    sort=("cluster", "control", "resource"),
+)
+
+# Findings on which Spark and Great Expectations disagree: readers show them as UNKNOWN.
+DISAGREEMENTS = Table(
+    "disagreements",
+    (
+        *RESULT_KEYS,
+        ("control", pa.string()),
+        ("resource", pa.string()),
+        ("spark", pa.string()),
+        ("expectations", pa.string()),
+    ),
+)
+
+# The row that makes a run's results count. status: complete, incomplete (a cluster is missing), unverified.
+RUNS = Table(
+    "runs",
+    (
+        ("run_id", pa.string()),
+        ("result_id", pa.string()),
+        ("kind", pa.string()),  # nightly, pulse
+        ("captured_at", TIMESTAMP),  # of the newest snapshot judged, else started_at
+        ("started_at", TIMESTAMP),
+        ("finished_at", TIMESTAMP),
+        ("status", pa.string()),
+        ("verified", pa.bool_()),
+        ("policy_name", pa.string()),
+        ("policy_sha256", pa.string()),
+        ("waivers", pa.string()),  # JSON list: what `findings.waiver` indexes
+        (
+            "snapshots",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("cluster", pa.string()),
+                        ("snapshot_id", pa.string()),
+                        ("attempt_id", pa.string()),
+                        ("captured_at", TIMESTAMP),
+                        ("status", pa.string()),
+                        ("reason", pa.string()),
+                        ("sha256", pa.string()),
+                    ]
+                )
+            ),
+        ),
+        ("summary", pa.string()),  # JSON object, as in findings.json
+    ),
+    sort=("run_id",),
+)
