@@ -9,7 +9,7 @@ import pytest
 
 from durability.lake import tables
 from durability.policy import load_policy
-from durability.report import timeline
+from durability.report import lost_racks, timeline
 from durability.run import Plan, build_plan, inputs
 from tests.support.lake import publish
 from tests.support.runs import ROOT
@@ -84,6 +84,8 @@ def test_a_folder_of_one_clusters_history(lake, run):
     (of_eu,) = [t for t in timeline.read(lake, run.plans[-1]) if t.cluster == "eu"]
     assert (of_eu.points[0].first, of_eu.points[-1].last, of_eu.peak) == (START, START + timedelta(minutes=60), 1)
     inputs.check(lake, run.plans[-1])
+    lost = {"eu": [{"rack": "a", "brokers": [1]}]}
+    assert lost_racks.since(lake, run.plans[-1], lost) == {("eu", "a"): START + timedelta(minutes=60)}
 
     # And the night goes on: the newest document alone, the rest is in the lake and counted.
     assert run("nightly", at(65), documents=[seen(65, "1,2,3")]) == "complete"

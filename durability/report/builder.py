@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +20,7 @@ from durability.lake.tables import (
     RESOLVED_POLICY,
     TOPIC_POSTURE,
 )
-from durability.report import applications, outages, page, plans, results, timeline
+from durability.report import applications, lost_racks, outages, page, plans, results, timeline
 from durability.report.causes import Causes
 from durability.report.files import CsvWriter, JsonWriter, Together
 from durability.report.health import BROKERS_LISTED
@@ -69,7 +71,8 @@ def build(lake, plan, flagged, out: Path) -> Summary:
     named = And(this, EqualTo("resource_type", "application"))
     streams = lake.scan(RESOLVED_POLICY, named, columns=applications.COLUMNS) if plan.applications else None
     steps = lake.scan(TOPIC_POSTURE, And(this, NotNull("rack_outage_step")), columns=OUTAGE)
-    summary = write(found, health, facts, plan, flagged, out, streams, steps, timeline.read(lake, plan))
+    since = lost_racks.since(lake, plan, health.lost_racks())
+    summary = write(found, health, facts, plan, flagged, out, streams, steps, timeline.read(lake, plan), since)
     planned = plans.write(lake, plan, Path(out))
     if planned:
         summary.files["plans"] = planned
@@ -86,15 +89,16 @@ def write(
     streams: pa.Table | None = None,
     steps: pa.Table = NO_STEPS,
     timelines: Sequence[timeline.Timeline] = (),
+    lost_since: Mapping[tuple[str, str], datetime] = MappingProxyType({}),
 ) -> Summary:
     """The same from Arrow tables, wherever they come from; `facts`: rows of CLUSTERS (columns page.UNREAD), `streams`:
     rows of RESOLVED_POLICY (columns applications.COLUMNS), `steps`: rows of TOPIC_POSTURE (columns OUTAGE) with a step of
-    a rack outage's procedure."""
+    a rack outage's procedure, `lost_since`: by cluster and rack since when it is lost."""
     run = run_of(plan, flagged)
     counts = results.summarise(found.counted, [s["cluster"] for s in run["snapshots"]])
     causes, watch, rows = Causes(), Watch(), page.Rows()
     named = applications.applications(streams)
-    outage = outages.of(steps, health.lost_racks(), found)
+    outage = outages.of(steps, health.lost_racks(), lost_since)
     racks_lost = outage.clusters()
     with Together(Path(out)) as files:
         more = {

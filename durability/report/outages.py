@@ -14,7 +14,6 @@ from typing import TextIO
 
 import pyarrow as pa
 
-from durability.report import results
 from durability.report.files import safe
 from durability.report.words import stamp
 
@@ -77,7 +76,7 @@ def changes(entry: Mapping) -> tuple[str | None, str | None]:
 @dataclass(frozen=True)
 class Outages:
     """entries: rows of (cluster, topic, rack_outage); lost: by cluster its lost racks, each with rack and brokers;
-    since: (cluster, cause) -> captured_at of the first run in whose findings that cause stood."""
+    since: (cluster, rack) -> since when it is lost, see `lost_racks`."""
 
     entries: pa.Table
     lost: Mapping[str, list[dict]]
@@ -101,24 +100,23 @@ class Outages:
     def _cluster(self, name: str, groups: list[Group]) -> dict:
         ordered = sorted(groups, key=lambda g: (ORDER.index(g.first["step"]), -len(g.topics), g.first["setting"]))
         racks = [
-            {"rack": r["rack"], "brokers": r["brokers"], "since": stamp(self._since(name, r, groups))}
+            {"rack": r["rack"], "brokers": r["brokers"], "since": stamp(self._since(name, r["rack"], groups))}
             for r in self.lost.get(name, ())
         ]
         steps = [g.words() for g in ordered]
         return {"cluster": name, "lost_racks": racks, "assess": None if steps else ASSESS, "steps": steps}
 
-    def _since(self, cluster: str, rack: dict, groups: list[Group]) -> datetime | None:
-        """When a run first saw the rack lost, by its findings' causes and by what is remembered of its topics."""
-        causes = [f"rack:{rack['rack']} down", *(f"broker:{b} down" for b in rack["brokers"][:1])]
-        causes = causes[:1] if len(rack["brokers"]) > 1 else causes
-        seen = [self.since[cluster, c] for c in causes if (cluster, c) in self.since]
-        seen += [g.since for g in groups if g.since and rack["rack"] in (g.first["racks"] or ())]
+    def _since(self, cluster: str, rack: str, groups: list[Group]) -> datetime | None:
+        """When the rack was first seen lost, by the counters and by what is remembered of its topics, which goes back
+        further."""
+        seen = [self.since[cluster, rack]] if (cluster, rack) in self.since else []
+        seen += [g.since for g in groups if g.since and rack in (g.first["racks"] or ())]
         return min(seen, default=None)
 
 
-def of(steps: pa.Table, lost: Mapping[str, list[dict]], found: results.Results) -> Outages:
-    """From rows of (cluster, topic, rack_outage), lost racks by cluster, and the run's findings."""
-    return Outages(steps.sort_by([("cluster", "ascending"), ("topic", "ascending")]), lost, results.since(found, lost))
+def of(steps: pa.Table, lost: Mapping[str, list[dict]], since: Mapping[tuple[str, str], datetime]) -> Outages:
+    """From rows of (cluster, topic, rack_outage), lost racks by cluster, and since when they are."""
+    return Outages(steps.sort_by([("cluster", "ascending"), ("topic", "ascending")]), lost, since)
 
 
 class Group:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import lru_cache
 
 import pyarrow as pa
@@ -52,20 +51,6 @@ def resolved(table: pa.Table) -> pa.ChunkedArray:
     """Whether each row is of the past; see `words.past`."""
     gone = pc.fill_null(pc.equal(table["change"], "resolved"), False)
     return pc.and_(gone, pc.not_equal(table["outcome"], "EXEMPT"))
-
-
-def since(found: Results, clusters: Iterable[str]) -> dict[tuple[str, str], datetime]:
-    """(cluster, cause) -> the earliest `since` of what stands now; a cause of several parts counts for each of them."""
-    table = found.listed.filter(pc.invert(resolved(found.listed)))
-    table = table.filter(pc.is_in(table["cluster"], pa.array(list(clusters), pa.string())))
-    grouped = table.group_by(["cluster", "cause"]).aggregate([("since", "min")])
-    first: dict[tuple[str, str], datetime] = {}
-    for row in grouped.to_pylist():
-        for cause in (row["cause"] or "").split(", "):
-            key, moment = (row["cluster"], cause), row["since_min"]
-            if moment and moment < first.get(key, moment.max.replace(tzinfo=moment.tzinfo)):
-                first[key] = moment
-    return first
 
 
 def _keys(table: pa.Table) -> pa.ChunkedArray:

@@ -87,15 +87,15 @@ def read(lake, plan) -> list[Timeline]:
 
 def timelines(counters: pa.Table, runs: pa.Table, verdicts: pa.Table, plan) -> list[Timeline]:
     """The same from Arrow tables: cluster rows of HEALTH_COUNTERS, rows of RUNS, this run's findings of the control."""
-    finished = dict(zip(runs["result_id"].to_pylist(), runs["finished_at"].to_pylist(), strict=True))
-    finished[plan.result_id] = datetime.max.replace(tzinfo=UTC)
+    finished = finished_of(runs, plan)
     told: dict[str, list[dict]] = {}
     for verdict in verdicts.to_pylist():
         told.setdefault(verdict["cluster"], []).append(verdict)
     result = []
     for part in plan.judged:
         rows = counters.filter(pc.equal(counters["cluster"], part.cluster))
-        points = _points(rows, finished, datetime.fromisoformat(part.captured_at), plan.policy.readings["look_back"])
+        now = datetime.fromisoformat(part.captured_at)
+        points = _points(moments(rows, finished, now, plan.policy.readings["look_back"]), now)
         mine = told.get(part.cluster, [])
         if len(points) > 1 and mine:
             gap = timedelta(seconds=json.loads(mine[0]["observed"] or "{}").get("gap_after_seconds") or 0)
@@ -105,16 +105,27 @@ def timelines(counters: pa.Table, runs: pa.Table, verdicts: pa.Table, plan) -> l
     return sorted(result, key=lambda t: (not any(p.total for p in t.points), -t.peak, t.cluster))
 
 
-def _points(rows: pa.Table, finished: dict[str, datetime], until: datetime, look_back: int) -> list[Point]:
-    """At most POINTS of them, from the moments up to `until`; of one counted twice the result finished last counts."""
-    since = until - timedelta(seconds=look_back)
-    moments: dict[datetime, dict] = {}
+def finished_of(runs: pa.Table, plan) -> dict[str, datetime]:
+    """When each result that counts was finished, from rows of RUNS; this run's will be the last."""
+    finished = dict(zip(runs["result_id"].to_pylist(), runs["finished_at"].to_pylist(), strict=True))
+    return finished | {plan.result_id: datetime.max.replace(tzinfo=UTC)}
+
+
+def moments(rows: pa.Table, finished: dict[str, datetime], until: datetime, look_back: int | None = None) -> list[dict]:
+    """One cluster's rows of HEALTH_COUNTERS up to `until`, in order, for so many seconds back; of a moment counted twice
+    the result finished last counts."""
+    since = until - timedelta(seconds=look_back) if look_back else datetime.min.replace(tzinfo=UTC)
+    found: dict[datetime, dict] = {}
     for row in rows.to_pylist():
         here = row["result_id"] in finished and since <= row["captured_at"] <= until
-        known = moments.get(row["captured_at"])
+        known = found.get(row["captured_at"])
         if here and (known is None or finished[known["result_id"]] <= finished[row["result_id"]]):
-            moments[row["captured_at"]] = row
-    ordered = [moments[at] for at in sorted(moments)]
+            found[row["captured_at"]] = row
+    return [found[at] for at in sorted(found)]
+
+
+def _points(ordered: list[dict], until: datetime) -> list[Point]:
+    """At most POINTS of them, from what `moments` gave."""
     if not ordered:
         return []
     width = max((until - ordered[0]["captured_at"]) / POINTS, timedelta(microseconds=1))
