@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
 import pytest
 
 from durability.lake import tables
@@ -173,4 +174,4 @@ def test_a_year_of_pulses_costs_what_its_last_days_do(lake, session):
 
 
 def _rows(of, row: dict):
-    return tables.pa.Table.from_pylist([{n: v for n, v in row.items() if n in of.arrow.names}], of.arrow)
+    return pa.Table.from_pylist([{n: v for n, v in row.items() if n in of.arrow.names}], of.arrow)
