@@ -10,7 +10,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory --no-builtin-rules
 
-export BOOTSTRAP CLUSTER TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON
+export BOOTSTRAP CLUSTER TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON ROUNDS SIZE SEED RESULTS
 
 STATE := .state
 UV := $(STATE)/uv/bin/uv
@@ -51,7 +51,7 @@ help:  ## this list
 	echo "Options of audit: BOOTSTRAP=host:port CLUSTER=name TOPOLOGY=file-or-folder POLICY= WAIVERS= OUT=out LAKE= FAIL_ON=critical|warning|unknown|never"
 
 # A mistyped option would otherwise audit something else than was meant.
-OPTIONS := BOOTSTRAP CLUSTER TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON PYTHON ROUNDS
+OPTIONS := BOOTSTRAP CLUSTER TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON PYTHON ROUNDS SIZE SEED RESULTS
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 UNKNOWN := $(filter-out $(OPTIONS),$(GIVEN))
 ifneq ($(UNKNOWN),)
@@ -71,8 +71,8 @@ up: $(READY)  ## start Airflow with its pages on this machine
 	@exec $(PY) -m durability.launch up
 
 .PHONY: bench
-bench: $(READY)  ## measure an audit against its floor: an empty DAG and an empty Spark job
-	@exec $(PY) -m bench.floor
+bench: $(READY)  ## measure an audit against its floor, or with SIZE= each step over a made-up fleet of so many partitions
+	@exec $(PY) -m bench.$(if $(SIZE),scale,floor)
 
 .PHONY: lint
 lint: $(READY)  ## check style

@@ -1,1 +1,1 @@
-"""Measurements: `python -m bench.floor`."""
+"""Measurements: `make bench`, see `floor` and `scale`."""

@@ -69,6 +69,9 @@ class Evaluation:
         def judged(name: str) -> DataFrame:
             return read(name).where(F.col("attempt_id").isin(attempts))
 
+        self._judged = judged
+        to_judge = facts.standing()
+
         self.controls = (
             [partition_health]
             if plan.pulse
@@ -79,10 +82,10 @@ class Evaluation:
         mine = F.lit(False) if plan.pulse else F.col("result_id") == plan.result_id
         self.resolved = read("resolved_policy").where(mine)
         # For a small run the first scan takes as long as preparing what its rows are joined with.
-        scanned = background.submit(lambda: settled(judged("partitions"))) if plan.small else None
+        scanned = background.submit(lambda: settled(judged("partitions").where(to_judge))) if plan.small else None
         self.base_clusters = settled(facts.clusters(judged))
         self.topics = settled(facts.topics(judged, self.resolved, self.base_clusters, tiers))
-        facts_of = scanned.result() if scanned else judged("partitions")
+        facts_of = scanned.result() if scanned else judged("partitions").where(to_judge)
         rows = partitions.build(facts_of, self.topics, self.base_clusters)
         rows = self._with_previous_reassignments(rows)
         measured = topics.measured(rows, self.topics, self.controls)
@@ -97,6 +100,11 @@ class Evaluation:
         joined = self.base_clusters.join(of_topics, "cluster", "left")
         self.clusters = settled(joined.withColumn("elr_cluster_at_risk", topics.elr_cluster_at_risk()))
         self.tiers = tiers
+
+    def health(self) -> DataFrame:
+        """The rows of `partition_health`."""
+        listed = topics.health_rows(self.measured)
+        return topics.each(listed, self._judged("partitions")) if self.plan.alike else listed
 
     def counters(self) -> DataFrame:
         """The rows of `health_counters`: of the judged snapshots, and of earlier ones that nobody has counted."""
@@ -126,7 +134,7 @@ class Evaluation:
             return rows.withColumn("unchanged_reassignment", F.lit(False))
         old = (
             self._read("partitions")
-            .where(F.col("attempt_id").isin(before) & (F.size("adding") > 0))
+            .where(F.col("attempt_id").isin(before) & facts.standing() & (F.size("adding") > 0))
             .select(
                 "cluster",
                 "topic",
@@ -278,7 +286,7 @@ def run(spark: SparkSession, plan: Plan, read: Reader, write: Callable[[DataFram
 def write_measures(evaluation: Evaluation, write: Callable[[DataFrame, tables.Table], None]) -> None:
     """What comes of the topics' measures alone."""
     frames = {
-        tables.PARTITION_HEALTH: topics.health_rows(evaluation.measured),
+        tables.PARTITION_HEALTH: evaluation.health(),
         tables.HEALTH_COUNTERS: evaluation.counters(),
     }
     if not evaluation.plan.pulse:

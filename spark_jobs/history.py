@@ -45,7 +45,7 @@ def counters(plan: Plan, read: Callable[[str], DataFrame], requirements: str) ->
     clusters = facts.clusters(by_attempt).localCheckpoint(eager=True)
     no_tiers = literal({}, f"map<string,{requirements}>")
     of_topics = facts.topics(by_attempt, nobody, clusters, no_tiers).localCheckpoint(eager=True)
-    rows = partitions.build(by_attempt("partitions"), of_topics, clusters)
+    rows = partitions.build(by_attempt("partitions").where(facts.standing()), of_topics, clusters)
     rows = rows.withColumn("unchanged_reassignment", F.lit(False))
     found = topics.counters(topics.measured(rows, of_topics, [partition_health]), clusters)
     moments = {

@@ -29,7 +29,10 @@ TOPIC_SETTINGS = (
 
 
 def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame) -> DataFrame:
-    """Partitions beside their topic's settings, with each replica id turned into its broker (`brokers`, `leading`)."""
+    """Partitions beside their topic's settings, with each replica id turned into its broker (`brokers`, `leading`).
+
+    A row stands for the partitions `ids`, led by `leaders` in that order: see `durability.lake.alike`.
+    """
     per_topic = topics.select("cluster", "topic", "required", *TOPIC_SETTINGS)
     per_cluster = clusters.select(
         "cluster", "broker", "reassignments_known", "provider", F.col("lost_racks")["rack"].alias("lost_racks")
@@ -40,6 +43,9 @@ def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame) -> Data
         "cluster",
         "topic",
         "partition",
+        F.coalesce("alike", F.array("partition")).alias("ids"),
+        F.coalesce("alike_leaders", F.array("leader")).alias("leaders"),
+        "placement",
         "required",
         *TOPIC_SETTINGS,
         base.providers_duty("isr-rack-spread").alias("racks_hidden"),

@@ -6,6 +6,7 @@ fleet's partitions twice.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 
 from pyspark.sql import Column, DataFrame
@@ -29,7 +30,7 @@ def measured(partitions: DataFrame, topics: DataFrame, controls: list[ModuleType
     Measures are NULL where a topic has no partitions that could be read.
     """
     measures: dict[str, Column] = {
-        "partition_count": F.count(F.lit(1)),
+        "partition_count": F.sum(F.size("ids")),
         "reassigning_partitions": F.sum(F.col("reassigning").cast("int")),
         "isr_least": F.min(F.when(~F.col("offline"), F.col("isr_count"))),
         "stuck_partitions": base.partition_ids(reassignment_leftovers.stuck()),
@@ -88,6 +89,9 @@ def _health_row() -> Column:
         F.coalesce(F.col("under_min_isr") & F.col("isr_whole") & ~F.col("reassigning"), F.lit(False)).alias(
             "under_by_configuration"
         ),
+        "ids",
+        "leaders",
+        "placement",
     )
 
 
@@ -126,8 +130,20 @@ def elr_cluster_at_risk() -> Column:
 
 def health_rows(measured: DataFrame) -> DataFrame:
     """The partitions that aren't healthy, and those whose health is unknown."""
-    rows = measured.select("cluster", "topic", F.explode("unhealthy").alias("u")).select("cluster", "topic", "u.*")
-    return rows.drop("under_by_configuration")
+    return measured.select("cluster", "topic", F.explode("unhealthy").alias("u")).select("cluster", "topic", "u.*")
+
+
+def each(listed: DataFrame, partitions: DataFrame) -> DataFrame:
+    """A row for each partition that rows of `health_rows` stand for; partitions: the rows of all of them.
+
+    Those that are alike have brokers of their own, and in common that nothing of them is out of sync.
+    """
+    alone = F.col("placement").isNull()
+    own = ("partition", "leader", "replicas", "isr")
+    several = listed.where(~alone).drop("topic", *own)
+    those = partitions.where(~alone).select("cluster", "placement", "topic", *own)
+    joined = those.join(F.broadcast(several), ["cluster", "placement"])
+    return listed.where(alone).unionByName(joined)
 
 
 RACK_COUNTS = ("under_min_rack_isr", "at_min_rack_isr", "at_min_rack_isr_by_placement", "rack_unknown")
@@ -140,8 +156,8 @@ def counters(measured: DataFrame, clusters: DataFrame) -> DataFrame:
     being in the ISR and not leading, down. Partitions that could not be listed count as one that is unknown.
     """
     sizes = {base.column(c): F.coalesce(F.size(f"{base.column(c)}_ids"), F.lit(0)) for c in partition_health.CATEGORIES}
-    by_configuration = F.size(F.filter("unhealthy", lambda u: u["by_configuration"]))
-    under_by_configuration = F.size(F.filter("unhealthy", lambda u: u["under_by_configuration"]))
+    by_configuration = _how_many(lambda u: u["by_configuration"])
+    under_by_configuration = _how_many(lambda u: u["under_by_configuration"])
     counted = {
         "unknown": F.when(F.col("partitions_known"), F.coalesce(F.size("health_unknown"), F.lit(0))).otherwise(1),
         **sizes,
@@ -168,6 +184,11 @@ def counters(measured: DataFrame, clusters: DataFrame) -> DataFrame:
     return rows.where(anything).unionByName(per_cluster, allowMissingColumns=True)
 
 
+def _how_many(test: Callable[[Column], Column]) -> Column:
+    """Of a topic's unhealthy partitions, those that rows for which `test` holds stand for."""
+    return F.size(F.flatten(F.transform(F.filter("unhealthy", test), lambda u: u["ids"])))
+
+
 def _rack_sizes() -> dict[str, Column]:
     """RACK_COUNTS of a topic, from what is listed of it."""
     tests = (
@@ -176,11 +197,11 @@ def _rack_sizes() -> dict[str, Column]:
         lambda u: u["rack_by_placement"],
         lambda u: u["rack_unknown"],
     )
-    sizes = [F.coalesce(F.size(F.filter("unhealthy", test)), F.lit(0)) for test in tests]
+    sizes = [F.coalesce(_how_many(test), F.lit(0)) for test in tests]
     return dict(zip(RACK_COUNTS, sizes, strict=True))
 
 
-LED = ("leader", "categories", "categories_known", "rack_category", "rack_unknown")
+LED = ("leaders", "categories", "categories_known", "rack_category", "rack_unknown")
 """What of a listed partition its leader's counts are made of."""
 
 
@@ -205,11 +226,11 @@ def _by_leader(measured: DataFrame, clusters: DataFrame) -> DataFrame:
     KIP-1290's UnderMinRackIsrPartitionCount and AtMinRackIsrPartitionCount. An offline partition has no leader and is in
     none of them. `unknown`: led partitions some of whose categories can't be told.
     """
-    listed = F.filter("unhealthy", lambda u: u["leader"].isNotNull())
-    narrow = F.transform(listed, lambda u: F.struct(*(u[n] for n in LED)))
-    led = measured.select("cluster", F.explode(narrow).alias("u"))
+    narrow = F.transform("unhealthy", lambda u: F.struct(*(u[n] for n in LED)))
+    rows = measured.select("cluster", F.explode(narrow).alias("u"))
+    led = rows.select("cluster", "u", F.explode("u.leaders").alias("id")).where(F.col("id").isNotNull())
     sums = _led_counts()
-    counts = led.groupBy("cluster", F.col("u.leader").alias("id")).agg(*(c.alias(name) for name, c in sums.items()))
+    counts = led.groupBy("cluster", "id").agg(*(c.alias(name) for name, c in sums.items()))
     known = clusters.select("cluster", F.col("broker").alias("of"))
     broker = F.try_element_at("of", F.col("id"))
     entry = F.struct(F.col("id").alias("broker"), broker["rack"].alias("rack"), broker["live"].alias("live"), *sums)

@@ -112,6 +112,12 @@ PARTITIONS = Table(
         ("removing", INTS),
         ("bytes", pa.int64()),
         ("unreadable", STRINGS),  # names of this partition's fields that could not be read; NULL: all were
+        # Partitions of a topic that no rule can tell apart (`alike`): the row that stands for them has how many they
+        # are, their ids and their leaders; the others have 0. NULL: the row stands for itself.
+        ("stands_for", pa.int32()),
+        ("placement", pa.int32()),  # the same number for those that are alike, of one cluster
+        ("alike", INTS),
+        ("alike_leaders", INTS),
     ),
     sort=("cluster", "topic", "partition"),
 )

@@ -26,7 +26,7 @@ from pyiceberg.expressions import (
 )
 
 from durability.errors import Refused
-from durability.lake import catalog, rows, staging, tables
+from durability.lake import alike, catalog, rows, staging, tables
 from durability.lake.attempt import FULL, PULSE, Attempt, SnapshotRow
 from durability.lake.iceberg import Tables
 from durability.lake.results import with_disagreements
@@ -103,7 +103,7 @@ class Lake:
             carried = self._known_racks(topology, earlier)
             built[tables.BROKERS.name] = rows.carry(built[tables.BROKERS.name], carried)
         files = {
-            table.name: [self._tables.storage.write(table.identifier, built[table.name])]
+            table.name: [self._tables.storage.write(table.identifier, *_parts(table, built[table.name]))]
             for table in FACTS
             if built[table.name].num_rows
         }
@@ -373,3 +373,7 @@ def _snapshot_row(attempt: Attempt, verdict: Verdict, now: datetime) -> Snapshot
         kind=attempt.kind,
         partitions=attempt.partitions,
     )
+
+
+def _parts(table: Table, rows: pa.Table) -> list[pa.Table]:
+    return alike.apart(rows) if table is tables.PARTITIONS else [rows]

@@ -6,6 +6,7 @@ from operator import itemgetter
 
 import pyarrow as pa
 
+from durability.lake import alike
 from durability.lake.facts import Facts
 from durability.lake.tables import PARTITIONS, Table
 from durability.topology.kinds import PARTITION_LISTS
@@ -20,8 +21,11 @@ def keyed(table: Table, keys: dict[str, object], columns: dict[str, pa.Array], r
     return pa.Table.from_arrays([arrays[name] for name in kinds], schema=table.arrow)
 
 
-def partition_table(facts: Facts, keys: dict[str, object]) -> pa.Table:
-    """The rows of `partitions`, by topic and partition. A partition that doesn't say its number has none."""
+def partition_table(facts: Facts, keys: dict[str, object], brokers: list[dict]) -> pa.Table:
+    """The rows of `partitions`, by topic and partition, those that another stands for behind all others.
+
+    brokers: the rows of `brokers`. A partition that doesn't say its number has none.
+    """
     partitions: list[dict] = []
     topics: list[str] = []
     unread: dict[int, list[str]] = {}  # fields that couldn't be read, by row
@@ -42,7 +46,11 @@ def partition_table(facts: Facts, keys: dict[str, object]) -> pa.Table:
     columns["topic"] = pa.array(topics, kinds["topic"])
     columns["bytes"] = pa.array([partition.get("bytes") for partition in partitions], kinds["bytes"])
     columns["unreadable"] = pa.array([unread.get(row) for row in range(len(partitions))], kinds["unreadable"])
-    return keyed(PARTITIONS, keys, columns, len(partitions))
+    few = len(partitions) < alike.FROM
+    found = alike.none(len(partitions)) if few else alike.found(columns, brokers)
+    columns |= {name: getattr(found, name) for name in alike.COLUMNS}
+    table = keyed(PARTITIONS, keys, columns, len(partitions))
+    return table if few else table.take(pa.array(found.order))
 
 
 def _with_nulls(facts: Facts, where: tuple) -> list[tuple[dict, list[str]]]:

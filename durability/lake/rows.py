@@ -39,16 +39,16 @@ def build(
         "snapshot_id": snapshot_id,
         "attempt_id": attempt_id,
     }
-    stated = facts.cluster("provider")
+    stated, brokers = facts.cluster("provider"), broker_rows(facts)
     built = {
         tables.CLUSTERS: [cluster_row(facts, stated if provider == "self" and stated else provider, team)],
-        tables.BROKERS: broker_rows(facts),
+        tables.BROKERS: brokers,
         tables.CONTROLLERS: controller_rows(facts),
         tables.TOPICS: topic_rows(facts),
         tables.GROUPS: group_rows(facts),
     }
     result = {table.name: _from_rows(table, keys, rows) for table, rows in built.items()}
-    result[tables.PARTITIONS.name] = partition_table(facts, keys)
+    result[tables.PARTITIONS.name] = partition_table(facts, keys, brokers)
     return result
 
 

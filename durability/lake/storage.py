@@ -38,8 +38,10 @@ class Storage:
     def table_location(self, identifier: str) -> str:
         return f"{self.warehouse}/{identifier.replace('.', '/')}"
 
-    def write(self, identifier: str, rows: pa.Table) -> str:
+    def write(self, identifier: str, *parts: pa.Table) -> str:
         """Writes rows into the table's data folder as one Parquet file of a fresh name; returns its address.
+
+        parts: tables of the same columns; rows of two of them are in no row group together.
 
         The file has no field ids: the table's name mapping gives each column its id, so it stays readable when
         columns are added.
@@ -49,7 +51,10 @@ class Storage:
             storage_errors(f"the lake's file {path} could not be written"),
             self.io.new_output(path).create() as stream,
         ):
-            pq.write_table(rows, stream, compression="zstd", row_group_size=ROW_GROUP, store_schema=False)
+            writer = pq.ParquetWriter(stream, parts[0].schema, compression="zstd", store_schema=False)
+            with writer:
+                for rows in parts:
+                    writer.write_table(rows, row_group_size=ROW_GROUP)
         return path
 
     def read(self, path: str, wanted: Wanted) -> pa.Table:

@@ -35,6 +35,8 @@ FOR_SMALL = {
     "spark.sql.debug.maxToStringFields": "1",
 }
 FOR_LARGE = {
+    # The rules over a partition make methods too long for HotSpot's compiler, which would leave them to its interpreter.
+    "spark.driver.extraJavaOptions": "-XX:-DontCompileHugeMethods",
     "spark.sql.adaptive.enabled": "true",
 }
 
@@ -44,8 +46,8 @@ def settings(partitions: int) -> dict[str, str]:
 
     `DURABILITY_SPARK_MEMORY` (for instance 8g) is the driver's heap for large runs; 3g where it isn't set.
 
-    >>> settings(1000)["spark.driver.memory"], "spark.driver.extraJavaOptions" in settings(7_000_000)
-    ('1g', False)
+    >>> settings(1000)["spark.driver.memory"], settings(7_000_000)["spark.driver.extraJavaOptions"]
+    ('1g', '-XX:-DontCompileHugeMethods')
     """
     if partitions < SMALL:
         return {**ALWAYS, **FOR_SMALL}

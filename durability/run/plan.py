@@ -154,6 +154,13 @@ class Plan:
     look_back: LookBack | None = None
 
     @property
+    def alike(self) -> bool:
+        """May some partitions of a judged snapshot stand for others?"""
+        from durability.lake import alike
+
+        return any(s.partitions >= alike.FROM for s in self.judged)
+
+    @property
     def small(self) -> bool:
         """Is Spark's work over few rows, its time spent on starting and planning?"""
         return self.partitions < SMALL

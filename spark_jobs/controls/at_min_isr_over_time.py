@@ -109,7 +109,7 @@ def topic_findings(plan: Plan) -> list[Column]:
             & F.arrays_overlap(u["categories"], F.array(*map(F.lit, readings.LEVELS)))
         ),
     )
-    ids = F.transform(sick, lambda u: u["partition"])
+    ids = F.sort_array(F.flatten(F.transform(sick, lambda u: u["ids"])))
     return [_prolonged(ids), _bouncing(policy), _rest(rest)]
 
 

@@ -109,7 +109,7 @@ def column(control: str) -> str:
 
 def partition_ids(flag: Column) -> Column:
     """Aggregate: the ids of the partitions where `flag` holds, in order."""
-    return F.sort_array(F.collect_list(F.when(flag, F.col("partition"))))
+    return F.sort_array(F.flatten(F.collect_list(F.when(flag, F.col("ids")))))
 
 
 def measure(control: str, value: Column, required: Column) -> dict[str, Column]:
@@ -120,6 +120,13 @@ def measure(control: str, value: Column, required: Column) -> dict[str, Column]:
         f"{name}_unknown": F.coalesce(F.bool_or(value.isNull()), F.lit(True)),
         f"{name}_failing": partition_ids(value < required),
     }
+
+
+def of_the_least(what: Column, value: Column, or_unknown: bool = False) -> Column:
+    """Aggregate: `what` is of the partition with the least `value`, the first of several, so that it is the same in
+    every run; NULL where no value is known, or with `or_unknown` of the first partition then."""
+    order = F.struct(value.isNull(), value, F.col("partition"))
+    return F.min_by(what, order if or_unknown else F.when(value.isNotNull(), order))
 
 
 def at_least(control: str, required: Column) -> Column:

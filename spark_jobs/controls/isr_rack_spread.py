@@ -33,7 +33,7 @@ def measures() -> dict[str, Column]:
     otherwise = under & ~F.coalesce(F.col("replica_span")["most"] < required(), F.lit(False)) & (F.size("causes") > 0)
     return {
         **base.measure(CONTROL, F.col("isr_racks"), required()),
-        "isr_rack_spread_names": F.min_by(named_racks(F.col("in_sync")), "isr_racks"),
+        "isr_rack_spread_names": base.of_the_least(named_racks(F.col("in_sync")), F.col("isr_racks")),
         "isr_rack_spread_at": base.partition_ids(at),
         "isr_rack_spread_errors": F.sort_array(F.collect_set(F.when(under, F.col("acks_all_kip_1290_error")))),
         "isr_rack_spread_at_unknown": F.coalesce(F.bool_or(undecided), F.lit(True)),

@@ -23,7 +23,7 @@ def measures() -> dict[str, Column]:
     seen = F.struct("min_isr", "min_isr_source", effective.alias("effective"))
     return {
         **base.measure(CONTROL, effective, required()),
-        "min_insync_replicas_seen": F.coalesce(F.min_by(seen, effective), F.first(seen)),
+        "min_insync_replicas_seen": base.of_the_least(seen, effective, or_unknown=True),
     }
 
 

@@ -21,7 +21,7 @@ def required() -> Column:
 def measures() -> dict[str, Column]:
     headroom = F.col("write_headroom")
     seen = F.struct(F.col("judged_rf").alias("rf"), F.col("effective_min_isr").alias("effective"))
-    return {**base.measure(CONTROL, headroom, required()), "write_headroom_seen": F.min_by(seen, headroom)}
+    return {**base.measure(CONTROL, headroom, required()), "write_headroom_seen": base.of_the_least(seen, headroom)}
 
 
 def outcome() -> Column:

@@ -34,6 +34,7 @@ def plan_of(
             snapshot_id=f"s-{t.sha256[:8]}",
             attempt_id=f"{result}-{t.cluster}",
             provider=(providers or {}).get(t.cluster, "self"),
+            partitions=sum(len(topic.get("partitions") or []) for topic in t.document["topics"]),
             previous_run_id=before[t.cluster].run_id if t.cluster in before else None,
             previous_result_id=before[t.cluster].result_id if t.cluster in before else None,
             previous_policy_sha256=before[t.cluster].policy.sha256 if t.cluster in before else None,

@@ -1,0 +1,130 @@
+"""Partitions that are alike are judged through one of them: every result is what it is when each is judged by itself."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from bench import fleet
+from durability.lake import alike, rows
+from durability.policy import load_policy
+from durability.topology import validate
+from tests.support.judge import DEFAULT_POLICY, Judge
+
+TABLES = ("findings", "partition_health", "health_counters", "topic_posture")
+
+
+def uneven(document: dict, rng: random.Random) -> dict:
+    """The document with brokers that differ in what rules look at, and partitions that are worth a finding."""
+    for broker in document["brokers"]:
+        fate = rng.random()
+        if fate < 0.15:
+            broker["configs"] = broker["configs"] | {"min.insync.replicas": rng.choice(["1", "2", "3"])}
+        elif fate < 0.25:
+            broker["rack"] = rng.choice([None, "", "az1", "az9"])
+        elif fate < 0.3:
+            broker["kafka_version"] = rng.choice(["3.6", "3.9"])
+        elif fate < 0.35:
+            document["unreadable"].append({"path": f"/brokers/{broker['id']}/configs", "reason": "denied"})
+        elif fate < 0.4:
+            document["unreadable"].append({"path": f"/brokers/{broker['id']}/rack", "reason": "denied"})
+    for topic in document["topics"]:
+        if rng.random() < 0.3:
+            topic["configs"] = topic["configs"] | {"min.insync.racks": rng.choice(["1", "2", "3"])}
+        for p in topic["partitions"]:
+            rng.shuffle(p["isr"])
+            fate = rng.random()
+            if fate < 0.02:
+                p["adding"] = p["replicas"][-1:]
+            elif fate < 0.04:
+                p["leader"] = None
+            elif fate < 0.05:
+                document["unreadable"].append(
+                    {"path": f"/topics/{topic['name']}/partitions/{p['partition']}/isr", "reason": "timed out"}
+                )
+    return document
+
+
+@pytest.fixture(scope="module")
+def documents():
+    """Six clusters of some two hundred partitions each."""
+    rng = random.Random(7)
+    made = []
+    for seed in range(6):
+        (topology,) = fleet.topologies(999, seed)
+        document = topology.document
+        document["cluster"]["id"] = f"cluster-{seed}"
+        document["brokers"] += [
+            {**document["brokers"][n % 3], "id": 100 + n, "rack": f"az{n % 4 + 1}"} for n in range(rng.randrange(2, 7))
+        ]
+        ids = [b["id"] for b in document["brokers"] if b["live"]]
+        document["topics"] = document["topics"][:12]
+        for topic in document["topics"]:
+            topic["partitions"] = topic["partitions"][:40]
+            if rng.random() < 0.7:
+                factor = min(rng.choice([1, 2, 3, 3, 3, 4]), len(ids))
+                for p in topic["partitions"]:
+                    p["replicas"] = rng.sample(ids, factor)
+                    p["isr"], p["leader"], p["elr"] = list(p["replicas"]), p["replicas"][0], []
+        made.append(uneven(document, rng))
+    return made
+
+
+def results(spark, documents, patience: int, monkeypatch) -> dict[str, list]:
+    """The rows of each result table where clusters of so many partitions and more are looked through for alike ones."""
+    monkeypatch.setattr(alike, "FROM", patience)
+    judge = Judge(spark)
+    policy = load_policy(DEFAULT_POLICY)
+    tiers = {n: replace(t, min_insync_racks=2, acked_copies=2) for n, t in policy.tiers.items()}
+    judge.run(documents, replace(policy, tiers=tiers))
+    return {name: sorted(map(repr, judge.latest[name].to_pylist())) for name in TABLES}
+
+
+def test_judged_through_one_or_by_itself(spark, documents, monkeypatch):
+    together = results(spark, documents, 0, monkeypatch)
+    apart = results(spark, documents, 10**9, monkeypatch)
+    for name in TABLES:
+        assert together[name] == apart[name], name
+    assert len(together["partition_health"]) > 300
+
+
+def test_what_may_stand_for_what(documents, monkeypatch):
+    """Alike: same topic, the same facts of leader and holders but for their ids; the first stands for all of them."""
+    monkeypatch.setattr(alike, "FROM", 0)
+    groups = 0
+    for document in documents:
+        topology = validate(document, "x.json")
+        built = rows.build(topology, "s", "a")
+        facts = {
+            b["broker"]: repr({n: v for n, v in b.items() if n not in alike.ITS_OWN})
+            if b["live"] and b["rack_state"] in ("named", "none")
+            else b["broker"]
+            for b in built["brokers"].to_pylist()
+        }
+        table = built["partitions"].to_pylist()
+        by_place = {(r["topic"], r["partition"]): r for r in table}
+        stood_for = set()
+        for row in table:
+            if not row["stands_for"]:
+                continue
+            groups += 1
+            those = [by_place[row["topic"], p] for p in row["alike"]]
+            assert (
+                row["partition"] == min(row["alike"]) == those[0]["partition"] and row["stands_for"] == len(those) > 1
+            )
+            assert [t["leader"] for t in those] == row["alike_leaders"]
+            assert {t["placement"] for t in those} == {row["placement"]}
+            assert len({(facts[t["leader"]], *sorted(str(facts[b]) for b in t["replicas"])) for t in those}) == 1
+            for t in those:
+                assert sorted(t["isr"]) == sorted(t["replicas"])
+                assert t["elr"] == t["last_known_elr"] == t["adding"] == t["removing"] == []
+                assert (t["unreadable"] is None and t is row) or t["stands_for"] == 0
+            places = {(row["topic"], p) for p in row["alike"]}
+            assert not places & stood_for
+            stood_for |= places
+        alone = {(r["topic"], r["partition"]) for r in table if r["stands_for"] is None}
+        assert alone | stood_for == set(by_place) and not alone & stood_for
+        assert [r["stands_for"] == 0 for r in table] == sorted(r["stands_for"] == 0 for r in table)
+    assert groups > 50
