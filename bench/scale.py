@@ -41,7 +41,7 @@ class Peak(threading.Thread):
 
     def __init__(self):
         super().__init__(daemon=True)
-        self.mb, self._done = 0.0, threading.Event()
+        self.mb, self._done, self._before = 0.0, threading.Event(), 0.0
 
     def run(self) -> None:
         this = psutil.Process()
@@ -52,7 +52,8 @@ class Peak(threading.Thread):
                     total += process.memory_full_info().pss
                 except psutil.Error:
                     continue
-            self.mb = max(self.mb, total / 1e6)
+            # What a process shares with one that it starts is counted twice for an instant.
+            self.mb, self._before = max(self.mb, min(total, self._before) / 1e6), total
 
     def stop(self) -> float:
         self._done.set()

@@ -68,7 +68,7 @@ def _told(text: str, value: Column) -> Column:
 
 
 def _worded() -> dict[str, Column]:
-    f, outcome = F.col("f"), F.col("f")["outcome"]
+    f, outcome, words = F.col("f"), F.col("f")["outcome"], F.col("f")["words"]
     speaks = outcome.isin(base.FAIL, base.UNKNOWN)
     of_topic = (F.col("resource_type") == "topic") & (f["control"] != OWN_WORDS)
     wrong = F.when(outcome == base.UNKNOWN, _wrong_setting())
@@ -76,23 +76,23 @@ def _worded() -> dict[str, Column]:
     exempt = F.when(F.col("tier").isNull(), "no selector of the policy matches it").otherwise(
         base.say("tier %s doesn't require it", F.col("tier"))
     )
-    own_words = ~of_topic & f["message"].isNotNull()
+    own_words = ~of_topic & words["message"].isNotNull()
     return {
-        "category": F.when(speaks, f["category"]),
-        "severity": F.when(outcome == base.FAIL, f["severity"]),
-        "partitions": F.when(speaks, f["partitions"]),
+        "category": F.when(speaks, words["category"]),
+        "severity": F.when(outcome == base.FAIL, words["severity"]),
+        "partitions": F.when(speaks, words["partitions"]),
         # Nobody should change a topic because something of it could not be read.
         "remediation": F.when(wrong.isNotNull(), "Correct the setting")
         .when((outcome == base.UNKNOWN) & of_topic, LET_READ)
-        .when(speaks, f["remediation"]),
+        .when(speaks, words["remediation"]),
         # An UNKNOWN isn't caused by what would have been the cause of a FAIL.
         "cause": F.when(wrong.isNotNull(), "configuration:topic")
         .when((outcome == base.UNKNOWN) & of_topic, "unreadable")
-        .when(speaks, f["cause"]),
-        "message": F.when(outcome == base.FAIL, f["message"])
+        .when(speaks, words["cause"]),
+        "message": F.when(outcome == base.FAIL, words["message"])
         .when(wrong.isNotNull(), base.say("%s can't be judged: %s", f["control"], wrong))
-        .when(outcome == base.UNKNOWN, F.when(own_words, f["message"]).otherwise(unread))
-        .when(outcome == base.NOT_APPLICABLE, F.when(own_words, f["message"]).otherwise(exempt)),
+        .when(outcome == base.UNKNOWN, F.when(own_words, words["message"]).otherwise(unread))
+        .when(outcome == base.NOT_APPLICABLE, F.when(own_words, words["message"]).otherwise(exempt)),
     }
 
 

@@ -44,14 +44,14 @@ FOR_LARGE = {
 def settings(partitions: int) -> dict[str, str]:
     """Spark properties for a run over so many partitions, the catalog's and the jars' aside.
 
-    `DURABILITY_SPARK_MEMORY` (for instance 8g) is the driver's heap for large runs; 3g where it isn't set.
+    `DURABILITY_SPARK_MEMORY` (for instance 8g) is the driver's heap for large runs; 2500m where it isn't set.
 
     >>> settings(1000)["spark.driver.memory"], settings(7_000_000)["spark.driver.extraJavaOptions"]
     ('1g', '-XX:-DontCompileHugeMethods')
     """
     if partitions < SMALL:
         return {**ALWAYS, **FOR_SMALL}
-    return {**ALWAYS, **FOR_LARGE, "spark.driver.memory": os.environ.get("DURABILITY_SPARK_MEMORY", "3g")}
+    return {**ALWAYS, **FOR_LARGE, "spark.driver.memory": os.environ.get("DURABILITY_SPARK_MEMORY", "2500m")}
 
 
 def jars() -> str:

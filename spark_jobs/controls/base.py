@@ -77,19 +77,22 @@ def finding(
 ) -> Column:
     """A finding as a struct, worded for a FAIL; `spark_jobs.findings.exploded` keeps the words where they apply.
 
-    A NULL outcome is no finding.
+    A NULL outcome is no finding. `words` is NULL where it is PASS: most are, and nobody reads what would have been said.
     """
-    return F.struct(
-        F.lit(control).alias("control"),
+    words = F.struct(
         F.lit(None).cast("string").alias("category") if category is None else category.alias("category"),
-        _text(outcome).alias("outcome"),
         (F.lit(severity_of(control)) if severity is None else severity).alias("severity"),
         _text(cause).alias("cause"),
-        observed.alias("observed"),
-        required.alias("required"),
         (F.lit(None).cast("array<int>") if partitions is None else partitions).alias("partitions"),
         _text(message).alias("message"),
         _text(remediation).alias("remediation"),
+    )
+    return F.struct(
+        F.lit(control).alias("control"),
+        _text(outcome).alias("outcome"),
+        observed.alias("observed"),
+        required.alias("required"),
+        F.when(_text(outcome) != PASS, words).alias("words"),
     )
 
 
