@@ -1,34 +1,39 @@
 """What a run over a whole fleet costs, step by step: the rooms as the DAG calls them, over a fleet made from a seed.
 
 `make bench SIZE=700000 SEED=1 RESULTS=results.json`: stage, gate, publish, plan, evaluate (spark-submit), flag, report; the
-making of the fleet isn't counted. Beside it, in the same run, what the tools cost by themselves: the bare Parquet files of
-the same rows, and an empty Spark job of the same settings.
+making of the fleet isn't counted. Beside it, in the same run: the bare Parquet files of the same rows, an empty Spark job of
+the same settings, and the same verdicts in DuckDB and in Polars, compared row by row (`bench.beside`).
 """
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import platform
+import resource
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pyarrow.parquet as pq
 
-from bench import fleet, floor
+from bench import beside, fleet, floor
 from durability import report
 from durability.lake import Lake, rows
+from durability.lake.attempt import Attempt
 from durability.launch import airflow_home, spark
 from durability.policy import load_policy, load_waivers
-from durability.run import build_plan
+from durability.run import Plan, build_plan
 from durability.runtime import processes
 from expectations import gate, posture
 
@@ -41,10 +46,11 @@ class Peak(threading.Thread):
 
     def __init__(self):
         super().__init__(daemon=True)
-        self.mb, self._done, self._before = 0.0, threading.Event(), 0.0
+        self.mb = self.of_step = 0.0
+        self._done = threading.Event()
 
     def run(self) -> None:
-        this = psutil.Process()
+        this, before = psutil.Process(), 0
         while not self._done.wait(0.2):
             total = 0
             for process in (this, *this.children(recursive=True)):
@@ -53,109 +59,170 @@ class Peak(threading.Thread):
                 except psutil.Error:
                     continue
             # What a process shares with one that it starts is counted twice for an instant.
-            self.mb, self._before = max(self.mb, min(total, self._before) / 1e6), total
+            held, before = min(total, before) / 1e6, total
+            self.mb, self.of_step = max(self.mb, held), max(self.of_step, held)
 
-    def stop(self) -> float:
+    def stop(self) -> int:
         self._done.set()
         self.join()
         return round(self.mb)
 
 
-class Clock:
-    """Seconds of each step, by name."""
+@dataclass(frozen=True)
+class Step:
+    """Seconds on the clock and of all processors, and the most memory."""
 
-    def __init__(self):
-        self.seconds: dict[str, float] = {}
+    wall: float
+    cpu: float
+    peak_mb: int
+
+
+class Clock:
+    """What each step took, by name, told as it ends."""
+
+    def __init__(self, peak: Peak):
+        self.steps: dict[str, Step] = {}
+        self._peak = peak
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        began = time.monotonic()
+        self._peak.of_step = 0.0
+        wall, cpu = time.monotonic(), _cpu()
         yield
-        self.add(name, time.monotonic() - began)
+        self.add(name, time.monotonic() - wall, _cpu() - cpu)
 
-    def add(self, name: str, seconds: float) -> None:
-        self.seconds[name] = round(seconds, 2)
-        print(f"{name:<12}{seconds:9.1f} s", flush=True)
+    def add(self, name: str, wall: float, cpu: float) -> None:
+        step = self.steps[name] = Step(round(wall, 2), round(cpu, 2), round(self._peak.of_step))
+        print(f"{name:<14}{step.wall:9.1f} s{step.cpu:9.1f} s{step.peak_mb:9} MB", flush=True)
+
+    def wall(self, name: str) -> float:
+        return self.steps[name].wall
 
 
-def staged(lake, folder: Path, size: int, seed: int, clock: Clock) -> list:
-    """Stages the fleet cluster by cluster, and writes the same rows as bare Parquet files."""
-    attempts, ours, bare = [], 0.0, 0.0
+def _cpu() -> float:
+    """Seconds of processors that this process used, and those that it has waited for."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(u.ru_utime + u.ru_stime for u in used)
+
+
+def staged(location: str, folder: Path, size: int, seed: int) -> tuple[list[str], dict[str, tuple[float, float]]]:
+    """Stages the fleet cluster by cluster, and writes the same rows as bare Parquet files.
+
+    Returns the attempts as JSON, and by step the seconds on the clock and of the processor. Meant for a process of its own:
+    what it takes to make a fleet isn't held against the steps that follow.
+    """
+    lake = Lake.open(location)
+    attempts, took = [], {"bare parquet": (0.0, 0.0), "stage": (0.0, 0.0)}
+
+    def timed(name: str, work: Callable[[], Any]) -> Any:
+        wall, cpu = time.monotonic(), time.process_time()
+        made = work()
+        so_far = took[name]
+        took[name] = so_far[0] + time.monotonic() - wall, so_far[1] + time.process_time() - cpu
+        return made
+
     for topology in fleet.topologies(size, seed):
-        began = time.monotonic()
-        attempts.append(lake.stage(topology))
-        ours += time.monotonic() - began
+        attempts.append(timed("stage", lambda t=topology: lake.stage(t)).to_json())
         tables = rows.build(topology, "bare", "bare")
-        began = time.monotonic()
-        for name, table in tables.items():
-            pq.write_table(table, folder / f"{name}.parquet")
-        bare += time.monotonic() - began
-    clock.add("bare parquet", bare)
-    clock.add("stage", ours)
-    return attempts
+        timed("bare parquet", lambda t=tables: [pq.write_table(t[n], folder / f"{n}.parquet") for n in t])
+    return attempts, took
 
 
 def measured(folder: Path, size: int, seed: int) -> dict:
     """Runs the steps over a fleet in a lake below `folder`; RESULTS' document."""
-    clock, peak = Clock(), Peak()
+    peak = Peak()
     peak.start()
+    clock = Clock(peak)
     lake = Lake.open(str(folder / "lake"))
     lake.ensure()
-    attempts = staged(lake, folder, size, seed, clock)
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as own:
+        found, took = own.submit(staged, lake.location, folder, size, seed).result()
+    for name, (wall, cpu) in took.items():
+        clock.add(name, wall, cpu)
+    attempts = [Attempt.from_json(text) for text in found]
     with clock("gate"):
         verdicts = gate.check(lake, attempts)
     with clock("publish"):
         snapshots = [asdict(r) for r in lake.publish(attempts, verdicts)]
     with clock("plan"):
-        plan = build_plan(
-            lake,
-            run_id="bench",
-            result_id="bench:1",
-            kind="nightly",
-            policy=load_policy(POLICY),
-            waivers=load_waivers(WAIVERS),
-            snapshots=snapshots,
-            clusters=[],
-            attempts=[],
-            started_at=datetime.now(UTC),
-        )
+        plan = planned(lake, snapshots)
     (folder / "empty.py").write_text(floor.EMPTY_JOB)
     with clock("empty job"):
         submitted(folder, lake, plan.partitions, folder / "empty.py")
     with clock("evaluate"):
         job = ROOT / "spark_jobs" / "evaluate.py"
         submitted(folder, lake, plan.partitions, job, "--plan", str(plan.write(folder / "plan.json")))
+    inputs = beside.inputs(folder / "lake" / "warehouse", attempts, plan.policy.tiers, folder)
+    for name in beside.OPPONENTS:
+        with clock(name):
+            beside.run(name, inputs, folder)
     with clock("flag"):
         flagged = posture.flag(lake, plan, folder / "out")
     with clock("report"):
         report.build(lake, plan, flagged, folder / "out")
+    highest = peak.stop()
     refused = [v.reason for v in verdicts if not v.accepted]
     if refused or not flagged.verified:
         raise SystemExit(f"the run isn't what it should be: {refused[:3]} {flagged.problems[:3]}")
-    return document(sum(a.partitions for a in attempts), peak.stop(), clock.seconds)
+    differ = [
+        d
+        for n in beside.OPPONENTS
+        for d in beside.differences(folder / "lake" / "warehouse", plan.result_id, folder / n)
+    ]
+    print("\n".join(differ) or "the same rows from all three")
+    return document(plan.partitions, not differ, highest, clock)
 
 
-def document(partitions: int, peak_mb: int, seconds: dict[str, float]) -> dict:
-    """Seconds by step as RESULTS has them; `session_s` is the empty job's, which the evaluation has inside it."""
-    steps = {name: s for name, s in seconds.items() if name not in ("bare parquet", "empty job")}
+def planned(lake, snapshots: list[dict]) -> Plan:
+    """The plan of a nightly run over these snapshots, by the policy that is shipped."""
+    return build_plan(
+        lake,
+        run_id="bench",
+        result_id="bench:1",
+        kind="nightly",
+        policy=load_policy(POLICY),
+        waivers=load_waivers(WAIVERS),
+        snapshots=snapshots,
+        clusters=[],
+        attempts=[],
+        started_at=datetime.now(UTC),
+    )
+
+
+def document(partitions: int, equal: bool, peak_mb: int, clock: Clock) -> dict:
+    """What RESULTS has. `session_s` is the empty job's, which the evaluation has inside it; `total_s` leaves out what is
+    beside the run."""
+    apart = ("bare parquet", "empty job", *beside.OPPONENTS)
+    session = clock.wall("empty job")
     return {
         "rows": partitions,
+        "equal": equal,
         "peak_mb": peak_mb,
         "collect": {
-            "lake_s": round(seconds["stage"] + seconds["publish"], 2),
-            "parquet_s": seconds["bare parquet"],
+            "lake_s": round(clock.wall("stage") + clock.wall("publish"), 2),
+            "parquet_s": clock.wall("bare parquet"),
         },
-        "gate_s": seconds["gate"],
-        "plan_s": seconds["plan"],
+        "gate_s": clock.wall("gate"),
+        "plan_s": clock.wall("plan"),
         "evaluate": {
-            "session_s": seconds["empty job"],
-            "spark_s": round(seconds["evaluate"] - seconds["empty job"], 2),
+            "session_s": session,
+            "spark_s": round(clock.wall("evaluate") - session, 2),
+            **{f"{name}_s": clock.wall(name) for name in beside.OPPONENTS},
         },
-        "flag_s": seconds["flag"],
-        "report_s": seconds["report"],
-        "total_s": round(sum(steps.values()), 2),
+        "flag_s": clock.wall("flag"),
+        "report_s": clock.wall("report"),
+        "total_s": round(sum(s.wall for name, s in clock.steps.items() if name not in apart), 2),
+        "steps": {name: asdict(step) for name, step in clock.steps.items()},
         "machine": machine(),
     }
+
+
+def ratios(results: dict) -> Iterator[str]:
+    """What is held against what."""
+    collect, evaluate = results["collect"], results["evaluate"]
+    yield f"to the lake, of a bare write{collect['lake_s'] / max(collect['parquet_s'], 0.01):10.1f}"
+    for name in beside.OPPONENTS:
+        yield f"evaluate, of {name:<15}{evaluate['spark_s'] / max(evaluate[f'{name}_s'], 0.01):10.1f}"
 
 
 def submitted(folder: Path, lake, partitions: int, job: Path, *arguments: str) -> None:
@@ -180,7 +247,7 @@ def machine() -> dict:
 
 
 def main(environ: Mapping[str, str] = os.environ) -> int:
-    """Print the steps as they end; write RESULTS, if asked for."""
+    """Print the steps as they end; write RESULTS, if asked for. Returns 1 where the results differ."""
     try:
         size, seed = int(environ["SIZE"]), int(environ.get("SEED") or 1)
     except ValueError:
@@ -189,12 +256,11 @@ def main(environ: Mapping[str, str] = os.environ) -> int:
         raise SystemExit("SIZE is at least 1, SEED at least 0")
     with processes.Session("durability-bench-") as session:
         results = measured(session.folder, size, seed)
-    print(
-        f"{'total':<12}{results['total_s']:9.1f} s\n{'peak':<12}{results['peak_mb']:9.0f} MB\n{results['rows']:,} partitions"
-    )
+    print(f"total         {results['total_s']:9.1f} s, {results['rows']:,} partitions, at most {results['peak_mb']} MB")
+    print(*ratios(results), sep="\n")
     if environ.get("RESULTS"):
         Path(environ["RESULTS"]).write_text(json.dumps(results, indent=1) + "\n")
-    return 0
+    return 0 if results["equal"] else 1
 
 
 if __name__ == "__main__":

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from bench import fleet
+from bench import beside, fleet
+from durability.lake import alike
 from durability.topology import validate
+from tests.support.judge import Judge
 
 
 @pytest.fixture(scope="module")
@@ -41,3 +46,44 @@ def test_it_has_what_rules_are_about(made):
     assert 0 < short < len(partitions) / 10
     assert any(t["internal"] for t in topics) and any("min.insync.replicas" in t["configs"] for t in topics)
     assert any(d["streams"] for d in documents)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_duckdb_and_polars_judge_as_spark_does(spark, tmp_path, monkeypatch, seed):
+    """Three programs, one of them the rules: the same partition health, posture and topics' findings, row by row."""
+    monkeypatch.setattr(alike, "FROM", 100)
+    judge = Judge(spark)
+    judge.run([t.document for t in fleet.topologies(15_000, seed)])
+    held = judge.facts | {name: judge.latest[name] for name in ("partition_health", "topic_posture", "findings")}
+    for name, table in held.items():
+        folder = tmp_path / "lake" / "audit" / name / "data"
+        folder.mkdir(parents=True)
+        # As the lake has them: a map's keys are never NULL.
+        pq.write_table(table if isinstance(table, pa.Table) else pa.table(table), folder / "rows.parquet")
+    files = {n: [str(tmp_path / "lake" / "audit" / n / "data" / "rows.parquet")] for n in judge.facts}
+    inputs = files | {"resolved": files["resolved_policy"], "tiers": judge.plan.policy.tiers}
+    for name in beside.OPPONENTS:
+        (tmp_path / name).mkdir()
+        importlib.import_module(f"bench.in_{name}").run(inputs, tmp_path / name)
+        assert beside.differences(tmp_path / "lake", judge.plan.result_id, tmp_path / name) == []
+    assert judge.latest["partition_health"].num_rows > 500
+
+
+def test_a_difference_is_told(tmp_path):
+    rows = pa.table({"cluster": ["eu"] * 2, "partition": [0, 1], "result_id": ["r"] * 2})
+    for name in ("partition_health", "topic_posture", "findings"):
+        folder = tmp_path / "lake" / "audit" / name / "data"
+        folder.mkdir(parents=True)
+        columns = {"resource_type": ["topic"] * 2, "control": ["write-headroom"] * 2} if name == "findings" else {}
+        kept = rows
+        for column, values in columns.items():
+            kept = kept.append_column(column, [values])
+        pq.write_table(kept, folder / "rows.parquet")
+    theirs = tmp_path / "duckdb"
+    theirs.mkdir()
+    for name in ("health", "posture", "findings"):
+        pq.write_table(
+            rows.select(["cluster", "partition"]).slice(0, 1 if name == "posture" else 2), theirs / f"{name}.parquet"
+        )
+    (told,) = beside.differences(tmp_path / "lake", "r", theirs)
+    assert told == "posture: 1 rows of evaluate alone, such as {'cluster': 'eu', 'partition': 1}"
