@@ -11,7 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from spark_jobs.acks import fewest_racks
-from spark_jobs.rack_health import NO_LEADER, NOT_ENOUGH_RACKS, NOT_ENOUGH_REPLICAS, UNDER
+from spark_jobs.rack_health import INCONSISTENT, NO_ERROR, NO_LEADER, NOT_ENOUGH_RACKS, NOT_ENOUGH_REPLICAS
 from spark_jobs.racks import layout
 
 FACTS = (
@@ -20,34 +20,32 @@ FACTS = (
     "min_isr_source",
     "effective_min_isr",
     "caps",
+    "enough",
     "replica_count",
-    "rf",
     "in_sync",
     "leading",
-    "rack_category",
+    "acks_all_error",
+    "acks_all_proposed_error",
     "replica_span",
     "ends",
 )
 """Columns of a partition that the table is made of, beside `isr_count` and the bounds of `acks.guaranteed`."""
 
-INVALID_ACKS, INCONSISTENT = "INVALID_REQUIRED_ACKS", "INCONSISTENT_REPLICATION_FACTOR"
+INVALID_ACKS = "INVALID_REQUIRED_ACKS"
 
 
 def now(seen: Column) -> Column:
     """What several cells of the table need of a partition as it is: struct<led, enough, accepted, beside, rest>.
 
-    `led`: has a live leader. `enough`: the ISR is not below the effective min ISR; where that depends on an unknown
-    release, only if every release agrees. `accepted`: both. `beside`: in-sync replicas in the leader's rack, itself included
-    (0: it has none); `rest`: the layout of the others.
+    `led`: has a live leader. `enough`: the ISR is not below what the leader enforces (`enough_in_sync`). `accepted`: both.
+    `beside`: in-sync replicas in the leader's rack, itself included (0: it has none); `rest`: the layout of the others.
     """
-    isr, replicas, in_sync = seen["isr_count"], seen["replica_count"], seen["in_sync"]
+    in_sync = seen["in_sync"]
     led, rack = ~seen["offline"], seen["leading"]["rack"]
-    below_either_way = F.when((seen["min_isr"] > replicas) & (isr < replicas), False)
-    enough = F.coalesce(isr >= seen["effective_min_isr"], below_either_way)
     return F.struct(
         led.alias("led"),
-        enough.alias("enough"),
-        (led & enough).alias("accepted"),
+        seen["enough"].alias("enough"),
+        (led & seen["enough"]).alias("accepted"),
         F.size(F.filter(in_sync, lambda b: b["rack"] == rack)).alias("beside"),
         layout(F.filter(in_sync, lambda b: F.coalesce(b["rack"] != rack, F.lit(True)))).alias("rest"),
     )
@@ -72,7 +70,7 @@ def entries(seen: Column, now: Column, min_racks: Column, unclean: Column) -> Co
     visible = (
         F.when(~led, False).when(now["enough"], led).when(~now["enough"], led & ~seen["caps"]).when(~seen["caps"], led)
     )
-    proposed = _proposed_error(seen, now)
+    error, proposed = (_error(seen[answer]) for answer in ("acks_all_error", "acks_all_proposed_error"))
     copies_worst = _sure(seen["copies_least"], seen["copies_most"])
     racks_worst = _sure(seen["racks_least"], seen["racks_most"])
     racks_known = rest["unknown"] == 0
@@ -113,9 +111,9 @@ def entries(seen: Column, now: Column, min_racks: Column, unclean: Column) -> Co
         ).alias("1"),
         entry(
             accepted=accepted,
-            error=F.coalesce(leaderless, F.when(~now["enough"], NOT_ENOUGH_REPLICAS)),
+            error=error,
             proposed_error=proposed,
-            retriable=_retriable(seen, now, proposed, min_racks),
+            retriable=_retriable(seen, error, proposed, min_racks),
             copies_now=held(isr),
             racks_now=held(F.when(racks_known, leaders + F.size(rest["racks"]))),
             copies_worst=copies_worst,
@@ -127,7 +125,7 @@ def entries(seen: Column, now: Column, min_racks: Column, unclean: Column) -> Co
         entry(
             accepted=no,
             error=F.coalesce(leaderless, F.when(led, INVALID_ACKS)),
-            proposed_error=F.coalesce(leaderless, F.when(~now["enough"], NOT_ENOUGH_REPLICAS)),
+            proposed_error=error,
             retriable=~led,
             copies_now=held(effective),
             racks_now=held(F.when(racks_known, fastest)),
@@ -151,34 +149,28 @@ def _racks_of(broker: Column) -> Column:
     return F.when(broker["rack"].isNotNull(), 1).when(broker["rack_state"] == "none", 0)
 
 
-def _proposed_error(seen: Column, now: Column) -> Column:
-    """What brokers would answer to acks=all with KIP-579, which looks before the ISR is counted, and KIP-1290, which looks
-    after. KIP-579 compares with the replicas without those being added (Partition.assignmentState)."""
-    enough = now["enough"]
-    above = seen["min_isr"] > F.coalesce(seen["rf"], seen["replica_count"])
-    return (
-        F.when(~now["led"], NO_LEADER)
-        .when(above, INCONSISTENT)
-        .when(~enough, NOT_ENOUGH_REPLICAS)
-        .when(enough & (seen["rack_category"] == UNDER), NOT_ENOUGH_RACKS)
-    )
+def _error(answer: Column) -> Column:
+    """An answer that refuses; NULL where it accepts or is unknown."""
+    return F.when(answer != NO_ERROR, answer)
 
 
-def _retriable(seen: Column, now: Column, proposed: Column, min_racks: Column) -> Column:
+def _retriable(seen: Column, error: Column, proposed: Column, min_racks: Column) -> Column:
     """Of acks=all. A replica may come back; more replicas than there are never will, where the leader wants so many."""
     attainable = (seen["min_isr"] <= seen["replica_count"]) | seen["caps"]
     span = seen["replica_span"]
     placed = F.when(span["least"] >= min_racks, True).when(span["most"] < min_racks, False)
     return (
-        F.when(~now["led"], True)
-        .when(~now["enough"], attainable)
+        F.when(error == NO_LEADER, True)
+        .when(error == NOT_ENOUGH_REPLICAS, attainable)
         .when(proposed == INCONSISTENT, False)
         .when(proposed == NOT_ENOUGH_RACKS, placed)
     )
 
 
 def readings(seen: Column, now: Column) -> Column:
-    """What acks=all is answered by either release, where the leader's is unknown and they differ (KAFKA-15583)."""
-    differ = now["led"] & now["enough"].isNull() & (seen["min_isr"] > seen["replica_count"]) & seen["caps"].isNull()
+    """What acks=all is answered by either release once all replicas are in sync, where it depends on the leader's, and
+    that is unknown or the next one's (KAFKA-15583)."""
+    differ = (seen["min_isr"] > seen["replica_count"]) & seen["caps"].isNull()
+    whole = F.coalesce(~now["led"], F.lit(False)) | (seen["isr_count"] >= seen["replica_count"])
     answer = F.struct(F.lit(NOT_ENOUGH_REPLICAS).alias("before 3.7"), F.lit(None).cast("string").alias("since 3.7"))
-    return F.when(differ & (seen["isr_count"] >= seen["replica_count"]), answer)
+    return F.when(differ & whole, answer)

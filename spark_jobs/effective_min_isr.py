@@ -10,6 +10,8 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from durability.topology import versions
+
 # Supported metadata.version level that only 3.7 and later know; 3.6 ends at 14.
 FIRST_CAPPING_METADATA_VERSION = 15
 
@@ -39,21 +41,27 @@ def caps_min_isr(max_metadata_version: Column, kafka_version: Column) -> Column:
 
 
 def release_number(kafka_version: Column) -> Column:
-    """A release as major * 1000 + minor, so that 4.10 is above 4.9; NULL where it is no release."""
-    part = F.split(kafka_version, r"[.\-]")
-    return F.try_element_at(part, F.lit(1)).try_cast("int") * 1000 + F.coalesce(
-        F.try_element_at(part, F.lit(2)).try_cast("int"), F.lit(0)
-    )
+    """A release as major * 1000 + minor, so that 4.10 is above 4.9; NULL where it is none (`versions.parse`).
+
+    >>> df = spark.createDataFrame([("4.10",), ("3.6-IV2",), ("3.7+vendor",), (" v4.3.1 ",), ("4",), ("3.9rc1",), ("3.7_1",),
+    ...                             ("3.x",), ("trunk",), ("",), (None,)], "version string")
+    >>> [number for (number,) in df.select(release_number(F.col("version"))).collect()]
+    [4010, 3006, 3007, 4003, 4000, None, None, None, None, None, None]
+    """
+    numbers = F.regexp_extract(kafka_version, rf"(?s)\A\s*{versions.PATTERN}\s*\z", 1)
+    part = F.split(F.when(numbers != "", numbers), r"\.")
+    return F.element_at(part, 1).cast("int") * 1000 + F.coalesce(F.try_element_at(part, F.lit(2)).cast("int"), F.lit(0))
 
 
 def effective_min_isr(min_isr: Column, replicas: Column, caps: Column) -> Column:
     """The number of in-sync replicas below which the leader rejects acks=all writes.
 
     min_isr: min.insync.replicas as configured; replicas: how many, being added and removed included; caps: whether the
-    leader caps (`caps_min_isr`). NULL where it depends on an unknown release.
+    leader caps (`caps_min_isr`). NULL where it depends on an unknown release or value; of one replica a leader that caps
+    enforces one, whatever the value.
 
     >>> df = spark.createDataFrame([(2, 3, None), (3, 2, True), (3, 2, False), (3, 2, None),
-    ...                             (None, 3, True)],
+    ...                             (None, 3, True), (None, 1, True)],
     ...                            "min_isr int, replicas int, caps boolean")
     >>> df.select("*", effective_min_isr(*map(F.col, df.columns)).alias("effective")).show()
     +-------+--------+-----+---------+
@@ -64,6 +72,29 @@ def effective_min_isr(min_isr: Column, replicas: Column, caps: Column) -> Column
     |      3|       2|false|        3|
     |      3|       2| NULL|     NULL|
     |   NULL|       3| true|     NULL|
+    |   NULL|       1| true|        1|
     +-------+--------+-----+---------+
     """
-    return F.when(min_isr <= replicas, min_isr).when(min_isr.isNotNull(), F.when(caps, replicas).when(~caps, min_isr))
+    either_way = F.when(min_isr <= replicas, min_isr).when(caps & (replicas == 1), replicas)
+    return either_way.when(min_isr.isNotNull(), F.when(caps, replicas).when(~caps, min_isr))
+
+
+def enough_in_sync(isr: Column, min_isr: Column, replicas: Column, effective: Column) -> Column:
+    """Is an ISR not below what its leader enforces? Where that depends on an unknown release, only if all releases agree.
+
+    isr: how many are in sync; effective: `effective_min_isr` of the others.
+
+    >>> df = spark.createDataFrame([(2, 2, 3, 2), (1, 2, 3, 2), (1, 4, 3, None), (3, 4, 3, None), (1, None, 3, None)],
+    ...                            "isr int, min_isr int, replicas int, effective int")
+    >>> df.select("*", enough_in_sync(*map(F.col, df.columns)).alias("enough")).show()
+    +---+-------+--------+---------+------+
+    |isr|min_isr|replicas|effective|enough|
+    +---+-------+--------+---------+------+
+    |  2|      2|       3|        2|  true|
+    |  1|      2|       3|        2| false|
+    |  1|      4|       3|     NULL| false|
+    |  3|      4|       3|     NULL|  NULL|
+    |  1|   NULL|       3|     NULL|  NULL|
+    +---+-------+--------+---------+------+
+    """
+    return F.coalesce(isr >= effective, F.when((min_isr > replicas) & (isr < replicas), False))

@@ -45,10 +45,16 @@ def setting(configs: Column, unreadable: Column, key: str, default: str) -> Colu
     return F.when(readable, F.coalesce(config(configs, key), F.lit(default)))
 
 
-def _wrong(configs: Column, key: str, kind: str) -> Column:
-    """A setting's value where it is stated and is no `kind` (a type of Spark); else NULL. Only a document can hold one."""
+def _copies(value: Column) -> Column:
+    """A min.insync.replicas as Kafka takes it, from 1 on; else NULL."""
+    number = value.try_cast("int")
+    return F.when(number >= 1, number)
+
+
+def _wrong(configs: Column, key: str, meaning: Callable[[Column], Column]) -> Column:
+    """A setting's value where it is stated and has no `meaning`; else NULL. Only a document can hold one."""
     stated = config(configs, key)
-    return F.when(stated.isNotNull() & stated.try_cast(kind).isNull(), F.substring(stated, 1, 60))
+    return F.when(stated.isNotNull() & meaning(stated).isNull(), F.substring(stated, 1, 60))
 
 
 def _throttles(configs: Column, keys: tuple[str, ...]) -> Column:
@@ -82,7 +88,7 @@ def brokers_by_cluster(brokers: DataFrame) -> DataFrame:
             "described",
             caps_min_isr(F.col("max_metadata_version"), F.col("kafka_version")).alias("caps"),
             F.col("configs").isNotNull().alias("configs_known"),
-            setting(*map(F.col, key), MIN_ISR, "1").try_cast("int").alias("min_isr"),
+            _copies(setting(*map(F.col, key), MIN_ISR, "1")).alias("min_isr"),
             F.when(config(F.col("configs"), MIN_ISR).isNull(), "default")
             .otherwise(F.coalesce(config(F.col("config_sources"), MIN_ISR), F.lit("broker")))
             .alias("min_isr_source"),
@@ -156,7 +162,7 @@ def controllers_by_cluster(controllers: DataFrame) -> DataFrame:
                     "rack",
                     "lag_ms",
                     configs.isNotNull().alias("configs_known"),
-                    setting(configs, none, MIN_ISR, "1").try_cast("int").alias("min_isr"),
+                    _copies(setting(configs, none, MIN_ISR, "1")).alias("min_isr"),
                     setting(configs, none, DEFAULT_RF, "1").try_cast("int").alias("default_rf"),
                     setting(configs, none, UNCLEAN, "false").try_cast("boolean").alias("unclean"),
                     config(configs, MIN_ISR).isNotNull().alias("min_isr_stated"),
@@ -196,6 +202,9 @@ def clusters(read: Read) -> DataFrame:
                 F.coalesce(F.try_element_at("features", F.lit("eligible.leader.replicas.version")), F.lit(0)) > 0,
             ),
             "unclean_default": _unclean_default(),
+            "recorded_min_isr": F.array_distinct(
+                F.transform(F.filter("controllers", lambda c: c["min_isr_stated"]), lambda c: c["min_isr"])
+            ),
         }
     ).withColumn("lost_racks", _lost_racks())
 
@@ -247,7 +256,8 @@ def _own_settings(topics: DataFrame) -> DataFrame:
     configs, sources = F.col("configs"), F.col("config_sources")
     readable = configs.isNotNull() & ~F.coalesce(F.array_contains("unreadable_configs", MIN_ISR), F.lit(False))
     unclean_readable = configs.isNotNull() & ~F.coalesce(F.array_contains("unreadable_configs", UNCLEAN), F.lit(False))
-    unclean_readable &= _wrong(configs, UNCLEAN, "boolean").isNull()
+    wrong_unclean = _wrong(configs, UNCLEAN, lambda v: v.try_cast("boolean"))
+    unclean_readable &= wrong_unclean.isNull()
     unclean_source = F.coalesce(config(sources, UNCLEAN), F.lit("topic"))
     return topics.select(
         "cluster",
@@ -256,7 +266,7 @@ def _own_settings(topics: DataFrame) -> DataFrame:
         "partitions_known",
         "declared_partitions",
         readable.alias("min_isr_readable"),
-        config(configs, MIN_ISR).try_cast("int").alias("own_min_isr"),
+        _copies(config(configs, MIN_ISR)).alias("own_min_isr"),
         F.when(config(configs, MIN_ISR).isNotNull(), F.coalesce(config(sources, MIN_ISR), F.lit("topic"))).alias(
             "own_min_isr_source"
         ),
@@ -267,9 +277,9 @@ def _own_settings(topics: DataFrame) -> DataFrame:
         .isNotNull()
         .alias("own_min_racks_known"),
         F.struct(
-            _wrong(configs, MIN_ISR, "int").alias("min_isr"),
-            _wrong(configs, MIN_RACKS, "int").alias("min_racks"),
-            _wrong(configs, UNCLEAN, "boolean").alias("unclean"),
+            _wrong(configs, MIN_ISR, _copies).alias("min_isr"),
+            _wrong(configs, MIN_RACKS, lambda v: v.try_cast("int")).alias("min_racks"),
+            wrong_unclean.alias("unclean"),
         ).alias("wrong"),
         unclean_readable.alias("unclean_readable"),
         F.when(unclean_source.isin("topic", "cluster-default"), config(configs, UNCLEAN).try_cast("boolean")).alias(

@@ -54,7 +54,7 @@ def _wrong_setting() -> Column:
     """What a topic's setting says that means nothing, where the control needs it; NULL elsewhere."""
     control, wrong = F.col("f")["control"], F.col("wrong")
     return (
-        F.when(control.isin(*READS_MIN_ISR), _told("min.insync.replicas is not a number: %s", wrong["min_isr"]))
+        F.when(control.isin(*READS_MIN_ISR), _told("min.insync.replicas is no number from 1 on: %s", wrong["min_isr"]))
         .when(control.isin(*READS_MIN_RACKS), _told("min.insync.racks is not a number: %s", wrong["min_racks"]))
         .when(
             control == "unclean-leader-election",

@@ -12,9 +12,18 @@ from pyspark.sql import functions as F
 
 from spark_jobs import acks
 from spark_jobs.controls import base
-from spark_jobs.effective_min_isr import effective_min_isr
+from spark_jobs.effective_min_isr import effective_min_isr, enough_in_sync
 from spark_jobs.facts import unlisted
-from spark_jobs.rack_health import AT, UNDER, acks_all_error, isr_category, kip_1290_error, rack_category, racks_wanted
+from spark_jobs.rack_health import (
+    AT,
+    UNDER,
+    acks_all_error,
+    isr_category,
+    kip_579_error,
+    kip_1290_error,
+    rack_category,
+    racks_wanted,
+)
 from spark_jobs.racks import against, kip_1290_rack_span, layout, rack_span
 
 TOPIC_SETTINGS = (
@@ -35,7 +44,8 @@ def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame) -> Data
     """
     per_topic = topics.select("cluster", "topic", "required", *TOPIC_SETTINGS)
     per_cluster = clusters.select(
-        "cluster", "broker", "reassignments_known", "provider", F.col("lost_racks")["rack"].alias("lost_racks")
+        *("cluster", "broker", "reassignments_known", "provider", "recorded_min_isr"),
+        F.col("lost_racks")["rack"].alias("lost_racks"),
     )
     joined = partitions.join(F.broadcast(per_topic), ["cluster", "topic"]).join(F.broadcast(per_cluster), "cluster")
     moving = F.col("reassignments_known")
@@ -48,6 +58,7 @@ def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame) -> Data
         "placement",
         "required",
         *TOPIC_SETTINGS,
+        "recorded_min_isr",
         base.providers_duty("isr-rack-spread").alias("racks_hidden"),
         "lost_racks",
         "leader",
@@ -104,7 +115,8 @@ def shape(facts: DataFrame) -> DataFrame:
         F.when(moving, before).when(at_rest, brokers).alias("before_removing"),
         _min_isr().alias("min_isr"),
         _min_isr_source().alias("min_isr_source"),
-        _caps().alias("caps"),
+        # Where those who may lead differ neither release is the worse one in all: one refuses, one keeps fewer copies.
+        _leaders("caps").alias("caps"),
     )
 
 
@@ -112,14 +124,25 @@ def _without(ids: str) -> Column:
     return F.filter("brokers", lambda b: ~F.array_contains(ids, b["broker"]))
 
 
+def _leaders(field: str) -> Column:
+    """What the leader's broker has; without a leader, or while it can't be read who leads, what all the replicas' brokers
+    agree on, since any of them may be the one. NULL where they differ."""
+    held = F.transform("brokers", lambda b: b[field])
+    agreed = F.when(F.size(F.array_distinct(held)) == 1, F.element_at(held, 1))
+    return F.when(F.col("leader").isNotNull(), F.col("leading")[field]).otherwise(agreed)
+
+
 def _min_isr() -> Column:
     """min.insync.replicas as it applies to a partition: an override or cluster-wide value as stated; a value that
-    brokers hold themselves is the leader's, without a leader the weakest, and where the answer came from one broker's
-    static settings the weakest over the brokers that hold replicas.
+    brokers hold themselves is the leader's (`_leaders`), certainly without a leader the weakest, and where the answer came
+    from one broker's static settings the weakest over the brokers that hold replicas.
 
     Of the last, a live broker whose settings could not be read may hold a weaker one, so that only 1 is certain. One
     that is down is left out on purpose: its settings can't be read by anybody, it leads nothing now, and it would leave
     every topic with a replica there undecided.
+
+    With ELR on, what controllers state stands in a cluster-wide record and beats all that brokers hold (`_recorded`). An
+    answer for the topic that says otherwise is a contradiction, and the value unknown.
     """
     held = F.transform("brokers", lambda b: b["min_isr"])
     known = F.array_min(held)
@@ -127,25 +150,37 @@ def _min_isr() -> Column:
     own = F.col("own_min_isr")
     inherited = F.least(own, known)
     read = F.forall("brokers", lambda b: b["min_isr"].isNotNull() | ~F.coalesce(b["live"], F.lit(True)))
+    leaders = F.when(F.col("leader_known") & F.col("leader").isNull(), weakest).otherwise(_leaders("min_isr"))
+    brokers_own = F.when(own.isNotNull(), F.when(read | (inherited == 1), inherited)).when(
+        F.col("own_min_isr_source").isNull(), leaders
+    )
+    recorded = F.when(F.size("recorded_min_isr") == 1, F.element_at("recorded_min_isr", 1))
+    either = F.when(recorded == brokers_own, recorded)
     return F.when(
         F.col("min_isr_readable"),
         F.when(F.col("own_min_isr_source").isin("topic", "cluster-default"), own)
-        .when(own.isNotNull(), F.when(read | (inherited == 1), inherited))
-        .when(F.col("own_min_isr_source").isNull() & F.col("leader").isNotNull(), F.col("leading")["min_isr"])
-        .when(F.col("own_min_isr_source").isNull(), weakest),
+        .when(~_recorded(), brokers_own)
+        .otherwise(F.when(_recorded() & own.isNull(), recorded).otherwise(either)),
     )
+
+
+def _recorded() -> Column:
+    """Does a record that controllers made decide min.insync.replicas where a topic has no value? NULL: ELR may be on.
+
+    Brokers that name a cluster-wide value themselves have read that record, as it stands by now."""
+    read = F.exists("brokers", lambda b: b["min_isr_source"] == "cluster-default")
+    return F.when((F.size("recorded_min_isr") == 0) | F.coalesce(read, F.lit(False)), False).otherwise(F.col("elr_on"))
 
 
 def _min_isr_source() -> Column:
     holder = F.coalesce(F.col("leading"), F.try_element_at("brokers", F.lit(1)))
-    return F.coalesce("own_min_isr_source", holder["min_isr_source"])
-
-
-def _caps() -> Column:
-    """The leader's release decides; without a leader the release, among the replicas', that keeps fewer copies."""
-    held = F.transform("brokers", lambda b: b["caps"])
-    leaderless = F.when(F.exists(held, lambda c: c), True).when(F.forall(held, lambda c: c.isNotNull()), False)
-    return F.when(F.col("leader").isNotNull(), F.col("leading")["caps"]).otherwise(leaderless)
+    brokers_own = ~F.coalesce(F.col("own_min_isr_source").isin("topic", "cluster-default"), F.lit(False))
+    return F.when(
+        F.col("min_isr_readable"),
+        F.when(brokers_own & _recorded(), "cluster-default").otherwise(
+            F.coalesce("own_min_isr_source", holder["min_isr_source"])
+        ),
+    )
 
 
 def spans(shape: DataFrame) -> DataFrame:
@@ -159,10 +194,16 @@ def spans(shape: DataFrame) -> DataFrame:
     ends = F.when(F.col("reassigning"), F.array("after_adding", "brokers", "before_removing")).when(
         F.col("after_adding").isNotNull(), F.array("after_adding")
     )
-    laid_out = shape.select("*", F.transform(ends, layout).alias("ends"), layout(F.col("in_sync")).alias("isr_layout"))
+    counts = F.col("min_isr"), F.col("replica_count")
+    laid_out = shape.select(
+        "*",
+        F.transform(ends, layout).alias("ends"),
+        layout(F.col("in_sync")).alias("isr_layout"),
+        effective_min_isr(*counts, F.col("caps")).alias("effective_min_isr"),
+    )
     return laid_out.select(
         "*",
-        effective_min_isr(F.col("min_isr"), F.col("replica_count"), F.col("caps")).alias("effective_min_isr"),
+        enough_in_sync(F.col("isr_count"), *counts, F.col("effective_min_isr")).alias("enough"),
         _worse(rack_span).alias("span"),
         _worse(kip_1290_rack_span).alias("replica_span"),
         kip_1290_rack_span(F.col("isr_layout")).alias("isr_span"),
@@ -181,14 +222,14 @@ def judged(spans: DataFrame) -> DataFrame:
 
     A category is NULL where a fact it needs is missing; all but `offline` need a live leader (KIP-427).
     """
-    led = ~F.col("offline")
+    led, enough = ~F.col("offline"), F.col("enough")
     isr, rf, effective = F.col("isr_count"), F.col("rf"), F.col("effective_min_isr")
     required = F.col("required")
     wanted, span = racks_wanted(F.col("min_racks")), F.col("isr_span")
     frame = spans.select(
         "*",
-        (led & (isr < effective)).alias("under_min_isr"),
-        (led & (isr == effective)).alias("at_min_isr"),
+        (led & ~enough).alias("under_min_isr"),
+        (led & enough & (isr == effective)).alias("at_min_isr"),
         (led & (isr < rf)).alias("under_replicated"),
         F.coalesce(isr >= rf, F.lit(False)).alias("isr_whole"),
         (F.col("judged_rf") - effective).alias("write_headroom"),
@@ -280,13 +321,24 @@ def _cli_differs() -> Column:
 
 
 def in_racks(judged: DataFrame) -> DataFrame:
-    """What KIP-1290's metrics and its broker would say (`spark_jobs.rack_health`); NULL where a provider hides racks."""
+    """What KIP-1290's metrics and its broker would say (`spark_jobs.rack_health`); NULL where a provider hides racks.
+
+    `acks_all_proposed_error`: what a broker of all the proposals would answer, KIP-579's check first.
+    """
     category = rack_category(~F.col("offline"), F.col("isr_category"))
     return judged.select(
         "*",
         F.when(~F.col("racks_hidden"), category).alias("rack_category"),
         acks_all_error(F.col("offline"), F.col("under_min_isr")).alias("acks_all_error"),
-    ).withColumn("acks_all_kip_1290_error", kip_1290_error(F.col("acks_all_error"), F.col("rack_category")))
+    ).select(
+        "*",
+        kip_1290_error(F.col("acks_all_error"), F.col("rack_category")).alias("acks_all_kip_1290_error"),
+        kip_579_error(
+            F.col("offline"),
+            F.col("min_isr") > F.coalesce("rf", "replica_count"),
+            kip_1290_error(F.col("acks_all_error"), F.col("rack_category")),
+        ).alias("acks_all_proposed_error"),
+    )
 
 
 def build(partitions: DataFrame, topics: DataFrame, clusters: DataFrame) -> DataFrame:

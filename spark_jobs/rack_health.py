@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 UNDER, AT, NEITHER = "under-min-rack-isr", "at-min-rack-isr", "none"
 NO_ERROR, NO_LEADER = "NONE", "LEADER_NOT_AVAILABLE"
 NOT_ENOUGH_REPLICAS, NOT_ENOUGH_RACKS = "NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_RACKS"
+INCONSISTENT = "INCONSISTENT_REPLICATION_FACTOR"
 
 
 def racks_wanted(min_racks: Column) -> Column:
@@ -74,8 +75,23 @@ def rack_category(led: Column, isr_category: Column) -> Column:
 
 
 def acks_all_error(offline: Column, under_min_isr: Column) -> Column:
-    """What brokers answer an acks=all write today: an error of Kafka's by name, NONE where it is accepted, NULL: unknown."""
-    return F.when(offline, NO_LEADER).when(under_min_isr, NOT_ENOUGH_REPLICAS).when(~under_min_isr, NO_ERROR)
+    """What brokers answer an acks=all write today: an error of Kafka's by name, NONE where it is accepted, NULL: unknown.
+
+    >>> df = spark.createDataFrame([(True, False), (False, True), (False, False), (False, None), (None, False)],
+    ...                            "offline boolean, under boolean")
+    >>> df.select("*", acks_all_error(*map(F.col, df.columns)).alias("answer")).show()
+    +-------+-----+--------------------+
+    |offline|under|              answer|
+    +-------+-----+--------------------+
+    |   true|false|LEADER_NOT_AVAILABLE|
+    |  false| true| NOT_ENOUGH_REPLICAS|
+    |  false|false|                NONE|
+    |  false| NULL|                NULL|
+    |   NULL|false|                NULL|
+    +-------+-----+--------------------+
+    """
+    of_led = F.when(under_min_isr, NOT_ENOUGH_REPLICAS).when(~under_min_isr, NO_ERROR)
+    return F.when(offline, NO_LEADER).when(~offline, of_led)
 
 
 def kip_1290_error(error: Column, category: Column) -> Column:
@@ -102,3 +118,12 @@ def kip_1290_error(error: Column, category: Column) -> Column:
     return F.when(error != NO_ERROR, error).when(
         error == NO_ERROR, F.when(category == UNDER, NOT_ENOUGH_RACKS).when(category.isNotNull(), NO_ERROR)
     )
+
+
+def kip_579_error(offline: Column, above: Column, otherwise: Column) -> Column:
+    """What KIP-579's broker would answer: it looks before anything in sync is counted.
+
+    above: is min.insync.replicas above the replicas without those being added (Partition.assignmentState)? otherwise:
+    what is answered where it isn't, with KIP-1290 too `kip_1290_error`.
+    """
+    return F.when(offline, otherwise).when(~offline, F.when(above, INCONSISTENT).otherwise(otherwise))

@@ -290,7 +290,7 @@ def test_a_value_that_is_no_number_is_named(spark):
         finding = one(found, control=control, resource="t")
         assert (finding["outcome"], finding["message"]) == (
             "UNKNOWN",
-            f"{control} can't be judged: min.insync.replicas is not a number: two",
+            f"{control} can't be judged: min.insync.replicas is no number from 1 on: two",
         )
     assert "neither true nor false: perhaps" in one(found, control="unclean-leader-election", resource="u")["message"]
     assert "not a number: many" in one(found, control="min-insync-racks-valid", resource="u")["message"]

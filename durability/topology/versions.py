@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
-_VERSION = re.compile(r"v?(\d{1,6}(?:\.\d{1,6}){0,3})(?:[-.+](.*))?", re.ASCII | re.DOTALL)
+PATTERN = r"v?(\d{1,6}(?:\.\d{1,6}){1,3}|\d{1,6}(?!\.))(?:[-.+](.*))?"
+"""A version and, as its first group, the numbers of it; in Java's regular expressions too. One without a minor that
+something follows a dot, such as 3.x, names no release."""
+_VERSION = re.compile(PATTERN, re.ASCII | re.DOTALL)
 
 
 def parse(version: str | None) -> tuple[int, ...] | None:
@@ -14,8 +17,8 @@ def parse(version: str | None) -> tuple[int, ...] | None:
 
     >>> parse("4.10") > parse("4.9"), parse("3.6-IV2") == parse("3.6.0"), parse("4.3.1") > parse("4.3")
     (True, True, True)
-    >>> parse("2.8.1.amzn-1"), parse("trunk"), parse(None)
-    ((2, 8, 1), None, None)
+    >>> parse("2.8.1.amzn-1"), parse("3.7.x"), parse("v4"), parse("trunk"), parse("3.x"), parse("3.9rc1"), parse(None)
+    ((2, 8, 1), (3, 7), (4,), None, None, None, None)
     """
     match = _VERSION.fullmatch(version.strip()) if version else None
     if not match:
