@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from tests.support.acks_unread import UNREAD
 from tests.support.judge import one, pick
 from tests.support.topology import document
 
@@ -146,7 +147,7 @@ def judged(judged_once):
 
 
 def judge_fleet(judged_once):
-    return judged_once("acks", POLICY, list(CLUSTERS.values()))[1]
+    return judged_once("acks", POLICY, [*CLUSTERS.values(), *UNREAD])[1]
 
 
 @pytest.fixture(scope="module")

@@ -162,6 +162,7 @@ def test_min_isr_above_replication_factor(found, cluster, effect, error, severit
         "error": error,
         "proposed_error": "INCONSISTENT_REPLICATION_FACTOR",
         "retriable": False,
+        "readings": None,
     }
     under = pick(found, cluster=cluster, control="partition-health", category="under-min-isr")
     assert bool(under) == (effect == "outage")

@@ -1,7 +1,7 @@
 """acked-durability: the copies and racks that acks=all guarantees at worst are fewer than required (KIP-926, KIP-1290).
 
 Worst is over every ISR of the effective minimum size (`spark_jobs.acks`). A topic is told by its worst partition, with what
-each acks value means there (`spark_jobs.acks_table`).
+each acks value means there (`spark_jobs.acks_table`), and by how many of its partitions give each answer.
 """
 
 from __future__ import annotations
@@ -12,11 +12,17 @@ from pyspark.sql import functions as F
 from spark_jobs import acks_table, target
 from spark_jobs.acks import NEVER
 from spark_jobs.controls import base, replica_rack_spread
+from spark_jobs.rack_health import INCONSISTENT, NO_ERROR, NO_LEADER, NOT_ENOUGH_RACKS, NOT_ENOUGH_REPLICAS
 
 CONTROL = "acked-durability"
 SEEN, NOW = "acked_durability_worst", "acked_durability_now"
 SHORT, UNSURE, ENOUGH = 0, 1, 2
 """What is sure of a partition, the worst first."""
+ANSWERS = {"today": "acks_all_error", "proposed": "acks_all_proposed_error"}
+"""What a partition answers an acks=all write, by when."""
+UNTOLD = "UNKNOWN"
+TODAY = (NO_ERROR, NO_LEADER, NOT_ENOUGH_REPLICAS, UNTOLD)
+ERRORS = {"today": TODAY, "proposed": (*TODAY[:-1], INCONSISTENT, NOT_ENOUGH_RACKS, UNTOLD)}
 
 MEANWHILE = (
     "Let the reassignment complete, or cancel it, then audit again: until then old and new replicas together make up the"
@@ -49,22 +55,40 @@ def measures() -> dict[str, Column]:
     verdict, worst = _verdict(*required()), F.col("acked")
     order = ["copies_most", "racks_most", "copies_least", "racks_least"]
     # The worst partition with what its acks table needs: short first, then the fewest copies and racks, then what refuses
-    # writes now. Fields after `partition` never decide.
+    # writes now, or would with the proposals. Fields after `partition` never decide.
     seen = F.struct(
         verdict.alias("verdict"),
         *(worst[name].alias(name) for name in order),
         F.coalesce(~F.col("offline"), F.lit(True)).alias("led"),
+        *(F.coalesce(F.col(answer) == NO_ERROR, F.lit(True)).alias(f"{answer}_none") for answer in ANSWERS.values()),
         "isr_count",
+        "isr_rack_count",
         "partition",
         *acks_table.FACTS,
     )
     return {
         SEEN: F.min(seen),
+        **_answers(),
         "acked_durability_failing": base.partition_ids(verdict == SHORT),
         "acked_durability_unsure": F.coalesce(F.bool_or(verdict == UNSURE), F.lit(True)),
         "acked_smallest_min_isr": F.max(worst["smallest_min_isr"]),
         "acked_racks_would_do": F.bool_and(worst["racks_would_do"]),
         "acked_short_meanwhile": F.bool_and(F.when(verdict == SHORT, _meanwhile(worst))),
+    }
+
+
+def _answers() -> dict[str, Column]:
+    """Partitions by what is answered an acks=all write, since the worst guarantee isn't where every refusal is."""
+    return {
+        answer: F.struct(
+            *(
+                F.sum(F.when(F.coalesce(F.col(answer), F.lit(UNTOLD)) == error, F.size("ids")).otherwise(0)).alias(
+                    error
+                )
+                for error in ERRORS[name]
+            )
+        )
+        for name, answer in ANSWERS.items()
     }
 
 
@@ -126,7 +150,8 @@ def finding() -> Column:
         target.infeasible(),
         F.when(target.few_beside() & (seen["racks_most"] < racks), base.say(base.INFEASIBLE, F.col("tier"))),
     )
-    by_default = (seen["min_isr_source"] != "topic") & (seen["min_isr"] < copies)
+    # Too low for the copies, or so high that nothing is accepted.
+    by_value = (seen["min_isr"] < copies) | (seen["copies_most"] == 0)
     shown = [
         F.when(wanted.isNotNull(), seen[f"{what}_most"]) for wanted, what in ((copies, "copies"), (racks, "racks"))
     ]
@@ -137,7 +162,7 @@ def finding() -> Column:
             F.when(meanwhile, "reassignment"),
             infeasible,
             F.when(few_racks | spreads, replica_rack_spread.placement_cause()),
-            F.when(by_default, "configuration:cluster-default"),
+            F.when(by_value, base.min_isr_cause(seen["min_isr_source"])),
             F.lit("configuration:topic"),
         ),
         observed=base.as_json(
@@ -147,6 +172,7 @@ def finding() -> Column:
             partition=seen["partition"],
             effective_min_insync_replicas=seen["effective_min_isr"],
             readings=acks_table.readings(seen, F.col(NOW)),
+            partitions_by_answer=F.struct(*(F.col(answer).alias(name) for name, answer in ANSWERS.items())),
         ),
         required=base.as_json(acked_copies=copies, acked_racks=racks),
         partitions=failing,
@@ -155,7 +181,7 @@ def finding() -> Column:
             base.partitions_listed(failing),
             _words(*shown),
             _words(copies, racks),
-            seen["min_isr"],
+            F.coalesce(seen["min_isr"].cast("string"), F.lit("unknown")),
             seen["replica_count"],
             F.when(seen["copies_most"] == 0, _refused()).otherwise(""),
         ),

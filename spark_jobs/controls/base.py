@@ -100,6 +100,12 @@ def _text(value: Column | str) -> Column:
     return F.lit(value) if isinstance(value, str) else value
 
 
+def min_isr_cause(source: Column) -> Column:
+    """The cause of what min.insync.replicas brings about, by where its value comes from; where that is unknown it is the
+    topic's one replica that decides."""
+    return F.when(source != "topic", "configuration:cluster-default").otherwise("configuration:topic")
+
+
 def outcome_of(control: str) -> Column:
     """The outcome of a topic control, computed once by `spark_jobs.topics.measured`."""
     return F.col(f"{column(control)}_outcome")

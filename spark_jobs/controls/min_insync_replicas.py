@@ -38,13 +38,12 @@ def posture() -> dict[str, Column]:
 def finding() -> Column:
     seen, failing = F.col("min_insync_replicas_seen"), F.col("min_insync_replicas_failing")
     limited = seen["min_isr"] >= required()
-    own = seen["min_isr_source"] == "topic"
     return base.finding(
         CONTROL,
         base.outcome_of(CONTROL),
         cause=F.coalesce(
             target.infeasible(),
-            F.when(own | limited, "configuration:topic").otherwise("configuration:cluster-default"),
+            F.when(limited, "configuration:topic").otherwise(base.min_isr_cause(seen["min_isr_source"])),
         ),
         observed=base.as_json(
             min_insync_replicas=seen["min_isr"],
@@ -59,8 +58,8 @@ def finding() -> Column:
             seen["effective"],
             required(),
             F.col("tier"),
-            seen["min_isr"],
-            seen["min_isr_source"],
+            F.coalesce(seen["min_isr"].cast("string"), F.lit("unknown")),
+            F.coalesce(seen["min_isr_source"], F.lit("unknown")),
         ),
         remediation=target.remedy(),
     )

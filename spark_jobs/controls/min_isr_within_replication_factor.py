@@ -73,6 +73,7 @@ def finding() -> Column:
     )
     tail = F.when(effect == DOWNGRADE, DOWNGRADE_WORDS).when(effect == OUTAGE, OUTAGE_WORDS).otherwise(UNKNOWN_WORDS)
     mixed = F.when(F.col("min_isr_mixed_releases"), MIXED_WORDS).otherwise("")
+    either = F.struct(F.lit(OUTAGE).alias("before 3.7"), F.lit(DOWNGRADE).alias("since 3.7"))
     return base.finding(
         CONTROL,
         base.outcome_of(CONTROL),
@@ -80,9 +81,7 @@ def finding() -> Column:
         severity=F.when(effect == DOWNGRADE, base.severity_of(CONTROL, DOWNGRADE)).otherwise(
             base.severity_of(CONTROL, OUTAGE)
         ),
-        cause=F.when(seen["min_isr_source"] == "topic", "configuration:topic").otherwise(
-            "configuration:cluster-default"
-        ),
+        cause=base.min_isr_cause(seen["min_isr_source"]),
         observed=base.as_json(
             min_insync_replicas=seen["min_isr"],
             replication_factor=seen["rf"],
@@ -90,6 +89,7 @@ def finding() -> Column:
             error=F.when(effect == OUTAGE, "NOT_ENOUGH_REPLICAS"),
             proposed_error=F.when(above, "INCONSISTENT_REPLICATION_FACTOR"),
             retriable=F.when(above, F.lit(False)),
+            readings=F.when(above & seen["caps"].isNull(), either),
         ),
         required=base.as_json(min_insync_replicas_at_most=seen["rf"]),
         partitions=F.col("min_isr_within_replication_factor_failing"),

@@ -56,6 +56,7 @@ def _numbers() -> Column:
         "min_isr",
         F.col("effective_min_isr").alias("effective"),
         "min_isr_source",
+        "replica_count",
     )
 
 
@@ -89,9 +90,9 @@ def _finding(category: str) -> Column:
     shrunk = F.lit(True) if category == "offline" else F.col(f"{name}_shrunk")
     whole = F.col(f"{name}_isr_whole")
     causes = F.coalesce(base.dominant(f"{name}_causes"), F.lit("replicas lagging"))
-    by_config = F.when(seen["min_isr_source"] == "topic", "configuration:topic").otherwise(
-        "configuration:cluster-default"
-    )
+    # Below what either release enforces, while it is unknown which one leads.
+    either = base.say("%s or %s", seen["replica_count"], seen["min_isr"])
+    by_config = base.min_isr_cause(seen["min_isr_source"])
     severity = F.lit(base.severity_of(CONTROL, category))
     if category == "at-min-isr":
         severity = F.when(shrunk, severity).otherwise(base.severity_of(CONTROL, "at-min-isr/configuration"))
@@ -134,7 +135,7 @@ def _finding(category: str) -> Column:
                 base.partitions_listed(ids),
                 seen["isr"],
                 seen["rf"],
-                seen["effective"],
+                F.coalesce(seen["effective"].cast("string"), either),
                 F.when(seen["rf"] == 1, SINGLE[category]).otherwise(WORDS[category]),
             ),
             F.when(F.size(f"{name}_cli") > 0, F.concat(F.lit("; "), F.array_join(f"{name}_cli", "; "))).otherwise(""),

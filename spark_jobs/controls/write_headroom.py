@@ -20,7 +20,8 @@ def required() -> Column:
 
 def measures() -> dict[str, Column]:
     headroom = F.col("write_headroom")
-    seen = F.struct(F.col("judged_rf").alias("rf"), F.col("effective_min_isr").alias("effective"))
+    effective = F.col("effective_min_isr").alias("effective")
+    seen = F.struct(F.col("judged_rf").alias("rf"), effective, "min_isr", "min_isr_source")
     return {**base.measure(CONTROL, headroom, required()), "write_headroom_seen": base.of_the_least(seen, headroom)}
 
 
@@ -38,7 +39,11 @@ def finding() -> Column:
     return base.finding(
         CONTROL,
         base.outcome_of(CONTROL),
-        cause=F.coalesce(target.infeasible(), F.lit("configuration:topic")),
+        cause=F.coalesce(
+            target.infeasible(),
+            F.when(seen["min_isr"] > seen["rf"], base.min_isr_cause(seen["min_isr_source"])),
+            F.lit("configuration:topic"),
+        ),
         observed=base.as_json(write_headroom=worst),
         required=base.as_json(write_headroom=required()),
         partitions=failing,
