@@ -126,6 +126,7 @@ def acks_observed():
         "with_min_insync_racks": pair,
         "partition": 7,
         "readings": None,
+        "partitions_by_answer": {"today": {"NONE": 1200, "NOT_ENOUGH_REPLICAS": 1, "UNKNOWN": 0}, "proposed": None},
     }
 
 
@@ -137,8 +138,17 @@ def test_every_acks_value_of_a_finding_is_told(tmp_path):
         "all NOT_ENOUGH_REPLICAS retry may help NOT_ENOUGH_REPLICAS 1, ? 2, ? 0 no yes",
         "min.insync.replicas=3 is the smallest that guarantees the racks required.",
         "With KIP-1290 min.insync.replicas=2 and min.insync.racks=2 would do.",
+        "Partitions by what acks=all is answered: today accepted 1,200, NOT_ENOUGH_REPLICAS 1.",
     ):
         assert text in words
+
+
+def test_an_answer_that_isnt_known_is_none_that_accepts(tmp_path):
+    observed = acks_observed()
+    for value in ("all", "min.insync.replicas"):
+        observed["acks"][value] |= {"error": None, "proposed_error": None, "retriable": None}
+    words, _ = parse(render([finding("orders", "acked-durability", observed=observed)], tmp_path))
+    assert "all ? ? 1, ?" in words and "min.insync.replicas ? ? 1, ?" in words
 
 
 def test_commands_stand_in_a_box_and_advice_is_text(tmp_path):

@@ -115,6 +115,7 @@ ACKS_CELLS = (
     *("waits_for", "fewer_than_all", "visible_now", "survives_leader_loss"),
 )
 ACKS_BESIDE = ("partition", "smallest_min_insync_replicas", "with_min_insync_racks", "readings")
+WHEN = {"today": "today", "proposed": "with the proposals"}
 
 
 def acks_told(observed: dict) -> dict | None:
@@ -122,7 +123,9 @@ def acks_told(observed: dict) -> dict | None:
     if "acks" not in observed:
         return None
     table = {value: {name: cells.get(name) for name in ACKS_CELLS} for value, cells in observed["acks"].items()}
-    return {"acks": table, **{name: observed.get(name) for name in ACKS_BESIDE}}
+    answers = (observed.get("partitions_by_answer") or {}).items()
+    counted = {WHEN[when]: {error: n for error, n in by.items() if n} for when, by in answers if by}
+    return {"acks": table, **{name: observed.get(name) for name in ACKS_BESIDE}, "answers": counted}
 
 
 @dataclass(frozen=True)
