@@ -155,15 +155,19 @@ def _error(answer: Column) -> Column:
 
 
 def _retriable(seen: Column, error: Column, proposed: Column, min_racks: Column) -> Column:
-    """Of acks=all. A replica may come back; more replicas than there are never will, where the leader wants so many."""
+    """Of acks=all. A replica may come back; more replicas than there are never will, where the leader wants so many.
+
+    Of the proposed error only where today's is known to be none, or to be one that no retry helps: all are in sync.
+    """
+    accepted = (seen["acks_all_error"] == NO_ERROR) | (seen["isr_count"] >= seen["replica_count"])
     attainable = (seen["min_isr"] <= seen["replica_count"]) | seen["caps"]
     span = seen["replica_span"]
     placed = F.when(span["least"] >= min_racks, True).when(span["most"] < min_racks, False)
     return (
         F.when(error == NO_LEADER, True)
         .when(error == NOT_ENOUGH_REPLICAS, attainable)
-        .when(proposed == INCONSISTENT, False)
-        .when(proposed == NOT_ENOUGH_RACKS, placed)
+        .when(accepted & (proposed == INCONSISTENT), False)
+        .when(accepted & (proposed == NOT_ENOUGH_RACKS), placed)
     )
 
 

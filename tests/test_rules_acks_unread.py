@@ -49,6 +49,13 @@ def test_an_unread_leader_may_be_none(judged, found, topic):
     assert visible == {None}, "3.6.2 would show what is below the minimum"
 
 
+def test_a_proposed_error_says_nothing_of_retries_while_todays_is_unknown(found):
+    seen = acks(found, "isr-unread-above")
+    assert (seen["error"], seen["proposed_error"], seen["retriable"]) == (None, "INCONSISTENT_REPLICATION_FACTOR", None)
+    seen = acks(found, "release-unknown-4", "whole")
+    assert (seen["error"], seen["retriable"]) == (None, False), "no retry helps against either"
+
+
 def test_below_the_minimum_by_every_release(judged, found):
     assert acks(found, "release-unknown-4")["error"] == "NOT_ENOUGH_REPLICAS"
     health = pick(judged, cluster="release-unknown-4", resource="t", control="partition-health")

@@ -85,6 +85,12 @@ UNREAD = [
         brokers=FOUR,
         cluster="refusals",
     ),
+    document(
+        "topic replicas min\nt 1,2 3",
+        brokers=PAIR,
+        cluster="isr-unread-above",
+        unreadable={"/topics/t/partitions/0/isr": "TIMEOUT"},
+    ),
     with_controllers("elr-record", ["1", "1"]),
     with_controllers("elr-records-differ", ["1", "2"]),
     with_controllers("elr-unread", ["1"], elr=None),
