@@ -125,5 +125,10 @@ def kip_579_error(offline: Column, above: Column, otherwise: Column) -> Column:
 
     above: is min.insync.replicas above the replicas without those being added (Partition.assignmentState)? otherwise:
     what is answered where it isn't, with KIP-1290 too `kip_1290_error`.
+
+    >>> df = spark.createDataFrame([(False, True, "NONE"), (False, False, "NOT_ENOUGH_RACKS"), (False, None, "NONE"),
+    ...     (True, True, "LEADER_NOT_AVAILABLE"), (None, True, None)], "offline boolean, above boolean, otherwise string")
+    >>> [answer for (answer,) in df.select(kip_579_error(*map(F.col, df.columns))).collect()]
+    ['INCONSISTENT_REPLICATION_FACTOR', 'NOT_ENOUGH_RACKS', None, 'LEADER_NOT_AVAILABLE', None]
     """
-    return F.when(offline, otherwise).when(~offline, F.when(above, INCONSISTENT).otherwise(otherwise))
+    return F.when(offline | (~offline & ~above), otherwise).when(~offline & above, INCONSISTENT)
