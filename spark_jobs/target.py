@@ -168,6 +168,13 @@ def _moves() -> Column:
     return (_grows() | misplaced) & ~_too_few_brokers()
 
 
+def measures() -> dict[str, Column]:
+    """Over a topic's partitions: `replicas_down`, the brokers that are known to be down and hold replicas of it."""
+    down = F.transform(F.filter("brokers", lambda b: ~b["live"]), lambda b: b["broker"])
+    held = F.flatten(F.collect_list(F.when(F.size(down) > 0, down)))
+    return {"replicas_down": F.sort_array(F.array_distinct(held))}
+
+
 def added(measured: DataFrame) -> DataFrame:
     """`measured`, a row a topic, with its target: `target_replication_factor` and `target_min_insync_replicas` (NULL where
     unknown), `target_racks`, `target_acked_racks` (racks for which the replicas have to be spread evenly, else NULL), and
@@ -302,11 +309,23 @@ def _why_lower(least: Column) -> Column:
 
 
 def _reassign() -> Column:
-    """Executes the reassignment plan that the report wrote for the topic (`durability.report.plans`). Reads `plan_folder`."""
+    """Executes the reassignment plan that the report wrote for the topic (`durability.report.plans`). Reads `plan_folder`
+    and `replicas_down`: while a broker is down the tool can neither name it nor throttle it."""
     file = F.concat(F.lit("plans/"), F.col("plan_folder"), F.lit("/"), F.col("topic"), F.lit(".json"))
     seen = F.col("min_isr_within_replication_factor_worst")
     least = F.coalesce(F.least("target_min_insync_replicas", _configured()), seen["min_isr"])
+    down = F.col("replicas_down")
+    one = "Not before %s is back: the tool refuses a plan that names it."
+    several = "Not before %s are back: the tool refuses a plan that names one of them."
     return base.script(
+        F.when(
+            F.size(down) > 0,
+            base.comment(
+                F.when(F.size(down) == 1, base.say(one, base.listed(down, "broker "))).otherwise(
+                    base.say(several, base.listed(down, "brokers "))
+                )
+            ),
+        ),
         base.comment("The plan stands in the report's folder: read it, and run this there in a quiet hour."),
         F.when(
             _grows() & (least > seen["rf"]),

@@ -12,7 +12,7 @@ from types import ModuleType
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs import rack_health, rack_outage
+from spark_jobs import rack_health, rack_outage, target
 from spark_jobs.controls import (
     acked_durability,
     base,
@@ -40,7 +40,7 @@ def measured(partitions: DataFrame, topics: DataFrame, controls: list[ModuleType
         measures |= control.measures()
     measures |= elr_guard.measures()
     if min_insync_racks_valid in controls:
-        measures |= rack_outage.measures()
+        measures |= rack_outage.measures() | target.measures()
     per_topic = partitions.groupBy("cluster", "topic").agg(*(c.alias(n) for n, c in measures.items()))
     known = F.coalesce(F.col("partitions_known"), F.lit(False))
     joined = topics.join(per_topic, ["cluster", "topic"], "left").withColumn("partitions_known", known)

@@ -91,7 +91,7 @@ RESULT = {"run_id": "run-1", "result_id": "result-1", "captured_at": NIGHT}
 def audited(lake):
     """A cluster with topics that need more replicas or other racks, and the run's plan that judged it."""
     doc = document(
-        "topic replicas isr adding\na 1 1 -\na 2 2 -\nb 1,4 1,4 -\nbusy 1,2 1 2\nwide 1 1 -",
+        "topic replicas isr adding\na 1 1 -\na 2 2 -\nb 1,4 1,4 -\nbusy 1,2 1 2\ndead 1,5,4 1,4 -\nwide 1 1 -",
         brokers="1:az1 2:az2 3:az3 4:az1 5:az2!",
         cluster="eu",
     )
@@ -103,6 +103,7 @@ def audited(lake):
         ("a", 2, 3, 2, True),
         ("b", 1, 2, 2, True),
         ("busy", 1, 2, 1, True),
+        ("dead", 1, 3, 3, True),
         ("wide", 1, 9, 1, True),
         ("good", 1, 3, 2, False),
     ]
@@ -119,7 +120,12 @@ def test_plans_are_written_as_kafkas_tool_reads_them_and_replaced(audited, tmp_p
     lake, run = audited
     folder = plans.write(lake, run, tmp_path)
     index = json.loads((folder / "index.json").read_text())
-    assert [p["file"] for p in index["plans"]] == ["eu/a.json", "eu/b.json"]
+    waits = "broker 5 is back: the tool refuses a plan that names it"
+    assert [(p["file"], p.get("not_before")) for p in index["plans"]] == [
+        ("eu/a.json", None),
+        ("eu/b.json", None),
+        ("eu/dead.json", waits),
+    ]
     assert {(s["topic"], s["why"]) for s in index["without"]} == {
         ("busy", "nothing has to move"),
         ("wide", "the brokers that are up, and their racks, don't suffice"),

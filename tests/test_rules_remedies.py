@@ -74,7 +74,8 @@ def targets(spark, tmp_path_factory):
         [
             document(TARGETS, brokers=SIX, cluster="new", features={"eligible.leader.replicas.version": 0}),
             document(TARGETS, brokers=SIX, cluster="old", version="3.6"),
-            document("topic replicas isr\nt 0,1,2 0,1", brokers="0:az1 1:az2 2:az3!", cluster="down"),
+            document("topic replicas isr\nt 0,1,2 0,1\nrack 0,3,2 0,3", brokers="0:az1 1:az2 2:az1! 3:az1",
+                     cluster="down"),
             document("topic replicas isr elr min\nt 0,1,2 0 1 3", brokers=BRICKS, cluster="elr",
                      features={"eligible.leader.replicas.version": 1}),
             document("topic replicas\nt 0,1", brokers=f"0:{HOSTILE.split()[0]} 1:az2", cluster="hostile"),
@@ -215,6 +216,13 @@ def test_what_is_lowered_says_what_that_costs(targets):
     assert "--execute --throttle" in lines[1] and lines[1].endswith("plans/old/payments.json")
     assert "--verify" in lines[2]
     assert "from 3 replicas to 2" in remedy(targets, "new", "ledger", "write-headroom")
+
+
+def test_a_plan_that_names_a_broker_that_is_down_waits_for_it(targets):
+    lines = remedy(targets, "down", "rack", "replica-rack-spread").splitlines()
+    wait = "# Not before broker 2 is back: the tool refuses a plan that names it."
+    assert lines.index(wait) < next(n for n, line in enumerate(lines) if "--execute" in line)
+    assert "Not before" not in remedy(targets, "new", "rack", "replica-rack-spread")
 
 
 def test_what_is_raised_waits_for_the_replicas(targets):

@@ -2,7 +2,8 @@
 
 For the topics that `topic_posture` says a plan leads to their target. Replicas that are there stay, in their order and
 so with their preferred leader, unless they stand in each other's way; new ones go to live brokers in racks that the
-partition lacks, the least loaded first.
+partition lacks, the least loaded first. A replica on a broker that is down stays too: it comes back with its broker, and
+until then Kafka's tool refuses the plan.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ def folder(cluster: str) -> str:
 
 @dataclass(frozen=True)
 class Broker:
-    """`rack`: None where it has none or it is unknown; such a broker adds no rack."""
+    """`rack`: None where it has none or it is unknown; such a broker adds no rack. `live` None: unknown, so that it gets no
+    new replica."""
 
     id: int
     rack: str | None
-    live: bool
+    live: bool | None
 
 
 class Placement:
@@ -152,8 +154,9 @@ def write(lake, plan, out: Path) -> Path | None:
                 skipped.append({"cluster": cluster, "topic": name, "why": why})
                 continue
             left -= size
-            made.append({"cluster": cluster, "topic": name, "file": f"{folder(cluster)}/{name}.json"})
-            _put(out / FOLDER / made[-1]["file"], written(name, moves))
+            entry = {"cluster": cluster, "topic": name, "file": f"{folder(cluster)}/{name}.json"}
+            made.append(entry | not_before(placement, current[name], moves))
+            _put(out / FOLDER / entry["file"], written(name, moves))
     _put(out / FOLDER / INDEX, json.dumps({"format": FORMAT, "plans": made, "without": skipped}, indent=1) + "\n")
     return out / FOLDER
 
@@ -176,6 +179,20 @@ def moved(placement: Placement, partitions, topic: dict) -> tuple[list[tuple[int
     return moves, None if moves else "nothing has to move"
 
 
+def not_before(placement: Placement, partitions, moves) -> dict[str, str]:
+    """A plan's `not_before` in the index, where a partition that moves has a replica on a broker that is down.
+
+    The tool knows no such broker, and can't throttle one that a replica leaves.
+    """
+    moving = dict(moves)
+    named = {b for partition, now, _ in partitions if partition in moving for b in (*now, *moving[partition])}
+    down = sorted(b for b in named if b in placement.brokers and placement.brokers[b].live is False)
+    if not down:
+        return {}
+    who = f"broker {down[0]} is" if len(down) == 1 else f"brokers {', '.join(map(str, down))} are"
+    return {"not_before": f"{who} back: the tool refuses a plan that names {'it' if len(down) == 1 else 'one of them'}"}
+
+
 def _read(lake, attempt: str, topics: list[str]) -> tuple[Placement, dict[str, list[tuple]]]:
     """The cluster's brokers with their load, and the partitions of `topics`: (id, replicas, removing)."""
     import pyarrow.compute as pc
@@ -192,8 +209,7 @@ def _read(lake, attempt: str, topics: list[str]) -> tuple[Placement, dict[str, l
     current: dict[str, list[tuple]] = {}
     for row in lake.scan(PARTITION_ROWS, And(mine, In("topic", topics)), columns=columns).to_pylist():
         current.setdefault(row["topic"], []).append((row["partition"], row["replicas"], row["removing"]))
-    # A broker whose state couldn't be read gets no new replica.
-    described = (Broker(b["broker"], b["rack"], b["live"] is True) for b in brokers)
+    described = (Broker(b["broker"], b["rack"], b["live"]) for b in brokers)
     return Placement(described, load), {name: sorted(rows, key=lambda r: r[0]) for name, rows in current.items()}
 
 
