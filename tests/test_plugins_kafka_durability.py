@@ -82,6 +82,22 @@ def test_a_fleet_is_dealt_into_at_most_sixteen_groups(tmp_path):
     assert json.loads(json.dumps(groups)) == groups
 
 
+def test_a_fleet_without_a_cluster_is_skipped_and_not_failed(tmp_path):
+    """As shipped: nobody has named a cluster yet, and the schedule runs."""
+    (tmp_path / "clusters.yaml").write_text("format: durability-clusters/1\nclusters: []\n")
+    source = """
+import json, os
+from airflow.dag_processing.dagbag import DagBag
+dag = DagBag(os.environ["AIRFLOW__CORE__DAGS_FOLDER"]).dags["health_pulse"]
+run = dag.test(run_conf={"clusters": "clusters.yaml", "lake": os.path.abspath("lake"), "out": "out"})
+print("RESULT", json.dumps({"run": run.state, **{t.task_id: t.state for t in run.get_task_instances()}}))
+"""
+    states = result(run_in_airflow(tmp_path, source, DURABILITY_RETRIES="0"))
+    assert states == {"run": "success", "plan": "success", "discard": "success"} | dict.fromkeys(
+        ("collect", "gate", "publish", "evaluate", "conclude"), "skipped"
+    )
+
+
 def test_a_group_that_brought_nothing_is_missing_by_name():
     from kafka_durability.operators import gather
 

@@ -25,8 +25,10 @@ SCRIPT = textwrap.dedent(
     if how == "orderly":
         processes.exit_on_sigterm()
     with processes.Session("durability-test-") as session:
-        # A child, a grandchild that left its process group (as a daemon does), and a child deaf to SIGTERM.
-        family = "import subprocess,time; subprocess.Popen(['sleep','600'], start_new_session=True); time.sleep(600)"
+        # A child, a grandchild that left its process group (as a daemon does), one whose environment is lost (as where
+        # the title is set), and a child deaf to SIGTERM.
+        family = "import subprocess,time; subprocess.Popen(['sleep','600'], start_new_session=True)"
+        family += "; subprocess.Popen(['/bin/sleep','600'], env={}); time.sleep(600)"
         deaf = "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
         children = [session.popen([sys.executable, "-c", code], log=session.folder / "log") for code in (family, deaf)]
         note.with_suffix(".tmp").write_text(f"{session.id} {session.folder}")
@@ -37,13 +39,13 @@ SCRIPT = textwrap.dedent(
 
 
 def started(tmp_path: Path, how: str, command: list[str] | None = None):
-    """The launcher, its session's id and folder, once its three descendants run."""
+    """The launcher, its session's id and folder, once its four descendants run."""
     note, script = tmp_path / "note", tmp_path / "launcher.py"
     script.write_text(SCRIPT)
     launcher = subprocess.Popen(command or [sys.executable, str(script), str(note), how], cwd=tmp_path)
     wait_for(note.exists, "the launcher has started")
     session, folder = note.read_text().split()
-    wait_for(lambda: len(watchdog.marked(session)) == 3, "its three descendants run")
+    wait_for(lambda: len(watchdog.marked(session)) == 4, "its four descendants run")
     return launcher, session, Path(folder)
 
 
@@ -60,9 +62,10 @@ def wait_for(condition, what: str, seconds: float = 30) -> None:
 )
 def test_nothing_is_left_of_a_killed_launcher(tmp_path: Path, how: str, number: signal.Signals) -> None:
     launcher, session, folder = started(tmp_path, how)
+    descendants = watchdog.marked(session)
     launcher.send_signal(number)
     launcher.wait(30)
-    wait_for(lambda: not watchdog.marked(session), "no descendant is left")
+    wait_for(lambda: not any(map(watchdog._alive, descendants)), "no descendant is left")
     wait_for(lambda: not folder.exists(), "its folder is removed")
 
 
@@ -97,6 +100,17 @@ def test_close_ends_the_session_and_not_its_owner() -> None:
     assert child.wait(5) == -signal.SIGTERM
     assert not folder.exists()
     assert watchdog.marked(session.id) == []
+
+
+def test_a_leader_deaf_to_the_signal_goes_with_its_family() -> None:
+    code = "import signal,subprocess,time; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+    code += "; subprocess.Popen(['/bin/sleep','600'], env={}); time.sleep(600)"
+    with processes.Session("durability-test-") as session:
+        leader = session.popen([sys.executable, "-c", code], log=session.folder / "log")
+        wait_for(lambda: len(watchdog.family(leader.pid)) == 2, "its child runs")
+        family = watchdog.family(leader.pid)
+        assert processes.stop_family(leader, signal.SIGINT, 0.3) == -signal.SIGKILL
+        assert not any(map(watchdog._alive, family))
 
 
 def test_close_works_without_the_watchdog() -> None:

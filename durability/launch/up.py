@@ -8,6 +8,7 @@ import subprocess
 
 from durability.launch import airflow_home
 
+PASSWORDS = "simple_auth_manager_passwords.json.generated"
 POOL = ("kafka_durability", "8", "Reading clusters: how many groups of them at once")
 
 
@@ -18,6 +19,14 @@ def run() -> int:
     home = airflow_home.TEMPLATE.with_name("airflow-up")
     airflow_home.migrate(home)
     environment = airflow_home.environment(home)
+    port = environment.setdefault("AIRFLOW__API__PORT", "8080")
+    for name, value in {
+        # Whoever reaches the pages may start what this user can start.
+        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__BASE_URL": f"http://localhost:{port}",
+        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+    }.items():
+        environment.setdefault(name, value)
     environment.setdefault("AIRFLOW_CONN_SPARK", json.dumps({"conn_type": "spark", "host": "local[*]"}))
     log = home / "standalone.log"
     with processes.Session("durability-up-") as session:
@@ -25,12 +34,17 @@ def run() -> int:
         subprocess.run(
             [airflow_home.airflow(), "pools", "set", *POOL], env=environment, check=True, capture_output=True
         )
-        print(f"Airflow is starting on port 8080; its log, with the password it made up, is {log}", flush=True)
+        print(f"Airflow is starting: {environment['AIRFLOW__API__BASE_URL']} (on this machine only)")
+        print(f"  user admin, password in {home / PASSWORDS}")
+        print(
+            "  nightly_audit runs at 02:00 UTC, health_pulse every five minutes, on what policies/clusters.yaml lists"
+        )
+        print(f"  log {log}; Ctrl-C stops it", flush=True)
+        # A shell starts what it puts in the background with SIGINT ignored, which children would inherit.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         child = session.popen([airflow_home.airflow(), "standalone"], log=log, cwd=home, env=environment)
         try:
             return child.wait()
         finally:
             # SIGTERM would orphan what standalone has started, SIGINT doesn't; the session catches the rest.
-            if child.poll() is None:
-                child.send_signal(signal.SIGINT)
-                child.wait(processes.STOP_SECONDS)
+            processes.stop_family(child, signal.SIGINT)

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -123,6 +124,24 @@ def stop(process: subprocess.Popen, seconds: float = STOP_SECONDS) -> int:
         except subprocess.TimeoutExpired:
             process.kill()
     return process.wait()
+
+
+def stop_family(leader: subprocess.Popen, number: int, seconds: float = STOP_SECONDS) -> int:
+    """`number` to a process of `Session.popen`, which ends its children in order; SIGKILL after `seconds`, and to whatever
+    of its POSIX session outlives it. The leader's exit status."""
+    from durability.runtime import watchdog
+
+    if leader.poll() is None:
+        leader.send_signal(number)
+    deadline = time.monotonic() + seconds
+    while leader.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.1)
+    while left := watchdog.family(leader.pid):
+        for pid in left:
+            watchdog.tell(pid, signal.SIGKILL)
+        time.sleep(0.05)
+        leader.poll()
+    return leader.wait()
 
 
 def die_with_parent() -> None:

@@ -17,34 +17,45 @@ GRACE_SECONDS = 3.0  # between SIGTERM and SIGKILL
 QUIET_SCANS = 2  # a process that was just forking may be missed by one scan
 
 
-def marked(session: str) -> list[int]:
-    """Ids of the live processes whose environment carries the session's mark (zombies have none)."""
+def marked(session: str, led: set[int] | None = None) -> list[int]:
+    """Ids of the live processes whose environment carries the session's mark (zombies have none), or that stand in a
+    POSIX session led by one: whoever sets its title, as Airflow's processes do, overwrites its environment.
+
+    `led`: leaders that earlier scans found; those of this one are added.
+    """
     needle = f"{MARK}={session}".encode()
-    found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit() and int(entry) != os.getpid() and _carries(entry, needle):
-            found.append(int(entry))
-    return found
+    pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and int(entry) != os.getpid()]
+    found = [pid for pid in pids if _carries(pid, needle)]
+    led = set() if led is None else led
+    led.update(pid for pid in found if _leader(pid) == pid)
+    return sorted({*found, *(pid for leader in led for pid in family(leader))})
+
+
+def family(leader: int) -> list[int]:
+    """Ids of the live processes of the POSIX session that `leader` leads or led."""
+    pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
+    return [pid for pid in pids if _leader(pid) == leader and _alive(pid)]
 
 
 def end_session(session: str, folder: str, also: tuple[int, ...] = ()) -> None:
     """SIGTERM everything marked and the processes `also`, SIGKILL what is left after a grace, remove the folder."""
     for pid in also:
-        _signal(pid, signal.SIGTERM)
+        tell(pid, signal.SIGTERM)
     deadline = time.monotonic() + GRACE_SECONDS
     told: set[int] = set()
+    led: set[int] = set()
     quiet = 0
     while quiet < QUIET_SCANS:
         late = time.monotonic() > deadline
-        left = marked(session)
+        left = marked(session, led)
         for pid in left:
             if late or pid not in told:
-                _signal(pid, signal.SIGKILL if late else signal.SIGTERM)
+                tell(pid, signal.SIGKILL if late else signal.SIGTERM)
                 told.add(pid)
         waiting = [pid for pid in also if _alive(pid)]
         if late:
             for pid in waiting:
-                _signal(pid, signal.SIGKILL)
+                tell(pid, signal.SIGKILL)
         quiet = 0 if left or waiting else quiet + 1
         time.sleep(0.05)
     shutil.rmtree(folder, ignore_errors=True)
@@ -67,7 +78,15 @@ def main(session: str, watched: list[int], folder: str) -> None:
     end_session(session, folder, () if in_order or os.getppid() != owner else (owner,))
 
 
-def _carries(pid: str, needle: bytes) -> bool:
+def _leader(pid: int) -> int | None:
+    """The leader of the process's POSIX session; None for one that is gone."""
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return None
+
+
+def _carries(pid: int, needle: bytes) -> bool:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return needle in file.read().split(b"\0")
@@ -75,11 +94,12 @@ def _carries(pid: str, needle: bytes) -> bool:
         return False
 
 
-def _signal(pid: int, number: int) -> None:
+def tell(pid: int, number: int) -> None:
+    """Send a signal to a process that may have gone meanwhile."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:
-        return  # gone meanwhile
+        return
 
 
 def _alive(pid: int) -> bool:

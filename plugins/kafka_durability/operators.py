@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from kafka_durability import handover, slack, sources
 from kafka_durability.collecting import collect_group, failure
@@ -42,7 +42,8 @@ def _s(count: int, what: str) -> str:
 class PlanOperator(Step):
     """Checks policy, waivers and clusters, makes the lake's tables where missing, and deals the sources into groups.
 
-    Returns the groups, see `kafka_durability.sources`. The tables are made here, once: first users racing for them
+    Returns the groups, see `kafka_durability.sources`; with none, as long as nobody has named a cluster, the rest of the run
+    is skipped. The tables are made here, once: first users racing for them
     fail each other. Here as well, what earlier runs of this DAG handed over goes when nobody will clear their tasks any
     more, and the nightly run removes the staged files of killed runs, pulses' too, and old pulses' rows in `snapshots`: a
     pulse has no time for that.
@@ -68,6 +69,8 @@ class PlanOperator(Step):
             self.log.info("%s of killed runs removed", _s(orphans, "staged file"))
         what = documents.name if documents else _s(sum(map(len, groups)), "cluster")
         notes.text = f"{what}, policy {policy.name}"
+        if not groups:
+            self.log.warning("%s lists no cluster, so this run ends here: name one there", settings.clusters)
         return groups
 
 
@@ -110,6 +113,8 @@ class GateOperator(Step):
     def work(self, settings: Settings, context: Mapping[str, Any], notes: Notes) -> dict[str, str]:
         from expectations import gate
 
+        if self.planned == []:
+            raise AirflowSkipException(f"{settings.clusters} lists no cluster; see the task `plan`")
         if not self.planned:
             raise AirflowFailException("nothing was planned; see the task `plan`")
         groups = [handover.get(settings.lake, c["results"]) for c in self.collected or () if c]

@@ -24,12 +24,13 @@ def from_documents(path: Path) -> list[list[Source]]:
 
 
 def from_clusters(path: Path) -> list[list[Source]]:
-    """The clusters of a clusters file, one a group as long as the groups last; BadInput for a wrong file."""
+    """The clusters of a clusters file, one a group as long as the groups last, none if it lists none; BadInput for a wrong
+    file."""
     from durability.policy import load_clusters
 
     clusters = load_clusters(path)
     if not clusters:
-        raise Refused(f"{path} lists no cluster to audit; add one, or give TOPOLOGY or BOOTSTRAP")
+        return []
     return deal(
         [
             {
