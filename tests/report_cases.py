@@ -116,6 +116,7 @@ def snapshot(cluster: str = "eu-payments", status: str = "accepted", **more) -> 
         "provider": "self",
         "source": "live",
         "partitions": 12,
+        "previous_result_id": "result-0",
     }
     return SnapshotPart(**{**fields, **more})
 

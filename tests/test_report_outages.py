@@ -34,7 +34,10 @@ def report(tmp_path, entries, counters=LOST, since=NIGHT):
     """findings.json's rack_outages, and the page; entries: (topic, what differs from ENTRY)."""
     table = findings([finding("x", "write-headroom", "PASS")])
     steps = pa.Table.from_pylist(
-        [{"cluster": CLUSTER, "topic": t, "rack_outage": [{**ENTRY, **e}]} for t, e in entries],
+        [
+            {"cluster": CLUSTER, "topic": t, "tier": e.get("tier"), "rack_outage": [{**ENTRY, **e, "tier": None}]}
+            for t, e in entries
+        ],
         schema=pa.schema([TOPIC_POSTURE.arrow.field(n) for n in builder.OUTAGE]),
     )
     found = results.assemble(table, table, disagreements([]))
@@ -67,6 +70,9 @@ def test_topics_with_one_step_are_one_loop_that_lowers_and_one_that_restores(tmp
     assert step["lower"] == f'for topic in a b; do {PREFIX}"$topic" --add-config min.insync.replicas=1; done'
     assert step["restore"] == f'for topic in a b; do {PREFIX}"$topic" --add-config min.insync.replicas=2; done'
     assert (step["partitions"], step["since"]) == (6, "2026-11-20T02:00:00Z")
+    assert (
+        f'<pre class="command"><code>for topic in a b; do {PREFIX}'.replace('"$', "&#34;$").split(" --boot")[0] in html
+    )
     assert "Lower to 1:" in html and "Restore 2, when the rack is back:" in html
 
 
@@ -90,13 +96,27 @@ def test_topics_with_one_step_are_one_loop_that_lowers_and_one_that_restores(tmp
 def test_commands_give_back_what_was_there(tmp_path, change, lower, restore):
     ((cluster),), _ = report(tmp_path, [("orders", change)])
     (step,) = cluster["steps"]
-    assert step["lower"] == (lower and PREFIX + "orders " + lower)
-    assert step["restore"] == (restore and PREFIX + "orders " + restore)
-    for command in filter(None, (step["lower"], step["restore"])):
-        assert shlex.split(command)[0] == "kafka-configs"
+    refused = "# with KIP-1290; brokers of today refuse it\n" if step["setting"] == "min.insync.racks" else ""
+    wanted = {"lower": lower and PREFIX + "orders " + lower, "restore": restore and PREFIX + "orders " + restore}
+    (row,) = csv.DictReader((tmp_path / outages.FILE).open())
+    for name, command in wanted.items():
+        assert step[name] == (command and refused + command) and row[name] == (step[name] or "")
+        assert command is None or shlex.split(step[name], comments=True)[0] == "kafka-configs"
     assert ("don't enforce min.insync.racks yet" in step["words"]) == (step["setting"] == "min.insync.racks")
     assert ("wipe the ELR" in step["words"]) == (change.get("step") == "guarded")
     assert ("where topics inherit it" in step["words"]) == (change.get("now_source") == "cluster-default")
+
+
+def test_what_stops_writes_and_the_strictest_tier_come_first(tmp_path):
+    wanted = [
+        ("orders", {"tier": "critical", "value": 3}),
+        ("tmp", {"tier": "scratch"}),
+        ("tmp2", {"tier": "scratch"}),
+        ("racks", {"tier": "critical", "setting": "min.insync.racks"}),
+        ("held", {"tier": "critical", "step": "hold"}),
+    ]
+    ((cluster),), _ = report(tmp_path, wanted[::-1])
+    assert [s["topics"] for s in cluster["steps"]] == [["orders"], ["tmp", "tmp2"], ["racks"], ["held"]]
 
 
 def test_many_topics_stay_short_on_the_page_and_are_whole_in_the_file(tmp_path):

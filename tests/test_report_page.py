@@ -30,7 +30,7 @@ from tests.report_cases import (
     snapshot,
 )
 
-VOID = {"meta", "br", "hr", "img", "input", "link", "path", "rect", "circle", "use"}
+VOID = {"meta", "br", "wbr", "hr", "img", "input", "link", "path", "rect", "circle", "use"}
 SCRIPT = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
 
 
@@ -163,6 +163,26 @@ def test_commands_stand_in_a_box_and_advice_is_text(tmp_path):
     assert "the tools end in .sh ;" in words and "--command-config client.properties" in words
 
 
+def test_one_remedy_of_several_findings_is_shown_once(tmp_path):
+    script = "# Target for orders\nkafka-configs --alter"
+    rows = [finding("orders", c, remediation=script) for c in ("min-insync-replicas", "replication-factor")]
+    rows += [finding("orders", "write-headroom", cluster="us", remediation=script)]
+    html = render(rows, tmp_path)
+    assert html.count(f'<pre class="fix"><code>{script}</code></pre>') == 2
+    assert f'As for <a href="#f-{rows[0]["id"]}">orders, min-insync-replicas</a>' in html
+
+
+def test_the_example_of_a_cause_is_its_gravest_finding(tmp_path):
+    one = {"cause": "broker:5 down"}
+    rows = [
+        finding(t, "partition-health", severity="info", category="under-replicated", message="1 missing", **one)
+        for t in ("a", "b")
+    ]
+    rows.append(finding("z", "partition-health", category="offline", message="nobody leads", **one))
+    words, _ = parse(render(rows, tmp_path))
+    assert "For example: nobody leads" in words.replace(" :", ":")
+
+
 def test_one_fact_in_two_categories_of_health_is_one_row(tmp_path):
     one = {"cause": "broker:5 down", "partitions": [0]}
     rows = [
@@ -280,8 +300,8 @@ def test_brokers_are_shown_with_what_their_own_metrics_count_worst_first(tmp_pat
     words, _ = parse(render([finding("x", "write-headroom", "PASS")], tmp_path, counters=counters))
     section = words[words.index("By broker, over the partitions") : words.index("Over time Partitions at min ISR")]
     metrics = (
-        "UnderMinIsrPartitionCount UnderMinRackIsrPartitionCount AtMinIsrPartitionCount AtMinRackIsrPartitionCount "
-        "UnderReplicatedPartitions Unknown "
+        "UnderMinIsr PartitionCount UnderMinRackIsr PartitionCount AtMinIsr PartitionCount AtMinRackIsr PartitionCount "
+        "UnderReplicated Partitions Unknown "
     )
     body = section.split(metrics)[1].strip().replace("eu-payments ", "")
     assert body == "3 az1 2 0 1 0 0 0 2 az1 0 3 0 0 0 0 1 az1 0 0 0 0 7 0"
@@ -312,7 +332,7 @@ def test_a_topic_that_is_short_of_racks_alone_is_shown(tmp_path):
     words, _ = parse(render([finding("x", "write-headroom", "PASS")], tmp_path, health=health, counters=counters))
     section = words[words.index("Topics with partitions that aren't healthy") : words.index("What isn't known")]
     assert "orders eu-payments 3 0 0 0 0 1 0 1 1 0 Rack az2 down" in section
-    assert "placed" not in section
+    assert "placed eu-payments 3 0 0 0 0 0 3 3 by placement 0" in section
 
 
 def test_gaps_are_named_with_their_reasons(tmp_path):
@@ -362,6 +382,22 @@ def test_the_page_stays_under_five_megabytes(tmp_path, text):
     assert len(html.encode()) < 5_000_000
     words, _ = parse(html)
     assert "the rest is in findings.csv" in words
+
+
+def test_a_first_run_is_compared_with_nothing(tmp_path):
+    rows = [finding("orders", "write-headroom", change="new")]
+    words, _ = parse(render(rows, tmp_path, snapshots=[snapshot(previous_result_id=None)]))
+    assert "first run: nothing to compare with" in words and "1 new" not in words[: words.index("What to mend first")]
+
+
+def test_what_was_waived_is_not_resolved(tmp_path):
+    rows = [
+        finding("gone", "log-dirs", "PASS", change="resolved", why="fixed"),
+        finding("cache-a", "replication-factor", "EXEMPT", waiver=0, change="resolved", why="waived"),
+    ]
+    words, _ = parse(render(rows, tmp_path))
+    assert "0 new, 0 persisting, 1 resolved, 1 waived" in words
+    assert "1 resolved 1 fixed 1 waived: it stands under accepted risks" in words
 
 
 def test_since_and_changes(tmp_path):

@@ -171,6 +171,9 @@ def test_the_terminal_says_what_matters_and_where_the_reports_are():
     assert "and 3 more causes, in the report" in text
     assert "7 new, 1 persisting, 0 resolved" in text
     assert "dead could not be judged (failed): nobody answered" in text
+    assert "Not readable by the auditor in eu-payments: 1 finding on 1 topic: log-dirs of u\n" in text
+    document["run"]["snapshots"] = [{**s, "compared": False} for s in document["run"]["snapshots"]]
+    assert "First run: nothing to compare with" in console.summary_text(document, [])
     assert text.endswith("  out/report.html\n  out/findings.json\n")
     assert 15 <= text.count("\n") <= 30
     assert "\x1b" not in text

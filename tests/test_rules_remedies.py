@@ -83,6 +83,7 @@ def targets(spark, tmp_path_factory):
             document("topic replicas isr min\nspread.t 0,1,2 0,1,2 2", brokers="0:a 1:a 2:a 3:a 4:b", cluster="lopsided"),
             document("topic replicas isr min\nspread.t 0,1,2 0,1,2 2", brokers="0:a 1:a 2:a 3:b 4:b", cluster="wide"),
             document("topic replicas isr min\nt 0,1,2 0,1,2 2", brokers="0:az1 1:az2 2:az3", cluster="much"),
+            document("topic replicas isr min\nt 0,1,2 0,1,2 2", brokers="0 1 2", cluster="nowhere"),
             hostile_rack(),
         ],
         load_policy(path),
@@ -255,6 +256,12 @@ def test_racks_of_unequal_size(targets):
     row = posture["wide", "spread.t"]
     assert (row["target_replication_factor"], row["target_min_insync_replicas"], row["reassign"]) == (4, 3, True)
     assert one(found, cluster="wide", control="acked-durability", resource="spread.t")["cause"] == "placement"
+
+
+def test_where_no_broker_names_a_rack_that_is_what_to_mend(targets):
+    tier = one(targets[0], cluster="nowhere", control="policy-feasible", resource="standard")
+    assert (tier["outcome"], tier["message"]) == ("FAIL", "2 racks needed, and no broker names a rack")
+    assert tier["remediation"].startswith("Set broker.rack in server.properties of brokers 0, 1, 2")
 
 
 def test_what_more_brokers_would_mend_has_the_policys_cause(targets):

@@ -27,7 +27,7 @@ from durability.report.health import BROKERS_LISTED
 from durability.report.standing import Standing, Watch
 from durability.report.words import COUNTED_ONLY, stamp
 
-OUTAGE = ("cluster", "topic", "rack_outage")
+OUTAGE = ("cluster", "topic", "tier", "rack_outage")
 NO_STEPS = pa.schema([TOPIC_POSTURE.arrow.field(name) for name in OUTAGE]).empty_table()
 
 
@@ -98,7 +98,7 @@ def write(
     counts = results.summarise(found.counted, [s["cluster"] for s in run["snapshots"]])
     causes, watch, rows = Causes(), Watch(), page.Rows()
     named = applications.applications(streams)
-    outage = outages.of(steps, health.lost_racks(), lost_since)
+    outage = outages.of(steps, health.lost_racks(), lost_since, plan.policy.tiers)
     racks_lost = outage.clusters()
     with Together(Path(out)) as files:
         more = {
@@ -136,7 +136,7 @@ def run_of(plan, flagged) -> dict[str, object]:
 
 def snapshot(part) -> dict[str, object]:
     """A judged, rejected or failed snapshot (durability.run.SnapshotPart); `stale_snapshot`: the last accepted one of
-    a cluster that can't be judged now."""
+    a cluster that can't be judged now; `compared`: was there an earlier run's result to compare with?"""
     stale = part.stale_snapshot
     return {
         "cluster": part.cluster,
@@ -145,5 +145,6 @@ def snapshot(part) -> dict[str, object]:
         "status": part.status,
         "reason": part.reason,
         "sha256": part.sha256,
+        "compared": part.previous_result_id is not None,
         "stale_snapshot": stale and {"snapshot_id": stale.snapshot_id, "captured_at": stamp(stale.captured_at)},
     }

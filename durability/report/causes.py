@@ -56,7 +56,8 @@ class Cause:
 
     `severities`: findings by severity; `gravities`: by `gravity`; `controls`: by control id; `commands`: gravities of the
     findings that a remediation mends, by its text;
-    `messages`: findings by message; `resources`: (type, name) to the partitions concerned, as a bit mask; `beyond`:
+    `messages`: findings by message; `gravest`: place among GRAVITIES and message of the first of its gravest findings;
+    `resources`: (type, name) to the partitions concerned, as a bit mask; `beyond`:
     partitions whose ids are too large for one.
     """
 
@@ -70,6 +71,7 @@ class Cause:
     gravities: Counter = field(default_factory=Counter)
     commands: dict[str, Counter] = field(default_factory=dict)
     messages: Counter = field(default_factory=Counter)
+    gravest: tuple[int, str] | None = None
     changes: Counter = field(default_factory=Counter)
     resources: dict[tuple[str, str], int] = field(default_factory=dict)
     beyond: set[tuple[str, int]] = field(default_factory=set)
@@ -86,6 +88,8 @@ class Cause:
             self.commands.setdefault(finding["remediation"], Counter())[weight] += 1
         if finding["message"] and (len(self.messages) < 50 or finding["message"] in self.messages):
             self.messages[finding["message"]] += 1
+        if finding["message"] and (self.gravest is None or GRAVITIES.index(weight) < self.gravest[0]):
+            self.gravest = (GRAVITIES.index(weight), finding["message"])
         if finding["since"] and (self.since is None or finding["since"] < self.since):
             self.since = finding["since"]
         mask = 0

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from durability.report.causes import Cause, Causes
 from durability.report.files import load
-from durability.report.standing import overview
-from durability.report.words import CHANGES, cause_title, clipped, clipped_script, is_script, plural, readable
+from durability.report.standing import compared, first, overview
+from durability.report.words import cause_title, clipped, clipped_script, is_script, joined, plural, readable
 
 WIDTH = 110
-FAILURES, GAPS = 4, 3
+FAILURES, GAPS, NAMED = 4, 3, 3
 COMMAND = 900  # characters of a remediation
 BOLD, DIM = "1", "2"
 TONES = {"critical": "31;1", "warning": "33;1", "unknown": "35;1", "good": "32;1"}
@@ -44,7 +44,8 @@ def summary_text(findings_json: dict | Path, paths: Iterable[Path | str], *, col
     lines += [paint(line, TONES[standing.tone]) for line in _wrapped(standing.headline)]
     lines += _wrapped(" ".join(standing.details))
     lines += ["", "  ".join(_counts(summary, paint))]
-    lines.append("Since the last run: " + ", ".join(f"{summary['changes'][c]:,} {c}" for c in CHANGES))
+    changed = "Since the last run: " + compared(summary["changes"], standing.waived)
+    lines.append("First run: nothing to compare with" if first(run) else changed)
     lines += _failures(causes, paint)
     lines += _gaps(causes, run["snapshots"], paint)
     listed = paths.values() if isinstance(paths, dict) else paths
@@ -80,6 +81,14 @@ def _counts(summary: dict, paint: Paint) -> list[str]:
 
 def _title(cause: Cause) -> str:
     return f"{tame(cause_title(cause.cause))} in {tame(cause.cluster)}"
+
+
+def _what(cause: Cause) -> str:
+    """Controls, and of which resources: "log-dirs of broker 5"."""
+    controls = joined([name for name, _ in cause.controls.most_common(NAMED)])
+    names = [tame(name, 60) for name in cause.names(NAMED)]
+    more = len(cause.resources) - len(names)
+    return f"{controls} of {joined(names + ([f'{more:,} more'] if more else []))}"
 
 
 def _failures(causes: Causes, paint: Paint) -> list[str]:
@@ -123,6 +132,6 @@ def _gaps(causes: Causes, snapshots: list[dict], paint: Paint) -> list[str]:
         last = f"; last accepted: {readable(stale['captured_at'])}" if stale else ""
         reason = tame(state["reason"]) or "no reason recorded"
         lines.append(f"  - {tame(state['cluster'])} could not be judged ({state['status']}): {reason}{last}")
-    lines += [f"  - {_title(cause)}: {cause.extent}" for cause in unknown[:GAPS]]
+    lines += [f"  - {_title(cause)}: {cause.extent}: {_what(cause)}" for cause in unknown[:GAPS]]
     rest = max(len(missing) - GAPS, 0) + max(len(unknown) - GAPS, 0)
     return [*lines, f"  and {plural(rest, 'more gap')}, in the report"] if rest else lines

@@ -13,7 +13,7 @@ from durability.report.words import clipped, ranges
 CATEGORIES = ("offline", "under-min-isr", "at-min-isr", "under-replicated")
 RACK_CATEGORIES = ("under-min-rack-isr", "at-min-rack-isr")  # KIP-1290's
 COLUMNS = tuple(c.replace("-", "_") for c in (*CATEGORIES, *RACK_CATEGORIES))
-TROUBLES = (*COLUMNS[:5], "unknown")  # being at the minimum of racks is no trouble where the placement makes it so
+TROUBLES = (*COLUMNS[:5], "unknown", COLUMNS[5])
 SHOWN = 150
 # A broker's counts in the lake, under the names of the metrics that it counts itself; worst first.
 METRICS = {

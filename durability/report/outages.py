@@ -25,6 +25,9 @@ ORDER = ("guarded", "lower", "restore", "hold")
 ALTER = 'kafka-configs --bootstrap-server "$BOOTSTRAP" --alter --entity-type topics --entity-name'
 EACH = '"$topic"'
 RACKS = "min.insync.racks"
+PROPOSED = "# with KIP-1290; brokers of today refuse it\n"
+STRICT = ("acked_racks", "min_insync_racks", "acked_copies", "min_insync_replicas", "replication_factor")
+"""Requirements by which a tier is stricter than another, after what it must survive."""
 
 ASSESS = (
     "Step 2 of KIP-1290's procedure: assess how long the rack will be away. Nothing is under a threshold for it, so "
@@ -51,6 +54,16 @@ def command(topic: str, change: str) -> str:
     return f"{ALTER} {topic} {change}"
 
 
+def script(change: str, text: str) -> str:
+    """A command as it can be pasted: one that no broker takes yet says so."""
+    return f"{PROPOSED}{text}" if RACKS in change else text
+
+
+def strictness(tier: Mapping) -> tuple[int, ...]:
+    """Ascending is strictest first."""
+    return (-len(tier.get("survive") or ()), *(-(tier.get(key) or 0) for key in STRICT))
+
+
 def changes(entry: Mapping) -> tuple[str | None, str | None]:
     """What lowers the threshold and what restores it, as options of kafka-configs; None where none is offered.
 
@@ -75,19 +88,20 @@ def changes(entry: Mapping) -> tuple[str | None, str | None]:
 
 @dataclass(frozen=True)
 class Outages:
-    """entries: rows of (cluster, topic, rack_outage); lost: by cluster its lost racks, each with rack and brokers;
-    since: (cluster, rack) -> since when it is lost, see `lost_racks`."""
+    """entries: rows of (cluster, topic, tier, rack_outage); lost: by cluster its lost racks, each with rack and brokers;
+    since: (cluster, rack) -> since when it is lost, see `lost_racks`; tiers: their requirements by name."""
 
     entries: pa.Table
     lost: Mapping[str, list[dict]]
     since: Mapping[tuple[str, str], datetime]
+    tiers: Mapping[str, Mapping]
 
     def rows(self) -> Iterable[dict]:
-        """A topic and setting each: the entry's fields, cluster and topic; in the order of the table."""
+        """A topic and setting each: the entry's fields, cluster, topic and tier; in the order of the table."""
         for batch in self.entries.to_batches(max_chunksize=5_000):
             for row in batch.to_pylist():
                 for entry in row["rack_outage"] or ():
-                    yield {"cluster": row["cluster"], "topic": row["topic"], **entry}
+                    yield {**{name: row[name] for name in ("cluster", "topic", "tier")}, **entry}
 
     def clusters(self) -> list[dict]:
         """Clusters with a lost rack or a lowered threshold: racks with their brokers and since, and the steps."""
@@ -98,13 +112,19 @@ class Outages:
         return [self._cluster(name, list(found.values())) for name, found in sorted(groups.items())]
 
     def _cluster(self, name: str, groups: list[Group]) -> dict:
-        ordered = sorted(groups, key=lambda g: (ORDER.index(g.first["step"]), -len(g.topics), g.first["setting"]))
+        ordered = sorted(groups, key=self._urgency)
         racks = [
             {"rack": r["rack"], "brokers": r["brokers"], "since": stamp(self._since(name, r["rack"], groups))}
             for r in self.lost.get(name, ())
         ]
         steps = [g.words() for g in ordered]
         return {"cluster": name, "lost_racks": racks, "assess": None if steps else ASSESS, "steps": steps}
+
+    def _urgency(self, group: Group) -> tuple:
+        """Ascending is first: the step, what stops writes today before what would, the strictest tier, the most topics."""
+        strictest = min(strictness(self.tiers.get(tier, {})) for tier in group.tiers)
+        first = group.first
+        return (ORDER.index(first["step"]), first["setting"] == RACKS, strictest, -len(group.topics), group.topics[0])
 
     def _since(self, cluster: str, rack: str, groups: list[Group]) -> datetime | None:
         """When the rack was first seen lost, by the counters and by what is remembered of its topics, which goes back
@@ -114,9 +134,14 @@ class Outages:
         return min(seen, default=None)
 
 
-def of(steps: pa.Table, lost: Mapping[str, list[dict]], since: Mapping[tuple[str, str], datetime]) -> Outages:
-    """From rows of (cluster, topic, rack_outage), lost racks by cluster, and since when they are."""
-    return Outages(steps.sort_by([("cluster", "ascending"), ("topic", "ascending")]), lost, since)
+def of(
+    steps: pa.Table,
+    lost: Mapping[str, list[dict]],
+    since: Mapping[tuple[str, str], datetime],
+    tiers: Mapping[str, Mapping],
+) -> Outages:
+    """From rows of (cluster, topic, tier, rack_outage), lost racks by cluster, since when they are, and the tiers."""
+    return Outages(steps.sort_by([("cluster", "ascending"), ("topic", "ascending")]), lost, since, tiers)
 
 
 class Group:
@@ -124,9 +149,11 @@ class Group:
 
     def __init__(self, first: Mapping):
         self.first, self.topics, self.partitions, self.since = first, [], 0, None
+        self.tiers: set[str | None] = set()
 
     def add(self, row: Mapping) -> None:
         self.topics.append(row["topic"])
+        self.tiers.add(row["tier"])
         self.partitions += row["partitions"] or 0
         if row["since"] and (self.since is None or row["since"] < self.since):
             self.since = row["since"]
@@ -141,8 +168,8 @@ class Group:
             "topics": topics[:NAMED],
             "more": max(0, len(topics) - NAMED),
             "partitions": self.partitions,
-            "lower": lower and for_each(topics[:NAMED], lower),
-            "restore": restore and for_each(topics[:NAMED], restore),
+            "lower": lower and script(lower, for_each(topics[:NAMED], lower)),
+            "restore": restore and script(restore, for_each(topics[:NAMED], restore)),
             "words": words_for(entry, restore),
         }
 
@@ -177,7 +204,7 @@ def write(file: TextIO, rows: Iterable[Mapping]) -> None:
     out.writerow((*COLUMNS, "lower", "restore"))
     for row in rows:
         cells = [row[name] for name in COLUMNS[:-2]] + [";".join(row["racks"] or ()), stamp(row["since"])]
-        lower, restore = (change and command(row["topic"], change) for change in changes(row))
+        lower, restore = (change and script(change, command(row["topic"], change)) for change in changes(row))
         out.writerow([safe(cell) for cell in (*cells, lower, restore)])
 
 

@@ -16,7 +16,7 @@ from durability.report import outages
 from durability.report.applications import on_page
 from durability.report.causes import Causes
 from durability.report.health import BROKERS, METRICS, Health
-from durability.report.standing import Standing
+from durability.report.standing import Standing, compared, first
 from durability.report.timeline import Timeline, pictures
 from durability.report.words import (
     CAVEATS,
@@ -69,6 +69,7 @@ class Rows:
         self.kept: dict[str, list[dict]] = {kind: [] for kind in QUOTAS}
         self.budgets = {kind: Budget(*quota) for kind, quota in QUOTAS.items()}
         self.health: dict[tuple, dict] = {}
+        self.scripts: dict[tuple[str, str], dict] = {}
         self.merged = 0
 
     def add(self, finding: dict) -> None:
@@ -92,7 +93,12 @@ class Rows:
         acks = acks_told(finding["observed"])
         if budget.takes(*row.values(), finding["cluster"], more=ACKS_TABLE if acks else 0):
             waiver = finding["waiver"] and {k: clipped(str(v or ""), 300) for k, v in finding["waiver"].items()}
-            self.kept[kind].append({**finding, **row, "waiver": waiver, "acks": acks, "also": []})
+            shown = {**finding, **row, "waiver": waiver, "acks": acks, "also": [], "as_for": None}
+            self.kept[kind].append(shown)
+            # A cluster's findings with one way out of them name it once.
+            if is_script(row["remediation"]):
+                before = self.scripts.setdefault((finding["cluster"], row["remediation"]), shown)
+                shown["as_for"] = None if before is shown else before
             if kind == "FAIL" and finding["control"] == "partition-health":
                 self.health[_fact(finding)] = self.kept[kind][-1]
 
@@ -183,6 +189,7 @@ def context(report: Report) -> dict[str, object]:
         "counts": report.counts,
         "standing": report.standing,
         "resolved_why": sorted(report.resolved.items(), key=lambda item: (-item[1], item[0])),
+        "changed": None if first(report.run) else compared(report.counts["changes"], report.standing.waived),
         "causes": cause_rows(report.causes, "FAIL"),
         "unknown_causes": cause_rows(report.causes, "UNKNOWN", {s["cluster"] for s in snapshots if not accepted(s)}),
         "accepted": cause_rows(report.causes, "EXEMPT"),
@@ -234,9 +241,10 @@ def cause_rows(causes: Causes, outcome: str, without: Set[str] = frozenset()) ->
         commands = [(clipped_script(text, REMEDY), n) for text, n in cause.first_commands(4)]
         messages = [(clipped(text, TEXT), n) for text, n in cause.first_messages(3)]
         names = [clipped(name, 120) for name in cause.names(6)]
-        texts = [text for text, _ in (*commands, *messages)]
+        example = clipped(cause.gravest[1], TEXT) if cause.gravest else ""
+        texts = [example, *(text for text, _ in (*commands, *messages))]
         if budget.takes(*texts, *names, cause.cause, cause.cluster):
-            row = {"group": cause, "commands": commands, "messages": messages, "names": names}
+            row = {"group": cause, "commands": commands, "messages": messages, "names": names, "example": example}
             row["more_commands"] = len(cause.commands) - len(commands)
             row["more_messages"] = len(cause.messages) - len(messages)
             row["more_names"] = len(cause.resources) - len(names)

@@ -28,8 +28,8 @@ from slack_sdk.webhook import WebhookClient
 from durability.errors import AuditError
 from durability.report.causes import Cause, Causes
 from durability.report.files import load
-from durability.report.standing import overview
-from durability.report.words import CHANGES, cause_title, joined, plural, readable
+from durability.report.standing import compared, first, overview
+from durability.report.words import cause_title, is_command, joined, plural, readable
 
 SECTION, HEADER, LINE = 3_000, 150, 900
 CAUSES = 3
@@ -47,14 +47,14 @@ def digest(findings_json: dict | Path, *, link: str | None = None, paths: Iterab
     be read; `paths`: files to name otherwise.
     """
     document = load(findings_json) if isinstance(findings_json, Path) else findings_json
-    run, summary = document["run"], document["summary"]
+    run = document["run"]
     standing, causes = overview(document)
     mark = MARKS.get(standing.tone, ":large_green_circle:")
     doubt = "" if run["verified"] else "*Not verified.* "
     lines = [
         f"{mark} {doubt}*{escaped(standing.headline, LINE)}*",
         *_worst(causes),
-        _changes(summary, run["snapshots"]),
+        _changes(document, standing.waived),
     ]
     title = f"Kafka durability, {readable(run['started_at'])}"
     blocks = [
@@ -103,17 +103,17 @@ def _worst(causes: Causes) -> list[str]:
 
 def _first_line(remediation: str) -> str:
     """A script's first command, or the advice."""
-    return next((line for line in remediation.splitlines() if line.startswith("kafka-")), remediation)
+    return next(filter(is_command, remediation.splitlines()), remediation)
 
 
 def _cause(cause: Cause) -> str:
     return f"{escaped(cause_title(cause.cause), 120)} in {escaped(cause.cluster, 80)} ({cause.weight})"
 
 
-def _changes(summary: dict, snapshots: list[dict]) -> str:
-    counts = [f"{summary['changes'][c]:,} {c}" for c in CHANGES] + [f"{summary['outcomes']['UNKNOWN']:,} unknown"]
-    line = ", ".join(counts) + "."
-    missing = [escaped(s["cluster"], 80) for s in snapshots if s["status"] != "accepted"]
+def _changes(document: dict, waived: int) -> str:
+    changed = "First run" if first(document["run"]) else compared(document["summary"]["changes"], waived)
+    line = f"{changed}, {document['summary']['outcomes']['UNKNOWN']:,} unknown."
+    missing = [escaped(s["cluster"], 80) for s in document["run"]["snapshots"] if s["status"] != "accepted"]
     if missing:
         named = missing[:5] + ([f"{len(missing) - 5:,} more"] if len(missing) > 5 else [])
         line += f" Not judged: {joined(named)}."

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from durability.report.causes import Causes
-from durability.report.words import joined, past, plural
+from durability.report.words import CHANGES, joined, past, plural
 
 NOW = {  # partition-health's categories that need somebody today
     "offline": ("has partitions offline", "have partitions offline"),
@@ -19,11 +19,29 @@ STATES = ("critical", "warning", "UNKNOWN", "EXEMPT", "one-copy", *NOW)
 
 @dataclass(frozen=True)
 class Standing:
-    """`headline`: one sentence. `details`: the next ones. `tone`: critical, warning, unknown or good."""
+    """`headline`: one sentence. `details`: the next ones. `tone`: critical, warning, unknown or good. `waived`: failures
+    of the last run that stand and that somebody has accepted since."""
 
     headline: str
     details: list[str]
     tone: str
+    waived: int = 0
+
+
+def first(run: dict) -> bool:
+    """Had a run, findings.json's `run`, no earlier one to compare with? A file that doesn't say is taken to have had one."""
+    return bool(run["snapshots"]) and all(s.get("compared") is False for s in run["snapshots"])
+
+
+def compared(changes: dict, waived: int) -> str:
+    """What changed since the last run; `changes` as in findings.json, whose resolved ones count the waived.
+
+    >>> compared({"new": 1, "persisting": 4, "resolved": 11}, 1)
+    '1 new, 4 persisting, 10 resolved, 1 waived'
+    """
+    counts = {**changes, "resolved": changes["resolved"] - waived}
+    said = [f"{counts[name]:,} {name}" for name in CHANGES]
+    return ", ".join(said + [f"{waived:,} waived"] * (waived > 0))
 
 
 class Watch:
@@ -33,12 +51,13 @@ class Watch:
         self.topics: dict[str, set] = {name: set() for name in STATES}
         self.others: Counter = Counter()
         self.resolved: Counter = Counter()
+        self.waived = 0
 
     def add(self, finding: dict) -> None:
-        if finding["change"] == "resolved":
-            self.resolved[finding["why"] or "no reason recorded"] += 1
         if past(finding):
+            self.resolved[finding["why"] or "no reason recorded"] += 1
             return
+        self.waived += finding["change"] == "resolved"
         state = finding["severity"] if finding["outcome"] == "FAIL" else finding["outcome"]
         if finding["resource_type"] != "topic":
             self.others[state] += 1
@@ -73,6 +92,7 @@ class Watch:
             self._headline(tone, total, len(judged), len(warning)),
             self._details(total, warning, summary, snapshots),
             tone,
+            self.waived,
         )
 
     def _headline(self, tone: str, total: int, clusters: int, warning: int) -> str:

@@ -104,7 +104,16 @@ def is_script(remediation: str) -> bool:
     >>> is_script("# Start broker 3\\nkafka-topics --list"), is_script("Start broker 3")
     (True, False)
     """
-    return any(line.startswith("kafka-") for line in remediation.splitlines())
+    return any(is_command(line) for line in remediation.splitlines())
+
+
+def is_command(line: str) -> bool:
+    """Is this line of a remediation one of Kafka's tools, or a loop over topics with one?
+
+    >>> is_command("for topic in a b; do kafka-configs --alter; done"), is_command("for topic in a, raise it")
+    (True, False)
+    """
+    return re.match(r"(for topic in [^;]+; do )?kafka-", line) is not None
 
 
 def clipped_script(remediation: str, limit: int) -> str:

@@ -16,7 +16,8 @@ CONTROL = "policy-feasible"
 
 
 def finding() -> Column:
-    """Reads `tier`, its `required`, and the cluster's `brokers`, `racks`, `unknown_racks` and `rack_layout`."""
+    """Reads `tier`, its `required`, and the cluster's `brokers`, `racks`, `unknown_racks`, `unracked_brokers` and
+    `rack_layout`."""
     need = F.col("required")
     brokers, racks, unknown = F.size("brokers"), F.size("racks"), F.col("unknown_racks")
     zero = F.lit(0)
@@ -33,6 +34,7 @@ def finding() -> Column:
     want_beside, beside, beside_at_most = target.beside()
     few_brokers = F.col("brokers_known") & (want_brokers > brokers)
     few_racks = want_racks > racks + unknown
+    unnamed = (racks + unknown == 0) & (F.size("unracked_brokers") > 0)
     few_beside = F.coalesce(F.col("brokers_known") & ~few_racks & (want_beside > beside_at_most), F.lit(False))
     unsure = ((want_racks > racks) & (unknown > 0)) | F.coalesce(want_beside > beside, F.lit(False))
     outcome = (
@@ -43,7 +45,12 @@ def finding() -> Column:
     words = F.array_compact(
         F.array(
             F.when(few_brokers, base.say("%s brokers needed, %s there", want_brokers, brokers)),
-            F.when(few_racks, base.say("%s racks needed, %s there", want_racks, racks)),
+            F.when(
+                few_racks,
+                F.when(unnamed, base.say("%s racks needed, and no broker names a rack", want_racks)).otherwise(
+                    base.say("%s racks needed, %s there", want_racks, racks)
+                ),
+            ),
             F.when(
                 few_beside,
                 base.say(
@@ -64,5 +71,7 @@ def finding() -> Column:
         message=F.when(outcome == base.FAIL, F.array_join(words, "; ")).when(
             outcome == base.UNKNOWN, "brokers, or the racks of some, are unknown"
         ),
-        remediation=F.lit("Give the cluster more brokers or racks, or its topics another tier"),
+        remediation=F.when(few_racks & unnamed & ~few_brokers, base.set_racks()).otherwise(
+            "Give the cluster more brokers or racks, or its topics another tier"
+        ),
     )
