@@ -166,7 +166,9 @@ def _conclude(asked: Options, status: int, problems: list[str], began: float, lo
         if findings.exists() and not reported:
             console.error(f"what stands in {asked.out} is an earlier run's report, not this one's")
         elif reported:
-            console.error("the audit is incomplete: the report covers what could be read")
+            told = any(s["status"] == "accepted" for s in load(findings)["run"]["snapshots"])
+            what = "covers what could be read" if told else "says why, and nothing more"
+            console.error(f"the audit is incomplete: {'' if told else 'nothing could be read; '}the report {what}")
         return outcome.INCOMPLETE
     if asked.fail_on != "never" and outcome.reached(load(findings)["findings"], asked.fail_on):
         console.error(f"FAIL_ON={asked.fail_on} is reached")
