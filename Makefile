@@ -70,6 +70,10 @@ test: $(READY)  ## run all the tests
 up: $(READY)  ## start Airflow with its pages on this machine
 	@exec $(PY) -m durability.launch up
 
+.PHONY: demo
+demo: $(READY)  ## run the embedded cluster by itself until Ctrl-C, to audit it with BOOTSTRAP=
+	@exec $(PY) -m durability.local_kafka.demo
+
 .PHONY: bench
 bench: $(READY)  ## measure an audit against its floor, or with SIZE= each step over a made-up fleet of so many partitions
 	@exec $(PY) -m bench.$(if $(SIZE),scale,floor)

@@ -78,7 +78,8 @@ def test_a_missing_python_is_said_with_the_command_that_installs_it(copy):
 def test_help_names_every_target():
     said = make(ROOT, "help").stdout
     assert all(
-        f"make {target}" in said for target in ("audit", "test", "up", "bench", "lint", "lock", "clean", "setup")
+        f"make {target}" in said
+        for target in ("audit", "test", "up", "demo", "bench", "lint", "lock", "clean", "setup")
     )
 
 

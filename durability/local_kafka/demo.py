@@ -1,12 +1,12 @@
 """The demo: an embedded cluster with deliberate mistakes, a Streams application, and one broker down.
 
-`python -m durability.local_kafka.demo` runs it until Ctrl-C, for trying the audit with `BOOTSTRAP=`.
+`make demo` (`python -m durability.local_kafka.demo`) runs it until Ctrl-C, for trying the audit with `BOOTSTRAP=`.
 """
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -45,11 +45,26 @@ def running(folder: Path | None = None) -> Iterator[LocalCluster]:
         yield cluster
 
 
+def instructions(bootstrap: str, pids: Mapping[int, int]) -> list[str]:
+    """How to audit the cluster as the demo is audited, and what to kill for the loss of a broker or a rack.
+
+    pids: of the processes that run, by node id.
+    """
+    brokers = spec().brokers
+    policy = "POLICY=policies/demo/policy.yaml WAIVERS=policies/demo/waivers.yaml"
+    lines = ["To audit it:", f"  make audit BOOTSTRAP={bootstrap} CLUSTER=my-demo {policy}"]
+    lines.append("Its brokers, each a process; a rack is lost with `kill -9` of all of its own:")
+    for rack in dict.fromkeys(brokers.values()):
+        mine = [(n, pids[n]) for n, at in brokers.items() if at == rack and n in pids]
+        lines.append(f"  {rack or 'no rack'}: " + ", ".join(f"broker {n} is process {pid}" for n, pid in mine))
+    return [*lines, "Ctrl-C stops it."]
+
+
 def main() -> None:
     """Run the demo until it is told to stop."""
     processes.exit_on_sigterm()
     with running() as cluster:
-        print(f"BOOTSTRAP={cluster.bootstrap}", flush=True)
+        print("\n".join(instructions(cluster.bootstrap, cluster.pids())), flush=True)
         try:
             signal.pause()
         except KeyboardInterrupt:
