@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from durability.errors import Refused
+from durability.launch import audit as launcher
 from durability.launch import journal, locks, options, outcome
 from durability.launch.audit import kafka_connection
+from durability.launch.console import Console
 
 ROOT = Path(__file__).resolve().parents[1]
 TYPO = (
@@ -129,3 +133,15 @@ def test_how_grave_a_finding_ends_the_program_with_1(outcomes, reached_by):
     assert {f for f in options.FAIL_ON if outcome.reached(findings, f)} == reached_by
     resolved = [{**f, "change": "resolved"} for f in findings]
     assert not any(outcome.reached(resolved, f) for f in options.FAIL_ON)
+
+
+@pytest.mark.parametrize(("status", "said"), [("failed", "nothing could be read"), ("accepted", "what could be read")])
+def test_an_incomplete_audit_says_what_its_report_is_worth(tmp_path, monkeypatch, status, said):
+    snapshots = [{"cluster": "a", "status": status}, {"cluster": "b", "status": "failed"}]
+    document = {"format": "durability-findings/1", "run": {"snapshots": snapshots}, "findings": []}
+    (tmp_path / "findings.json").write_text(json.dumps(document))
+    monkeypatch.setattr("durability.report.console.summary_text", lambda *_, **__: "")
+    errors = io.StringIO()
+    asked = SimpleNamespace(out=tmp_path, fail_on="never")
+    ended = launcher._conclude(asked, 1, ["why"], 0.0, tmp_path / "log", Console(io.StringIO(), errors))
+    assert ended == outcome.INCOMPLETE and said in errors.getvalue()
