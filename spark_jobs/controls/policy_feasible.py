@@ -35,6 +35,7 @@ def finding() -> Column:
     few_brokers = F.col("brokers_known") & (want_brokers > brokers)
     few_racks = want_racks > racks + unknown
     unnamed = (racks + unknown == 0) & (F.size("unracked_brokers") > 0)
+    there = F.when(unnamed, "and no broker names a rack").otherwise(base.say("%s there", racks))
     few_beside = F.coalesce(F.col("brokers_known") & ~few_racks & (want_beside > beside_at_most), F.lit(False))
     unsure = ((want_racks > racks) & (unknown > 0)) | F.coalesce(want_beside > beside, F.lit(False))
     outcome = (
@@ -45,12 +46,7 @@ def finding() -> Column:
     words = F.array_compact(
         F.array(
             F.when(few_brokers, base.say("%s brokers needed, %s there", want_brokers, brokers)),
-            F.when(
-                few_racks,
-                F.when(unnamed, base.say("%s racks needed, and no broker names a rack", want_racks)).otherwise(
-                    base.say("%s racks needed, %s there", want_racks, racks)
-                ),
-            ),
+            F.when(few_racks, base.say("%s racks needed, %s", want_racks, there)),
             F.when(
                 few_beside,
                 base.say(
