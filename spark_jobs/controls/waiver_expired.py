@@ -58,4 +58,6 @@ def findings(failed: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
             outcome.alias("f"),
         )
         .select("cluster", "provider", "tier", "resource_type", "resource", "f.*")
+        .select("*", "words.*")
+        .drop("words")
     )
