@@ -6,7 +6,8 @@ about doesn't count; NULL where it isn't known. A worse level includes the ones 
 to under it hasn't recovered.
 
 Between two moments nothing is known. Pulses come at some cadence; where two moments are further apart than that allows,
-there is a *gap*: nothing lasts across it. A change is seen between the last moment before it and the first after.
+there is a *gap*: nothing lasts across it. Nor does anything last across a moment whose level isn't known: what could be
+read of it was at zero. A change is seen between the last known moment before it and the first after.
 Everything is about the time up to the judged moment, of which look-back and windows are measured; moments in seconds.
 """
 
@@ -130,7 +131,6 @@ def clusters(moments: DataFrame) -> DataFrame:
             F.first("policy").alias("policy"),
             F.coalesce(F.sum(unseen), F.lit(0.0)).alias("unseen"),
             F.max_by("step", F.when(F.col("gap"), F.col("step"))).alias("widest_gap"),
-            F.max_by("maintained", "s").alias("maintained_now"),
             F.coalesce(F.max_by("missing", "s"), F.array().cast("array<int>")).alias("missing_now"),
         )
         .join(_restarts(moments), "cluster", "left")
@@ -205,17 +205,20 @@ def readings(series: DataFrame) -> DataFrame:
     """One row a topic and a row a cluster (`resource` WHOLE), for those with anything in their series.
 
     `level`: now; `held`: per level since when without a break, in seconds and as `lasted` outside of maintenance;
-    `hidden`: seconds it may have lasted where a gap hides the beginning, infinite where it was so before the gap too;
-    `changes` in the policy's window, between moments that are both in it and touch no maintenance, from `changing_since`;
+    `hidden`: so many seconds it may have lasted where a gap or an unread moment hides the beginning: since the level was
+    last seen below, infinite where it never was; `unread`: it is an unread moment; `changes` in the policy's window,
+    between moments that are both in it and touch no maintenance, from `changing_since`;
     `out_now`, `out`: brokers missing now, and at any moment of that window.
     """
     by = Window.partitionBy("cluster", "resource")
     so_far = by.orderBy("s").rowsBetween(Window.unboundedPreceding, -1)
     known, start = F.col("level").isNotNull(), F.col("last") - F.col("policy")["bouncing_within"]
     before = F.last(F.when(known, F.struct("s", "level")), ignorenulls=True).over(so_far)
+    unread = F.coalesce(F.lag(~known).over(by.orderBy("s")), F.lit(False))
     steps = series.withColumn("before", before).withColumns(
         {
-            "gap": known & F.coalesce(F.col("s") - F.col("before.s") > F.col("tolerance"), F.lit(False)),
+            "unread": known & unread,
+            "broken": known & (unread | F.coalesce(F.col("s") - F.col("before.s") > F.col("tolerance"), F.lit(False))),
             "change": F.coalesce(
                 ((F.col("level") > 0) != (F.col("before.level") > 0))
                 & (F.col("before.s") >= start)
@@ -224,7 +227,7 @@ def readings(series: DataFrame) -> DataFrame:
             ),
         }
     )
-    steps = steps.withColumn("gap_at", F.max(F.when(F.col("gap"), F.col("s"))).over(by))
+    steps = steps.withColumn("broken_at", F.max(F.when(F.col("broken"), F.col("s"))).over(by))
     for n in range(1, len(LEVELS) + 1):
         steps = steps.withColumn(f"below_{n}", F.max(F.when(F.col("level") < n, F.col("s"))).over(by))
     found = steps.groupBy("cluster", "resource").agg(
@@ -239,8 +242,9 @@ def readings(series: DataFrame) -> DataFrame:
             "out"
         ),
         *(_since(n).alias(f"since_{n}") for n in range(1, len(LEVELS) + 1)),
-        F.max_by("before", F.when(F.col("gap"), F.col("s"))).alias("gap_from"),
-        F.max("gap_at").alias("gap_at"),
+        *(F.max(f"below_{n}").alias(f"below_{n}") for n in range(1, len(LEVELS) + 1)),
+        F.max_by("unread", F.when(F.col("broken"), F.col("s"))).alias("unread"),
+        F.max("broken_at").alias("broken_at"),
     )
     # The series ends with the judged moment, or before it with a level of 0.
     now = F.when(F.col("last_seen") == F.col("last"), F.col("last_level")).otherwise(0)
@@ -259,20 +263,27 @@ def readings(series: DataFrame) -> DataFrame:
 def _since(n: int) -> Column:
     """The beginning of the last unbroken run at level n or worse."""
     after_below = F.col("s") > F.coalesce(F.col(f"below_{n}"), F.lit(float("-inf")))
-    after_gap = F.col("s") >= F.coalesce(F.col("gap_at"), F.lit(float("-inf")))
-    return F.min(F.when((F.col("level") >= n) & after_below & after_gap, F.col("s")))
+    after_break = F.col("s") >= F.coalesce(F.col("broken_at"), F.lit(float("-inf")))
+    return F.min(F.when((F.col("level") >= n) & after_below & after_break, F.col("s")))
 
 
 def _held(n: int) -> Column:
-    """The run that lasts until now, NULL where there is none; `hidden` as `readings` says."""
-    since, last = F.col(f"since_{n}"), F.col("last")
+    """The run that lasts until now, NULL where there is none; `hidden` and `unread` as `readings` says."""
+    since, below, last = F.col(f"since_{n}"), F.col(f"below_{n}"), F.col("last")
     runs = since.isNotNull() & (F.col("last_seen") == last) & (F.col("last_level") >= n)
-    earlier = F.when(F.col("gap_from")["level"] >= n, float("inf")).otherwise(last - F.col("gap_from")["s"])
+    broken = F.coalesce(F.col("broken_at") == since, F.lit(False))
+    earliest = F.coalesce(_outside(below, last), F.lit(float("inf")))
     return F.when(
         runs,
         F.struct(
             since.alias("since"),
-            (last - since - maintained(since, last)).alias("lasted"),
-            F.when(F.col("gap_at") == since, earlier).otherwise(0.0).alias("hidden"),
+            _outside(since, last).alias("lasted"),
+            F.when(broken, earliest).otherwise(0.0).alias("hidden"),
+            (broken & F.col("unread")).alias("unread"),
         ),
     )
+
+
+def _outside(since: Column, until: Column) -> Column:
+    """How many seconds between two moments lie outside of maintenance."""
+    return until - since - maintained(since, until)

@@ -33,7 +33,10 @@ CASES = {
     "3 changes": ("0001 1000 0001", "", "bouncing:3"),
     "both": ("0100 0111 1111", "", "bouncing:3 prolonged@6"),
     "changes are seen across an unreadable moment": ("0?1? 0?1? 0000", "", "bouncing:4"),
-    "what can't be read is no zero": ("0111 ?1?1 1?11", "", "prolonged@10"),
+    "what can't be read is no zero": ("0111 ?1?1 1?11", "", "UNKNOWN"),
+    "nor is it min ISR, however often that is seen beside it": ("01?1 ?1?1 ?1?1 ?1", "", "UNKNOWN"),
+    "so long after what couldn't be read that it doesn't matter": ("0?11 1111 11", "", "prolonged@7"),
+    "not half an hour, whatever couldn't be read": ("0000 0001 ?1?1", "", "PASS"),
     "not readable now": ("0000 0000 000?", "", "UNKNOWN"),
     # gaps
     "one pulse missing is no gap": ("0000 0111 1-11", "", "prolonged@6"),
@@ -48,7 +51,10 @@ CASES = {
     "began in a window, half an hour after it is prolonged": ("0001 1111 1111 11", "...mmmm.......", "prolonged@10"),
     "began in a window, not yet half an hour": ("0001 1111 1111 1", "...mmmm......", "PASS"),
     "broken before the window and after it": ("0111 1111 1111", ".....mmm....", "prolonged@10"),
-    "ongoing maintenance": ("0111 1111 1111", "...........m", "PASS"),
+    "a window that begins later explains nothing": ("0111 1111 1111", "...........m", "prolonged@10"),
+    "not half an hour before the window that goes on": ("0111 1111 1111", "......mmmmmm", "PASS"),
+    "a gap in a window": ("0000 0000 0011 ---- 1111", ".........mmmmmmmmmmm", "PASS"),
+    "a gap before the window": ("0000 0000 0011 ---- 1111", ".................mmm", "UNKNOWN"),
     "changes in a window don't count": ("0010 1010 0100", ".mmmmmmm....", "PASS"),
     "those after it do": ("0010 1010 0101 0", ".mmmmm.......", "bouncing:5"),
     # rolling restarts

@@ -71,6 +71,15 @@ def test_a_gap_is_drawn_as_one():
         assert bar["x"] + bar["width"] <= gap["x"] + 1.5 or bar["x"] >= gap["x"] + gap["width"] - 0.01
 
 
+def test_what_could_not_be_read_is_drawn_as_no_zero():
+    counts = {20: {}, 15: {"unknown": 2}, 10: {}, 5: {"unknown": 2, "offline": 1}, 0: {"unknown": 1}}
+    (line,) = drawn(counts)
+    assert [p.unread for p in line.points] == [False, True, False, False, True]
+    (picture,) = timeline.pictures([line])["shown"]
+    assert [g["from"] for g in picture["gaps"]] == [NOW - 15 * MINUTE, NOW]
+    assert len(picture["seen"]) == 3 and len(picture["bars"]) == 1
+
+
 def test_maintenance_is_shaded_once():
     windows = [
         {"cluster": "eu-.*", "from": "2026-11-21T01:10:00Z", "to": "2026-11-21T01:20:00Z", "reason": "a"},

@@ -1,7 +1,8 @@
 """Partitions at min ISR or worse over time, a picture per cluster: KIP-427's counts at every counted moment.
 
 What the rules decided isn't decided again here: from where on moments are too far apart to be joined is the cluster's own
-finding's `gap_after_seconds`. The pictures are SVG in the page, drawn from rectangles; a moment lasts to the next one.
+finding's `gap_after_seconds`. The pictures are SVG in the page, drawn from rectangles; a moment lasts to the next one. At a
+moment that found nothing and could not read everything, nothing is drawn either: that is no zero.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ COLUMNS = (
     "captured_at",
     "result_id",
     "snapshot_id",
+    "unknown",
     "offline",
     "under_min_isr",
     "at_min_isr",
@@ -46,6 +48,7 @@ class Point:
     offline: int
     under: int
     at: int
+    unread: bool = False  # nothing was found, and not all could be read
 
     @property
     def total(self) -> int:
@@ -136,17 +139,18 @@ def _points(ordered: list[dict], until: datetime) -> list[Point]:
         bucket = min(int((at - ordered[0]["captured_at"]) / width), POINTS - 1)
         if bucket == number:
             last = points.pop()
-            points.append(Point(last.first, at, *max((last.offline, last.under, last.at), counts)))
+            points.append(Point(last.first, at, *max((last.offline, last.under, last.at, last.unread), counts)))
         else:
             points.append(Point(at, at, *counts))
         number = bucket
     return points
 
 
-def _counts(row: dict) -> tuple[int, int, int]:
-    """Offline, under and at min ISR, without what is so by configuration."""
+def _counts(row: dict) -> tuple[int, int, int, bool]:
+    """Offline, under and at min ISR, without what is so by configuration; and a Point's `unread`."""
     under = row["under_min_isr"] - (row["under_min_isr_by_configuration"] or 0)
-    return row["offline"], under, row["at_min_isr"] - (row["at_min_isr_by_configuration"] or 0)
+    counts = row["offline"], under, row["at_min_isr"] - (row["at_min_isr_by_configuration"] or 0)
+    return *counts, bool(row["unknown"]) and not any(counts)
 
 
 def pictures(lines: Sequence[Timeline]) -> dict[str, object]:
@@ -167,7 +171,10 @@ def _picture(line: Timeline) -> dict[str, object]:
         joined = after is not None and after.first - point.last <= line.gap
         to = after.first if joined else point.last
         left, width = x(point.first), max(x(to) - x(point.first), 1.5)
-        seen.append((left, width))
+        if point.unread:
+            gaps.append((left, width, point.first, to))
+        else:
+            seen.append((left, width))
         bars += _bars(point, left, width, line.peak)
         if after is not None and not joined:
             gaps.append((x(point.last), max(x(after.first) - x(point.last), 1.0), point.last, after.first))

@@ -2,8 +2,8 @@
 
 Zero is business as usual. Prolonged: now at min ISR or worse for want of replicas, and so for as long as the policy's
 `prolonged_after`: broker(s) may have failed. Bouncing: as many changes between zero and non-zero as the policy's: load or
-network. A maintenance window explains both, and so does an orderly rolling restart, the first for no longer than the
-slowest broker before took. See `spark_jobs.readings` for what is measured.
+network. A maintenance window explains what happens in it, and not what was there before; an orderly rolling restart
+explains both, the first for no longer than the slowest broker before took. See `spark_jobs.readings` for what is measured.
 
 One moment alone is no reading over time: where nobody takes pulses the control is NOT_APPLICABLE, once a cluster. Where
 they are taken and a gap in them hides what was, it is UNKNOWN.
@@ -67,11 +67,12 @@ def _worst(conditions: list[Column]) -> Column:
 
 
 def verdicts(policy: dict[str, Any], tier: Column) -> dict[str, Column]:
-    """What is so of a resource: the level whose delay has passed, whether bouncing, whether a gap hides either."""
+    """What is so of a resource: the level whose delay has passed, whether bouncing, whether something hides either."""
     held, after = [F.col("r")["held"][n] for n in range(len(readings.LEVELS))], delays(policy, tier)
     lasting = _worst([h["lasted"] >= d for h, d in zip(held, after, strict=True)])
-    explained = F.col("c")["maintained_now"] | F.col("c")["in_turn"]
+    explained = F.col("c")["in_turn"]
     hidden = [(h["lasted"] < d) & (h["hidden"] >= d) for h, d in zip(held, after, strict=True)]
+    unread = [hides & h["unread"] for hides, h in zip(hidden, held, strict=True)]
     many = F.col("r")["changes"] >= policy["bouncing_changes"]
     return {
         "prolonged_level": F.when(~explained, lasting),
@@ -79,7 +80,8 @@ def verdicts(policy: dict[str, Any], tier: Column) -> dict[str, Column]:
         "bouncing": F.coalesce(many & ~F.col("c")["orderly"], F.lit(False)),
         "reading_hidden": F.coalesce(~explained & _worst(hidden).isNotNull(), F.lit(False)),
         # A row of readings at a level that isn't known; no row at all is a level of 0 throughout.
-        "level_unknown": F.col("r").isNotNull() & F.col("r")["level"].isNull(),
+        "reading_unread": (F.col("r").isNotNull() & F.col("r")["level"].isNull())
+        | F.coalesce(~explained & _worst(unread).isNotNull(), F.lit(False)),
     }
 
 
@@ -98,7 +100,7 @@ def topic_findings(plan: Plan) -> list[Column]:
     policy = plan.policy.readings
     rest = (
         F.when(F.col("prolonged_level").isNotNull() | F.col("bouncing") | ~F.col("c")["followed"], None)
-        .when(F.col("level_unknown") | F.col("reading_hidden"), base.UNKNOWN)
+        .when(F.col("reading_unread") | F.col("reading_hidden"), base.UNKNOWN)
         .when(~unseen(policy), base.PASS)
     )
     sick = F.filter(
@@ -123,7 +125,7 @@ def cluster_findings(plan: Plan) -> list[Column]:
         F.when(c.isNull(), base.UNKNOWN)
         .when(F.col("prolonged_level").isNotNull() | F.col("bouncing"), None)
         .when(~c["followed"] & ((tried + 1 < readings.FEWEST) | (c["moments"] >= readings.FEWEST)), base.NOT_APPLICABLE)
-        .when(~c["followed"] | F.col("level_unknown") | F.col("reading_hidden") | unseen(policy), base.UNKNOWN)
+        .when(~c["followed"] | F.col("reading_unread") | F.col("reading_hidden") | unseen(policy), base.UNKNOWN)
         .otherwise(base.PASS)
     )
     none = F.lit(None).cast("array<int>")
@@ -273,7 +275,7 @@ def _rest(outcome: Column) -> Column:
     too_few = base.say(NO_PULSES, base.say("there are %s", c["moments"]))
     hidden = F.concat(
         F.when(
-            F.col("level_unknown") | c["widest_gap"].isNull(),
+            F.col("reading_unread") | c["widest_gap"].isNull(),
             F.lit("partition health could not be read throughout: zero or not can't be told"),
         ).otherwise(
             base.say(
@@ -285,7 +287,7 @@ def _rest(outcome: Column) -> Column:
     return base.finding(
         CONTROL,
         outcome,
-        cause=F.when(F.col("level_unknown"), "unreadable").otherwise(GAP),
+        cause=F.when(F.col("reading_unread"), "unreadable").otherwise(GAP),
         observed=_seen(None, F.lit(None).cast("double")),
         required=F.lit("{}"),
         message=F.when(outcome == base.NOT_APPLICABLE, too_few).otherwise(hidden),

@@ -35,7 +35,8 @@ COUNTS += "at_min_isr_by_configuration int,under_min_isr_by_configuration int,ou
 ROWS = "cluster string,topic string,captured_at timestamp,snapshot_id string,result_id string," + COUNTS
 BROKERS = "array<struct<broker:int,down:string,lag_cause:string>>"
 UNHEALTHY = (
-    "array<struct<partition:int,categories:array<string>,by_configuration:boolean,under_by_configuration:boolean>>"
+    "array<struct<partition:int,categories:array<string>,by_configuration:boolean,under_by_configuration:boolean,"
+    "ids:array<int>>>"
 )
 
 
@@ -92,7 +93,7 @@ def judge(spark, histories: dict[str, list[Moment]], policy: Policy, tiers: dict
         [(c, "self", brokers) for c in histories], f"cluster string, provider string, brokers {BROKERS}"
     )
     topics = spark.createDataFrame(
-        [(c, "orders", (tiers or {}).get(c, "t"), "self", [(0, ["at-min-isr"], False, False)]) for c in histories],
+        [(c, "orders", (tiers or {}).get(c, "t"), "self", [(0, ["at-min-isr"], False, False, [0])]) for c in histories],
         f"cluster string, topic string, tier string, provider string, unhealthy {UNHEALTHY}",
     )
     wanted = plan.policy.readings

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from durability.policy.model import Readings
 from tests.support.readings import Moment
 
 Window = tuple[datetime, datetime]
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def depth(moment: Moment) -> int | None:
@@ -51,17 +52,16 @@ def reading(
         and not any(s <= b.at and a.at < e for s, e in windows)
     ]
     orderly, in_turn = rolling(line, recent, windows, bridge)
-    idle = any(s <= now < e for s, e in windows) or in_turn
     found, hidden = {}, False
     for worst, category in ((3, "offline"), (2, "under-min-isr"), (1, "at-min-isr")):
-        since, before = run(line, worst, bridge)
-        if since is None or idle:
+        since, earliest = run(line, worst, bridge)
+        if since is None or in_turn:
             continue
         delay = policy.delay(category, tier)
         if (now - since) - outage(windows, since, now) >= delay:
             found.setdefault("prolonged", (text(since), len(changed)))
-        elif before is not None and since - before.at > bridge:
-            hidden = hidden or depth(before) >= worst or now - before.at >= delay
+        elif earliest is not None:
+            hidden = hidden or (now - earliest) - outage(windows, earliest, now) >= delay
     if len(changed) >= policy.bouncing_changes and not orderly:
         found["bouncing"] = (text(changed[0].at), len(changed))
     if found:
@@ -80,18 +80,20 @@ def reading(
     return {"UNKNOWN": None} if unclear else {"PASS": None}
 
 
-def run(line: list[Moment], worst: int, bridge: timedelta) -> tuple[datetime | None, Moment | None]:
-    """Since when it has been so bad or worse, walking back from now, and the last readable moment before that."""
+def run(line: list[Moment], worst: int, bridge: timedelta) -> tuple[datetime | None, datetime | None]:
+    """Since when it has been so bad or worse, walking back from now until it was better, couldn't be read or wasn't looked
+    at; and in the latter cases since when it may have been, None where nothing is hidden."""
     if depth(line[-1]) is None or depth(line[-1]) < worst:
         return None, None
-    first = line[-1]
+    since = line[-1].at
     for m in reversed(line[:-1]):
-        if depth(m) is None:
-            continue
-        if depth(m) < worst or first.at - m.at > bridge:
-            return first.at, m
-        first = m
-    return first.at, None
+        if depth(m) is None or since - m.at > bridge:
+            better = [b.at for b in line if b.at <= m.at and depth(b) is not None and depth(b) < worst]
+            return since, max(better, default=LONG_AGO)
+        if depth(m) < worst:
+            break
+        since = m.at
+    return since, None
 
 
 def outage(windows: list[Window], since: datetime, now: datetime) -> timedelta:
