@@ -88,12 +88,13 @@ class Evaluation:
         facts_of = scanned.result() if scanned else judged("partitions").where(to_judge)
         rows = partitions.build(facts_of, self.topics, self.base_clusters)
         rows = self._with_previous_reassignments(rows)
-        measured = topics.measured(rows, self.topics, self.controls)
+        measured = topics.measured(rows, self.topics, self.controls, outages=not plan.pulse)
         self.measured = settled(measured if plan.pulse else target.added(measured))
-        self.earlier = None
+        self.past = self.earlier = None
         if plan.look_back and plan.look_back.uncounted:
+            self.past = history.Past(plan, read, self.resolved, tiers)
             # Written, and read over time.
-            self.earlier = settled(self.keyed(history.counters(plan, read, REQUIREMENTS), tables.HEALTH_COUNTERS))
+            self.earlier = settled(self.keyed(self.past.counters(), tables.HEALTH_COUNTERS))
         if plan.pulse:
             return
         of_topics = topics.by_cluster(self.measured)
@@ -168,7 +169,7 @@ class Evaluation:
         for control in TOPIC_CONTROLS:
             columns |= control.posture()
         return (
-            self._beside_the_last_posture()
+            self._beside_what_was()
             .select(
                 "cluster",
                 "topic",
@@ -181,18 +182,31 @@ class Evaluation:
             .withColumn("rack_outage_step", rack_outage.most_urgent(F.col("rack_outage")))
         )
 
-    def _beside_the_last_posture(self) -> DataFrame:
-        """`measured` with `before`: what the last run that judged the cluster said of the topic's thresholds."""
+    def _beside_what_was(self) -> DataFrame:
+        """`measured` with `before`: what is remembered of the topic's thresholds, by the last run that judged the cluster and
+        by snapshots that no run has judged since."""
         pairs = [f"{s.previous_result_id} {s.cluster}" for s in self.plan.judged if s.previous_result_id]
-        if not pairs:
-            return self.measured.withColumn("before", F.lit(None).cast(rack_outage.BEFORE))
-        before = (
-            self._read("topic_posture")
-            .where(F.col("result_id").isin(sorted({p.partition(" ")[0] for p in pairs})))
-            .where(F.concat_ws(" ", "result_id", "cluster").isin(pairs))
-            .select("cluster", "topic", F.struct(*rack_outage.CONFIGURED, "rack_outage").alias("before"))
+        rows = self.measured.withColumns(
+            {"before": F.lit(None).cast(rack_outage.BEFORE), "before_at": F.lit(None).cast("timestamp")}
         )
-        return self.measured.join(before, ["cluster", "topic"], "left")
+        if pairs:
+            before = (
+                self._read("topic_posture")
+                .where(F.col("result_id").isin(sorted({p.partition(" ")[0] for p in pairs})))
+                .where(F.concat_ws(" ", "result_id", "cluster").isin(pairs))
+                .select(
+                    "cluster",
+                    "topic",
+                    F.struct(*rack_outage.CONFIGURED, "rack_outage").alias("before"),
+                    F.col("captured_at").alias("before_at"),
+                )
+            )
+            rows = self.measured.join(before, ["cluster", "topic"], "left")
+        if self.past is None:
+            return rows
+        since = F.filter("past", lambda seen: F.coalesce(seen["captured_at"] > F.col("before_at"), F.lit(True)))
+        with_past = rows.join(self.past.outages(), ["cluster", "topic"], "left").withColumn("past", since)
+        return with_past.withColumn("before", rack_outage.remembered(F.col("before"), F.col("past")))
 
     def _remedied(self, default_min_isr: int | None) -> DataFrame:
         """`measured` with each topic's remedy, kept: else its words are planned anew for each finding that has them."""

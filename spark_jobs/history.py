@@ -1,4 +1,4 @@
-"""A cluster's partition health before the judged moment: what runs have counted of it, and what this one has to count first.
+"""A cluster's partition health before the judged moment: what runs have counted of it, and what this one counts first.
 
 The latter are a folder's history, or a night whose run broke off: the same rules over the same facts. Several snapshots of
 one cluster are judged side by side by letting each stand as a cluster of its own until its counters are known.
@@ -12,8 +12,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from durability.run.plan import Plan
-from spark_jobs import facts, partitions, readings, topics
-from spark_jobs.controls import partition_health
+from spark_jobs import facts, partitions, rack_outage, readings, topics
+from spark_jobs.controls import min_insync_replicas, partition_health
 from spark_jobs.findings import literal
 
 COUNTERS = (
@@ -30,31 +30,55 @@ WINDOWS = "map<string,array<struct<from:double,to:double>>>"
 KEYS = "map<string,struct<cluster:string,captured_at:timestamp,snapshot_id:string>>"
 
 
-def counters(plan: Plan, read: Callable[[str], DataFrame], requirements: str) -> DataFrame:
-    """Rows of `health_counters` for `plan.look_back.uncounted`, with cluster, captured_at and snapshot_id.
+class Past:
+    """`plan.look_back.uncounted`, judged for partition health, and of a nightly run for rack outages.
 
-    read: gives a lake table's rows; requirements: the type of a tier's requirements, of which partition health has none.
+    Each snapshot stands as a cluster of its own, named by its attempt.
     """
-    earlier = {e.attempt_id: e for e in plan.look_back.uncounted}
 
-    def by_attempt(name: str) -> DataFrame:
-        rows = read(name).where(F.col("attempt_id").isin(list(earlier)))
-        return rows.withColumn("cluster", F.col("attempt_id"))
+    def __init__(self, plan: Plan, read: Callable[[str], DataFrame], resolved: DataFrame, tiers: Column):
+        """read: gives a lake table's rows; resolved, tiers: as `facts.topics` has them, of the judged snapshots."""
+        earlier = plan.look_back.uncounted
+        attempts: dict[str, list[str]] = {}
+        for e in earlier:
+            attempts.setdefault(e.cluster, []).append(e.attempt_id)
 
-    nobody = read("resolved_policy").where(F.lit(False))
-    clusters = facts.clusters(by_attempt).localCheckpoint(eager=True)
-    no_tiers = literal({}, f"map<string,{requirements}>")
-    of_topics = facts.topics(by_attempt, nobody, clusters, no_tiers).localCheckpoint(eager=True)
-    rows = partitions.build(by_attempt("partitions").where(facts.standing()), of_topics, clusters)
-    rows = rows.withColumn("unchanged_reassignment", F.lit(False))
-    found = topics.counters(topics.measured(rows, of_topics, [partition_health]), clusters)
-    moments = {
-        a: {"cluster": e.cluster, "captured_at": e.captured_at, "snapshot_id": e.snapshot_id}
-        for a, e in earlier.items()
-    }
-    key = F.try_element_at(literal(moments, KEYS), F.col("cluster"))
-    counts = [name for name in found.columns if name != "cluster"]
-    return found.select(key.alias("key"), *counts).select("key.*", *counts)
+        def by_attempt(name: str) -> DataFrame:
+            rows = read(name).where(F.col("attempt_id").isin([e.attempt_id for e in earlier]))
+            return rows.withColumn("cluster", F.col("attempt_id"))
+
+        # A topic had the tier then that it has now: no other one is resolved.
+        of_cluster = F.try_element_at(literal(attempts, "map<string,array<string>>"), F.col("cluster"))
+        tier_then = resolved.where(F.col("resource_type") == "topic").withColumn("cluster", F.explode(of_cluster))
+        self._clusters = facts.clusters(by_attempt).localCheckpoint(eager=True)
+        of_topics = facts.topics(by_attempt, tier_then, self._clusters, tiers).localCheckpoint(eager=True)
+        rows = partitions.build(by_attempt("partitions").where(facts.standing()), of_topics, self._clusters)
+        rows = rows.withColumn("unchanged_reassignment", F.lit(False))
+        # The steps of an outage read what min-insync-replicas measures, beside their own.
+        controls = [partition_health] if plan.pulse else [min_insync_replicas, partition_health]
+        measured = topics.measured(rows, of_topics, controls, outages=not plan.pulse)
+        self._topics = measured.localCheckpoint(eager=True)
+        self._moments = {
+            e.attempt_id: {"cluster": e.cluster, "captured_at": e.captured_at, "snapshot_id": e.snapshot_id}
+            for e in earlier
+        }
+
+    def _key(self) -> Column:
+        """The real cluster, captured_at and snapshot_id of a row."""
+        return F.try_element_at(literal(self._moments, KEYS), F.col("cluster"))
+
+    def counters(self) -> DataFrame:
+        """Rows of `health_counters`, with cluster, captured_at and snapshot_id."""
+        found = topics.counters(self._topics, self._clusters)
+        counts = [name for name in found.columns if name != "cluster"]
+        return found.select(self._key().alias("key"), *counts).select("key.*", *counts)
+
+    def outages(self) -> DataFrame:
+        """cluster, topic, and `past`: what `rack_outage.seen` saw of it, as an array."""
+        keyed = self._topics.withColumn("key", self._key())
+        seen = rack_outage.seen(F.col("key")["captured_at"])
+        rows = keyed.select(F.col("key")["cluster"].alias("cluster"), "topic", seen.alias("seen"))
+        return rows.groupBy("cluster", "topic").agg(F.collect_list("seen").alias("past"))
 
 
 def counted(plan: Plan, read: Callable[[str], DataFrame], captured: Column) -> DataFrame:

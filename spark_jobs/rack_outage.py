@@ -8,7 +8,8 @@ threshold, but with eligible leader replicas on a change of min.insync.replicas 
 racks, so that lowering min.insync.racks alone wouldn't help there either.
 
 Two thresholds: min.insync.replicas, which brokers enforce, and min.insync.racks, which they don't yet. The value to
-restore is remembered from run to run in `topic_posture`.
+restore is remembered from run to run in `topic_posture`; snapshots in between that no run has judged, such as a folder's
+older documents, are gone through in their order.
 """
 
 from __future__ import annotations
@@ -79,37 +80,44 @@ def configured() -> dict[str, Column]:
     return dict(zip(CONFIGURED, values, strict=True))
 
 
-def _entry(setting: str, now: Column, source: Column, before: Column, captured: Column) -> Column:
+def seen(captured: Column) -> Column:
+    """Of a measured topic all that its steps are decided by, at the moment of its snapshot."""
+    size = {f"hurt_{kind}": F.coalesce(F.size(f"outage_{kind}_ids"), F.lit(0)) for kind in ("replicas", "racks")}
+    columns = {
+        "captured_at": captured,
+        **configured(),
+        **size,
+        "guarded": elr_guard.unsafe("elr_partitions_at_risk"),
+        **{n: F.col(n) for n in ("min_racks", "outage_racks", "outage_replicas_least", "outage_racks_least")},
+        **{n: F.col(n) for n in ("isr_least", "isr_racks_least", "isr_whole_everywhere", "partitions_known")},
+    }
+    return F.struct(*(c.alias(n) for n, c in columns.items()))
+
+
+def _entry(setting: str, at: Column, before: Column) -> Column:
     """One threshold's step as a struct of `tables.OUTAGE_ENTRY`; NULL where there is none.
 
-    now, source: as configured; before: the topic's row of the last run (BEFORE), NULL if there is none.
+    at: what was `seen`; before: what is remembered of the topic (BEFORE), NULL if nothing is.
     """
     kind = "replicas" if setting == MIN_ISR else "racks"
-    ids, least = F.col(f"outage_{kind}_ids"), F.col(f"outage_{kind}_least")
+    now, source = at[f"configured_min_insync_{kind}"], at[f"configured_min_insync_{kind}_source"]
     threshold, of = now, source
     if setting == MIN_RACKS:
-        threshold = F.col("min_racks")
+        threshold = at["min_racks"]
         of = F.when(now >= threshold, source).otherwise(POLICY)
     was = F.try_element_at(F.filter(before["rack_outage"], lambda e: e["setting"] == setting), F.lit(1))
-    touched = F.size("outage_racks") > 0
-    older, older_source = before[f"configured_min_insync_{kind}"], before[f"configured_min_insync_{kind}_source"]
-    fresh = was.isNull() & touched & older.isNotNull()
-    old = F.when(fresh, older).otherwise(was["value"])
-    old_source = F.when(fresh, older_source).otherwise(was["source"])
-    # A value that only the policy wants may have stood lower on the topic all the time.
-    always = (old_source == POLICY) & now.eqNullSafe(was["configured"])
-    lowered = F.coalesce((now < old) & ~always, F.lit(False))
-    hurt = F.coalesce(F.size(ids) > 0, F.lit(False))
-    guarded = elr_guard.unsafe("elr_partitions_at_risk")
-    in_sync = F.col("isr_least") if setting == MIN_ISR else F.col("isr_racks_least")
-    in_sync_again = F.coalesce(F.col("isr_whole_everywhere") | (in_sync >= old), F.lit(False))
-    recovered = in_sync_again & F.col("partitions_known") & ~touched
+    old, old_source, lowered = _lowered(kind, at, before, was)
+    hurt = at[f"hurt_{kind}"] > 0
+    in_sync = at["isr_least"] if setting == MIN_ISR else at["isr_racks_least"]
+    in_sync_again = F.coalesce(at["isr_whole_everywhere"] | (in_sync >= old), F.lit(False))
+    recovered = in_sync_again & at["partitions_known"] & ~_touched(at)
     step = (
-        F.when(hurt & guarded, GUARDED)
+        F.when(hurt & at["guarded"], GUARDED)
         .when(hurt, LOWER)
-        .when(lowered & recovered & ~guarded, RESTORE)
+        .when(lowered & recovered & ~at["guarded"], RESTORE)
         .when(lowered, HOLD)
     )
+    least = F.greatest(F.coalesce(at[f"outage_{kind}_least"], F.lit(1)), F.lit(1))
     fields: Mapping[str, Column] = {
         "setting": F.lit(setting),
         "step": step,
@@ -118,26 +126,57 @@ def _entry(setting: str, now: Column, source: Column, before: Column, captured: 
         "configured": F.when(lowered & was.isNotNull(), was["configured"]).otherwise(now),
         "now": now,
         "now_source": source,
-        "lower_to": F.when(step == LOWER, F.greatest(F.coalesce(least, F.lit(1)), F.lit(1))),
-        "since": F.coalesce(was["since"], captured),
-        "racks": F.col("outage_racks"),
-        "partitions": F.when(hurt, F.size(ids)).otherwise(0),
+        "lower_to": F.when(step == LOWER, least),
+        "since": F.coalesce(was["since"], at["captured_at"]),
+        "racks": at["outage_racks"],
+        "partitions": at[f"hurt_{kind}"],
     }
     types = {f.name: tables.SPARK_TYPES[f.type] for f in tables.OUTAGE_ENTRY}
     return F.when(step.isNotNull(), F.struct(*(fields[n].cast(t).alias(n) for n, t in types.items())))
 
 
+def _touched(at: Column) -> Column:
+    return F.coalesce(F.size(at["outage_racks"]) > 0, F.lit(False))
+
+
+def _lowered(kind: str, at: Column, before: Column, was: Column) -> tuple[Column, Column, Column]:
+    """The threshold to restore, its source, and whether it is lower now; was: the entry that remembers it, if one does."""
+    older, older_source = before[f"configured_min_insync_{kind}"], before[f"configured_min_insync_{kind}_source"]
+    fresh = was.isNull() & _touched(at) & older.isNotNull()
+    old = F.when(fresh, older).otherwise(was["value"])
+    old_source = F.when(fresh, older_source).otherwise(was["source"])
+    now = at[f"configured_min_insync_{kind}"]
+    # A value that only the policy wants may have stood lower on the topic all the time.
+    always = (old_source == POLICY) & now.eqNullSafe(was["configured"])
+    return old, old_source, F.coalesce((now < old) & ~always, F.lit(False))
+
+
+def _entries(at: Column, before: Column) -> Column:
+    """The steps of both thresholds; NULL where there is none."""
+    entries = F.array_compact(F.array(_entry(MIN_ISR, at, before), _entry(MIN_RACKS, at, before)))
+    return F.when(F.size(entries) > 0, entries)
+
+
+def remembered(before: Column, past: Column) -> Column:
+    """What is remembered of a topic (BEFORE) once each moment of `past`, an array of `seen`, was gone through in order.
+
+    Moments at which its settings could not be read are passed over. Nothing is gone through for a topic that no outage
+    has touched: without one nothing is remembered, and no value counts as lowered.
+    """
+
+    def through(so_far: Column, at: Column) -> Column:
+        after = F.struct(*(at[n].alias(n) for n in CONFIGURED), _entries(at, so_far).alias("rack_outage")).cast(BEFORE)
+        return F.when(at[CONFIGURED[0]].isNull(), so_far).otherwise(after)
+
+    touched = F.size("outage_racks") > 0
+    matters = touched | F.exists(past, _touched) | (F.size(before["rack_outage"]) > 0)
+    gone_through = F.aggregate(F.array_sort(past), before, through)
+    return F.when(F.coalesce(matters & past.isNotNull(), F.lit(False)), gone_through).otherwise(before)
+
+
 def posture(before: Column, captured: Column) -> dict[str, Column]:
     """The columns of `topic_posture` about outages: thresholds as configured, the most urgent step, and each one."""
-    thresholds = configured()
-    replicas, replicas_source, racks, racks_source = thresholds.values()
-    entries = F.array_compact(
-        F.array(
-            _entry(MIN_ISR, replicas, replicas_source, before, captured),
-            _entry(MIN_RACKS, racks, racks_source, before, captured),
-        )
-    )
-    return {**thresholds, "rack_outage": F.when(F.size(entries) > 0, entries)}
+    return {**configured(), "rack_outage": _entries(seen(captured), before)}
 
 
 def most_urgent(entries: Column) -> Column:

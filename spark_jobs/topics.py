@@ -24,10 +24,10 @@ from spark_jobs.controls import (
 )
 
 
-def measured(partitions: DataFrame, topics: DataFrame, controls: list[ModuleType]) -> DataFrame:
+def measured(partitions: DataFrame, topics: DataFrame, controls: list[ModuleType], *, outages: bool) -> DataFrame:
     """One row a topic: `topics`, the measures of `controls` over its partitions, and each control's outcome.
 
-    Measures are NULL where a topic has no partitions that could be read.
+    outages: with those of `rack_outage` too. Measures are NULL where a topic has no partitions that could be read.
     """
     measures: dict[str, Column] = {
         "partition_count": F.sum(F.size("ids")),
@@ -39,8 +39,10 @@ def measured(partitions: DataFrame, topics: DataFrame, controls: list[ModuleType
     for control in controls:
         measures |= control.measures()
     measures |= elr_guard.measures()
+    if outages:
+        measures |= rack_outage.measures()
     if min_insync_racks_valid in controls:
-        measures |= rack_outage.measures() | target.measures()
+        measures |= target.measures()
     per_topic = partitions.groupBy("cluster", "topic").agg(*(c.alias(n) for n, c in measures.items()))
     known = F.coalesce(F.col("partitions_known"), F.lit(False))
     joined = topics.join(per_topic, ["cluster", "topic"], "left").withColumn("partitions_known", known)

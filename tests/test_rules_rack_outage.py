@@ -95,19 +95,24 @@ def nights(spark, tmp_path_factory):
     path.write_text(POLICY)
     policy, judge, last, out = load_policy(path), Judge(spark), None, []
     for hour in range(max(map(len, HISTORIES.values()))):
-        moment = f"2026-11-21T{hour:02d}:00:00Z"
-        now = {name: days[hour] for name, days in HISTORIES.items() if hour < len(days)}
-        documents = [document(cluster=name, captured_at=moment, **parts) for name, parts in now.items()]
+        documents = [shown(name, hour) for name, days in HISTORIES.items() if hour < len(days)]
         judge.run(documents, policy, findings=False, result=f"r{hour}", previous=last)
         last = judge.plan
-        entries = {name: {} for name in now}
-        for row in judge.posture():
-            for entry in row["rack_outage"] or ():
-                entries[row["cluster"]][row["topic"], entry["setting"]] = entry
-            assert (row["rack_outage_step"] is None) == (row["rack_outage"] is None)
-        entries["counters"] = judge.latest["health_counters"].to_pylist()
-        out.append(entries)
+        out.append(entries_of(judge) | {"counters": judge.latest["health_counters"].to_pylist()})
     return out
+
+
+def shown(name, hour):
+    return document(cluster=name, captured_at=f"2026-11-21T{hour:02d}:00:00Z", **HISTORIES[name][hour])
+
+
+def entries_of(judge):
+    entries = {part.cluster: {} for part in judge.plan.judged}
+    for row in judge.posture():
+        for entry in row["rack_outage"] or ():
+            entries[row["cluster"]][row["topic"], entry["setting"]] = entry
+        assert (row["rack_outage_step"] is None) == (row["rack_outage"] is None)
+    return entries
 
 
 def said(entry):
@@ -180,3 +185,26 @@ def test_with_elr_on_an_empty_one_is_no_danger(nights):
 def test_a_lost_broker_is_no_lost_rack_unless_it_was_alone_there(nights):
     assert nights[0]["lost-broker"] == {}
     assert nights[0]["lost-alone"]["free", REPLICAS]["racks"] == ["C"]
+
+
+def test_a_folder_of_every_night_says_what_the_nights_said(spark, nights, tmp_path):
+    """Each history is cut at every night, the nights before it documents that no run has judged."""
+    path = tmp_path / "policy.yaml"
+    path.write_text(POLICY)
+    cuts = [(name, last) for name, days in HISTORIES.items() for last in range(1, len(days))]
+
+    def named(name, hour, last):
+        found = shown(name, hour)
+        return found | {"cluster": found["cluster"] | {"id": f"{name} {last}"}}
+
+    judge = Judge(spark)
+    judge.run(
+        [named(name, last, last) for name, last in cuts],
+        load_policy(path),
+        findings=False,
+        earlier=[named(name, hour, last) for name, last in cuts for hour in range(last)],
+    )
+    found = entries_of(judge)
+    assert {(name, last): found[f"{name} {last}"] for name, last in cuts} == {
+        (name, last): nights[last][name] for name, last in cuts
+    }

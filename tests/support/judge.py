@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from durability.lake import rows, tables
 from durability.policy.load import load_policy
 from durability.policy.model import Policy, Waiver
 from durability.run.applications import applications
-from durability.run.plan import Plan, SnapshotPart, policy_part, to_text
+from durability.run.plan import Earlier, LookBack, Plan, SnapshotPart, policy_part, to_text
 from durability.topology import validate
 
 DEFAULT_POLICY = Path(__file__).parents[2] / "policies" / "policy.yaml"
@@ -120,16 +121,33 @@ class Judge:
             pa.concat_tables([self.results[table.name], rows_]) if table.name in self.results else rows_
         )
 
-    def run(self, documents, policy: Policy | None = None, waivers=(), *, findings=True, **options) -> list[dict]:
+    def _earlier(self, documents, result: str) -> LookBack | None:
+        """What no run has counted: these documents' facts are kept, under attempts of their own."""
+        topologies = [validate(d, f"{d['cluster']['id']}.json") for d in documents]
+        found = [
+            Earlier(t.cluster, to_text(t.captured_at), f"s-{t.sha256[:8]}", f"{result}-earlier-{n}")
+            for n, t in enumerate(topologies)
+        ]
+        for t, e in zip(topologies, found, strict=True):
+            for name, table in rows.build(t, e.snapshot_id, e.attempt_id, provider="self").items():
+                self._add(name, table)
+        since = min((t.captured_at for t in topologies), default=None)
+        return LookBack(to_text(since), dict(Counter(e.cluster for e in found)), found) if found else None
+
+    def run(
+        self, documents, policy: Policy | None = None, waivers=(), *, findings=True, earlier=(), **options
+    ) -> list[dict]:
         """The findings of one run over `documents` (each a different cluster), observed and required as dicts.
 
-        findings: without them only what topics are measured by, in a third of the time.
+        findings: without them only what topics are measured by, in a third of the time. earlier: documents of the same
+        clusters from before, in one folder with these.
         """
         from spark_jobs import evaluate
 
         policy = policy or load_policy(DEFAULT_POLICY)
         topologies = [validate(d, f"{d['cluster']['id']}.json") for d in documents]
         plan = plan_of(topologies, policy, waivers, **options)
+        plan = replace(plan, look_back=self._earlier(earlier, plan.result_id))
         for t, part in zip(topologies, plan.snapshots, strict=False):
             for name, table in rows.build(t, part.snapshot_id, part.attempt_id, provider=part.provider).items():
                 self._add(name, table)
