@@ -86,7 +86,7 @@ def test_a_folder_of_one_clusters_history(lake, run):
     assert (of_eu.points[0].first, of_eu.points[-1].last, of_eu.peak) == (START, START + timedelta(minutes=60), 1)
     inputs.check(lake, run.plans[-1])
     lost = {"eu": [{"rack": "a", "brokers": [1]}]}
-    assert lost_racks.since(lake, run.plans[-1], lost) == {("eu", "a"): START + timedelta(minutes=60)}
+    assert lost_racks.since(lake, run.plans[-1], lost) == {("eu", "a"): (START + timedelta(minutes=60),) * 2}
 
     # And the night goes on: the newest document alone, the rest is in the lake and counted.
     assert run("nightly", at(65), documents=[seen(65, "1,2,3")]) == "complete"

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
-from durability.lake.tables import RUNS
+from durability.lake.tables import FINDINGS, RUNS
 from durability.report import lost_racks
 from durability.run.plan import LookBack, PolicyPart
 from tests.report_cases import health_counters, plan, snapshot
 
 NOW = datetime(2026, 11, 21, 2, tzinfo=UTC)
 LOST = {"eu-payments": [{"rack": "az2", "brokers": [2]}]}
+GAPS = {"eu-payments": timedelta(hours=2)}
 # The racks that were lost at each hour before now, the newest first; x: nothing was counted, ?: by a run that was broken off.
-CASES = [  # history, hours, may it be older than the rows
-    ("az2", 0, True),
-    ("az2 -", 0, False),
-    ("az2 az2 -", 1, False),
-    ("az2 az2,az1 az2 az1 az2", 2, False),
-    ("az2 x az2 -", 2, False),
-    ("az2 ? az2 -", 2, False),
-    ("az2 az2 az2 ?", 2, True),
+CASES = [  # history, hours without a gap, hours whatever the gaps, may it be older than the rows
+    ("az2", 0, 0, True),
+    ("az2 -", 0, 0, False),
+    ("az2 az2 -", 1, 1, False),
+    ("az2 az2,az1 az2 az1 az2", 2, 2, False),
+    ("az2 x az2 -", 2, 2, False),
+    ("az2 ? az2 -", 2, 2, False),
+    ("az2 az2 az2 ?", 2, 2, True),
+    ("az2 az2 x x az2 az2 -", 1, 5, False),
+    ("az2 x x az2 az2", 0, 4, True),
+    ("az2 x x -", 0, 0, False),
 ]
 
 
@@ -46,11 +51,15 @@ def planned(look_back: LookBack | None):
     return plan(snapshots=[snapshot("eu-payments")], policy=policy, look_back=look_back)
 
 
-@pytest.mark.parametrize("history, hours, older", CASES)
-def test_lost_without_a_break_since(history, hours, older):
+def lost(hours, perhaps):
+    return {("eu-payments", "az2"): (NOW - timedelta(hours=hours), NOW - timedelta(hours=perhaps))}
+
+
+@pytest.mark.parametrize("history, hours, perhaps, older", CASES)
+def test_lost_without_a_break_since(history, hours, perhaps, older):
     counters, runs = counted(history)
-    found, throughout = lost_racks.first_seen(counters, runs, planned(None), LOST)
-    assert found == {("eu-payments", "az2"): NOW - timedelta(hours=hours)}
+    found, throughout = lost_racks.first_seen(counters, runs, GAPS, planned(None), LOST)
+    assert found == lost(hours, perhaps)
     assert throughout == ({"eu-payments"} if older else set())
 
 
@@ -60,18 +69,21 @@ def test_an_outage_older_than_the_look_back_is_followed_to_its_start():
 
     def scan(table, where, columns):
         scans.append(str(where))
+        if table is FINDINGS:
+            told = {"cluster": "eu-payments", "observed": json.dumps({"gap_after_seconds": 7200})}
+            return pa.Table.from_pylist([told], FINDINGS.arrow)
         return runs if table is RUNS else counters.slice(0, 2 if "captured_at" in str(where) else None)
 
     made = planned(LookBack("2026-11-21T00:30:00Z", {}))
     found = lost_racks.since(SimpleNamespace(scan=scan), made, LOST)
-    assert found == {("eu-payments", "az2"): NOW - timedelta(hours=3)}
-    assert len(scans) == 4
+    assert found == lost(3, 3)
+    assert len(scans) == 5
     # And where the look-back shows the start, nothing more is read.
     counters, runs = counted("az2 -")
-    assert lost_racks.since(SimpleNamespace(scan=scan), made, LOST) == {("eu-payments", "az2"): NOW}
-    assert len(scans) == 6
+    assert lost_racks.since(SimpleNamespace(scan=scan), made, LOST) == lost(0, 0)
+    assert len(scans) == 8
 
 
 def test_without_a_past_it_is_this_snapshot():
-    assert lost_racks.since(None, planned(None), LOST) == {("eu-payments", "az2"): NOW}
+    assert lost_racks.since(None, planned(None), LOST) == lost(0, 0)
     assert lost_racks.since(None, planned(None), {}) == {}

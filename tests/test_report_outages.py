@@ -10,6 +10,7 @@ import pytest
 
 from durability.lake.tables import TOPIC_POSTURE
 from durability.report import builder, outages, page, results
+from durability.report.lost_racks import Lost
 from tests.report_cases import NIGHT, disagreements, finding, findings, flagged, health_counters, partition_health, plan
 
 CLUSTER = "eu-payments"
@@ -30,7 +31,7 @@ LOST = [{"topic": None, "lost_racks": [{"rack": "az2", "brokers": [2, 5]}]}]
 PREFIX = 'kafka-configs --bootstrap-server "$BOOTSTRAP" --alter --entity-type topics --entity-name '
 
 
-def report(tmp_path, entries, counters=LOST, since=NIGHT):
+def report(tmp_path, entries, counters=LOST, since=NIGHT, perhaps=None):
     """findings.json's rack_outages, and the page; entries: (topic, what differs from ENTRY)."""
     table = findings([finding("x", "write-headroom", "PASS")])
     steps = pa.Table.from_pylist(
@@ -42,7 +43,8 @@ def report(tmp_path, entries, counters=LOST, since=NIGHT):
     )
     found = results.assemble(table, table, disagreements([]))
     health = page.Health(partition_health([]), health_counters(list(counters)))
-    builder.write(found, health, None, plan(), flagged(), tmp_path, steps=steps, lost_since={(CLUSTER, "az2"): since})
+    lost = {(CLUSTER, "az2"): Lost(since, perhaps or since)}
+    builder.write(found, health, None, plan(), flagged(), tmp_path, steps=steps, lost_since=lost)
     document = json.loads((tmp_path / "findings.json").read_text())
     return document["rack_outages"], (tmp_path / "report.html").read_text()
 
@@ -56,12 +58,20 @@ def test_nothing_lost_is_nothing_said(tmp_path):
 
 def test_a_lost_rack_that_refuses_nothing_is_to_be_assessed(tmp_path):
     ((cluster),), html = report(tmp_path, [], since=NIGHT - timedelta(days=3))
-    assert cluster["lost_racks"] == [{"rack": "az2", "brokers": [2, 5], "since": "2026-11-18T02:00:00Z"}]
+    (rack,) = cluster["lost_racks"]
+    assert rack == {"rack": "az2", "brokers": [2, 5], "since": "2026-11-18T02:00:00Z", "perhaps_since": None}
     assert cluster["steps"] == [] and "assess how long" in cluster["assess"]
     assert (
         "seen first 2026-11-18 02:00 UTC" in html
         and "kafka-configs" not in html.split('id="outages"')[1].split("</section>")[0]
     )
+
+
+def test_what_lies_before_a_gap_is_perhaps(tmp_path):
+    ((cluster),), html = report(tmp_path, [], perhaps=NIGHT - timedelta(days=3))
+    (rack,) = cluster["lost_racks"]
+    assert (rack["since"], rack["perhaps_since"]) == ("2026-11-21T02:00:00Z", "2026-11-18T02:00:00Z")
+    assert "seen so without a gap since 2026-11-21 02:00 UTC, perhaps since 2026-11-18 02:00 UTC" in html
 
 
 def test_topics_with_one_step_are_one_loop_that_lowers_and_one_that_restores(tmp_path):

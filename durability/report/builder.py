@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 
@@ -89,7 +88,7 @@ def write(
     streams: pa.Table | None = None,
     steps: pa.Table = NO_STEPS,
     timelines: Sequence[timeline.Timeline] = (),
-    lost_since: Mapping[tuple[str, str], datetime] = MappingProxyType({}),
+    lost_since: Mapping[tuple[str, str], lost_racks.Lost] = MappingProxyType({}),
 ) -> Summary:
     """The same from Arrow tables, wherever they come from; `facts`: rows of CLUSTERS (columns page.UNREAD), `streams`:
     rows of RESOLVED_POLICY (columns applications.COLUMNS), `steps`: rows of TOPIC_POSTURE (columns OUTAGE) with a step of

@@ -8,13 +8,13 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import TextIO
 
 import pyarrow as pa
 
 from durability.report.files import safe
+from durability.report.lost_racks import Lost
 from durability.report.words import stamp
 
 FILE = "rack_outages.csv"
@@ -93,7 +93,7 @@ class Outages:
 
     entries: pa.Table
     lost: Mapping[str, list[dict]]
-    since: Mapping[tuple[str, str], datetime]
+    since: Mapping[tuple[str, str], Lost]
     tiers: Mapping[str, Mapping]
 
     def rows(self) -> Iterable[dict]:
@@ -114,7 +114,7 @@ class Outages:
     def _cluster(self, name: str, groups: list[Group]) -> dict:
         ordered = sorted(groups, key=self._urgency)
         racks = [
-            {"rack": r["rack"], "brokers": r["brokers"], "since": stamp(self._since(name, r["rack"], groups))}
+            {"rack": r["rack"], "brokers": r["brokers"], **self._since(name, r["rack"], groups)}
             for r in self.lost.get(name, ())
         ]
         steps = [g.words() for g in ordered]
@@ -126,18 +126,20 @@ class Outages:
         first = group.first
         return (ORDER.index(first["step"]), first["setting"] == RACKS, strictest, -len(group.topics), group.topics[0])
 
-    def _since(self, cluster: str, rack: str, groups: list[Group]) -> datetime | None:
-        """When the rack was first seen lost, by the counters and by what is remembered of its topics, which goes back
-        further."""
-        seen = [self.since[cluster, rack]] if (cluster, rack) in self.since else []
-        seen += [g.since for g in groups if g.since and rack in (g.first["racks"] or ())]
-        return min(seen, default=None)
+    def _since(self, cluster: str, rack: str, groups: list[Group]) -> dict[str, str | None]:
+        """`since`: without a gap; `perhaps_since`: where it was seen lost before one, by the counters or by what is
+        remembered of its topics, which goes back further."""
+        lost = self.since.get((cluster, rack))
+        seen = [g.since for g in groups if g.since and rack in (g.first["racks"] or ())]
+        earliest = min([*seen, lost.perhaps] if lost else seen, default=None)
+        since = lost.since if lost else earliest
+        return {"since": stamp(since), "perhaps_since": stamp(earliest) if earliest != since else None}
 
 
 def of(
     steps: pa.Table,
     lost: Mapping[str, list[dict]],
-    since: Mapping[tuple[str, str], datetime],
+    since: Mapping[tuple[str, str], Lost],
     tiers: Mapping[str, Mapping],
 ) -> Outages:
     """From rows of (cluster, topic, tier, rack_outage), lost racks by cluster, since when they are, and the tiers."""

@@ -77,20 +77,33 @@ def read(lake, plan) -> list[Timeline]:
     """
     if not plan.look_back:
         return []
-    from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual, IsNull
+    from pyiceberg.expressions import And, GreaterThanOrEqual, IsNull
 
     recent = GreaterThanOrEqual("captured_at", plan.look_back.since_with_offset)
     whole = And(recent, IsNull("topic"))
     runs = lake.scan(RUNS, recent, columns=("result_id", "finished_at"))
+    return timelines(lake.scan(HEALTH_COUNTERS, whole, columns=COLUMNS), runs, verdicts(lake, plan), plan)
+
+
+def verdicts(lake, plan) -> pa.Table:
+    """What this run found of the clusters' own readings: rows of FINDINGS."""
+    from pyiceberg.expressions import And, EqualTo
+
     this = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
     of_control = And(EqualTo("control", CONTROL), EqualTo("resource_type", "cluster"))
-    verdicts = lake.scan(FINDINGS, And(this, of_control), columns=("cluster", "outcome", "category", "observed"))
-    return timelines(lake.scan(HEALTH_COUNTERS, whole, columns=COLUMNS), runs, verdicts, plan)
+    return lake.scan(FINDINGS, And(this, of_control), columns=("cluster", "outcome", "category", "observed"))
+
+
+def gaps(verdicts: pa.Table) -> dict[str, timedelta]:
+    """By cluster how far apart two moments may be with nothing said to happen in between, as the rule had it; a cluster of
+    which it could not tell isn't joined at all."""
+    found = zip(verdicts["cluster"].to_pylist(), verdicts["observed"].to_pylist(), strict=True)
+    return {name: timedelta(seconds=json.loads(seen or "{}").get("gap_after_seconds") or 0) for name, seen in found}
 
 
 def timelines(counters: pa.Table, runs: pa.Table, verdicts: pa.Table, plan) -> list[Timeline]:
     """The same from Arrow tables: cluster rows of HEALTH_COUNTERS, rows of RUNS, this run's findings of the control."""
-    finished = finished_of(runs, plan)
+    finished, joined = finished_of(runs, plan), gaps(verdicts)
     told: dict[str, list[dict]] = {}
     for verdict in verdicts.to_pylist():
         told.setdefault(verdict["cluster"], []).append(verdict)
@@ -101,10 +114,9 @@ def timelines(counters: pa.Table, runs: pa.Table, verdicts: pa.Table, plan) -> l
         points = _points(moments(rows, finished, now, plan.policy.readings["look_back"]), now)
         mine = told.get(part.cluster, [])
         if len(points) > 1 and mine:
-            gap = timedelta(seconds=json.loads(mine[0]["observed"] or "{}").get("gap_after_seconds") or 0)
             said = [v["category"] or SAID[v["outcome"]] for v in mine]
             windows = plan.policy.windows(part.cluster)
-            result.append(Timeline(part.cluster, points, gap, windows, " and ".join(sorted(said))))
+            result.append(Timeline(part.cluster, points, joined[part.cluster], windows, " and ".join(sorted(said))))
     return sorted(result, key=lambda t: (not any(p.total for p in t.points), -t.peak, t.cluster))
 
 
