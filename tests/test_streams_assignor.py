@@ -61,8 +61,9 @@ def test_nor_is_what_it_places_when_tasks_are_balanced_over_threads_afterwards(k
         stateful = rng.sample(tasks, rng.randint(1, len(tasks)))
         placed = kafka_assignor.everything(clients, tasks, stateful, rng.choice([1, 1, 2, 4]), aware)
         if placed is not None:
-            verdicts = {t: v for t, v in judged(kinds_of(tags, aware), placed).items() if t in stateful}
-            assert all(verdicts.values()), (tags, aware, placed)
+            kinds = kinds_of([c.tags for c in clients], aware)
+            verdicts = {t: v for t, v in judged(kinds, placed).items() if t in stateful}
+            assert all(verdicts.values()), (clients, aware, placed)
             placed_tasks += len(verdicts)
     assert placed_tasks > 2 * SHAPES
 

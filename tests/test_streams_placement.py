@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from itertools import combinations
 
 import pytest
@@ -24,7 +25,8 @@ def application(rng: random.Random, clients: int, untagged: float = 0.0) -> tupl
 
 
 def kinds_of(tags, aware) -> Kinds:
-    return Kinds([tuple(client.get(tag) for tag in aware) for client in tags])
+    others = [{tag: value for tag, value in client.items() if tag not in aware} for client in tags]
+    return Kinds([tuple(client.get(tag) for tag in aware) for client in tags], others)
 
 
 @pytest.mark.parametrize("untagged", [0.0, 0.3])
@@ -33,9 +35,11 @@ def test_every_set_of_every_small_application_is_judged_as_the_naive_walk_does(u
     seen = {True: 0, False: 0}
     for _ in range(1500):
         tags, aware = application(rng, rng.randint(1, 6), untagged)
+        pets = rng.choice([(), (), "a", "ab"])  # a tag that isn't rack-aware bars movements all the same
+        tags = [{**t, "pet": rng.choice(pets)} if pets and rng.random() < 0.7 else t for t in tags]
         kinds = kinds_of(tags, aware)
         active, standbys = rng.randrange(len(tags)), rng.randint(1, 4)
-        possible = walk.moved(tags, aware, active, walk.sets(tags, aware, active, standbys))
+        possible = walk.moved(tags, active, walk.sets(tags, aware, active, standbys))
         others = [c for c in range(len(tags)) if c != active]
         reach = kinds.within_reach(kinds.of[active], min(standbys, len(others)))
         assert set(reach) == {kinds.of[c] for found in possible for c in found}, (tags, aware, active, standbys)
@@ -84,6 +88,14 @@ def test_a_standby_is_moved_off_an_untagged_client_to_any_zone() -> None:
     assert kinds.within_reach(at["az1",], 1) == sorted(at.values())
 
 
+def test_a_tag_that_is_not_rack_aware_bars_the_movement() -> None:
+    zones = [("1",), ("1",), (None,), ("2",)]
+    for others, moves in (({}, True), ({"other": "x"}, False)):
+        kinds = Kinds(zones, [{}, {}, others, {}])
+        assert kinds.produced(kinds.of[0], (kinds.of[1],)) == moves
+        assert (kinds.of[1] in kinds.within_reach(kinds.of[0], 1)) == moves
+
+
 def test_a_partly_tagged_client_lets_go_where_its_tags_agree() -> None:
     kinds = Kinds([("az1", "c1"), ("az2", "c1"), ("az1", "c2"), ("az2", None), ("az2", "c2")])
     assert kinds.produced(kinds.of[0], (kinds.of[1],))  # by way of the client that tells its zone alone
@@ -111,6 +123,26 @@ def test_a_large_application_is_judged_in_a_moment() -> None:
         shape = tuple(sorted(kinds.of[s] for s in standbys))
         kinds.produced(kinds.of[active], shape)
         kinds.better(kinds.of[active], shape)
+
+
+@pytest.mark.parametrize("lacking", [0, 1])
+def test_thousands_of_clients_without_a_tag_are_judged_in_a_moment(lacking) -> None:
+    kinds = Kinds([(f"z{n}", None if lacking else f"c{n}", "h") for n in range(3_000)])
+    assert kinds.produced(0, (1,)) and len(kinds.within_reach(0, 1)) == 2_999
+
+
+def test_a_search_costs_what_is_charged_for_it() -> None:
+    rng = random.Random(3)
+    kinds = Kinds([tuple(f"{t}{rng.randrange(4)}" for t in range(5)) for _ in range(300)])
+    began, given_up = time.process_time(), 0
+    for _ in range(2_000):
+        active, *standbys = sorted(rng.sample(range(len(kinds.kinds)), 6))
+        try:
+            kinds.produced(active, tuple(standbys))
+            kinds.better(active, tuple(standbys))
+        except TooMany:
+            given_up += 1
+    assert given_up and time.process_time() - began < 20  # a minute and more, were it not charged
 
 
 def test_a_hostile_one_stops_at_its_bound() -> None:

@@ -178,7 +178,8 @@ class _Spread:
 
     def __init__(self, clients: Sequence[Client], hosts: dict[str, tuple[list[int], list[int]]], aware: Sequence[str]):
         self.clients, self.hosts, self.aware = clients, hosts, aware
-        self.kinds = Kinds([tuple(client.tags.get(tag) for tag in aware) for client in clients])
+        others = [{tag: value for tag, value in client.tags.items() if tag not in aware} for client in clients]
+        self.kinds = Kinds([tuple(client.tags.get(tag) for tag in aware) for client in clients], others)
         self.shapes: dict[str, tuple[int, tuple[int, ...]]] = {}
         self.categories: dict[str, str] = {}
         self.better: dict[str, tuple[int, ...]] = {}

@@ -14,24 +14,29 @@ do so). So a set of standbys is achievable if some sequence of clients none of w
 and what Kafka's class places is always achievable.
 
 **Standbys move afterwards.** HighAvailabilityTaskAssignor evens out threads, to any client that agrees with the one left
-in all tags of *that* one (isAllowedTaskMovement): between clients with the same tags, which are interchangeable here, and
-off a client that lacks a tag to any value of it, the active's own too. Which moves are made depends on loads and threads,
-so all of them are achievable.
+in all tags of *that* one, those that aren't rack-aware too (isAllowedTaskMovement of two clients, 4.3.1): between clients
+with the same tags, which are interchangeable here, and off a client that lacks a rack-aware tag to any value of it, the
+active's own too. The walk alone may not yield such a placement; Kafka does, so it is achievable. Which moves are made
+depends on loads and threads, so all of them are.
 
-Clients with the same values of the rack-aware tags are one *kind*; placements are judged once for each shape: the kind of
-the active's client, and the kinds of the standbys' clients.
+Clients with the same values of the rack-aware tags are one *kind*, and where some client lacks one, those with the same
+other tags too; placements are judged once for each shape: the kind of the active's client, and the kinds of the standbys'
+clients.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 Shape = tuple[int, ...]
 """Kinds of the clients that hold a task's standbys, ascending, one entry a client."""
 
-STEPS = 200_000
-"""Placements that are looked at for one application, at most: a search takes a second or so, whatever the document."""
+STEPS = 500_000
+"""What may be spent on one application: a step takes microseconds, so that a search takes a second or two, whatever the
+document. What is left undecided then is unknown."""
 LOOKED_AT = 2_000
 """Placements that `Kinds.within_reach` looks at for one kind of active."""
 MANY = 60
@@ -47,23 +52,36 @@ class Kinds:
 
     values: of each client one value per tag, in the order of the tags; None where it doesn't carry that tag. A missing
         tag excludes nobody and is never excluded, as in Kafka; where clients are compared, two without the tag don't
-        differ. `kinds`: the distinct ones, `of`: each client's, as an index into `kinds`, `count`: clients of each.
+        differ. others: of each client the tags that aren't rack-aware; {} for all by default. `kinds`: the values of each
+        kind, `of`: each client's kind, as an index into `kinds`, `count`: clients of each.
     """
 
-    def __init__(self, values: Sequence[tuple[str | None, ...]], steps: int = STEPS):
-        counts = Counter(values)
-        self.kinds = sorted(counts, key=lambda kind: [(v is None, v or "") for v in kind])
-        number = {kind: n for n, kind in enumerate(self.kinds)}
-        self.of = [number[value] for value in values]
-        self.count = [counts[kind] for kind in self.kinds]
+    def __init__(
+        self,
+        values: Sequence[tuple[str | None, ...]],
+        others: Sequence[Mapping[str, str]] | None = None,
+        steps: int = STEPS,
+    ):
+        # Where all clients carry all rack-aware tags, standbys move between clients of one kind alone.
+        apart = others if others and any(None in client for client in values) else [{}] * len(values)
+        full = [(value, tuple(sorted(more.items()))) for value, more in zip(values, apart, strict=True)]
+        counts = Counter(full)
+        ordered = sorted(counts, key=lambda kind: ([(v is None, v or "") for v in kind[0]], kind[1]))
+        number = {kind: n for n, kind in enumerate(ordered)}
+        self.kinds = [value for value, _ in ordered]
+        self.of = [number[client] for client in full]
+        self.count = [counts[kind] for kind in ordered]
         self.steps = steps
         self._tags = range(len(self.kinds[0]) if self.kinds else 0)
         self._values = [len({kind[t] for kind in self.kinds} - {None}) for t in self._tags]
         self._alike = [self._sharing(t) for t in self._tags]  # per tag and kind: the kinds with its value, as bits
-        self._sources = [[k for k in range(len(self.kinds)) if self._moves(k, to)] for to in range(len(self.kinds))]
+        self._carried = [{(t, v) for t, v in enumerate(value) if v is not None} | set(more) for value, more in ordered]
+        self._lacking = [n for n, value in enumerate(self.kinds) if None in value]
+        self._moved_from: dict[int, list[int]] = {}
         self._produced: dict[tuple[int, Shape], bool] = {}
         self._reach: dict[tuple[int, int], int] = {}
-        self._least: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._room = [self._clients_by_value(t) for t in self._tags]
+        self._least: dict[int, tuple[int, ...]] = {}
         self._better: dict[tuple[int, int, tuple[int, ...]], Shape | None] = {}
 
     def _sharing(self, tag: int) -> list[int]:
@@ -72,10 +90,21 @@ class Kinds:
             bits[kind[tag]] |= 1 << n
         return [0 if kind[tag] is None else bits[kind[tag]] for kind in self.kinds]
 
-    def _moves(self, source: int, to: int) -> bool:
-        """May a standby be moved from a client of one kind to one of the other? Kafka compares the source's tags only."""
-        pairs = zip(self.kinds[source], self.kinds[to], strict=True)
-        return all(value is None or value == other for value, other in pairs)
+    def _clients_by_value(self, tag: int) -> list[int]:
+        """How many clients have each value of a tag, ascending; lacking it is one value here."""
+        clients: Counter = Counter()
+        for kind, count in zip(self.kinds, self.count, strict=True):
+            clients[kind[tag]] += count
+        return sorted(clients.values())
+
+    def _sources(self, to: int) -> list[int]:
+        """The kinds from whose clients a standby may have come to one of this kind: its own, and those that carry fewer of
+        the rack-aware tags and none that this one doesn't carry alike. Raises TooMany."""
+        if to not in self._moved_from:
+            self._look(1 + len(self._lacking) // 8)
+            fewer = (k for k in self._lacking if self._carried[k] <= self._carried[to])
+            self._moved_from[to] = [to, *(k for k in fewer if self.kinds[k] != self.kinds[to])]
+        return self._moved_from[to]
 
     def _look(self, cost: int = 1) -> None:
         self.steps -= cost
@@ -120,9 +149,9 @@ class Kinds:
         """Where the standbys may have been before they were moved, this very place first."""
         shapes = {()}
         for kind in standbys:
-            shapes = {tuple(sorted((*shape, source))) for shape in shapes for source in self._sources[kind]}
+            shapes = {tuple(sorted((*shape, source))) for shape in shapes for source in self._sources(kind)}
             shapes = {s for s in shapes if all(n <= self.count[k] for k, n in Counter((active, *s)).items())}
-            self._look(len(shapes) - 1)
+            self._look((len(shapes) - 1) * len(standbys))
         yield standbys
         yield from sorted(shapes - {standbys})
 
@@ -132,13 +161,13 @@ class Kinds:
         seen = set(states)
         while states:
             excluded, left = states.pop()
+            self._look(2 + len(standbys))
             used = 1 + len(standbys) - len(left)
             free = self._free(excluded, all_of_it - Counter(left))
             if not left or not free:  # where none is free, the rest goes anywhere
                 return True
             for at, kind in enumerate(left):
                 if free >> kind & 1 and (at == 0 or left[at - 1] != kind):
-                    self._look(1 + len(left) // 16)
                     state = (self._after(excluded, kind, used + 1), left[:at] + left[at + 1 :])
                     if state not in seen:
                         seen.add(state)
@@ -156,9 +185,13 @@ class Kinds:
         key = (active, standbys)
         if key not in self._reach:
             self._reach[key] = self._walked(active, standbys)
-        others = self._free((), Counter((active,)))
-        reach, sources = self._reach[key], self._sources
-        return [k for k in range(len(self.kinds)) if others >> k & 1 and any(reach >> s & 1 for s in sources[k])]
+        others, reach = self._free((), Counter((active,))), self._reach[key]
+        found = [k for k in range(len(self.kinds)) if reach >> k & 1 and others >> k & 1]
+        with suppress(TooMany):
+            for k in range(len(self.kinds)):
+                if others >> k & 1 and not reach >> k & 1 and any(reach >> s & 1 for s in self._sources(k)):
+                    found.append(k)
+        return sorted(found)
 
     def _walked(self, active: int, standbys: int) -> int:
         everyone = self._free((), Counter((active,)))
@@ -176,10 +209,11 @@ class Kinds:
                 looked += 1
                 if reached == everyone or looked > LOOKED_AT:
                     return reached
-                for kind in range(len(self.kinds)):
-                    if used < standbys and free >> kind & 1 and len(following) <= LOOKED_AT:
-                        state = (self._after(excluded, kind, used + 1), tuple(sorted((*holders, kind))))
-                        following.add(state)
+                for kind in range(len(self.kinds) if used < standbys else 0):
+                    if len(following) > LOOKED_AT:
+                        break
+                    if free >> kind & 1:
+                        following.add((self._after(excluded, kind, used + 1), tuple(sorted((*holders, kind)))))
             states = following
         return reached
 
@@ -193,18 +227,18 @@ class Kinds:
         counts = [Counter(self.kinds[kind][t] for kind in hosts) for t in self._tags]
         return tuple(sum(n * (n - 1) // 2 for n in count.values()) for count in counts)
 
-    def _floor(self, active: int, standbys: int) -> tuple[int, ...]:
-        """Per tag, as few pairs as so many standbys can share, were it the only tag."""
+    def _floor(self, standbys: int) -> tuple[int, ...]:
+        """Per tag, as few pairs as so many standbys and an active can share, were it the only tag.
+
+        The n-th client with a value shares it with n - 1 others: first every value gets one client, then a second.
+        """
         least = []
-        for t in self._tags:
-            room: Counter = Counter()
-            for kind, clients in enumerate(self.count):
-                room[self.kinds[kind][t]] += clients
-            used = Counter({self.kinds[active][t]: 1})
-            for _ in range(standbys):
-                value = min((v for v in room if used[v] < room[v]), key=lambda v: used[v])
-                used[value] += 1
-            least.append(sum(n * (n - 1) // 2 for n in used.values()))
+        for room in self._room:
+            left, pairs, nth = standbys + 1, 0, 0
+            while left > 0:
+                with_room = min(left, len(room) - bisect_right(room, nth))
+                left, pairs, nth = left - with_room, pairs + nth * with_room, nth + 1
+            least.append(pairs)
         return tuple(least)
 
     def better(self, active: int, standbys: Shape) -> Shape | None:
@@ -217,10 +251,9 @@ class Kinds:
         ((1, 2), None)
         """
         now = self.shared((active, *standbys))
-        key = (active, len(standbys))
-        if key not in self._least:
-            self._least[key] = self._floor(*key)
-        least = self._least[key]
+        if len(standbys) not in self._least:
+            self._least[len(standbys)] = self._floor(len(standbys))
+        least = self._least[len(standbys)]
         if now == least:
             return None
         if not any(least):
@@ -236,19 +269,30 @@ class Kinds:
             if standbys > MANY:
                 raise TooMany
             below = sum(limit) - (1 if any(limit) else 0)
-            self._better[key] = self._choose((active,), standbys, 0, limit, below)
+            held = [{self.kinds[active][t]: 1} for t in self._tags]
+            self._better[key] = self._choose((active,), standbys, 0, held, limit, below)
         return self._better[key]
 
-    def _choose(self, hosts: Shape, left: int, first: int, limit: tuple[int, ...], below: int) -> Shape | None:
-        """Adds `left` clients of kinds from `first` on to `hosts`; `below`: of shared pairs in all, at most."""
+    def _choose(
+        self, hosts: Shape, left: int, first: int, held: list[dict], limit: Sequence[int], below: int
+    ) -> Shape | None:
+        """Adds `left` clients of kinds from `first` on to `hosts`. held: per tag, how many of `hosts` have each value;
+        limit, below: of pairs that may be shared with those to come, per tag and in all."""
         if not left:
             return hosts[1:]
+        tried = None
         for kind in range(first, len(self.kinds)):
-            self._look()
-            if hosts.count(kind) < self.count[kind]:
-                shared = self.shared((*hosts, kind))
-                if sum(shared) <= below and all(n <= most for n, most in zip(shared, limit, strict=True)):
-                    found = self._choose((*hosts, kind), left - 1, kind, limit, below)
-                    if found is not None:
-                        return found
+            values = self.kinds[kind]
+            # Another kind with the same values shares as much, and leaves fewer kinds to choose from.
+            if values == tried or hosts.count(kind) == self.count[kind]:
+                continue
+            self._look(1 + len(held) // 4)
+            tried = values
+            shared = [of.get(value, 0) for of, value in zip(held, values, strict=True)]
+            if sum(shared) <= below and all(n <= most for n, most in zip(shared, limit, strict=True)):
+                then = [{**of, value: n + 1} for of, value, n in zip(held, values, shared, strict=True)]
+                rest = [most - n for most, n in zip(limit, shared, strict=True)]
+                found = self._choose((*hosts, kind), left - 1, kind, then, rest, below - sum(shared))
+                if found is not None:
+                    return found
         return None

@@ -42,15 +42,16 @@ def sets(tags: Tags, aware: Sequence[str], active: int, standbys: int) -> set[fr
     return set(walk((active,)))
 
 
-def moved(tags: Tags, aware: Sequence[str], active: int, found: set[frozenset[int]]) -> set[frozenset[int]]:
-    """These sets and all that come of them when standbys move, one at a time, to clients that the one left allows."""
+def moved(tags: Tags, active: int, found: set[frozenset[int]]) -> set[frozenset[int]]:
+    """These sets and all that come of them when standbys move, one at a time, to clients that the one left allows: those
+    that carry all of its tags, whether rack-aware or not."""
     every, pending = set(found), list(found)
     while pending:
         held = pending.pop()
         for source in held:
             for to in set(range(len(tags))) - held - {active}:
                 after = held - {source} | {to}
-                allowed = all(tags[to].get(tag) == tags[source][tag] for tag in aware if tag in tags[source])
+                allowed = all(tags[to].get(tag) == value for tag, value in tags[source].items())
                 if allowed and after not in every:
                     every.add(after)
                     pending.append(after)
