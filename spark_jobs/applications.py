@@ -10,7 +10,7 @@ from durability.run.plan import Plan
 from spark_jobs.controls import base
 
 PLACEMENT = (
-    "struct<type:string,standby_replicas:int,rack_aware_tags:array<string>,unknown:string,clients:int,tasks:int,"
+    "struct<type:string,standby_replicas:int,rack_aware_tags:array<string>,unknown:string,unread:string,clients:int,tasks:int,"
     "standbys:int,short_tasks:int,short:array<struct<task:string,standbys:int>>,not_whole:string,below_achievable:int,below_ideal:int,"
     "spread:array<struct<task:string,category:string,tags:array<string>,clients:array<string>,achievable:array<string>,"
     "more_achievable:int,better:array<string>>>,undecided:string,limits:array<string>,"
@@ -65,6 +65,20 @@ def outcome(judged: Column, required: Column) -> Column:
         .when(p["tasks"] == 0, base.NOT_APPLICABLE)
         .otherwise(judged)
     )
+
+
+READ = {
+    "bytes": "Look at the release of Kafka Streams that the application runs: its members write what this audit doesn't read"
+    " (SubscriptionInfo 6 to 11, with tags 11 alone, and AssignmentInfo 6 to 11 it does); the message says what it found",
+    "evidence": "Audit again after the group's next rebalance",
+    "access": "Let the auditor describe the group, then audit again",
+}
+
+
+def remedy(otherwise: str) -> Column:
+    """What helps where an application is unknown. Reads `p`. otherwise: what does where nothing of it was unread."""
+    by_kind = F.create_map(*(F.lit(word) for pair in READ.items() for word in pair))
+    return F.coalesce(F.try_element_at(by_kind, F.col("p")["unread"]), F.lit(otherwise))
 
 
 def exemption(what: str) -> Column:

@@ -410,3 +410,12 @@ def test_since_and_changes(tmp_path):
     section = words[words.index("What changed") : words.index("What mends it")]
     assert "1 new" in section and "new-one" in section
     assert "1 cause-cleared" in section and "2026-11-12 02:00 UTC" in section
+
+
+def test_what_is_not_seen_is_shown(tmp_path):
+    hidden = "orders\u202egnp\u200b\x1b[2J"
+    rows = [finding(hidden, "standby-spread", cause=hidden, message=f"{hidden}\u00fc")]
+    html = render(rows, tmp_path)
+    words, _ = parse(html)
+    assert not {c for c in html if not c.isprintable() and c != "\n"}
+    assert "orders\\u202egnp\\u200b\\x1b[2J" in words and "\u00fc" in words

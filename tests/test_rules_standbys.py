@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import pytest
 
 from durability.policy.load import load_policy
+from durability.streams.classic import NO_EVIDENCE
 from tests.support import walk
 from tests.support.judge import Judge, one, pick
 from tests.support.topology import document
@@ -118,6 +119,7 @@ STATES = {
     "zone-1-rebalancing": app("zone-1-rebalancing", ONE_ZONE, state="PreparingRebalance"),
     "zone-1-denied": app("zone-1-denied", ONE_ZONE),
     "zone-1-listed": app("zone-1-listed", ONE_ZONE),
+    "zone-1-fresh": app("zone-1-fresh", ONE_ZONE),
     "zone-1-streams": app("zone-1-streams", ONE_ZONE, type="streams"),
     "zone-1-stateless": app("zone-1-stateless", ONE_ZONE, stateful=[]),
     "zone-1-mixed": app("zone-1-mixed", "a az1 0_0,0_1 -\nb - - 0_0\nc az2 - 0_1"),
@@ -139,6 +141,7 @@ STATES = {
 UNREADABLE = {
     "/streams/zone-1-denied": "GROUP_AUTHORIZATION_FAILED",
     "/streams/zone-1-listed/stateful_tasks": "no member tells its offsets",
+    "/streams/zone-1-fresh/stateful_tasks": NO_EVIDENCE,
     "/streams/zone-1-old/clients/0/tags": "SubscriptionInfo version 10 has no tags",
     "/streams/zone-1-gone": "SubscriptionInfo version 5",
     "/streams/4200": "COORDINATOR_NOT_AVAILABLE",
@@ -253,6 +256,22 @@ def test_random_applications_are_judged_as_the_naive_walk_does(found: list[dict]
 def test_groups_that_neither_control_judges(found: list[dict], group: str, outcome: str, words: str) -> None:
     for finding in (spread(found, group), replicas(found, group)):
         assert finding["outcome"] == outcome and words in finding["message"]
+
+
+@pytest.mark.parametrize(
+    ("group", "words"),
+    [
+        ("zone-1-moving", "when the group is Stable"),
+        ("zone-1-rebalancing", "when the group is Stable"),
+        ("zone-1-denied", "Let the auditor describe the group"),
+        ("zone-1-listed", "Let the auditor describe the group"),
+        ("zone-1-gone", "release of Kafka Streams that the application runs"),
+        ("zone-1-fresh", "after the group's next rebalance"),
+    ],
+)
+def test_what_helps_where_an_application_is_unknown(found: list[dict], group: str, words: str) -> None:
+    for finding in (spread(found, group), replicas(found, group)):
+        assert finding["outcome"] == "UNKNOWN" and words in finding["remediation"]
 
 
 @pytest.mark.parametrize(

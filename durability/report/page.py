@@ -28,6 +28,7 @@ from durability.report.words import (
     plural,
     ranges,
     readable,
+    visible,
 )
 
 __all__ = ["Health", "Report", "Rows", "render"]
@@ -168,6 +169,7 @@ def _environment():
     environment = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
+        finalize=visible,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -92,6 +92,23 @@ def joined(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
 
 
+def visible(value: object) -> object:
+    """Text in which what isn't seen, controls and marks of direction, stands as its escape; all else as it is.
+
+    Names are strangers' text: U+202E in one would turn around what the page shows after it.
+
+    >>> visible("az\\u202e1\\x07\\n"), visible("Zürich"), visible(3)
+    ('az\\\\u202e1\\\\x07\\n', 'Zürich', 3)
+    """
+    if type(value) is not str or value.isprintable():
+        return value
+    return _UNUSUAL.sub(lambda found: found[0] if found[0].isprintable() else _escape(found[0]), value)
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
 def clipped(text: str | None, limit: int) -> str:
     """`text`, cut to `limit` characters with an ellipsis; '' for None."""
     text = text or ""
@@ -131,6 +148,7 @@ def clipped_script(remediation: str, limit: int) -> str:
     return "\n".join([*kept, f"# and {plural(len(lines) - len(kept), 'more line')}, in findings.csv"])
 
 
+_UNUSUAL = re.compile(r"[^ -~\n\t]")
 _CAUSES = {
     "configuration:topic": "Topics' own configuration",
     "configuration:cluster-default": "Cluster-wide defaults",

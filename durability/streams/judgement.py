@@ -5,7 +5,9 @@ Decided here, in Python, since it is a search and no column expression; `spark_j
 
 - `type`: of the group; alone where no line of the policy matches it
 - `standby_replicas`, `rack_aware_tags`: what the policy says
-- `unknown`: why the group can't be judged; then there is nothing but these
+- `unknown`: why the group can't be judged; then there is nothing but these and `unread`
+- `unread`: where what could not be read is the reason: `bytes`, in a version or shape that isn't read, `evidence`, that no
+  member brings as yet, or `access`
 - `clients`, `tasks` (stateful ones), `standbys` (of the task with the fewest)
 - `short_tasks`: tasks with fewer standbys than required; `short`: some of them, `task` and `standbys`
 - `not_whole`: which tasks have no active, or several: the placement isn't whole, their standbys no second copies for sure
@@ -25,7 +27,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from durability.policy.model import Application
+from durability.streams.classic import NO_EVIDENCE, STABLE
 from durability.streams.placement import Kinds, TooMany
+from durability.streams.reader import FORMATS
 from durability.streams.tasks import in_order
 
 BELOW_ACHIEVABLE, BELOW_IDEAL, TAG_LIMITS = "below-achievable", "below-ideal", "tag-limits"
@@ -72,14 +76,15 @@ def judge(group: Mapping[str, Any], application: Application | None) -> Placemen
         "standby_replicas": application.standby_replicas,
         "rack_aware_tags": list(application.rack_aware_tags),
     }
-    reason = _unknown(group)
+    reason, unread = _unknown(group), _unread(group)
     if reason:
-        return placement | {"unknown": clip(reason, 4 * NAMED)}
+        return placement | {"unknown": clip(reason, 4 * NAMED), "unread": unread}
     clients = _clients(group["clients"])
     tasks = in_order(group["stateful_tasks"])
     placement |= _counted(clients, tasks, application)
     if any(client.tags is None for client in clients):
-        return placement | {"undecided": clip(f"a client's tags are unknown{_because(group)}", 4 * NAMED)}
+        undecided = clip(f"a client's tags are unknown{_because(group)}", 4 * NAMED)
+        return placement | {"undecided": undecided, "unread": unread}
     return placement | _spread(clients, tasks, application, group.get("type"))
 
 
@@ -87,10 +92,20 @@ def _because(group: Mapping[str, Any]) -> str:
     return f": {group['unread']}" if group.get("unread") else ""
 
 
+def _unread(group: Mapping[str, Any]) -> str | None:
+    """What kind of thing it is that could not be read of a group at rest; None where waiting is all that helps."""
+    reason = group.get("unread")
+    if group.get("in_transition") or group.get("state") not in (None, STABLE) or not reason:
+        return None
+    if reason == NO_EVIDENCE:
+        return "evidence"
+    return "bytes" if reason.startswith(FORMATS) else "access"
+
+
 def _unknown(group: Mapping[str, Any]) -> str | None:
     """Why the group can't be judged; None if it can."""
     state = group.get("state")
-    if state is not None and state != "Stable":
+    if state is not None and state != STABLE:
         return f"the group is {clip(state)}: only a Stable group has a placement to judge"
     if group.get("in_transition"):
         return "the placement is in transition: tasks are warming up and will move with the next rebalance"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import struct
 
+FORMATS = ("ConsumerProtocolSubscription", "ConsumerProtocolAssignment", "SubscriptionInfo", "AssignmentInfo")
+"""What members' bytes hold; such a name begins every reason why bytes aren't read."""
+
 
 class Malformed(Exception):
     """Bytes that are not what they should be; the text says what, and names no value of theirs but numbers."""

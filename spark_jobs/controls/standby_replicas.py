@@ -15,6 +15,7 @@ from spark_jobs.controls import base
 
 CONTROL = "standby-replicas"
 STREAMS = "streams"
+WAIT = "Audit again when the group is Stable"
 
 
 def finding() -> Column:
@@ -54,7 +55,7 @@ def finding() -> Column:
                 F.when(too_few, base.say("; %s instance(s) can't hold them", p["clients"])).otherwise(""),
             )
         ),
-        remediation=F.when(outcome == base.UNKNOWN, _wait_or_let_read())
+        remediation=F.when(outcome == base.UNKNOWN, applications.remedy(WAIT))
         .when(too_few, base.say("Run at least %s instances of the application", required + 1))
         .when(
             p["type"] == STREAMS,
@@ -62,7 +63,3 @@ def finding() -> Column:
         )
         .otherwise(base.say("Set num.standby.replicas=%s on every instance, and restart them one by one", required)),
     )
-
-
-def _wait_or_let_read() -> Column:
-    return F.lit("Audit again when the group is Stable; let the auditor describe it")

@@ -74,7 +74,7 @@ def finding() -> Column:
             ).otherwise(applications.exemption("rack_aware_tags")),
         )
         .otherwise(_words(worst)),
-        remediation=F.when(outcome == base.UNKNOWN, UNSEEN)
+        remediation=F.when(outcome == base.UNKNOWN, applications.remedy(UNSEEN))
         .when(worst == TAG_LIMITS, SHORTEN)
         .when(worst == BELOW_IDEAL, REPLACE)
         .otherwise(base.say(CONFIGURE, F.array_join("p.rack_aware_tags", ","))),
