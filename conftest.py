@@ -7,4 +7,5 @@ pytest_plugins = [
     "tests.support.spark",
     "tests.support.lake",
     "tests.support.runs",
+    "tests.support.stores",
 ]

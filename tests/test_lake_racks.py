@@ -2,9 +2,10 @@
 
 from durability.lake import tables
 from durability.topology import validate
-from tests.support.lake import publish, rejected, stage
+from tests.support.lake import EVERYWHERE, publish, rejected, stage
 from tests.support.topology import document
 
+pytestmark = EVERYWHERE
 FIRST, SECOND = "2026-11-21T02:00:00Z", "2026-11-22T02:00:00Z"
 
 

@@ -6,7 +6,9 @@ import pyarrow as pa
 import pytest
 
 from durability.lake import tables
+from tests.support.lake import EVERYWHERE
 
+pytestmark = EVERYWHERE
 FIRST, SECOND = "2026-11-21T02:00:00Z", "2026-11-22T02:00:00Z"
 
 

@@ -8,9 +8,10 @@ import pytest
 from pyiceberg.expressions import GreaterThanOrEqual
 
 from durability.lake import iceberg, tables
-from tests.support.lake import publish
+from tests.support.lake import EVERYWHERE, attach, publish
 from tests.support.topology import document, healthy
 
+pytestmark = EVERYWHERE
 STREAM = {
     "group": "enrich",
     "type": "classic",
@@ -25,9 +26,7 @@ STREAM = {
 def attached(spark, lake):
     """A session of its own on the test's lake: a session keeps the catalog that it met first."""
     session = spark.newSession()
-    for key, value in lake.spark_conf().items():
-        if key.startswith("spark.sql.catalog."):
-            session.conf.set(key, value)
+    attach(session, lake)
     return session
 
 

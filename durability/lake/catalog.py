@@ -98,7 +98,8 @@ def properties(where: Place) -> dict[str, str]:
         uri = f"sqlite:///{where.folder}/{CATALOG_FILE}?timeout={_BUSY_SECONDS}"
     else:
         scheme, _, rest = where.catalog.partition("://")
-        uri = f"{scheme.replace('postgres', 'postgresql') if scheme == 'postgres' else scheme}://{rest}"
+        # SQLAlchemy's own choice of a driver changes with its release; the deployment brings this one.
+        uri = f"{scheme if '+' in scheme else 'postgresql+psycopg2'}://{rest}"
     return {"type": "sql", "uri": uri, "warehouse": where.warehouse, "pool_pre_ping": "true", **_s3("s3.region")}
 
 

@@ -54,11 +54,12 @@ def settings(partitions: int) -> dict[str, str]:
     return {**ALWAYS, **FOR_LARGE, "spark.driver.memory": os.environ.get("DURABILITY_SPARK_MEMORY", "2500m")}
 
 
-def jars() -> str:
-    """The verified jars of a Spark session, as `--jars` wants them."""
+def jars(lake: str = "") -> str:
+    """The verified jars of a Spark session on this lake, as `--jars` wants them."""
     from durability.runtime import jars as runtime_jars
 
-    return ",".join(str(path) for path in sorted(runtime_jars.ensure("spark").glob("*.jar")))
+    sets = ("spark", "spark-s3") if lake.startswith("s3://") else ("spark",)
+    return ",".join(str(path) for name in sets for path in sorted(runtime_jars.ensure(name).glob("*.jar")))
 
 
 def write_properties(path: Path, properties: Mapping[str, str]) -> Path:

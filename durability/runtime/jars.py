@@ -6,7 +6,8 @@ DURABILITY_IVY_SETTINGS at an Ivy settings file. Sets:
 
 - `kafka-4.3.1`: brokers, command-line tools, Streams and its examples, with their runtime dependencies;
 - `kafka-3.6.2`: the old broker (before effective min ISR, KAFKA-15583) and its tools;
-- `spark`: Iceberg's Spark runtime and the two catalogs' JDBC drivers.
+- `spark`: Iceberg's Spark runtime and the two catalogs' JDBC drivers;
+- `spark-s3`: what Iceberg needs beside it for a lake on S3.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ ROOTS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("org.xerial", "sqlite-jdbc", "3.50.3.0"),
         ("org.postgresql", "postgresql", "42.7.8"),
     ),
+    "spark-s3": (("org.apache.iceberg", "iceberg-aws-bundle", "1.11.0"),),
 }
 
 _SETTINGS = """<ivysettings><settings defaultResolver="central"/>

@@ -79,6 +79,6 @@ class EvaluateOperator(SparkSubmitOperator):
             properties = {**spark.settings(plan.partitions), **lake.spark_conf(), **lake.spark_secrets()}
             self.properties_file = str(spark.write_properties(Path(folder) / "spark.properties", properties))
             self.application_args = ["--plan", str(plan.write(Path(folder) / "plan.json"))]
-            self.jars = spark.jars()
+            self.jars = spark.jars(lake.location)
             self.env_vars = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
             super().execute(context)

@@ -6,16 +6,36 @@ from types import SimpleNamespace
 
 import pytest
 
+EVERYWHERE = pytest.mark.parametrize("lake", ["folder", "s3"], indirect=True)
+"""Marks a test of `lake` that has to hold wherever a lake is: `folder` (the default), `s3` (with PostgreSQL)."""
+
 
 @pytest.fixture
-def lake(tmp_path, monkeypatch):
-    """An empty lake with all its tables."""
+def lake(request, tmp_path, monkeypatch):
+    """An empty lake with all its tables; see EVERYWHERE."""
     from durability.lake import Lake
 
-    monkeypatch.delenv("DURABILITY_CATALOG", raising=False)
-    made = Lake.open(str(tmp_path / "lake"))
+    if getattr(request, "param", "folder") == "s3":
+        location = request.getfixturevalue("away")
+    else:
+        monkeypatch.delenv("DURABILITY_CATALOG", raising=False)
+        location = str(tmp_path / "lake")
+    made = Lake.open(location)
     made.ensure()
     return made
+
+
+def attach(session, lake):
+    """Makes a lake the catalog of a Spark session that hasn't met another."""
+    from durability.lake.tables import CATALOG
+    from tests.support.stores import KEY
+
+    # Spark was started before these were in the environment, where it would look for them.
+    keys = {"s3.access-key-id": KEY["AWS_ACCESS_KEY_ID"], "s3.secret-access-key": KEY["AWS_SECRET_ACCESS_KEY"]}
+    theirs = {f"spark.sql.catalog.{CATALOG}.{name}": value for name, value in keys.items()}
+    for name, value in {**lake.spark_conf(), **lake.spark_secrets(), **theirs}.items():
+        if name.startswith("spark.sql.catalog."):
+            session.conf.set(name, value)
 
 
 def accepted(*attempts):

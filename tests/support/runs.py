@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.support import topology
+from tests.support.lake import attach
 from tests.support.topology import document
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,9 +26,7 @@ SICK = """
 def session(spark, lake):
     """Spark on the test's lake: a session keeps the catalog that it met first."""
     made = spark.newSession()
-    for key, value in lake.spark_conf().items():
-        if key.startswith("spark.sql.catalog."):
-            made.conf.set(key, value)
+    attach(made, lake)
     return made
 
 

@@ -16,7 +16,7 @@ def spark(tmp_path_factory):
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     folder = tmp_path_factory.mktemp("spark")
-    jar_files = ",".join(sorted(str(p) for p in jars.ensure("spark").glob("*.jar")))
+    jar_files = ",".join(sorted(str(p) for name in ("spark", "spark-s3") for p in jars.ensure(name).glob("*.jar")))
     session = (
         SparkSession.builder.master("local[2]")
         .appName("tests")
