@@ -83,8 +83,8 @@ class Watch:
         self.last = self.judge.plan
         health = Health(self.judge.latest["partition_health"], self.judge.latest["health_counters"])
         posture = self.judge.latest["topic_posture"]
-        rows = pa.Table.from_pylist(posture.select(["cluster", "topic", "rack_outage"]).to_pylist())
-        clusters = Outages(rows, health.lost_racks(), {}).clusters()
+        rows = pa.Table.from_pylist(posture.select(["cluster", "topic", "tier", "rack_outage"]).to_pylist())
+        clusters = Outages(rows, health.lost_racks(), {}, self.last.policy.tiers).clusters()
         steps = {(s["topics"][0], s["setting"]): s for c in clusters for s in c["steps"]}
         counted = {b["broker"]: {m: b[m] for m in METRICS.values()} for b in health.brokers()}
         return Night(counted, dict(zip(living, metrics, strict=True)), steps, self.answers())
@@ -104,6 +104,7 @@ class Watch:
 
     def follow(self, command: str) -> None:
         """Runs what the report prints, once for each topic of its loop."""
+        command = "\n".join(line for line in command.splitlines() if not line.startswith("#"))
         loop = re.fullmatch(r"for topic in (.+); do (.+); done", command)
         for topic in loop[1].split() if loop else [""]:
             words = shlex.split((loop[2] if loop else command).replace("$topic", topic))
