@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -219,7 +219,7 @@ class Evaluation:
         rows = self.measured.drop(*unread).join(F.broadcast(at_risk), "cluster").withColumns(beside)
         return settled(target.with_remedies(rows))
 
-    def outcomes(self) -> DataFrame:
+    def outcomes(self, asked: Future[list[Column]]) -> DataFrame:
         """Every control's outcome on every resource, before waivers and comparison.
 
         Nothing depends on the order, and Spark prepares one of these while it runs another.
@@ -229,7 +229,7 @@ class Evaluation:
             of_topics = self._remedied(target.default_min_isr(outcomes.last_tier_of(self.plan)))
             clusters, of_topics = self._over_time(self.clusters, of_topics)
             of_clusters = beside.submit(self._kept, lambda: outcomes.of_clusters(clusters, self.plan))
-            topics = self._kept(lambda: outcomes.of_topics(of_topics, self.plan))
+            topics = self._kept(lambda: outcomes.of_topics(of_topics, asked.result()))
             return topics.unionByName(of_clusters.result()).unionByName(rest.result())
 
     def _rest(self) -> DataFrame:
@@ -245,10 +245,10 @@ class Evaluation:
         """What `frame` gives; of a small run computed at once, which takes less than planning it with all else."""
         return settled(frame()) if self.plan.small else frame()
 
-    def findings(self) -> DataFrame:
-        """All findings of the run, PASS and NOT_APPLICABLE ones too."""
+    def findings(self, asked: Future[list[Column]]) -> DataFrame:
+        """All findings of the run, PASS and NOT_APPLICABLE ones too; asked: `outcomes.topic_findings`."""
         captured = self._captured()
-        owed = findings.with_providers_duty(self.outcomes())
+        owed = findings.with_providers_duty(self.outcomes(asked))
         waived = findings.with_waivers(owed, self.resolved, captured, self.plan.waivers)
         if self.plan.waivers:
             waived = settled(waived)
@@ -288,12 +288,14 @@ class Evaluation:
 
 def run(spark: SparkSession, plan: Plan, read: Reader, write: Callable[[DataFrame, tables.Table], None]) -> None:
     """Evaluates `plan`, writing each result table once."""
-    with ThreadPoolExecutor(1) as background:
+    with ThreadPoolExecutor(1) as background, ThreadPoolExecutor(1) as beside:
+        # Some thousand expressions, put together while Spark computes what they are asked of.
+        asked = None if plan.pulse else beside.submit(outcomes.topic_findings, plan)
         evaluation = Evaluation(spark, plan, read, background)
         # The findings take as long to plan as the rest takes to write: side by side.
         written = background.submit(write_measures, evaluation, write)
         if not plan.pulse:
-            write(evaluation.keyed(evaluation.findings(), tables.FINDINGS), tables.FINDINGS)
+            write(evaluation.keyed(evaluation.findings(asked), tables.FINDINGS), tables.FINDINGS)
         written.result()
 
 

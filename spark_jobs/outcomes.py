@@ -61,11 +61,15 @@ CONTROLS = [
 """Judged per cluster; waiver-expired comes of them."""
 
 
-def of_topics(topics: DataFrame, plan: Plan) -> DataFrame:
-    """Of a row a topic: measured, with its remedy, and with its readings over time where there is anything to look back on."""
+def topic_findings(plan: Plan) -> list[Column]:
+    """What `of_topics` asks. Names columns alone, so that it can be put together before there are any."""
     health = [*partition_health.findings(), *at_min_isr_over_time.topic_findings(plan)]
-    own = [c.finding() for c in (*TOPIC_CONTROLS, acked_durability, min_insync_racks_valid)]
-    return findings.exploded(topics, "topic", F.col("topic"), [*own, *health])
+    return [*(c.finding() for c in (*TOPIC_CONTROLS, acked_durability, min_insync_racks_valid)), *health]
+
+
+def of_topics(topics: DataFrame, asked: list[Column]) -> DataFrame:
+    """Of a row a topic: measured, with its remedy, and with its readings over time where there is anything to look back on."""
+    return findings.exploded(topics, "topic", F.col("topic"), asked)
 
 
 def of_clusters(clusters: DataFrame, plan: Plan) -> DataFrame:
