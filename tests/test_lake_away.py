@@ -2,16 +2,17 @@
 
 import json
 
+import pytest
+
 from durability import report
 from durability.lake import tables
 from durability.launch import spark
 from expectations import posture
-from tests.support.lake import EVERYWHERE
 
 MOMENT, LATER = "2026-11-21T02:00:00Z", "2026-11-21T02:05:00Z"
 
 
-@EVERYWHERE
+@pytest.mark.parametrize("lake", ["s3"], indirect=True)
 def test_a_night_and_a_pulse(run, lake, tmp_path):
     assert run("nightly", MOMENT) == "complete"
     (plan,) = run.plans
