@@ -7,6 +7,7 @@ Reads facts of the attempts that the plan names, writes `partition_health`, `hea
 from __future__ import annotations
 
 import argparse
+import gc
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import reduce
@@ -350,6 +351,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--plan", required=True, help="the run's plan.json")
     plan = Plan.read(parser.parse_args().plan)
+    # Rules are hundreds of thousands of objects that live until the job ends: looking for garbage among them finds none.
+    gc.disable()
     spark = session.start(f"durability {plan.run_id}")
     try:
         run(spark, plan, reader(spark, plan), append)
