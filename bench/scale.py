@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -54,10 +54,8 @@ class Peak(threading.Thread):
         while not self._done.wait(0.2):
             total = 0
             for process in (this, *this.children(recursive=True)):
-                try:
+                with suppress(psutil.NoSuchProcess):  # it has ended
                     total += process.memory_full_info().pss
-                except psutil.Error:
-                    continue
             # What a process shares with one that it starts is counted twice for an instant.
             held, before = min(total, before) / 1e6, total
             self.mb, self.of_step = max(self.mb, held), max(self.of_step, held)

@@ -71,7 +71,9 @@ class Evaluation:
             return read(name).where(F.col("attempt_id").isin(attempts))
 
         self._judged = judged
-        to_judge = facts.standing()
+
+        def to_judge() -> DataFrame:
+            return judged("partitions").where(facts.standing())
 
         self.controls = (
             [partition_health]
@@ -83,10 +85,10 @@ class Evaluation:
         mine = F.lit(False) if plan.pulse else F.col("result_id") == plan.result_id
         self.resolved = read("resolved_policy").where(mine)
         # For a small run the first scan takes as long as preparing what its rows are joined with.
-        scanned = background.submit(lambda: settled(judged("partitions").where(to_judge))) if plan.small else None
+        scanned = background.submit(lambda: settled(to_judge())) if plan.small else None
         self.base_clusters = settled(facts.clusters(judged))
         self.topics = settled(facts.topics(judged, self.resolved, self.base_clusters, tiers))
-        facts_of = scanned.result() if scanned else judged("partitions").where(to_judge)
+        facts_of = scanned.result() if scanned else to_judge()
         rows = partitions.build(facts_of, self.topics, self.base_clusters)
         rows = self._with_previous_reassignments(rows)
         measured = topics.measured(rows, self.topics, self.controls, outages=not plan.pulse)

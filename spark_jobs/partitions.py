@@ -326,18 +326,16 @@ def in_racks(judged: DataFrame) -> DataFrame:
     `acks_all_proposed_error`: what a broker of all the proposals would answer, KIP-579's check first.
     """
     category = rack_category(~F.col("offline"), F.col("isr_category"))
+    with_racks = kip_1290_error(F.col("acks_all_error"), F.col("rack_category"))
+    above = F.col("min_isr") > F.coalesce("rf", "replica_count")
     return judged.select(
         "*",
         F.when(~F.col("racks_hidden"), category).alias("rack_category"),
         acks_all_error(F.col("offline"), F.col("under_min_isr")).alias("acks_all_error"),
     ).select(
         "*",
-        kip_1290_error(F.col("acks_all_error"), F.col("rack_category")).alias("acks_all_kip_1290_error"),
-        kip_579_error(
-            F.col("offline"),
-            F.col("min_isr") > F.coalesce("rf", "replica_count"),
-            kip_1290_error(F.col("acks_all_error"), F.col("rack_category")),
-        ).alias("acks_all_proposed_error"),
+        with_racks.alias("acks_all_kip_1290_error"),
+        kip_579_error(F.col("offline"), above, with_racks).alias("acks_all_proposed_error"),
     )
 
 

@@ -1,7 +1,7 @@
 """Topics with all that the rules measure over their partitions, and what clusters need of their topics.
 
-One aggregation over one scan of the partitions: the unhealthy ones travel along as an array, so that nothing reads the
-fleet's partitions twice.
+One aggregation over one scan of the partitions that are judged: the unhealthy ones travel along as an array. Only where
+some stand for others (`durability.lake.alike`) are those others read, for the rows of `partition_health` (`each`).
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def elr_cluster_at_risk() -> Column:
 
 
 def health_rows(measured: DataFrame) -> DataFrame:
-    """The partitions that aren't healthy, and those whose health is unknown."""
+    """The judged partitions that aren't healthy, and those whose health is unknown; each may stand for others."""
     return measured.select("cluster", "topic", F.explode("unhealthy").alias("u")).select("cluster", "topic", "u.*")
 
 

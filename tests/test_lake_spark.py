@@ -4,11 +4,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
-import pytest
 from pyiceberg.expressions import GreaterThanOrEqual
 
 from durability.lake import iceberg, tables
-from tests.support.lake import EVERYWHERE, attach, publish
+from tests.support.lake import EVERYWHERE, publish
 from tests.support.topology import document, healthy
 
 pytestmark = EVERYWHERE
@@ -20,14 +19,6 @@ STREAM = {
     "stateful_tasks": ["0_0"],
     "clients": [{"process": "p1", "tags": {"zone": "az1"}, "active": ["0_0"], "standby": []}],
 }
-
-
-@pytest.fixture
-def attached(spark, lake):
-    """A session of its own on the test's lake: a session keeps the catalog that it met first."""
-    session = spark.newSession()
-    attach(session, lake)
-    return session
 
 
 def table(session, which):
@@ -47,7 +38,7 @@ def normal(value):
     return None if isinstance(value, datetime) else value
 
 
-def test_spark_reads_every_fact_as_python_does(lake, attached):
+def test_spark_reads_every_fact_as_python_does(lake, session):
     publish(
         lake,
         document(
@@ -65,15 +56,15 @@ def test_spark_reads_every_fact_as_python_does(lake, attached):
     for which in tables.FACTS:
         by_python = lake.scan(which)
         expected = by_python.to_pylist(maps_as_pydicts="strict")
-        found = [normal(row) for row in table(attached, which).collect()]
+        found = [normal(row) for row in table(session, which).collect()]
         key = str if which.name == "clusters" else lambda row: str(list(row.values())[4:6])
         assert sorted(found, key=key) == sorted(normal(expected), key=key), which.name
 
 
-def test_python_reads_what_spark_wrote_and_spark_what_python_wrote_since(lake, attached):
-    assert table(attached, tables.SNAPSHOTS).count() == 0
+def test_python_reads_what_spark_wrote_and_spark_what_python_wrote_since(lake, session):
+    assert table(session, tables.SNAPSHOTS).count() == 0
     publish(lake, healthy(cluster="a"), healthy(cluster="b"))
-    assert table(attached, tables.SNAPSHOTS).count() == 2
+    assert table(session, tables.SNAPSHOTS).count() == 2
 
     moments = [datetime(2026, 11, day, tzinfo=UTC) for day in (21, 22)]
     rows = [("a", moment, "s", "run", "result", [1, None]) for moment in moments]
@@ -81,8 +72,8 @@ def test_python_reads_what_spark_wrote_and_spark_what_python_wrote_since(lake, a
         "cluster string, captured_at timestamp, snapshot_id string, run_id string, result_id string, "
         "partitions array<int>"
     )
-    frame = attached.createDataFrame(rows, schema)
-    target = table(attached, tables.FINDINGS)
+    frame = session.createDataFrame(rows, schema)
+    target = table(session, tables.FINDINGS)
     missing = [field for field in target.schema if field.name not in frame.columns]
     complete = frame.selectExpr(
         "*", *(f"CAST(NULL AS {field.dataType.simpleString()}) {field.name}" for field in missing)
@@ -100,10 +91,10 @@ def lake_day(day):
     return GreaterThanOrEqual("captured_at", f"2026-11-{day}T00:00:00+00:00")
 
 
-def test_spark_reads_a_table_that_got_a_column_after_its_files(tmp_path, lake, attached, monkeypatch):
+def test_spark_reads_a_table_that_got_a_column_after_its_files(tmp_path, lake, session, monkeypatch):
     publish(lake, healthy(cluster="before"))
     wider = replace(tables.TOPICS, columns=(*tables.TOPICS.columns, ("colour", pa.string())))
     monkeypatch.setattr(iceberg, "TABLES", tables.TABLES | {"topics": wider})
     lake.ensure()
-    assert [row.colour for row in table(attached, wider).collect()] == [None, None]
+    assert [row.colour for row in table(session, wider).collect()] == [None, None]
     assert lake.scan(wider)["colour"].to_pylist() == [None, None]

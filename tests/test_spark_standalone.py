@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -113,10 +113,8 @@ def _arguments() -> set[str]:
     """Every process's command line, as anybody on this machine can read it."""
     found = set()
     for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended
             found.add(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
-        except OSError:
-            continue  # it ended
     return found
 
 
