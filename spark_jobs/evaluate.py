@@ -86,6 +86,12 @@ class Evaluation:
         self.resolved = read("resolved_policy").where(mine)
         # For a small run the first scan takes as long as preparing what its rows are joined with.
         scanned = background.submit(lambda: settled(to_judge())) if plan.small else None
+        # Likewise what was counted before, which asks for nothing of this run's.
+        self._counted = (
+            background.submit(self._kept, lambda: history.counted(plan, read, self._captured()))
+            if plan.look_back
+            else None
+        )
         self.base_clusters = settled(facts.clusters(judged))
         self.topics = settled(facts.topics(judged, self.resolved, self.base_clusters, tiers))
         facts_of = scanned.result() if scanned else to_judge()
@@ -122,9 +128,7 @@ class Evaluation:
         """Both frames with their readings over time, if there is anything to look back on."""
         if not self.plan.look_back:
             return clusters, of_topic
-        of_clusters, found = history.over_time(
-            self.plan, self._read, self._counted_now(), self.earlier, self._captured()
-        )
+        of_clusters, found = history.over_time(self.plan, self._counted.result(), self._counted_now(), self.earlier)
         policy = self.plan.policy.readings
         return (
             at_min_isr_over_time.judged(clusters, clusters, of_clusters, found, F.lit(readings.WHOLE), policy),
@@ -222,7 +226,7 @@ class Evaluation:
         rows = self.measured.drop(*unread).join(F.broadcast(at_risk), "cluster").withColumns(beside)
         return settled(target.with_remedies(rows))
 
-    def outcomes(self, asked: Future[list[Column]]) -> DataFrame:
+    def outcomes(self, asked: Future[tuple[list[Column], list[Column]]]) -> DataFrame:
         """Every control's outcome on every resource, before waivers and comparison.
 
         Nothing depends on the order, and Spark prepares one of these while it runs another.
@@ -231,8 +235,8 @@ class Evaluation:
             rest = beside.submit(self._kept, self._rest)
             of_topics = self._remedied(target.default_min_isr(outcomes.last_tier_of(self.plan)))
             clusters, of_topics = self._over_time(self.clusters, of_topics)
-            of_clusters = beside.submit(self._kept, lambda: outcomes.of_clusters(clusters, self.plan))
-            topics = self._kept(lambda: outcomes.of_topics(of_topics, asked.result()))
+            of_clusters = beside.submit(self._kept, lambda: outcomes.of_clusters(clusters, asked.result()[1]))
+            topics = self._kept(lambda: outcomes.of_topics(of_topics, asked.result()[0]))
             return topics.unionByName(of_clusters.result()).unionByName(rest.result())
 
     def _rest(self) -> DataFrame:
@@ -248,8 +252,8 @@ class Evaluation:
         """What `frame` gives; of a small run computed at once, which takes less than planning it with all else."""
         return settled(frame()) if self.plan.small else frame()
 
-    def findings(self, asked: Future[list[Column]]) -> DataFrame:
-        """All findings of the run, PASS and NOT_APPLICABLE ones too; asked: `outcomes.topic_findings`."""
+    def findings(self, asked: Future[tuple[list[Column], list[Column]]]) -> DataFrame:
+        """All findings of the run, PASS and NOT_APPLICABLE ones too; asked: `outcomes.asked`."""
         captured = self._captured()
         owed = findings.with_providers_duty(self.outcomes(asked))
         waived = findings.with_waivers(owed, self.resolved, captured, self.plan.waivers)
@@ -293,7 +297,7 @@ def run(spark: SparkSession, plan: Plan, read: Reader, write: Callable[[DataFram
     """Evaluates `plan`, writing each result table once."""
     with ThreadPoolExecutor(1) as background, ThreadPoolExecutor(1) as beside:
         # Some thousand expressions, put together while Spark computes what they are asked of.
-        asked = None if plan.pulse else beside.submit(outcomes.topic_findings, plan)
+        asked = None if plan.pulse else beside.submit(outcomes.asked, plan)
         evaluation = Evaluation(spark, plan, read, background)
         # The findings take as long to plan as the rest takes to write: side by side.
         written = background.submit(write_measures, evaluation, write)

@@ -102,15 +102,14 @@ def _look_back(plan: Plan) -> Column:
     return F.make_dt_interval(secs=F.lit(plan.policy.readings["look_back"]))
 
 
-def over_time(
-    plan: Plan, read: Callable[[str], DataFrame], now: DataFrame, earlier: DataFrame | None, captured: Column
-) -> tuple[DataFrame, DataFrame]:
+def over_time(plan: Plan, before: DataFrame, now: DataFrame, earlier: DataFrame | None) -> tuple[DataFrame, DataFrame]:
     """`readings.clusters` and `readings.readings` of the judged clusters.
 
-    now, earlier: rows of `health_counters` that this run counted, of the judged snapshots and of earlier ones.
+    before: `counted`. now, earlier: rows of `health_counters` that this run counted, of the judged snapshots and of
+    earlier ones.
     """
     names = ("cluster", "topic", "captured_at", *COUNTERS)
-    before = counted(plan, read, captured).select(*names, "source", "finished_at")
+    before = before.select(*names, "source", "finished_at")
     if earlier is not None:
         fresh = earlier.withColumns({"source": F.col("snapshot_id"), "finished_at": F.current_timestamp()})
         before = before.unionByName(fresh.select(*names, "source", "finished_at"))

@@ -67,16 +67,21 @@ def topic_findings(plan: Plan) -> list[Column]:
     return [*(c.finding() for c in (*TOPIC_CONTROLS, acked_durability, min_insync_racks_valid)), *health]
 
 
+def asked(plan: Plan) -> tuple[list[Column], list[Column]]:
+    """What is asked of topics and of clusters."""
+    return topic_findings(plan), cluster_findings(plan)
+
+
 def of_topics(topics: DataFrame, asked: list[Column]) -> DataFrame:
     """Of a row a topic: measured, with its remedy, and with its readings over time where there is anything to look back on."""
     return findings.exploded(topics, "topic", F.col("topic"), asked)
 
 
-def of_clusters(clusters: DataFrame, plan: Plan) -> DataFrame:
-    """Of a row a cluster, with its readings over time likewise."""
+def cluster_findings(plan: Plan) -> list[Column]:
+    """What `of_clusters` asks, likewise."""
     last_tier = last_tier_of(plan)
     streams = applications.speaks_of(plan)
-    outcomes = [
+    return [
         unclean_leader_election.cluster_finding(),
         partition_health.cluster_finding(),
         *at_min_isr_over_time.cluster_findings(plan),
@@ -86,7 +91,11 @@ def of_clusters(clusters: DataFrame, plan: Plan) -> DataFrame:
         reassignment_leftovers.finding(),
         *(applications.unlisted(c.CONTROL, streams) for c in (standby_replicas, standby_spread) if streams),
     ]
-    return findings.exploded(clusters, "cluster", F.col("cluster"), outcomes)
+
+
+def of_clusters(clusters: DataFrame, asked: list[Column]) -> DataFrame:
+    """Of a row a cluster, with its readings over time likewise."""
+    return findings.exploded(clusters, "cluster", F.col("cluster"), asked)
 
 
 def of_brokers(clusters: DataFrame, plan: Plan) -> DataFrame:

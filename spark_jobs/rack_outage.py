@@ -100,15 +100,25 @@ def _entry(setting: str, at: Column, before: Column) -> Column:
     at: what was `seen`; before: what is remembered of the topic (BEFORE), NULL if nothing is.
     """
     kind = "replicas" if setting == MIN_ISR else "racks"
-    now, source = at[f"configured_min_insync_{kind}"], at[f"configured_min_insync_{kind}_source"]
-    threshold, of = now, source
-    if setting == MIN_RACKS:
-        threshold = at["min_racks"]
-        of = F.when(now >= threshold, source).otherwise(POLICY)
     was = F.try_element_at(F.filter(before["rack_outage"], lambda e: e["setting"] == setting), F.lit(1))
-    old, old_source, lowered = _lowered(kind, at, before, was)
+
+    def stepped(was: Column) -> Column:
+        lowered = _lowered(kind, at, before, was)
+        return base.bound(lambda *kept: _stepped(setting, kind, at, was, *kept), *lowered)
+
+    return base.bound(stepped, was)
+
+
+def _stepped(
+    setting: str, kind: str, at: Column, was: Column, old: Column, old_source: Column, lowered: Column
+) -> Column:
+    """`_entry` of a threshold; was: the entry that remembers it; old, old_source, lowered: what `_lowered` says."""
+    now, source = at[f"configured_min_insync_{kind}"], at[f"configured_min_insync_{kind}_source"]
+    threshold, of, in_sync = now, source, at["isr_least"]
+    if setting == MIN_RACKS:
+        threshold, in_sync = at["min_racks"], at["isr_racks_least"]
+        of = F.when(now >= threshold, source).otherwise(POLICY)
     hurt = at[f"hurt_{kind}"] > 0
-    in_sync = at["isr_least"] if setting == MIN_ISR else at["isr_racks_least"]
     in_sync_again = F.coalesce(at["isr_whole_everywhere"] | (in_sync >= old), F.lit(False))
     recovered = in_sync_again & at["partitions_known"] & ~_touched(at)
     step = (
@@ -153,8 +163,11 @@ def _lowered(kind: str, at: Column, before: Column, was: Column) -> tuple[Column
 
 def _entries(at: Column, before: Column) -> Column:
     """The steps of both thresholds; NULL where there is none."""
-    entries = F.array_compact(F.array(_entry(MIN_ISR, at, before), _entry(MIN_RACKS, at, before)))
-    return F.when(F.size(entries) > 0, entries)
+
+    def both(at: Column, before: Column) -> Column:
+        return F.array_compact(F.array(_entry(MIN_ISR, at, before), _entry(MIN_RACKS, at, before)))
+
+    return base.bound(lambda entries: F.when(F.size(entries) > 0, entries), base.bound(both, at, before))
 
 
 def remembered(before: Column, past: Column) -> Column:

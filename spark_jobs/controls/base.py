@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
@@ -36,6 +38,25 @@ def say(text: str, *columns: Column) -> Column:
     +----------+
     """
     return F.format_string(text, *columns)
+
+
+def bound(use: Callable[..., Column], *values: Column) -> Column:
+    """`use` of `values`, each of which stands in the plan once however often `use` names it.
+
+    Spark analyses and optimises an expression in time with its text. Not for rows by the million: what is bound is
+    interpreted.
+
+    >>> spark.range(3).select(bound(lambda square, i: square + square + i, F.col("id") ** 2, F.col("id")).alias("b")).show()
+    +----+
+    |   b|
+    +----+
+    | 0.0|
+    | 3.0|
+    |10.0|
+    +----+
+    """
+    one = F.struct(*(value.alias(f"v{n}") for n, value in enumerate(values)))
+    return F.element_at(F.transform(F.array(one), lambda v: use(*(v[f"v{n}"] for n in range(len(values))))), 1)
 
 
 def listed(ids: Column, what: str = "") -> Column:

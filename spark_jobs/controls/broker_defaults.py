@@ -43,13 +43,14 @@ def _fixes(
     weak_min: Column,
     weak_unclean: Column,
     differ: Column,
+    changes_min_isr: Column,
     auto: Column,
     want_rf: object,
     want_min: object,
 ) -> Column:
     """What mends each weakness; nothing that changes min.insync.replicas while that could cost an ELR."""
     unsafe = elr_guard.unsafe("elr_cluster_at_risk")
-    waits = unsafe & (weak_min | (differ & (F.size(_values("min_isr")) > 1)))
+    waits = unsafe & changes_min_isr
     advice = F.array_compact(
         F.array(
             F.when(
@@ -78,15 +79,24 @@ def _fixes(
 
 def finding(required: dict[str, object]) -> Column:
     """required: the requirements of the tier that the last selector gives. Reads a cluster's brokers and controllers."""
+
+    def held(live: Column, rf: Column, min_isr: Column, unclean: Column) -> Column:
+        auto = F.exists(live, lambda b: b["auto_create"])
+        return base.bound(lambda auto: _of_values(required, live, rf, min_isr, unclean, auto), auto)
+
     live = F.filter("brokers", lambda b: F.coalesce(b["live"], F.lit(True)))
-    rf, min_isr = _values("default_rf"), _values("min_isr")
-    auto = F.exists(live, lambda b: b["auto_create"])
+    return base.bound(held, live, _values("default_rf"), _values("min_isr"), _values("unclean", brokers_too=False))
+
+
+def _of_values(
+    required: dict[str, object], live: Column, rf: Column, min_isr: Column, unclean: Column, auto: Column
+) -> Column:
+    """live: the brokers that count; rf, min_isr, unclean: the distinct values in force; auto: does a live broker create?"""
     want_rf, want_min = required.get("replication_factor", 1), required.get("min_insync_replicas", 1)
     forbids_unclean = required.get("unclean_leader_election") is False
     unread = _unread(live, forbids_unclean)
     weak_rf, weak_min = F.array_min(rf) < want_rf, F.array_min(min_isr) < want_min
     weak_unclean = F.lit(forbids_unclean) & F.coalesce(F.col("unclean_default"), F.lit(False))
-    unclean = _values("unclean", brokers_too=False)
     differ = (F.size(rf) > 1) | (F.size(min_isr) > 1) | (F.size(unclean) > 1)
     problems = F.array_compact(
         F.array(
@@ -133,6 +143,15 @@ def finding(required: dict[str, object]) -> Column:
         ),
         remediation=F.when(
             outcome == base.FAIL,
-            _fixes(weak_rf, weak_min, weak_unclean, differ, auto & (weak_rf | weak_min), want_rf, want_min),
+            _fixes(
+                weak_rf,
+                weak_min,
+                weak_unclean,
+                differ,
+                weak_min | (F.size(min_isr) > 1),
+                auto & (weak_rf | weak_min),
+                want_rf,
+                want_min,
+            ),
         ).otherwise("Give the auditor DescribeConfigs on the cluster"),
     )

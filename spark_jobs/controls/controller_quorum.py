@@ -34,10 +34,19 @@ def _majority_possible(voters: Column, names: Column, largest: Column) -> Column
 
 def finding() -> Column:
     """Reads `controllers`, `racks` and `quorum_mode` of a cluster."""
-    voters = F.filter("controllers", lambda c: c["role"] == "voter")
-    count = F.size(voters)
-    names = F.array_distinct(F.array_compact(F.concat(F.col("racks"), F.transform(voters, lambda v: v["rack"]))))
-    largest = F.array_max(F.transform(names, lambda name: F.size(F.filter(voters, lambda v: v["rack"] == name))))
+
+    def ranked(voters: Column) -> Column:
+        names = F.array_distinct(F.array_compact(F.concat(F.col("racks"), F.transform(voters, lambda v: v["rack"]))))
+        return base.bound(lambda names: counted(voters, names), names)
+
+    def counted(voters: Column, names: Column) -> Column:
+        largest = F.array_max(F.transform(names, lambda name: F.size(F.filter(voters, lambda v: v["rack"] == name))))
+        return base.bound(lambda *counts: _of_voters(voters, names, *counts), F.size(voters), largest)
+
+    return base.bound(ranked, F.filter("controllers", lambda c: c["role"] == "voter"))
+
+
+def _of_voters(voters: Column, names: Column, count: Column, largest: Column) -> Column:
     majority = F.floor(count / 2) + 1
     three_racks = (F.size(names) >= 3) & (count >= 3)
     lagging = F.transform(F.filter(voters, lambda v: v["lag_ms"] > MAX_LAG_MS), lambda v: v["controller"])

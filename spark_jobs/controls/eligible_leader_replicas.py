@@ -36,7 +36,10 @@ def finding(default_min_isr: int | None) -> Column:
 
     default_min_isr: what the policy wants as the clusters' default min.insync.replicas, if anything.
     """
-    release = release_number(F.col("kafka_version"))
+    return base.bound(lambda release: _of_release(release, default_min_isr), release_number(F.col("kafka_version")))
+
+
+def _of_release(release: Column, default_min_isr: int | None) -> Column:
     outcome = (
         F.when(F.col("quorum_mode") == "zookeeper", base.NOT_APPLICABLE)
         .when(release < 4000, base.NOT_APPLICABLE)

@@ -84,35 +84,46 @@ def outcome() -> Column:
     return F.when(unread, base.UNKNOWN).when(none, base.PASS)
 
 
+def _remediation(category: str, shrunk: Column, causes: Column) -> Column:
+    back = base.bring_back(causes)
+    if category == "under-min-isr":
+        # Raising the replication factor did it: finishing or cancelling that undoes it (seen on 4.3.1).
+        cancel = "Or take back what adds replicas, they count already: --cancel, with the file it was started from."
+        growing = F.col("reassigning_partitions") > 0
+
+        def grows(back: Column) -> Column:
+            as_script = F.when(back.startswith("#"), back).otherwise(base.comment(back))
+            return F.when(growing, base.script(as_script, base.comment(cancel), base.RUNNING)).otherwise(back)
+
+        back = base.bound(grows, back)
+    unsafe = elr_guard.unsafe("elr_partitions_at_risk")
+
+    def wait(back: Column) -> Column:
+        return (
+            F.when(unsafe & back.startswith("#"), base.script(base.comment(elr_guard.WAIT), back))
+            .when(unsafe, F.concat(back, F.lit(". " + elr_guard.WAIT)))
+            .otherwise(back)
+        )
+
+    return F.when(shrunk, base.bound(wait, back)).when(target.differs(), target.remedy()).otherwise(NO_HEADROOM_WANTED)
+
+
 def _finding(category: str) -> Column:
+    causes = F.coalesce(base.dominant(f"{base.column(category)}_causes"), F.lit("replicas lagging"))
+    return base.bound(lambda causes: _of_causes(category, causes), causes)
+
+
+def _of_causes(category: str, causes: Column) -> Column:
     name = base.column(category)
     seen, ids = F.col(f"{name}_worst"), F.col(f"{name}_ids")
     shrunk = F.lit(True) if category == "offline" else F.col(f"{name}_shrunk")
     whole = F.col(f"{name}_isr_whole")
-    causes = F.coalesce(base.dominant(f"{name}_causes"), F.lit("replicas lagging"))
     # Below what either release enforces, while it is unknown which one leads.
     either = base.say("%s or %s", seen["replica_count"], seen["min_isr"])
     by_config = base.min_isr_cause(seen["min_isr_source"])
     severity = F.lit(base.severity_of(CONTROL, category))
     if category == "at-min-isr":
         severity = F.when(shrunk, severity).otherwise(base.severity_of(CONTROL, "at-min-isr/configuration"))
-    back = base.bring_back(causes)
-    if category == "under-min-isr":
-        # Raising the replication factor did it: finishing or cancelling that undoes it (seen on 4.3.1).
-        grows = base.script(
-            F.when(back.startswith("#"), back).otherwise(base.comment(back)),
-            base.comment(
-                "Or take back what adds replicas, they count already: --cancel, with the file it was started from."
-            ),
-            base.RUNNING,
-        )
-        back = F.when(F.col("reassigning_partitions") > 0, grows).otherwise(back)
-    unsafe = elr_guard.unsafe("elr_partitions_at_risk")
-    wait = (
-        F.when(unsafe & back.startswith("#"), base.script(base.comment(elr_guard.WAIT), back))
-        .when(unsafe, F.concat(back, F.lit(". " + elr_guard.WAIT)))
-        .otherwise(back)
-    )
     return base.finding(
         CONTROL,
         F.when(F.size(ids) > 0, base.FAIL),
@@ -140,7 +151,7 @@ def _finding(category: str) -> Column:
             ),
             F.when(F.size(f"{name}_cli") > 0, F.concat(F.lit("; "), F.array_join(f"{name}_cli", "; "))).otherwise(""),
         ),
-        remediation=F.when(shrunk, wait).when(target.differs(), target.remedy()).otherwise(NO_HEADROOM_WANTED),
+        remediation=_remediation(category, shrunk, causes),
     )
 
 

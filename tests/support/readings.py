@@ -87,7 +87,7 @@ def judge(spark, histories: dict[str, list[Moment]], policy: Policy, tiers: dict
     captured = F.try_element_at(
         findings.literal({s.cluster: s.captured_at for s in plan.snapshots}, "map<string,string>"), F.col("cluster")
     ).cast("timestamp")
-    of_clusters, found = history.over_time(plan, tables.__getitem__, now, None, captured)
+    of_clusters, found = history.over_time(plan, history.counted(plan, tables.__getitem__, captured), now, None)
     brokers = [(n, f"broker:{n} down", f"broker:{n} lagging") for n in range(1, 10)]
     clusters = spark.createDataFrame(
         [(c, "self", brokers) for c in histories], f"cluster string, provider string, brokers {BROKERS}"
