@@ -23,6 +23,7 @@ from durability.lake import tables
 from spark_jobs import rack_health
 from spark_jobs.controls import base, elr_guard
 from spark_jobs.facts import MIN_ISR, MIN_RACKS
+from spark_jobs.flagged import Flagged
 
 LOWER, RESTORE, HOLD, GUARDED = "lower", "restore", "hold", "guarded"
 URGENCY = (GUARDED, LOWER, RESTORE, HOLD)
@@ -46,7 +47,7 @@ def missing_racks() -> Column:
     return F.array_distinct(F.transform(away, lambda b: b["rack"]))
 
 
-def measures() -> dict[str, Column]:
+def measures() -> dict[str, Column | Flagged]:
     """Over a topic's partitions: the lost racks that it misses, which partitions are under a threshold for that, the
     smallest ISR among those, and whether everything is in sync again.
 

@@ -22,6 +22,7 @@ from spark_jobs.controls import (
     reassignment_leftovers,
     unclean_leader_election,
 )
+from spark_jobs.flagged import Flagged, aggregated
 
 
 def measured(partitions: DataFrame, topics: DataFrame, controls: list[ModuleType], *, outages: bool) -> DataFrame:
@@ -29,7 +30,7 @@ def measured(partitions: DataFrame, topics: DataFrame, controls: list[ModuleType
 
     outages: with those of `rack_outage` too. Measures are NULL where a topic has no partitions that could be read.
     """
-    measures: dict[str, Column] = {
+    measures: dict[str, Column | Flagged] = {
         "partition_count": F.sum(F.size("ids")),
         "reassigning_partitions": F.sum(F.col("reassigning").cast("int")),
         "isr_least": F.min(F.when(~F.col("offline"), F.col("isr_count"))),
@@ -43,7 +44,7 @@ def measured(partitions: DataFrame, topics: DataFrame, controls: list[ModuleType
         measures |= rack_outage.measures()
     if min_insync_racks_valid in controls:
         measures |= target.measures()
-    per_topic = partitions.groupBy("cluster", "topic").agg(*(c.alias(n) for n, c in measures.items()))
+    per_topic = aggregated(partitions, measures)
     known = F.coalesce(F.col("partitions_known"), F.lit(False))
     joined = topics.join(per_topic, ["cluster", "topic"], "left").withColumn("partitions_known", known)
     if min_insync_racks_valid in controls:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from spark_jobs import acks_table, target
 from spark_jobs.acks import NEVER
 from spark_jobs.controls import base, replica_rack_spread
+from spark_jobs.flagged import Flagged
 from spark_jobs.rack_health import INCONSISTENT, NO_ERROR, NO_LEADER, NOT_ENOUGH_RACKS, NOT_ENOUGH_REPLICAS
 
 CONTROL = "acked-durability"
@@ -51,7 +52,7 @@ def _meanwhile(worst: Column) -> Column:
     return F.coalesce(enough & (worst["racks_at_ends"] >= racks), F.lit(False))
 
 
-def measures() -> dict[str, Column]:
+def measures() -> dict[str, Column | Flagged]:
     verdict, worst = _verdict(*required()), F.col("acked")
     order = ["copies_most", "racks_most", "copies_least", "racks_least"]
     # The worst partition with what its acks table needs: short first, then the fewest copies and racks, then what refuses

@@ -8,6 +8,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.policy.catalogue import CONTROLS
+from spark_jobs.flagged import Flagged, each
 
 PASS, FAIL, UNKNOWN, NOT_APPLICABLE = "PASS", "FAIL", "UNKNOWN", "NOT_APPLICABLE"
 
@@ -137,13 +138,13 @@ def column(control: str) -> str:
     return control.replace("-", "_")
 
 
-def partition_ids(flag: Column) -> Column:
-    """Aggregate: the ids of the partitions where `flag` holds, in order."""
-    return F.sort_array(F.flatten(F.collect_list(F.when(flag, F.col("ids")))))
+def partition_ids(flag: Column) -> Flagged:
+    """Measure: the ids of the partitions where `flag` holds, in order."""
+    return Flagged(flag, lambda those: F.sort_array(F.flatten(each(those, "ids"))))
 
 
-def measure(control: str, value: Column, required: Column) -> dict[str, Column]:
-    """Aggregates over a topic's partitions: the worst value, whether any is unknown, which fall short of `required`."""
+def measure(control: str, value: Column, required: Column) -> dict[str, Column | Flagged]:
+    """Measures over a topic's partitions: the worst value, whether any is unknown, which fall short of `required`."""
     name = column(control)
     return {
         f"{name}_worst": F.min(value),
@@ -189,9 +190,9 @@ def scalar_columns(
     }
 
 
-def causes_where(flag: Column) -> Column:
-    """Aggregate: the distinct causes of the partitions where `flag` holds."""
-    return F.array_distinct(F.flatten(F.collect_list(F.when(flag, F.col("causes")))))
+def causes_where(flag: Column) -> Flagged:
+    """Measure: the distinct causes of the partitions where `flag` holds."""
+    return Flagged(flag, lambda those: F.array_distinct(F.flatten(each(those, "causes"))))
 
 
 def dominant(causes: str) -> Column:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from spark_jobs import rack_health, target
 from spark_jobs.controls import base, replica_rack_spread
+from spark_jobs.flagged import Flagged, each
 from spark_jobs.racks import named_racks
 
 CONTROL = "isr-rack-spread"
@@ -23,7 +24,7 @@ def required() -> Column:
     return rack_health.racks_wanted(F.col("min_racks"))
 
 
-def measures() -> dict[str, Column]:
+def measures() -> dict[str, Column | Flagged]:
     """Over a topic's partitions, led or not: without a leader there is no metric of the proposal's, but the last ISR still
     holds the acknowledged writes, and it spans too few racks for them. What a write is answered is told for each."""
     under, at = F.col("under_min_racks"), F.col("at_min_racks")
@@ -35,7 +36,9 @@ def measures() -> dict[str, Column]:
         **base.measure(CONTROL, F.col("isr_racks"), required()),
         "isr_rack_spread_names": base.of_the_least(named_racks(F.col("in_sync")), F.col("isr_racks")),
         "isr_rack_spread_at": base.partition_ids(at),
-        "isr_rack_spread_errors": F.sort_array(F.collect_set(F.when(under, F.col("acks_all_kip_1290_error")))),
+        "isr_rack_spread_errors": Flagged(
+            under, lambda those: F.sort_array(F.array_distinct(each(those, "acks_all_kip_1290_error")))
+        ),
         "isr_rack_spread_at_unknown": F.coalesce(F.bool_or(undecided), F.lit(True)),
         "isr_rack_spread_by_placement": F.coalesce(F.bool_or(by_placement) & ~F.bool_or(otherwise), F.lit(False)),
         "isr_rack_spread_causes": base.causes_where(

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from spark_jobs import target
 from spark_jobs.controls import base
+from spark_jobs.flagged import Flagged
 
 CONTROL = "min-insync-racks-valid"
 BELOW_ONE, ABOVE_KNOWN, ABOVE_RF, ABOVE_REPLICAS, UNRACKED = (
@@ -24,7 +25,7 @@ BELOW_ONE, ABOVE_KNOWN, ABOVE_RF, ABOVE_REPLICAS, UNRACKED = (
 PROBLEMS = "min_insync_racks_problems"
 
 
-def measures() -> dict[str, Column]:
+def measures() -> dict[str, Column | Flagged]:
     wanted = F.col("min_racks")
     most, least = F.col("replica_span")["most"], F.col("replica_span")["least"]
     open_span = (most.isNull() | (least < wanted)) & ~F.coalesce(most < wanted, F.lit(False))

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from spark_jobs import target
 from spark_jobs.controls import base
+from spark_jobs.flagged import Flagged
 
 CONTROL = "min-insync-replicas"
 
@@ -18,7 +19,7 @@ def required() -> Column:
     return F.col("required")["min_insync_replicas"]
 
 
-def measures() -> dict[str, Column]:
+def measures() -> dict[str, Column | Flagged]:
     effective = F.col("effective_min_isr")
     seen = F.struct("min_isr", "min_isr_source", effective.alias("effective"))
     return {

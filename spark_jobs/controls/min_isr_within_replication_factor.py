@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from spark_jobs import target
 from spark_jobs.controls import base
+from spark_jobs.flagged import Flagged
 
 CONTROL = "min-isr-within-replication-factor"
 SEEN = "min_isr_within_replication_factor_worst"
@@ -31,7 +32,7 @@ MIXED_WORDS = (
 )
 
 
-def measures() -> dict[str, Column]:
+def measures() -> dict[str, Column | Flagged]:
     gap = F.col("min_isr") - F.col("judged_rf")
     seen = F.struct("min_isr", F.col("judged_rf").alias("rf"), "caps", "min_isr_source")
     # The worst partition: an outage before a downgrade before an unknown release, then the widest gap.

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from spark_jobs import target
 from spark_jobs.controls import base, elr_guard
+from spark_jobs.flagged import Flagged, each
 
 CONTROL = "partition-health"
 CATEGORIES = ("offline", "under-min-isr", "at-min-isr", "under-replicated")
@@ -27,7 +28,7 @@ def known() -> Column:
     return F.coalesce(F.col("offline") | (F.col("offline").isNotNull() & rest), F.lit(False))
 
 
-def measures() -> dict[str, Column]:
+def measures() -> dict[str, Flagged]:
     """Per category its partitions, whether an ISR shrank, the causes, one of those with the smallest ISR, and where
     kafka-topics differs."""
     columns = {"health_unknown": base.partition_ids(~known())}
@@ -35,29 +36,25 @@ def measures() -> dict[str, Column]:
         name, on = base.column(category), flag(category)
         # A whole ISR can be too small for a leader that caps only while replicas are being added: they count already.
         growing = F.col("reassigning") & F.lit(category == "under-min-isr")
-        shrunk = ~F.col("isr_whole") | growing
         columns |= {
             f"{name}_ids": base.partition_ids(on),
-            f"{name}_shrunk": F.coalesce(F.bool_or(on & shrunk), F.lit(False)),
-            f"{name}_isr_whole": F.coalesce(F.bool_and(F.when(on, F.col("isr_whole"))), F.lit(False)),
+            f"{name}_shrunk": Flagged(on & (~F.col("isr_whole") | growing), lambda those: F.size(those) > 0),
+            f"{name}_isr_whole": Flagged(
+                on, lambda those: (F.size(those) > 0) & F.forall(those, lambda p: p["isr_whole"])
+            ),
             f"{name}_causes": base.causes_where(on),
-            f"{name}_worst": F.min(F.when(on, _numbers())),
-            f"{name}_cli": F.array_sort(F.collect_set(F.when(on, F.col("cli_differs")))),
+            f"{name}_worst": Flagged(on, lambda those: F.array_min(F.transform(those, _numbers))),
+            f"{name}_cli": Flagged(on, lambda those: F.array_sort(F.array_distinct(each(those, "cli_differs")))),
         }
     return columns
 
 
-def _numbers() -> Column:
+def _numbers(partition: Column) -> Column:
     """What a finding says of one partition, so that its numbers belong together; ordered by ISR, unread ones last."""
-    return F.struct(
-        F.col("isr_count").isNull().alias("unread"),
-        F.col("isr_count").alias("isr"),
-        "rf",
-        "min_isr",
-        F.col("effective_min_isr").alias("effective"),
-        "min_isr_source",
-        "replica_count",
-    )
+    names = {"rf": "rf", "min_isr": "min_isr", "effective": "effective_min_isr"}
+    names |= {name: name for name in ("min_isr_source", "replica_count")}
+    isr = partition["isr_count"]
+    return F.struct(isr.isNull().alias("unread"), isr.alias("isr"), *(partition[n].alias(k) for k, n in names.items()))
 
 
 WORDS = {

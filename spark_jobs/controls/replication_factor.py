@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from spark_jobs import target
 from spark_jobs.controls import base
+from spark_jobs.flagged import Flagged
 
 CONTROL = "replication-factor"
 
@@ -18,7 +19,7 @@ def required() -> Column:
     return F.col("required")["replication_factor"]
 
 
-def measures() -> dict[str, Column]:
+def measures() -> dict[str, Column | Flagged]:
     return base.measure(CONTROL, F.col("judged_rf"), required())
 
 

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from spark_jobs import target
 from spark_jobs.controls import base
+from spark_jobs.flagged import Flagged
 
 CONTROL = "write-headroom"
 
@@ -18,7 +19,7 @@ def required() -> Column:
     return F.col("required")["write_headroom"]
 
 
-def measures() -> dict[str, Column]:
+def measures() -> dict[str, Column | Flagged]:
     headroom = F.col("write_headroom")
     effective = F.col("effective_min_isr").alias("effective")
     seen = F.struct(F.col("judged_rf").alias("rf"), effective, "min_isr", "min_isr_source")
