@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bench import beside, fleet
+from bench import beside, collect, fleet
+from durability.errors import AuditError
 from durability.lake import alike
+from durability.local_kafka.tools import Described
 from durability.topology import validate
 from tests.support.judge import Judge
 
@@ -87,3 +89,44 @@ def test_a_difference_is_told(tmp_path):
         )
     (told,) = beside.differences(tmp_path / "lake", "r", theirs)
     assert told == "posture: 1 rows of evaluate alone, such as {'cluster': 'eu', 'partition': 1}"
+
+
+@pytest.mark.cluster
+def test_collecting_is_held_against_kafka_topics_on_the_same_partitions(kafka):
+    collect.fill(kafka, 45, prefix="bench-collect")
+    kafka.wait_for_full_isr()
+    results = collect.measured(kafka, 1)
+    assert results["partitions"] >= 45 and results["topics"] >= 5 and results["brokers"] == 6
+    for name, (seconds,) in results["seconds"].items():
+        assert results["medians"][name] == seconds > 0
+    assert results["ratio"] == round(results["medians"]["collection"] / results["medians"]["kafka-topics"], 3)
+
+
+def test_a_collection_that_leaves_something_out_is_no_measurement():
+    partition = {"partition": 0, "leader": 1, "replicas": [1, 2], "isr": [1], "adding": [], "bytes": 0}
+    document = {
+        "cluster": {"quorum": {"voters": [{"id": 1}]}},
+        "brokers": [{"id": 1, "configs": {"log.dirs": "/d"}, "log_dirs": [{"path": "/d"}]}],
+        "topics": [{"name": "t", "configs": {"retention.ms": "1"}, "partitions": [partition]}],
+        "streams": [],
+        "unreadable": [],
+    }
+    printed = {("t", 0): Described(1, [1, 2], [1], [])}
+    assert collect.alike(printed, document, []) == 1
+    with pytest.raises(AuditError, match=r"t-0: kafka-topics tells Described\(leader=1, .* isr=\[1, 2\]"):
+        collect.alike({("t", 0): Described(1, [1, 2], [1, 2], [])}, document, [])
+    with pytest.raises(AuditError, match=r"t-1: kafka-topics tells Described.* we None"):
+        collect.alike(printed | {("t", 1): Described(1, [1], [1], [])}, document, [])
+    with pytest.raises(AuditError, match="group orders"):
+        collect.alike(printed, document, ["orders"])
+    with pytest.raises(AuditError, match="t bytes"):
+        collect.alike(
+            printed,
+            document
+            | {
+                "topics": [
+                    {**document["topics"][0], "partitions": [{k: v for k, v in partition.items() if k != "bytes"}]}
+                ]
+            },
+            [],
+        )

@@ -58,6 +58,11 @@ def test_variables_never_become_shell(copy):
     assert not (copy / "owned").exists()
 
 
+def test_what_is_measured_is_what_was_asked_for(copy):
+    for options, module in (((), "floor"), (("SIZE=10",), "scale"), (("PARTITIONS=10",), "collect")):
+        assert make(copy, "bench", *options).stdout.startswith(f"-m|bench.{module}|")
+
+
 def test_a_mistyped_option_is_refused_by_name(copy):
     done = make(copy, "audit", "BOOTSTRP=broker:9092")
     assert (done.returncode, done.stdout) == (2, "")

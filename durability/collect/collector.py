@@ -53,8 +53,7 @@ class _Collection:
         self.facts.brokers = registration.brokers
         if registration.may_describe is False:
             self.group_errors.append("CLUSTER_AUTHORIZATION_FAILED: groups that may not be described aren't listed")
-        reading, *_ = await self.wire.gather([self._first_reading, self._quorum, self._per_broker])
-        await self._topic_configs(reading)
+        reading, *_ = await self.wire.gather([self._topics, self._quorum, self._per_broker])
         await self._settle(reading)
         await self._controllers()
         await self._hidden()
@@ -113,6 +112,11 @@ class _Collection:
         return job
 
     # -- Topics --------------------------------------------------------------------------------------------------
+
+    async def _topics(self) -> Reading | None:
+        reading = await self._first_reading()
+        await self._topic_configs(reading)
+        return reading
 
     async def _first_reading(self) -> Reading | None:
         self.facts.captured_at = _now()

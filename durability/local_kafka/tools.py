@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import re
 import subprocess
 import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from durability.errors import AuditError, Refused
@@ -79,3 +81,38 @@ def main_class(version: str, name: str) -> str:
                 if entry.endswith(f"/{name}.class"):
                     return entry.removesuffix(".class").replace("/", ".")
     raise Refused(f"Kafka {version} has no command-line tool of class {name!r}")
+
+
+@dataclass(frozen=True)
+class Described:
+    """One line of `kafka-topics --describe`."""
+
+    leader: int | None
+    replicas: list[int]
+    isr: list[int]
+    adding: list[int]
+
+    @property
+    def meant(self) -> int:
+        """The replicas that a running reassignment found, as kafka-topics and KIP-427 count them."""
+        return len(self.replicas) - len(self.adding)
+
+
+def described(printed: str) -> dict[tuple[str, int], Described]:
+    """What `kafka-topics --describe` printed, by topic and partition.
+
+    >>> described("\\tTopic: t\\tPartition: 0\\tLeader: none\\tReplicas: 1,2\\tIsr: 2\\n")[("t", 0)]
+    Described(leader=None, replicas=[1, 2], isr=[2], adding=[])
+    """
+    found = {}
+    for line in printed.splitlines():
+        cells = dict(re.findall(r"([A-Za-z ]+): ([^\t]*)", line))
+        if "Partition" not in cells:
+            continue
+        ids = [
+            [int(i) for i in cells.get(key, "").strip().split(",") if i]
+            for key in ("Replicas", "Isr", "Adding Replicas")
+        ]
+        leader = None if cells["Leader"].strip() == "none" else int(cells["Leader"])
+        found[cells["Topic"].strip(), int(cells["Partition"])] = Described(leader, *ids)
+    return found

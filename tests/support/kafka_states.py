@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 
 from durability.collect import collect
 from durability.local_kafka.cluster import LocalCluster
+from durability.local_kafka.tools import Described, described
 
 # The filter of kafka-topics for each category, and the category of KIP-427 it stands for.
 FILTERS = {
@@ -22,21 +22,6 @@ FILTERS = {
 THROTTLE = "follower.replication.throttled"
 
 Partition = tuple[str, int]
-
-
-@dataclass(frozen=True)
-class Described:
-    """One line of `kafka-topics --describe`."""
-
-    leader: int | None
-    replicas: list[int]
-    isr: list[int]
-    adding: list[int]
-
-    @property
-    def meant(self) -> int:
-        """The replicas that a running reassignment found, as kafka-topics and KIP-427 count them."""
-        return len(self.replicas) - len(self.adding)
 
 
 @dataclass(frozen=True)
@@ -65,21 +50,6 @@ class State:
         document = copy.deepcopy(self.document)
         document["cluster"]["id"] = name
         return document
-
-
-def described(printed: str) -> dict[Partition, Described]:
-    found = {}
-    for line in printed.splitlines():
-        cells = dict(re.findall(r"([A-Za-z ]+): ([^\t]*)", line))
-        if "Partition" not in cells:
-            continue
-        ids = [
-            [int(i) for i in cells.get(key, "").strip().split(",") if i]
-            for key in ("Replicas", "Isr", "Adding Replicas")
-        ]
-        leader = None if cells["Leader"].strip() == "none" else int(cells["Leader"])
-        found[cells["Topic"].strip(), int(cells["Partition"])] = Described(leader, *ids)
-    return found
 
 
 def collected(kafka: LocalCluster) -> tuple[dict, dict[Partition, Described]]:

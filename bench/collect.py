@@ -1,0 +1,163 @@
+"""What collecting a live cluster costs beside `kafka-topics --describe` of the same cluster.
+
+`make bench PARTITIONS=10000`: an embedded cluster of six brokers gets so many partitions (three replicas, ten partitions a
+topic, every fifth topic with settings of its own) and a Kafka Streams application. Then, in turn, ROUNDS times: Kafka's own
+`kafka-topics --describe` of all topics, and a full collection, both from a fresh process, so that each has its start in its
+seconds. Medians; both have to tell the same leader, replicas and ISR of every partition.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from bench.scale import machine
+from durability.errors import AuditError
+from durability.local_kafka import tools
+from durability.local_kafka.cluster import LocalCluster
+from durability.local_kafka.spec import default_spec
+from durability.local_kafka.streams import INPUT, OUTPUT, StreamsApplication
+
+ROUNDS = 5
+OF_A_TOPIC = 10
+AT_ONCE = 500  # partitions made by one request
+HEAP_MB = 384  # of a broker; five thousand replicas don't fit into what a small cluster has
+CLI_HEAP_MB = 256  # kafka-topics.sh's own
+# Kafka's own, where an embedded cluster's are short: making so many partitions keeps a small machine busy.
+PATIENT = {
+    "broker.session.timeout.ms": "18000",
+    "controller.quorum.election.timeout.ms": "5000",
+    "controller.quorum.fetch.timeout.ms": "10000",
+    "replica.lag.time.max.ms": "30000",
+}
+OWN_SETTINGS = {"min.insync.replicas": "2", "retention.ms": "86400000"}
+COLLECTION = """
+import json, sys
+from durability.collect import collect
+document = collect("bench", {"bootstrap.servers": sys.argv[1]}).document
+with open(sys.argv[2], "w") as out:
+    out.write(json.dumps(document))
+"""
+
+
+def main(environ: Mapping[str, str] = os.environ) -> int:
+    """Print medians and their ratio; write RESULTS, if asked for. Returns 1 where collecting isn't the faster one."""
+    try:
+        partitions, rounds = int(environ["PARTITIONS"]), int(environ.get("ROUNDS") or ROUNDS)
+    except ValueError:
+        raise SystemExit("PARTITIONS and ROUNDS are numbers: make bench PARTITIONS=10000") from None
+    if partitions < 1 or rounds < 1:
+        raise SystemExit("PARTITIONS and ROUNDS are at least 1")
+    with LocalCluster(default_spec(heap_mb=HEAP_MB, configs=PATIENT)) as cluster:
+        print(f"making {partitions:,} partitions", flush=True)
+        application = start_application(cluster)
+        fill(cluster, partitions)
+        cluster.wait_for_full_isr(300)
+        results = measured(cluster, rounds, [application.group])
+    for name, seconds in results["seconds"].items():
+        print(f"{name:<16}{results['medians'][name]:7.2f} s   ({'  '.join(f'{s:.2f}' for s in seconds)})")
+    print(f"ratio           {results['ratio']:7.2f}     ({results['partitions']:,} partitions, told alike by both)")
+    if environ.get("RESULTS"):
+        Path(environ["RESULTS"]).write_text(json.dumps(results, indent=1) + "\n")
+    return int(results["ratio"] >= 1)
+
+
+def fill(cluster: LocalCluster, partitions: int, prefix: str = "bench") -> None:
+    """Topics of together so many partitions."""
+    from kafka.admin import NewTopic
+
+    wanted = []
+    for number, first in enumerate(range(0, partitions, OF_A_TOPIC)):
+        own = OWN_SETTINGS if number % 5 == 0 else {}
+        name, count = f"{prefix}-{number:05}", min(OF_A_TOPIC, partitions - first)
+        wanted.append(NewTopic(name, count, 3, topic_configs=own))
+    step = AT_ONCE // OF_A_TOPIC
+    with cluster.admin() as admin:
+        for start in range(0, len(wanted), step):
+            admin.create_topics(wanted[start : start + step], timeout_ms=60_000)
+
+
+def start_application(cluster: LocalCluster) -> StreamsApplication:
+    """A Kafka Streams application, its group Stable."""
+    from kafka.admin import NewTopic
+
+    with cluster.admin() as admin:
+        admin.create_topics([NewTopic(INPUT, 3, 3), NewTopic(OUTPUT, 3, 3)], timeout_ms=60_000)
+    application = StreamsApplication(cluster).start()
+    application.wait(300)
+    return application
+
+
+def measured(cluster: LocalCluster, rounds: int, groups: Sequence[str] = ()) -> dict:
+    """Both sides in turn against a cluster at rest; RESULTS' document. `groups`: Streams groups that have to be told."""
+    folder = cluster.program_home("bench")
+    described, document = folder / "described.txt", folder / "collected.json"
+    describe = tools.java(
+        cluster.spec.version,
+        tools.main_class(cluster.spec.version, "TopicCommand"),
+        *("--bootstrap-server", cluster.bootstrap, "--describe"),
+        heap_mb=CLI_HEAP_MB,
+        home=folder,
+    )
+    collect = [sys.executable, "-c", COLLECTION, cluster.bootstrap, str(document)]
+    seconds: dict[str, list[float]] = {"kafka-topics": [], "collection": []}
+    for _ in range(rounds):
+        seconds["kafka-topics"].append(_seconds(lambda: _run(describe, described)))
+        seconds["collection"].append(_seconds(lambda: _run(collect, folder / "collection.txt")))
+        found = json.loads(document.read_text())
+        partitions = alike(tools.described(described.read_text()), found, groups)
+    medians = {name: statistics.median(each) for name, each in seconds.items()}
+    return {
+        "partitions": partitions,
+        "topics": len(found["topics"]),
+        "brokers": len(found["brokers"]),
+        "groups": len(found["groups"]),
+        "seconds": seconds,
+        "medians": medians,
+        "ratio": round(medians["collection"] / medians["kafka-topics"], 3),
+        "machine": machine(),
+    }
+
+
+def alike(described: Mapping[tuple[str, int], tools.Described], document: Mapping, groups: Sequence[str]) -> int:
+    """How many partitions both tell, in the same words; AuditError names one that they don't, or a part left out."""
+    collected = {
+        (t["name"], p["partition"]): tools.Described(p["leader"], p["replicas"], p["isr"], p["adding"])
+        for t in document["topics"]
+        for p in t["partitions"]
+    }
+    for key in sorted(described.keys() | collected.keys()):
+        if described.get(key) != collected.get(key):
+            raise AuditError(f"{key[0]}-{key[1]}: kafka-topics tells {described.get(key)}, we {collected.get(key)}")
+    missing = [u["path"] for u in document["unreadable"]]
+    missing += [t["name"] for t in document["topics"] if not t.get("configs")]
+    missing += [f"{t['name']} bytes" for t in document["topics"] if any("bytes" not in p for p in t["partitions"])]
+    missing += [f"broker {b['id']}" for b in document["brokers"] if not (b["configs"] and b["log_dirs"])]
+    told = {entry["group"] for entry in document["streams"]}
+    missing += [f"group {name}" for name in groups if name not in told]
+    if missing or not document["cluster"]["quorum"]["voters"]:
+        raise AuditError(f"the collection isn't whole: {missing[:5]}")
+    return len(collected)
+
+
+def _run(command: Sequence[str], output: Path) -> None:
+    with output.open("w") as out:
+        done = subprocess.run(list(command), stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise SystemExit(f"{command[0]} failed:\n{done.stderr[-2000:]}")
+
+
+def _seconds(action: Callable[[], None]) -> float:
+    started = time.monotonic()
+    action()
+    return round(time.monotonic() - started, 3)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
