@@ -6,7 +6,7 @@ lake, judges them with Spark, has Great Expectations check Spark's verdicts, and
 | task | does | when it fails |
 |---|---|---|
 | `plan` | reads policy, waivers, clusters; deals out the sources; clears up after killed runs | a file is wrong; see its log |
-| `collect` | one mapped task a group, one result a cluster; commits nothing | a worker was lost: clear it |
+| `collect` | one mapped task a group, all at once; one result a cluster; commits nothing | a worker was lost: clear it |
 | `gate` | rejects snapshots that contradict themselves | the lake can't be reached; clear it |
 | `publish` | commits accepted snapshots, the `snapshots` rows last | clear it; after a day, clear `collect` |
 | `evaluate` | one Spark job for the fleet | its log holds Spark's; a clear writes under a new result id |

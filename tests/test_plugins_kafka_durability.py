@@ -71,13 +71,13 @@ print("RESULT", json.dumps(seen))
     }
 
 
-def test_a_fleet_is_dealt_into_at_most_sixteen_groups(tmp_path):
-    from kafka_durability.sources import from_clusters
+def test_a_fleet_is_dealt_into_as_many_groups_as_run_at_once(tmp_path):
+    from kafka_durability.sources import deal, from_clusters
 
     rows = "".join(f"  - {{id: c{n}, connection: k, controllers: {{100: az1}}}}\n" for n in range(40))
     (tmp_path / "clusters.yaml").write_text(f"format: durability-clusters/1\nclusters:\n{rows}")
-    groups = from_clusters(tmp_path / "clusters.yaml")
-    assert len(groups) == 16 and {len(g) for g in groups} == {2, 3}
+    groups = deal(from_clusters(tmp_path / "clusters.yaml"))
+    assert [len(g) for g in groups] == [10] * 4
     assert sorted(s["name"] for g in groups for s in g) == sorted(f"c{n}" for n in range(40))
     assert json.loads(json.dumps(groups)) == groups
 
@@ -138,10 +138,10 @@ def test_one_cluster_that_fails_costs_the_others_nothing(monkeypatch):
 
     monkeypatch.setattr(durability.collect, "collect", collect)
     group = [
-        {"name": name, "connection": connection}
+        {"name": name, "connection": connection, "partitions": 1, "seconds": 60}
         for name, connection in [("good", "k"), ("gone", "k"), ("odd", "k"), ("lost", "unknown")]
     ]
-    got = collect_group(Recorder(), group, connect)
+    got = collect_group(Recorder(), group, connect, seconds=60)
     assert got["sources"] == ["good", "gone", "odd", "lost"]
     assert [a["cluster"] for a in got["attempts"]] == ["good"]
     assert {f["cluster"]: f["reason"] for f in got["failures"]} == {

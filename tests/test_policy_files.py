@@ -246,12 +246,13 @@ def test_clusters_have_sensible_defaults(load):
 format: durability-clusters/1
 clusters:
   - id: eu
-  - {id: us, connection: kafka_us, provider: msk, team: events, controllers: {100: az1, 101: az2}}
+  - {id: us, connection: kafka_us, provider: msk, team: events, controllers: {100: az1, 101: az2}, read_within: 5m}
 """
     eu, us = load(load_clusters, text)
     assert (eu.connection, eu.provider, eu.team, eu.controllers) == ("eu", "self", None, {})
     assert (us.connection, us.provider, us.team) == ("kafka_us", "msk", "events")
     assert us.controllers == {100: "az1", 101: "az2"}
+    assert (eu.read_within, us.read_within) == (timedelta(minutes=2), timedelta(minutes=5))
     assert load(load_clusters, "format: durability-clusters/1\nclusters: []\n") == []
 
 
@@ -263,6 +264,8 @@ clusters:
         ("{connection: a}", "`id` is missing"),
         ("{id: eu, controllers: {one: az1}}", "node ids and their racks"),
         ("{id: eu, controllers: [az1]}", "expected keys and values, found a list"),
+        ("{id: eu, read_within: 2}", "expected a duration such as 10s"),
+        ("{id: eu, read_within: 2h}", "expected 30m at most"),
     ],
 )
 def test_a_wrong_cluster_is_refused(load, entry, words):

@@ -22,6 +22,7 @@ from durability.policy.yamlfile import Value, did_you_mean, read, shown
 
 MAX_REPLICAS = 32767  # replication factors are int16 on the wire
 LOSSES = ("broker", "rack")
+LONGEST_READING = timedelta(minutes=30)
 TIER_MINIMUM = {
     "replication_factor": 1,
     "min_insync_replicas": 1,
@@ -198,7 +199,8 @@ def load_clusters(path: Path | str) -> list[Cluster]:
     lines: dict[str, int] = {}
     clusters = []
     for item in Value(root["clusters"].file, root["clusters"].node, "cluster").items():
-        keys = item.mapping(("id", "connection", "provider", "team", "controllers"), required=("id",))
+        optional = ("connection", "provider", "team", "controllers", "read_within")
+        keys = item.mapping(("id", *optional), required=("id",))
         name = keys["id"].text()
         if name in lines:
             raise keys["id"].refuse(f"cluster {shown(name)} is there twice, first in line {lines[name]}")
@@ -210,9 +212,16 @@ def load_clusters(path: Path | str) -> list[Cluster]:
                 provider=keys["provider"].choice(PROVIDERS) if "provider" in keys else "self",
                 team=keys["team"].text() if "team" in keys else None,
                 controllers=_controllers(keys["controllers"]) if "controllers" in keys else {},
+                read_within=_read_within(keys["read_within"]) if "read_within" in keys else Cluster.read_within,
             )
         )
     return clusters
+
+
+def _read_within(value: Value) -> timedelta:
+    if (stated := value.duration()) > LONGEST_READING:
+        raise value.refuse(f"{value.name}: expected {LONGEST_READING.total_seconds() / 60:.0f}m at most")
+    return stated
 
 
 def _controllers(value: Value) -> dict[int, str]:

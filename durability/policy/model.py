@@ -221,7 +221,8 @@ class Cluster:
     """A cluster of the fleet.
 
     `connection`: the Airflow Connection (type kafka) that reaches it. `provider`: who runs it, see the catalogue's
-    providers. `controllers`: rack by controller id, since KRaft doesn't tell.
+    providers. `controllers`: rack by controller id, since KRaft doesn't tell. `read_within`: how long reading it may take;
+    what hasn't been read by then is unreadable.
     """
 
     id: str
@@ -229,6 +230,7 @@ class Cluster:
     provider: str = "self"
     team: str | None = None
     controllers: dict[int, str] = field(default_factory=dict)
+    read_within: timedelta = timedelta(minutes=2)
 
 
 def fingerprint(policy: Policy, waivers: Sequence[Waiver] = ()) -> str:

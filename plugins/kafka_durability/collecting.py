@@ -11,19 +11,21 @@ from pathlib import Path
 
 from durability.errors import AuditError
 from kafka_durability.sources import Source
+from kafka_durability.turns import Turn, Turns
 
 log = logging.getLogger(__name__)
 
 THREADS = 8
+TOGETHER = 100_000  # partitions that one worker reads at once: half a gigabyte, see `turns`
 Connect = Callable[[str], dict[str, object]]
 """Connection id -> the settings that `durability.collect` takes."""
 
 
-def collect_group(lake, group: Sequence[Source], connect: Connect) -> dict[str, list]:
+def collect_group(lake, group: Sequence[Source], connect: Connect, *, seconds: float) -> dict[str, list]:
     """`{"sources": names, "attempts": [Attempt as JSON], "failures": [{"cluster", "reason", "at"}]}`.
 
     Every source named is in attempts or failures. Facts are staged in `lake` under fresh attempt ids; nothing is
-    committed.
+    committed. seconds: within which clusters are read; those whose turn doesn't come are failures.
     """
     results: dict[str, list] = {"sources": [s["name"] for s in group], "attempts": [], "failures": []}
     for source in group:
@@ -31,12 +33,33 @@ def collect_group(lake, group: Sequence[Source], connect: Connect) -> dict[str, 
             _documents(lake, Path(str(source["document"])), results)
     clusters = [s for s in group if "document" not in s]
     if clusters:
-        # Connections come from Airflow's supervisor over one channel, so they are asked for before there are threads.
-        prepared = [(source, _prepare(source, connect)) for source in clusters]
-        with ThreadPoolExecutor(max_workers=min(THREADS, len(clusters))) as pool:
-            for result in pool.map(lambda item: _cluster(lake, *item), prepared):
-                results["failures" if "reason" in result else "attempts"].append(result)
+        _clusters(lake, clusters, connect, seconds, results)
     return results
+
+
+def _clusters(lake, clusters: Sequence[Source], connect: Connect, seconds: float, results: dict[str, list]) -> None:
+    """Threads that take turns: one whose cluster doesn't answer costs the others no more than that thread."""
+    # Connections come from Airflow's supervisor over one channel, so they are asked for before there are threads.
+    prepared = [Turn((s, _prepare(s, connect)), int(s["partitions"]), float(s["seconds"])) for s in clusters]
+    turns = Turns(prepared, TOGETHER, seconds)
+
+    def read() -> None:
+        while taken := turns.take():
+            turn, allowed = taken
+            try:
+                result = _cluster(lake, *turn.what, allowed)
+            finally:
+                turns.done(turn)
+            results["failures" if "reason" in result else "attempts"].append(result)
+
+    with ThreadPoolExecutor(max_workers=min(THREADS, len(clusters))) as pool:
+        try:
+            for thread in [pool.submit(read) for _ in range(min(THREADS, len(clusters)))]:
+                thread.result()
+        finally:
+            turns.stop()  # the task may have been told to end; what is being read is bounded by its own seconds
+    late = f"its turn didn't come within the {seconds:.0f} s that its group of {len(clusters)} clusters has"
+    results["failures"] += [failure(str(turn.what[0]["name"]), late) for turn in turns.left]
 
 
 def _documents(lake, path: Path, results: dict[str, list]) -> None:
@@ -62,14 +85,15 @@ def _prepare(source: Source, connect: Connect) -> dict[str, object] | Exception:
         return error
 
 
-def _cluster(lake, source: Source, settings: dict[str, object] | Exception) -> dict:
-    from durability.collect import collect
+def _cluster(lake, source: Source, settings: dict[str, object] | Exception, seconds: float) -> dict:
+    from durability.collect import Limits, collect
 
     name = str(source["name"])
     try:
         if isinstance(settings, Exception):
             raise settings
-        topology = collect(name, settings, controllers=dict(source.get("controllers") or ()))
+        controllers = dict(source.get("controllers") or ())
+        topology = collect(name, settings, controllers=controllers, limits=Limits(deadline=seconds))
         attempt = lake.stage(topology, provider=source.get("provider") or "self", team=source.get("team"))
         return json.loads(attempt.to_json())
     except AuditError as error:

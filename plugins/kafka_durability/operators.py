@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,9 @@ from kafka_durability.step import Notes, Settings, Step
 
 # What a run's kind makes of its snapshots: a pulse's are no evidence of the fleet as a whole.
 SNAPSHOT_KINDS = {"nightly": "full", "pulse": "pulse"}
+# How far back it looks for how large clusters are and which could not be read: a few runs.
+LOOK_BACK = {"nightly": timedelta(days=3), "pulse": timedelta(minutes=30)}
+IN_TIME = 0.8  # of the collect task's execution timeout; the rest is for staging what was read last
 # How long a run's tasks can be cleared; a pulse's facts are gone when it ends, so later only its traces are of use.
 HANDOVER_DAYS = {"nightly": 30, "pulse": 1}
 
@@ -59,15 +62,18 @@ class PlanOperator(Step):
         policy = load_policy(settings.policy)
         load_waivers(settings.waivers)
         documents = settings.topology
-        groups = sources.from_documents(documents) if documents else sources.from_clusters(settings.clusters)
+        listed = sources.from_documents(documents) if documents else sources.from_clusters(settings.clusters)
         lake = _lake(settings)
         lake.ensure()
+        last = datetime.now(UTC) - LOOK_BACK[self.kind]
+        before = [] if documents else lake.snapshots(kind=SNAPSHOT_KINDS[self.kind], since=last)
+        groups = sources.deal(listed, before)
         handover.prune(settings.lake, self.dag_id, HANDOVER_DAYS[self.kind])
         if self.kind == "nightly":
             lake.forget_pulses()
             orphans = lake.discard_orphans()
             self.log.info("%s of killed runs removed", _s(orphans, "staged file"))
-        what = documents.name if documents else _s(sum(map(len, groups)), "cluster")
+        what = documents.name if documents else _s(len(listed), "cluster")
         notes.text = f"{what}, policy {policy.name}"
         if not groups:
             self.log.warning("%s lists no cluster, so this run ends here: name one there", settings.clusters)
@@ -88,7 +94,9 @@ class CollectOperator(Step):
         self.group = group
 
     def work(self, settings: Settings, context: Mapping[str, Any], notes: Notes) -> dict[str, str]:
-        results = collect_group(_lake(settings), self.group, lambda connection: KafkaHook(connection).settings())
+        # What isn't read in time is missing by name; a task that Airflow ends would lose what it has read as well.
+        seconds = (self.execution_timeout or timedelta(hours=1)).total_seconds() * IN_TIME
+        results = collect_group(_lake(settings), self.group, lambda c: KafkaHook(c).settings(), seconds=seconds)
         partitions = sum(a["partitions"] for a in results["attempts"])
         notes.text = f"{_s(len(results['attempts']), 'snapshot')}, {_s(partitions, 'partition')}"
         notes.problems += [_named(f["cluster"], f["reason"]) for f in results["failures"]]

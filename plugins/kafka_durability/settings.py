@@ -8,6 +8,8 @@ from pathlib import Path
 
 from airflow.sdk import Asset, Param
 
+from kafka_durability.sources import GROUPS
+
 ROOT = Path(__file__).resolve().parents[2]
 
 POOL = "kafka_durability"
@@ -28,9 +30,9 @@ DEFAULTS = {
     "pool": POOL,
 }
 
-# The collector bounds each cluster itself (see durability.collect.Limits); this bounds a group that hangs elsewhere.
-# Four groups of eight threads read at most 32 clusters at once from one scheduler.
-COLLECT = {"execution_timeout": timedelta(hours=1), "max_active_tis_per_dagrun": 4}
+# Every group at once, eight threads in each: 32 clusters at most. Each cluster is bounded by its `read_within`, a group by
+# most of this; see `sources.deal` and `turns`.
+COLLECT = {"execution_timeout": timedelta(hours=1), "max_active_tis_per_dagrun": GROUPS}
 
 # Seven million partitions take minutes; twice that of a bad night is still less than an hour.
 EVALUATE = {"execution_timeout": timedelta(hours=2), "conn_id": "spark"}
@@ -42,7 +44,7 @@ PULSE_DEFAULTS = {
     "retry_delay": timedelta(seconds=20),
     "execution_timeout": timedelta(minutes=5),
 }
-COLLECT_PULSE = {"max_active_tis_per_dagrun": 4}
+COLLECT_PULSE = {"max_active_tis_per_dagrun": GROUPS}
 EVALUATE_PULSE = {"execution_timeout": timedelta(minutes=10), "conn_id": "spark"}
 
 # The digest is tried again by the client itself, and is not worth a night's delay.
