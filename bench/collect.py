@@ -26,7 +26,7 @@ from durability.local_kafka.streams import INPUT, OUTPUT, StreamsApplication
 
 ROUNDS = 5
 OF_A_TOPIC = 10
-AT_ONCE = 500  # partitions made by one request
+AT_ONCE = 200  # partitions made by one request
 HEAP_MB = 384  # of a broker; five thousand replicas don't fit into what a small cluster has
 CLI_HEAP_MB = 256  # kafka-topics.sh's own
 # Kafka's own, where an embedded cluster's are short: making so many partitions keeps a small machine busy.
@@ -78,7 +78,7 @@ def fill(cluster: LocalCluster, partitions: int, prefix: str = "bench") -> None:
         name, count = f"{prefix}-{number:05}", min(OF_A_TOPIC, partitions - first)
         wanted.append(NewTopic(name, count, 3, topic_configs=own))
     step = AT_ONCE // OF_A_TOPIC
-    with cluster.admin() as admin:
+    with cluster.admin(120) as admin:
         for start in range(0, len(wanted), step):
             admin.create_topics(wanted[start : start + step], timeout_ms=60_000)
 
@@ -87,7 +87,7 @@ def start_application(cluster: LocalCluster) -> StreamsApplication:
     """A Kafka Streams application, its group Stable."""
     from kafka.admin import NewTopic
 
-    with cluster.admin() as admin:
+    with cluster.admin(120) as admin:
         admin.create_topics([NewTopic(INPUT, 3, 3), NewTopic(OUTPUT, 3, 3)], timeout_ms=60_000)
     application = StreamsApplication(cluster).start()
     application.wait(300)

@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import re
+import stat
 from pathlib import Path
 
 import pytest
 import yaml
 
+from deploy import new_env
+from durability.local_kafka.spec import default_spec
+from durability.policy import load_clusters
+
 ROOT = Path(__file__).resolve().parents[1]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES = COMPOSE["services"]
 SECRET = re.compile(r"PASSWORD|SECRET|FERNET|_KEY$")
+NO_SECRETS = ("AWS_ACCESS_KEY_ID", "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE")  # a user's and a file's name
+# What the images have, by what they are made of: upstream's Dockerfiles, and deploy/Dockerfile.
+TOOLS = {
+    "postgres": ("pg_isready",),
+    "minio/minio": ("mc",),
+    "apache/kafka": ("/opt/kafka/bin/kafka-broker-api-versions.sh",),
+    "apache/spark": ("bash", "/opt/spark/bin/spark-class"),
+    "kafka-durability-airflow": ("python", "airflow", "bash"),
+}
+
+
+def lock(name: str) -> dict[str, str]:
+    """Versions by package, of a lock file."""
+    found = re.findall(r"^([A-Za-z0-9._-]+)==([^ ;]+)", (ROOT / name).read_text(), re.M)
+    assert found
+    return dict(found)
 
 
 def test_the_services_of_the_design_are_there():
@@ -38,7 +60,7 @@ def test_no_secret_has_a_value_or_a_default(name):
     for variable, value in SERVICES[name].get("environment", {}).items():
         stated = re.sub(r"\$\{[A-Z0-9_]+:\?[^}]+\}", "", str(value))
         assert "${" not in stated, f"{variable} is optional"
-        if SECRET.search(variable) and variable != "AWS_ACCESS_KEY_ID":
+        if SECRET.search(variable) and variable not in NO_SECRETS:
             assert stated == "", f"{variable} holds a literal"
         assert not re.search(r"://[^/@]*:[^/@]+@", stated), f"{variable} holds a password"
 
@@ -50,10 +72,99 @@ def test_the_example_names_every_value_that_is_needed_and_gives_none():
     assert all(line.endswith("=") for line in example)
 
 
-def test_every_volume_is_named_and_data_outlives_containers():
-    for name in ("postgres", "s3", "kafka-1", "kafka-2", "kafka-3"):
-        named = {str(v).partition(":")[0] for v in SERVICES[name]["volumes"]} & set(COMPOSE["volumes"])
-        assert named, f"{name} keeps its data in the container"
+def test_a_command_makes_every_value_anew_and_never_over_another(tmp_path, capsys):
+    from cryptography.fernet import Fernet
+
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert (new_env.main(first), new_env.main(second)) == (0, 0)
+    assert stat.S_IMODE(first.stat().st_mode) == 0o600
+    values, others = (dict(line.split("=", 1) for line in p.read_text().splitlines()) for p in (first, second))
+    example = [x for x in (ROOT / "deploy" / "env.example").read_text().splitlines() if x and not x.startswith("#")]
+    assert [f"{name}=" for name in values] == example
+    assert len(set(values.values()) | set(others.values())) == 2 * len(values)
+    Fernet(values["AIRFLOW_FERNET_KEY"])
+    assert re.fullmatch(r"[A-Za-z0-9_-]{22}", values["KAFKA_CLUSTER_ID"]) and values["KAFKA_CLUSTER_ID"][0] != "-"
+    # The rest stands in URLs.
+    rest = values.keys() - {"AIRFLOW_FERNET_KEY", "KAFKA_CLUSTER_ID"}
+    assert all(re.fullmatch(r"[0-9a-f]{48}", values[name]) for name in rest)
+    before = first.read_text()
+    assert new_env.main(first) == 1 and first.read_text() == before
+    assert not any(value in capsys.readouterr().out for value in values.values())
+
+
+def test_no_secret_is_an_argument():
+    for name, service in SERVICES.items():
+        words = [*service.get("command", ()), *service.get("healthcheck", {}).get("test", ())]
+        assert not [word for word in words if "${" in word], name
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_a_health_check_asks_with_what_the_image_has(name):
+    service = SERVICES[name]
+    tools = TOOLS[service["image"].rpartition(":")[0]]
+    if "healthcheck" in service:
+        kind, *words = service["healthcheck"]["test"]
+        assert kind in ("CMD", "CMD-SHELL") and words[0].split()[0] in tools
+        assert {"interval", "timeout", "retries"} <= set(service["healthcheck"])
+    if "command" in service:
+        assert service["command"][0] in (*tools, "server")
+
+
+def test_versions_are_those_of_the_locks():
+    locked, deployed = lock("requirements.lock"), lock("deploy/requirements.lock")
+    assert SERVICES["kafka-1"]["image"] == f"apache/kafka:{default_spec().version}"
+    for name in ("spark-master", "spark-worker"):
+        assert SERVICES[name]["image"] == f"apache/spark:{locked['pyspark']}"
+    assert {n: v for n, v in deployed.items() if n in locked} == {n: locked[n] for n in deployed.keys() & locked.keys()}
+    asked = re.findall(r"^([a-z0-9-]+)", (ROOT / "deploy" / "requirements.txt").read_text(), re.M)
+    assert set(asked) <= set(deployed)
+    image = (ROOT / "deploy" / "Dockerfile").read_text()
+    assert re.search(r"^FROM python:3\.(11|12)-", image, re.M) and "openjdk-17-jre-headless" in image
+    assert "-r deploy/requirements.lock" in image and "jars ensure spark-s3" in image
+
+
+def test_the_image_runs_as_nobody_special_and_owns_what_volumes_are_mounted_on():
+    image = (ROOT / "deploy" / "Dockerfile").read_text()
+    assert re.findall(r"^USER (.+)", image, re.M) == ["airflow"]
+    made = re.search(r"mkdir --parents (.+)", image)[1].split()
+    targets = {v.split(":")[1] for v in SERVICES["airflow-scheduler"]["volumes"] if not v.startswith("./")}
+    assert {f"/opt/durability/{path}" if path[0] != "/" else path for path in made} == targets
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_every_volume_is_named_and_declared_or_a_file_of_this_repository(name):
+    for volume in SERVICES[name].get("volumes", ()):
+        source, _, rest = volume.partition(":")
+        if source.startswith("./"):
+            assert (ROOT / source).exists() and rest.endswith(":ro")
+        else:
+            assert source in COMPOSE["volumes"]
+
+
+def test_data_outlives_containers():
+    kept = {
+        name: SERVICES[name]["volumes"][0].split(":") for name in ("postgres", "s3", "kafka-1", "kafka-2", "kafka-3")
+    }
+    assert len({source for source, _ in kept.values()}) == len(kept), "two services share a volume"
+    for n in (1, 2, 3):
+        # The image's brokers write elsewhere unless they are told.
+        assert kept[f"kafka-{n}"][1] == SERVICES[f"kafka-{n}"]["environment"]["KAFKA_LOG_DIRS"]
+    assert kept["s3"][1] == SERVICES["s3"]["command"][1]
+    file = SERVICES["airflow-api-server"]["environment"]["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"]
+    assert f"airflow-auth:{file.rpartition('/')[0]}" in SERVICES["airflow-api-server"]["volumes"]
+    used = {v.partition(":")[0] for s in SERVICES.values() for v in s.get("volumes", ())}
+    assert set(COMPOSE["volumes"]) <= used
+
+
+def test_its_own_kafka_is_what_it_audits():
+    stated = SERVICES["airflow-scheduler"]["environment"]
+    path = stated["DURABILITY_CLUSTERS"].replace("/opt/durability", str(ROOT))
+    assert any(v.split(":")[1] == stated["DURABILITY_CLUSTERS"] for v in SERVICES["airflow-scheduler"]["volumes"])
+    for cluster in load_clusters(path):
+        connection = json.loads(stated[f"AIRFLOW_CONN_{cluster.connection.upper()}"])
+        servers = connection["extra"]["bootstrap.servers"].split(",")
+        assert servers == [f"{name}:9092" for name in SERVICES if name.startswith("kafka-")]
+    assert 'os.environ.get("DURABILITY_CLUSTERS"' in (ROOT / "plugins/kafka_durability/settings.py").read_text()
 
 
 def test_three_racks():

@@ -236,12 +236,14 @@ class LocalCluster:
     # -- talking to it ----------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def admin(self) -> Iterator[KafkaAdminClient]:
-        """An admin client of kafka-python that knows the living brokers, closed at the end."""
+    def admin(self, seconds: float = 10.0) -> Iterator[KafkaAdminClient]:
+        """An admin client of kafka-python that knows the living brokers, closed at the end. `seconds`: of a request."""
         from kafka.admin import KafkaAdminClient
 
         living = [f"127.0.0.1:{port}" for node, port in self._ports["broker"].items() if self._nodes[node].running]
-        client = KafkaAdminClient(bootstrap_servers=living, client_id="local-kafka", request_timeout_ms=10_000)
+        client = KafkaAdminClient(
+            bootstrap_servers=living, client_id="local-kafka", request_timeout_ms=int(seconds * 1000)
+        )
         try:
             yield client
         finally:

@@ -52,17 +52,18 @@ NOTIFY = {"execution_timeout": timedelta(minutes=5), "retries": 0}
 
 
 def params() -> dict[str, Param]:
-    """What a run may be told; the defaults are the repo's policies and the deployment's lake and out folders."""
+    """What a run may be told; the defaults are the repo's policies and the deployment's clusters, lake and out folders."""
     policies = ROOT / "policies"
     lake = os.environ.get("DURABILITY_LAKE", str(ROOT / ".state" / "lake"))
     out = os.environ.get("DURABILITY_OUT", str(ROOT / "out"))
+    clusters = os.environ.get("DURABILITY_CLUSTERS", str(policies / "clusters.yaml"))
     return {
         "topology": Param(
             None, type=["null", "string"], description="A topology document or a folder of them, instead of clusters"
         ),
         "policy": Param(str(policies / "policy.yaml"), type="string", description="Tiers and selectors"),
         "waivers": Param(str(policies / "waivers.yaml"), type="string", description="Accepted risks"),
-        "clusters": Param(str(policies / "clusters.yaml"), type="string", description="The fleet"),
+        "clusters": Param(clusters, type="string", description="The fleet"),
         "out": Param(out, type="string", description="Folder of the reports"),
         "lake": Param(lake, type="string", description="Folder or s3:// address of the lake"),
     }
