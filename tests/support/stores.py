@@ -7,6 +7,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,9 +28,10 @@ def programs() -> Path:
 
 
 @pytest.fixture(scope="session")
-def postgresql(tmp_path_factory) -> Iterator[str]:
+def postgresql() -> Iterator[str]:
     """The URL of a server without databases of ours; its superuser has a password."""
-    folder = tmp_path_factory.mktemp("postgresql")
+    # Not below pytest's folder: that is its user's alone again as soon as another run begins, and the server is somebody else.
+    folder = Path(tempfile.mkdtemp(prefix="durability-postgresql-"))
     # PostgreSQL refuses to run as root.
     owner = "nobody" if os.geteuid() == 0 else getpass.getuser()
     password = folder / "password"
@@ -38,8 +40,6 @@ def postgresql(tmp_path_factory) -> Iterator[str]:
     data.mkdir(mode=0o700)
     for path in (folder, password, data):
         shutil.chown(path, owner, pwd.getpwnam(owner).pw_gid)
-    for parent in (folder.parent, folder.parent.parent):
-        parent.chmod(0o711)  # pytest's own are its user's alone, and that is somebody else
     run = dict(check=True, user=owner if os.geteuid() == 0 else None, cwd=folder, stdout=subprocess.DEVNULL)
     bin_ = programs()
     auth = ["--username=auditor", "--auth=scram-sha-256", f"--pwfile={password}", "--no-sync"]
@@ -51,6 +51,7 @@ def postgresql(tmp_path_factory) -> Iterator[str]:
         yield f"postgresql://auditor:p%40ss%2Fword@127.0.0.1:{port}"
     finally:
         subprocess.run([*control, "--mode=immediate", "stop"], **run)
+        shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")
