@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from durability.errors import BadInput
-from durability.policy import fingerprint, load_clusters, load_policy, load_waivers
+from durability.policy import Retention, fingerprint, load_clusters, load_policy, load_waivers
 
 POLICY = """\
 format: durability-policy/1
@@ -272,6 +273,36 @@ def test_a_wrong_cluster_is_refused(load, entry, words):
     message = refused(load, load_clusters, f"format: durability-clusters/1\nclusters: [{entry}]\n")
     assert message.startswith(", line 2: ")
     assert words in message
+
+
+def test_how_long_the_lake_keeps_things_is_read_and_no_part_of_the_fingerprint(load):
+    stated = "retention: {snapshots: 30d, pulses: 12h, evidence: {each: quarter, for: 3650d}}\n"
+    policy = load(load_policy, POLICY + stated)
+    assert policy.retention == Retention(
+        snapshots=timedelta(days=30),
+        pulses=timedelta(hours=12),
+        evidence_each="quarter",
+        evidence_for=timedelta(days=3650),
+    )
+    assert load(load_policy, POLICY).retention == Retention()
+    assert fingerprint(policy) == fingerprint(load(load_policy, POLICY))
+    shipped = load_policy(Path(__file__).resolve().parents[1] / "policies" / "policy.yaml")
+    assert shipped.retention == Retention(), "the shipped file states the defaults"
+
+
+@pytest.mark.parametrize(
+    ("stated", "complaint"),
+    [
+        ("{snapshot: 30d}", 'unknown key "snapshot"; did you mean snapshots?'),
+        ("{snapshots: 30}", "expected a duration such as 10s, 30m, 6h or 1d"),
+        ("{pulses: 0d}", "expected a duration"),
+        ("{evidence: {each: moon}}", '"moon" is not one of week, month, quarter'),
+        ("{evidence: 10d}", "expected keys and values (each, for)"),
+    ],
+)
+def test_a_wrong_retention_is_refused_with_its_line(load, stated, complaint):
+    said = refused(load, load_policy, f"{POLICY}retention: {stated}\n")
+    assert f"line {POLICY.count(chr(10)) + 1}" in said and complaint in said
 
 
 def test_the_fingerprint_is_of_what_the_files_mean(load):

@@ -9,11 +9,13 @@ from durability.policy.catalogue import CONTROLS, PROVIDERS
 from durability.policy.match import matches
 from durability.policy.model import (
     DEGRADED,
+    PERIODS,
     Application,
     Cluster,
     Maintenance,
     Policy,
     Readings,
+    Retention,
     Selector,
     Tier,
     Waiver,
@@ -40,7 +42,7 @@ def load_policy(path: Path | str) -> Policy:
 
     Raises BadInput with file, line and what was expected for anything that can't be right.
     """
-    known = ("format", "name", "tiers", "topics", "applications", "readings", "maintenance")
+    known = ("format", "name", "tiers", "topics", "applications", "readings", "maintenance", "retention")
     root = read(path, "policy", "durability-policy/1").mapping(known, required=("tiers", "topics"))
     tiers = {}
     for name, value in root["tiers"].mapping().items():
@@ -56,6 +58,7 @@ def load_policy(path: Path | str) -> Policy:
         applications=tuple(_application(v, tiers) for v in applications),
         readings=_readings(root["readings"], tiers) if "readings" in root else Readings(),
         maintenance=tuple(_maintenance(v) for v in windows),
+        retention=_retention(root["retention"]) if "retention" in root else Retention(),
     )
 
 
@@ -154,6 +157,18 @@ def _maintenance(item: Value) -> Maintenance:
     if not start < end:
         raise keys["to"].refuse(f"{item.name}: `to` {end.isoformat()} is not after `from` {start.isoformat()}")
     return Maintenance(keys["cluster"].pattern(), start, end, keys["reason"].text())
+
+
+def _retention(value: Value) -> Retention:
+    ages = ("snapshots", "findings", "pulses", "counters")
+    keys = value.mapping((*ages, "evidence"))
+    stated: dict = {name: keys[name].duration() for name in ages if name in keys}
+    evidence = keys["evidence"].mapping(("each", "for")) if "evidence" in keys else {}
+    if "each" in evidence:
+        stated["evidence_each"] = evidence["each"].choice(PERIODS)
+    if "for" in evidence:
+        stated["evidence_for"] = evidence["for"].duration()
+    return Retention(**stated)
 
 
 def load_waivers(path: Path | str) -> list[Waiver]:

@@ -144,6 +144,26 @@ class Maintenance:
     reason: str
 
 
+PERIODS = ("week", "month", "quarter")
+
+
+@dataclass(frozen=True)
+class Retention:
+    """How long the lake keeps what; no verdict depends on it. See `durability.lake.keep` for what stays whatever its age.
+
+    `snapshots`: facts as collected. `findings`: what nightly runs found. `pulses`: which topics and partitions a pulse found
+    unhealthy. `counters`: clusters' partition counts, of pulses and nightly runs. Of each period (PERIODS) the first
+    complete and verified nightly run is evidence for `evidence_for`, with the facts that it judged.
+    """
+
+    snapshots: timedelta = timedelta(days=90)
+    findings: timedelta = timedelta(days=400)
+    pulses: timedelta = timedelta(days=14)
+    counters: timedelta = timedelta(days=400)
+    evidence_each: str = "month"
+    evidence_for: timedelta = timedelta(days=2555)
+
+
 @dataclass(frozen=True)
 class Policy:
     """Tiers, and which topics and applications are in which."""
@@ -154,6 +174,7 @@ class Policy:
     applications: tuple[Application, ...] = ()
     readings: Readings = field(default_factory=Readings)
     maintenance: tuple[Maintenance, ...] = ()
+    retention: Retention = field(default_factory=Retention)
 
     @property
     def last_tier(self) -> str | None:
@@ -237,7 +258,7 @@ def fingerprint(policy: Policy, waivers: Sequence[Waiver] = ()) -> str:
     """SHA-256 (hex) of what policy and waivers say: independent of comments, layout and the order of keys and tiers.
 
     The order of selectors counts, since the first match decides; so does the waivers' order, since findings refer to
-    waivers by position.
+    waivers by position. How long the lake keeps things doesn't: no verdict depends on it.
     """
     # What a policy doesn't use leaves its fingerprint as it was before there was such a thing.
     readings = {name: value for name, value in asdict(policy.readings).items() if value != {}}
@@ -245,8 +266,9 @@ def fingerprint(policy: Policy, waivers: Sequence[Waiver] = ()) -> str:
         tiers = policy.readings.by_tier.items()
         readings["by_tier"] = {tier: {c or "default": d for c, d in delays.items()} for tier, delays in tiers}
     tiers_stated = {name: tier.to_dict() for name, tier in policy.tiers.items()}
+    judged_by = {name: value for name, value in asdict(policy).items() if name != "retention"}
     content = {
-        "policy": {**asdict(policy), "tiers": tiers_stated, "readings": readings},
+        "policy": {**judged_by, "tiers": tiers_stated, "readings": readings},
         "waivers": [waiver.to_dict() for waiver in waivers],
     }
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_normal)
