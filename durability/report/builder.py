@@ -19,7 +19,7 @@ from durability.lake.tables import (
     RESOLVED_POLICY,
     TOPIC_POSTURE,
 )
-from durability.report import applications, lost_racks, outages, page, plans, results, timeline
+from durability.report import applications, lost_racks, outages, page, plans, results, timeline, trends
 from durability.report.causes import Causes
 from durability.report.files import CsvWriter, JsonWriter, Together
 from durability.report.health import BROKERS_LISTED
@@ -71,7 +71,10 @@ def build(lake, plan, flagged, out: Path) -> Summary:
     streams = lake.scan(RESOLVED_POLICY, named, columns=applications.COLUMNS) if plan.applications else None
     steps = lake.scan(TOPIC_POSTURE, And(this, NotNull("rack_outage_step")), columns=OUTAGE)
     since = lost_racks.since(lake, plan, health.lost_racks())
-    summary = write(found, health, facts, plan, flagged, out, streams, steps, timeline.read(lake, plan), since)
+    lines = timeline.read(lake, plan)
+    severities = results.failed_by_severity(found.counted)
+    year = trends.read(lake, plan, severities)
+    summary = write(found, health, facts, plan, flagged, out, streams, steps, lines, since, year)
     planned = plans.write(lake, plan, Path(out))
     if planned:
         summary.files["plans"] = planned
@@ -89,6 +92,7 @@ def write(
     steps: pa.Table = NO_STEPS,
     timelines: Sequence[timeline.Timeline] = (),
     lost_since: Mapping[tuple[str, str], lost_racks.Lost] = MappingProxyType({}),
+    year: trends.Trends | None = None,
 ) -> Summary:
     """The same from Arrow tables, wherever they come from; `facts`: rows of CLUSTERS (columns page.UNREAD), `streams`:
     rows of RESOLVED_POLICY (columns applications.COLUMNS), `steps`: rows of TOPIC_POSTURE (columns OUTAGE) with a step of
@@ -113,7 +117,7 @@ def write(
         as_json.close()
         standing = watch.standing(counts, run["snapshots"])
         state = (standing, causes, watch.resolved, rows, health, racks_lost, facts)
-        report = page.Report(run, counts, *state, plan, flagged, named, timelines)
+        report = page.Report(run, counts, *state, plan, flagged, named, timelines, year)
         files.text("report.html").writelines(page.render(report))
         if steps.num_rows:
             outages.write(files.text(outages.FILE), outage.rows())

@@ -18,6 +18,7 @@ from durability.report.causes import Causes
 from durability.report.health import BROKERS, METRICS, Health
 from durability.report.standing import Standing, compared, first
 from durability.report.timeline import Timeline, pictures
+from durability.report.trends import Trends, charts
 from durability.report.words import (
     CAVEATS,
     cause_title,
@@ -152,6 +153,7 @@ class Report:
     flagged: object
     applications: list[dict] = field(default_factory=list)
     timelines: Sequence[Timeline] = ()
+    trends: Trends | None = None
 
 
 def render(report: Report) -> Iterator[str]:
@@ -209,6 +211,7 @@ def context(report: Report) -> dict[str, object]:
         "brokers": broker_rows(report.health.brokers()),
         "outages": outage_rows(report.outages),
         "timelines": pictures(report.timelines),
+        "trends": charts(report.trends),
         "missing": [s for s in snapshots if not accepted(s)][:CLUSTERS],
         "unread": unread_rows(report.facts),
         "snapshots": snapshots[:CLUSTERS],

@@ -118,7 +118,6 @@ def summarise(counted: pa.Table, clusters: Sequence[str]) -> dict[str, object]:
     """
     past = resolved(counted)
     present = counted.filter(pc.invert(past))
-    failed = present.filter(pc.equal(present["outcome"], "FAIL"))
     open_rows = present.filter(pc.invert(pc.is_in(present["outcome"], pa.array(COUNTED_ONLY))))
     changes = {c: _count(open_rows, "change").get(c, 0) for c in CHANGES}
     changes["resolved"] = _count(counted, "change").get("resolved", 0)  # with the waived ones, which stand as EXEMPT
@@ -126,12 +125,18 @@ def summarise(counted: pa.Table, clusters: Sequence[str]) -> dict[str, object]:
     distinct = named.group_by(["resource_type", "cluster", "resource"]).aggregate([])
     return {
         "outcomes": _all(OUTCOMES, _count(present, "outcome")),
-        "severities": _all(SEVERITIES, _count(failed, "severity")),
+        "severities": failed_by_severity(counted),
         "clusters": _by(present, "cluster", clusters),
         "controls": _by(present, "control", ()),
         "changes": changes,
         "resources": _count(distinct, "resource_type"),
     }
+
+
+def failed_by_severity(counted: pa.Table) -> dict[str, int]:
+    """How many rows fail now, by severity."""
+    failed = counted.filter(pc.and_(pc.equal(counted["outcome"], "FAIL"), pc.invert(resolved(counted))))
+    return _all(SEVERITIES, _count(failed, "severity"))
 
 
 def _count(table: pa.Table, column: str) -> dict[str, int]:

@@ -212,17 +212,19 @@ def _picture(line: Timeline) -> dict[str, object]:
 
 
 def _bars(point: Point, left: float, width: float, peak: int) -> list[dict]:
-    """The worst kind at the bottom; whatever there is can be seen."""
+    counts = [(kind, getattr(point, kind)) for kind in KINDS]
+    place = {"x": left, "width": round(width, 2), "at": point.first}
+    return [bar | place for bar in stacked(counts, peak)]
+
+
+def stacked(counts: Sequence[tuple[str, float]], peak: float) -> list[dict]:
+    """Heights of what is counted by kind, the first at the bottom; whatever there is can be seen."""
     bars, level = [], HEIGHT
-    for kind in KINDS:
-        count = getattr(point, kind)
+    for kind, count in counts:
         if count:
             height = max(count / peak * (HEIGHT - 4), 2.0)
             level = max(level - height, 0.0)
-            bars.append(
-                {"kind": kind, "x": left, "y": round(level, 2), "width": round(width, 2), "height": round(height, 2)}
-                | {"at": point.first, "count": count}
-            )
+            bars.append({"kind": kind, "count": count, "y": round(level, 2), "height": round(height, 2)})
     return bars
 
 

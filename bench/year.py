@@ -1,0 +1,133 @@
+"""A year of pulses, made up from a seed, and how long the report's trends take over it: `python -m bench.year [CLUSTERS [LAKE]]`.
+
+288 pulses a day of every cluster and one nightly run, in one file a day and table, as `lake_upkeep` leaves them.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+
+from durability.lake import Lake, tables
+from durability.lake.result_tables import COUNTED
+from durability.lake.tables import HEALTH_COUNTERS, RUNS
+from durability.report import trends
+from durability.run.plan import LookBack, Plan, PolicyPart, SnapshotPart, to_text
+
+END = datetime(2026, 11, 22, 2, tzinfo=UTC)
+PULSES = 288
+EVERY = timedelta(minutes=5)
+SEVERITIES = {"critical": 3, "warning": 5}
+
+
+def names(clusters: int) -> list[str]:
+    return [f"cluster-{n:03d}" for n in range(clusters)]
+
+
+def made_up(clusters: int, days: int = 365, seed: int = 1) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """Rows of `health_counters` (clusters' alone) and of `runs`, a day each: pulses that were missed, moments that could not
+    be read, and partitions at min ISR, under it and offline for a while."""
+    rng = np.random.default_rng(seed)
+    midnight = END.replace(hour=0)
+    for day in range(days, 0, -1):
+        start = midnight - timedelta(days=day)
+        taken = np.flatnonzero(rng.random(PULSES) > 0.01)
+        if rng.random() < 0.02:  # nothing ran for hours
+            taken = taken[(taken < 60) | (taken > 200)]
+        results = [f"health_pulse:scheduled__{(start + EVERY * int(p)).isoformat()}:1" for p in taken]
+        yield _counters(rng, clusters, start, taken, results), _runs(clusters, start, taken, results)
+
+
+def _counters(rng, clusters: int, start: datetime, taken: np.ndarray, results: list[str]) -> pa.Table:
+    shape = (clusters, PULSES)
+    counts = {name: np.zeros(shape, np.int64) for name in COUNTED}
+    counts["partitions"][:] = 70_000
+    for kind, often in (("at_min_isr", 0.3), ("under_min_isr", 0.1), ("offline", 0.05), ("unknown", 0.1)):
+        for cluster in np.flatnonzero(rng.random(clusters) < often):
+            since, lasts = int(rng.integers(PULSES)), int(rng.integers(1, 40))
+            counts[kind][cluster, since : since + lasts] = rng.integers(1, 500)
+    counts["at_min_isr_by_configuration"][:] = np.where(rng.random(shape) < 0.1, counts["at_min_isr"], 0)
+    number, pulse = (a.ravel() for a in np.meshgrid(np.arange(clusters), taken, indexing="ij"))
+    first = int(start.timestamp() * 1e6)
+    at = first + pulse * 300_000_000 + number * 40_000  # one after the other
+    listed = np.array(names(clusters))
+    columns = {
+        "cluster": pa.array(listed[number]),
+        "captured_at": pa.array(at, pa.int64()).cast(pa.timestamp("us", "UTC")),
+        "snapshot_id": pa.array([f"{listed[n]}@{a}" for n, a in zip(number, at, strict=True)]),
+        "run_id": pa.array(np.array([r.rpartition(":")[0] for r in results])[np.searchsorted(taken, pulse)]),
+        "result_id": pa.array(np.array(results)[np.searchsorted(taken, pulse)]),
+        **{name: pa.array(values[number, pulse]) for name, values in counts.items()},
+    }
+    return _complete(HEALTH_COUNTERS, columns, len(at))
+
+
+def _runs(clusters: int, start: datetime, taken: np.ndarray, results: list[str]) -> pa.Table:
+    moments = [start + EVERY * int(p) for p in taken]
+    rows = [
+        {
+            "result_id": result,
+            "kind": "pulse",
+            "captured_at": at,
+            "finished_at": at + timedelta(minutes=1),
+            "summary": "{}",
+        }
+        for result, at in zip(results, moments, strict=True)
+    ]
+    at = start + timedelta(hours=2)
+    night = {"clusters": {name: {} for name in names(clusters)}, "severities": SEVERITIES}
+    row = {"result_id": f"nightly_audit:{at}", "kind": "nightly", "captured_at": at, "finished_at": at + EVERY}
+    rows.append({**row, "status": "complete", "verified": True, "summary": json.dumps(night)})
+    return pa.Table.from_pylist(rows, RUNS.arrow)
+
+
+def _complete(table: tables.Table, columns: dict[str, pa.Array], rows: int) -> pa.Table:
+    return pa.table([columns.get(f.name, pa.nulls(rows, f.type)) for f in table.arrow], schema=table.arrow)
+
+
+def write(lake: Lake, days: Iterable[tuple[pa.Table, pa.Table]]) -> int:
+    """Commits the days, a file each; how many rows of counters there were."""
+    storage, written, rows = lake._tables.storage, ([], []), 0
+    for counters, runs in days:
+        rows += counters.num_rows
+        for paths, table, part in zip(written, (HEALTH_COUNTERS, RUNS), (counters, runs), strict=True):
+            paths.append(storage.write(table.identifier, part))
+    for paths, table in zip(written, (HEALTH_COUNTERS, RUNS), strict=True):
+        lake._tables.add_files(table, paths)
+    return rows
+
+
+def plan(clusters: int) -> Plan:
+    """A nightly run at END over these clusters, with a history."""
+    parts = [SnapshotPart(cluster=name, status="accepted", captured_at=to_text(END)) for name in names(clusters)]
+    policy = PolicyPart("bench", "0" * 64, {}, None, readings={"prolonged_after": 1800, "look_back": 108_000})
+    back = LookBack(to_text(END - timedelta(hours=30)), {})
+    return Plan("r", "nightly", "r:1", to_text(END), policy, [], parts, 0, look_back=back)
+
+
+def main() -> None:
+    clusters = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+    with tempfile.TemporaryDirectory() as folder:
+        lake = Lake.open(sys.argv[2] if len(sys.argv) > 2 else folder)
+        lake.ensure()
+        began = time.monotonic()
+        rows = write(lake, made_up(clusters))
+        written = time.monotonic()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        found = trends.read(lake, plan(clusters), {"critical": 0, "warning": 0})
+        took = time.monotonic() - written
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        print(f"{clusters} clusters, {rows:,} rows of counters, written in {written - began:.1f} s")
+        print(f"trends: {took:.1f} s, peak {peak >> 10} MB (before {before >> 10} MB), {found.days} days")
+
+
+if __name__ == "__main__":
+    main()
