@@ -70,6 +70,10 @@ test: $(READY)  ## run all the tests
 up: $(READY)  ## start Airflow with its pages on this machine
 	@exec $(PY) -m durability.launch up
 
+.PHONY: restore
+restore: $(READY)  ## make the catalog of a lake that has lost it anew from the tables' files: LAKE=
+	@exec $(PY) -m durability.launch restore
+
 .PHONY: demo
 demo: $(READY)  ## run the embedded cluster by itself until Ctrl-C, to audit it with BOOTSTRAP=
 	@exec $(PY) -m durability.local_kafka.demo

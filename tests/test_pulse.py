@@ -143,24 +143,6 @@ def test_a_cluster_that_cant_be_read_is_recorded_as_of_a_pulse_and_names_the_pul
     assert plan.staged == {} and lake.scan(tables.RESOLVED_POLICY).num_rows == 0
 
 
-def test_old_pulses_are_forgotten_and_nothing_else(lake):
-    now = datetime.now(UTC)
-    moments = {days: (now - timedelta(days=days)).isoformat() for days in (40, 35, 20)}
-    publish(lake, document(SICK, cluster="eu", captured_at=moments[40]))
-    pulse(lake, *(document(SICK, cluster=c, captured_at=moments[35]) for c in ("eu", "us")))
-    lake.record_failures([("lost", now - timedelta(days=35), "no route")], "pulse")
-    pulse(lake, document(SICK, cluster="eu", captured_at=moments[20]))
-    lake.forget_pulses()
-    kept = lake.snapshots()
-    assert [((now - s["captured_at"]).days, s["cluster"], s["kind"]) for s in kept] == [
-        (40, "eu", "full"),
-        (20, "eu", "pulse"),
-    ]
-    assert lake.facts(tables.PARTITIONS, lake.last_accepted("eu")).num_rows == 3
-    lake.forget_pulses()
-    assert lake.snapshots() == kept
-
-
 def test_what_is_committed_is_never_discarded(lake):
     committed, loose = (stage(lake, document(SICK, cluster=name)) for name in ("kept", "loose"))
     lake.publish([committed], accepted(committed))

@@ -78,6 +78,10 @@ def prepare(where: Place) -> None:
 
 def _refuse_foreign(folder: Path, names: set[str]) -> None:
     if CATALOG_FILE not in names:
+        if "warehouse" in names:
+            raise Refused(
+                f"the lake at {folder} has lost its catalog ({CATALOG_FILE}); `make restore LAKE={folder}` makes it anew"
+            )
         if names - {LOCK_FILE}:
             raise Refused(
                 f"the folder {folder} isn't empty and holds no lake ({CATALOG_FILE}). Name an empty or new one with LAKE"

@@ -23,6 +23,7 @@ from pyiceberg.io.pyarrow import expression_to_pyarrow
 from pyiceberg.table import Table as IcebergTable
 
 from durability.errors import AuditError, Refused, Unreachable
+from durability.lake import staging
 from durability.lake.catalog import Place, locked, properties
 from durability.lake.schemas import added_columns, iceberg_schema, partition_spec, sort_order
 from durability.lake.storage import Storage, Wanted
@@ -60,6 +61,11 @@ class Tables:
         with self._errors("its tables can't be prepared"), self._lock():
             _among_first_users(lambda: self.catalog.create_namespace_if_not_exists(NAMESPACE))
             existing = {name for _, name in self.catalog.list_tables(NAMESPACE)}
+            if not existing and self.metadata_files(TABLES["snapshots"]):
+                raise Refused(
+                    f"the lake at {self.place.location} has files and its catalog has no table of it: the catalog is lost, or "
+                    f"DURABILITY_CATALOG names another; `make restore LAKE={self.place.location}` makes it anew"
+                )
             for table in TABLES.values():
                 if table.name not in existing:
                     self._create(table)
@@ -93,6 +99,10 @@ class Tables:
             raise Refused(
                 f"the lake at {self.place.location} has no table {table.identifier}: it was never set up; run an audit on it"
             ) from None
+
+    def metadata_files(self, table: Table) -> list[str]:
+        """The addresses of a table's metadata files, whether its catalog knows them or not."""
+        return staging.metadata_files(self.place.warehouse, self.storage.table_location(table.identifier))
 
     def add_files(self, table: Table, paths: Sequence[str]) -> None:
         """Commits Parquet files to a table, all at once."""

@@ -25,6 +25,17 @@ UNFINISHED = timedelta(days=2)
 READ = timedelta(days=3)
 """How long files that no table shows any more stay, for whoever reads a state of before; staged files likewise."""
 ACCEPTED, COMPLETE = "accepted", "complete"
+RUN_COLUMNS = (
+    "run_id",
+    "result_id",
+    "captured_at",
+    "started_at",
+    "finished_at",
+    "status",
+    "verified",
+    "snapshots",
+)
+"""What `decide` reads of a run."""
 Row = Mapping[str, Any]
 
 

@@ -21,20 +21,18 @@ from pyiceberg.expressions import (
     EqualTo,
     GreaterThanOrEqual,
     In,
-    LessThan,
     LessThanOrEqual,
 )
 
 from durability.errors import Refused
-from durability.lake import alike, catalog, rows, staging, tables
+from durability.lake import alike, catalog, keep, restore, rows, staging, tables
 from durability.lake.attempt import FULL, PULSE, Attempt, SnapshotRow
 from durability.lake.iceberg import Tables
 from durability.lake.results import with_disagreements
 from durability.lake.storage import Wanted
 from durability.lake.tables import FACTS, TABLES, Table
+from durability.policy.model import Retention
 from durability.topology.document import Topology
-
-PULSES_KEPT = timedelta(days=30)
 
 
 class Verdict(Protocol):
@@ -198,14 +196,6 @@ class Lake:
                 removed += staging.remove(self.place.warehouse, orphans)
         return removed
 
-    def forget_pulses(self, older_than: timedelta = PULSES_KEPT) -> None:
-        """Removes pulses' rows from `snapshots` that were captured before the day so long ago.
-
-        Every run reads `snapshots`, and a pulse's row leads to no facts; its counters and its row in `runs` stay.
-        """
-        day = (datetime.now(UTC) - older_than).replace(hour=0, minute=0, second=0, microsecond=0)
-        self._tables.delete(tables.SNAPSHOTS, And(EqualTo("kind", PULSE), LessThan("captured_at", day.isoformat())))
-
     def record_failures(self, failures: Iterable[tuple[str, datetime, str]], kind: str = FULL) -> list[SnapshotRow]:
         """Writes that clusters could not be read: (cluster, when it was tried, why). kind: of the run that tried."""
         now = datetime.now(UTC)
@@ -299,6 +289,18 @@ class Lake:
         if moments:
             condition = And(_between(min(moments), max(moments)), condition)
         return self.scan(table, condition if where is None else And(condition, where))
+
+    # Upkeep
+
+    def decide(self, retention: Retention, look_back: timedelta, now: datetime) -> keep.Decision:
+        """What the lake keeps at `now`, see `durability.lake.keep`; look_back: of the policy's readings over time."""
+        full = self.scan(tables.SNAPSHOTS, EqualTo("kind", FULL)).to_pylist()
+        nightly = self.scan(tables.RUNS, EqualTo("kind", "nightly"), keep.RUN_COLUMNS).to_pylist()
+        return keep.decide(retention, look_back, now, full, nightly)
+
+    def backup(self, now: datetime) -> str:
+        """Writes where each table's metadata is beside the tables; returns the address, see `durability.lake.restore`."""
+        return restore.backup(self._tables, now)
 
     def findings(self, run: Mapping, outcomes: Iterable[str] | None = None) -> pa.Table:
         """A run's findings of these outcomes (all by default), disagreements applied: those findings are UNKNOWN."""

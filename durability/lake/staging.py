@@ -20,8 +20,8 @@ _STAGED = re.compile(r"[0-9a-f]{32}\.parquet")
 
 def listed(warehouse: str, table_location: str, before: datetime) -> list[str]:
     """The addresses of a table's files of this program, committed or not, that were last written before a moment."""
-    files = _system(warehouse)
-    folder = fs.FileSelector(f"{_path(table_location)}/data", allow_not_found=True)
+    files = system(warehouse)
+    folder = fs.FileSelector(f"{path_of(table_location)}/data", allow_not_found=True)
     with storage_errors(f"the folder {table_location}/data can't be listed"):
         return [
             f"{table_location}/data/{entry.base_name}"
@@ -30,24 +30,32 @@ def listed(warehouse: str, table_location: str, before: datetime) -> list[str]:
         ]
 
 
+def metadata_files(warehouse: str, table_location: str) -> list[str]:
+    """The addresses of the metadata files in a table's folder."""
+    folder = fs.FileSelector(f"{path_of(table_location)}/metadata", allow_not_found=True)
+    with storage_errors(f"the folder {table_location}/metadata can't be listed"):
+        names = [entry.base_name for entry in system(warehouse).get_file_info(folder)]
+    return [f"{table_location}/metadata/{name}" for name in sorted(names) if name.endswith(".metadata.json")]
+
+
 def remove(warehouse: str, addresses: Iterable[str]) -> int:
     """Removes files; those that are gone already don't count."""
-    files, removed = _system(warehouse), 0
+    files, removed = system(warehouse), 0
     for address in addresses:
         with storage_errors(f"the staged file {address} can't be removed"), suppress(FileNotFoundError):
-            files.delete_file(_path(address))
+            files.delete_file(path_of(address))
             removed += 1
     return removed
 
 
-def _system(warehouse: str) -> fs.FileSystem:
+def system(warehouse: str) -> fs.FileSystem:
     return fs.LocalFileSystem() if warehouse.startswith("file://") else fs.FileSystem.from_uri(warehouse)[0]
 
 
-def _path(address: str) -> str:
+def path_of(address: str) -> str:
     """As pyarrow's file systems want it.
 
-    >>> _path("file:///lake/a b"), _path("s3://bucket/lake")
+    >>> path_of("file:///lake/a b"), path_of("s3://bucket/lake")
     ('/lake/a b', 'bucket/lake')
     """
     return address.partition("://")[2]

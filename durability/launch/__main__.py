@@ -1,4 +1,4 @@
-"""`python -m durability.launch audit|migrate|up`: what make's targets run."""
+"""`python -m durability.launch audit|migrate|restore|up`: what make's targets run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from durability.errors import AuditError
 from durability.launch.outcome import INCOMPLETE
 
-USAGE = "usage: python -m durability.launch audit | migrate | up   (options: see `make help`)"
+USAGE = "usage: python -m durability.launch audit | migrate | restore | up   (options: see `make help`)"
 
 
 def main(arguments: list[str]) -> int:
@@ -27,6 +27,10 @@ def main(arguments: list[str]) -> int:
 
                 airflow_home.migrate()
                 return 0
+            case ["restore"]:
+                from durability.launch import restore
+
+                return restore.run()
             case ["up"]:
                 from durability.launch import up
 

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-import sys
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-
-from durability.launch import spark
 from kafka_durability import handover
-from kafka_durability.settings import ROOT
+from kafka_durability.spark_job import SparkJob
 from kafka_durability.step import Settings, told
 
 if TYPE_CHECKING:
     from durability.lake import Lake
     from durability.run import Plan
 
-JOB = ROOT / "spark_jobs" / "evaluate.py"
 
-
-class EvaluateOperator(SparkSubmitOperator):
+class EvaluateOperator(SparkJob):
     """Builds the run's plan and submits `spark_jobs/evaluate.py` with it.
 
     Results are written under a `result_id` that is new with every try, so a cleared task never mixes with an earlier
     one. Returns a reference to the plan, see `durability.run.Plan`.
     """
 
-    template_fields = (*SparkSubmitOperator.template_fields, "published")
+    template_fields = (*SparkJob.template_fields, "published")
 
     def __init__(self, *, published: Any, kind: str, **kwargs: Any):
-        super().__init__(application=str(JOB), name="kafka-durability", **kwargs)
+        super().__init__(job="evaluate.py", **kwargs)
         self.published, self.kind = published, kind
 
     def execute(self, context: Mapping[str, Any]) -> dict[str, str]:
@@ -43,7 +35,9 @@ class EvaluateOperator(SparkSubmitOperator):
             lake = Lake.open(settings.lake)
             plan = self._plan(lake, settings, context)
             try:
-                self._submit(lake, plan, context)
+                self.submit(
+                    lake, plan.partitions, lambda folder: ["--plan", str(plan.write(folder / "plan.json"))], context
+                )
             except Exception:
                 from durability.run import inputs
 
@@ -72,13 +66,3 @@ class EvaluateOperator(SparkSubmitOperator):
             attempts=attempts_of(handover.get(settings.lake, self.published["gated"])) if self.kind == "pulse" else [],
             started_at=context["dag_run"].start_date,
         )
-
-    def _submit(self, lake: Lake, plan: Plan, context: Mapping[str, Any]) -> None:
-        """Spark reads plan and catalog settings from a folder that is this task's alone and goes with it."""
-        with tempfile.TemporaryDirectory(prefix="durability-evaluate-") as folder:
-            properties = {**spark.settings(plan.partitions), **lake.spark_conf(), **lake.spark_secrets()}
-            self.properties_file = str(spark.write_properties(Path(folder) / "spark.properties", properties))
-            self.application_args = ["--plan", str(plan.write(Path(folder) / "plan.json"))]
-            self.jars = spark.jars(lake.location)
-            self.env_vars = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-            super().execute(context)

@@ -48,8 +48,7 @@ class PlanOperator(Step):
     Returns the groups, see `kafka_durability.sources`; with none, as long as nobody has named a cluster, the rest of the run
     is skipped. The tables are made here, once: first users racing for them
     fail each other. Here as well, what earlier runs of this DAG handed over goes when nobody will clear their tasks any
-    more, and the nightly run removes the staged files of killed runs, pulses' too, and old pulses' rows in `snapshots`: a
-    pulse has no time for that.
+    more, and the nightly run removes the staged files of killed runs, pulses' too: a pulse has no time for that.
     """
 
     def __init__(self, *, kind: str, **kwargs: Any):
@@ -70,7 +69,6 @@ class PlanOperator(Step):
         groups = sources.deal(listed, before)
         handover.prune(settings.lake, self.dag_id, HANDOVER_DAYS[self.kind])
         if self.kind == "nightly":
-            lake.forget_pulses()
             orphans = lake.discard_orphans()
             self.log.info("%s of killed runs removed", _s(orphans, "staged file"))
         what = documents.name if documents else _s(len(listed), "cluster")

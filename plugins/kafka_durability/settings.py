@@ -47,6 +47,9 @@ PULSE_DEFAULTS = {
 COLLECT_PULSE = {"max_active_tis_per_dagrun": GROUPS}
 EVALUATE_PULSE = {"execution_timeout": timedelta(minutes=10), "conn_id": "spark"}
 
+# The first upkeep of a lake that had none compacts years; one that is cut short goes on the next time.
+UPKEEP = {"execution_timeout": timedelta(hours=6), "conn_id": "spark"}
+
 # The digest is tried again by the client itself, and is not worth a night's delay.
 NOTIFY = {"execution_timeout": timedelta(minutes=5), "retries": 0}
 

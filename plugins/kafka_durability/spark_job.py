@@ -1,0 +1,39 @@
+"""A Spark job on the lake, through the Connection `spark`: secrets in a file that only this task's user can read."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+from durability.launch import spark
+from kafka_durability.settings import ROOT
+
+if TYPE_CHECKING:
+    from durability.lake import Lake
+
+
+class SparkJob(SparkSubmitOperator):
+    """Submits a module of `spark_jobs`; subclasses say which, and what it is told."""
+
+    def __init__(self, *, job: str, **kwargs: Any):
+        super().__init__(application=str(ROOT / "spark_jobs" / job), name="kafka-durability", **kwargs)
+
+    def submit(
+        self, lake: Lake, partitions: int, told: Callable[[Path], list[str]], context: Mapping[str, Any]
+    ) -> None:
+        """Runs the job; partitions: how many it is about. told: writes its input into a folder and gives its arguments.
+
+        Spark reads input and catalog settings from a folder that is this task's alone and goes with it.
+        """
+        with tempfile.TemporaryDirectory(prefix="durability-spark-") as folder:
+            properties = {**spark.settings(partitions), **lake.spark_conf(), **lake.spark_secrets()}
+            self.properties_file = str(spark.write_properties(Path(folder) / "spark.properties", properties))
+            self.application_args = told(Path(folder))
+            self.jars = spark.jars(lake.location)
+            self.env_vars = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+            super().execute(context)

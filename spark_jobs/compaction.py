@@ -1,0 +1,110 @@
+"""A table's files and states kept few, by Iceberg's own procedures; each is asked only where it has something to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from durability.lake import tables
+from durability.lake.keep import Decision
+from durability.lake.tables import CATALOG, Table
+from spark_jobs import session
+
+MANIFESTS = 16
+"""From so many manifests on they are made fewer; every commit adds one."""
+FILE_BYTES = 128 << 20
+ROW_GROUP_BYTES = 16 << 20
+OPTIONS = {
+    "min-input-files": "2",
+    "target-file-size-bytes": str(FILE_BYTES),
+    # A day at a time, so that memory is bounded by a day, and what is done stays done.
+    "max-concurrent-file-group-rewrites": "1",
+    "partial-progress.enabled": "true",
+    "partial-progress.max-commits": "10",
+}
+# Rows that others stand for come last: row groups of their own, which nobody has to read (`durability.lake.alike`).
+APART = "stands_for DESC NULLS FIRST, cluster ASC NULLS FIRST, topic ASC NULLS FIRST, partition ASC NULLS FIRST"
+
+
+def tidied(spark: SparkSession, table: Table, decision: Decision) -> Iterator[str]:
+    """Compacts the days that are over, makes manifests few, forgets states and removes files of before; says what it did."""
+    name = session.table(table.name)
+    if crowded(spark, name, decision.compact_before):
+        before, after = compact(spark, table, decision.compact_before)
+        yield f"{before} files compacted into {after}"
+    manifests = spark.table(f"{name}.manifests").count()
+    if manifests >= MANIFESTS:
+        _call(spark, "rewrite_manifests", table, "use_caching => false")
+        yield f"{manifests} manifests made fewer"
+    states = spark.table(f"{name}.snapshots").where(F.col("committed_at") < F.lit(decision.expire_before))
+    if not states.join(spark.table(f"{name}.refs"), "snapshot_id", "left_anti").isEmpty():
+        _call(
+            spark, "expire_snapshots", table, f"older_than => {timestamp(decision.expire_before)}", "retain_last => 1"
+        )
+        yield f"states before {decision.expire_before:%Y-%m-%d %H:%M} forgotten"
+    # S3 is listed through Iceberg's own client: Spark has no file system for it here.
+    listing = ["prefix_listing => true"] if _on_s3(spark) else []
+    orphans = _call(
+        spark, "remove_orphan_files", table, f"older_than => {timestamp(decision.orphans_before)}", *listing
+    )
+    if orphans:
+        yield f"{len(orphans)} files of no table removed"
+
+
+def crowded(spark: SparkSession, name: str, before: datetime) -> bool:
+    """Has a day that is over several files that are small?"""
+    files = spark.table(f"{name}.files").where(f"file_size_in_bytes < {FILE_BYTES * 3 // 4}")
+    by_day = files.groupBy(F.col("partition.captured_at_day").alias("day")).count()
+    return not by_day.where((F.col("day") < F.lit(before.date())) & (F.col("count") > 1)).isEmpty()
+
+
+def compact(spark: SparkSession, table: Table, before: datetime) -> tuple[int, int]:
+    """Rewrites the small files of each day that is over in the table's order; how many there were, and are."""
+    name = session.table(table.name)
+    apart = table is tables.PARTITIONS
+    if apart:
+        # Iceberg wants an order that differs from the table's to be one that the table knows.
+        spark.sql(f"ALTER TABLE {name} WRITE LOCALLY ORDERED BY {APART}")
+        spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.parquet.row-group-size-bytes' = '{ROW_GROUP_BYTES}')")
+    order = APART if apart else ", ".join(f"{column} ASC NULLS FIRST" for column in table.sort)
+    options = ", ".join(f"'{key}', '{value}'" for key, value in OPTIONS.items())
+    (done,) = _call(
+        spark,
+        "rewrite_data_files",
+        table,
+        "strategy => 'sort'",
+        f"sort_order => '{order}'",
+        f'where => "captured_at < {timestamp(before)}"',
+        f"options => map({options})",
+    )
+    if done["failed_data_files_count"]:
+        raise RuntimeError(f"{name}: {done['failed_data_files_count']} files could not be compacted; see the log above")
+    return done["rewritten_data_files_count"], done["added_data_files_count"]
+
+
+def drop_files(spark: SparkSession, name: str, paths: Sequence[str]) -> None:
+    """Commits that a table has these files no more; no data is read, and rows that others add meanwhile aren't touched."""
+    jvm = spark._jvm
+    delete = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name).newDelete()
+    for path in paths:
+        # Never as a Java String: py4j would then find SnapshotProducer's own deleteFile(String), which removes the file
+        # itself and tells the table nothing.
+        delete.deleteFile(jvm.java.lang.StringBuilder(path))
+    delete.commit()
+
+
+def _call(spark: SparkSession, procedure: str, table: Table, *arguments: str) -> list:
+    named = ", ".join([f"table => '{table.identifier}'", *arguments])
+    return spark.sql(f"CALL {CATALOG}.system.{procedure}({named})").collect()
+
+
+def timestamp(moment: datetime) -> str:
+    """As the session's SQL has it, whose time zone is UTC."""
+    return f"TIMESTAMP '{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}'"
+
+
+def _on_s3(spark: SparkSession) -> bool:
+    return (spark.conf.get(f"spark.sql.catalog.{CATALOG}.warehouse") or "").startswith("s3://")

@@ -1,0 +1,168 @@
+"""A lost catalog: made anew from the tables' own files, with the last commit and without one that lost a race."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from durability.errors import Refused
+from durability.lake import Lake, restore, staging, tables
+from durability.lake.restore import Metadata, newest
+from durability.launch import restore as launched
+from tests.support.lake import EVERYWHERE, publish
+from tests.support.topology import healthy
+
+NOW = datetime(2026, 11, 22, 4, 30, tzinfo=UTC)
+
+
+def lose_catalog(lake) -> None:
+    """As a disk that is gone, or a database dropped, leaves it."""
+    lake._tables.catalog.engine.dispose()
+    if lake.place.embedded:
+        Path(lake.location, "catalog.db").unlink()
+        return
+    import psycopg2
+
+    connection = psycopg2.connect(lake.place.catalog)
+    with connection, connection.cursor() as cursor:
+        cursor.execute("DROP TABLE iceberg_tables, iceberg_namespace_properties")
+    connection.close()
+
+
+def rows(lake) -> dict[str, list]:
+    return {name: sorted(lake.scan(table).to_pylist(), key=str) for name, table in tables.TABLES.items()}
+
+
+@EVERYWHERE
+def test_a_lost_catalog_is_made_anew_with_what_was_committed_after_the_backup(lake, monkeypatch, capsys):
+    publish(lake, healthy(cluster="before"))
+    lake.backup(NOW)
+    publish(lake, healthy(cluster="after"))
+    lake.record_failures([("lost", NOW, "down")])
+    expected = rows(lake)
+    with pytest.raises(Refused, match="has tables, so it isn't lost"):
+        restore.restore(lake.location)
+    lose_catalog(lake)
+    with pytest.raises(Refused, match="make restore LAKE="):
+        Lake.open(lake.location).ensure()
+
+    monkeypatch.setenv("LAKE", lake.location)
+    assert launched.run() == 0
+    told = capsys.readouterr().out
+    assert "audit.snapshots: 0000" in told and "newer than the backup" in told
+    again = Lake.open(lake.location)
+    again.ensure()
+    assert rows(again) == expected
+    publish(again, healthy(cluster="next"))
+    assert {s["cluster"] for s in again.snapshots()} == {"before", "after", "lost", "next"}
+
+
+def metadata(lake, table=tables.SNAPSHOTS) -> list[Path]:
+    return sorted(Path(p.removeprefix("file://")) for p in lake._tables.metadata_files(table))
+
+
+def lose_race(base: Path, name: str) -> Path:
+    """The file of a commit on top of `base` that another was quicker than."""
+    stated = json.loads(base.read_text())
+    entry = {"metadata-file": f"file://{base}", "timestamp-ms": stated["last-updated-ms"]}
+    stated["metadata-log"] = [*stated["metadata-log"], entry]
+    stated["last-updated-ms"] += 1
+    lost = base.with_name(f"{int(base.name[:5]) + 1:05d}-{name}.metadata.json")
+    lost.write_text(json.dumps(stated))
+    return lost
+
+
+def test_a_commit_that_lost_a_race_is_not_taken_for_the_newest(lake):
+    for cluster in "abc":
+        publish(lake, healthy(cluster=cluster))
+    expected = rows(lake)
+    lose_race(metadata(lake)[1], "ffffffff-lost")
+    lose_catalog(lake)
+    restore.restore(lake.location)
+    assert rows(Lake.open(lake.location)) == expected
+
+
+def test_where_nobody_can_tell_both_files_are_named_and_nothing_is_registered(lake):
+    publish(lake, healthy(cluster="a"))
+    *_, base, last = metadata(lake)
+    other = lose_race(base, "ffffffff-lost")
+    lose_catalog(lake)
+    with pytest.raises(Refused, match=f"{last.name} and {other.name}"):
+        restore.restore(lake.location)
+    other.rename(other.with_suffix(".away"))
+    restore.restore(lake.location)
+    assert [s["cluster"] for s in Lake.open(lake.location).snapshots()] == ["a"]
+
+
+def test_a_backup_tells_two_ends_apart(lake):
+    publish(lake, healthy(cluster="a"))
+    lake.backup(NOW)
+    lose_race(metadata(lake)[-2], "ffffffff-lost")
+    lose_catalog(lake)
+    restore.restore(lake.location)
+    assert [s["cluster"] for s in Lake.open(lake.location).snapshots()] == ["a"]
+
+
+def test_a_damaged_newest_file_is_refused_and_a_half_written_older_one_is_not(lake):
+    publish(lake, healthy(cluster="a"))
+    last = metadata(lake)[-1]
+    last.with_name("00000-half.metadata.json").write_text('{"format-ver')
+    lose_catalog(lake)
+    damaged = last.with_name("00099-half.metadata.json")
+    damaged.write_text('{"format-ver')
+    with pytest.raises(Refused, match=r"00099-half\.metadata\.json is damaged"):
+        restore.restore(lake.location)
+    damaged.unlink()
+    assert any("audit.snapshots" in line for line in restore.restore(lake.location))
+
+
+def test_a_folder_without_a_lake_is_refused_and_left_as_it_was(tmp_path):
+    (tmp_path / "thesis.tex").write_text("do not lose")
+    with pytest.raises(Refused, match="nothing to restore"):
+        restore.restore(str(tmp_path))
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_the_last_backups_stay(lake):
+    for day in range(restore.BACKUPS + 3):
+        lake.backup(NOW + timedelta(days=day))
+    names = sorted(p.name for p in Path(lake.location, "warehouse", restore.FOLDER).iterdir())
+    assert len(names) == restore.BACKUPS and names[-1].startswith("20261208T")
+    assert staging.listed(lake.place.warehouse, f"{lake.place.warehouse}/{restore.FOLDER}", NOW) == []
+
+
+def commits(seed: int, count: int, kept: int = 5) -> tuple[dict[str, Metadata], str, bool]:
+    """A history of commits and of losers against them, files rotated out: the files, the newest, is its end a tie?"""
+    chance = random.Random(seed)
+    files, chain, tied = {}, [], False
+
+    def written(name: str, at: int) -> Metadata:
+        log = tuple(chain[-kept:])
+        moments = [int(before[:5]) * 10 for before in log]
+        return Metadata(name, log, min(moments, default=at), max(moments, default=-1), at)
+
+    for number in range(count):
+        losers = [written(f"{number:05d}-lost{n}", number * 10 + 1) for n in range(chance.choice([0, 0, 0, 1, 2]))]
+        winner = written(f"{number:05d}-won", number * 10)
+        files |= {file.name: file for file in (*losers, winner)}
+        chain.append(winner.name)
+        tied = bool(losers)
+        for old in chain[:-kept]:
+            files.pop(old, None)
+    return files, chain[-1], tied
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8, 30])
+def test_the_end_of_the_chain_is_found_or_a_tie_is_refused(count):
+    for seed in range(60):
+        files, last, tied = commits(seed, count)
+        if tied:
+            with pytest.raises(Refused, match=f"{last}"):
+                newest(files)
+        else:
+            assert newest(files) == last
+        assert newest(files, pointer=last) == last
