@@ -39,6 +39,7 @@ def run() -> int:
         print(
             "  nightly_audit runs at 02:00 UTC, health_pulse every five minutes, on what policies/clusters.yaml lists"
         )
+        print("  lake_upkeep runs at 04:30 UTC and keeps the lake small")
         print(f"  log {log}; Ctrl-C stops it", flush=True)
         # A shell starts what it puts in the background with SIGINT ignored, which children would inherit.
         signal.signal(signal.SIGINT, signal.default_int_handler)
