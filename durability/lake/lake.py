@@ -100,11 +100,7 @@ class Lake:
         if missing:
             carried = self._known_racks(topology, earlier)
             built[tables.BROKERS.name] = rows.carry(built[tables.BROKERS.name], carried)
-        files = {
-            table.name: [self._tables.storage.write(table.identifier, *_parts(table, built[table.name]))]
-            for table in FACTS
-            if built[table.name].num_rows
-        }
+        files = self.write(built)
         return Attempt(
             cluster=topology.cluster,
             snapshot_id=snapshot_id,
@@ -115,6 +111,14 @@ class Lake:
             files=files,
             partitions=built[tables.PARTITIONS.name].num_rows,
         )
+
+    def write(self, built: Mapping[str, pa.Table]) -> dict[str, list[str]]:
+        """Writes rows by fact table's name as files of fresh names, which no table shows; their addresses by table."""
+        return {
+            table.name: [self._tables.storage.write(table.identifier, *_parts(table, built[table.name]))]
+            for table in FACTS
+            if built[table.name].num_rows
+        }
 
     def _known_racks(self, topology: Topology, earlier: Iterable[Topology]) -> dict[int, str]:
         """Racks by broker id: the last accepted snapshot's, then each earlier topology's of the input over them."""
