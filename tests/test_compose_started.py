@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import sqlite3
 import subprocess
 import time
@@ -223,7 +224,14 @@ def test_airflows_services(session, s3, tmp_path, monkeypatch):
     assert "compose-lake" in {b["Name"] for b in buckets}
 
     names = [f"airflow-{each}" for each in ("api-server", "scheduler", "dag-processor", "triggerer")]
-    running = {n: session.popen(command(n, here), log=tmp_path / f"{n}.log", cwd=tmp_path, env=env) for n in names}
-    healthy({n: command(n, here, check=True) for n in names}, running, tmp_path, env)
+    running = {}
+    try:
+        for name in names:
+            running[name] = session.popen(command(name, here), log=tmp_path / f"{name}.log", cwd=tmp_path, env=env)
+        healthy({n: command(n, here, check=True) for n in names}, running, tmp_path, env)
+    finally:
+        # The pages' server writes its title over the environment by which the session would know it.
+        for service in running.values():
+            processes.stop_family(service, signal.SIGTERM)
     passwords = json.loads((home / "auth" / "passwords.json").read_text())
     assert list(passwords) == ["admin"] and len(passwords["admin"]) >= 16
