@@ -226,7 +226,7 @@ class Evaluation:
         rows = self.measured.drop(*unread).join(F.broadcast(at_risk), "cluster").withColumns(beside)
         return settled(target.with_remedies(rows))
 
-    def outcomes(self, asked: Future[tuple[list[Column], list[Column]]]) -> DataFrame:
+    def outcomes(self, asked: Future[outcomes.Asked]) -> DataFrame:
         """Every control's outcome on every resource, before waivers and comparison.
 
         Nothing depends on the order, and Spark prepares one of these while it runs another.
@@ -235,8 +235,8 @@ class Evaluation:
             rest = beside.submit(self._kept, self._rest)
             of_topics = self._remedied(target.default_min_isr(outcomes.last_tier_of(self.plan)))
             clusters, of_topics = self._over_time(self.clusters, of_topics)
-            of_clusters = beside.submit(self._kept, lambda: outcomes.of_clusters(clusters, asked.result()[1]))
-            topics = self._kept(lambda: outcomes.of_topics(of_topics, asked.result()[0]))
+            of_clusters = beside.submit(self._kept, lambda: outcomes.of_clusters(clusters, asked.result().clusters))
+            topics = self._kept(lambda: outcomes.of_topics(of_topics, asked.result().topics))
             return topics.unionByName(of_clusters.result()).unionByName(rest.result())
 
     def _rest(self) -> DataFrame:
@@ -252,7 +252,7 @@ class Evaluation:
         """What `frame` gives; of a small run computed at once, which takes less than planning it with all else."""
         return settled(frame()) if self.plan.small else frame()
 
-    def findings(self, asked: Future[tuple[list[Column], list[Column]]]) -> DataFrame:
+    def findings(self, asked: Future[outcomes.Asked]) -> DataFrame:
         """All findings of the run, PASS and NOT_APPLICABLE ones too; asked: `outcomes.asked`."""
         captured = self._captured()
         owed = findings.with_providers_duty(self.outcomes(asked))

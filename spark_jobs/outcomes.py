@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -67,9 +67,15 @@ def topic_findings(plan: Plan) -> list[Column]:
     return [*(c.finding() for c in (*TOPIC_CONTROLS, acked_durability, min_insync_racks_valid)), *health]
 
 
-def asked(plan: Plan) -> tuple[list[Column], list[Column]]:
+class Asked(NamedTuple):
     """What is asked of topics and of clusters."""
-    return topic_findings(plan), cluster_findings(plan)
+
+    topics: list[Column]
+    clusters: list[Column]
+
+
+def asked(plan: Plan) -> Asked:
+    return Asked(topic_findings(plan), cluster_findings(plan))
 
 
 def of_topics(topics: DataFrame, asked: list[Column]) -> DataFrame:

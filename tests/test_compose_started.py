@@ -115,14 +115,16 @@ def test_the_kafka_cluster(session, tmp_path):
     healthy(checks, running, tmp_path, every=3)
 
     connection = environment("airflow-scheduler", tmp_path, everywhere)["AIRFLOW_CONN_KAFKA_COMPOSE"]
-    document = {}
-    for _ in range(60):  # a broker answers before all of them are registered
+    deadline = time.monotonic() + 60
+    while True:  # a broker answers before all of them are registered
         try:
             document = collect("compose", json.loads(connection)["extra"]).document
+            if len([b for b in document["brokers"] if b["live"]]) == 3:
+                break
         except Unreachable:
-            continue
-        if len([b for b in document["brokers"] if b["live"]]) == 3:
-            break
+            if time.monotonic() > deadline:
+                raise
+        assert time.monotonic() < deadline, "three brokers answer, and aren't all live"
         time.sleep(0.5)
     assert {b["id"]: (b["rack"], b["live"]) for b in document["brokers"]} == {
         1: ("az1", True),

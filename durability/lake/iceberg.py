@@ -114,13 +114,6 @@ class Tables:
         with self._errors(f"{table.identifier} can't be read"):
             return {task.file.file_path for task in self.load(table).scan(row_filter=where).plan_files()}
 
-    def delete(self, table: Table, where: BooleanExpression) -> None:
-        """Removes the rows that match from a table's current state; their files go when its snapshots expire."""
-        if not self.files(table, where):
-            return
-        with self._errors(f"{table.identifier} can't be committed to"), self._lock():
-            self.load(table).delete(where)
-
     def names_of_files(self, table: Table) -> set[str]:
         """The names of all data files that any snapshot of the table refers to, expired ones aside."""
         with self._errors(f"{table.identifier} can't be read"):

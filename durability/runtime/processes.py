@@ -7,7 +7,6 @@ session of its own waits for its owner (or the `make` above it) to end, then ter
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import os
 import random
@@ -30,7 +29,6 @@ from durability.runtime.watchdog import MARK
 # Below Linux's range for outgoing connections: a stopped broker's port must still be free when it comes back.
 PORTS = range(21000, 32000)
 STOP_SECONDS = 20.0
-_PR_SET_PDEATHSIG = 1
 
 _leases: dict[int, IO[str]] = {}
 _leases_guard = threading.Lock()
@@ -142,17 +140,6 @@ def stop_family(leader: subprocess.Popen, number: int, seconds: float = STOP_SEC
         time.sleep(0.05)
         leader.poll()
     return leader.wait()
-
-
-def die_with_parent() -> None:
-    """Have the kernel send this process SIGTERM when its parent ends (prctl PR_SET_PDEATHSIG), also by SIGKILL.
-
-    For programs whose parent is a shell or `make`; call it first thing, from the main thread.
-    """
-    parent = os.getppid()
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def exit_on_sigterm() -> None:

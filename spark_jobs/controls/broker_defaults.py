@@ -77,6 +77,33 @@ def _fixes(
     )
 
 
+def _words(
+    required: dict[str, object], rf: Column, min_isr: Column, unclean: Column, weak_unclean: Column, auto: Column
+) -> Column:
+    """What is wrong, a sentence each; auto: do brokers create topics with these weak values?"""
+    want_rf, want_min = required.get("replication_factor", 1), required.get("min_insync_replicas", 1)
+    return F.array_compact(
+        F.array(
+            F.when(
+                F.array_min(rf) < want_rf,
+                base.say(f"default.replication.factor %s, {want_rf} required", F.array_min(rf)),
+            ),
+            F.when(
+                F.array_min(min_isr) < want_min,
+                base.say(f"min.insync.replicas %s, {want_min} required", F.array_min(min_isr)),
+            ),
+            F.when(weak_unclean, "unclean leader election on by default"),
+            F.when(
+                auto,
+                "auto.create.topics.enable=true: a name that a client asks for becomes a topic",
+            ),
+            F.when(F.size(rf) > 1, base.listed(rf, "default.replication.factor differs: ")),
+            F.when(F.size(min_isr) > 1, base.listed(min_isr, "min.insync.replicas differs: ")),
+            F.when(F.size(unclean) > 1, "controllers differ on unclean leader election"),
+        )
+    )
+
+
 def finding(required: dict[str, object]) -> Column:
     """required: the requirements of the tier that the last selector gives. Reads a cluster's brokers and controllers."""
 
@@ -107,21 +134,8 @@ def _of_values(
             F.when(differ, "brokers-disagree"),
         )
     )
+    words = _words(required, rf, min_isr, unclean, weak_unclean, auto & (weak_rf | weak_min))
     outcome = F.when(F.size(problems) > 0, base.FAIL).when(unread, base.UNKNOWN).otherwise(base.PASS)
-    words = F.array_compact(
-        F.array(
-            F.when(weak_rf, base.say(f"default.replication.factor %s, {want_rf} required", F.array_min(rf))),
-            F.when(weak_min, base.say(f"min.insync.replicas %s, {want_min} required", F.array_min(min_isr))),
-            F.when(weak_unclean, "unclean leader election on by default"),
-            F.when(
-                auto & (weak_rf | weak_min),
-                "auto.create.topics.enable=true: a name that a client asks for becomes a topic",
-            ),
-            F.when(F.size(rf) > 1, base.listed(rf, "default.replication.factor differs: ")),
-            F.when(F.size(min_isr) > 1, base.listed(min_isr, "min.insync.replicas differs: ")),
-            F.when(F.size(unclean) > 1, "controllers differ on unclean leader election"),
-        )
-    )
     return base.finding(
         CONTROL,
         outcome,
