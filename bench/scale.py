@@ -43,7 +43,7 @@ POLICY, WAIVERS = ROOT / "policies" / "policy.yaml", ROOT / "policies" / "waiver
 
 
 class Peak(threading.Thread):
-    """The most memory that this process and all below it held at one time, in MB, looked at several times a second."""
+    """The most memory that this process and all below it held at one time, in MB, looked at once a second."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -52,7 +52,8 @@ class Peak(threading.Thread):
 
     def run(self) -> None:
         this, before = psutil.Process(), 0
-        while not self._done.wait(0.2):
+        # Not more often: asking holds up a process that is just getting memory.
+        while not self._done.wait(1):
             total = 0
             for process in (this, *this.children(recursive=True)):
                 with suppress(psutil.NoSuchProcess):  # it has ended

@@ -25,6 +25,7 @@ from spark_jobs import (
     history,
     outcomes,
     partitions,
+    placements,
     rack_outage,
     readings,
     session,
@@ -95,7 +96,8 @@ class Evaluation:
         self.base_clusters = settled(facts.clusters(judged))
         self.topics = settled(facts.topics(judged, self.resolved, self.base_clusters, tiers))
         facts_of = scanned.result() if scanned else to_judge()
-        rows = partitions.build(facts_of, self.topics, self.base_clusters)
+        build = partitions.build if plan.small else placements.build
+        rows = build(facts_of, self.topics, self.base_clusters)
         rows = self._with_previous_reassignments(rows)
         measured = topics.measured(rows, self.topics, self.controls, outages=not plan.pulse)
         self.measured = settled(measured if plan.pulse else target.added(measured))

@@ -37,6 +37,14 @@ TOPIC_SETTINGS = (
 )
 
 
+def standing() -> tuple[Column, Column]:
+    """`ids` and `leaders`: the partitions that a row stands for."""
+    return (
+        F.coalesce("alike", F.array("partition")).alias("ids"),
+        F.coalesce("alike_leaders", F.array("leader")).alias("leaders"),
+    )
+
+
 def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame) -> DataFrame:
     """Partitions beside their topic's settings, with each replica id turned into its broker (`brokers`, `leading`).
 
@@ -53,8 +61,7 @@ def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame) -> Data
         "cluster",
         "topic",
         "partition",
-        F.coalesce("alike", F.array("partition")).alias("ids"),
-        F.coalesce("alike_leaders", F.array("leader")).alias("leaders"),
+        *standing(),
         "placement",
         "required",
         *TOPIC_SETTINGS,
@@ -339,6 +346,31 @@ def in_racks(judged: DataFrame) -> DataFrame:
     )
 
 
+def of_brokers(judged: DataFrame) -> DataFrame:
+    """What topics are measured by and only a partition's brokers tell.
+
+    `missing_racks`: the lost racks in which it has replicas that are out of sync, or all of them when it is offline.
+    `mixed_releases`: some of its brokers cap min.insync.replicas and some don't. `waits_for_dead`: replicas are being
+    added on brokers that are down.
+    """
+    away = F.filter(
+        "brokers",
+        lambda b: (
+            F.array_contains("lost_racks", b["rack"]) & (F.col("offline") | ~F.array_contains("isr", b["broker"]))
+        ),
+    )
+    waiting = F.filter(
+        "brokers", lambda b: F.array_contains("adding", b["broker"]) & ~F.array_contains("isr", b["broker"])
+    )
+    return judged.withColumns(
+        {
+            "missing_racks": F.array_distinct(F.transform(away, lambda b: b["rack"])),
+            "mixed_releases": F.exists("brokers", lambda b: b["caps"]) & F.exists("brokers", lambda b: ~b["caps"]),
+            "waits_for_dead": F.exists(waiting, lambda b: ~F.coalesce(b["live"], F.lit(True))),
+        }
+    )
+
+
 def build(partitions: DataFrame, topics: DataFrame, clusters: DataFrame) -> DataFrame:
     """All steps, one after the other."""
-    return in_racks(judged(spans(shape(facts(partitions, topics, clusters)))))
+    return of_brokers(in_racks(judged(spans(shape(facts(partitions, topics, clusters))))))

@@ -37,16 +37,6 @@ BEFORE = (
 )
 
 
-def missing_racks() -> Column:
-    """On a partition: the lost racks in which it has replicas that are out of sync, or all of them when it is offline."""
-    lost = F.col("lost_racks")
-    away = F.filter(
-        "brokers",
-        lambda b: F.array_contains(lost, b["rack"]) & (F.col("offline") | ~F.array_contains("isr", b["broker"])),
-    )
-    return F.array_distinct(F.transform(away, lambda b: b["rack"]))
-
-
 def measures() -> dict[str, Column | Flagged]:
     """Over a topic's partitions: the lost racks that it misses, which partitions are under a threshold for that, the
     smallest ISR among those, and whether everything is in sync again.
@@ -54,7 +44,7 @@ def measures() -> dict[str, Column | Flagged]:
     `isr_least` and `isr_racks_least` are NULL unless every partition is known to have a leader and its ISR was read: a
     minimum that skips what wasn't read would call a topic recovered for its other partitions.
     """
-    missing = F.coalesce(missing_racks(), F.array().cast("array<string>"))
+    missing = F.coalesce("missing_racks", F.array().cast("array<string>"))
     touched = F.size(missing) > 0
     few = touched & ~F.col("offline") & F.col("under_min_isr")
     narrow = touched & (F.col("rack_category") == rack_health.UNDER)

@@ -139,13 +139,13 @@ def health_rows(measured: DataFrame) -> DataFrame:
 def each(listed: DataFrame, partitions: DataFrame) -> DataFrame:
     """A row for each partition that rows of `health_rows` stand for; partitions: the rows of all of them.
 
-    Those that are alike have brokers of their own, and in common that nothing of them is out of sync.
+    Those that are alike have brokers of their own, and in common those that are out of sync.
     """
-    alone = F.col("placement").isNull()
+    alone = F.size("ids") == 1
     own = ("partition", "leader", "replicas", "isr")
-    several = listed.where(~alone).drop("topic", *own)
-    those = partitions.where(~alone).select("cluster", "placement", "topic", *own)
-    joined = those.join(F.broadcast(several), ["cluster", "placement"])
+    several = listed.where(~alone).drop(*own)
+    those = partitions.where(F.col("stands_for").isNotNull()).select("cluster", "topic", "placement", *own)
+    joined = those.join(F.broadcast(several), ["cluster", "topic", "placement"])
     return listed.where(alone).unionByName(joined)
 
 

@@ -13,6 +13,7 @@ from bench import beside, collect, fleet
 from durability.errors import AuditError
 from durability.lake import alike
 from durability.local_kafka.tools import Described
+from durability.run.plan import Plan
 from durability.topology import validate
 from tests.support.judge import Judge
 
@@ -53,6 +54,7 @@ def test_it_has_what_rules_are_about(made):
 def test_duckdb_and_polars_judge_as_spark_does(spark, tmp_path, monkeypatch):
     """Three programs, one of them the rules: the same partition health, posture and topics' findings, row by row."""
     monkeypatch.setattr(alike, "FROM", 100)
+    monkeypatch.setattr(Plan, "small", False)
     judge = Judge(spark)
     judge.run([t.document for t in fleet.topologies(15_000, seed=1)])
     held = judge.facts | {name: judge.latest[name] for name in ("partition_health", "topic_posture", "findings")}

@@ -1,4 +1,7 @@
-"""Partitions that are alike are judged through one of them: every result is what it is when each is judged by itself."""
+"""Partitions that are alike are judged through one of them: every result is what it is when each is judged by itself.
+
+Those of one topic through the row that stands for them, those of one placement under the same settings once.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import pytest
 from bench import fleet
 from durability.lake import alike, rows
 from durability.policy import load_policy
+from durability.run.plan import Plan
 from durability.topology import validate
 from tests.support.judge import DEFAULT_POLICY, Judge
 
@@ -73,8 +77,10 @@ def documents():
 
 
 def results(spark, documents, patience: int, monkeypatch) -> dict[str, list]:
-    """The rows of each result table where clusters of so many partitions and more are looked through for alike ones."""
+    """The rows of each result table where clusters of so many partitions and more are looked through for alike ones, as in
+    a large run where patience is 0."""
     monkeypatch.setattr(alike, "FROM", patience)
+    monkeypatch.setattr(Plan, "small", property(lambda plan: patience > 0))
     judge = Judge(spark)
     policy = load_policy(DEFAULT_POLICY)
     tiers = {n: replace(t, min_insync_racks=2, acked_copies=2) for n, t in policy.tiers.items()}
@@ -90,41 +96,62 @@ def test_judged_through_one_or_by_itself(spark, documents, monkeypatch):
     assert len(together["partition_health"]) > 300
 
 
+def told_apart_by(row: dict, facts: dict) -> tuple:
+    """What rules may see of a partition: who leads, the facts of brokers in sync, the ids of those that are named."""
+    led = facts.get(row["leader"], (False,))[0]
+    named = [b for b in row["replicas"] if b not in row["isr"] or not led]
+    in_sync = sorted(str(facts.get(b, b)) for b in row["replicas"] if b not in named)
+    state = [(b, b in row["isr"]) for b in named]
+    return (
+        facts.get(row["leader"], row["leader"]),
+        tuple(in_sync),
+        tuple(state),
+        *map(tuple, (row["elr"], row["last_known_elr"])),
+    )
+
+
 def test_what_may_stand_for_what(documents, monkeypatch):
-    """Alike: same topic, the same facts of leader and holders but for their ids; the first stands for all of them."""
+    """Alike: nothing that rules may see tells them apart, and one topic; the first stands for all of them."""
     monkeypatch.setattr(alike, "FROM", 0)
-    groups = 0
+    groups = shrunk = across = 0
     for document in documents:
         topology = validate(document, "x.json")
         built = rows.build(topology, "s", "a")
         facts = {
-            b["broker"]: repr({n: v for n, v in b.items() if n not in alike.ITS_OWN})
+            b["broker"]: (True, repr({n: v for n, v in b.items() if n not in alike.ITS_OWN}))
             if b["live"] and b["rack_state"] in ("named", "none")
-            else b["broker"]
+            else (b["live"] is True, b["broker"])
             for b in built["brokers"].to_pylist()
         }
         table = built["partitions"].to_pylist()
         by_place = {(r["topic"], r["partition"]): r for r in table}
+        placements: dict[int, set] = {}
+        for row in table:
+            if row["placement"] is not None:
+                assert row["adding"] == row["removing"] == [] and row["unreadable"] is None
+                placements.setdefault(row["placement"], set()).add(told_apart_by(row, facts))
+        assert all(len(seen) == 1 for seen in placements.values())
+        assert len(set().union(*placements.values())) == len(placements)
+        across += len({(r["topic"], r["placement"]) for r in table}) > len(placements)
         stood_for = set()
         for row in table:
             if not row["stands_for"]:
                 continue
             groups += 1
             those = [by_place[row["topic"], p] for p in row["alike"]]
-            assert (
-                row["partition"] == min(row["alike"]) == those[0]["partition"] and row["stands_for"] == len(those) > 1
-            )
+            shrunk += len(row["isr"]) < len(row["replicas"])
+            assert row["partition"] == min(row["alike"]) == those[0]["partition"]
+            assert row["stands_for"] == len(those) > 1
             assert [t["leader"] for t in those] == row["alike_leaders"]
             assert {t["placement"] for t in those} == {row["placement"]}
-            assert len({(facts[t["leader"]], *sorted(str(facts[b]) for b in t["replicas"])) for t in those}) == 1
-            for t in those:
-                assert sorted(t["isr"]) == sorted(t["replicas"])
-                assert t["elr"] == t["last_known_elr"] == t["adding"] == t["removing"] == []
-                assert (t["unreadable"] is None and t is row) or t["stands_for"] == 0
+            assert all(t is row or t["stands_for"] == 0 for t in those)
             places = {(row["topic"], p) for p in row["alike"]}
             assert not places & stood_for
             stood_for |= places
         alone = {(r["topic"], r["partition"]) for r in table if r["stands_for"] is None}
         assert alone | stood_for == set(by_place) and not alone & stood_for
         assert [r["stands_for"] == 0 for r in table] == sorted(r["stands_for"] == 0 for r in table)
-    assert groups > 50
+        assert len({(r["topic"], r["placement"]) for r in table if r["stands_for"]}) == sum(
+            bool(r["stands_for"]) for r in table
+        )
+    assert groups > 50 and shrunk > 5 and across > 3

@@ -1,8 +1,9 @@
-"""Partitions of a topic that no rule can tell apart: judged once, through one of their rows.
+"""Partitions that no rule can tell apart: judged once, through one of their rows.
 
-A partition whose leader leads, whose replicas are all in sync, that isn't being reassigned and has no ELR is judged by the
-facts of its topic and of the brokers that hold it; and brokers whose rows differ in nothing but the id (and the bytes on
-their disks) are interchangeable. A topic of a thousand partitions over three racks then has one row to judge, or a few.
+What rules look at of a partition that isn't being reassigned are the facts of its topic, of the brokers that hold it, and
+which of those are out of sync or down; and live brokers whose rows differ in nothing but the id (and the bytes on their
+disks) are interchangeable while they are in sync. So the partitions of a cluster have few *placements*, whatever their
+number, and a topic of a thousand partitions over three racks has one row to judge, or a few, that stand for all of them.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-FROM = 5000
+FROM = 1000
 """Partitions of a cluster from which on it is worth looking for alike ones."""
 WIDEST = 8
-"""Replicas of a partition, at most, for it to be held against others."""
+"""Entries of a partition's list, at most, for it to be held against others."""
 ITS_OWN = ("broker", "log_dirs")
 COLUMNS = ("stands_for", "placement", "alike", "alike_leaders")
 _BITS = 62
@@ -36,65 +37,120 @@ class Alike(NamedTuple):
 def found(columns: dict[str, pa.Array], brokers: list[dict]) -> Alike:
     """The alike ones among the rows of one cluster, by topic and partition; brokers: its rows of `brokers`.
 
-    Of those that are alike the first stands for all.
+    Of those of a topic that have the same placement the first stands for all.
     """
-    rows = np.flatnonzero(_whole(columns))
-    replicas, isr = (_matrix(columns[name], rows) for name in ("replicas", "isr"))
-    same = (np.sort(replicas, axis=1) == np.sort(isr, axis=1)).all(axis=1)
-    rows, replicas = rows[same], replicas[same]
-    leaders = columns["leader"].fill_null(-1).to_numpy()
-    of = _classes(np.concatenate([replicas.ravel(), leaders[rows]]), brokers)
-    held = np.sort(of[: replicas.size].reshape(replicas.shape), axis=1)
-    key = columns["topic"].dictionary_encode().indices.to_numpy()[rows].astype(np.int64)
-    for column in (of[replicas.size :], *held.T):
-        key = _combined(key, column)
-    return _grouped(rows, key, columns["partition"], leaders)
+    rows = np.flatnonzero(_comparable(columns))
+    placement, leaders = np.full(len(columns["topic"]), -1), columns["leader"].fill_null(-1).to_numpy()
+    placement[rows] = _placements(
+        {name: columns[name].take(pa.array(rows)) for name in _JUDGED}, leaders[rows], brokers
+    )
+    return _grouped(placement, columns["topic"], columns["partition"], leaders)
 
 
-def _whole(columns: dict[str, pa.Array]) -> np.ndarray:
-    """Led, with as many in sync as there are replicas, at rest, everything read."""
-    sizes = {name: pc.list_value_length(columns[name]).fill_null(-1).to_numpy() for name in ("replicas", "isr")}
-    whole = (sizes["replicas"] == sizes["isr"]) & (sizes["replicas"] > 0) & (sizes["replicas"] <= WIDEST)
-    for name in ("elr", "last_known_elr", "adding", "removing"):
-        whole &= pc.equal(pc.list_value_length(columns[name]), 0).fill_null(False).to_numpy(zero_copy_only=False)
-    for name in ("leader", "partition", "topic"):
-        whole &= columns[name].is_valid().to_numpy(zero_copy_only=False)
-    return whole & columns["unreadable"].is_null().to_numpy(zero_copy_only=False)
+_JUDGED = ("replicas", "isr", "elr", "last_known_elr")
 
 
-def _matrix(lists: pa.Array, rows: np.ndarray) -> np.ndarray:
-    """The lists of these rows side by side; -1 where one is shorter than the longest."""
-    taken = lists.take(pa.array(rows))
-    sizes = pc.list_value_length(taken).to_numpy()
-    matrix = np.full((len(rows), int(sizes.max(initial=0))), -1, np.int64)
-    matrix[np.arange(matrix.shape[1]) < sizes[:, None]] = taken.flatten().to_numpy()
+def _comparable(columns: dict[str, pa.Array]) -> np.ndarray:
+    """At rest, everything read, of a size to be looked at."""
+    fits = columns["unreadable"].is_null().to_numpy(zero_copy_only=False)
+    for names, most in (((*_JUDGED,), WIDEST), (("adding", "removing"), 0)):
+        for name in names:
+            size = pc.list_value_length(columns[name]).fill_null(WIDEST + 1).to_numpy()
+            fits = fits & (size <= most)
+    for name in ("partition", "topic"):
+        fits = fits & columns[name].is_valid().to_numpy(zero_copy_only=False)
+    return fits
+
+
+def _placements(lists: dict[str, pa.Array], leaders: np.ndarray, brokers: list[dict]) -> np.ndarray:
+    """A number for each row, the same for those that no rule can tell apart but by their topic; -1: like no other."""
+    matrices = {name: _matrix(column) for name, column in lists.items()}
+    replicas, isr, elr = matrices["replicas"], matrices["isr"], np.hstack([matrices["elr"], matrices["last_known_elr"]])
+    known = _Brokers(np.append(replicas.ravel(), leaders), brokers)
+    there, in_sync, led = replicas >= 0, _in(isr, replicas), known.live(leaders)
+    whole = led & (in_sync == there).all(axis=1) & (elr < 0).all(axis=1)
+    # An ISR of brokers that hold no replica, or of one twice, is like nothing else.
+    short = ~whole & (in_sync.sum(axis=1) == (isr >= 0).sum(axis=1))
+    found = np.full(len(replicas), -1)
+    classes = np.sort(known.classes(replicas[whole]), axis=1)
+    found[whole] = _numbered([known.classes(leaders[whole]), *classes.T])
+    told = _told(known, replicas[short], in_sync[short], led[short])
+    keys = np.column_stack([known.classes(leaders[short]), told, elr[short]])
+    found[short] = found.max(initial=-1) + 1 + np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+    return found
+
+
+def _matrix(lists: pa.Array) -> np.ndarray:
+    """The lists side by side; -1 where one is shorter than the longest."""
+    sizes = pc.list_value_length(lists).to_numpy()
+    matrix = np.full((len(lists), int(sizes.max(initial=0))), -1, np.int64)
+    matrix[np.arange(matrix.shape[1]) < sizes[:, None]] = lists.flatten().to_numpy()
     return matrix
 
 
-def _classes(ids: np.ndarray, brokers: list[dict]) -> np.ndarray:
-    """The class of each broker id; 0 for -1. One that is down, of unknown rack or in no row is a class of its own."""
-    numbers: dict[str, int] = {}
-    by_id = {-1: 0}
-    for broker in brokers:
-        known = broker["live"] is True and broker["rack_state"] in ("named", "none")
-        own = {name: value for name, value in broker.items() if not known or name not in ITS_OWN}
-        by_id[broker["broker"]] = numbers.setdefault(json.dumps(own, sort_keys=True, default=str), len(numbers) + 1)
-    distinct, which = np.unique(ids, return_inverse=True)
-    unlisted = len(numbers) + 1
-    return np.array([by_id.get(b, unlisted + n) for n, b in enumerate(distinct.tolist())], np.int64)[which]
+def _in(isr: np.ndarray, replicas: np.ndarray) -> np.ndarray:
+    """Of each replica, is it in the ISR of its row?"""
+    found = np.zeros(replicas.shape, bool)
+    for column in isr.T:
+        found |= replicas == column[:, None]
+    return found & (replicas >= 0)
 
 
-def _combined(key: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """One number for each pair of key and column."""
-    base = int(column.max(initial=0)) + 1
-    if int(key.max(initial=0)).bit_length() + base.bit_length() > _BITS:
-        key = np.unique(key, return_inverse=True)[1]
-    return key * base + column
+class _Brokers:
+    """What tells brokers apart, by their ids."""
+
+    def __init__(self, ids: np.ndarray, brokers: list[dict]):
+        """ids: all that will be asked for; -1 is none."""
+        numbers: dict[str, int] = {}
+        of, live = {-1: 0}, set()
+        for broker in brokers:
+            known = broker["live"] is True and broker["rack_state"] in ("named", "none")
+            own = {name: value for name, value in broker.items() if not known or name not in ITS_OWN}
+            of[broker["broker"]] = numbers.setdefault(json.dumps(own, sort_keys=True, default=str), len(numbers) + 1)
+            if broker["live"] is True:
+                live.add(broker["broker"])
+        self._ids = np.unique(ids)
+        listed, unlisted = self._ids.tolist(), len(numbers) + 1
+        self._classes = np.array([of.get(b, unlisted + n) for n, b in enumerate(listed)], np.int64)
+        self._live = np.array([b in live for b in listed], bool)
+
+    def classes(self, ids: np.ndarray) -> np.ndarray:
+        """The class of each id; 0 for -1. A broker that is down, of unknown rack or in no row is a class of its own."""
+        return self._classes[np.searchsorted(self._ids, ids)]
+
+    def live(self, ids: np.ndarray) -> np.ndarray:
+        """Is the broker of each id known to be up?"""
+        return self._live[np.searchsorted(self._ids, ids)]
 
 
-def _grouped(rows: np.ndarray, key: np.ndarray, partitions: pa.Array, leaders: np.ndarray) -> Alike:
-    """Rows with the same key as the columns say it; a row that is like no other stands for itself."""
-    count = len(partitions)
+def _told(known: _Brokers, replicas: np.ndarray, in_sync: np.ndarray, led: np.ndarray) -> np.ndarray:
+    """Rows whose replicas aren't all in sync, in numbers that are the same for those that are alike.
+
+    First the classes of those in sync, in any order; behind them, in theirs, the ids of those that causes name: the ones
+    that are out of sync, and without a leader all.
+    """
+    named = (replicas >= 0) & ~(in_sync & led[:, None])
+    numbers = np.where(named, -2 - 2 * replicas - in_sync, known.classes(replicas))
+    order = np.where(named, np.iinfo(np.int64).max - replicas.shape[1] + np.arange(replicas.shape[1]), numbers)
+    return np.take_along_axis(numbers, order.argsort(axis=1), axis=1)
+
+
+def _numbered(columns: list[np.ndarray]) -> np.ndarray:
+    """Rows that are the same in all columns of numbers from 0 on have the same number."""
+    key = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        base = int(column.max(initial=0)) + 1
+        if int(key.max(initial=0)).bit_length() + base.bit_length() > _BITS:
+            key = np.unique(key, return_inverse=True)[1]
+        key = key * base + column
+    return np.unique(key, return_inverse=True)[1]
+
+
+def _grouped(placement: np.ndarray, topics: pa.Array, partitions: pa.Array, leaders: np.ndarray) -> Alike:
+    """Rows of one topic and placement as the columns say it; a row that is like no other stands for itself."""
+    count, rows = len(placement), np.flatnonzero(placement >= 0)
+    topic = topics.dictionary_encode().indices.to_numpy()[rows].astype(np.int64)
+    key = topic * (int(placement.max(initial=0)) + 1) + placement[rows]
     by_key = np.argsort(key, kind="stable")
     rows, key = rows[by_key], key[by_key]
     starts = np.flatnonzero(np.diff(key, prepend=-1))
@@ -103,8 +159,6 @@ def _grouped(rows: np.ndarray, key: np.ndarray, partitions: pa.Array, leaders: n
     first = rows[starts[sizes > 1]]
     rows, sizes = rows[several], sizes[sizes > 1]
     stands_for = np.zeros(count, np.int32)
-    placement = np.zeros(count, np.int32)
-    placement[rows] = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
     alone = np.ones(count, bool)
     alone[rows] = False
     stands_for[first] = sizes
@@ -120,9 +174,9 @@ def _grouped(rows: np.ndarray, key: np.ndarray, partitions: pa.Array, leaders: n
     ids = partitions.take(pa.array(members))
     return Alike(
         pa.array(stands_for, mask=alone),
-        pa.array(placement, mask=alone),
+        pa.array(placement, pa.int32(), mask=placement < 0),
         pa.ListArray.from_arrays(offsets, ids),
-        pa.ListArray.from_arrays(offsets, pa.array(leaders[members], pa.int32())),
+        pa.ListArray.from_arrays(offsets, pa.array(leaders[members], pa.int32(), mask=leaders[members] < 0)),
         np.argsort((stands_for == 0) & ~alone, kind="stable"),
     )
 

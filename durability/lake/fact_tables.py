@@ -115,7 +115,7 @@ PARTITIONS = Table(
         # Partitions of a topic that no rule can tell apart (`alike`): the row that stands for them has how many they
         # are, their ids and their leaders; the others have 0. NULL: the row stands for itself.
         ("stands_for", pa.int32()),
-        ("placement", pa.int32()),  # the same number for those that are alike, of one cluster
+        ("placement", pa.int32()),  # the same for those of a cluster that only their topic tells apart; NULL: its own
         ("alike", INTS),
         ("alike_leaders", INTS),
     ),

@@ -38,12 +38,11 @@ def measures() -> dict[str, Column | Flagged]:
     # The worst partition: an outage before a downgrade before an unknown release, then the widest gap.
     weight = F.when(gap > 0, F.when(~F.col("caps"), 3).when(F.col("caps"), 2).otherwise(1)).when(gap.isNotNull(), 0)
     order = F.struct(F.coalesce(weight, F.lit(-1)), F.coalesce(gap, F.lit(0)), -F.col("partition"))
-    mixed = F.exists("brokers", lambda b: b["caps"]) & F.exists("brokers", lambda b: ~b["caps"])
     return {
         SEEN: F.max_by(seen, order),
         "min_isr_within_replication_factor_unknown": F.coalesce(F.bool_or(gap.isNull()), F.lit(True)),
         "min_isr_within_replication_factor_failing": base.partition_ids(gap > 0),
-        "min_isr_mixed_releases": F.bool_or(mixed),
+        "min_isr_mixed_releases": F.bool_or("mixed_releases"),
     }
 
 

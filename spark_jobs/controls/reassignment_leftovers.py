@@ -17,11 +17,8 @@ PATIENCE = "1 hour"
 
 
 def stuck() -> Column:
-    """Of a partition: is its reassignment stuck? Reads `brokers`, `adding`, `isr` and `unchanged_reassignment`."""
-    waiting = F.filter(
-        "brokers", lambda b: F.array_contains("adding", b["broker"]) & ~F.array_contains("isr", b["broker"])
-    )
-    dead = F.exists(waiting, lambda b: ~F.coalesce(b["live"], F.lit(True)))
+    """Of a partition: is its reassignment stuck? Reads `waits_for_dead` and `unchanged_reassignment`."""
+    dead = F.col("waits_for_dead")
     return F.coalesce(
         F.col("reassigning") & (dead | F.coalesce(F.col("unchanged_reassignment"), F.lit(False))), F.lit(False)
     )
