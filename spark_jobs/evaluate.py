@@ -10,14 +10,14 @@ import argparse
 import gc
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from durability.lake import tables
 from durability.report import plans
-from durability.run.plan import Plan
+from durability.run.plan import Plan, SnapshotPart
 from spark_jobs import (
     changes,
     facts,
@@ -96,10 +96,14 @@ class Evaluation:
         self.base_clusters = settled(facts.clusters(judged))
         self.topics = settled(facts.topics(judged, self.resolved, self.base_clusters, tiers))
         facts_of = scanned.result() if scanned else to_judge()
-        build = partitions.build if plan.small else placements.build
-        rows = build(facts_of, self.topics, self.base_clusters)
-        rows = self._with_previous_reassignments(rows)
-        measured = topics.measured(rows, self.topics, self.controls, outages=not plan.pulse)
+        measures = topics.measures(self.controls, outages=not plan.pulse)
+        prepare = partial(topics.prepared, controls=self.controls, measures=measures)
+        of_topics = self.topics, self.base_clusters
+        if plan.small:
+            rows = prepare(partitions.build(self._with_previous_reassignments(facts_of), *of_topics))
+        else:
+            rows = placements.build(self._with_previous_reassignments(facts_of), *of_topics, prepare)
+        measured = topics.measured(rows, self.topics, self.controls, measures)
         self.measured = settled(measured if plan.pulse else target.added(measured))
         self.past = self.earlier = None
         if plan.look_back and plan.look_back.uncounted:
@@ -155,7 +159,7 @@ class Evaluation:
         )
         patience = F.expr(f"interval {reassignment_leftovers.PATIENCE}")
         same = (F.struct("replicas", "isr", "adding", "removing") == F.col("old")) & (
-            self._captured() - F.col("old_captured_at") >= patience
+            F.col("captured_at") - F.col("old_captured_at") >= patience
         )
         return (
             rows.join(F.broadcast(old), ["cluster", "topic", "partition"], "left")
@@ -165,12 +169,23 @@ class Evaluation:
 
     def _captured(self) -> Column:
         """When the row's cluster was captured; for one that could not be read, when the run started."""
-        moments = {s.cluster: s.captured_at or self.plan.started_at for s in self.plan.snapshots}
-        return F.try_element_at(findings.literal(moments, "map<string,string>"), F.col("cluster")).cast("timestamp")
+        return self._of_snapshot(lambda s: s.captured_at or self.plan.started_at).cast("timestamp")
 
-    def _snapshot(self) -> Column:
-        ids = {s.cluster: s.snapshot_id for s in self.plan.snapshots}
-        return F.try_element_at(findings.literal(ids, "map<string,string>"), F.col("cluster"))
+    def _of_snapshot(self, value: Callable[[SnapshotPart], str | None]) -> Column:
+        values = {s.cluster: value(s) for s in self.plan.snapshots}
+        return F.try_element_at(findings.literal(values, "map<string,string>"), F.col("cluster"))
+
+    def _stamped(self, frame: DataFrame) -> DataFrame:
+        """`frame` with `captured_at` and `snapshot_id` of the row's cluster."""
+        names = ("captured_at", "snapshot_id")
+        moment, snapshot = self._captured(), self._of_snapshot(lambda s: s.snapshot_id)
+        if self.plan.small:
+            return frame.withColumns(dict(zip(names, (moment, snapshot), strict=True)))
+        # A map is gone through from its beginning for every row: not for a hundred clusters and a million rows.
+        clusters = F.lit([s.cluster for s in self.plan.snapshots])
+        stamps = self.spark.range(1).select(F.explode(clusters).alias("cluster"))
+        stamps = stamps.select("cluster", moment.alias(names[0]), snapshot.alias(names[1]))
+        return frame.join(F.broadcast(stamps), "cluster", "left")
 
     def posture(self) -> DataFrame:
         """One row a topic, with what Great Expectations checks again."""
@@ -267,7 +282,7 @@ class Evaluation:
         named = findings.with_ids(waived.drop("expired"))
         before = {s.previous_result_id: s.previous_policy_sha256 for s in self.plan.snapshots if s.previous_result_id}
         if not before:
-            return changes.first_run(named, captured)
+            return changes.first_run(self._stamped(named), F.col("captured_at"))
         named = settled(named)
         clusters = {s.previous_result_id + " " + s.cluster for s in self.plan.snapshots if s.previous_result_id}
         same_policy = [r for r, sha in before.items() if sha == self.plan.policy.sha256]
@@ -281,15 +296,10 @@ class Evaluation:
 
     def keyed(self, frame: DataFrame, table: tables.Table) -> DataFrame:
         """`frame` as rows of `table`, under this run and result."""
-        keys = {
-            "captured_at": self._captured(),
-            "snapshot_id": self._snapshot(),
-            "run_id": F.lit(self.plan.run_id),
-            "result_id": F.lit(self.plan.result_id),
-        }
+        # One that has a snapshot already is of an earlier one, or was stamped.
+        frame = frame if "snapshot_id" in frame.columns else self._stamped(frame)
+        keys = {"run_id": F.lit(self.plan.run_id), "result_id": F.lit(self.plan.result_id)}
         present = set(frame.columns)
-        if "snapshot_id" in present:  # an earlier snapshot, not the judged one
-            keys = {n: k for n, k in keys.items() if n not in ("captured_at", "snapshot_id")}
         return frame.select(
             *((keys[n] if n in keys else F.col(n) if n in present else F.lit(None)).alias(n) for n, _ in table.columns)
         )
@@ -349,10 +359,9 @@ def through_python(spark: SparkSession, plan: Plan, table: tables.Table) -> Data
 
 
 def append(frame: DataFrame, table: tables.Table) -> None:
-    """Appends to a lake table as it comes: one small commit, no shuffle for the table's sort order."""
-    frame.writeTo(session.table(table.name)).option("distribution-mode", "none").option(
-        "fanout-enabled", "true"
-    ).append()
+    """Appends to a lake table as it comes: one small commit, neither shuffled nor sorted. `lake_upkeep` does that."""
+    options = {"use-table-distribution-and-ordering": "false", "fanout-enabled": "true"}
+    frame.writeTo(session.table(table.name)).options(**options).append()
 
 
 def main() -> None:

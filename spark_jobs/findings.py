@@ -74,7 +74,7 @@ def _worded() -> dict[str, Column]:
     wrong = F.when(outcome == base.UNKNOWN, _wrong_setting())
     unread = base.say("%s can't be judged: a fact it needs could not be read (see what isn't known)", f["control"])
     exempt = F.when(F.col("tier").isNull(), "no selector of the policy matches it").otherwise(
-        base.say("tier %s doesn't require it", F.col("tier"))
+        F.concat(F.lit("tier "), F.col("tier"), F.lit(" doesn't require it"))
     )
     own_words = ~of_topic & words["message"].isNotNull()
     return {
@@ -104,10 +104,9 @@ def literal(value: Any, schema: str) -> Column:
 def with_providers_duty(findings: DataFrame) -> DataFrame:
     """NOT_APPLICABLE, with the reason, where the cluster's provider is responsible for a control."""
     reasons = {f"{p} {c.id}": reason for c in CONTROLS.values() for p, reason in c.provider_duty.items()}
-    reason = F.try_element_at(
-        literal(reasons, "map<string,string>"),
-        F.concat_ws(" ", F.coalesce("provider", F.lit("self")), F.col("control")),
-    )
+    providers = sorted({provider for c in CONTROLS.values() for provider in c.provider_duty})
+    named = F.concat_ws(" ", "provider", F.col("control"))
+    reason = F.when(F.col("provider").isin(*providers), F.try_element_at(literal(reasons, "map<string,string>"), named))
     theirs = reason.isNotNull()
     kept = [
         c for c in findings.columns if c not in ("outcome", "message", "severity", "cause", "remediation", "category")

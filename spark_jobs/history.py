@@ -52,11 +52,12 @@ class Past:
         tier_then = resolved.where(F.col("resource_type") == "topic").withColumn("cluster", F.explode(of_cluster))
         self._clusters = facts.clusters(by_attempt).localCheckpoint(eager=True)
         of_topics = facts.topics(by_attempt, tier_then, self._clusters, tiers).localCheckpoint(eager=True)
-        rows = partitions.build(by_attempt("partitions").where(facts.standing()), of_topics, self._clusters)
-        rows = rows.withColumn("unchanged_reassignment", F.lit(False))
+        to_judge = by_attempt("partitions").where(facts.standing()).withColumn("unchanged_reassignment", F.lit(False))
+        rows = partitions.build(to_judge, of_topics, self._clusters)
         # The steps of an outage read what min-insync-replicas measures, beside their own.
         controls = [partition_health] if plan.pulse else [min_insync_replicas, partition_health]
-        measured = topics.measured(rows, of_topics, controls, outages=not plan.pulse)
+        measures = topics.measures(controls, outages=not plan.pulse)
+        measured = topics.measured(topics.prepared(rows, controls, measures), of_topics, controls, measures)
         self._topics = measured.localCheckpoint(eager=True)
         self._moments = {
             e.attempt_id: {"cluster": e.cluster, "captured_at": e.captured_at, "snapshot_id": e.snapshot_id}

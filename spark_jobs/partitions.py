@@ -24,7 +24,7 @@ from spark_jobs.rack_health import (
     rack_category,
     racks_wanted,
 )
-from spark_jobs.racks import against, kip_1290_rack_span, layout, rack_span
+from spark_jobs.racks import against, kip_1290_rack_span, layout, named_racks, rack_span
 
 TOPIC_SETTINGS = (
     "min_isr_readable",
@@ -48,6 +48,8 @@ def standing() -> tuple[Column, Column]:
 def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame) -> DataFrame:
     """Partitions beside their topic's settings, with each replica id turned into its broker (`brokers`, `leading`).
 
+    partitions: rows of the fact table with `unchanged_reassignment`, whether the last snapshot showed it just the same.
+
     A row stands for the partitions `ids`, led by `leaders` in that order: see `durability.lake.alike`.
     """
     per_topic = topics.select("cluster", "topic", "required", *TOPIC_SETTINGS)
@@ -63,6 +65,7 @@ def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame) -> Data
         "partition",
         *standing(),
         "placement",
+        "unchanged_reassignment",
         "required",
         *TOPIC_SETTINGS,
         "recorded_min_isr",
@@ -350,8 +353,8 @@ def of_brokers(judged: DataFrame) -> DataFrame:
     """What topics are measured by and only a partition's brokers tell.
 
     `missing_racks`: the lost racks in which it has replicas that are out of sync, or all of them when it is offline.
-    `mixed_releases`: some of its brokers cap min.insync.replicas and some don't. `waits_for_dead`: replicas are being
-    added on brokers that are down.
+    `in_sync_racks`: names. `mixed_releases`: some of its brokers cap min.insync.replicas and some don't.
+    `waits_for_dead`: replicas are being added on brokers that are down.
     """
     away = F.filter(
         "brokers",
@@ -365,6 +368,7 @@ def of_brokers(judged: DataFrame) -> DataFrame:
     return judged.withColumns(
         {
             "missing_racks": F.array_distinct(F.transform(away, lambda b: b["rack"])),
+            "in_sync_racks": named_racks(F.col("in_sync")),
             "mixed_releases": F.exists("brokers", lambda b: b["caps"]) & F.exists("brokers", lambda b: ~b["caps"]),
             "waits_for_dead": F.exists(waiting, lambda b: ~F.coalesce(b["live"], F.lit(True))),
         }

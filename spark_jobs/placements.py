@@ -6,6 +6,8 @@ count over, and these some 50,000 different ones for `spark_jobs.partitions` to 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -15,12 +17,14 @@ SETTINGS = ("required", *partitions.TOPIC_SETTINGS)
 """All that a partition's topic adds to how it is judged."""
 OWN = ("leader", "replicas", "isr", "elr", "last_known_elr")
 """What partitions of one placement may have brokers of their own in."""
-JUDGED_BY = (*OWN, "adding", "removing", "unreadable")
+JUDGED_BY = (*OWN, "adding", "removing", "unreadable", "unchanged_reassignment")
 KEY = ("cluster", "like", "place")
 
 
-def build(rows: DataFrame, topics: DataFrame, clusters: DataFrame) -> DataFrame:
-    """What `partitions.build` gives of rows of `partitions`, but for which of the alike brokers its own columns name."""
+def build(
+    rows: DataFrame, topics: DataFrame, clusters: DataFrame, prepared: Callable[[DataFrame], DataFrame]
+) -> DataFrame:
+    """What `prepared` makes of what `partitions.build` gives of rows of `partitions`; their own are OWN and which they are."""
     placed = rows.join(F.broadcast(_alike(topics)), ["cluster", "topic"]).withColumns(
         {
             # One that is like no other goes by its topic and number.
@@ -32,7 +36,7 @@ def build(rows: DataFrame, topics: DataFrame, clusters: DataFrame) -> DataFrame:
     none = F.lit(None).cast("array<int>")
     ones = placed.groupBy(*KEY).agg(one).select("cluster", F.col("like").alias("topic"), "place", "one.*")
     ones = ones.withColumns({"placement": F.col("place"), "alike": none, "alike_leaders": none})
-    judged = partitions.build(ones, topics, clusters)
+    judged = prepared(partitions.build(ones, topics, clusters))
     theirs = [c for c in judged.columns if c not in ("partition", "ids", "leaders", "placement", "topic", *OWN)]
     judged = judged.select(F.col("topic").alias("like"), F.col("placement").alias("place"), *theirs)
     own = placed.select(*KEY, "topic", "partition", *partitions.standing(), "placement", *OWN)

@@ -22,34 +22,49 @@ from spark_jobs.controls import (
     reassignment_leftovers,
     unclean_leader_election,
 )
-from spark_jobs.flagged import Flagged, aggregated
+from spark_jobs.flagged import MASK, Flagged, aggregated, mask
 
 
-def measured(partitions: DataFrame, topics: DataFrame, controls: list[ModuleType], *, outages: bool) -> DataFrame:
-    """One row a topic: `topics`, the measures of `controls` over its partitions, and each control's outcome.
-
-    outages: with those of `rack_outage` too. Measures are NULL where a topic has no partitions that could be read.
-    """
-    measures: dict[str, Column | Flagged] = {
+def measures(controls: list[ModuleType], *, outages: bool) -> dict[str, Column | Flagged]:
+    """What `controls` measure over a topic's partitions, by name. outages: with what `rack_outage` does."""
+    found: dict[str, Column | Flagged] = {
         "partition_count": F.sum(F.size("ids")),
         "reassigning_partitions": F.sum(F.col("reassigning").cast("int")),
         "isr_least": F.min(F.when(~F.col("offline"), F.col("isr_count"))),
         "stuck_partitions": base.partition_ids(reassignment_leftovers.stuck()),
-        "unhealthy": F.sort_array(F.collect_list(F.when(~_healthy(), _health_row()))),
+        "unhealthy": F.sort_array(F.collect_list(F.when(~F.col("healthy"), _health_row()))),
     }
     for control in controls:
-        measures |= control.measures()
-    measures |= elr_guard.measures()
+        found |= control.measures()
+    found |= elr_guard.measures()
     if outages:
-        measures |= rack_outage.measures()
+        found |= rack_outage.measures()
     if min_insync_racks_valid in controls:
-        measures |= target.measures()
+        found |= target.measures()
+    return found
+
+
+def prepared(partitions: DataFrame, controls: list[ModuleType], measures: dict[str, Column | Flagged]) -> DataFrame:
+    """Judged partitions with what `measures` need of each, computed before they are counted by topic."""
+    if acked_durability in controls:
+        partitions = partitions.withColumns(acked_durability.of_partition())
+    return partitions.withColumns({MASK: mask(measures), "healthy": _healthy(), "health": _health()})
+
+
+def measured(
+    partitions: DataFrame, topics: DataFrame, controls: list[ModuleType], measures: dict[str, Column | Flagged]
+) -> DataFrame:
+    """One row a topic: `topics`, `measures` of `controls` over its `prepared` partitions, and each control's outcome.
+
+    Measures are NULL where a topic has no partitions that could be read.
+    """
     per_topic = aggregated(partitions, measures)
     known = F.coalesce(F.col("partitions_known"), F.lit(False))
     joined = topics.join(per_topic, ["cluster", "topic"], "left").withColumn("partitions_known", known)
     if min_insync_racks_valid in controls:
         joined = joined.withColumn(min_insync_racks_valid.PROBLEMS, min_insync_racks_valid.problems())
     if acked_durability in controls:
+        joined = joined.withColumn(acked_durability.SEEN, acked_durability.worst()).drop(acked_durability.WORST)
         joined = joined.withColumn(acked_durability.NOW, acked_durability.now())
     outcomes = {f"{base.column(c.CONTROL)}_outcome": c.outcome() for c in controls}
     return joined.withColumns(outcomes)
@@ -62,40 +77,38 @@ def _healthy() -> Column:
     return F.coalesce(~(flags[0] | flags[1] | flags[2] | flags[3]) & in_racks, F.lit(False))
 
 
-def _health_row() -> Column:
+def _health() -> Column:
+    """Of a partition that isn't healthy what its row of `partition_health` says, the same for all of its placement."""
     categories = [F.when(partition_health.flag(c), c) for c in partition_health.CATEGORIES]
-    return F.struct(
-        "partition",
-        F.array_compact(F.array(*categories)).alias("categories"),
-        (F.coalesce("at_min_isr", F.lit(False)) & F.col("isr_whole")).alias("by_configuration"),
-        "leader",
-        "replicas",
-        "isr",
-        "elr",
-        F.col("min_isr").alias("min_insync_replicas"),
-        F.col("effective_min_isr").alias("effective_min_insync_replicas"),
-        F.col("rf").alias("replication_factor"),
-        F.transform("out_of_sync", lambda b: b["broker"]).alias("out_of_sync"),
-        F.array_join("causes", ", ").alias("cause"),
-        "cli_differs",
-        partition_health.known().alias("categories_known"),
-        F.col("isr_rack_count").alias("isr_racks"),
-        F.col("min_racks").alias("min_insync_racks"),
-        "rack_category",
-        (F.col("rack_category").isNull() & ~F.col("racks_hidden")).alias("rack_unknown"),
-        (F.coalesce(F.col("rack_category") == rack_health.AT, F.lit(False)) & ~F.col("at_min_racks")).alias(
-            "rack_by_placement"
-        ),
-        "acks_all_error",
-        "acks_all_kip_1290_error",
+    fields = {
+        "categories": F.array_compact(F.array(*categories)),
+        "by_configuration": F.coalesce("at_min_isr", F.lit(False)) & F.col("isr_whole"),
+        "min_insync_replicas": F.col("min_isr"),
+        "effective_min_insync_replicas": F.col("effective_min_isr"),
+        "replication_factor": F.col("rf"),
+        "out_of_sync": F.transform("out_of_sync", lambda b: b["broker"]),
+        "cause": F.array_join("causes", ", "),
+        "cli_differs": F.col("cli_differs"),
+        "categories_known": partition_health.known(),
+        "isr_racks": F.col("isr_rack_count"),
+        "min_insync_racks": F.col("min_racks"),
+        "rack_category": F.col("rack_category"),
+        "rack_unknown": F.col("rack_category").isNull() & ~F.col("racks_hidden"),
+        "rack_by_placement": F.coalesce(F.col("rack_category") == rack_health.AT, F.lit(False))
+        & ~F.col("at_min_racks"),
+        "acks_all_error": F.col("acks_all_error"),
+        "acks_all_kip_1290_error": F.col("acks_all_kip_1290_error"),
         # Above the ISR by configuration, while nothing is being added that would account for it.
-        F.coalesce(F.col("under_min_isr") & F.col("isr_whole") & ~F.col("reassigning"), F.lit(False)).alias(
-            "under_by_configuration"
+        "under_by_configuration": F.coalesce(
+            F.col("under_min_isr") & F.col("isr_whole") & ~F.col("reassigning"), F.lit(False)
         ),
-        "ids",
-        "leaders",
-        "placement",
-    )
+    }
+    return F.when(~_healthy(), F.struct(*(column.alias(name) for name, column in fields.items())))
+
+
+def _health_row() -> Column:
+    """`health` with the partition's own brokers, and which partitions it is of."""
+    return F.struct("partition", "leader", "replicas", "isr", "elr", "ids", "leaders", "placement", "health.*")
 
 
 def by_cluster(measured: DataFrame) -> DataFrame:

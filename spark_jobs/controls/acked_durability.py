@@ -17,6 +17,7 @@ from spark_jobs.rack_health import INCONSISTENT, NO_ERROR, NO_LEADER, NOT_ENOUGH
 
 CONTROL = "acked-durability"
 SEEN, NOW = "acked_durability_worst", "acked_durability_now"
+GRAVITY, FACTS, WORST = "acked_gravity", "acked_facts", "acked_durability_gravest"
 SHORT, UNSURE, ENOUGH = 0, 1, 2
 """What is sure of a partition, the worst first."""
 ANSWERS = {"today": "acks_all_error", "proposed": "acks_all_proposed_error"}
@@ -52,23 +53,38 @@ def _meanwhile(worst: Column) -> Column:
     return F.coalesce(enough & (worst["racks_at_ends"] >= racks), F.lit(False))
 
 
-def measures() -> dict[str, Column | Flagged]:
-    verdict, worst = _verdict(*required()), F.col("acked")
+def of_partition() -> dict[str, Column]:
+    """Columns of a partition for `measures`: how bad it is, and what its acks table needs.
+
+    Short first, then the fewest copies and racks, then what refuses writes now, or would with the proposals.
+    """
+    worst = F.col("acked")
     order = ["copies_most", "racks_most", "copies_least", "racks_least"]
-    # The worst partition with what its acks table needs: short first, then the fewest copies and racks, then what refuses
-    # writes now, or would with the proposals. Fields after `partition` never decide.
-    seen = F.struct(
-        verdict.alias("verdict"),
+    gravity = F.struct(
+        _verdict(*required()).alias("verdict"),
         *(worst[name].alias(name) for name in order),
         F.coalesce(~F.col("offline"), F.lit(True)).alias("led"),
         *(F.coalesce(F.col(answer) == NO_ERROR, F.lit(True)).alias(f"{answer}_none") for answer in ANSWERS.values()),
         "isr_count",
         "isr_rack_count",
-        "partition",
-        *acks_table.FACTS,
     )
+    return {GRAVITY: gravity, FACTS: F.struct(*acks_table.FACTS)}
+
+
+def worst() -> Column:
+    """SEEN, of a topic's measures: the worst partition's GRAVITY, id and FACTS, as one struct."""
+    found = F.col(WORST)
+    names = ("verdict", "copies_most", "racks_most", "copies_least", "racks_least", "isr_count", "isr_rack_count")
+    parts = {GRAVITY: names, FACTS: acks_table.FACTS}
+    fields = [found[part][name].alias(name) for part, of in parts.items() for name in of]
+    return F.when(found.isNotNull(), F.struct(*fields, found["partition"].alias("partition")))
+
+
+def measures() -> dict[str, Column | Flagged]:
+    verdict, worst = F.col(GRAVITY)["verdict"], F.col("acked")
     return {
-        SEEN: F.min(seen),
+        # FACTS never decide: the partition does.
+        WORST: F.min(F.struct(GRAVITY, "partition", FACTS)),
         **_answers(),
         "acked_durability_failing": base.partition_ids(verdict == SHORT),
         "acked_durability_unsure": F.coalesce(F.bool_or(verdict == UNSURE), F.lit(True)),

@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 from spark_jobs import rack_health, target
 from spark_jobs.controls import base, replica_rack_spread
 from spark_jobs.flagged import Flagged, each
-from spark_jobs.racks import named_racks
 
 CONTROL = "isr-rack-spread"
 UNDER, AT = rack_health.UNDER, rack_health.AT
@@ -34,7 +33,7 @@ def measures() -> dict[str, Column | Flagged]:
     otherwise = under & ~F.coalesce(F.col("replica_span")["most"] < required(), F.lit(False)) & (F.size("causes") > 0)
     return {
         **base.measure(CONTROL, F.col("isr_racks"), required()),
-        "isr_rack_spread_names": base.of_the_least(named_racks(F.col("in_sync")), F.col("isr_racks")),
+        "isr_rack_spread_names": base.of_the_least(F.col("in_sync_racks"), F.col("isr_racks")),
         "isr_rack_spread_at": base.partition_ids(at),
         "isr_rack_spread_errors": Flagged(
             under, lambda those: F.sort_array(F.array_distinct(each(those, "acks_all_kip_1290_error")))
