@@ -20,13 +20,13 @@ PLACEMENT = (
 
 
 def applications(resolved: DataFrame, clusters: DataFrame) -> DataFrame:
-    """cluster, provider, tier, resource (group id) and `p`, its placement, of every Streams application.
+    """The cluster's snapshot, provider, tier, resource (group id) and `p`, its placement, of every Streams application.
 
     resolved: rows of `resolved_policy`; clusters: the judged ones.
     """
     rows = resolved.where((F.col("resource_type") == "application") & F.col("placement").isNotNull())
     return rows.select("cluster", "resource", "tier", F.from_json("placement", PLACEMENT).alias("p")).join(
-        F.broadcast(clusters.select("cluster", "provider")), "cluster"
+        F.broadcast(clusters.select("cluster", "captured_at", "snapshot_id", "provider")), "cluster"
     )
 
 

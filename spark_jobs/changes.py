@@ -17,29 +17,28 @@ REWORDED = ("message", "severity", "remediation")
 DELETABLE = ("topic", "broker", "application", "tier")
 
 
-def first_run(findings: DataFrame, captured: Column) -> DataFrame:
+def first_run(findings: DataFrame) -> DataFrame:
     """Nothing to compare with: what is found is new."""
     listed = F.col("outcome").isin(*LISTED)
     return findings.withColumns(
         {
             "change": F.when(listed, "new"),
             "why": F.lit(None).cast("string"),
-            "since": F.when(listed, captured),
+            "since": F.when(listed, F.col("captured_at")),
             "previous_severity": F.lit(None).cast("string"),
         }
     )
 
 
-def compared(
-    findings: DataFrame, previous: DataFrame, resolved: DataFrame, clusters: DataFrame, captured: Column
-) -> DataFrame:
+def compared(findings: DataFrame, previous: DataFrame, resolved: DataFrame, clusters: DataFrame) -> DataFrame:
     """`findings` with change, why and since, and a row for every previous FAIL or EXEMPT that is resolved.
 
     previous: the findings of the last run that judged each cluster, with `policy_changed` (its fingerprint differs from
     this run's); resolved: this run's resources, by which a deleted one is known where `clusters` could list them all. A
     finding that turns from FAIL to EXEMPT is resolved by being waived, and stays listed.
     """
-    before = previous.where(F.col("outcome").isin(*LISTED))
+    # A resolved one is told as of the snapshot that no longer has it.
+    before = previous.where(F.col("outcome").isin(*LISTED)).drop("captured_at", "snapshot_id")
     was = before.select("cluster", "id", F.col("outcome").alias("was"), F.col("since").alias("was_since"))
     listed = F.col("outcome").isin(*LISTED)
     waived = (F.col("was") == base.FAIL) & (F.col("outcome") == "EXEMPT")
@@ -51,7 +50,7 @@ def compared(
                     listed, F.when(waived, "resolved").when(F.col("was").isNull(), "new").otherwise("persisting")
                 ),
                 "why": F.when(waived, "waived"),
-                "since": F.when(listed, F.coalesce("was_since", captured)),
+                "since": F.when(listed, F.coalesce("was_since", "captured_at")),
             }
         )
         .drop("was", "was_since")
@@ -102,7 +101,7 @@ def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame, clusters:
     """Previous FAIL and EXEMPT findings that are no longer listed, each with why it is gone."""
     still = findings.where(F.col("outcome").isin(*LISTED)).select("cluster", "id")
     exists = resolved.select("cluster", "resource_type", "resource", F.lit(True).alias("exists"))
-    listed = clusters.select("cluster", "topics_known", "brokers_known", "streams_known")
+    listed = clusters.select("cluster", "captured_at", "snapshot_id", "topics_known", "brokers_known", "streams_known")
     absent = F.col("exists").isNull() & F.col("resource_type").isin(*DELETABLE)
     # Only judged clusters are among `clusters`: the others resolve nothing.
     unlisted = (
@@ -142,6 +141,8 @@ def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame, clusters:
         .where(F.col("blind").isNull() | F.col("unknown_now").isNotNull() | deleted)
     )
     return gone.select(
+        "captured_at",
+        "snapshot_id",
         *(c for c in before.columns if c in set(findings.columns) - {*REWORDED, "outcome", "waiver", "expired"}),
         F.concat(F.lit("was: "), F.col("message")).alias("message"),
         F.lit(None).cast("string").alias("severity"),

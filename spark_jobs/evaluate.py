@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from durability.lake import tables
 from durability.report import plans
-from durability.run.plan import Plan, SnapshotPart
+from durability.run.plan import Plan
 from spark_jobs import (
     changes,
     facts,
@@ -168,34 +168,19 @@ class Evaluation:
         )
 
     def _captured(self) -> Column:
-        """When the row's cluster was captured; for one that could not be read, when the run started."""
-        return self._of_snapshot(lambda s: s.captured_at or self.plan.started_at).cast("timestamp")
-
-    def _of_snapshot(self, value: Callable[[SnapshotPart], str | None]) -> Column:
-        values = {s.cluster: value(s) for s in self.plan.snapshots}
-        return F.try_element_at(findings.literal(values, "map<string,string>"), F.col("cluster"))
-
-    def _stamped(self, frame: DataFrame) -> DataFrame:
-        """`frame` with `captured_at` and `snapshot_id` of the row's cluster."""
-        names = ("captured_at", "snapshot_id")
-        moment, snapshot = self._captured(), self._of_snapshot(lambda s: s.snapshot_id)
-        if self.plan.small:
-            return frame.withColumns(dict(zip(names, (moment, snapshot), strict=True)))
-        # A map is gone through from its beginning for every row: not for a hundred clusters and a million rows.
-        clusters = F.lit([s.cluster for s in self.plan.snapshots])
-        stamps = self.spark.range(1).select(F.explode(clusters).alias("cluster"))
-        stamps = stamps.select("cluster", moment.alias(names[0]), snapshot.alias(names[1]))
-        return frame.join(F.broadcast(stamps), "cluster", "left")
+        """When the row's cluster was captured; NULL for one that isn't judged."""
+        moments = {s.cluster: s.captured_at for s in self.plan.judged}
+        return F.try_element_at(findings.literal(moments, "map<string,string>"), F.col("cluster")).cast("timestamp")
 
     def posture(self) -> DataFrame:
         """One row a topic, with what Great Expectations checks again."""
-        columns = rack_outage.posture(F.col("before"), self._captured())
+        columns = rack_outage.posture(F.col("before"))
         for control in TOPIC_CONTROLS:
             columns |= control.posture()
         return (
             self._beside_what_was()
             .select(
-                "cluster",
+                *findings.SNAPSHOT,
                 "topic",
                 "internal",
                 "tier",
@@ -271,9 +256,8 @@ class Evaluation:
 
     def findings(self, asked: Future[outcomes.Asked]) -> DataFrame:
         """All findings of the run, PASS and NOT_APPLICABLE ones too; asked: `outcomes.asked`."""
-        captured = self._captured()
         owed = findings.with_providers_duty(self.outcomes(asked))
-        waived = findings.with_waivers(owed, self.resolved, captured, self.plan.waivers)
+        waived = findings.with_waivers(owed, self.resolved, self.plan.waivers)
         if self.plan.waivers:
             waived = settled(waived)
             failed = waived.where(F.size("expired") > 0)
@@ -282,7 +266,7 @@ class Evaluation:
         named = findings.with_ids(waived.drop("expired"))
         before = {s.previous_result_id: s.previous_policy_sha256 for s in self.plan.snapshots if s.previous_result_id}
         if not before:
-            return changes.first_run(self._stamped(named), F.col("captured_at"))
+            return changes.first_run(named)
         named = settled(named)
         clusters = {s.previous_result_id + " " + s.cluster for s in self.plan.snapshots if s.previous_result_id}
         same_policy = [r for r, sha in before.items() if sha == self.plan.policy.sha256]
@@ -292,12 +276,10 @@ class Evaluation:
             .where(F.concat_ws(" ", "result_id", "cluster").isin(list(clusters)))
             .withColumn("policy_changed", ~F.col("result_id").isin(same_policy))
         )
-        return changes.compared(named, previous, self.resolved, self.clusters, captured)
+        return changes.compared(named, previous, self.resolved, self.clusters)
 
     def keyed(self, frame: DataFrame, table: tables.Table) -> DataFrame:
         """`frame` as rows of `table`, under this run and result."""
-        # One that has a snapshot already is of an earlier one, or was stamped.
-        frame = frame if "snapshot_id" in frame.columns else self._stamped(frame)
         keys = {"run_id": F.lit(self.plan.run_id), "result_id": F.lit(self.plan.result_id)}
         present = set(frame.columns)
         return frame.select(

@@ -304,6 +304,8 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
     )
     facts = clusters.select(
         "cluster",
+        "captured_at",
+        "snapshot_id",
         "provider",
         "unclean_default",
         "elr_on",

@@ -18,7 +18,8 @@ OWN_WORDS = "at-min-isr-over-time"
 """A topic's UNKNOWN of this control says itself what is missing: readings, not a fact."""
 
 KEYS = ("cluster", "resource_type", "resource")
-IDENTITY = ("cluster", "provider", "tier", "resource_type", "resource")
+SNAPSHOT = ("cluster", "captured_at", "snapshot_id")
+IDENTITY = (*SNAPSHOT, "provider", "tier", "resource_type", "resource")
 LET_READ = "Let the auditor read what is listed as unreadable, then audit again"
 READS_MIN_ISR = (
     *("min-insync-replicas", "min-isr-within-replication-factor", "write-headroom", "partition-health"),
@@ -37,22 +38,22 @@ def exploded(frame: DataFrame, resource_type: str, resource: Column, outcomes: l
     tier = F.col("tier") if "tier" in frame.columns else F.lit(None).cast("string")
     return (
         frame.select(
-            "cluster",
+            *SNAPSHOT,
             "provider",
             tier.alias("tier"),
             F.lit(resource_type).alias("resource_type"),
             resource.cast("string").alias("resource"),
             (F.col("wrong") if "wrong" in frame.columns else F.lit(None).cast(WRONG)).alias("wrong"),
-            F.explode(F.array(*outcomes)).alias("f"),
+            F.inline(F.array(*outcomes)),
         )
-        .where("f.outcome is not null")
-        .select(*IDENTITY, *(f"f.{n}" for n in PLAIN), *(c.alias(n) for n, c in _worded().items()))
+        .where("outcome is not null")
+        .select(*IDENTITY, *PLAIN, *(c.alias(n) for n, c in _worded().items()))
     )
 
 
 def _wrong_setting() -> Column:
     """What a topic's setting says that means nothing, where the control needs it; NULL elsewhere."""
-    control, wrong = F.col("f")["control"], F.col("wrong")
+    control, wrong = F.col("control"), F.col("wrong")
     return (
         F.when(control.isin(*READS_MIN_ISR), _told("min.insync.replicas is no number from 1 on: %s", wrong["min_isr"]))
         .when(control.isin(*READS_MIN_RACKS), _told("min.insync.racks is not a number: %s", wrong["min_racks"]))
@@ -68,11 +69,11 @@ def _told(text: str, value: Column) -> Column:
 
 
 def _worded() -> dict[str, Column]:
-    f, outcome, words = F.col("f"), F.col("f")["outcome"], F.col("f")["words"]
+    control, outcome, words = F.col("control"), F.col("outcome"), F.col("words")
     speaks = outcome.isin(base.FAIL, base.UNKNOWN)
-    of_topic = (F.col("resource_type") == "topic") & (f["control"] != OWN_WORDS)
+    of_topic = (F.col("resource_type") == "topic") & (control != OWN_WORDS)
     wrong = F.when(outcome == base.UNKNOWN, _wrong_setting())
-    unread = base.say("%s can't be judged: a fact it needs could not be read (see what isn't known)", f["control"])
+    unread = base.say("%s can't be judged: a fact it needs could not be read (see what isn't known)", control)
     exempt = F.when(F.col("tier").isNull(), "no selector of the policy matches it").otherwise(
         F.concat(F.lit("tier "), F.col("tier"), F.lit(" doesn't require it"))
     )
@@ -90,7 +91,7 @@ def _worded() -> dict[str, Column]:
         .when((outcome == base.UNKNOWN) & of_topic, "unreadable")
         .when(speaks, words["cause"]),
         "message": F.when(outcome == base.FAIL, words["message"])
-        .when(wrong.isNotNull(), base.say("%s can't be judged: %s", f["control"], wrong))
+        .when(wrong.isNotNull(), base.say("%s can't be judged: %s", control, wrong))
         .when(outcome == base.UNKNOWN, F.when(own_words, words["message"]).otherwise(unread))
         .when(outcome == base.NOT_APPLICABLE, F.when(own_words, words["message"]).otherwise(exempt)),
     }
@@ -128,9 +129,7 @@ def with_ids(findings: DataFrame) -> DataFrame:
     )
 
 
-def with_waivers(
-    findings: DataFrame, resolved: DataFrame, captured: Column, waivers: list[dict[str, Any]]
-) -> DataFrame:
+def with_waivers(findings: DataFrame, resolved: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
     """EXEMPT where a waiver covers a FAIL on the day of its snapshot; `expired` lists those that no longer do.
 
     A waiver counts through its day of expiry, UTC. Names were matched when the policy was resolved (`resolved.waivers`).
@@ -149,7 +148,7 @@ def with_waivers(
     )
 
     def in_force(index: Column) -> Column:
-        return F.try_element_at(expires, index.cast("string")).cast("date") >= F.to_date(captured)
+        return F.try_element_at(expires, index.cast("string")).cast("date") >= F.to_date("captured_at")
 
     failed = F.col("outcome") == base.FAIL
     return (
@@ -165,13 +164,15 @@ def with_waivers(
     )
 
 
-def not_judged(spark: SparkSession, snapshots: list[dict[str, Any]], controls: list[str]) -> DataFrame:
-    """UNKNOWN for every control of a cluster that could not be read or whose snapshot the gate refused."""
-    rows = [
-        {"cluster": s["cluster"], "provider": s["provider"], "status": s["status"], "reason": s["reason"]}
-        for s in snapshots
-    ]
-    schema = "array<struct<cluster:string,provider:string,status:string,reason:string>>"
+def not_judged(spark: SparkSession, snapshots: list[dict[str, Any]], controls: list[str], started_at: str) -> DataFrame:
+    """UNKNOWN for every control of a cluster that could not be read or whose snapshot the gate refused.
+
+    Of one that could not be read the moment is `started_at`, when the run started.
+    """
+    names = (*SNAPSHOT, "provider", "status", "reason")
+    rows = [{n: s[n] for n in names} | {"captured_at": s["captured_at"] or started_at} for s in snapshots]
+    types = {n: "timestamp" if n == "captured_at" else "string" for n in names}
+    schema = f"array<struct<{','.join(f'{n}:{kind}' for n, kind in types.items())}>>"
     frame = spark.range(1).select(F.inline(literal(rows, schema)))
     why = base.say("snapshot %s: %s", F.col("status"), F.col("reason"))
     rejected = F.when(F.col("status") == "rejected", "snapshot rejected").otherwise("unreadable")

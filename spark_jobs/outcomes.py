@@ -132,7 +132,7 @@ def of_applications(resolved: DataFrame, clusters: DataFrame) -> DataFrame:
 def of_missing(spark: SparkSession, plan: Plan) -> list[DataFrame]:
     """Of the clusters that could not be judged; none if all could."""
     missing = [asdict(s) for s in plan.snapshots if not s.judged]
-    return [findings.not_judged(spark, missing, CONTROLS)] if missing else []
+    return [findings.not_judged(spark, missing, CONTROLS, plan.started_at)] if missing else []
 
 
 def last_tier_of(plan: Plan) -> dict[str, Any]:

@@ -178,9 +178,9 @@ def remembered(before: Column, past: Column) -> Column:
     return F.when(F.coalesce(matters & past.isNotNull(), F.lit(False)), gone_through).otherwise(before)
 
 
-def posture(before: Column, captured: Column) -> dict[str, Column]:
+def posture(before: Column) -> dict[str, Column]:
     """The columns of `topic_posture` about outages: thresholds as configured, the most urgent step, and each one."""
-    return {**configured(), "rack_outage": _entries(seen(captured), before)}
+    return {**configured(), "rack_outage": _entries(seen(F.col("captured_at")), before)}
 
 
 def most_urgent(entries: Column) -> Column:

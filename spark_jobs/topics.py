@@ -12,7 +12,7 @@ from types import ModuleType
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs import rack_health, rack_outage, target
+from spark_jobs import findings, rack_health, rack_outage, target
 from spark_jobs.controls import (
     acked_durability,
     base,
@@ -146,7 +146,8 @@ def elr_cluster_at_risk() -> Column:
 
 def health_rows(measured: DataFrame) -> DataFrame:
     """The judged partitions that aren't healthy, and those whose health is unknown; each may stand for others."""
-    return measured.select("cluster", "topic", F.explode("unhealthy").alias("u")).select("cluster", "topic", "u.*")
+    of = (*findings.SNAPSHOT, "topic")
+    return measured.select(*of, F.explode("unhealthy").alias("u")).select(*of, "u.*")
 
 
 def each(listed: DataFrame, partitions: DataFrame) -> DataFrame:
@@ -183,14 +184,14 @@ def counters(measured: DataFrame, clusters: DataFrame) -> DataFrame:
     }
     missing = F.coalesce(F.transform("unhealthy", _missing), F.array().cast("array<array<int>>"))
     rows = measured.select(
-        "cluster",
+        *findings.SNAPSHOT,
         "topic",
         F.coalesce("partition_count", F.lit(0)).alias("partitions"),
         *(size.alias(name) for name, size in counted.items()),
         F.array_distinct(F.flatten(missing)).alias("out_of_sync"),
     )
     anything = sum(F.col(n) for n in counted) > 0
-    per_cluster = rows.groupBy("cluster").agg(
+    per_cluster = rows.groupBy(*findings.SNAPSHOT).agg(
         *(F.sum(n).alias(n) for n in ("partitions", *counted)),
         F.array_distinct(F.flatten(F.collect_set("out_of_sync"))).alias("out_of_sync"),
     )

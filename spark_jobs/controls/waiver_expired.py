@@ -14,7 +14,7 @@ CONTROL = "waiver-expired"
 
 def findings(failed: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
     """One finding per cluster and waiver of those listed as `expired` on a failed finding."""
-    from spark_jobs.findings import literal
+    from spark_jobs.findings import SNAPSHOT, literal
 
     texts = {
         str(w["index"]): {
@@ -29,8 +29,8 @@ def findings(failed: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
         F.col("expired_waiver").cast("string"),
     )
     grouped = (
-        failed.select("cluster", "provider", F.explode("expired").alias("expired_waiver"))
-        .groupBy("cluster", "provider", "expired_waiver")
+        failed.select(*SNAPSHOT, "provider", F.explode("expired").alias("expired_waiver"))
+        .groupBy(*SNAPSHOT, "provider", "expired_waiver")
         .agg(F.count(F.lit(1)).alias("matches"))
     )
     outcome = base.finding(
@@ -50,14 +50,14 @@ def findings(failed: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
     return (
         grouped.withColumn("tier", F.lit(None).cast("string"))
         .select(
-            "cluster",
+            *SNAPSHOT,
             "provider",
             "tier",
             F.lit("waiver").alias("resource_type"),
             told["name"].alias("resource"),
             outcome.alias("f"),
         )
-        .select("cluster", "provider", "tier", "resource_type", "resource", "f.*")
+        .select(*SNAPSHOT, "provider", "tier", "resource_type", "resource", "f.*")
         .select("*", "words.*")
         .drop("words")
     )
