@@ -1,8 +1,8 @@
 """DuckDB and Polars beside `evaluate`: the same rows from the same files, compared row by row.
 
-What is compared: every row of `partition_health` (but for kafka-topics' view of it), what `topic_posture` observed and
-required, and of `findings` each topic's controls with outcome, category and partitions. Their words, evidence and remedies, the
-controls of clusters, brokers and applications, and the counters are made by `evaluate` alone.
+What is compared: every column, but the run's and the result's ids, that the opponent has of `partition_health`, of
+`topic_posture` and of the topics' rows of `findings`. What is found of clusters, brokers, tiers and applications, and the
+counters, are made by `evaluate` alone.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ from pathlib import Path
 
 import duckdb
 
-from bench.in_duckdb import FINDINGS
+from durability.run.plan import PolicyPart
 
 OPPONENTS = ("duckdb", "polars")
 _TABLES = {"health": "partition_health", "posture": "topic_posture", "findings": "findings"}
 
 
-def inputs(warehouse: Path, attempts: list, tiers: dict, folder: Path) -> Path:
-    """Writes which files hold the facts of `attempts`; warehouse: the folder of a lake that one run has planned."""
+def inputs(warehouse: Path, attempts: list, policy: PolicyPart, folder: Path) -> Path:
+    """Writes which files hold the facts of `attempts`, and what `policy` asks; warehouse: the folder of a lake that one run
+    has planned."""
     found = {
         name: [p.removeprefix("file://") for a in attempts for p in a.files[name]]
-        for name in ("brokers", "topics", "partitions")
+        for name in ("clusters", "brokers", "topics", "partitions")
     }
     found["resolved"] = _files(warehouse, "resolved_policy")
     path = folder / "inputs.json"
-    path.write_text(json.dumps(found | {"tiers": tiers}))
+    path.write_text(json.dumps(found | {"tiers": policy.tiers, "last_tier": policy.last_tier}))
     return path
 
 
@@ -47,9 +48,8 @@ def differences(warehouse: Path, result_id: str, theirs: Path) -> list[str]:
             columns = [row[0] for row in db.execute(f"DESCRIBE FROM '{theirs}/{name}.parquet'").fetchall()]
             listed = ", ".join(columns)
             db.execute(f"CREATE OR REPLACE TEMP VIEW b AS SELECT {listed} FROM '{theirs}/{name}.parquet'")
-            files, controls = _files(warehouse, table), sorted({f[0] for f in FINDINGS})
-            topics = f"AND resource_type = 'topic' AND control IN {tuple(controls)}" if name == "findings" else ""
-            ours = f"SELECT {listed} FROM read_parquet({files}) WHERE result_id = '{result_id}' {topics}"
+            topics = "AND resource_type = 'topic'" if name == "findings" else ""
+            ours = f"SELECT {listed} FROM read_parquet({_files(warehouse, table)}) WHERE result_id = '{result_id}' {topics}"
             db.execute(f"CREATE OR REPLACE TEMP VIEW a AS {ours}")
             for whose, one, other in (("evaluate", "a", "b"), (theirs.name, "b", "a")):
                 db.execute(f"CREATE OR REPLACE TEMP TABLE d AS FROM {one} EXCEPT ALL FROM {other}")

@@ -153,7 +153,7 @@ def measured(folder: Path, size: int, seed: int) -> dict:
     with clock("evaluate"):
         job = ROOT / "spark_jobs" / "evaluate.py"
         submitted(folder, lake, plan.partitions, job, "--plan", str(plan.write(folder / "plan.json")))
-    inputs = beside.inputs(folder / "lake" / "warehouse", attempts, plan.policy.tiers, folder)
+    inputs = beside.inputs(folder / "lake" / "warehouse", attempts, plan.policy, folder)
     for name in beside.OPPONENTS:
         with clock(name):
             beside.run(name, inputs, folder)

@@ -64,11 +64,18 @@ def test_duckdb_and_polars_judge_as_spark_does(spark, tmp_path, monkeypatch):
         # As the lake has them: a map's keys are never NULL.
         pq.write_table(table if isinstance(table, pa.Table) else pa.table(table), folder / "rows.parquet")
     files = {n: [str(tmp_path / "lake" / "audit" / n / "data" / "rows.parquet")] for n in judge.facts}
-    inputs = files | {"resolved": files["resolved_policy"], "tiers": judge.plan.policy.tiers}
+    inputs = files | {
+        "resolved": files["resolved_policy"],
+        "tiers": judge.plan.policy.tiers,
+        "last_tier": judge.plan.policy.last_tier,
+    }
     for name in beside.OPPONENTS:
         (tmp_path / name).mkdir()
         importlib.import_module(f"bench.in_{name}").run(inputs, tmp_path / name)
         assert beside.differences(tmp_path / "lake", judge.plan.result_id, tmp_path / name) == []
+    for name, table in {"health": "partition_health", "posture": "topic_posture", "findings": "findings"}.items():
+        columns = set(pq.read_schema(tmp_path / "duckdb" / f"{name}.parquet").names)
+        assert columns == set(judge.latest[table].column_names) - {"run_id", "result_id"}
     assert judge.latest["partition_health"].num_rows > 500
 
 
