@@ -1,8 +1,8 @@
 """DuckDB and Polars beside `evaluate`: the same rows from the same files, compared row by row.
 
-What is compared: every column, but the run's and the result's ids, that the opponent has of `partition_health`, of
-`topic_posture` and of the topics' rows of `findings`. What is found of clusters, brokers, tiers and applications, and the
-counters, are made by `evaluate` alone.
+What is compared: every column, but the run's and the result's ids, that the opponent has of `partition_health`,
+`health_counters`, `topic_posture` and of the topics' rows of `findings`. What is found of clusters, brokers, tiers and
+applications is made by `evaluate` alone, and the counters are DuckDB's too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ import duckdb
 from durability.run.plan import PolicyPart
 
 OPPONENTS = ("duckdb", "polars")
-_TABLES = {"health": "partition_health", "posture": "topic_posture", "findings": "findings"}
+TABLES = {
+    "health": "partition_health",
+    "posture": "topic_posture",
+    "findings": "findings",
+    "counters": "health_counters",
+}
+"""By the file in which an opponent has its rows."""
+LEFT_OUT = {"polars": {"counters"}}
+UNORDERED = {"counters": ("out_of_sync",)}
+"""Columns whose lists stand in no order."""
 
 
 def inputs(warehouse: Path, attempts: list, policy: PolicyPart, folder: Path) -> Path:
@@ -44,10 +53,14 @@ def differences(warehouse: Path, result_id: str, theirs: Path) -> list[str]:
     told = []
     with duckdb.connect() as db:
         db.execute(f"SET memory_limit = '4GB'; SET temp_directory = '{theirs}/spill'")
-        for name, table in _TABLES.items():
-            columns = [row[0] for row in db.execute(f"DESCRIBE FROM '{theirs}/{name}.parquet'").fetchall()]
-            listed = ", ".join(columns)
-            db.execute(f"CREATE OR REPLACE TEMP VIEW b AS SELECT {listed} FROM '{theirs}/{name}.parquet'")
+        for name, table in TABLES.items():
+            if name in LEFT_OUT.get(theirs.name, ()):
+                continue
+            file = f"'{theirs}/{name}.parquet'"
+            columns = [row[0] for row in db.execute(f"DESCRIBE FROM {file}").fetchall()]
+            unordered = UNORDERED.get(name, ())
+            listed = ", ".join(f"list_sort({c}) AS {c}" if c in unordered else c for c in columns)
+            db.execute(f"CREATE OR REPLACE TEMP VIEW b AS SELECT {listed} FROM {file}")
             topics = "AND resource_type = 'topic'" if name == "findings" else ""
             ours = f"SELECT {listed} FROM read_parquet({_files(warehouse, table)}) WHERE result_id = '{result_id}' {topics}"
             db.execute(f"CREATE OR REPLACE TEMP VIEW a AS {ours}")

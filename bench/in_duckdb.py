@@ -1,4 +1,4 @@
-"""The same partition health, posture and findings of topics in DuckDB: what `evaluate` is held against.
+"""The same partition health and its counters, posture and findings of topics in DuckDB: what `evaluate` is held against.
 
 `python -m bench.in_duckdb inputs.json folder`; see `bench.beside`. It knows what it may of a made-up fleet: everything could be
 read, nothing is being reassigned, broker ids count from 0, a cluster's brokers have one release and one configuration, and a
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import duckdb
 
-from bench import duckdb_acked, duckdb_facts, duckdb_remedies, duckdb_topics, duckdb_words
+from bench import duckdb_acked, duckdb_counters, duckdb_facts, duckdb_remedies, duckdb_topics, duckdb_words
 
 NUMBERS = (
     *("replication_factor", "min_insync_replicas", "write_headroom", "replica_racks", "min_insync_racks"),
@@ -47,7 +47,7 @@ MACROS = (
 
 
 def run(inputs: dict, folder: Path) -> None:
-    """inputs: files by table, the tiers and which is the last; writes health.parquet, posture.parquet and findings.parquet."""
+    """inputs: files by table, the tiers and which is the last; writes health, posture, findings and counters.parquet."""
     db = duckdb.connect()
     db.execute(
         f"SET memory_limit = '2500MB'; SET preserve_insertion_order = false; SET temp_directory = '{folder}/spill'"
@@ -81,6 +81,7 @@ def run(inputs: dict, folder: Path) -> None:
         "health": duckdb_facts.HEALTH,
         "posture": duckdb_topics.POSTURE,
         "findings": " UNION ALL ".join(findings),
+        "counters": duckdb_counters.COUNTERS,
     }.items():
         db.execute(f"COPY ({query}) TO '{folder}/{name}.parquet' (FORMAT parquet, COMPRESSION zstd)")
 

@@ -57,7 +57,7 @@ def test_duckdb_and_polars_judge_as_spark_does(spark, tmp_path, monkeypatch):
     monkeypatch.setattr(Plan, "small", False)
     judge = Judge(spark)
     judge.run([t.document for t in fleet.topologies(15_000, seed=1)])
-    held = judge.facts | {name: judge.latest[name] for name in ("partition_health", "topic_posture", "findings")}
+    held = judge.facts | {name: judge.latest[name] for name in beside.TABLES.values()}
     for name, table in held.items():
         folder = tmp_path / "lake" / "audit" / name / "data"
         folder.mkdir(parents=True)
@@ -73,7 +73,7 @@ def test_duckdb_and_polars_judge_as_spark_does(spark, tmp_path, monkeypatch):
         (tmp_path / name).mkdir()
         importlib.import_module(f"bench.in_{name}").run(inputs, tmp_path / name)
         assert beside.differences(tmp_path / "lake", judge.plan.result_id, tmp_path / name) == []
-    for name, table in {"health": "partition_health", "posture": "topic_posture", "findings": "findings"}.items():
+    for name, table in beside.TABLES.items():
         columns = set(pq.read_schema(tmp_path / "duckdb" / f"{name}.parquet").names)
         assert columns == set(judge.latest[table].column_names) - {"run_id", "result_id"}
     assert judge.latest["partition_health"].num_rows > 500
@@ -81,17 +81,14 @@ def test_duckdb_and_polars_judge_as_spark_does(spark, tmp_path, monkeypatch):
 
 def test_a_difference_is_told(tmp_path):
     rows = pa.table({"cluster": ["eu"] * 2, "partition": [0, 1], "result_id": ["r"] * 2})
-    for name in ("partition_health", "topic_posture", "findings"):
+    for name in beside.TABLES.values():
         folder = tmp_path / "lake" / "audit" / name / "data"
         folder.mkdir(parents=True)
-        columns = {"resource_type": ["topic"] * 2, "control": ["write-headroom"] * 2} if name == "findings" else {}
-        kept = rows
-        for column, values in columns.items():
-            kept = kept.append_column(column, [values])
+        kept = rows.append_column("resource_type", [["topic"] * 2]) if name == "findings" else rows
         pq.write_table(kept, folder / "rows.parquet")
     theirs = tmp_path / "duckdb"
     theirs.mkdir()
-    for name in ("health", "posture", "findings"):
+    for name in beside.TABLES:
         pq.write_table(
             rows.select(["cluster", "partition"]).slice(0, 1 if name == "posture" else 2), theirs / f"{name}.parquet"
         )
