@@ -70,22 +70,21 @@ SELECT tid, base, partition, leader, replicas, isr, elr, len(replicas)::UTINYINT
   NOT coalesce(getvariable('live')[base + leader], false) AS offline, rack_bits(replicas, base) AS bits
 FROM read_parquet($partitions) JOIN t USING (cluster, topic)
 """
-# Those with several replicas in a rack: how many replicas the racks that hold most hold together, one, two, ...
+# Those with several replicas in a rack: how many replicas the racks that hold most hold together, one, two, ... Racks that
+# replicas stand in, in their order, are few.
 CROWDED = """
 CREATE TEMP TABLE c AS
 WITH racked AS (
   SELECT tid, partition, list_transform(replicas, lambda x: getvariable('bit')[base + x]) AS racks
   FROM p WHERE bit_count(bits) < rf
 ), counted AS (
-  SELECT tid, partition, list_count(list_filter(racks, lambda r: r = 1))::INT AS unracked,
+  SELECT racks, len(list_filter(racks, lambda r: r = 1))::INT AS unracked,
     list_reverse_sort(map_values(list_aggregate(list_filter(racks, lambda r: r > 1), 'histogram'))) AS held
-  FROM racked
-), summed AS (
-  SELECT held, list_transform(range(1, len(held) + 1), lambda n: list_sum(held[1:n]))::INT[] AS held_by
-  FROM (SELECT DISTINCT held FROM counted)
+  FROM (SELECT DISTINCT racks FROM racked)
 )
-SELECT tid, partition, unracked, coalesce(held_by, []) AS held_by
-FROM counted JOIN summed ON counted.held IS NOT DISTINCT FROM summed.held
+SELECT tid, partition, unracked,
+  coalesce(list_transform(range(1, len(held) + 1), lambda n: list_sum(held[1:n])), [])::INT[] AS held_by
+FROM racked JOIN counted USING (racks)
 """
 # The sick ones, and those with no more racks than wanted. `racked`: KIP-1290's category, whoever leads.
 TROUBLED = """
