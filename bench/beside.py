@@ -60,17 +60,19 @@ def differences(warehouse: Path, result_id: str, theirs: Path) -> list[str]:
             columns = [row[0] for row in db.execute(f"DESCRIBE FROM {file}").fetchall()]
             unordered = UNORDERED.get(name, ())
             listed = ", ".join(f"list_sort({c}) AS {c}" if c in unordered else c for c in columns)
-            db.execute(f"CREATE OR REPLACE TEMP VIEW b AS SELECT {listed} FROM {file}")
             topics = "AND resource_type = 'topic'" if name == "findings" else ""
-            ours = f"SELECT {listed} FROM read_parquet({_files(warehouse, table)}) WHERE result_id = '{result_id}' {topics}"
-            db.execute(f"CREATE OR REPLACE TEMP VIEW a AS {ours}")
-            for whose, one, other in (("evaluate", "a", "b"), (theirs.name, "b", "a")):
-                db.execute(f"CREATE OR REPLACE TEMP TABLE d AS FROM {one} EXCEPT ALL FROM {other}")
-                count = db.execute("SELECT count(*) FROM d").fetchone()[0]
-                shown = db.execute("FROM d ORDER BY ALL LIMIT 3").fetchall()
+            files = _files(warehouse, table)
+            db.execute(
+                f"CREATE OR REPLACE TEMP TABLE d AS SELECT {listed}, sum(side) AS more FROM ("
+                f" SELECT *, 1 AS side FROM read_parquet({files}) WHERE result_id = '{result_id}' {topics}"
+                f" UNION ALL BY NAME SELECT *, -1 AS side FROM {file}) GROUP BY ALL HAVING more <> 0"
+            )
+            for whose, sign in (("evaluate", 1), (theirs.name, -1)):
+                count = db.execute(f"SELECT sum(abs(more))::INT FROM d WHERE sign(more) = {sign}").fetchone()[0]
+                shown = db.execute(f"SELECT * EXCLUDE more FROM d WHERE sign(more) = {sign} ORDER BY ALL LIMIT 3")
                 told += [
                     f"{name}: {count} rows of {whose} alone, such as {dict(zip(columns, row, strict=True))}"
-                    for row in shown
+                    for row in shown.fetchall()
                 ]
     return told
 
