@@ -12,7 +12,7 @@ WITH unpacked AS (
   SELECT tid, base, min_isr, caps, worst, (badness >> 52 & 255)::INT AS copies_worst, (badness >> 44 & 255)::INT AS racks_worst,
     (badness >> 43) & 1 = 1 AS led, (badness >> 42) & 1 = 1 AS accepted, (badness >> 33 & 255)::INT AS in_sync,
     (badness >> 25 & 255)::INT AS in_sync_racks, (badness & 33554431)::INT AS partition, len(worst.replicas)::INT AS size
-  FROM r
+  FROM o
 ), looked_up AS (
   SELECT *, getvariable('bit')[base + worst.leader] AS leader_bit, rack_bits(worst.replicas, base) AS bits,
     list_transform(worst.isr, lambda x: getvariable('bit')[base + x]) AS isr_bits,

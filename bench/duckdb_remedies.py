@@ -80,8 +80,8 @@ _STEPS = script(
 )
 # The way to a topic's target, the same for all of its findings; nothing where nobody asks for one.
 REMEDIES = f"""
-CREATE TEMP TABLE r AS
-SELECT *, CASE
+CREATE TEMP TABLE w AS
+SELECT tid, CASE
     WHEN NOT differs AND 'FAIL' NOT IN (o_rf, o_min_isr, o_above, o_room, o_racks, o_isr_racks) THEN NULL
     WHEN too_few_brokers THEN 'Give the cluster ' || target_rf || ' brokers (it has ' || brokers
       || '), or the topic a tier that asks for less'
@@ -89,7 +89,12 @@ SELECT *, CASE
     WHEN lowers OR raises OR reassign THEN {_STEPS}
     ELSE {text("Give all brokers the same min.insync.replicas: partitions of this topic have different ones")}
   END AS remedy
-FROM g
+FROM o JOIN g USING (tid)
+"""
+# All that is said of a topic comes of this.
+TOPICS = """
+CREATE TEMP VIEW r AS SELECT o.* EXCLUDE (smallest, would_do), g.* EXCLUDE tid, remedy
+FROM o JOIN g USING (tid) JOIN w USING (tid)
 """
 SET_RACKS = (
     "'Set broker.rack in server.properties of ' || CASE WHEN len(unracked) = 1 THEN 'broker ' || listed(unracked)"

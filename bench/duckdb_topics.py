@@ -109,7 +109,8 @@ WITH needed AS (
       AND NOT too_few_racks AND rack_count > 0 AS misplaced
   FROM aimed
 )
-SELECT * EXCLUDE (smallest, would_do, misplaced), (grows OR misplaced) AND NOT too_few_brokers AS reassign,
+SELECT tid, target_rf, target_min_isr, target_acked_racks, grows, too_few_brokers, too_few_racks, leans,
+  (grows OR misplaced) AND NOT too_few_brokers AS reassign,
   target_min_isr < min_isr AS lowers, target_min_isr > min_isr AS raises,
   too_few_brokers OR ((grows OR misplaced) AND NOT too_few_brokers) OR target_min_isr <> min_isr AS differs,
   target_min_isr > min_isr AND min_isr_source <> 'topic' AND target_min_isr IS NOT DISTINCT FROM $default AS everywhere,
@@ -158,5 +159,5 @@ SELECT cluster, captured_at, snapshot_id, topic, internal, tier, partitions, {_S
   ], lambda e: e IS NOT NULL) END AS rack_outage,
   target_rf AS target_replication_factor, target_min_isr AS target_min_insync_replicas, target_racks, target_acked_racks,
   reassign
-FROM g
+FROM r
 """

@@ -72,7 +72,7 @@ def run(inputs: dict, folder: Path) -> None:
         *(duckdb_facts.CLUSTERS, duckdb_facts.TOPICS, duckdb_facts.PARTITIONS, duckdb_facts.CROWDED),
         *(duckdb_facts.TROUBLED, duckdb_facts.MEASURED),
         *(duckdb_topics.SICK, duckdb_topics.OUTCOMES, duckdb_topics.TARGETS),
-        *(duckdb_remedies.REMEDIES, duckdb_acked.ACKED),
+        *(duckdb_remedies.REMEDIES, duckdb_remedies.TOPICS, duckdb_acked.ACKED),
     ):
         run_one(statement)
     findings = [*map(duckdb_words.select, duckdb_words.FINDINGS)]
