@@ -184,7 +184,7 @@ WITH facts AS (
     NOT offline AND isr_count >= effective AS accepted
   FROM guaranteed
 ), ordered AS (
-  SELECT *, CASE WHEN mark & {1 << list(MARKS).index("short")} <> 0 THEN 0 ELSE 1::BIGINT << 60 END
+  SELECT *, CASE WHEN {MARKS["short"]} THEN 0 ELSE 1::BIGINT << 60 END
     + (copies::BIGINT << 52) + (racks::BIGINT << 44) + ((NOT offline)::BIGINT << 43) + (accepted::BIGINT << 42)
     + ((accepted AND min_isr <= rf AND coalesce(isr_racks >= wanted, true))::BIGINT << 41)
     + (isr_count::BIGINT << 33) + (isr_racks::BIGINT << 25) + partition AS badness

@@ -2,8 +2,8 @@
 
 `make bench SIZE=700000 SEED=1 RESULTS=results.json`: stage, gate, publish, plan, evaluate (spark-submit), flag, report; the
 making of the fleet isn't counted. Beside it, in the same run: the making of the rows by itself and bare Parquet files of them
-(held against these is writing the same rows into the lake, and `publish`), an empty Spark job of the same settings, and the
-same verdicts in DuckDB and in Polars, compared row by row (`bench.beside`).
+(held against these is writing the same rows into the lake, and `publish`), an empty Spark job of the same settings, and what
+is found of topics in DuckDB and in Polars, compared row by row (`bench.beside`).
 """
 
 from __future__ import annotations
