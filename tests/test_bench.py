@@ -55,7 +55,7 @@ def test_duckdb_and_polars_judge_as_spark_does(spark, tmp_path, monkeypatch):
     """Three programs, one of them the rules: the same partition health, posture and topics' findings, row by row.
 
     Of a fleet with a rack of several brokers down, eligible leader replicas, racks to be acknowledged for which replicas
-    have to move, clusters without racks: whoever says one word otherwise fails.
+    have to move, a cluster without racks: whoever says one word otherwise fails.
     """
     monkeypatch.setattr(alike, "FROM", 100)
     monkeypatch.setattr(Plan, "small", False)
