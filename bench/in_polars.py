@@ -21,9 +21,11 @@ from bench.polars_topics import cluster_table, outcomes, posture, topic_table
 
 AT_ONCE = 20
 """Clusters' files that are in memory together."""
+PLACE = 2**32
+"""Above the number of any row."""
 NEEDED = ("cluster", "topic", "partition", "leader", "replicas", "isr", "elr")
 OF_TOPIC = (
-    *("topic_no", "offset", "min_isr", "caps", "replication_factor", "min_insync_replicas", "write_headroom"),
+    *("topic_no", "min_isr", "caps", "replication_factor", "min_insync_replicas", "write_headroom"),
     *("replica_racks", "min_insync_racks", "acked_copies", "acked_racks"),
 )
 c = pl.col
@@ -63,26 +65,22 @@ def broker_table(files: list[str]) -> pl.DataFrame:
     )
 
 
-def judged(files: list[str], topics: pl.DataFrame, brokers: pl.DataFrame) -> pl.DataFrame:
+def read(files: list[str], topics: pl.DataFrame, brokers: pl.DataFrame) -> pl.DataFrame:
     """A row a partition of some clusters; `held` and `isr_held`: see `polars_racks`."""
-    known = topics.lazy().select("cluster", "topic", *OF_TOPIC)
     rows = (
         pl.scan_parquet(files)
         .select(NEEDED)
-        .join(known, on=["cluster", "topic"])
+        .join(topics.lazy().select("cluster", "topic", "topic_no", "offset"), on=["cluster", "topic"])
         .drop("cluster", "topic")
-        .with_columns(
-            c("replicas").list.len().cast(pl.Int32).alias("rf"), c("isr").list.len().cast(pl.Int32).alias("isr_count")
-        )
+        .with_row_index("row")
         .collect()
     )
     leading = pl.lit(brokers["live"]).gather(c("leader") + c("offset"))
     rows = rows.with_columns((~leading.fill_null(False)).alias("offline"), _held("replicas", rows, brokers))
     # Most ISRs are the replicas.
-    whole, short = rows.filter(c("isr_count") >= c("rf")), rows.filter(c("isr_count") < c("rf"))
-    isr = _held("isr", short, brokers).alias("isr_held")
-    rows = pl.concat([whole.with_columns(c("held").alias("isr_held")), short.with_columns(isr)])
-    return _counted(_racked(rows))
+    short = rows.filter(c("isr").list.len() < c("replicas").list.len())
+    of_isr = short.select(_held("isr", short, brokers)).to_series()
+    return rows.with_columns(rows["held"].clone().scatter(short["row"], of_isr).alias("isr_held"))
 
 
 def _held(lists: str, rows: pl.DataFrame, brokers: pl.DataFrame) -> pl.Expr:
@@ -95,17 +93,27 @@ def _held(lists: str, rows: pl.DataFrame, brokers: pl.DataFrame) -> pl.Expr:
     return reduce(add, slots, pl.lit(0, pl.Int64)).alias("held")
 
 
-def _racked(rows: pl.DataFrame) -> pl.DataFrame:
-    """The racks that replicas and ISR span; Kafka's proposal counts all brokers without one as one rack."""
+def judged(rows: pl.DataFrame, topics: pl.DataFrame) -> pl.DataFrame:
+    """The partitions of a topic that stand alike in racks, and so do their ISRs, in one row: `row` lists them, `first` is the
+    least of them. A hundredth as many as there are partitions, and no rule tells them apart."""
+    place = c("partition").cast(pl.Int64) * PLACE + c("row")
+    groups = rows.group_by("topic_no", "held", "isr_held", "offline").agg(
+        pl.len().cast(pl.Int64).alias("count"), "row", place.min().alias("first")
+    )
     known = layouts(pl.concat([rows["held"], rows["isr_held"].rename("held")]))
-    of_isr = known.select(c("held").alias("isr_held"), c("kip_span").alias("isr_racks"))
-    return rows.join(known, on="held", how="left").join(of_isr, on="isr_held", how="left")
+    of_isr = known.select(c("held").alias("isr_held"), c("kip_span").alias("isr_racks"), c("size").alias("isr_count"))
+    return _counted(
+        groups.with_columns((c("first") // PLACE).cast(pl.Int32), (c("first") % PLACE).alias("first_row"))
+        .join(topics.select(OF_TOPIC), on="topic_no")
+        .join(known.rename({"size": "rf"}), on="held")
+        .join(of_isr, on="isr_held")
+    )
 
 
-def _counted(rows: pl.DataFrame) -> pl.DataFrame:
+def _counted(groups: pl.DataFrame) -> pl.DataFrame:
     fits, wanted = c("min_isr") <= c("rf"), pl.when(c("min_insync_racks") > 1).then("min_insync_racks")
     return (
-        rows.with_columns(
+        groups.with_columns(
             pl.when(fits | ~c("caps")).then("min_isr").otherwise("rf").alias("effective"),
             pl.when(fits).then("min_isr").when("caps").then("rf").otherwise(0).alias("copies"),
             pl.when(c("isr_racks") < wanted)
@@ -134,6 +142,7 @@ def _counted(rows: pl.DataFrame) -> pl.DataFrame:
             (~c("offline") & (c("min_isr") > c("rf"))).alias("inconsistent"),
             (~c("offline") & ~c("under") & (c("racked") == 2)).alias("few_racks_answer"),
         )
+        .with_columns(polars_acks.order().alias("order"))
     )
 
 
@@ -156,35 +165,44 @@ FAILING = {
 """Partitions by what they fail."""
 
 
-def measured(rows: pl.DataFrame, brokers: pl.DataFrame) -> pl.DataFrame:
+def measured(groups: pl.DataFrame, rows: pl.DataFrame, brokers: pl.DataFrame) -> pl.DataFrame:
     """A row a topic: the worst of its partitions, and which fail."""
-    measures = rows.group_by("topic_no").agg(
-        pl.len().cast(pl.Int32).alias("partitions"),
+    room = c("rf") - c("effective")
+
+    def counted(test: pl.Expr) -> pl.Expr:
+        return c("count").filter(test).sum()
+
+    measures = groups.group_by("topic_no").agg(
+        c("count").sum().cast(pl.Int32).alias("partitions"),
         c("rf").min().alias("rf_worst"),
         c("effective").min(),
-        (c("rf") - c("effective")).min().alias("headroom"),
-        ((c("rf") - c("effective") + 64) * 2**40 + c("partition").cast(pl.Int64) * 2**16 + c("rf")).min().alias("room"),
+        room.min().alias("headroom"),
+        # Of the first partition with least room its replicas.
+        ((room.cast(pl.Int64) + 64) * 2**48 + c("first").cast(pl.Int64) * 2**16 + c("rf"))
+        .min()
+        .mod(2**16)
+        .alias("room_rf"),
         c("span").min(),
         c("isr_racks").min().alias("isr_racks_worst"),
-        (c("offline").not_().all()).alias("led_everywhere"),
-        c("isr_count").min().alias("isr_least"),
-        (c("inconsistent")).sum().cast(pl.Int64).alias("n_inconsistent"),
-        (c("under") & ~c("inconsistent")).sum().cast(pl.Int64).alias("n_few"),
-        (c("few_racks_answer") & ~c("inconsistent")).sum().cast(pl.Int64).alias("n_few_racks"),
-        polars_acks.order().min().alias("worst_order"),
+        pl.when(~c("offline").any()).then(c("isr_count").min()).alias("isr_least"),
+        counted(c("offline")).alias("n_offline"),
+        counted(c("under")).alias("n_under"),
+        counted(c("inconsistent")).alias("n_inconsistent"),
+        counted(c("under") & ~c("inconsistent")).alias("n_few"),
+        counted(c("few_racks_answer") & ~c("inconsistent")).alias("n_few_racks"),
     )
-    flags = rows.select("topic_no", "partition", *(test.fill_null(False).alias(n) for n, test in FAILING.items()))
-    some = flags.filter(pl.any_horizontal(*FAILING)).sort("topic_no", "partition")
+    flags = groups.select("topic_no", "row", *(test.fill_null(False).alias(n) for n, test in FAILING.items()))
+    some = flags.filter(pl.any_horizontal(*FAILING)).explode("row")
+    some = some.with_columns(pl.lit(rows["partition"]).gather("row").alias("partition"))
+    some = some.sort("topic_no", "partition")
     for name in FAILING:
-        ids = some.lazy().filter(name).group_by("topic_no", maintain_order=True).agg(c("partition").alias(name))
-        measures = measures.join(ids.collect(), on="topic_no", how="left")
-    room = c("room") % 2**16
-    seen = (c("room") // 2**40 - 64).cast(pl.Int32)
-    return measures.with_columns(
-        pl.when("led_everywhere").then("isr_least").alias("isr_least"),
-        room.cast(pl.Int32).alias("room_rf"),
-        (room.cast(pl.Int32) - seen).alias("room_effective"),
-    ).join(polars_acks.worst(rows, measures, brokers), on="topic_no")
+        ids = some.filter(name).group_by("topic_no", maintain_order=True).agg(c("partition").alias(name))
+        measures = measures.join(ids, on="topic_no", how="left")
+    return (
+        measures.with_columns(c("room_rf").cast(pl.Int32))
+        .with_columns((c("room_rf") - c("headroom")).alias("room_effective"))
+        .join(polars_acks.worst(groups, rows, brokers), on="topic_no")
+    )
 
 
 def run(inputs: dict, folder: Path) -> None:
@@ -194,9 +212,10 @@ def run(inputs: dict, folder: Path) -> None:
     topics = topic_table(inputs, clusters)
     listed, measures = [], []
     for start in range(0, len(inputs["partitions"]), AT_ONCE):
-        rows = judged(inputs["partitions"][start : start + AT_ONCE], topics, brokers)
-        listed.append(polars_sick.listed(rows, brokers))
-        measures.append(measured(rows, brokers))
+        rows = read(inputs["partitions"][start : start + AT_ONCE], topics, brokers)
+        groups = judged(rows, topics)
+        listed.append(polars_sick.listed(groups, rows, brokers))
+        measures.append(measured(groups, rows, brokers))
     sick = pl.concat(listed)
     polars_sick.health(sick, topics).write_parquet(folder / "health.parquet")
     sick = sick.drop("replicas", "isr", "elr")

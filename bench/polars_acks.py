@@ -12,8 +12,6 @@ from bench.polars_words import json_object, quoted
 
 NEVER = 1_000_000
 """In place of a min.insync.replicas that would guarantee the racks: there is none."""
-PLACE = 2**20
-"""Above any partition's number."""
 c = pl.col
 
 
@@ -24,7 +22,7 @@ def order() -> pl.Expr:
     weights = [
         *((~c("short"), 1), (c("copies"), 4), (c("racks_worst"), 4), (~c("offline"), 1), (answered, 1)),
         (answered & ~c("inconsistent") & ~c("few_racks_answer"), 1),
-        *((c("isr_count"), 4), (c("isr_racks"), 4), (c("partition"), 20)),
+        *((c("isr_count"), 4), (c("isr_racks"), 4), (c("first"), 32)),
     ]
     packed = pl.lit(0, pl.Int64)
     for value, bits in weights:
@@ -32,13 +30,13 @@ def order() -> pl.Expr:
     return packed
 
 
-def worst(rows: pl.DataFrame, measures: pl.DataFrame, brokers: pl.DataFrame) -> pl.DataFrame:
-    """By topic_no its worst partition (`w_...`), which `measures` have as `worst_order`, and the thresholds of racks."""
-    those = measures.select("topic_no", (c("worst_order") % PLACE).cast(pl.Int32).alias("partition"))
-    at = c("leader") + c("offset")
+def worst(groups: pl.DataFrame, rows: pl.DataFrame, brokers: pl.DataFrame) -> pl.DataFrame:
+    """By topic_no its worst partition (`w_...`), by `order`, and the thresholds of racks."""
+    leader, offset = (pl.lit(rows[name]).gather("first_row") for name in ("leader", "offset"))
     seen = (
-        rows.join(those, on=["topic_no", "partition"], how="semi")
-        .with_columns(pl.lit(brokers["slot"]).gather(at).fill_null(1).alias("slot"))
+        groups.filter(c("order") == c("order").min().over("topic_no"))
+        .with_columns(c("first").alias("partition"), pl.lit(brokers["slot"]).gather(leader + offset).alias("slot"))
+        .with_columns(c("slot").fill_null(1))
         .with_columns(
             pl.when(c("slot") > 1).then(c("isr_held") // c("slot") % 16).otherwise(0).cast(pl.Int32).alias("beside")
         )
@@ -61,17 +59,17 @@ def worst(rows: pl.DataFrame, measures: pl.DataFrame, brokers: pl.DataFrame) -> 
             (leaders + c("rest_span")).alias("w_racks_now"),
             reduce(add, fastest, leaders).alias("w_fastest"),
         )
-        .join(_thresholds(rows), on="topic_no", how="left")
+        .join(_thresholds(groups), on="topic_no", how="left")
     )
 
 
-def _thresholds(rows: pl.DataFrame) -> pl.DataFrame:
+def _thresholds(groups: pl.DataFrame) -> pl.DataFrame:
     """Where racks have to be acknowledged: the min.insync.replicas that guarantees them, and whether KIP-1290's pair would."""
     asked = c("acked_racks")
     held = pl.concat_list(SLOTS).list.get(asked - 1, null_on_oob=True)
     copies = pl.max_horizontal("acked_copies", "acked_racks")
     return (
-        rows.filter(asked.is_not_null())
+        groups.filter(asked.is_not_null())
         .group_by("topic_no")
         .agg(
             pl.when(c("span") >= asked).then(held + 1).otherwise(NEVER).max().alias("smallest_min_isr"),
@@ -85,8 +83,8 @@ def observed() -> pl.Expr:
     smallest = pl.when(c("smallest_min_isr") < NEVER).then("smallest_min_isr")
     copies = pl.max_horizontal("acked_copies", "acked_racks")
     pair = json_object({"min.insync.replicas": copies, "min.insync.racks": c("acked_racks")})
-    offline, few = c("f_offline_count"), c("n_few")
-    today = c("partitions") - offline - c("f_under_count")
+    offline, few = c("n_offline"), c("n_few")
+    today = c("partitions") - offline - c("n_under")
     left = c("partitions") - offline - few - c("n_inconsistent") - c("n_few_racks")
     proposed = {
         "NONE": left,
@@ -99,7 +97,7 @@ def observed() -> pl.Expr:
     answers = {
         "NONE": today,
         "LEADER_NOT_AVAILABLE": offline,
-        "NOT_ENOUGH_REPLICAS": c("f_under_count"),
+        "NOT_ENOUGH_REPLICAS": c("n_under"),
         "UNKNOWN": pl.lit("0"),
     }
     return json_object(

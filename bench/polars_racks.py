@@ -14,7 +14,7 @@ c = pl.col
 
 
 def layouts(held: pl.Series) -> pl.DataFrame:
-    """Of each number: `span`, racks; `kip_span`, with all brokers in none as one; SLOTS."""
+    """Of each number: `size`, brokers; `span`, racks; `kip_span`, with all brokers in none as one; SLOTS."""
     nowhere = (c("held") % 16).cast(pl.Int32)
     racks = pl.concat_list([(c("held") // 16**n % 16).cast(pl.Int32) for n in range(1, RACKS + 1)])
     return (
@@ -23,6 +23,7 @@ def layouts(held: pl.Series) -> pl.DataFrame:
         .with_columns(c("racks").list.eval(pl.element() > 0).list.sum().cast(pl.Int32).alias("span"))
         .select(
             "held",
+            (c("nowhere") + c("racks").list.sum()).cast(pl.Int32).alias("size"),
             "span",
             (c("span") + pl.min_horizontal("nowhere", 1)).alias("kip_span"),
             *((c("nowhere") + c("racks").list.head(n).list.sum()).cast(pl.Int32).alias(s) for n, s in enumerate(SLOTS)),

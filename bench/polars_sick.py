@@ -13,22 +13,23 @@ FLAGS = {
     "at_min": "at-min-isr",
     "under_replicated": "under-replicated",
 }
+OWN = ("partition", "leader", "replicas", "isr", "elr", "offset")
 KEPT = (
-    *("topic_no", "partition", "leader", "replicas", "isr", "elr", *FLAGS, "rf", "isr_count", "min_isr", "effective"),
+    *("topic_no", "row", *FLAGS, "rf", "isr_count", "min_isr", "effective"),
     *("isr_racks", "racked", "min_insync_racks", "at_racks", "kip_span"),
 )
 RACK_CATEGORIES = {0: "none", 1: "at-min-rack-isr", 2: "under-min-rack-isr"}
 c = pl.col
 
 
-def listed(rows: pl.DataFrame, brokers: pl.DataFrame) -> pl.DataFrame:
-    """The sick ones of `rows`, with `causes`, and what they miss."""
-    some = rows.filter(
-        c("offline") | c("under") | c("at_min") | c("under_replicated") | (c("racked") > 0) & ~c("offline")
-    )
+def listed(groups: pl.DataFrame, rows: pl.DataFrame, brokers: pl.DataFrame) -> pl.DataFrame:
+    """The sick partitions among `rows`, one by one, with `causes` and what they miss."""
+    sick = c("offline") | c("under") | c("at_min") | c("under_replicated") | (c("racked") > 0)
+    each = groups.filter(sick).select(KEPT).explode("row")
+    some = each.with_columns(rows.select(OWN)[each["row"]]).drop("row")
     why = _why(some, brokers)
     return (
-        some.select(KEPT)
+        some.drop("offset")
         .with_columns((c("isr_count") >= c("rf")).alias("whole"))
         .join(why, on=KEY, how="left")
         .join(_isr_names(some, brokers), on=KEY, how="left")

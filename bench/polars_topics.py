@@ -123,7 +123,6 @@ def outcomes(topics: pl.DataFrame, sick: pl.DataFrame) -> pl.DataFrame:
         (c("elr_on") & c("elr_at_risk").fill_null(False)).alias("guarded"),
         c("rack_by_placement").fill_null(False),
         listed.list.drop_nulls().alias("problems"),
-        *(c(name).list.len().fill_null(0).cast(pl.Int64).alias(f"{name}_count") for name in ("f_offline", "f_under")),
     )
     return frame.with_columns(
         outcome(c("replication_factor"), some("few_replicas")).alias("o_rf"),
