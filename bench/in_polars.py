@@ -218,7 +218,7 @@ def run(inputs: dict, folder: Path) -> None:
         measures.append(measured(groups, rows, brokers))
     sick = pl.concat(listed)
     polars_sick.health(sick, topics).write_parquet(folder / "health.parquet")
-    sick = sick.drop("replicas", "isr", "elr")
+    sick = sick.drop(polars_sick.TOLD)
     of_topic = outcomes(topics.join(pl.concat(measures), on="topic_no"), polars_sick.of_topics(sick))
     aimed = polars_target.aimed(of_topic, brokers)
     posture(aimed, sick).write_parquet(folder / "posture.parquet")

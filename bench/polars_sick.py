@@ -15,9 +15,11 @@ FLAGS = {
 }
 OWN = ("partition", "leader", "replicas", "isr", "elr", "offset")
 KEPT = (
-    *("topic_no", "row", *FLAGS, "rf", "isr_count", "min_isr", "effective"),
-    *("isr_racks", "racked", "min_insync_racks", "at_racks", "kip_span"),
+    *("topic_no", "row", *FLAGS, "rf", "isr_count", "min_isr", "effective", "isr_racks", "racked", "min_insync_racks"),
+    *("at_racks", "kip_span", "whole", "cli_differs", "categories", "rack_category", "acks_all_error", "with_racks"),
 )
+TOLD = ("categories", "rack_category", "acks_all_error", "with_racks", "replicas", "isr", "elr")
+"""What nobody asks of a sick partition once its row is written."""
 RACK_CATEGORIES = {0: "none", 1: "at-min-rack-isr", 2: "under-min-rack-isr"}
 c = pl.col
 
@@ -25,12 +27,11 @@ c = pl.col
 def listed(groups: pl.DataFrame, rows: pl.DataFrame, brokers: pl.DataFrame) -> pl.DataFrame:
     """The sick partitions among `rows`, one by one, with `causes` and what they miss."""
     sick = c("offline") | c("under") | c("at_min") | c("under_replicated") | (c("racked") > 0)
-    each = groups.filter(sick).select(KEPT).explode("row")
+    each = _worded(groups.filter(sick)).select(KEPT).explode("row")
     some = each.with_columns(rows.select(OWN)[each["row"]]).drop("row")
     why = _why(some, brokers)
     return (
         some.drop("offset")
-        .with_columns((c("isr_count") >= c("rf")).alias("whole"))
         .join(why, on=KEY, how="left")
         .join(_isr_names(some, brokers), on=KEY, how="left")
         .with_columns(
@@ -80,41 +81,44 @@ def _isr_names(some: pl.DataFrame, brokers: pl.DataFrame) -> pl.DataFrame:
     return each.group_by(KEY, maintain_order=True).agg(names.alias("isr_names"))
 
 
-def health(sick: pl.DataFrame, topics: pl.DataFrame) -> pl.DataFrame:
-    """The rows of `partition_health`."""
+def _worded(groups: pl.DataFrame) -> pl.DataFrame:
+    """What is the same of all that stand alike."""
     error = pl.when("offline").then(pl.lit("LEADER_NOT_AVAILABLE")).when("under").then(pl.lit("NOT_ENOUGH_REPLICAS"))
     racks = pl.when(c("racked") == 2).then(pl.lit("NOT_ENOUGH_RACKS")).otherwise(pl.lit("NONE"))
     category = pl.when("offline").then(0).otherwise("racked").replace_strict(RACK_CATEGORIES, return_dtype=pl.String)
-    keys = ("cluster", "captured_at", "snapshot_id", "topic")
-    return (
-        sick.with_columns(category.alias("rack_category"))
-        .join(topics.select("topic_no", *keys), on="topic_no")
-        .select(
-            *keys,
-            "partition",
-            pl.concat_list([pl.when(flag).then(pl.lit(name)) for flag, name in FLAGS.items()])
-            .list.drop_nulls()
-            .alias("categories"),
-            (c("at_min") & c("whole")).alias("by_configuration"),
-            *("leader", "replicas", "isr", "elr"),
-            c("min_isr").alias("min_insync_replicas"),
-            c("effective").alias("effective_min_insync_replicas"),
-            c("rf").alias("replication_factor"),
-            c("out_of_sync").fill_null([]),
-            c("causes").list.join(", ").alias("cause"),
-            cli_differs().alias("cli_differs"),
-            pl.lit(True).alias("categories_known"),
-            "isr_racks",
-            "min_insync_racks",
-            "rack_category",
-            ((c("rack_category") == "at-min-rack-isr") & ~c("at_racks")).alias("rack_by_placement"),
-            error.otherwise(pl.lit("NONE")).alias("acks_all_error"),
-            error.otherwise(racks).alias("acks_all_kip_1290_error"),
-        )
+    names = pl.concat_list([pl.when(flag).then(pl.lit(name)) for flag, name in FLAGS.items()])
+    return groups.with_columns(
+        (c("isr_count") >= c("rf")).alias("whole"),
+        names.list.drop_nulls().alias("categories"),
+        _cli_differs().alias("cli_differs"),
+        category.alias("rack_category"),
+        error.otherwise(pl.lit("NONE")).alias("acks_all_error"),
+        error.otherwise(racks).alias("with_racks"),
     )
 
 
-def cli_differs() -> pl.Expr:
+def health(sick: pl.DataFrame, topics: pl.DataFrame) -> pl.DataFrame:
+    """The rows of `partition_health`."""
+    keys = ("cluster", "captured_at", "snapshot_id", "topic")
+    return sick.join(topics.select("topic_no", *keys), on="topic_no").select(
+        *(*keys, "partition", "categories"),
+        (c("at_min") & c("whole")).alias("by_configuration"),
+        *("leader", "replicas", "isr", "elr"),
+        c("min_isr").alias("min_insync_replicas"),
+        c("effective").alias("effective_min_insync_replicas"),
+        c("rf").alias("replication_factor"),
+        c("out_of_sync").fill_null([]),
+        c("causes").list.join(", ").alias("cause"),
+        "cli_differs",
+        pl.lit(True).alias("categories_known"),
+        *("isr_racks", "min_insync_racks", "rack_category"),
+        ((c("rack_category") == "at-min-rack-isr") & ~c("at_racks")).alias("rack_by_placement"),
+        "acks_all_error",
+        c("with_racks").alias("acks_all_kip_1290_error"),
+    )
+
+
+def _cli_differs() -> pl.Expr:
     """Where kafka-topics, which compares what is configured and counts leaderless partitions, shows a partition otherwise."""
     raw, isr, effective = c("min_isr"), c("isr_count"), c("effective")
     under = pl.format(
@@ -190,7 +194,7 @@ def by_category(sick: pl.DataFrame, flag: str) -> pl.DataFrame:
         (~c("whole").all()).alias("shrunk"), c("whole").all(), packed.min().alias("least")
     )
     cli = (
-        some.select("topic_no", cli_differs().alias("cli"))
+        some.select("topic_no", c("cli_differs").alias("cli"))
         .drop_nulls()
         .unique()
         .sort("topic_no", "cli")
