@@ -95,7 +95,7 @@ def _held(lists: str, rows: pl.DataFrame, brokers: pl.DataFrame) -> pl.Expr:
 
 def judged(rows: pl.DataFrame, topics: pl.DataFrame) -> pl.DataFrame:
     """The partitions of a topic that stand alike in racks, and so do their ISRs, in one row: `row` lists them, `first` is the
-    least of them. A hundredth as many as there are partitions, and no rule tells them apart."""
+    least of them. They are far fewer, and no rule tells those in one apart."""
     place = c("partition").cast(pl.Int64) * PLACE + c("row")
     groups = rows.group_by("topic_no", "held", "isr_held", "offline").agg(
         pl.len().cast(pl.Int64).alias("count"), "row", place.min().alias("first")

@@ -113,90 +113,68 @@ def observed() -> pl.Expr:
     )
 
 
-def _entries() -> pl.Expr:
-    """The table by acks value."""
-    led, isr, effective = ~c("w_offline"), c("w_isr_count"), c("w_effective")
-    enough = isr >= effective
-    accepted = led & enough
-    no, zero, none = pl.lit("false"), pl.lit("0"), pl.lit("null")
-    visible = led & (enough | ~c("caps"))
-    leaderless = pl.when(~led).then(quoted("LEADER_NOT_AVAILABLE"))
-    error = leaderless.when("w_under").then(quoted("NOT_ENOUGH_REPLICAS"))
+def _answers() -> dict[str, pl.Expr]:
+    """Of acks=all: today's error, that of the proposals, and whether a retry can succeed while the configuration stays."""
+    led, few, settled = ~c("w_offline"), c("w_under"), ~c("w_under") | (c("w_isr_count") >= c("w_rf"))
     proposed = (
         pl.when(~led)
         .then(quoted("LEADER_NOT_AVAILABLE"))
         .when("w_inconsistent")
         .then(quoted("INCONSISTENT_REPLICATION_FACTOR"))
-        .when("w_under")
+        .when(few)
         .then(quoted("NOT_ENOUGH_REPLICAS"))
         .when("w_few_racks_answer")
         .then(quoted("NOT_ENOUGH_RACKS"))
     )
-    settled = ~c("w_under") | (isr >= c("w_rf"))
     retriable = (
         pl.when(~led)
         .then(True)
-        .when("w_under")
+        .when(few)
         .then((c("min_isr") <= c("w_rf")) | c("caps"))
         .when(settled & c("w_inconsistent"))
         .then(False)
         .when(settled & c("w_few_racks_answer"))
         .then(c("w_kip_span") >= c("min_insync_racks"))
     )
-    of_leader = {
-        "accepted": led,
-        "error": leaderless.otherwise(none),
-        "proposed_error": leaderless.otherwise(none),
-        "retriable": pl.when(~led).then(pl.lit("true")).otherwise(none),
-    }
+    return {"error": _error(), "proposed_error": proposed, "retriable": retriable}
+
+
+def _error() -> pl.Expr:
+    leaderless = pl.when("w_offline").then(quoted("LEADER_NOT_AVAILABLE"))
+    return leaderless.when("w_under").then(quoted("NOT_ENOUGH_REPLICAS")).otherwise(pl.lit("null"))
+
+
+def _entries() -> pl.Expr:
+    """The table by acks value."""
+    led, isr, effective = ~c("w_offline"), c("w_isr_count"), c("w_effective")
+    accepted = led & (isr >= effective)
+    no, zero, leaderless = pl.lit("false"), pl.lit("0"), pl.when("w_offline").then(quoted("LEADER_NOT_AVAILABLE"))
+    alone = leaderless.otherwise(pl.lit("null"))
+    unasked = {"accepted": led, "error": alone, "proposed_error": alone, "retriable": pl.when(~led).then(True)}
+    visible = {"visible_now": led & ((isr >= effective) | ~c("caps")), "survives_leader_loss": no}
     worst = {"copies_worst": c("w_copies"), "racks_worst": c("w_racks_worst")}
 
     def held(value: pl.Expr) -> pl.Expr:
         return pl.when(accepted).then(value).otherwise(0)
 
-    return json_object(
-        {
-            "0": json_object(
-                of_leader
-                | dict.fromkeys(("copies_now", "racks_now", "copies_worst", "racks_worst", "waits_for"), zero)
-                | {"visible_now": visible, "survives_leader_loss": no}
-            ),
-            "1": json_object(
-                of_leader
-                | {
-                    "copies_now": led.cast(pl.Int8),
-                    "racks_now": (led & c("w_leader_racked")).cast(pl.Int8),
-                    "copies_worst": pl.lit("1"),
-                    "racks_worst": (~c("w_unracked")).cast(pl.Int8),
-                    "waits_for": zero,
-                    "visible_now": visible,
-                    "survives_leader_loss": no,
-                }
-            ),
-            "all": json_object(
-                {
-                    "accepted": accepted,
-                    "error": error.otherwise(none),
-                    "proposed_error": proposed,
-                    "retriable": retriable,
-                }
-                | {"copies_now": held(isr), "racks_now": held(c("w_racks_now"))}
-                | worst
-                | {"waits_for": held(isr - 1), "visible_now": accepted}
-                | {"survives_leader_loss": (c("w_copies") >= 2) & ~c("unclean")}
-            ),
-            "min.insync.replicas": json_object(
-                {
-                    "accepted": no,
-                    "error": leaderless.otherwise(quoted("INVALID_REQUIRED_ACKS")),
-                    "proposed_error": error.otherwise(none),
-                    "retriable": ~led,
-                    "copies_now": held(effective),
-                    "racks_now": held(c("w_fastest")),
-                }
-                | worst
-                | {"waits_for": held(effective - 1), "fewer_than_all": held(isr - effective)}
-                | {"visible_now": accepted, "survives_leader_loss": no}
-            ),
-        }
-    )
+    entries = {
+        "0": unasked
+        | dict.fromkeys(("copies_now", "racks_now", "copies_worst", "racks_worst", "waits_for"), zero)
+        | visible,
+        "1": unasked
+        | {"copies_now": led.cast(pl.Int8), "racks_now": (led & c("w_leader_racked")).cast(pl.Int8)}
+        | {"copies_worst": pl.lit("1"), "racks_worst": (~c("w_unracked")).cast(pl.Int8), "waits_for": zero}
+        | visible,
+        "all": {"accepted": accepted, **_answers()}
+        | {"copies_now": held(isr), "racks_now": held(c("w_racks_now"))}
+        | worst
+        | {"waits_for": held(isr - 1), "visible_now": accepted}
+        | {"survives_leader_loss": (c("w_copies") >= 2) & ~c("unclean")},
+        "min.insync.replicas": {"accepted": no, "error": leaderless.otherwise(quoted("INVALID_REQUIRED_ACKS"))}
+        | {"proposed_error": _error(), "retriable": ~led}
+        | {"copies_now": held(effective), "racks_now": held(c("w_fastest"))}
+        | worst
+        | {"waits_for": held(effective - 1), "fewer_than_all": held(isr - effective)}
+        | {"visible_now": accepted, "survives_leader_loss": no},
+    }
+    return json_object({acks: json_object(entry) for acks, entry in entries.items()})
