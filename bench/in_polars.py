@@ -1,4 +1,4 @@
-"""The same partition health, posture and findings of topics in Polars: see `bench.in_duckdb`, whose knowledge it shares.
+"""The same partition health, counters, posture and findings of topics in Polars; see `bench.in_duckdb`, and what that knows.
 
 `python -m bench.in_polars inputs.json folder`. Beside that it knows that the brokers of a made-up cluster run one release with
 the same settings, that a replica is out of sync where a broker is down, and that no name holds what a shell or JSON would read.
@@ -15,6 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from bench import polars_acks, polars_sick, polars_target
+from bench.polars_counters import counters
 from bench.polars_findings import findings
 from bench.polars_racks import SLOTS, layouts
 from bench.polars_topics import cluster_table, outcomes, posture, topic_table
@@ -206,7 +207,7 @@ def measured(groups: pl.DataFrame, rows: pl.DataFrame, brokers: pl.DataFrame) ->
 
 
 def run(inputs: dict, folder: Path) -> None:
-    """inputs: files by table, and the tiers; writes health.parquet, posture.parquet and findings.parquet."""
+    """inputs: files by table, and the tiers; writes health.parquet, posture.parquet, findings.parquet and counters.parquet."""
     brokers = broker_table(inputs["brokers"])
     clusters = cluster_table(inputs["clusters"], brokers)
     topics = topic_table(inputs, clusters)
@@ -216,9 +217,11 @@ def run(inputs: dict, folder: Path) -> None:
         groups = judged(rows, topics)
         listed.append(polars_sick.listed(groups, rows, brokers))
         measures.append(measured(groups, rows, brokers))
-    sick = pl.concat(listed)
+    sick, measured_topics = pl.concat(listed), topics.join(pl.concat(measures), on="topic_no")
     polars_sick.health(sick, topics).write_parquet(folder / "health.parquet")
+    counters(sick, measured_topics, brokers).write_parquet(folder / "counters.parquet")
     sick = sick.drop(polars_sick.TOLD)
+    of_topic = outcomes(measured_topics, polars_sick.of_topics(sick))
     of_topic = outcomes(topics.join(pl.concat(measures), on="topic_no"), polars_sick.of_topics(sick))
     aimed = polars_target.aimed(of_topic, brokers)
     posture(aimed, sick).write_parquet(folder / "posture.parquet")
