@@ -43,17 +43,18 @@ GIVE_RACKS = "Give every broker its broker.rack, then audit again: without it no
 c = pl.col
 
 
-def findings(topics: pl.DataFrame, sick: pl.DataFrame) -> pl.DataFrame:
-    """The rows of `findings` of topics; topics: `polars_target.remedied`."""
+def findings(judged: pl.DataFrame, each: pl.DataFrame) -> pl.DataFrame:
+    """The rows of `findings` of topics; judged: `polars_target.remedied`, each: `polars_sick.listed`."""
+    topics, sick = judged.lazy(), each.lazy()
     controls = (*polars_scalars.ALL, _isr_rack_spread, _min_insync_racks_valid, _acked_durability)
     frames = [frame for control in controls for frame in control(topics)]
     health = [_of_category(topics, sick, flag, category) for flag, category in polars_sick.FLAGS.items()]
     sound = topics.join(sick.filter(pl.any_horizontal(*polars_sick.FLAGS)), on="topic_no", how="anti")
     passed = plain(sound, "partition-health", pl.lit("PASS"), pl.lit('{"category": null, "cause": null}'), pl.lit("{}"))
-    return named(pl.concat([*frames, *health, passed], how="diagonal"))
+    return named(pl.concat([*frames, *health, passed], how="diagonal").collect())
 
 
-def _isr_rack_spread(topics: pl.DataFrame) -> list[pl.DataFrame]:
+def _isr_rack_spread(topics: pl.LazyFrame) -> list[pl.LazyFrame]:
     control, under = "isr-rack-spread", c("o_under_racks") == "FAIL"
     fails, wanted = c("o_isr_racks") == "FAIL", pl.when(c("min_insync_racks") > 1).then("min_insync_racks")
 
@@ -109,7 +110,7 @@ def _under_racks() -> pl.Expr:
     )
 
 
-def _min_insync_racks_valid(topics: pl.DataFrame) -> list[pl.DataFrame]:
+def _min_insync_racks_valid(topics: pl.LazyFrame) -> list[pl.LazyFrame]:
     control, what, wanted = "min-insync-racks-valid", c("problems").list.first(), c("min_insync_racks")
     known, above_rf, above_span, unracked = (what == problem for problem in PROBLEMS)
     detail = (
@@ -168,7 +169,7 @@ def _acked_words(copies: pl.Expr, racks: pl.Expr) -> pl.Expr:
     )
 
 
-def _acked_durability(topics: pl.DataFrame) -> list[pl.DataFrame]:
+def _acked_durability(topics: pl.LazyFrame) -> list[pl.LazyFrame]:
     copies, racks = c("acked_copies"), c("acked_racks")
     short_of_racks = (c("w_racks_worst") < racks).fill_null(False)
     few_racks = short_of_racks & ~(c("smallest_min_isr") < polars_acks.NEVER).fill_null(False)
@@ -209,7 +210,7 @@ def _acked_durability(topics: pl.DataFrame) -> list[pl.DataFrame]:
     )
 
 
-def _of_category(topics: pl.DataFrame, sick: pl.DataFrame, flag: str, category: str) -> pl.DataFrame:
+def _of_category(topics: pl.LazyFrame, sick: pl.LazyFrame, flag: str, category: str) -> pl.LazyFrame:
     """partition-health of topics with partitions of a category."""
     control, ids = "partition-health", f"f_{flag}"
     frame = topics.join(polars_sick.by_category(sick, flag), on="topic_no").with_columns(

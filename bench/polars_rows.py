@@ -20,7 +20,7 @@ CATEGORY_IN_ID = "partition-health"
 c = pl.col
 
 
-def plain(frame: pl.DataFrame, control: str, outcome: pl.Expr, observed: pl.Expr, required: pl.Expr) -> pl.DataFrame:
+def plain(frame: pl.LazyFrame, control: str, outcome: pl.Expr, observed: pl.Expr, required: pl.Expr) -> pl.LazyFrame:
     """Findings without words, but for why a control isn't asked."""
     unasked = pl.format("tier {} doesn't require it", "tier").fill_null("no selector of the policy matches it")
     return frame.select(
@@ -34,7 +34,7 @@ def plain(frame: pl.DataFrame, control: str, outcome: pl.Expr, observed: pl.Expr
 
 
 def worded(
-    topics: pl.DataFrame,
+    topics: pl.LazyFrame,
     control: str,
     outcome: str,
     *,
@@ -46,7 +46,7 @@ def worded(
     ids: pl.Expr = NO_IDS,
     category: pl.Expr = NULL,
     severity: pl.Expr | None = None,
-) -> list[pl.DataFrame]:
+) -> list[pl.LazyFrame]:
     """A control's findings, those that fail with words."""
     failed = c(outcome) == "FAIL"
     rest = plain(topics.filter(~failed), control, c(outcome), observed, required)

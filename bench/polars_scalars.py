@@ -24,7 +24,7 @@ UNCLEAN = (
 c = pl.col
 
 
-def replication_factor(topics: pl.DataFrame) -> list[pl.DataFrame]:
+def replication_factor(topics: pl.LazyFrame) -> list[pl.LazyFrame]:
     return worded(
         topics,
         "replication-factor",
@@ -41,7 +41,7 @@ def replication_factor(topics: pl.DataFrame) -> list[pl.DataFrame]:
     )
 
 
-def min_insync_replicas(topics: pl.DataFrame) -> list[pl.DataFrame]:
+def min_insync_replicas(topics: pl.LazyFrame) -> list[pl.LazyFrame]:
     limited = pl.when(c("min_isr") >= c("min_insync_replicas")).then(pl.lit("configuration:topic"))
     return worded(
         topics,
@@ -65,7 +65,7 @@ def min_insync_replicas(topics: pl.DataFrame) -> list[pl.DataFrame]:
     )
 
 
-def min_isr_within_replication_factor(topics: pl.DataFrame) -> list[pl.DataFrame]:
+def min_isr_within_replication_factor(topics: pl.LazyFrame) -> list[pl.LazyFrame]:
     control, above = "min-isr-within-replication-factor", c("min_isr") > c("rf_worst")
     outage = above & ~c("caps")
 
@@ -101,7 +101,7 @@ def min_isr_within_replication_factor(topics: pl.DataFrame) -> list[pl.DataFrame
     )
 
 
-def write_headroom(topics: pl.DataFrame) -> list[pl.DataFrame]:
+def write_headroom(topics: pl.LazyFrame) -> list[pl.LazyFrame]:
     above = pl.when(c("min_isr") > c("room_rf")).then(by_min_isr())
     return worded(
         topics,
@@ -120,7 +120,7 @@ def write_headroom(topics: pl.DataFrame) -> list[pl.DataFrame]:
     )
 
 
-def unclean_leader_election(topics: pl.DataFrame) -> list[pl.DataFrame]:
+def unclean_leader_election(topics: pl.LazyFrame) -> list[pl.LazyFrame]:
     setting, source = "unclean.leader.election.enable", c("unclean_source").fill_null("controller")
     own = source == "topic"
     by_default = pl.lit("configuration:cluster-default")
@@ -136,7 +136,7 @@ def unclean_leader_election(topics: pl.DataFrame) -> list[pl.DataFrame]:
     )
 
 
-def replica_rack_spread(topics: pl.DataFrame) -> list[pl.DataFrame]:
+def replica_rack_spread(topics: pl.LazyFrame) -> list[pl.LazyFrame]:
     return worded(
         topics,
         "replica-rack-spread",

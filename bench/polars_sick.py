@@ -164,13 +164,13 @@ def _in_racks(sick: pl.DataFrame) -> pl.DataFrame:
         ((under & placed).any() & ~(under & ~placed & (c("causes").list.len() > 0)).any()).alias("rack_by_placement"),
         error.filter(under).unique().alias("rack_errors"),
     )
-    causes = dominant(some.filter(~(under & placed))).rename({"causes": "rack_causes"})
+    causes = dominant(some.lazy().filter(~(under & placed))).rename({"causes": "rack_causes"}).collect()
     fewest = sick.filter(c("racked") > 0).sort("topic_no", "isr_racks", "partition")
     names = fewest.group_by("topic_no").agg(c("isr_names").first().fill_null(""))
     return measures.join(causes, on="topic_no", how="left").join(names, on="topic_no")
 
 
-def dominant(some: pl.DataFrame) -> pl.DataFrame:
+def dominant(some: pl.LazyFrame) -> pl.LazyFrame:
     """By topic_no `causes`: what is down, else all that its partitions name, as one text; none where nothing is named."""
     each = (
         some.filter(c("causes").list.len() > 0)
@@ -184,7 +184,7 @@ def dominant(some: pl.DataFrame) -> pl.DataFrame:
     return chosen.group_by("topic_no").agg(c("causes").str.join(", "))
 
 
-def by_category(sick: pl.DataFrame, flag: str) -> pl.DataFrame:
+def by_category(sick: pl.LazyFrame, flag: str) -> pl.LazyFrame:
     """By topic_no what is said of its partitions of one category: `shrunk`, `whole`, `causes`, those of the smallest ISR, and
     where kafka-topics differs."""
     some = sick.filter(flag)
