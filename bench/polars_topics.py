@@ -1,73 +1,157 @@
-"""What `bench.in_polars` says of topics: outcomes of their controls, posture and findings."""
+"""Clusters and topics as `bench.in_polars` knows them: what is required of a topic, outcomes of its controls, its posture."""
 
 from __future__ import annotations
 
 import polars as pl
 
+from bench import polars_sick
+from bench.polars_words import ids_listed
+
+KEYS = (
+    *("replication_factor", "min_insync_replicas", "write_headroom", "replica_racks", "min_insync_racks"),
+    *("acked_copies", "acked_racks"),
+)
+PROBLEMS = ("above-known-racks", "above-replication-factor", "above-replica-racks", "broker-without-rack")
+TARGETS = ("target_replication_factor", "target_min_insync_replicas", "target_racks", "target_acked_racks", "reassign")
+ENTRY = pl.Struct(
+    {
+        **{name: pl.String for name in ("setting", "step")},
+        **{"value": pl.Int32, "source": pl.String, "configured": pl.Int32, "now": pl.Int32, "now_source": pl.String},
+        **{
+            "lower_to": pl.Int32,
+            "since": pl.Datetime("us", "UTC"),
+            "racks": pl.List(pl.String),
+            "partitions": pl.Int32,
+        },
+    }
+)
 c = pl.col
 
 
-def outcomes(topics: pl.DataFrame, measures: pl.DataFrame) -> pl.DataFrame:
-    """A row a topic with each control's outcome."""
+def cluster_table(files: list[str], brokers: pl.DataFrame) -> pl.DataFrame:
+    """A row a cluster."""
+    elr = c("features").map.get("eligible.leader.replicas.version").fill_null(0) > 0
+    hidden = ~c("topics_known") | (c("hidden_partitions") > 0).fill_null(True)
+    known = pl.scan_parquet(files).select("cluster", elr.alias("elr_on"), hidden.alias("hidden")).collect()
+    stated = brokers.group_by("cluster").agg(
+        c("offset").first(),
+        pl.len().cast(pl.Int32).alias("broker_count"),
+        c("rack").drop_nulls().n_unique().cast(pl.Int32).alias("racks"),
+        c("broker").filter(c("rack").is_null()).alias("unracked_brokers"),
+        c("min_isr").first().fill_null(1).alias("broker_min_isr"),
+        pl.when(c("min_isr").first().is_null())
+        .then(pl.lit("default"))
+        .otherwise(c("source").first().fill_null("broker"))
+        .alias("broker_source"),
+        c("caps").first(),
+    )
+    one, several = "broker ", "brokers "
+    ids = ids_listed("unracked_brokers", one, several)
+    rest = pl.when(c("unracked_brokers").list.len() == 1).then(pl.lit(" and restart it"))
+    return known.join(stated, on="cluster").with_columns(
+        (c("unracked_brokers").list.len() > 0).alias("unracked"),
+        ids_listed("unracked_brokers", "broker ", "broker ").alias("unracked_named"),
+        pl.format(
+            "Set broker.rack in server.properties of {}{}",
+            ids,
+            rest.otherwise(pl.lit(", and restart them one after the other")),
+        ).alias("set_racks"),
+    )
 
-    def outcome(wanted: pl.Expr, failing: str) -> pl.Expr:
+
+def topic_table(inputs: dict, clusters: pl.DataFrame) -> pl.DataFrame:
+    """A row a topic with its tier's requirements and what is known of its cluster."""
+    required = [
+        {"tier": name, "forbids": stated.get("unclean_leader_election") is False}
+        | {"survives": bool(stated.get("survive")), "survives_rack": "rack" in stated.get("survive", ())}
+        | {key: stated.get(key) for key in KEYS}
+        for name, stated in inputs["tiers"].items()
+    ]
+    flags = dict.fromkeys(("forbids", "survives", "survives_rack"), pl.Boolean)
+    tiers = pl.DataFrame(required, schema={"tier": pl.String} | flags | dict.fromkeys(KEYS, pl.Int32))
+    resolved = (
+        pl.scan_parquet(inputs["resolved"])
+        .filter(c("resource_type") == "topic")
+        .select("cluster", c("resource").alias("topic"), "tier")
+    )
+    unclean, min_isr = "unclean.leader.election.enable", "min.insync.replicas"
+    own = c("configs").map.get(min_isr).cast(pl.Int32)
+    source = c("config_sources")
+    return (
+        pl.scan_parquet(inputs["topics"])
+        .select(
+            *("cluster", "captured_at", "snapshot_id", "topic", "internal"),
+            own.alias("own_min_isr"),
+            pl.when(own.is_not_null()).then(source.map.get(min_isr).fill_null("topic")).alias("own_source"),
+            (c("configs").map.get(unclean).fill_null("false") == "true").alias("unclean"),
+            pl.when(c("configs").map.get(unclean).is_not_null())
+            .then(source.map.get(unclean).fill_null("topic"))
+            .alias("unclean_source"),
+        )
+        .collect()
+        .join(resolved.collect(), on=["cluster", "topic"], how="left")
+        .join(tiers, on="tier", how="left")
+        .join(clusters, on="cluster")
+        .with_row_index("topic_no")
+        .with_columns(
+            pl.coalesce("own_min_isr", "broker_min_isr").alias("min_isr"),
+            pl.coalesce("own_source", "broker_source").alias("min_isr_source"),
+        )
+    )
+
+
+def outcomes(topics: pl.DataFrame, sick: pl.DataFrame) -> pl.DataFrame:
+    """A row a topic with each control's outcome; `topics` are measured, `sick` says what is said of them for their racks."""
+
+    def outcome(wanted: pl.Expr, failing: pl.Expr) -> pl.Expr:
         return (
             pl.when(wanted.is_null())
             .then(pl.lit("NOT_APPLICABLE"))
-            .when(some(failing))
+            .when(failing)
             .then(pl.lit("FAIL"))
             .otherwise(pl.lit("PASS"))
         )
 
-    fails = (
-        (c("min_insync_racks") > c("racks") + c("unracked").cast(pl.Int32))
-        | some("above_rf")
-        | some("above_span")
-        | ((c("min_insync_racks") > 1) & c("unracked"))
+    wanted, unnamed = c("min_insync_racks"), c("unracked").cast(pl.Int32)
+    tests = (wanted > c("racks") + unnamed, some("above_rf"), some("above_span"), (wanted > 1) & c("unracked"))
+    problems = dict(zip(PROBLEMS, tests, strict=True))
+    listed = pl.concat_list([pl.when(test).then(pl.lit(name)) for name, test in problems.items()])
+    of_racks = pl.when(wanted > 1).then(wanted)
+    under = outcome(of_racks, some("under_racks"))
+    frame = topics.join(sick, on="topic_no", how="left").with_columns(
+        c("elr_at_risk").fill_null(False),
+        (c("elr_on") & c("elr_at_risk").fill_null(False)).alias("guarded"),
+        c("rack_by_placement").fill_null(False),
+        listed.list.drop_nulls().alias("problems"),
     )
-    return topics.join(measures, on="topic_no", suffix="_worst").with_columns(
-        outcome(c("replication_factor"), "few_replicas").alias("o_rf"),
-        outcome(c("min_insync_replicas"), "few_in_sync").alias("o_min_isr"),
-        pl.when(some("above")).then(pl.lit("FAIL")).otherwise(pl.lit("PASS")).alias("o_gap"),
-        outcome(c("write_headroom"), "no_room").alias("o_room"),
-        pl.when(~c("forbids").fill_null(False))
-        .then(pl.lit("NOT_APPLICABLE"))
-        .when("unclean")
-        .then(pl.lit("FAIL"))
-        .otherwise(pl.lit("PASS"))
-        .alias("o_unclean"),
-        outcome(c("replica_racks"), "few_racks").alias("o_racks"),
-        outcome(pl.when(c("min_insync_racks") > 1).then("min_insync_racks"), "under_racks").alias("o_isr_racks"),
-        outcome(pl.coalesce("acked_copies", "acked_racks"), "short").alias("o_acked"),
-        pl.when(c("min_insync_racks").is_null())
-        .then(pl.lit("NOT_APPLICABLE"))
-        .when(fails)
-        .then(pl.lit("FAIL"))
-        .otherwise(pl.lit("PASS"))
-        .alias("o_valid"),
-        pl.when(c("min_insync_racks") > c("racks") + c("unracked").cast(pl.Int32))
-        .then(None)
-        .when(some("above_rf"))
-        .then("above_rf")
-        .when(some("above_span"))
-        .then("above_span")
-        .alias("invalid"),
+    return frame.with_columns(
+        outcome(c("replication_factor"), some("few_replicas")).alias("o_rf"),
+        outcome(c("min_insync_replicas"), some("few_in_sync")).alias("o_min_isr"),
+        outcome(c("rf_worst"), some("above")).alias("o_gap"),
+        outcome(c("write_headroom"), some("no_room")).alias("o_room"),
+        outcome(pl.when("forbids").then(1), c("unclean")).alias("o_unclean"),
+        outcome(c("replica_racks"), some("few_racks")).alias("o_racks"),
+        under.alias("o_under_racks"),
+        outcome(of_racks, some("under_racks") | some("at_racks")).alias("o_isr_racks"),
+        outcome(pl.coalesce("acked_copies", "acked_racks"), some("short")).alias("o_acked"),
+        outcome(wanted, c("problems").list.len() > 0).alias("o_valid"),
     )
 
 
 def some(ids: str) -> pl.Expr:
-    return c(ids).list.len() > 0
+    return c(ids).is_not_null()
 
 
-def posture(topics: pl.DataFrame) -> pl.DataFrame:
+def posture(topics: pl.DataFrame, sick: pl.DataFrame) -> pl.DataFrame:
+    """The rows of `topic_posture`, of topics with their targets."""
     scalars = (
-        ("replication_factor", "o_rf", c("rf"), c("replication_factor")),
+        ("replication_factor", "o_rf", c("rf_worst"), c("replication_factor")),
         ("min_insync_replicas", "o_min_isr", c("effective"), c("min_insync_replicas")),
-        ("min_isr_within_replication_factor", "o_gap", c("gap_isr"), c("gap_rf")),
+        ("min_isr_within_replication_factor", "o_gap", c("min_isr"), c("rf_worst")),
         ("write_headroom", "o_room", c("headroom"), c("write_headroom")),
         ("unclean_leader_election", "o_unclean", c("unclean").cast(pl.Int32), pl.lit(0, pl.Int32)),
         ("replica_rack_spread", "o_racks", c("span"), c("replica_racks")),
-        ("isr_rack_spread", "o_isr_racks", c("isr_racks"), c("min_insync_racks")),
+        ("isr_rack_spread", "o_under_racks", c("isr_racks_worst"), c("min_insync_racks")),
     )
     columns = []
     for name, outcome, observed, required in scalars:
@@ -77,53 +161,37 @@ def posture(topics: pl.DataFrame) -> pl.DataFrame:
             pl.when(known).then(required).otherwise(0).alias(f"{name}_required"),
             known.alias(f"{name}_known"),
         ]
-    return topics.select("cluster", "topic", "internal", "tier", "partitions", *columns)
+    return topics.join(_outages(topics, sick), on="topic_no", how="left").select(
+        *("cluster", "captured_at", "snapshot_id", "topic", "internal", "tier", "partitions"),
+        *columns,
+        c("min_isr").alias("configured_min_insync_replicas"),
+        c("min_isr_source").alias("configured_min_insync_replicas_source"),
+        pl.lit(None, pl.Int32).alias("configured_min_insync_racks"),
+        pl.lit(None, pl.String).alias("configured_min_insync_racks_source"),
+        *("rack_outage_step", "rack_outage", *TARGETS),
+    )
 
 
-def findings(topics: pl.DataFrame) -> pl.DataFrame:
-    none, fail = pl.lit(None, pl.String), pl.lit("FAIL")
-    under = c("o_isr_racks") == "FAIL"
-    said = [
-        ("replication-factor", none, c("o_rf"), c("few_replicas")),
-        ("min-insync-replicas", none, c("o_min_isr"), c("few_in_sync")),
-        (
-            "min-isr-within-replication-factor",
-            pl.when("gap_caps").then(pl.lit("silent-downgrade")).otherwise(pl.lit("outage")),
-            c("o_gap"),
-            c("above"),
-        ),
-        ("write-headroom", none, c("o_room"), c("no_room")),
-        ("unclean-leader-election", none, c("o_unclean"), pl.lit(None, pl.List(pl.Int32))),
-        ("replica-rack-spread", none, c("o_racks"), c("few_racks")),
-        (
-            "isr-rack-spread",
-            pl.when(under).then(pl.lit("under-min-rack-isr")).otherwise(pl.lit("at-min-rack-isr")),
-            pl.when((c("o_isr_racks") == "PASS") & some("at_racks")).then(fail).otherwise("o_isr_racks"),
-            pl.when(under).then("under_racks").otherwise("at_racks"),
-        ),
-        ("acked-durability", none, c("o_acked"), c("short")),
-        ("min-insync-racks-valid", none, c("o_valid"), c("invalid")),
+def _outages(topics: pl.DataFrame, sick: pl.DataFrame) -> pl.DataFrame:
+    """By topic_no the steps of a first run in a rack outage: both thresholds' where partitions are under them for that."""
+    none, no_words = pl.lit(None, pl.Int32), pl.lit(None, pl.String)
+    touched = polars_sick.outages(sick).join(topics, on="topic_no")
+    step = pl.when("guarded").then(pl.lit("guarded")).otherwise(pl.lit("lower"))
+
+    def entry(setting: str, kind: str, value: pl.Expr, source: pl.Expr, now: pl.Expr, now_source: pl.Expr) -> pl.Expr:
+        fields = {
+            **{"setting": pl.lit(setting), "step": step, "value": value, "source": source},
+            **{"configured": now, "now": now, "now_source": now_source},
+            "lower_to": pl.when(~c("guarded")).then(pl.max_horizontal(f"least_{kind}", 1)),
+            **{"since": c("captured_at"), "racks": c("racks_lost"), "partitions": c(f"hurt_{kind}")},
+        }
+        made = pl.struct(**fields).cast(ENTRY)
+        return pl.when(c(f"hurt_{kind}") > 0).then(made)
+
+    entries = [
+        entry("min.insync.replicas", "replicas", *2 * (c("min_isr"), c("min_isr_source"))),
+        entry("min.insync.racks", "racks", c("min_insync_racks"), pl.lit("policy"), none, no_words),
     ]
-    health = {
-        "offline": "f_offline",
-        "under-min-isr": "f_under",
-        "at-min-isr": "f_at_min",
-        "under-replicated": "f_under_replicated",
-    }
-    healthy = ~pl.any_horizontal([some(ids) for ids in health.values()])
-    said.append(("partition-health", none, pl.when(healthy).then(pl.lit("PASS")), pl.lit(None, pl.List(pl.Int32))))
-    said += [("partition-health", pl.lit(name), pl.when(some(ids)).then(fail), c(ids)) for name, ids in health.items()]
-    frames = [
-        topics.lazy()
-        .select(
-            "cluster",
-            c("topic").alias("resource"),
-            pl.lit(control).alias("control"),
-            pl.when(outcome == "FAIL").then(category).alias("category"),
-            outcome.alias("outcome"),
-            pl.when(outcome == "FAIL").then(ids).alias("partitions"),
-        )
-        .filter(c("outcome").is_not_null())
-        for control, category, outcome, ids in said
-    ]
-    return pl.concat(frames).collect()
+    return touched.filter((c("hurt_replicas") > 0) | (c("hurt_racks") > 0)).select(
+        "topic_no", step.alias("rack_outage_step"), pl.concat_list(entries).list.drop_nulls().alias("rack_outage")
+    )
