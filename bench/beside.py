@@ -1,8 +1,8 @@
 """DuckDB and Polars beside `evaluate`: the same rows from the same files, compared row by row.
 
-What is compared: every column, but the run's and the result's ids, that the opponent has of `partition_health`,
-`health_counters`, `topic_posture` and of the topics' rows of `findings`. What is found of clusters, brokers, tiers and
-applications is made by `evaluate` alone, and the counters are DuckDB's too.
+What is compared: every column, but the run's and the result's ids, of `partition_health`, `health_counters`,
+`topic_posture` and of the topics' rows of `findings`. What is found of clusters, brokers, tiers and applications is made
+by `evaluate` alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ TABLES = {
     "counters": "health_counters",
 }
 """By the file in which an opponent has its rows."""
-LEFT_OUT = {"polars": {"counters"}}
 UNORDERED = {"counters": ("out_of_sync",)}
 """Columns whose lists stand in no order."""
 
@@ -54,8 +53,6 @@ def differences(warehouse: Path, result_id: str, theirs: Path) -> list[str]:
     with duckdb.connect() as db:
         db.execute(f"SET memory_limit = '4GB'; SET temp_directory = '{theirs}/spill'")
         for name, table in TABLES.items():
-            if name in LEFT_OUT.get(theirs.name, ()):
-                continue
             file = f"'{theirs}/{name}.parquet'"
             columns = [row[0] for row in db.execute(f"DESCRIBE FROM {file}").fetchall()]
             unordered = UNORDERED.get(name, ())

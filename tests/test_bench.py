@@ -52,7 +52,7 @@ def test_it_has_what_rules_are_about(made):
 
 
 def test_duckdb_and_polars_judge_as_spark_does(spark, tmp_path, monkeypatch):
-    """Three programs, one of them the rules: the same partition health, posture and topics' findings, row by row.
+    """Three programs, one of them the rules: the same health, counters, posture and topics' findings, row by row.
 
     Of a fleet with a rack of several brokers down, eligible leader replicas, racks to be acknowledged for which replicas
     have to move, a cluster without racks: whoever says one word otherwise fails.
@@ -77,9 +77,9 @@ def test_duckdb_and_polars_judge_as_spark_does(spark, tmp_path, monkeypatch):
         (tmp_path / name).mkdir()
         importlib.import_module(f"bench.in_{name}").run(inputs, tmp_path / name)
         assert beside.differences(tmp_path / "lake", judge.plan.result_id, tmp_path / name) == []
-    for name, table in beside.TABLES.items():
-        columns = set(pq.read_schema(tmp_path / "duckdb" / f"{name}.parquet").names)
-        assert columns == set(judge.latest[table].column_names) - {"run_id", "result_id"}
+        for file, table in beside.TABLES.items():
+            columns = set(pq.read_schema(tmp_path / name / f"{file}.parquet").names)
+            assert columns == set(judge.latest[table].column_names) - {"run_id", "result_id"}
     assert judge.latest["partition_health"].num_rows > 500
 
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from pyiceberg.expressions import AlwaysTrue
 
-from durability.lake import alike, keep, tables
+from durability.lake import Lake, alike, keep, tables
 from durability.policy import Retention
 from spark_jobs import compaction
 from spark_jobs.upkeep import Removed, Upkeep
-from tests.support.history import History, seen
+from tests.support.airflow import run_in_airflow
+from tests.support.history import History, age, seen
 
+ROOT = Path(__file__).resolve().parents[1]
 NOW = datetime(2026, 11, 22, 4, 30, tzinfo=UTC)
 DAY = timedelta(days=1)
 RETENTION = Retention(snapshots=10 * DAY, findings=50 * DAY, pulses=5 * DAY, counters=80 * DAY)
@@ -122,3 +128,52 @@ def test_a_table_on_s3_is_compacted_and_keeps_only_the_files_that_it_needs(lake,
     compaction.drop_files(session, f"durability.{table.identifier}", sorted(files_left))
     assert lake.scan(table).num_rows == 0
     assert lake._tables.storage.footer(files_left.pop()).num_rows == len(before), "the file itself stays for now"
+
+
+RUN_THE_DAG = """
+import json, os, sys
+from airflow.dag_processing.dagbag import DagBag
+dag = DagBag(os.environ["AIRFLOW__CORE__DAGS_FOLDER"]).dags["lake_upkeep"]
+run = dag.test(run_conf=json.loads(os.environ["PARAMS"]))
+print("RESULT", json.dumps({t.task_id: t.state for t in run.get_task_instances()}))
+"""
+SHORT = "snapshots: 10d, findings: 50d, pulses: 5d, counters: 80d, evidence: {each: month, for: 10d}"
+
+
+@pytest.mark.slow
+def test_the_dag_backs_up_removes_what_is_old_and_keeps_the_rest(lake, monkeypatch, tmp_path):
+    """With real clocks, on a lake to which nothing has been committed for a week."""
+    now = datetime.now(UTC)
+    history = History(lake, monkeypatch, now)
+    for ago in (90, 60, 20):
+        history.run(ago, f"night {ago}")
+    history.run(12, "pulse", "pulse")
+    history.run(9, "last night")
+    attempts = [s["attempt_id"] for r in lake.runs() if r["result_id"] == "last night" for s in r["snapshots"]]
+    age(lake, 7)
+    before = seen(lake, attempts, {"last night"})
+    day = Path(min(lake._tables.files(tables.FINDINGS, AlwaysTrue())).removeprefix("file://")).parent
+    old, young = (day / f"{name}.parquet" for name in ("of-no-table", "of-no-table-yet"))
+    for orphan in (old, young):
+        orphan.write_bytes(b"left by a task that was killed")
+    os.utime(old, 2 * ((now - 7 * DAY).timestamp(),))
+    policy = tmp_path / "policy.yaml"
+    shipped = (ROOT / "policies" / "policy.yaml").read_text()
+    policy.write_text(re.sub(r"^retention:\n(  .*\n)+", f"retention: {{{SHORT}}}\n", shipped, flags=re.M))
+    params = {"lake": lake.location, "policy": str(policy), "out": str(tmp_path / "out")}
+    output = run_in_airflow(
+        tmp_path,
+        RUN_THE_DAG,
+        PARAMS=json.dumps(params),
+        AIRFLOW_CONN_SPARK=json.dumps({"conn_type": "spark", "host": "local[2]"}),
+        DURABILITY_RETRIES="0",
+    )
+    (line,) = [x for x in output.splitlines() if x.startswith("RESULT ")]
+    assert json.loads(line.removeprefix("RESULT ")) == {"backup": "success", "upkeep": "success"}, output
+    assert list((Path(lake.location) / "warehouse" / "_catalog").glob("*.json"))
+    kept = Lake.open(lake.location)
+    assert seen(kept, attempts, {"last night"}) == before
+    assert {r["result_id"] for r in kept.runs()} == {"last night", "night 20", "night 60", "pulse"}
+    assert {row["result_id"] for row in kept.scan(tables.FINDINGS).to_pylist()} == {"last night", "night 20"}
+    assert {row["attempt_id"] for row in kept.scan(tables.PARTITIONS).to_pylist()} == set(attempts)
+    assert young.exists() and not old.exists()

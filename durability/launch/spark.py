@@ -35,9 +35,17 @@ FOR_SMALL = {
     "spark.sql.debug.maxToStringFields": "1",
 }
 FOR_LARGE = {
-    # The rules over a partition make methods too long for HotSpot's compiler, which would leave them to its interpreter.
-    "spark.driver.extraJavaOptions": "-XX:-DontCompileHugeMethods",
+    # Of the plans over millions of rows there are few, but each is wide: compiled Java for their projections costs more to
+    # make, and to be compiled again by HotSpot, than interpreting them does. What is left of generated code are short
+    # stages; longer ones HotSpot would leave to its interpreter (it compiles no method beyond 8,000 bytes).
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.hugeMethodLimit": "8000",
+    # Two cores: HotSpot's best compiler would take one of them for half of the run, were it asked as early as usual.
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:MetaspaceSize=256m -XX:Tier4InvocationThreshold=20000"
+    " -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=60000",
     "spark.sql.adaptive.enabled": "true",
+    # What is gathered by key is a few values of a type each: thousands of keys fit into memory, sorting for them doesn't.
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",
 }
 
 
@@ -46,8 +54,8 @@ def settings(partitions: int) -> dict[str, str]:
 
     `DURABILITY_SPARK_MEMORY` (for instance 8g) is the driver's heap for large runs; 2500m where it isn't set.
 
-    >>> settings(1000)["spark.driver.memory"], settings(7_000_000)["spark.driver.extraJavaOptions"]
-    ('1g', '-XX:-DontCompileHugeMethods')
+    >>> settings(1000)["spark.driver.memory"], settings(7_000_000)["spark.driver.memory"]
+    ('1g', '2500m')
     """
     if partitions < SMALL:
         return {**ALWAYS, **FOR_SMALL}

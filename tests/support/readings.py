@@ -32,6 +32,7 @@ DRAWN = {
 }
 COUNTS = "unknown int,offline int,under_min_isr int,at_min_isr int,under_replicated int,"
 COUNTS += "at_min_isr_by_configuration int,under_min_isr_by_configuration int,out_of_sync array<int>"
+SNAPSHOT = "cluster string, captured_at timestamp, snapshot_id string"
 ROWS = "cluster string,topic string,captured_at timestamp,snapshot_id string,result_id string," + COUNTS
 BROKERS = "array<struct<broker:int,down:string,lag_cause:string>>"
 UNHEALTHY = (
@@ -90,11 +91,15 @@ def judge(spark, histories: dict[str, list[Moment]], policy: Policy, tiers: dict
     of_clusters, found = history.over_time(plan, history.counted(plan, tables.__getitem__, captured), now, None)
     brokers = [(n, f"broker:{n} down", f"broker:{n} lagging") for n in range(1, 10)]
     clusters = spark.createDataFrame(
-        [(c, "self", brokers) for c in histories], f"cluster string, provider string, brokers {BROKERS}"
+        [(c, lasts[c], c, "self", brokers) for c in histories],
+        f"{SNAPSHOT}, provider string, brokers {BROKERS}",
     )
     topics = spark.createDataFrame(
-        [(c, "orders", (tiers or {}).get(c, "t"), "self", [(0, ["at-min-isr"], False, False, [0])]) for c in histories],
-        f"cluster string, topic string, tier string, provider string, unhealthy {UNHEALTHY}",
+        [
+            (c, lasts[c], c, "orders", (tiers or {}).get(c, "t"), "self", [(0, ["at-min-isr"], False, False, [0])])
+            for c in histories
+        ],
+        f"{SNAPSHOT}, topic string, tier string, provider string, unhealthy {UNHEALTHY}",
     )
     wanted = plan.policy.readings
     whole = control.judged(clusters, clusters, of_clusters, found, F.lit(readings.WHOLE), wanted)
