@@ -33,7 +33,7 @@ class History:
 
     def stage(self, ago: float, cluster: str, kind: str = "full"):
         self.at = self.now - timedelta(days=ago)
-        document = healthy(cluster=cluster, captured_at=self.at.isoformat())
+        document = healthy(partitions=4, cluster=cluster, captured_at=self.at.isoformat())
         return replace(self.lake.stage(validate(document, "live")), kind=kind)
 
     def publish(self, *attempts, sound: bool = True):
