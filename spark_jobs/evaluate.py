@@ -85,8 +85,12 @@ class Evaluation:
         # Partition health asks for no tier, so a pulse has none resolved.
         mine = F.lit(False) if plan.pulse else F.col("result_id") == plan.result_id
         self.resolved = read("resolved_policy").where(mine)
-        # For a small run the first scan takes as long as preparing what its rows are joined with.
-        scanned = background.submit(lambda: settled(to_judge())) if plan.small else None
+        # The scan takes as long as preparing what its rows are joined with.
+        placed = plan.alike and not plan.small
+        scanned = None
+        if placed or plan.small:
+            scan = placements.numbered(to_judge()) if placed else to_judge()
+            scanned = background.submit(settled, scan)
         # Likewise what was counted before, which asks for nothing of this run's.
         self._counted = (
             background.submit(self._kept, lambda: history.counted(plan, read, self._captured()))
@@ -95,14 +99,14 @@ class Evaluation:
         )
         self.base_clusters = settled(facts.clusters(judged))
         self.topics = settled(facts.topics(judged, self.resolved, self.base_clusters, tiers))
-        facts_of = scanned.result() if scanned else to_judge()
         measures = topics.measures(self.controls, outages=not plan.pulse)
         prepare = partial(topics.prepared, controls=self.controls, measures=measures)
         of_topics = self.topics, self.base_clusters
-        if plan.small:
-            rows = prepare(partitions.build(self._with_previous_reassignments(facts_of), *of_topics))
+        if placed:
+            rows = placements.build(scanned.result(), *of_topics, self._with_previous_reassignments, prepare)
         else:
-            rows = placements.build(self._with_previous_reassignments(facts_of), *of_topics, prepare)
+            facts_of = scanned.result() if scanned else to_judge()
+            rows = prepare(partitions.build(self._with_previous_reassignments(facts_of), *of_topics))
         measured = topics.measured(rows, self.topics, self.controls, measures)
         self.measured = settled(measured if plan.pulse else target.added(measured))
         self.past = self.earlier = None

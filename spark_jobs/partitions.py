@@ -5,7 +5,7 @@ Each step is one select over the one before it, so that Spark computes a shared 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -45,10 +45,11 @@ def standing() -> tuple[Column, Column]:
     )
 
 
-def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame) -> DataFrame:
+def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame, keep: Sequence[str] = ()) -> DataFrame:
     """Partitions beside their topic's settings, with each replica id turned into its broker (`brokers`, `leading`).
 
-    partitions: rows of the fact table with `unchanged_reassignment`, whether the last snapshot showed it just the same.
+    partitions: rows of the fact table with `unchanged_reassignment`, whether the last snapshot showed it just the same; the
+    columns `keep` of theirs stay.
 
     A row stands for the partitions `ids`, led by `leaders` in that order: see `durability.lake.alike`.
     """
@@ -65,6 +66,7 @@ def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame) -> Data
         "partition",
         *standing(),
         "placement",
+        *keep,
         "unchanged_reassignment",
         "required",
         *TOPIC_SETTINGS,
@@ -375,6 +377,6 @@ def of_brokers(judged: DataFrame) -> DataFrame:
     )
 
 
-def build(partitions: DataFrame, topics: DataFrame, clusters: DataFrame) -> DataFrame:
-    """All steps, one after the other."""
-    return of_brokers(in_racks(judged(spans(shape(facts(partitions, topics, clusters))))))
+def build(partitions: DataFrame, topics: DataFrame, clusters: DataFrame, keep: Sequence[str] = ()) -> DataFrame:
+    """All steps, one after the other; see `facts`."""
+    return of_brokers(in_racks(judged(spans(shape(facts(partitions, topics, clusters, keep))))))

@@ -17,35 +17,45 @@ SETTINGS = ("required", *partitions.TOPIC_SETTINGS)
 """All that a partition's topic adds to how it is judged."""
 OWN = ("leader", "replicas", "isr", "elr", "last_known_elr")
 """What partitions of one placement may have brokers of their own in."""
-JUDGED_BY = (*OWN, "adding", "removing", "unreadable", "unchanged_reassignment")
+JUDGED_BY = (*OWN, "adding", "removing", "unreadable", "captured_at")
+ROW = "row"
 KEY = ("cluster", "like", "place")
 
 
+def numbered(rows: DataFrame) -> DataFrame:
+    """What `build` needs of rows of `partitions`, each with a number: by that the same row is found again."""
+    kept = rows.select("cluster", "topic", "partition", "placement", "alike", "alike_leaders", *JUDGED_BY)
+    return kept.withColumn(ROW, F.monotonically_increasing_id())
+
+
 def build(
-    rows: DataFrame, topics: DataFrame, clusters: DataFrame, prepared: Callable[[DataFrame], DataFrame]
+    rows: DataFrame,
+    topics: DataFrame,
+    clusters: DataFrame,
+    reassigned: Callable[[DataFrame], DataFrame],
+    prepared: Callable[[DataFrame], DataFrame],
 ) -> DataFrame:
-    """What `prepared` makes of what `partitions.build` gives of rows of `partitions`; their own are OWN and which they are."""
-    placed = rows.join(F.broadcast(_alike(topics)), ["cluster", "topic"]).withColumns(
-        {
-            # One that is like no other goes by its topic and number.
-            "like": F.when(F.col("placement").isNull(), F.col("topic")).otherwise(F.col("like")),
-            "place": F.coalesce("placement", -1 - F.col("partition")),
-        }
-    )
-    one = F.first(F.struct("partition", *JUDGED_BY)).alias("one")
+    """What `prepared` makes of what `partitions.build` gives of rows of `partitions`; their own are OWN and which they are.
+
+    rows: `numbered` and computed, since they are read twice. reassigned: adds `unchanged_reassignment`.
+    """
+    place = F.coalesce("placement", -1 - F.col("partition"))
+    # One that is like no other goes by its topic and number.
+    like = F.when(F.col("placement").isNull(), F.col("topic")).otherwise(F.col("like"))
+    placed = rows.join(F.broadcast(_alike(topics)), ["cluster", "topic"]).withColumns({"place": place, "like": like})
+    # A number alone is gathered by hashing; rows themselves would be sorted.
+    firsts = placed.groupBy(*KEY).agg(F.min(ROW).alias(ROW))
     none = F.lit(None).cast("array<int>")
-    ones = placed.groupBy(*KEY).agg(one).select("cluster", F.col("like").alias("topic"), "place", "one.*")
+    ones = rows.drop("placement", "alike", "alike_leaders").join(F.broadcast(firsts.drop("cluster")), ROW)
     ones = ones.withColumns({"placement": F.col("place"), "alike": none, "alike_leaders": none})
-    judged = prepared(partitions.build(ones, topics, clusters))
-    theirs = [c for c in judged.columns if c not in ("partition", "ids", "leaders", "placement", "topic", *OWN)]
-    judged = judged.select(F.col("topic").alias("like"), F.col("placement").alias("place"), *theirs)
+    judged = prepared(partitions.build(reassigned(ones), topics, clusters, keep=("like",)))
+    theirs = [c for c in judged.columns if c not in ("partition", "ids", "leaders", "placement", "topic", *OWN, *KEY)]
+    judged = judged.select("cluster", "like", F.col("placement").alias("place"), *theirs)
     own = placed.select(*KEY, "topic", "partition", *partitions.standing(), "placement", *OWN)
     return own.join(F.broadcast(judged), list(KEY)).drop("like", "place")
 
 
 def _alike(topics: DataFrame) -> DataFrame:
-    """cluster, topic -> `like`: the first of the cluster's topics with the same settings."""
-    groups = topics.groupBy("cluster", *SETTINGS).agg(
-        F.min("topic").alias("like"), F.collect_list("topic").alias("all")
-    )
-    return groups.select("cluster", "like", F.explode("all").alias("topic"))
+    """cluster, topic -> `like`: the same for topics of a cluster with the same settings, and for no others."""
+    settings = F.to_json(F.struct(*SETTINGS), {"ignoreNullFields": "false"})
+    return topics.select("cluster", "topic", F.sha2(settings, 256).alias("like"))
