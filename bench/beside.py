@@ -24,8 +24,6 @@ TABLES = {
     "counters": "health_counters",
 }
 """By the file in which an opponent has its rows."""
-UNORDERED = {"counters": ("out_of_sync",)}
-"""Columns whose lists stand in no order."""
 
 
 def inputs(warehouse: Path, attempts: list, policy: PolicyPart, folder: Path) -> Path:
@@ -55,12 +53,10 @@ def differences(warehouse: Path, result_id: str, theirs: Path) -> list[str]:
         for name, table in TABLES.items():
             file = f"'{theirs}/{name}.parquet'"
             columns = [row[0] for row in db.execute(f"DESCRIBE FROM {file}").fetchall()]
-            unordered = UNORDERED.get(name, ())
-            listed = ", ".join(f"list_sort({c}) AS {c}" if c in unordered else c for c in columns)
             topics = "AND resource_type = 'topic'" if name == "findings" else ""
             files = _files(warehouse, table)
             db.execute(
-                f"CREATE OR REPLACE TEMP TABLE d AS SELECT {listed}, sum(side) AS more FROM ("
+                f"CREATE OR REPLACE TEMP TABLE d AS SELECT {', '.join(columns)}, sum(side) AS more FROM ("
                 f" SELECT *, 1 AS side FROM read_parquet({files}) WHERE result_id = '{result_id}' {topics}"
                 f" UNION ALL BY NAME SELECT *, -1 AS side FROM {file}) GROUP BY ALL HAVING more <> 0"
             )

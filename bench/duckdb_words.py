@@ -191,8 +191,8 @@ VALID = Finding(
     f" WHEN 'above-replication-factor' THEN {partitions('above_rf')} || ': replication factor ' || rf"
     " || ', no acks=all write could pass'"
     f" WHEN 'above-replica-racks' THEN {partitions('above_span')} || ': the replicas don''t span as many'"
-    " ELSE 'broker ' || listed(unracked) || ' has no broker.rack' END",
-    f"CASE WHEN {_FIRST} = 'broker-without-rack' THEN {SET_RACKS}"
+    " ELSE 'without broker.rack: broker ' || listed(unracked) END",
+    f"CASE WHEN {_FIRST} = 'broker-without-rack' OR ({_FIRST} = 'above-known-racks' AND rack_count = 0) THEN {SET_RACKS}"
     f" WHEN {_FIRST} = 'above-known-racks' THEN 'Lower min_insync_racks of tier ' || tier || ' to at most ' || rack_count"
     " || ', the racks that this cluster has, or add racks' WHEN reassign THEN remedy"
     " ELSE 'Spread the topic''s replicas over more racks, or want fewer racks of this topic' END",

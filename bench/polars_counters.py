@@ -16,7 +16,7 @@ c = pl.col
 
 
 def counters(sick: pl.DataFrame, topics: pl.DataFrame, brokers: pl.DataFrame) -> pl.DataFrame:
-    """The rows of `health_counters`; a cluster's `out_of_sync`, a set in no order, is sorted."""
+    """The rows of `health_counters`; a cluster's `out_of_sync` is sorted."""
     flags = sick.select(
         *("topic_no", "leader", "offline", "under", "at_min", "under_replicated"),
         (~c("offline") & (c("racked") == 2)).alias("narrow"),

@@ -120,7 +120,7 @@ def _min_insync_racks_valid(topics: pl.LazyFrame) -> list[pl.LazyFrame]:
         .then(pl.format("{}: replication factor {}, no acks=all write could pass", partitions("above_rf"), "rf_worst"))
         .when(above_span)
         .then(pl.format("{}: the replicas don't span as many", partitions("above_span")))
-        .otherwise(pl.format("{} has no broker.rack", "unracked_named"))
+        .otherwise(pl.format("without broker.rack: {}", "unracked_named"))
     )
     lower = "Lower min_insync_racks of tier {} to at most {}, the racks that this cluster has, or add racks"
     spread = pl.lit("Spread the topic's replicas over more racks, or want fewer racks of this topic")
@@ -148,7 +148,7 @@ def _min_insync_racks_valid(topics: pl.LazyFrame) -> list[pl.LazyFrame]:
         .otherwise(pl.lit("placement")),
         ids=pl.when(above_rf).then("above_rf").when(above_span).then("above_span"),
         message=pl.format("min.insync.racks={} wanted; {}", wanted, detail),
-        remediation=pl.when(unracked)
+        remediation=pl.when(unracked | (known & (c("racks") == 0)))
         .then("set_racks")
         .when(known)
         .then(pl.format(lower, "tier", "racks"))

@@ -170,8 +170,7 @@ def _moves() -> Column:
 
 def measures() -> dict[str, Column]:
     """Over a topic's partitions: `replicas_down`, the brokers that are known to be down and hold replicas of it."""
-    down = F.transform(F.filter("brokers", lambda b: ~b["live"]), lambda b: b["broker"])
-    held = F.flatten(F.collect_list(F.when(F.size(down) > 0, down)))
+    held = F.flatten(F.collect_list(F.when(F.size("replicas_down") > 0, F.col("replicas_down"))))
     return {"replicas_down": F.sort_array(F.array_distinct(held))}
 
 

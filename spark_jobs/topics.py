@@ -193,7 +193,7 @@ def counters(measured: DataFrame, clusters: DataFrame) -> DataFrame:
     anything = sum(F.col(n) for n in counted) > 0
     per_cluster = rows.groupBy(*findings.SNAPSHOT).agg(
         *(F.sum(n).alias(n) for n in ("partitions", *counted)),
-        F.array_distinct(F.flatten(F.collect_set("out_of_sync"))).alias("out_of_sync"),
+        F.sort_array(F.array_distinct(F.flatten(F.collect_list("out_of_sync")))).alias("out_of_sync"),
     )
     lost = clusters.select("cluster", F.when(F.size("lost_racks") > 0, F.col("lost_racks")).alias("lost_racks"))
     for more in (_by_leader(measured, clusters), lost):

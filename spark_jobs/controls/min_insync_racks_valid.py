@@ -98,11 +98,12 @@ def finding() -> Column:
             ),
         )
         .when(what == ABOVE_REPLICAS, base.say("%s: the replicas don't span as many", base.partitions_listed(ids)))
-        .otherwise(base.say("%s has no broker.rack", base.listed(F.col("unracked_brokers"), "broker ")))
+        .otherwise(base.say("without broker.rack: %s", base.listed(F.col("unracked_brokers"), "broker ")))
     )
     by_policy = F.coalesce(F.col("min_racks_configured"), F.lit(0)) < F.coalesce(F.col("min_racks"), F.lit(0))
+    no_racks = (F.size("racks") == 0) & (F.size("unracked_brokers") > 0)
     fix = (
-        F.when(what == UNRACKED, base.set_racks())
+        F.when((what == UNRACKED) | ((what == ABOVE_KNOWN) & by_policy & no_racks), base.set_racks())
         .when(
             (what == ABOVE_KNOWN) & by_policy,
             base.say(
