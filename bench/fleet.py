@@ -78,7 +78,8 @@ def _cluster(rng: np.random.Generator, name: str, partitions: int, moment: datet
                 "rack": f"az{rack + 1}" if rack >= 0 else None,
                 "live": live,
                 "offline_log_dirs": 0,
-                "configs": configs,
+                # Each says something of itself alone, as live ones do.
+                "configs": configs | {"node.id": str(broker), "log.dirs": f"/var/lib/kafka/{broker}"},
             }
             for broker, (rack, live) in enumerate(zip(brokers.racks.tolist(), brokers.live.tolist(), strict=True))
         ],

@@ -20,6 +20,8 @@ OWN = ("leader", "replicas", "isr", "elr", "last_known_elr")
 JUDGED_BY = (*OWN, "adding", "removing", "unreadable", "captured_at")
 ROW = "row"
 KEY = ("cluster", "like", "place")
+MOST = 200_000
+"""Different ones, at most, to be held in memory and looked up."""
 
 
 def numbered(rows: DataFrame) -> DataFrame:
@@ -44,7 +46,9 @@ def build(
     like = F.when(F.col("placement").isNull(), F.col("topic")).otherwise(F.col("like"))
     placed = rows.join(F.broadcast(_alike(topics)), ["cluster", "topic"]).withColumns({"place": place, "like": like})
     # A number alone is gathered by hashing; rows themselves would be sorted.
-    firsts = placed.groupBy(*KEY).agg(F.min(ROW).alias(ROW))
+    firsts = placed.groupBy(*KEY).agg(F.min(ROW).alias(ROW)).localCheckpoint(eager=True)
+    if firsts.count() > MOST:
+        return prepared(partitions.build(reassigned(rows), topics, clusters))
     none = F.lit(None).cast("array<int>")
     ones = rows.drop("placement", "alike", "alike_leaders").join(F.broadcast(firsts.drop("cluster")), ROW)
     ones = ones.withColumns({"placement": F.col("place"), "alike": none, "alike_leaders": none})

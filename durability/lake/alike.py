@@ -20,6 +20,9 @@ FROM = 1000
 WIDEST = 8
 """Entries of a partition's list, at most, for it to be held against others."""
 ITS_OWN = ("broker", "log_dirs")
+READ = ("min.insync.replicas", "min.insync.racks", "unclean.leader.election.enable")
+"""Of a broker's settings those that may count for its partitions (`spark_jobs.facts.REPLICA_SIDE` reads the first); of others,
+such as `node.id` and `log.dirs`, each broker has its own."""
 COLUMNS = ("stands_for", "placement", "alike", "alike_leaders")
 _BITS = 62
 
@@ -68,9 +71,10 @@ def _placements(lists: dict[str, pa.Array], leaders: np.ndarray, brokers: list[d
     replicas, isr, elr = matrices["replicas"], matrices["isr"], np.hstack([matrices["elr"], matrices["last_known_elr"]])
     known = _Brokers(np.append(replicas.ravel(), leaders), brokers)
     there, in_sync, led = replicas >= 0, _in(isr, replicas), known.live(leaders)
-    whole = led & (in_sync == there).all(axis=1) & (elr < 0).all(axis=1)
     # An ISR of brokers that hold no replica, or of one twice, is like nothing else.
-    short = ~whole & (in_sync.sum(axis=1) == (isr >= 0).sum(axis=1))
+    sound = in_sync.sum(axis=1) == (isr >= 0).sum(axis=1)
+    whole = sound & led & (in_sync == there).all(axis=1) & (elr < 0).all(axis=1)
+    short = sound & ~whole
     found = np.full(len(replicas), -1)
     classes = np.sort(known.classes(replicas[whole]), axis=1)
     found[whole] = _numbered([known.classes(leaders[whole]), *classes.T])
@@ -105,7 +109,7 @@ class _Brokers:
         of, live = {-1: 0}, set()
         for broker in brokers:
             known = broker["live"] is True and broker["rack_state"] in ("named", "none")
-            own = {name: value for name, value in broker.items() if not known or name not in ITS_OWN}
+            own = {name: _read(name, value) for name, value in broker.items() if not known or name not in ITS_OWN}
             of[broker["broker"]] = numbers.setdefault(json.dumps(own, sort_keys=True, default=str), len(numbers) + 1)
             if broker["live"] is True:
                 live.add(broker["broker"])
@@ -121,6 +125,15 @@ class _Brokers:
     def live(self, ids: np.ndarray) -> np.ndarray:
         """Is the broker of each id known to be up?"""
         return self._live[np.searchsorted(self._ids, ids)]
+
+
+def _read(column: str, value):
+    """What of a broker's column rules may look at."""
+    if column in ("configs", "config_sources") and value is not None:
+        return {key: stated for key, stated in dict(value).items() if key in READ}
+    if column == "unreadable_configs" and value is not None:
+        return sorted(set(value) & set(READ))
+    return value
 
 
 def _told(known: _Brokers, replicas: np.ndarray, in_sync: np.ndarray, led: np.ndarray) -> np.ndarray:
