@@ -55,7 +55,7 @@ def test_what_stays_reads_as_before_and_the_rest_is_gone(lake, session, history)
     history.run(20, "found")
     history.publish(history.stage(9, "eu"), sound=False)
     history.run(8, "eu alone", fleet=["eu"])
-    for hour in range(4):
+    for hour in range(2):
         history.run(6 + hour / 24, f"old pulse {hour}", "pulse")
         history.run(2 + hour / 24, f"young pulse {hour}", "pulse")
     history.run(90, "very old pulse", "pulse")
@@ -67,13 +67,13 @@ def test_what_stays_reads_as_before_and_the_rest_is_gone(lake, session, history)
         name: [s["attempt_id"] for s in r["snapshots"]] for name, r in ((r["result_id"], r) for r in lake.runs())
     }
     stay_in_full = {"evidence", "found", "eu alone"}
-    young = {f"young pulse {hour}" for hour in range(4)}
+    young = {f"young pulse {hour}" for hour in range(2)}
     facts = [s["attempt_id"] for s in lake.snapshots(kind="full") if NOW - s["captured_at"] < 10 * DAY]
     facts += attempts["evidence"] + attempts["found"] + [a for name in young for a in attempts[name]]
     before, many = seen(lake, facts, stay_in_full | young), files(lake)
 
     with ThreadPoolExecutor(1) as beside:
-        writing = beside.submit(lambda: [history.publish(history.stage(0.02, f"busy-{n}"))[0] for n in range(4)])
+        writing = beside.submit(lambda: [history.publish(history.stage(0.02, f"busy-{n}"))[0] for n in range(2)])
         decided, said = upkeep(session, lake)
     meanwhile = [row.attempt_id for row in writing.result()]
     assert seen(lake, facts, stay_in_full | young) == before
@@ -83,7 +83,7 @@ def test_what_stays_reads_as_before_and_the_rest_is_gone(lake, session, history)
     assert all(r.dropped for r in said if isinstance(r, Removed) and r.table != "health_counters")
     assert {s["attempt_id"] for s in lake.snapshots()} == {*facts, *meanwhile}
     assert {r["result_id"] for r in lake.runs()} == stay_in_full | young | {"counted only"} | {
-        f"old pulse {hour}" for hour in range(4)
+        f"old pulse {hour}" for hour in range(2)
     }
     assert {r["attempt_id"] for r in lake.scan(tables.PARTITIONS).to_pylist()} == {*facts, *meanwhile} - {
         a for name in young for a in attempts[name]
@@ -98,7 +98,7 @@ def test_what_stays_reads_as_before_and_the_rest_is_gone(lake, session, history)
             assert left[table.name] == known
     topics = lake.scan(tables.HEALTH_COUNTERS, "topic is not null")["result_id"].to_pylist()
     assert set(topics) == stay_in_full | young | {"not over"}
-    assert left["health_counters"] == set(topics) | {"counted only"} | {f"old pulse {hour}" for hour in range(4)}
+    assert left["health_counters"] == set(topics) | {"counted only"} | {f"old pulse {hour}" for hour in range(2)}
     assert lake.read_staged(staged, tables.PARTITIONS).num_rows == 8
     few = files(lake)
     assert all(few[name] < many[name] for name in few if name != "groups") and many["groups"] == 0
