@@ -164,7 +164,7 @@ ISR_RACKS = Finding(
     f" THEN CASE WHEN wanted > rack_count + unnamed THEN {INFEASIBLE} ELSE {BY_PLACEMENT} END ELSE {_ISR_CAUSE} END",
     f"CASE WHEN {_UNDER_RACKS} THEN {partitions('under_racks')} ELSE {partitions('at_racks')} END || ': isr spans '"
     f" || isr_racks || ' of ' || wanted || ' racks required'"
-    f" || coalesce(' (' || nullif(array_to_string({_NAMES}, ', '), '') || ')', '') || '; '"
+    f" || coalesce(' (' || nullif(array_to_string(list_sort({_NAMES}), ', '), '') || ')', '') || '; '"
     f" || CASE WHEN {_UNDER_RACKS} THEN 'acknowledged writes may be in no other rack' || {_ANSWERS}"
     " ELSE 'exactly the minimum, one more rack lost would be too many' END"
     f" || CASE WHEN {_UNDER_RACKS} AND at_racks IS NOT NULL"

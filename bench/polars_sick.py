@@ -69,7 +69,7 @@ def _why(some: pl.DataFrame, brokers: pl.DataFrame) -> pl.DataFrame:
 
 
 def _isr_names(some: pl.DataFrame, brokers: pl.DataFrame) -> pl.DataFrame:
-    """Of partitions under or at the minimum of racks: the racks that their ISR spans, by name."""
+    """Of partitions under or at the minimum of racks: the racks that their ISR spans, by name, in order."""
     each = (
         some.filter(c("racked") > 0)
         .select(*KEY, "offset", "isr", c("replicas").alias("id"))
@@ -77,7 +77,7 @@ def _isr_names(some: pl.DataFrame, brokers: pl.DataFrame) -> pl.DataFrame:
         .filter(c("isr").list.contains(c("id")))
         .with_columns(pl.lit(brokers["rack"]).gather(c("id") + c("offset")).alias("rack"))
     )
-    names = c("rack").drop_nulls().unique(maintain_order=True).str.join(", ")
+    names = c("rack").drop_nulls().unique().sort().str.join(", ")
     return each.group_by(KEY, maintain_order=True).agg(names.alias("isr_names"))
 
 
