@@ -63,7 +63,7 @@ class Evaluation:
     """One run's frames, each derived once; `measured` is computed once and kept, since four tables come of it."""
 
     def __init__(self, spark: SparkSession, plan: Plan, read: Reader, background: ThreadPoolExecutor):
-        """read: gives a lake table's rows, all of them. background: where a small run's partitions are read meanwhile."""
+        """read: gives a lake table's rows, all of them. background: where partitions are read meanwhile."""
         self.spark, self.plan = spark, plan
         attempts = [s.attempt_id for s in plan.judged]
         self._read = read

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from durability.launch import spark
-from tests.support.airflow import run_in_airflow
+from tests.support.airflow import result, run_dag, run_in_airflow
 
 ROOT = Path(__file__).resolve().parents[1]
 PLUGINS = str(ROOT / "plugins")
@@ -21,11 +21,6 @@ PLUGINS = str(ROOT / "plugins")
 def plugins_on_path(monkeypatch):
     """As Airflow has it."""
     monkeypatch.syspath_prepend(PLUGINS)
-
-
-def result(output: str) -> object:
-    (line,) = [x for x in output.splitlines() if x.startswith("RESULT ")]
-    return json.loads(line.removeprefix("RESULT "))
 
 
 def test_the_plugin_loads_once_and_its_modules_not_under_bare_names(tmp_path):
@@ -85,14 +80,8 @@ def test_a_fleet_is_dealt_into_as_many_groups_as_run_at_once(tmp_path):
 def test_a_fleet_without_a_cluster_is_skipped_and_not_failed(tmp_path):
     """As shipped: nobody has named a cluster yet, and the schedule runs."""
     (tmp_path / "clusters.yaml").write_text("format: durability-clusters/1\nclusters: []\n")
-    source = """
-import json, os
-from airflow.dag_processing.dagbag import DagBag
-dag = DagBag(os.environ["AIRFLOW__CORE__DAGS_FOLDER"]).dags["health_pulse"]
-run = dag.test(run_conf={"clusters": "clusters.yaml", "lake": os.path.abspath("lake"), "out": "out"})
-print("RESULT", json.dumps({"run": run.state, **{t.task_id: t.state for t in run.get_task_instances()}}))
-"""
-    states = result(run_in_airflow(tmp_path, source, DURABILITY_RETRIES="0"))
+    conf = {"clusters": "clusters.yaml", "lake": str(tmp_path / "lake"), "out": "out"}
+    states = run_dag(tmp_path, "health_pulse", conf)
     assert states == {"run": "success", "plan": "success", "discard": "success"} | dict.fromkeys(
         ("collect", "gate", "publish", "evaluate", "conclude"), "skipped"
     )

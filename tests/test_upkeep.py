@@ -17,7 +17,7 @@ from durability.lake import Lake, alike, keep, tables
 from durability.policy import Retention
 from spark_jobs import compaction
 from spark_jobs.upkeep import Removed, Upkeep
-from tests.support.airflow import run_in_airflow
+from tests.support.airflow import run_dag
 from tests.support.history import History, age, seen
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -133,13 +133,6 @@ def test_on_s3_too_what_stays_reads_as_before(lake, session, history):
     assert lake._tables.storage.footer(files_left.pop()).num_rows == len(stands), "the file itself stays for now"
 
 
-RUN_THE_DAG = """
-import json, os, sys
-from airflow.dag_processing.dagbag import DagBag
-dag = DagBag(os.environ["AIRFLOW__CORE__DAGS_FOLDER"]).dags["lake_upkeep"]
-run = dag.test(run_conf=json.loads(os.environ["PARAMS"]))
-print("RESULT", json.dumps({t.task_id: t.state for t in run.get_task_instances()}))
-"""
 SHORT = "snapshots: 10d, findings: 50d, pulses: 5d, counters: 80d, evidence: {each: month, for: 10d}"
 
 
@@ -164,15 +157,9 @@ def test_the_dag_backs_up_removes_what_is_old_and_keeps_the_rest(lake, monkeypat
     shipped = (ROOT / "policies" / "policy.yaml").read_text()
     policy.write_text(re.sub(r"^retention:\n(  .*\n)+", f"retention: {{{SHORT}}}\n", shipped, flags=re.M))
     params = {"lake": lake.location, "policy": str(policy), "out": str(tmp_path / "out")}
-    output = run_in_airflow(
-        tmp_path,
-        RUN_THE_DAG,
-        PARAMS=json.dumps(params),
-        AIRFLOW_CONN_SPARK=json.dumps({"conn_type": "spark", "host": "local[2]"}),
-        DURABILITY_RETRIES="0",
-    )
-    (line,) = [x for x in output.splitlines() if x.startswith("RESULT ")]
-    assert json.loads(line.removeprefix("RESULT ")) == {"backup": "success", "upkeep": "success"}, output
+    spark = json.dumps({"conn_type": "spark", "host": "local[2]"})
+    states = run_dag(tmp_path, "lake_upkeep", params, AIRFLOW_CONN_SPARK=spark)
+    assert states == {"run": "success", "backup": "success", "upkeep": "success"}
     assert list((Path(lake.location) / "warehouse" / "_catalog").glob("*.json"))
     kept = Lake.open(lake.location)
     assert seen(kept, attempts, {"last night"}) == before

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import json
 import os
 import shutil
 import subprocess
@@ -35,3 +36,25 @@ def run_in_airflow(folder: Path, source: str, **environ: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+RUN = """
+import json, os
+from airflow.dag_processing.dagbag import DagBag
+asked = json.loads(os.environ["ASKED"])
+dag = DagBag(os.environ["AIRFLOW__CORE__DAGS_FOLDER"]).dags[asked["dag_id"]]
+run = dag.test(run_conf=asked["conf"])
+print("RESULT", json.dumps({"run": run.state, **{t.task_id: t.state for t in run.get_task_instances()}}))
+"""
+
+
+def run_dag(folder: Path, dag_id: str, conf: dict, **environ: str) -> dict[str, str]:
+    """Runs a DAG once, without retries; the state of the run and of each task by name."""
+    asked = json.dumps({"dag_id": dag_id, "conf": conf})
+    return result(run_in_airflow(folder, RUN, ASKED=asked, DURABILITY_RETRIES="0", **environ))
+
+
+def result(output: str):
+    """What a child's line RESULT says."""
+    (line,) = [x for x in output.splitlines() if x.startswith("RESULT ")]
+    return json.loads(line.removeprefix("RESULT "))
