@@ -35,18 +35,22 @@ FOR_SMALL = {
     "spark.sql.debug.maxToStringFields": "1",
 }
 FOR_LARGE = {
-    # Of the plans over millions of rows there are few, but each is wide: compiled Java for their projections costs more to
-    # make, and to be compiled again by HotSpot, than interpreting them does. What is left of generated code are short
-    # stages; longer ones HotSpot would leave to its interpreter (it compiles no method beyond 8,000 bytes).
+    # Of the plans over millions of rows there are few, but each is wide: compiled Java for them costs more to make, and to
+    # be compiled again by HotSpot, than interpreting them does. So does planning each again as its inputs' sizes get known:
+    # they are known before, and every join says itself which side is the small one.
+    "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.codegen.hugeMethodLimit": "8000",
+    "spark.sql.adaptive.enabled": "false",
+    # What interpreted expressions share is looked up in a cache that each row empties: computing it twice takes less.
+    "spark.sql.subexpressionElimination.enabled": "false",
     # Two cores: HotSpot's best compiler would take one of them for half of the run, were it asked as early as usual.
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:MetaspaceSize=256m -XX:Tier4InvocationThreshold=20000"
     " -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=60000",
-    "spark.sql.adaptive.enabled": "true",
     # What is gathered by key is a few values of a type each: thousands of keys fit into memory, sorting for them doesn't.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",
 }
+SHUFFLED = 8
+"""Parts, at least, that rows are shuffled into; of larger fleets one for each million partitions."""
 
 
 def settings(partitions: int) -> dict[str, str]:
@@ -59,7 +63,11 @@ def settings(partitions: int) -> dict[str, str]:
     """
     if partitions < SMALL:
         return {**ALWAYS, **FOR_SMALL}
-    return {**ALWAYS, **FOR_LARGE, "spark.driver.memory": os.environ.get("DURABILITY_SPARK_MEMORY", "2500m")}
+    by_size = {
+        "spark.driver.memory": os.environ.get("DURABILITY_SPARK_MEMORY", "2500m"),
+        "spark.sql.shuffle.partitions": str(max(SHUFFLED, partitions // 1_000_000)),
+    }
+    return {**ALWAYS, **FOR_LARGE, **by_size}
 
 
 def jars(lake: str = "") -> str:
