@@ -3,7 +3,8 @@
 `make bench SIZE=700000 SEED=1 RESULTS=results.json`: stage, gate, publish, plan, evaluate (spark-submit), flag, report; the
 making of the fleet isn't counted. Beside it, in the same run: the making of the rows by itself and bare Parquet files of them
 (held against these is writing the same rows into the lake, and `publish`), an empty Spark job of the same settings, and what
-is found of topics in DuckDB and in Polars, compared row by row (`bench.beside`).
+is found of topics in DuckDB and in Polars, compared row by row (`bench.beside`). With ROUNDS= all of it as many times, each in
+a process of its own, and the medians.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import multiprocessing
 import os
 import platform
 import resource
+import statistics
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -220,12 +222,31 @@ def document(partitions: int, equal: bool, peak_mb: int, clock: Clock) -> dict:
     }
 
 
-def ratios(results: dict) -> Iterator[str]:
+def medians(documents: Sequence[dict]) -> dict:
+    """One document of several rounds': `equal` if all are, the highest peak, of every other number the (lower) median.
+
+    >>> medians([{"equal": True, "peak_mb": 5, "evaluate": {"spark_s": s}, "machine": {}} for s in (9.0, 2.0, 3.0)])
+    {'equal': True, 'peak_mb': 5, 'evaluate': {'spark_s': 3.0}, 'machine': {}}
+    """
+    ways = {"equal": all, "peak_mb": max}
+
+    def one(name: str, values: list) -> Any:
+        if isinstance(values[0], dict):
+            return {inner: one(inner, [value[inner] for value in values]) for inner in values[0]}
+        if isinstance(values[0], str):
+            return values[0]
+        return ways.get(name, statistics.median_low)(values)
+
+    return {name: one(name, [document[name] for document in documents]) for name in documents[0]}
+
+
+def ratios(results: dict) -> dict[str, float]:
     """What is held against what."""
     collect, evaluate = results["collect"], results["evaluate"]
-    yield f"rows to the lake, of a bare write{collect['lake_s'] / max(collect['parquet_s'], 0.01):10.1f}"
+    held = {"rows to the lake, of a bare write": collect["lake_s"] / max(collect["parquet_s"], 0.01)}
     for name in beside.OPPONENTS:
-        yield f"evaluate, of {name:<15}{evaluate['spark_s'] / max(evaluate[f'{name}_s'], 0.01):10.1f}"
+        held[f"evaluate, of {name}"] = evaluate["spark_s"] / max(evaluate[f"{name}_s"], 0.01)
+    return held
 
 
 def submitted(folder: Path, lake, partitions: int, job: Path, *arguments: str) -> None:
@@ -252,18 +273,37 @@ def machine() -> dict:
 def main(environ: Mapping[str, str] = os.environ) -> int:
     """Print the steps as they end; write RESULTS, if asked for. Returns 1 where the results differ."""
     try:
-        size, seed = int(environ["SIZE"]), int(environ.get("SEED") or 1)
+        size, seed, rounds = int(environ["SIZE"]), int(environ.get("SEED") or 1), int(environ.get("ROUNDS") or 1)
     except ValueError:
-        raise SystemExit("SIZE and SEED are numbers: make bench SIZE=700000 SEED=1") from None
-    if size < 1 or seed < 0:
-        raise SystemExit("SIZE is at least 1, SEED at least 0")
+        raise SystemExit("SIZE, SEED and ROUNDS are numbers: make bench SIZE=700000 SEED=1") from None
+    if size < 1 or seed < 0 or rounds < 1:
+        raise SystemExit("SIZE and ROUNDS are at least 1, SEED at least 0")
     with processes.Session("durability-bench-") as session:
-        results = measured(session.folder, size, seed)
+        documents = (
+            [measured(session.folder, size, seed)] if rounds == 1 else list(_rounds(session.folder, rounds, environ))
+        )
+    results = medians(documents)
+    if rounds > 1:
+        print(f"medians of {rounds} rounds")
     print(f"total         {results['total_s']:9.1f} s, {results['rows']:,} partitions, at most {results['peak_mb']} MB")
-    print(*ratios(results), f"report.html {results['report_html_mb']:20.1f} MB", sep="\n")
+    held = [ratios(document) for document in documents]
+    for name in held[0]:
+        print(f"{name:<34}{statistics.median_low(of[name] for of in held):9.1f}")
+    print(f"{'report.html':<34}{results['report_html_mb']:9.1f} MB")
     if environ.get("RESULTS"):
         Path(environ["RESULTS"]).write_text(json.dumps(results, indent=1) + "\n")
     return 0 if results["equal"] else 1
+
+
+def _rounds(folder: Path, rounds: int, environ: Mapping[str, str]) -> Iterator[dict]:
+    """The documents of so many rounds, one after the other: what one leaves in memory is no part of the next one's peak."""
+    for number in range(1, rounds + 1):
+        print(f"round {number}", flush=True)
+        file = folder / f"round-{number}.json"
+        subprocess.run([sys.executable, "-m", "bench.scale"], env={**environ, "ROUNDS": "1", "RESULTS": str(file)})
+        if not file.exists():
+            raise SystemExit(f"round {number} failed, see above")
+        yield json.loads(file.read_text())
 
 
 if __name__ == "__main__":
