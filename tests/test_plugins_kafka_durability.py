@@ -163,3 +163,18 @@ def test_catalog_passwords_are_in_a_file_only_its_owner_reads(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert path.read_text() == "a.password x\\\\y\nb c d\n"
     assert "password" not in " ".join(sys.argv)
+
+
+@pytest.mark.parametrize(("memory", "heap"), [("", "5g"), ("3g", "3g")])
+def test_spark_defaults_count_before_what_is_tuned_and_after_what_is_needed(tmp_path, monkeypatch, memory, heap):
+    defaults = "spark.driver.memory 5g\nspark.sql.extensions theirs\nspark.executor.memory 640m\nspark.cut short\\"
+    (tmp_path / "spark-defaults.conf").write_text(defaults)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    monkeypatch.setenv("DURABILITY_SPARK_MEMORY", memory)
+    file = spark.write_properties(tmp_path / "p", spark.settings(7_000_000))
+    # As Spark reads it: of several lines about one thing the last.
+    told = dict(line.split(" ", 1) for line in file.read_text().splitlines() if line)
+    assert told["spark.driver.memory"] == heap
+    assert told["spark.sql.extensions"] == spark.ALWAYS["spark.sql.extensions"]
+    assert (told["spark.executor.memory"], told["spark.cut"]) == ("640m", "short\\")
+    assert told["spark.sql.adaptive.enabled"] == "false"

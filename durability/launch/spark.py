@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from durability.run.plan import SMALL
@@ -53,6 +53,10 @@ SHUFFLED = 8
 """Parts, at least, that rows are shuffled into; of larger fleets one for each million partitions."""
 
 
+TUNED = {*FOR_SMALL, *FOR_LARGE, "spark.driver.memory", "spark.sql.shuffle.partitions"}
+"""What is set for speed alone, and may be set otherwise."""
+
+
 def settings(partitions: int) -> dict[str, str]:
     """Spark properties for a run over so many partitions, the catalog's and the jars' aside.
 
@@ -64,7 +68,7 @@ def settings(partitions: int) -> dict[str, str]:
     if partitions < SMALL:
         return {**ALWAYS, **FOR_SMALL}
     by_size = {
-        "spark.driver.memory": os.environ.get("DURABILITY_SPARK_MEMORY", "2500m"),
+        "spark.driver.memory": os.environ.get("DURABILITY_SPARK_MEMORY") or "2500m",
         "spark.sql.shuffle.partitions": str(max(SHUFFLED, partitions // 1_000_000)),
     }
     return {**ALWAYS, **FOR_LARGE, **by_size}
@@ -79,9 +83,29 @@ def jars(lake: str = "") -> str:
 
 
 def write_properties(path: Path, properties: Mapping[str, str]) -> Path:
-    """A file for spark-submit's --properties-file that only its owner can read: a catalog's password may be in it."""
-    escaped = {k: v.replace("\\", "\\\\").replace("\n", "\\n") for k, v in properties.items()}
+    """A file for spark-submit's --properties-file that only its owner can read: a catalog's password may be in it.
+
+    Given such a file, Spark leaves spark-defaults.conf unread. So what one below SPARK_CONF_DIR says stands in it too, and
+    counts before what is TUNED here, after all else: of several lines about one thing Spark takes the last.
+    """
+    wanted = {"spark.driver.memory"} if os.environ.get("DURABILITY_SPARK_MEMORY") else set()
+    tuned = {name: value for name, value in properties.items() if name in TUNED - wanted}
+    rest = {name: value for name, value in properties.items() if name not in tuned}
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.writelines(f"{key} {value}\n" for key, value in sorted(escaped.items()))
+        file.writelines((*_lines(tuned), _defaults(), *_lines(rest)))
     return path
+
+
+def _lines(properties: Mapping[str, str]) -> Iterator[str]:
+    for key, value in sorted(properties.items()):
+        escaped = value.replace("\\", "\\\\").replace("\n", "\\n")
+        yield f"{key} {escaped}\n"
+
+
+def _defaults() -> str:
+    """The text of spark-defaults.conf below SPARK_CONF_DIR, if there is one, ended so that lines may follow."""
+    folder = os.environ.get("SPARK_CONF_DIR")
+    file = Path(folder, "spark-defaults.conf") if folder else None
+    # An empty line ends a last one that a backslash continues.
+    return file.read_text(encoding="utf-8") + "\n\n" if file and file.is_file() else ""
