@@ -185,7 +185,7 @@ def measured(groups: pl.DataFrame, rows: pl.DataFrame, brokers: pl.DataFrame) ->
         .alias("room_rf"),
         c("span").min(),
         c("isr_racks").min().alias("isr_racks_worst"),
-        pl.when(~c("offline").any()).then(c("isr_count").min()).alias("isr_least"),
+        c("isr_count").filter(~c("offline")).min().alias("isr_least"),
         counted(c("offline")).alias("n_offline"),
         counted(c("under")).alias("n_under"),
         counted(c("inconsistent")).alias("n_inconsistent"),

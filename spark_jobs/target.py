@@ -197,7 +197,7 @@ def added(measured: DataFrame) -> DataFrame:
 def with_remedies(topics: DataFrame) -> DataFrame:
     """`topics` with what each should do about its target, worded once for all of its findings.
 
-    Reads beside the columns of `added` `isr_least` (the smallest ISR that has a leader), `plan_folder`,
+    Reads beside the columns of `added` `led_isr_least` (the smallest ISR that has a leader), `plan_folder`,
     `default_min_isr` (what the policy wants as the clusters' default, may be NULL) and `elr_cluster_at_risk`.
     """
     return topics.withColumn(REMEDY, _remedy())
@@ -235,10 +235,10 @@ def _remedy() -> Column:
     refused = base.comment(
         base.say(
             "First bring back the replicas that are out of sync: with %s in sync, as now, acks=all writes would be refused.",
-            F.col("isr_least"),
+            F.col("led_isr_least"),
         )
     )
-    set_min = F.when(everywhere, default).otherwise(base.script(F.when(F.col("isr_least") < least, refused), own))
+    set_min = F.when(everywhere, default).otherwise(base.script(F.when(F.col("led_isr_least") < least, refused), own))
     places = base.comment(base.say("%s: some of its replicas go to other racks.", F.col("topic")))
     copies_wanted = base.comment(
         base.say(

@@ -26,21 +26,25 @@ from spark_jobs.flagged import MASK, Flagged, aggregated, mask
 
 
 def measures(controls: list[ModuleType], *, outages: bool) -> dict[str, Column | Flagged]:
-    """What `controls` measure over a topic's partitions, by name. outages: with what `rack_outage` does."""
+    """What `controls` measure over a topic's partitions, by name. outages: with what `rack_outage` does.
+
+    ValueError where two of them give one name to what they measure: the one would be taken for the other.
+    """
     found: dict[str, Column | Flagged] = {
         "partition_count": F.sum(F.size("ids")),
         "reassigning_partitions": F.sum(F.col("reassigning").cast("int")),
-        "isr_least": F.min(F.when(~F.col("offline"), F.col("isr_count"))),
+        "led_isr_least": F.min(F.when(~F.col("offline"), F.col("isr_count"))),
         "stuck_partitions": base.partition_ids(reassignment_leftovers.stuck()),
         "unhealthy": F.sort_array(F.collect_list(F.when(~F.col("healthy"), _health_row()))),
     }
-    for control in controls:
-        found |= control.measures()
-    found |= elr_guard.measures()
-    if outages:
-        found |= rack_outage.measures()
-    if min_insync_racks_valid in controls:
-        found |= target.measures()
+    modules = [*controls, elr_guard]
+    modules += [rack_outage] if outages else []
+    modules += [target] if min_insync_racks_valid in controls else []
+    for module in modules:
+        more = module.measures()
+        if twice := found.keys() & more.keys():
+            raise ValueError(f"{module.__name__} measures {sorted(twice)}, which another does already")
+        found |= more
     return found
 
 
