@@ -33,13 +33,15 @@ def history(lake, monkeypatch):
     return History(lake, monkeypatch, NOW)
 
 
-def upkeep(session, lake, now=NOW, retention=RETENTION):
+def upkeep(session, lake, tidied=None, now=NOW, retention=RETENTION):
     """One upkeep as if everything in the lake had been committed when it says so; what it decided, and what it said."""
     real = datetime.now(UTC)
     decided = lake.decide(retention, timedelta(hours=30), now)
     decided = replace(decided, committed_before=real + DAY, expire_before=real + DAY, orphans_before=real - keep.READ)
     said = [r for r in Upkeep(session, decided).remove() if r.dropped or r.rewritten]
-    said += [(t.name, line) for t in tables.TABLES.values() for line in compaction.tidied(session, t, decided)]
+    said += [
+        (t.name, line) for t in tidied or tables.TABLES.values() for line in compaction.tidied(session, t, decided)
+    ]
     return decided, said
 
 
@@ -117,7 +119,8 @@ def test_on_s3_too_what_stays_reads_as_before(lake, session, history):
     staged = history.stage(3, "staged")
     facts = [s["attempt_id"] for s in lake.snapshots(kind="full") if NOW - s["captured_at"] < 10 * DAY]
     before = seen(lake, facts, {"found"})
-    _, said = upkeep(session, lake)
+    # One table of each kind: how the others are tidied is no matter of where the lake is.
+    _, said = upkeep(session, lake, (tables.SNAPSHOTS, tables.PARTITIONS, tables.FINDINGS))
     assert seen(lake, facts, {"found"}) == before
     assert {r.table for r in said if isinstance(r, Removed) and r.dropped} >= {"snapshots", "findings", "partitions"}
     assert ("partitions", "3 files compacted into 1") in said
