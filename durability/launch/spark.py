@@ -37,7 +37,7 @@ FOR_SMALL = {
 FOR_LARGE = {
     # Of the plans over millions of rows there are few, but each is wide: compiled Java for them costs more to make, and to
     # be compiled again by HotSpot, than interpreting them does. So does planning each again as its inputs' sizes get known:
-    # they are known before, and every join says itself which side is the small one.
+    # joins of partitions say themselves which side is the small one.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
@@ -51,9 +51,7 @@ FOR_LARGE = {
 }
 SHUFFLED = 8
 """Parts, at least, that rows are shuffled into; of larger fleets one for each million partitions."""
-
-
-TUNED = {*FOR_SMALL, *FOR_LARGE, "spark.driver.memory", "spark.sql.shuffle.partitions"}
+TUNED = {*FOR_SMALL, *FOR_LARGE}
 """What is set for speed alone, and may be set otherwise."""
 
 
