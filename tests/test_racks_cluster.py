@@ -78,8 +78,10 @@ class Watch:
         self._settle()
         document = collect("racks", {"bootstrap.servers": self.kafka.bootstrap}).document
         with ThreadPoolExecutor(2) as pool:
-            metrics = list(pool.map(lambda b: metrics_of(self.kafka, b, self.ports), living))
-        self.judge.run([document], self.policy, findings=False, result=result, previous=self.last)
+            asked = [pool.submit(metrics_of, self.kafka, b, self.ports) for b in living]
+            answering = pool.submit(self.answers)
+            self.judge.run([document], self.policy, findings=False, result=result, previous=self.last)
+            metrics, answered = [of_broker.result() for of_broker in asked], answering.result()
         self.last = self.judge.plan
         health = Health(self.judge.latest["partition_health"], self.judge.latest["health_counters"])
         posture = self.judge.latest["topic_posture"]
@@ -87,7 +89,7 @@ class Watch:
         clusters = Outages(rows, health.lost_racks(), {}, self.last.policy.tiers).clusters()
         steps = {(s["topics"][0], s["setting"]): s for c in clusters for s in c["steps"]}
         counted = {b["broker"]: {m: b[m] for m in METRICS.values()} for b in health.brokers()}
-        return Night(counted, dict(zip(living, metrics, strict=True)), steps, self.answers())
+        return Night(counted, dict(zip(living, metrics, strict=True)), steps, answered)
 
     def answers(self) -> dict:
         led = [k for k, p in self.described().items() if k[0] in TOPICS and p.leader is not None]

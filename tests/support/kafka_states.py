@@ -72,16 +72,18 @@ def look(kafka: LocalCluster) -> State:
 
     for _ in range(5):
         _, before = collected(kafka)
-        with ThreadPoolExecutor(2) as pool:
+        led = [key for key, p in before.items() if p.leader is not None]
+        with ThreadPoolExecutor(3) as pool:
+            # Writing waits for the most part, the tools compute.
+            writing = pool.submit(write_everywhere, kafka, led)
             whole, *filtered = pool.map(lambda options: show(*options), [(), *((f,) for f in FILTERS.values())])
+            written = writing.result()
         document, after = collected(kafka)
         if before == whole == after:
             break
     assert before == whole == after
     listed = {category: set(lines) for category, lines in zip(FILTERS, filtered, strict=True)}
-    return State(
-        document, after, listed, write_everywhere(kafka, [key for key, p in after.items() if p.leader is not None])
-    )
+    return State(document, after, listed, written)
 
 
 ACKS = {"0": 0, "1": 1, "all": "all", "min.insync.replicas": -2}
@@ -96,7 +98,10 @@ def write_everywhere(kafka: LocalCluster, led: list[Partition]) -> dict[str, Wri
     consumer = KafkaConsumer(bootstrap_servers=kafka.bootstrap.split(","), enable_auto_commit=False)
     try:
         starts = consumer.end_offsets(list(places))
-        answered = {value: answers(kafka, led, acks, f"{mark} {value}".encode()) for value, acks in ACKS.items()}
+        with ThreadPoolExecutor(len(ACKS)) as pool:
+            texts = [f"{mark} {value}".encode() for value in ACKS]
+            said = pool.map(lambda acks, text: answers(kafka, led, acks, text), ACKS.values(), texts)
+            answered = dict(zip(ACKS, said, strict=True))
         consumer.assign(list(places))
         for place, offset in starts.items():
             consumer.seek(place, offset)
@@ -105,8 +110,8 @@ def write_everywhere(kafka: LocalCluster, led: list[Partition]) -> dict[str, Wri
         while time.monotonic() < quiet:
             for place, records in consumer.poll(timeout_ms=500).items():
                 for record in records:
-                    said, _, value = record.value.decode(errors="replace").partition(" ")
-                    if said == mark and places[place] not in seen[value]:
+                    found, _, value = record.value.decode(errors="replace").partition(" ")
+                    if found == mark and places[place] not in seen[value]:
                         seen[value].add(places[place])
                         quiet = max(quiet, time.monotonic() + 2)
     finally:
