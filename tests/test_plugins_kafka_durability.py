@@ -178,3 +178,12 @@ def test_spark_defaults_count_before_what_is_tuned_and_after_what_is_needed(tmp_
     assert told["spark.sql.extensions"] == spark.ALWAYS["spark.sql.extensions"]
     assert (told["spark.executor.memory"], told["spark.cut"]) == ("640m", "short\\")
     assert told["spark.sql.adaptive.enabled"] == "false"
+
+
+def test_a_smaller_heap_of_spark_defaults_is_not_exceeded_by_the_first_size_of_ours(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    first = spark.write_properties(tmp_path / "without", spark.settings(100)).read_text()
+    assert "-Xms1g" in first and "spark.driver.memory 1g" in first
+    (tmp_path / "spark-defaults.conf").write_text("spark.driver.memory=700m\n")
+    file = spark.write_properties(tmp_path / "with", spark.settings(100)).read_text()
+    assert "-Xm" not in file and "-XX:+UseSerialGC" in file

@@ -90,7 +90,7 @@ def test_the_nightly_audit_on_a_master_and_two_workers(tmp_path, standalone, awa
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_CONF_DIR": str(tmp_path),
     }
-    (tmp_path / "spark-defaults.conf").write_text("spark.executor.memory 640m\n")
+    (tmp_path / "spark-defaults.conf").write_text("spark.executor.memory 640m\nspark.driver.memory 900m\n")
     command = [sys.executable, "-m", "durability.launch", "audit"]
     with open(tmp_path / "audit.log", "w") as log:
         audit = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=log, stderr=log)
@@ -107,6 +107,7 @@ def test_the_nightly_audit_on_a_master_and_two_workers(tmp_path, standalone, awa
     assert all(list(folder.glob("app-*/*/stderr")) for folder in work), "a worker had nothing to do"
     evaluated = [line for line in spoken if "evaluate.py" in line]
     assert any(f"spark://127.0.0.1:{port}" in line for line in evaluated)
+    assert any("-Xmx900m" in line for line in evaluated), "nor does what it says of the driver"
     executors = [line for line in spoken if "CoarseGrainedExecutorBackend" in line]
     assert executors and all("-Xmx640M" in line for line in executors), "what spark-defaults.conf says doesn't count"
     for secret in ("p@ss/word", "p%40ss%2Fword", KEY["AWS_SECRET_ACCESS_KEY"]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -17,10 +18,11 @@ ALWAYS = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
 }
+DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 FOR_SMALL = {
     # The metaspace's first size spares full collections while thousands of classes are loaded, the heap's and its young
     # part's most of the fifty small ones while plans are made.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -XX:MetaspaceSize=256m"
+    DRIVER_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -XX:MetaspaceSize=256m"
     " -XX:ReservedCodeCacheSize=128m -Xms1g -Xmn500m",
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "1",
@@ -44,7 +46,7 @@ FOR_LARGE = {
     # What interpreted expressions share is looked up in a cache that each row empties: computing it twice takes less.
     "spark.sql.subexpressionElimination.enabled": "false",
     # Two cores: HotSpot's best compiler would take one of them for half of the run, were it asked as early as usual.
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:MetaspaceSize=256m -XX:Tier4InvocationThreshold=20000"
+    DRIVER_OPTIONS: "-XX:+UseParallelGC -XX:MetaspaceSize=256m -XX:Tier4InvocationThreshold=20000"
     " -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=60000",
     # What is gathered by key is a few values of a type each: thousands of keys fit into memory, sorting for them doesn't.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",
@@ -89,9 +91,13 @@ def write_properties(path: Path, properties: Mapping[str, str]) -> Path:
     wanted = {"spark.driver.memory"} if os.environ.get("DURABILITY_SPARK_MEMORY") else set()
     tuned = {name: value for name, value in properties.items() if name in TUNED - wanted}
     rest = {name: value for name, value in properties.items() if name not in tuned}
+    defaults = _defaults()
+    if DRIVER_OPTIONS in tuned and re.search(r"^\s*spark\.driver\.memory[\s=:]", defaults, re.MULTILINE):
+        # A heap of that size may be smaller than what it starts with here, which the JVM refuses.
+        tuned[DRIVER_OPTIONS] = re.sub(r" ?-Xm[sn]\w+", "", tuned[DRIVER_OPTIONS])
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.writelines((*_lines(tuned), _defaults(), *_lines(rest)))
+        file.writelines((*_lines(tuned), defaults, *_lines(rest)))
     return path
 
 
