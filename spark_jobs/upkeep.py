@@ -68,7 +68,8 @@ class Upkeep:
         young = (F.col("kind") == "pulse") & ~_old("finished_at", self.cuts.pulses)
         stays = F.coalesce("named", F.lit(False)) | young
         known = runs.join(self._named(self.decision.in_full, "result_id"), "result_id", "left")
-        known = known.groupBy("result_id").agg(F.max(stays).alias("stays")).localCheckpoint(eager=True)
+        # Runs are few, and rows of their results may be millions: those aren't shuffled.
+        known = F.broadcast(known.groupBy("result_id").agg(F.max(stays).alias("stays")).localCheckpoint(eager=True))
         unconcluded = F.col("stays").isNull() & (F.col("captured_at") < F.lit(self.cuts.findings))
         before = max(self.cuts.pulses, self.cuts.findings)
         for table in DETAILS:
@@ -87,7 +88,8 @@ class Upkeep:
         gone = rows.select("attempt_id", F.to_date("captured_at").alias("day")).distinct().collect()
         if not gone:
             return
-        named = self._named((row.attempt_id for row in gone), "attempt_id")
+        # Likewise attempts, of whose partitions there may be millions.
+        named = F.broadcast(self._named((row.attempt_id for row in gone), "attempt_id"))
         days = sorted({row.day for row in gone})
         for table in (*OTHER_FACTS, tables.CLUSTERS):
             rows = self._rows(table, self.cuts.snapshots).where(F.to_date("captured_at").isin(days))
