@@ -64,7 +64,7 @@ audit: $(READY)  ## run the nightly audit once: of the embedded cluster, of BOOT
 
 .PHONY: test
 test: $(READY)  ## run all the tests
-	@exec $(PY) -m pytest
+	@exec $(PY) -m pytest --numprocesses 2 --no-loadscope-reorder
 
 .PHONY: up
 up: $(READY)  ## start Airflow with its pages on this machine
