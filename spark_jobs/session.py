@@ -20,11 +20,11 @@ def start(name: str) -> SparkSession:
     for key, value in REQUIRED.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    _remember_classes(spark)
+    remember_classes(spark)
     return spark
 
 
-def _remember_classes(spark: SparkSession) -> None:
+def remember_classes(spark: SparkSession) -> None:
     """Ask the JVM once for the classes, and their methods, that every Column expression goes through.
 
     py4j asks anew each time one is named, which was a third of all round trips while rules are built.

@@ -13,6 +13,7 @@ def spark(tmp_path_factory):
     from pyspark.sql import SparkSession
 
     from durability.runtime import jars
+    from spark_jobs.session import remember_classes
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     folder = tmp_path_factory.mktemp("spark")
@@ -42,6 +43,7 @@ def spark(tmp_path_factory):
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
+    remember_classes(session)
     # It says goodbye when the interpreter ends, to streams that pytest has closed.
     logging.getLogger("py4j").setLevel(logging.WARNING)
     yield session
