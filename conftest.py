@@ -1,4 +1,4 @@
-"""Fixtures for every test and doctest, one of each expensive thing a test session; see `tests/support/`.
+"""Fixtures for every test and doctest, one of each expensive thing a worker; see `tests/support/`.
 
 `make test` has two workers, since most tests wait for one JVM or another and leave a core idle. What is expensive to set up
 stays with one of them: `TOGETHER`.
