@@ -12,36 +12,25 @@ def spark(tmp_path_factory):
     """A local session; a test that needs a lake adds its catalog's settings to a session of its own."""
     from pyspark.sql import SparkSession
 
+    from durability.launch.spark import DRIVER_OPTIONS, settings
     from durability.runtime import jars
-    from spark_jobs.session import remember_classes
+    from spark_jobs.session import REQUIRED, remember_classes
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     folder = tmp_path_factory.mktemp("spark")
     jar_files = ",".join(sorted(str(p) for name in ("spark", "spark-s3") for p in jars.ensure(name).glob("*.jar")))
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("tests")
-        .config("spark.jars", jar_files)
-        .config("spark.sql.extensions", "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
-        .config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m")
-        .config("spark.sql.shuffle.partitions", "1")
-        .config("spark.default.parallelism", "1")
-        .config("spark.ui.enabled", "false")
-        # As small runs do: compiling so many plans takes longer than interpreting them.
-        .config("spark.sql.codegen.wholeStage", "false")
-        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-        .config("spark.python.sql.dataFrameDebugging.enabled", "false")
-        .config("spark.sql.adaptive.enabled", "false")
-        .config("spark.sql.optimizer.runtime.bloomFilter.enabled", "false")
-        .config("spark.sql.ui.explainMode", "simple")
-        .config("spark.sql.debug.maxToStringFields", "1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.sql.legacy.sizeOfNull", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.warehouse.dir", str(folder))
-        .getOrCreate()
-    )
+    own = {
+        "spark.jars": jar_files,
+        # A JVM for hundreds of runs, so that both compilers are worth their time.
+        DRIVER_OPTIONS: "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.warehouse.dir": str(folder),
+    }
+    builder = SparkSession.builder.master("local[2]").appName("tests")
+    for name, value in {**settings(partitions=1), **REQUIRED, **own}.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     remember_classes(session)
     # It says goodbye when the interpreter ends, to streams that pytest has closed.
