@@ -45,9 +45,10 @@ FOR_LARGE = {
     "spark.sql.adaptive.enabled": "false",
     # What interpreted expressions share is looked up in a cache that each row empties: computing it twice takes less.
     "spark.sql.subexpressionElimination.enabled": "false",
-    # Two cores: HotSpot's best compiler would take one of them for half of the run, were it asked as early as usual.
-    DRIVER_OPTIONS: "-XX:+UseParallelGC -XX:MetaspaceSize=256m -XX:Tier4InvocationThreshold=20000"
-    " -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=60000",
+    # Two cores: HotSpot's best compiler would take one of them for half of the run, were it asked as early as usual. So
+    # what it is asked for has been called twelve times as often as that, or its loops have gone round thrice as often.
+    DRIVER_OPTIONS: "-XX:+UseParallelGC -XX:MetaspaceSize=256m -XX:Tier4InvocationThreshold=60000"
+    " -XX:Tier4MinInvocationThreshold=18000 -XX:Tier4CompileThreshold=180000 -XX:Tier4BackEdgeThreshold=120000",
     # What is gathered by key is a few values of a type each: thousands of keys fit into memory, sorting for them doesn't.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",
 }
