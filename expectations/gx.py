@@ -7,6 +7,7 @@ imported when first needed.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# Of being imported it tells two hundred lines, which a task's log would have among its own.
+logging.getLogger("great_expectations").setLevel(logging.WARNING)
 
 # COMPLETE with the row index alone: naming index columns is a hundred times slower on 100 K rows, and the values and
 # the query text are as long as the table.

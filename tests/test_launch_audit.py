@@ -68,7 +68,11 @@ def test_one_document_that_cannot_be_used_costs_the_others_nothing(tmp_path):
     assert findings["run"]["verified"] is True
     at_min = [f for f in findings["findings"] if f["control"] == "partition-health" and f["resource"] == "orders"]
     assert {f["observed"]["category"] for f in at_min} == {"at-min-isr", "under-replicated"}
-    assert (tmp_path / "out" / "report.html").exists() and (tmp_path / "out" / "logs" / "airflow.log").exists()
+    assert (tmp_path / "out" / "report.html").exists()
+    log = (tmp_path / "out" / "logs" / "airflow.log").read_text()
+    # What libraries say of themselves hides what the audit says, and an error that is none teaches to ignore them.
+    assert "Skipping registering" not in log
+    assert not [line for line in log.splitlines() if "[error" in line and "XCom" in line]
     assert not children(tmp_path)
 
 

@@ -123,7 +123,7 @@ class GateOperator(Step):
             raise AirflowSkipException(f"{settings.clusters} lists no cluster; see the task `plan`")
         if not self.planned:
             raise AirflowFailException("nothing was planned; see the task `plan`")
-        groups = [handover.get(settings.lake, c["results"]) for c in self.collected or () if c]
+        groups = groups_of(settings, self.collected)
         gathered = gather(self.planned, groups)
         notes.problems += gathered["lost"]
         attempts = attempts_of(gathered)
@@ -305,7 +305,7 @@ class DiscardOperator(Step):
         self.collected = collected
 
     def work(self, settings: Settings, context: Mapping[str, Any], notes: Notes) -> int:
-        groups = [handover.get(settings.lake, c["results"]) for c in self.collected or () if c]
+        groups = groups_of(settings, self.collected)
         removed = _lake(settings).discard([a for group in groups for a in attempts_of(group)])
         notes.text = f"{_s(removed, 'staged file')} removed"
         return removed
@@ -361,6 +361,15 @@ def counted_earlier(plan) -> list[dict[str, Any]]:
         }
         for e in earlier
     ]
+
+
+def groups_of(settings: Settings, collected: Sequence[Mapping[str, str] | None] | None) -> list[dict[str, Any]]:
+    """What the groups' collect tasks brought, each one's as it was handed over; nothing of one that brought nothing.
+
+    Read as a slice: of what mapped tasks give, Airflow finds the end otherwise by asking for one more than there are, and
+    its client logs an error for that.
+    """
+    return [handover.get(settings.lake, c["results"]) for c in (collected[:] if collected else ()) if c]
 
 
 def attempts_of(gathered: Mapping[str, Any]) -> list:
