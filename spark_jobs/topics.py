@@ -164,7 +164,8 @@ def each(listed: DataFrame, partitions: DataFrame) -> DataFrame:
     several = listed.where(~alone).drop(*own)
     those = partitions.where(F.col("stands_for").isNotNull()).select("cluster", "topic", "placement", *own)
     joined = those.join(F.broadcast(several), ["cluster", "topic", "placement"])
-    return listed.where(alone).unionByName(joined)
+    # First what is of the partitions' own session.
+    return joined.unionByName(listed.where(alone))
 
 
 RACK_COUNTS = ("under_min_rack_isr", "at_min_rack_isr", "at_min_rack_isr_by_placement", "rack_unknown")
