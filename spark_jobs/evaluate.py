@@ -25,6 +25,7 @@ from spark_jobs import (
     findings,
     history,
     outcomes,
+    packing,
     partitions,
     placements,
     rack_outage,
@@ -60,6 +61,11 @@ def settled(frame: DataFrame, level: StorageLevel | None = None) -> DataFrame:
     return frame.localCheckpoint(eager=True, storageLevel=level)
 
 
+def settled_packed(frame: DataFrame, level: StorageLevel | None = None) -> DataFrame:
+    """`settled`, for large fleets: rows of many columns of which each use reads a few."""
+    return packing.flat(settled(packing.packed(frame, "row"), level))
+
+
 class Evaluation:
     """One run's frames, each derived once; `measured` is computed once and kept, since four tables come of it."""
 
@@ -67,7 +73,8 @@ class Evaluation:
         """read: gives a lake table's rows, all of them. background: where partitions are read meanwhile."""
         self.spark, self.plan = spark, plan
         # In bytes, not as objects, where they are many: a fifth less memory, and the garbage collector has half to do.
-        self._settled = partial(settled, level=None if plan.small else StorageLevel.MEMORY_AND_DISK)
+        level = StorageLevel.MEMORY_AND_DISK
+        self._settled = settled if plan.small else partial(settled_packed, level=level)
         attempts = [s.attempt_id for s in plan.judged]
         self._read = read
 
@@ -95,11 +102,7 @@ class Evaluation:
             scan = placements.numbered(to_judge()) if placed else to_judge()
             scanned = background.submit(self._settled, scan)
         # Likewise what was counted before, which asks for nothing of this run's.
-        self._counted = (
-            background.submit(self._kept, lambda: history.counted(plan, read, self._captured()))
-            if plan.look_back
-            else None
-        )
+        self._counted = background.submit(self._before) if plan.look_back else None
         self.base_clusters = self._settled(facts.clusters(judged))
         self.topics = self._settled(facts.topics(judged, self.resolved, self.base_clusters, tiers))
         measures = topics.measures(self.controls, outages=not plan.pulse)
@@ -110,8 +113,10 @@ class Evaluation:
         else:
             facts_of = scanned.result() if scanned else to_judge()
             rows = prepare(partitions.build(self._with_previous_reassignments(facts_of), *of_topics))
-        measured = topics.measured(rows, self.topics, self.controls, measures)
-        self.measured = self._settled(measured if plan.pulse else target.added(measured))
+        measured = topics.measured(rows, self.topics, self.controls, measures, pack=not plan.small)
+        measured = measured if plan.pulse else target.added(measured)
+        self._packed = settled(measured, None if plan.small else level)
+        self.measured = packing.flat(self._packed)
         self.past = self.earlier = None
         if plan.look_back and plan.look_back.uncounted:
             self.past = history.Past(plan, read, self.resolved, tiers)
@@ -233,10 +238,9 @@ class Evaluation:
         folders = {s.cluster: plans.folder(s.cluster) for s in self.plan.snapshots}
         folder = F.try_element_at(findings.literal(folders, "map<string,string>"), F.col("cluster"))
         beside = {"plan_folder": folder, "default_min_isr": F.lit(default_min_isr).cast("int")}
-        # Only readings over time look at the unhealthy partitions again.
-        unread = () if self.plan.look_back else ("unhealthy",)
-        rows = self.measured.drop(*unread).join(F.broadcast(at_risk), "cluster").withColumns(beside)
-        return self._settled(target.with_remedies(rows))
+        rows = packing.beside(self._packed.join(F.broadcast(at_risk), "cluster"), beside)
+        rows = target.with_remedies(rows)
+        return self._settled(packing.flat(rows)) if self.plan.small else packing.flat(rows)
 
     def outcomes(self, asked: Future[outcomes.Asked]) -> DataFrame:
         """Every control's outcome on every resource, before waivers and comparison.
@@ -244,12 +248,12 @@ class Evaluation:
         Nothing depends on the order, and Spark prepares one of these while it runs another.
         """
         with ThreadPoolExecutor(1) as beside:
-            rest = beside.submit(self._kept, self._rest)
+            rest = beside.submit(lambda: self._settled(self._rest()))
             of_topics = self._remedied(target.default_min_isr(outcomes.last_tier_of(self.plan)))
             clusters, of_topics = self._over_time(self.clusters, of_topics)
-            of_clusters = beside.submit(self._kept, lambda: outcomes.of_clusters(clusters, asked.result().clusters))
-            topics = self._kept(lambda: outcomes.of_topics(of_topics, asked.result().topics))
-            return topics.unionByName(of_clusters.result()).unionByName(rest.result())
+            of_clusters = beside.submit(lambda: self._settled(outcomes.of_clusters(clusters, asked.result().clusters)))
+            told = self._told(outcomes.of_topics(of_topics, asked.result().topics))
+            return told.unionByName(of_clusters.result()).unionByName(rest.result())
 
     def _rest(self) -> DataFrame:
         frames = [
@@ -260,9 +264,16 @@ class Evaluation:
         ]
         return reduce(DataFrame.unionByName, frames)
 
-    def _kept(self, frame: Callable[[], DataFrame]) -> DataFrame:
-        """What `frame` gives; of a small run computed at once, which takes less than planning it with all else."""
-        return self._settled(frame()) if self.plan.small else frame()
+    def _before(self) -> DataFrame:
+        """What runs have counted before; of a small run read at once, which takes less than planning it with all else."""
+        counted = history.counted(self.plan, self._read, self._captured())
+        return self._settled(counted) if self.plan.small else counted
+
+    def _told(self, gathered: DataFrame) -> DataFrame:
+        """Each outcome of topics, `gathered`. Of large runs a session of its own tells them: see `session.compiled`."""
+        if self.plan.small:
+            return self._settled(findings.each(gathered))
+        return findings.each(session.compiled(self._settled(gathered)))
 
     def findings(self, asked: Future[outcomes.Asked]) -> DataFrame:
         """All findings of the run, PASS and NOT_APPLICABLE ones too; asked: `outcomes.asked`."""
@@ -327,7 +338,8 @@ def reader(spark: SparkSession, plan: Plan) -> Reader:
     facts_of = {table.name for table in tables.FACTS} if plan.pulse else set()
 
     def read(name: str) -> DataFrame:
-        table = spark.table(session.table(name))
+        # Opening a file counts as reading a megabyte: else every cluster would be a task of its own, or two.
+        table = spark.read.option("file-open-cost", str(1 << 20)).table(session.table(name))
         if name not in facts_of:
             return table
         paths = plan.staged.get(name)

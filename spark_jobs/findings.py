@@ -35,17 +35,27 @@ def exploded(frame: DataFrame, resource_type: str, resource: Column, outcomes: l
 
     PASS keeps its numbers alone; UNKNOWN says what is missing unless the control said it better; NOT_APPLICABLE why.
     """
+    return each(gathered(frame, resource_type, resource, outcomes))
+
+
+def gathered(frame: DataFrame, resource_type: str, resource: Column, outcomes: list[Column]) -> DataFrame:
+    """`exploded` before it is: a row a resource, with `outcomes`, an array of what `base.finding` gives."""
     tier = F.col("tier") if "tier" in frame.columns else F.lit(None).cast("string")
+    return frame.select(
+        *SNAPSHOT,
+        "provider",
+        tier.alias("tier"),
+        F.lit(resource_type).alias("resource_type"),
+        resource.cast("string").alias("resource"),
+        (F.col("wrong") if "wrong" in frame.columns else F.lit(None).cast(WRONG)).alias("wrong"),
+        F.array(*outcomes).alias("outcomes"),
+    )
+
+
+def each(gathered: DataFrame) -> DataFrame:
+    """`gathered`, exploded."""
     return (
-        frame.select(
-            *SNAPSHOT,
-            "provider",
-            tier.alias("tier"),
-            F.lit(resource_type).alias("resource_type"),
-            resource.cast("string").alias("resource"),
-            (F.col("wrong") if "wrong" in frame.columns else F.lit(None).cast(WRONG)).alias("wrong"),
-            F.inline(F.array(*outcomes)),
-        )
+        gathered.select(*IDENTITY, "wrong", F.inline("outcomes"))
         .where("outcome is not null")
         .select(*IDENTITY, *PLAIN, *(c.alias(n) for n, c in _worded().items()))
     )

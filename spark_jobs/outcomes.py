@@ -79,8 +79,11 @@ def asked(plan: Plan) -> Asked:
 
 
 def of_topics(topics: DataFrame, asked: list[Column]) -> DataFrame:
-    """Of a row a topic: measured, with its remedy, and with its readings over time where there is anything to look back on."""
-    return findings.exploded(topics, "topic", F.col("topic"), asked)
+    """Of a row a topic: measured, with its remedy, and with its readings over time where there is anything to look back on.
+
+    Gathered: there are ten of each topic.
+    """
+    return findings.gathered(topics, "topic", F.col("topic"), asked)
 
 
 def cluster_findings(plan: Plan) -> list[Column]:

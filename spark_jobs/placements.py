@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs import partitions
+from spark_jobs import packing, partitions
 
 SETTINGS = ("required", *partitions.TOPIC_SETTINGS)
 """All that a partition's topic adds to how it is judged."""
@@ -55,8 +55,9 @@ def build(
     judged = prepared(partitions.build(reassigned(ones), topics, clusters, keep=("like",)))
     theirs = [c for c in judged.columns if c not in ("partition", "ids", "leaders", "placement", "topic", *OWN, *KEY)]
     judged = judged.select("cluster", "like", F.col("placement").alias("place"), *theirs)
+    judged = packing.packed(judged, "judged", *KEY)
     own = placed.select(*KEY, "topic", "partition", *partitions.standing(), "placement", *OWN)
-    return own.join(F.broadcast(judged), list(KEY)).drop("like", "place")
+    return packing.flat(own.join(F.broadcast(judged), list(KEY)).drop("like", "place"))
 
 
 def _alike(topics: DataFrame) -> DataFrame:

@@ -13,6 +13,9 @@ REQUIRED = {
     # A NULL array has no size: -1 would be a fact nobody collected.
     "spark.sql.legacy.sizeOfNull": "false",
     "spark.sql.ansi.enabled": "true",
+    # What Spark concludes of a row's fields, to filter earlier, doubles with each field that is taken from a struct
+    # (`spark_jobs.packing`): it would never be done.
+    "spark.sql.constraintPropagation.enabled": "false",
 }
 
 
@@ -23,6 +26,9 @@ def start(name: str) -> SparkSession:
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     remember_classes(spark)
+    # It warns, with all columns of a row, of structs that its optimizer knows never to be NULL.
+    log4j = spark.sparkContext._jvm.org.apache.logging.log4j
+    log4j.core.config.Configurator.setLevel("org.apache.spark.sql.execution.LogicalRDD", log4j.Level.ERROR)
     return spark
 
 

@@ -8,9 +8,12 @@ requires.
 
 from __future__ import annotations
 
+from functools import reduce
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from spark_jobs import packing
 from spark_jobs import racks as rack_counts
 from spark_jobs.controls import base, elr_guard
 
@@ -178,20 +181,19 @@ def added(measured: DataFrame) -> DataFrame:
     """`measured`, a row a topic, with its target: `target_replication_factor` and `target_min_insync_replicas` (NULL where
     unknown), `target_racks`, `target_acked_racks` (racks for which the replicas have to be spread evenly, else NULL), and
     `reassign`: does a reassignment plan lead there? All stand in `topic_posture` too."""
-    return (
-        measured.withColumns(
-            {
-                # The topic's own min.insync.racks may ask for more than its tier (KIP-1290).
-                "target_racks": F.greatest(racks(), "min_racks").cast("int"),
-                SPREAD: F.when(_need("acked_racks") > 1, _spread_replication_factor()),
-            }
-        )
-        .withColumn("target_acked_racks", _acked_racks().cast("int"))
-        .withColumn("target_replication_factor", _replication_factor().cast("int"))
-        .withColumn("target_min_insync_replicas", _min_insync_replicas().cast("int"))
-        .withColumn("reassign", _moves())
-        .drop(SPREAD)
+    # The topic's own min.insync.racks may ask for more than its tier (KIP-1290).
+    of_racks = {
+        "target_racks": F.greatest(racks(), "min_racks").cast("int"),
+        SPREAD: F.when(_need("acked_racks") > 1, _spread_replication_factor()),
+    }
+    steps = (
+        of_racks,
+        {"target_acked_racks": _acked_racks().cast("int")},
+        {"target_replication_factor": _replication_factor().cast("int")},
+        {"target_min_insync_replicas": _min_insync_replicas().cast("int")},
+        {"reassign": _moves()},
     )
+    return reduce(packing.beside, steps, measured)
 
 
 def with_remedies(topics: DataFrame) -> DataFrame:
@@ -200,7 +202,7 @@ def with_remedies(topics: DataFrame) -> DataFrame:
     Reads beside the columns of `added` `led_isr_least` (the smallest ISR that has a leader), `plan_folder`,
     `default_min_isr` (what the policy wants as the clusters' default, may be NULL) and `elr_cluster_at_risk`.
     """
-    return topics.withColumn(REMEDY, _remedy())
+    return packing.beside(topics, {REMEDY: _remedy()})
 
 
 def remedy() -> Column:

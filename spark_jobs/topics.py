@@ -12,7 +12,7 @@ from types import ModuleType
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs import findings, rack_health, rack_outage, target
+from spark_jobs import findings, packing, rack_health, rack_outage, target
 from spark_jobs.controls import (
     acked_durability,
     base,
@@ -56,22 +56,33 @@ def prepared(partitions: DataFrame, controls: list[ModuleType], measures: dict[s
 
 
 def measured(
-    partitions: DataFrame, topics: DataFrame, controls: list[ModuleType], measures: dict[str, Column | Flagged]
+    partitions: DataFrame,
+    topics: DataFrame,
+    controls: list[ModuleType],
+    measures: dict[str, Column | Flagged],
+    pack: bool = False,
 ) -> DataFrame:
     """One row a topic: `topics`, `measures` of `controls` over its `prepared` partitions, and each control's outcome.
 
-    Measures are NULL where a topic has no partitions that could be read.
+    Measures are NULL where a topic has no partitions that could be read. pack: as `spark_jobs.packing` has rows.
     """
+    key = ("cluster", "topic")
     per_topic = aggregated(partitions, measures)
-    known = F.coalesce(F.col("partitions_known"), F.lit(False))
-    joined = topics.join(per_topic, ["cluster", "topic"], "left").withColumn("partitions_known", known)
-    if min_insync_racks_valid in controls:
-        joined = joined.withColumn(min_insync_racks_valid.PROBLEMS, min_insync_racks_valid.problems())
     if acked_durability in controls:
-        joined = joined.withColumn(acked_durability.SEEN, acked_durability.worst()).drop(acked_durability.WORST)
-        joined = joined.withColumn(acked_durability.NOW, acked_durability.now())
-    outcomes = {f"{base.column(c.CONTROL)}_outcome": c.outcome() for c in controls}
-    return joined.withColumns(outcomes)
+        per_topic = per_topic.withColumn(acked_durability.SEEN, acked_durability.worst()).drop(acked_durability.WORST)
+    known = F.coalesce(F.col("partitions_known"), F.lit(False))
+    topics = topics.withColumn("partitions_known", known)
+    if pack:
+        topics, per_topic = packing.packed(topics, "topic", *key), packing.packed(per_topic, "partitions", *key)
+    joined = topics.join(per_topic, list(key), "left")
+    more = {}
+    if min_insync_racks_valid in controls:
+        more[min_insync_racks_valid.PROBLEMS] = min_insync_racks_valid.problems()
+    if acked_durability in controls:
+        more[acked_durability.NOW] = acked_durability.now()
+    if more:
+        joined = packing.beside(joined, more)
+    return packing.beside(joined, {f"{base.column(c.CONTROL)}_outcome": c.outcome() for c in controls})
 
 
 def _healthy() -> Column:

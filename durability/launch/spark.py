@@ -46,6 +46,9 @@ FOR_LARGE = {
     "spark.sql.adaptive.enabled": "false",
     # What interpreted expressions share is looked up in a cache that each row empties: computing it twice takes less.
     "spark.sql.subexpressionElimination.enabled": "false",
+    # Rows are carried as a few structs (`spark_jobs.packing`), which these would take apart at every step.
+    "spark.sql.optimizer.expression.nestedPruning.enabled": "false",
+    "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
     # Two cores: HotSpot's best compiler would take one of them for half of the run, were it asked as early as usual. So
     # what it is asked for has been called twelve times as often as that, or its loops have gone round thrice as often.
     DRIVER_OPTIONS: "-XX:+UseParallelGC -XX:MetaspaceSize=256m -XX:Tier4InvocationThreshold=60000"
