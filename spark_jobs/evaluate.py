@@ -233,7 +233,7 @@ class Evaluation:
         return with_past.withColumn("before", rack_outage.remembered(F.col("before"), F.col("past")))
 
     def _remedied(self, default_min_isr: int | None) -> DataFrame:
-        """`measured` with each topic's remedy, kept: else its words are planned anew for each finding that has them."""
+        """`measured` with each topic's remedy; of a small run kept, since findings are planned sooner over few plain columns."""
         at_risk = self.clusters.select("cluster", "elr_cluster_at_risk")
         folders = {s.cluster: plans.folder(s.cluster) for s in self.plan.snapshots}
         folder = F.try_element_at(findings.literal(folders, "map<string,string>"), F.col("cluster"))
