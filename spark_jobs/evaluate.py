@@ -73,8 +73,8 @@ class Evaluation:
         """read: gives a lake table's rows, all of them. background: where partitions are read meanwhile."""
         self.spark, self.plan = spark, plan
         # In bytes, not as objects, where they are many: a fifth less memory, and the garbage collector has half to do.
-        level = StorageLevel.MEMORY_AND_DISK
-        self._settled = settled if plan.small else partial(settled_packed, level=level)
+        level = None if plan.small else StorageLevel.MEMORY_AND_DISK
+        self._settled = partial(settled if plan.small else settled_packed, level=level)
         attempts = [s.attempt_id for s in plan.judged]
         self._read = read
 
@@ -115,7 +115,7 @@ class Evaluation:
             rows = prepare(partitions.build(self._with_previous_reassignments(facts_of), *of_topics))
         measured = topics.measured(rows, self.topics, self.controls, measures, pack=not plan.small)
         measured = measured if plan.pulse else target.added(measured)
-        self._packed = settled(measured, None if plan.small else level)
+        self._packed = settled(measured, level)
         self.measured = packing.flat(self._packed)
         self.past = self.earlier = None
         if plan.look_back and plan.look_back.uncounted:
@@ -233,7 +233,8 @@ class Evaluation:
         return with_past.withColumn("before", rack_outage.remembered(F.col("before"), F.col("past")))
 
     def _remedied(self, default_min_isr: int | None) -> DataFrame:
-        """`measured` with each topic's remedy; of a small run kept, since findings are planned sooner over few plain columns."""
+        """`measured` with each topic's remedy; kept where rows aren't packed: else Spark plans its words anew for each finding
+        that has them."""
         at_risk = self.clusters.select("cluster", "elr_cluster_at_risk")
         folders = {s.cluster: plans.folder(s.cluster) for s in self.plan.snapshots}
         folder = F.try_element_at(findings.literal(folders, "map<string,string>"), F.col("cluster"))
