@@ -5,14 +5,17 @@ Those of one topic through the row that stands for them, those of one placement 
 
 from __future__ import annotations
 
+import copy
 import random
 from dataclasses import replace
+from datetime import date
 
 import pytest
 
 from bench import fleet
 from durability.lake import alike, rows
 from durability.policy import load_policy
+from durability.policy.model import Waiver
 from durability.run.plan import Plan
 from durability.topology import validate
 from spark_jobs import placements
@@ -83,16 +86,28 @@ def documents():
     return made
 
 
-def results(spark, documents, patience: int, monkeypatch) -> dict[str, list]:
-    """The rows of each result table where clusters of so many partitions and more are looked through for alike ones, as in
-    a large run where patience is 0."""
-    monkeypatch.setattr(alike, "FROM", patience)
-    monkeypatch.setattr(Plan, "small", property(lambda plan: patience > 0))
-    judge = Judge(spark)
+def strict_policy():
     policy = load_policy(DEFAULT_POLICY)
     tiers = {n: replace(t, min_insync_racks=2, acked_copies=2) for n, t in policy.tiers.items()}
-    judge.run(documents, replace(policy, tiers=tiers))
+    return replace(policy, tiers=tiers)
+
+
+def as_large(monkeypatch, patience: int) -> None:
+    """Clusters of so many partitions and more are looked through for alike ones, as in a large run where patience is 0."""
+    monkeypatch.setattr(alike, "FROM", patience)
+    monkeypatch.setattr(Plan, "small", property(lambda plan: patience > 0))
+
+
+def rows_of(judge: Judge) -> dict[str, list]:
+    """The rows of each result table of the judge's latest run."""
     return {name: sorted(map(repr, judge.latest[name].to_pylist())) for name in TABLES}
+
+
+def results(spark, documents, patience: int, monkeypatch) -> dict[str, list]:
+    as_large(monkeypatch, patience)
+    judge = Judge(spark)
+    judge.run(documents, strict_policy())
+    return rows_of(judge)
 
 
 def test_judged_through_one_or_by_itself(spark, documents, monkeypatch):
@@ -104,6 +119,59 @@ def test_judged_through_one_or_by_itself(spark, documents, monkeypatch):
     for name in TABLES:
         assert together[name] == apart[name] == one_by_one[name], name
     assert len(together["partition_health"]) > 300
+
+
+def at(document: dict, moment: str) -> dict:
+    later = copy.deepcopy(document)
+    later["cluster"]["captured_at"] = moment
+    return later
+
+
+def later_on(document: dict, rng: random.Random) -> dict:
+    """Some of what was amiss is mended, some is new; a topic is gone."""
+    later = at(document, "2026-11-22T02:00:00Z")
+    later["topics"].pop()
+    for topic in later["topics"]:
+        if rng.random() < 0.3:
+            topic["configs"] = topic["configs"] | {"min.insync.replicas": rng.choice(["1", "2", "3"])}
+        for p in topic["partitions"]:
+            fate = rng.random()
+            if fate < 0.1:
+                p["isr"] = list(p["replicas"])
+            elif fate < 0.2:
+                p["isr"] = [b for b in p["replicas"] if b == p["leader"] or rng.random() < 0.5]
+    return later
+
+
+def second_night(spark, documents, patience: int, monkeypatch) -> tuple[dict[str, list], list[dict]]:
+    """Rows and findings of a run that compares with the one before, knows waivers and looks back on an hour and a half: on
+    what the run before counted, and on snapshots from before and after it that nobody has."""
+    as_large(monkeypatch, patience)
+    rng = random.Random(11)
+    later = [later_on(document, rng) for document in documents]
+    earlier = [at(document, f"2026-11-22T{time}:00Z") for time in ("00:30", "01:05", "01:35") for document in later]
+    controls = ("replication-factor", "partition-health", "at-min-isr-over-time", "log-dirs")
+    expiries = (date(2026, 12, 31), date(2026, 11, 1))
+    waivers = [
+        Waiver(n, ".*", controls, f"cluster-[{2 * n}{2 * n + 1}]", ".*", "team", "later", day)
+        for n, day in enumerate(expiries)
+    ]
+    judge, policy = Judge(spark), strict_policy()
+    judge.run([at(document, "2026-11-22T00:45:00Z") for document in documents], policy)
+    found = judge.run(later, policy, waivers, result="r2", previous=judge.plan, earlier=earlier)
+    return rows_of(judge), found
+
+
+def test_a_second_night_judged_through_one_or_by_itself(spark, documents, monkeypatch):
+    together, found = second_night(spark, documents, 0, monkeypatch)
+    apart, _ = second_night(spark, documents, 10**9, monkeypatch)
+    for name in TABLES:
+        assert together[name] == apart[name], name
+    changes = {f["change"] for f in found}
+    assert {"new", "persisting", "resolved"} <= changes, changes
+    assert {"EXEMPT", "FAIL", "PASS", "UNKNOWN"} <= {f["outcome"] for f in found}
+    controls = {f["control"] for f in found if f["outcome"] == "FAIL"}
+    assert {"waiver-expired", "at-min-isr-over-time"} <= controls, controls
 
 
 def read_of(broker: dict) -> str:

@@ -16,7 +16,7 @@ from durability.lake import rows, tables
 from durability.policy.load import load_policy
 from durability.policy.model import Policy, Waiver
 from durability.run.applications import applications
-from durability.run.plan import Earlier, LookBack, Plan, SnapshotPart, policy_part, to_text
+from durability.run.plan import Earlier, LookBack, Plan, SnapshotPart, from_text, policy_part, to_text
 from durability.topology import validate
 
 DEFAULT_POLICY = Path(__file__).parents[2] / "policies" / "policy.yaml"
@@ -105,6 +105,7 @@ class Judge:
 
     def __init__(self, spark):
         self.spark, self.facts, self.results = spark, {}, {}
+        self.results[tables.RUNS.name] = tables.RUNS.arrow.empty_table()
 
     def _add(self, name: str, table: pa.Table) -> None:
         self.facts[name] = pa.concat_tables([self.facts[name], table]) if name in self.facts else table
@@ -120,6 +121,14 @@ class Judge:
         self.results[table.name] = (
             pa.concat_tables([self.results[table.name], rows_]) if table.name in self.results else rows_
         )
+
+    def _finish(self, plan: Plan) -> None:
+        """The run's row, by which its results count."""
+        captured = max((from_text(s.captured_at) for s in plan.judged), default=from_text(plan.started_at))
+        row = {"run_id": plan.run_id, "result_id": plan.result_id, "kind": plan.kind, "captured_at": captured}
+        row |= {"started_at": from_text(plan.started_at), "finished_at": captured}
+        runs = self.results[tables.RUNS.name]
+        self.results[tables.RUNS.name] = pa.concat_tables([runs, pa.Table.from_pylist([row], tables.RUNS.arrow)])
 
     def _earlier(self, documents, result: str) -> LookBack | None:
         """What no run has counted: these documents' facts are kept, under attempts of their own."""
@@ -165,6 +174,7 @@ class Judge:
                 evaluate.write_measures(measured, self._write)
             return []
         evaluate.run(self.spark, plan, self._read, self._write)
+        self._finish(plan)
         found = self.latest["findings"].to_pylist()
         for f in found:
             f["observed"], f["required"] = json.loads(f["observed"]), json.loads(f["required"])
