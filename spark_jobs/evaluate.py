@@ -235,11 +235,12 @@ class Evaluation:
     def _remedied(self, default_min_isr: int | None) -> DataFrame:
         """`measured` with each topic's remedy; kept where rows aren't packed: else Spark plans its words anew for each finding
         that has them."""
-        at_risk = self.clusters.select("cluster", "elr_cluster_at_risk")
+        rack_of = F.transform_values("broker", lambda _, broker: broker["rack"]).alias("rack_of")
+        of_clusters = self.clusters.select("cluster", "elr_cluster_at_risk", rack_of)
         folders = {s.cluster: plans.folder(s.cluster) for s in self.plan.snapshots}
         folder = F.try_element_at(findings.literal(folders, "map<string,string>"), F.col("cluster"))
         beside = {"plan_folder": folder, "default_min_isr": F.lit(default_min_isr).cast("int")}
-        rows = packing.beside(self._packed.join(F.broadcast(at_risk), "cluster"), beside)
+        rows = packing.beside(self._packed.join(F.broadcast(of_clusters), "cluster"), beside)
         rows = target.with_remedies(rows)
         return self._settled(packing.flat(rows)) if self.plan.small else packing.flat(rows)
 

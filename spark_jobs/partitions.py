@@ -24,7 +24,7 @@ from spark_jobs.rack_health import (
     rack_category,
     racks_wanted,
 )
-from spark_jobs.racks import against, kip_1290_rack_span, layout, named_racks, rack_span
+from spark_jobs.racks import against, kip_1290_rack_span, layout, rack_span
 
 TOPIC_SETTINGS = (
     "min_isr_readable",
@@ -355,7 +355,7 @@ def of_brokers(judged: DataFrame) -> DataFrame:
     """What topics are measured by and only a partition's brokers tell.
 
     `missing_racks`: the lost racks in which it has replicas that are out of sync, or all of them when it is offline.
-    `in_sync_racks`: names, in order. `mixed_releases`: some of its brokers cap min.insync.replicas and some don't.
+    `mixed_releases`: some of its brokers cap min.insync.replicas and some don't.
     `waits_for_dead`: replicas are being added on brokers that are down. `replicas_down`: the brokers of it that are.
     """
     away = F.filter(
@@ -370,7 +370,6 @@ def of_brokers(judged: DataFrame) -> DataFrame:
     return judged.withColumns(
         {
             "missing_racks": F.array_distinct(F.transform(away, lambda b: b["rack"])),
-            "in_sync_racks": F.array_sort(named_racks(F.col("in_sync"))),
             "mixed_releases": F.exists("brokers", lambda b: b["caps"]) & F.exists("brokers", lambda b: ~b["caps"]),
             "replicas_down": F.transform(F.filter("brokers", lambda b: ~b["live"]), lambda b: b["broker"]),
             "waits_for_dead": F.exists(waiting, lambda b: ~F.coalesce(b["live"], F.lit(True))),

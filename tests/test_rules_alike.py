@@ -175,23 +175,38 @@ def test_a_second_night_judged_through_one_or_by_itself(spark, documents, monkey
 
 
 def read_of(broker: dict) -> str:
-    """What of a live broker's row may count for its partitions."""
-    own = {n: v for n, v in broker.items() if n not in ("broker", "log_dirs")}
+    """What of a live broker's row, but the name of its rack, may count for its partitions."""
+    own = {n: v for n, v in broker.items() if n not in ("broker", "log_dirs", "rack")}
     for name in ("configs", "config_sources"):
         own[name] = {key: value for key, value in dict(own[name] or {}).items() if key not in ("node.id", "log.dirs")}
     return repr((broker["configs"] is None, own))
 
 
-def told_apart_by(row: dict, facts: dict) -> tuple:
-    """What rules may see of a partition: who leads, the facts of brokers in sync, the ids of those that are named."""
-    led = facts.get(row["leader"], (False,))[0]
+def told_apart_by(row: dict, brokers: dict[int, dict]) -> tuple:
+    """What rules may see of a partition: who leads, the racks of those in sync and what stands in each, the ids of those
+    that are named, which rack the former share with these."""
+
+    def of(id):
+        return brokers.get(id, {"live": None, "rack_state": "unknown", "rack": None})
+
+    def facts(id):
+        known = of(id)["live"] is True and of(id)["rack_state"] in ("named", "none")
+        return read_of(of(id)) if known else str(id)
+
+    led = of(row["leader"])["live"] is True
     named = [b for b in row["replicas"] if b not in row["isr"] or not led]
-    in_sync = sorted(str(facts.get(b, b)) for b in row["replicas"] if b not in named)
-    state = [(b, b in row["isr"]) for b in named]
+    in_sync = [b for b in row["replicas"] if b not in named]
+    by_id = {of(b)["rack"] for b in row["replicas"] if b in named or facts(b) == str(b)} - {None}
+    racks = {}
+    for b in in_sync:
+        rack = of(b)["rack"]
+        racks.setdefault(b if rack is None else rack, (rack if rack in by_id else None, []))[1].append(facts(b))
+    rack = of(row["leader"])["rack"]
+    beside = [b for b in row["replicas"] if b in row["isr"] and rack is not None and of(b)["rack"] == rack]
     return (
-        facts.get(row["leader"], row["leader"]),
-        tuple(in_sync),
-        tuple(state),
+        (facts(row["leader"]), None if facts(row["leader"]) == str(row["leader"]) else len(beside)),
+        tuple(sorted((str(label), tuple(sorted(members))) for label, members in racks.values())),
+        tuple((b, b in row["isr"]) for b in named),
         *map(tuple, (row["elr"], row["last_known_elr"])),
     )
 
@@ -203,19 +218,14 @@ def test_what_may_stand_for_what(documents, monkeypatch):
     for document in documents:
         topology = validate(document, "x.json")
         built = rows.build(topology, "s", "a")
-        facts = {
-            b["broker"]: (True, read_of(b))
-            if b["live"] and b["rack_state"] in ("named", "none")
-            else (b["live"] is True, b["broker"])
-            for b in built["brokers"].to_pylist()
-        }
+        brokers = {b["broker"]: b for b in built["brokers"].to_pylist()}
         table = built["partitions"].to_pylist()
         by_place = {(r["topic"], r["partition"]): r for r in table}
         placements: dict[int, set] = {}
         for row in table:
             if row["placement"] is not None:
                 assert row["adding"] == row["removing"] == [] and row["unreadable"] is None
-                placements.setdefault(row["placement"], set()).add(told_apart_by(row, facts))
+                placements.setdefault(row["placement"], set()).add(told_apart_by(row, brokers))
         assert all(len(seen) == 1 for seen in placements.values())
         assert len(set().union(*placements.values())) == len(placements)
         across += len({(r["topic"], r["placement"]) for r in table}) > len(placements)

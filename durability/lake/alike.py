@@ -2,13 +2,15 @@
 
 What rules look at of a partition that isn't being reassigned are the facts of its topic, of the brokers that hold it, and
 which of those are out of sync or down; and live brokers whose rows differ in nothing but the id (and the bytes on their
-disks) are interchangeable while they are in sync. So the partitions of a cluster have few *placements*, whatever their
-number, and a topic of a thousand partitions over three racks has one row to judge, or a few, that stand for all of them.
+disks) are interchangeable while they are in sync. So are racks in which all replicas are: rules count them, and what names
+them is told from the partition's own row. So the partitions of a cluster have few *placements*, whatever their number, and
+a topic of a thousand partitions over six racks has one row to judge, or a few, that stand for all of them.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -70,16 +72,18 @@ def _placements(lists: dict[str, pa.Array], leaders: np.ndarray, brokers: list[d
     matrices = {name: _matrix(column) for name, column in lists.items()}
     replicas, isr, elr = matrices["replicas"], matrices["isr"], np.hstack([matrices["elr"], matrices["last_known_elr"]])
     known = _Brokers(np.append(replicas.ravel(), leaders), brokers)
-    there, in_sync, led = replicas >= 0, _in(isr, replicas), known.live(leaders)
+    held, by = known.places(replicas), known.places(leaders)
+    there, in_sync, led = replicas >= 0, _in(isr, replicas), known.live[by]
     # An ISR of brokers that hold no replica, or of one twice, is like nothing else.
     sound = in_sync.sum(axis=1) == (isr >= 0).sum(axis=1)
     whole = sound & led & (in_sync == there).all(axis=1) & (elr < 0).all(axis=1)
     short = sound & ~whole
+    named = there & ~(in_sync & led[:, None])
+    leading, seats = known.leading(by, held, in_sync), known.in_sync(held, there & ~named, named)
     found = np.full(len(replicas), -1)
-    classes = np.sort(known.classes(replicas[whole]), axis=1)
-    found[whole] = _numbered([known.classes(leaders[whole]), *classes.T])
-    told = _told(known, replicas[short], in_sync[short], led[short])
-    keys = np.column_stack([known.classes(leaders[short]), told, elr[short]])
+    found[whole] = _numbered([*leading[whole].T, *np.sort(np.where(there, seats, 0)[whole], axis=1).T])
+    told = _told(seats[short], replicas[short], in_sync[short], named[short])
+    keys = np.column_stack([leading[short], told, elr[short]])
     found[short] = found.max(initial=-1) + 1 + np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
     return found
 
@@ -87,7 +91,7 @@ def _placements(lists: dict[str, pa.Array], leaders: np.ndarray, brokers: list[d
 def _matrix(lists: pa.Array) -> np.ndarray:
     """The lists side by side; -1 where one is shorter than the longest."""
     sizes = pc.list_value_length(lists).to_numpy()
-    matrix = np.full((len(lists), int(sizes.max(initial=0))), -1, np.int64)
+    matrix = np.full((len(lists), int(sizes.max(initial=1))), -1, np.int64)
     matrix[np.arange(matrix.shape[1]) < sizes[:, None]] = lists.flatten().to_numpy()
     return matrix
 
@@ -101,30 +105,73 @@ def _in(isr: np.ndarray, replicas: np.ndarray) -> np.ndarray:
 
 
 class _Brokers:
-    """What tells brokers apart, by their ids."""
+    """What tells brokers apart, by the places that `places` gives to their ids; -1 is none.
+
+    `live`: is it known to be up? Of the rest those count alone that are up and whose racks are known; any other, also one in
+    no row, is a class of its own.
+    """
 
     def __init__(self, ids: np.ndarray, brokers: list[dict]):
-        """ids: all that will be asked for; -1 is none."""
-        numbers: dict[str, int] = {}
-        of, live = {-1: 0}, set()
-        for broker in brokers:
-            known = broker["live"] is True and broker["rack_state"] in ("named", "none")
-            own = {name: _read(name, value) for name, value in broker.items() if not known or name not in ITS_OWN}
-            of[broker["broker"]] = numbers.setdefault(json.dumps(own, sort_keys=True, default=str), len(numbers) + 1)
-            if broker["live"] is True:
-                live.add(broker["broker"])
+        """ids: all that will be asked for."""
+        rows = {broker["broker"]: broker for broker in brokers}
         self._ids = np.unique(ids)
-        listed, unlisted = self._ids.tolist(), len(numbers) + 1
-        self._classes = np.array([of.get(b, unlisted + n) for n, b in enumerate(listed)], np.int64)
-        self._live = np.array([b in live for b in listed], bool)
+        listed = [rows.get(b) for b in self._ids.tolist()]
+        self.live = np.array([b is not None and b["live"] is True for b in listed], bool)
+        self._known = np.array([b is not None and _known(b) for b in listed], bool)
+        self._classes = _numbers(None if b is None else _facts(b) for b in listed)
+        self._but_rack = _numbers(None if b is None else _facts(b, "rack") for b in listed)
+        racks = [None if b is None else b["rack"] for b in listed]
+        self._racks = np.where([rack is None for rack in racks], 0, _numbers(racks))
+        self._kinds = int(self._but_rack.max(initial=0)) + 1
 
-    def classes(self, ids: np.ndarray) -> np.ndarray:
-        """The class of each id; 0 for -1. A broker that is down, of unknown rack or in no row is a class of its own."""
-        return self._classes[np.searchsorted(self._ids, ids)]
+    def places(self, ids: np.ndarray) -> np.ndarray:
+        return np.searchsorted(self._ids, ids)
 
-    def live(self, ids: np.ndarray) -> np.ndarray:
-        """Is the broker of each id known to be up?"""
-        return self._live[np.searchsorted(self._ids, ids)]
+    def leading(self, leaders: np.ndarray, replicas: np.ndarray, in_sync: np.ndarray) -> np.ndarray:
+        """What tells who leads, two columns: all but the name of its rack, and how many of those in sync stand in there."""
+        known, rack = self._known[leaders], self._racks[leaders]
+        beside = (in_sync & (rack > 0)[:, None] & (self._racks[replicas] == rack[:, None])).sum(axis=1)
+        but_rack, whole = self._but_rack[leaders], self._kinds + self._classes[leaders]
+        return np.column_stack([np.where(known, but_rack, whole), np.where(known, beside, 0)])
+
+    def in_sync(self, replicas: np.ndarray, in_sync: np.ndarray, named: np.ndarray) -> np.ndarray:
+        """What tells each replica in sync from others: all but its rack, and which of them stand in that.
+
+        The whole class where one does of which that isn't all: a `named` one, told by its id, or one that isn't known.
+        """
+        facts, racks, known = self._but_rack[replicas], self._racks[replicas], self._known[replicas]
+        free, beside = in_sync & known, np.zeros(replicas.shape, np.int64)
+        for other in range(replicas.shape[1]):
+            together = racks == racks[:, [other]]
+            beside += together & in_sync[:, [other]]
+            free &= ~(together & (racks > 0) & (named | in_sync & ~known)[:, [other]])
+        first = np.take_along_axis(facts, free.argmax(axis=1)[:, None], axis=1)
+        mixed = np.flatnonzero((free & (facts != first)).any(axis=1))
+        if len(mixed):
+            together = (racks[mixed, :, None] == racks[mixed, None, :]) & free[mixed, None, :]
+            groups = np.sort(np.where(together, facts[mixed, None, :], 0), axis=2).reshape(-1, replicas.shape[1])
+            beside[mixed] = replicas.shape[1] + 1 + _numbered(list(groups.T)).reshape(len(mixed), -1)
+        most = int(beside.max(initial=0)) + 1
+        return np.where(free, facts * most + beside, self._kinds * most + self._classes[replicas])
+
+
+def _known(broker: dict) -> bool:
+    """May another take its place?"""
+    return broker["live"] is True and broker["rack_state"] in ("named", "none")
+
+
+def _facts(broker: dict, but: str = "") -> str:
+    """All that rules may see of a broker, the column `but` aside, as text."""
+    left_out = {but, *ITS_OWN} if _known(broker) else {but}
+    own = {name: _read(name, value) for name, value in broker.items() if name not in left_out}
+    return json.dumps(own, sort_keys=True, default=str)
+
+
+def _numbers(texts: Iterable[str | None]) -> np.ndarray:
+    """Numbers from 1 on, the same for the same text; None is like nothing else."""
+    numbers: dict[object, int] = {}
+    of = [numbers.setdefault((n,) if t is None else t, len(numbers) + 1) for n, t in enumerate(texts)]
+    return np.array(of, np.int64)
 
 
 def _read(column: str, value):
@@ -136,14 +183,13 @@ def _read(column: str, value):
     return value
 
 
-def _told(known: _Brokers, replicas: np.ndarray, in_sync: np.ndarray, led: np.ndarray) -> np.ndarray:
+def _told(seats: np.ndarray, replicas: np.ndarray, in_sync: np.ndarray, named: np.ndarray) -> np.ndarray:
     """Rows whose replicas aren't all in sync, in numbers that are the same for those that are alike.
 
-    First the classes of those in sync, in any order; behind them, in theirs, the ids of those that causes name: the ones
-    that are out of sync, and without a leader all.
+    First those in sync, by what tells them apart, in any order; behind them, in theirs, the ids of those that causes name: the
+    ones that are out of sync, and without a leader all.
     """
-    named = (replicas >= 0) & ~(in_sync & led[:, None])
-    numbers = np.where(named, -2 - 2 * replicas - in_sync, known.classes(replicas))
+    numbers = np.where(named, -2 - 2 * replicas - in_sync, np.where(replicas >= 0, seats, 0))
     order = np.where(named, np.iinfo(np.int64).max - replicas.shape[1] + np.arange(replicas.shape[1]), numbers)
     return np.take_along_axis(numbers, order.argsort(axis=1), axis=1)
 

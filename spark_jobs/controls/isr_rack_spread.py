@@ -33,7 +33,7 @@ def measures() -> dict[str, Column | Flagged]:
     otherwise = under & ~F.coalesce(F.col("replica_span")["most"] < required(), F.lit(False)) & (F.size("causes") > 0)
     return {
         **base.measure(CONTROL, F.col("isr_racks"), required()),
-        "isr_rack_spread_names": base.of_the_least(F.col("in_sync_racks"), F.col("isr_racks")),
+        "isr_rack_spread_isr": base.of_the_least(F.array_intersect("replicas", "isr"), F.col("isr_racks")),
         "isr_rack_spread_at": base.partition_ids(at),
         "isr_rack_spread_errors": Flagged(
             under, lambda those: F.sort_array(F.array_distinct(each(those, "acks_all_kip_1290_error")))
@@ -85,7 +85,15 @@ def _answer() -> Column:
     return F.when(F.size(said) > 0, base.say(" (%s)", F.array_join(said, "; "))).otherwise("")
 
 
+def _racks_of(brokers: str) -> Column:
+    """Names, in order. Reads `rack_of`, the cluster's racks by broker: partitions that differ only in which racks they stand
+    in are alike, and judged through one of them."""
+    names = F.transform(brokers, lambda id: F.try_element_at("rack_of", id))
+    return F.array_sort(F.array_distinct(F.array_compact(names)))
+
+
 def finding() -> Column:
+    """Reads `rack_of` beside what is measured."""
     worst, placed = F.col("isr_rack_spread_worst"), F.col("isr_rack_spread_by_placement")
     under = F.coalesce(worst < required(), F.lit(False))
     ids = F.when(under, F.col("isr_rack_spread_failing")).otherwise(F.col("isr_rack_spread_at"))
@@ -93,7 +101,7 @@ def finding() -> Column:
     tail = F.when(under, F.concat(F.lit("acknowledged writes may be in no other rack"), _answer())).otherwise(
         "exactly the minimum, one more rack lost would be too many"
     )
-    names = F.array_join("isr_rack_spread_names", ", ")
+    names = F.array_join(_racks_of("isr_rack_spread_isr"), ", ")
     named = F.when(names != "", F.concat(F.lit(" ("), names, F.lit(")"))).otherwise("")
     besides = F.when(
         under & (F.size("isr_rack_spread_at") > 0),
