@@ -1,4 +1,4 @@
-"""The Spark session of a run. Settings come from spark-submit (see the operator); here only what correctness needs."""
+"""The Spark session of a run. Settings come from spark-submit (see the operator); here what no run can do without."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def start(name: str) -> SparkSession:
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     remember_classes(spark)
-    # It warns, with all columns of a row, of structs that its optimizer knows never to be NULL.
+    # It warns, with all columns of a row, of structs that its optimizer knows never to be NULL. Then it doesn't know such a
+    # frame's size either, and won't broadcast it unasked.
     log4j = spark.sparkContext._jvm.org.apache.logging.log4j
     log4j.core.config.Configurator.setLevel("org.apache.spark.sql.execution.LogicalRDD", log4j.Level.ERROR)
     return spark
@@ -38,8 +39,8 @@ COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMo
 def compiled(frame: DataFrame) -> DataFrame:
     """`frame` in a session of its own, which makes Java of what is asked of it and of all that it is joined with.
 
-    For plans that are short and read millions of rows; see `durability.launch.spark` for all others. What is joined has to
-    stand on the right: a frame belongs to the session of the leftmost one.
+    For plans that read millions of rows and are short, or start so; see `durability.launch.spark` for all others. What is
+    joined has to stand on the right: a frame belongs to the session of the leftmost one.
 
     >>> few = spark.range(4).where("id > 1")
     >>> joined = compiled(few).join(few, "id")
@@ -51,10 +52,13 @@ def compiled(frame: DataFrame) -> DataFrame:
     spark = frame.sparkSession.newSession()
     for key, value in {**REQUIRED, **COMPILED}.items():
         spark.conf.set(key, value)
-    # The one way from a session to another: these views are shared by all.
+    # Such views are shared by all sessions. What was made of one doesn't need it any more, and it would keep the rows.
     name = f"compiled_{uuid.uuid4().hex}"
     frame.createGlobalTempView(name)
-    return spark.table(f"global_temp.{name}")
+    try:
+        return spark.table(f"{spark.conf.get('spark.sql.globalTempDatabase')}.{name}")
+    finally:
+        spark.catalog.dropGlobalTempView(name)
 
 
 def remember_classes(spark: SparkSession) -> None:

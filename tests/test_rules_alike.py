@@ -21,8 +21,6 @@ from durability.topology import validate
 from spark_jobs import placements
 from tests.support.judge import DEFAULT_POLICY, Judge
 
-TABLES = ("findings", "partition_health", "health_counters", "topic_posture")
-
 
 def uneven(document: dict, rng: random.Random) -> dict:
     """The document with brokers that differ in what rules look at, and partitions that are worth a finding."""
@@ -92,33 +90,65 @@ def strict_policy():
     return replace(policy, tiers=tiers)
 
 
-def as_large(monkeypatch, patience: int) -> None:
-    """Clusters of so many partitions and more are looked through for alike ones, as in a large run where patience is 0."""
-    monkeypatch.setattr(alike, "FROM", patience)
-    monkeypatch.setattr(Plan, "small", property(lambda plan: patience > 0))
+PRUNING = ("expression.nestedPruning.enabled", "nestedSchemaPruning.enabled")
+"""What large runs turn off (`durability.launch.spark`)."""
+
+
+@pytest.fixture
+def as_run(spark, monkeypatch):
+    """Has runs look for alike partitions in clusters of so many and more, and go about it as large or small ones do."""
+
+    def prune(on: bool) -> None:
+        for name in PRUNING:
+            spark.conf.set(f"spark.sql.optimizer.{name}", str(on).lower())
+
+    def use(patience: int, large: bool) -> None:
+        monkeypatch.setattr(alike, "FROM", patience)
+        monkeypatch.setattr(Plan, "small", property(lambda plan: not large))
+        prune(not large)
+
+    yield use
+    prune(True)
 
 
 def rows_of(judge: Judge) -> dict[str, list]:
     """The rows of each result table of the judge's latest run."""
-    return {name: sorted(map(repr, judge.latest[name].to_pylist())) for name in TABLES}
+    return {name: sorted(map(repr, table.to_pylist())) for name, table in judge.latest.items()}
 
 
-def results(spark, documents, patience: int, monkeypatch) -> dict[str, list]:
-    as_large(monkeypatch, patience)
+def results(spark, documents, **options) -> dict[str, list]:
     judge = Judge(spark)
-    judge.run(documents, strict_policy())
+    judge.run(documents, strict_policy(), **options)
     return rows_of(judge)
 
 
-def test_judged_through_one_or_by_itself(spark, documents, monkeypatch):
-    together = results(spark, documents, 0, monkeypatch)
-    apart = results(spark, documents, 10**9, monkeypatch)
+ALL, NONE = 0, 10**9
+
+
+def test_judged_through_one_or_by_itself(spark, documents, as_run, monkeypatch):
+    as_run(ALL, large=True)
+    together = results(spark, documents)
+    as_run(NONE, large=False)
+    apart = results(spark, documents)
+    as_run(NONE, large=True)
+    none_alike = results(spark, documents)
     # Too many placements to look them up.
+    as_run(ALL, large=True)
     monkeypatch.setattr(placements, "MOST", 1)
-    one_by_one = results(spark, documents, 0, monkeypatch)
-    for name in TABLES:
-        assert together[name] == apart[name] == one_by_one[name], name
+    one_by_one = results(spark, documents)
+    assert apart.keys() == {"findings", "partition_health", "health_counters", "topic_posture"}
+    for name, rows_ in apart.items():
+        assert rows_ == together[name] == none_alike[name] == one_by_one[name], name
     assert len(together["partition_health"]) > 300
+
+
+def test_a_pulse_judges_through_one_or_by_itself(spark, documents, as_run):
+    as_run(ALL, large=True)
+    together = results(spark, documents, kind="pulse")
+    as_run(NONE, large=False)
+    apart = results(spark, documents, kind="pulse")
+    assert apart.keys() == {"partition_health", "health_counters"}
+    assert together == apart and len(apart["partition_health"]) > 300
 
 
 def at(document: dict, moment: str) -> dict:
@@ -143,12 +173,11 @@ def later_on(document: dict, rng: random.Random) -> dict:
     return later
 
 
-def second_night(spark, documents, patience: int, monkeypatch) -> tuple[dict[str, list], list[dict]]:
+def second_night(spark, documents) -> tuple[dict[str, list], list[dict]]:
     """Rows and findings of a run that compares with the one before, knows waivers and looks back on an hour and a half: on
-    what the run before counted, and on snapshots from before and after it that nobody has."""
-    as_large(monkeypatch, patience)
+    what the run before counted, and on snapshots from before and after it that nobody has. One cluster can't be read."""
     rng = random.Random(11)
-    later = [later_on(document, rng) for document in documents]
+    later = [later_on(document, rng) for document in documents[:-1]]
     earlier = [at(document, f"2026-11-22T{time}:00Z") for time in ("00:30", "01:05", "01:35") for document in later]
     controls = ("replication-factor", "partition-health", "at-min-isr-over-time", "log-dirs")
     expiries = (date(2026, 12, 31), date(2026, 11, 1))
@@ -158,17 +187,21 @@ def second_night(spark, documents, patience: int, monkeypatch) -> tuple[dict[str
     ]
     judge, policy = Judge(spark), strict_policy()
     judge.run([at(document, "2026-11-22T00:45:00Z") for document in documents], policy)
-    found = judge.run(later, policy, waivers, result="r2", previous=judge.plan, earlier=earlier)
+    lost = documents[-1]["cluster"]["id"]
+    found = judge.run(
+        later, policy, waivers, result="r2", previous=judge.plan, earlier=earlier, failed=[(lost, "no route")]
+    )
     return rows_of(judge), found
 
 
-def test_a_second_night_judged_through_one_or_by_itself(spark, documents, monkeypatch):
-    together, found = second_night(spark, documents, 0, monkeypatch)
-    apart, _ = second_night(spark, documents, 10**9, monkeypatch)
-    for name in TABLES:
-        assert together[name] == apart[name], name
-    changes = {f["change"] for f in found}
-    assert {"new", "persisting", "resolved"} <= changes, changes
+def test_a_second_night_judged_through_one_or_by_itself(spark, documents, as_run):
+    as_run(ALL, large=True)
+    together, found = second_night(spark, documents)
+    as_run(NONE, large=False)
+    apart, _ = second_night(spark, documents)
+    for name, rows_ in apart.items():
+        assert rows_ == together[name], name
+    assert {"new", "persisting", "resolved"} <= {f["change"] for f in found}
     assert {"EXEMPT", "FAIL", "PASS", "UNKNOWN"} <= {f["outcome"] for f in found}
     controls = {f["control"] for f in found if f["outcome"] == "FAIL"}
     assert {"waiver-expired", "at-min-isr-over-time"} <= controls, controls

@@ -23,7 +23,14 @@ DEFAULT_POLICY = Path(__file__).parents[2] / "policies" / "policy.yaml"
 
 
 def plan_of(
-    topologies, policy: Policy, waivers: list[Waiver] = (), result: str = "r1", providers=None, previous=None, failed=()
+    topologies,
+    policy: Policy,
+    waivers: list[Waiver] = (),
+    result: str = "r1",
+    providers=None,
+    previous=None,
+    failed=(),
+    kind="nightly",
 ):
     """A plan that judges `topologies`, one per cluster; previous: the plan before, whose results to compare with."""
     before = {s.cluster: previous for s in previous.snapshots if s.judged} if previous else {}
@@ -57,7 +64,7 @@ def plan_of(
     ]
     return Plan(
         run_id=f"run-{result}",
-        kind="nightly",
+        kind=kind,
         result_id=result,
         started_at="2026-11-21T12:00:00Z",
         policy=policy_part(policy, list(waivers)),
@@ -148,8 +155,8 @@ class Judge:
     ) -> list[dict]:
         """The findings of one run over `documents` (each a different cluster), observed and required as dicts.
 
-        findings: without them only what topics are measured by, in a third of the time. earlier: documents of the same
-        clusters from before, in one folder with these.
+        findings: without them only what topics are measured by, in a third of the time; a pulse has none. earlier:
+        documents of the same clusters from before, in one folder with these.
         """
         from spark_jobs import evaluate
 
@@ -175,7 +182,7 @@ class Judge:
             return []
         evaluate.run(self.spark, plan, self._read, self._write)
         self._finish(plan)
-        found = self.latest["findings"].to_pylist()
+        found = self.latest["findings"].to_pylist() if "findings" in self.latest else []
         for f in found:
             f["observed"], f["required"] = json.loads(f["observed"]), json.loads(f["required"])
         return found
