@@ -20,6 +20,7 @@ from durability.lake import tables
 from durability.report import plans
 from durability.run.plan import Plan
 from spark_jobs import (
+    alike_topics,
     changes,
     facts,
     findings,
@@ -107,16 +108,22 @@ class Evaluation:
         self.topics = self._settled(facts.topics(judged, self.resolved, self.base_clusters, tiers))
         measures = topics.measures(self.controls, outages=not plan.pulse)
         prepare = partial(topics.prepared, controls=self.controls, measures=measures)
-        of_topics = self.topics, self.base_clusters
+        of_topics, judged_topics = (self.topics, self.base_clusters), self.topics
         if placed:
-            rows = placements.build(scanned.result(), *of_topics, self._with_previous_reassignments, prepare)
+            keep = partial(settled, level=level)
+            found = placements.build(scanned.result(), *of_topics, self._with_previous_reassignments, prepare, keep)
+            rows = found.rows
+            if found.alone is not None and not plan.pulse:
+                alike = self._settled(alike_topics.found(found.alone, self.topics))
+                rows, judged_topics = alike_topics.only_once(rows, alike), alike_topics.with_names(self.topics, alike)
         else:
             facts_of = scanned.result() if scanned else to_judge()
             rows = prepare(partitions.build(self._with_previous_reassignments(facts_of), *of_topics))
-        measured = topics.measured(rows, self.topics, self.controls, measures, pack=not plan.small)
+        measured = topics.measured(rows, judged_topics, self.controls, measures, pack=not plan.small)
         measured = measured if plan.pulse else target.added(measured)
+        # A row a topic, or several that are alike.
         self._packed = settled(measured, level)
-        self.measured = packing.flat(self._packed)
+        self.measured = packing.flat(alike_topics.each(self._packed))
         self.past = self.earlier = None
         if plan.look_back and plan.look_back.uncounted:
             self.past = history.Past(plan, read, self.resolved, tiers)
@@ -240,7 +247,8 @@ class Evaluation:
         folders = {s.cluster: plans.folder(s.cluster) for s in self.plan.snapshots}
         folder = F.try_element_at(findings.literal(folders, "map<string,string>"), F.col("cluster"))
         beside = {"plan_folder": folder, "default_min_isr": F.lit(default_min_isr).cast("int")}
-        rows = packing.beside(self._packed.join(F.broadcast(of_clusters), "cluster"), beside)
+        judged = alike_topics.each(self._packed) if self.plan.look_back else alike_topics.unnamed(self._packed)
+        rows = packing.beside(judged.join(F.broadcast(of_clusters), "cluster"), beside)
         rows = target.with_remedies(rows)
         return self._settled(packing.flat(rows)) if self.plan.small else packing.flat(rows)
 
@@ -275,7 +283,7 @@ class Evaluation:
         """Each outcome of topics, `gathered`. Of large runs a session of its own tells them: see `session.compiled`."""
         if self.plan.small:
             return self._settled(findings.each(gathered))
-        return findings.each(session.compiled(self._settled(gathered)))
+        return alike_topics.named(findings.each(session.compiled(self._settled(gathered))))
 
     def findings(self, asked: Future[outcomes.Asked]) -> DataFrame:
         """All findings of the run, PASS and NOT_APPLICABLE ones too; asked: `outcomes.asked`."""

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from durability.policy.catalogue import CONTROLS
+from spark_jobs import alike_topics
 from spark_jobs.controls import base
 
 CATEGORY_IN_ID = ("partition-health", "at-min-isr-over-time")
@@ -48,6 +49,7 @@ def gathered(frame: DataFrame, resource_type: str, resource: Column, outcomes: l
         F.lit(resource_type).alias("resource_type"),
         resource.cast("string").alias("resource"),
         (F.col("wrong") if "wrong" in frame.columns else F.lit(None).cast(WRONG)).alias("wrong"),
+        *_names(frame),
         F.array(*outcomes).alias("outcomes"),
     )
 
@@ -55,10 +57,14 @@ def gathered(frame: DataFrame, resource_type: str, resource: Column, outcomes: l
 def each(gathered: DataFrame) -> DataFrame:
     """`gathered`, exploded."""
     return (
-        gathered.select(*IDENTITY, "wrong", F.inline("outcomes"))
+        gathered.select(*IDENTITY, "wrong", *_names(gathered), F.inline("outcomes"))
         .where("outcome is not null")
-        .select(*IDENTITY, *PLAIN, *(c.alias(n) for n, c in _worded().items()))
+        .select(*IDENTITY, *_names(gathered), *PLAIN, *(c.alias(n) for n, c in _worded().items()))
     )
+
+
+def _names(frame: DataFrame) -> list[str]:
+    return [alike_topics.NAMES] if alike_topics.NAMES in frame.columns else []
 
 
 def _wrong_setting() -> Column:

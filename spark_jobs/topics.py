@@ -12,7 +12,7 @@ from types import ModuleType
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs import findings, packing, rack_health, rack_outage, target
+from spark_jobs import alike_topics, findings, packing, rack_health, rack_outage, target
 from spark_jobs.controls import (
     acked_durability,
     base,
@@ -67,13 +67,14 @@ def measured(
     Measures are NULL where a topic has no partitions that could be read. pack: as `spark_jobs.packing` has rows.
     """
     key = ("cluster", "topic")
+    names = [alike_topics.NAMES] if alike_topics.NAMES in topics.columns else []
     per_topic = aggregated(partitions, measures)
     if acked_durability in controls:
         per_topic = per_topic.withColumn(acked_durability.SEEN, acked_durability.worst()).drop(acked_durability.WORST)
     known = F.coalesce(F.col("partitions_known"), F.lit(False))
     topics = topics.withColumn("partitions_known", known)
     if pack:
-        topics, per_topic = packing.packed(topics, "topic", *key), packing.packed(per_topic, "partitions", *key)
+        topics, per_topic = packing.packed(topics, "topic", *key, *names), packing.packed(per_topic, "partitions", *key)
     joined = topics.join(per_topic, list(key), "left")
     more = {}
     if min_insync_racks_valid in controls:

@@ -1,0 +1,71 @@
+"""Large fleets: topics that only their names tell apart are judged once, and told of each by its name.
+
+Such topics have the same settings and as many partitions, all healthy and all of one placement (`durability.lake.alike`). An
+unhealthy partition is told by its own brokers, so a topic that has any is judged by itself. The one that is judged has the
+names of all in NAMES, itself included; a row without others has its own there.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+KEY = ("cluster", "topic")
+NAMES = "names"
+ANY = f"topic-{uuid.uuid4().hex}"
+"""In what is told of several topics, in place of a name: nobody can have guessed it."""
+TOLD = ("message", "remediation", "cause", "observed", "required")
+"""Columns of a finding that a topic's name may stand in."""
+
+
+def found(alone: DataFrame, topics: DataFrame) -> DataFrame:
+    """cluster, topic, NAMES: those that are judged for others too.
+
+    alone: cluster, topic, and what else tells partitions apart, of the topics that may be alike. topics: with their settings.
+    """
+    same = [c for c in dict.fromkeys((*topics.columns, *alone.columns)) if c not in KEY]
+    keyed = topics.join(F.broadcast(alone), list(KEY)).select(*KEY, F.struct(*same).alias("same"))
+    groups = keyed.groupBy("cluster", "same").agg(F.sort_array(F.collect_list("topic")).alias(NAMES))
+    return groups.where(_several()).select("cluster", F.element_at(NAMES, 1).alias("topic"), NAMES)
+
+
+def only_once(frame: DataFrame, alike: DataFrame) -> DataFrame:
+    """Rows of `frame`, of topics, without those that another is judged for."""
+    others = alike.select("cluster", F.explode(F.slice(NAMES, 2, F.size(NAMES) - 1)).alias("topic"))
+    return frame.join(F.broadcast(others), list(KEY), "left_anti")
+
+
+def with_names(topics: DataFrame, alike: DataFrame) -> DataFrame:
+    """`topics` that are judged, with their NAMES."""
+    joined = only_once(topics, alike).join(F.broadcast(alike), list(KEY), "left")
+    return joined.withColumn(NAMES, F.coalesce(NAMES, F.array("topic")))
+
+
+def each(judged: DataFrame) -> DataFrame:
+    """A row for each topic that rows of `judged` are of."""
+    return judged.withColumn("topic", F.explode(NAMES)).drop(NAMES) if NAMES in judged.columns else judged
+
+
+def unnamed(judged: DataFrame) -> DataFrame:
+    """`judged`, those of several topics by no name: see `named`."""
+    if NAMES not in judged.columns:
+        return judged
+    return judged.withColumn("topic", F.when(_several(), ANY).otherwise(F.col("topic")))
+
+
+def named(told: DataFrame) -> DataFrame:
+    """Findings on what was `unnamed`, one for each topic, by its name."""
+    if NAMES not in told.columns:
+        return told
+    by_name = {
+        text: F.when(F.col("several"), F.replace(F.col(text), F.lit(ANY), F.col("resource"))).otherwise(F.col(text))
+        for text in TOLD
+    }
+    rows = told.withColumns({"several": _several(), "resource": F.explode(NAMES)})
+    return rows.withColumns(by_name).drop("several", NAMES)
+
+
+def _several() -> Column:
+    return F.size(NAMES) > 1
