@@ -1,7 +1,7 @@
 """Large fleets: partitions of the same placement under the same settings are judged once, whatever their topics.
 
-`durability.lake.alike` numbers a cluster's placements. Seven million partitions of a made-up fleet are some 400,000 rows to
-count over, and these some 50,000 different ones for `spark_jobs.partitions` to judge.
+`durability.lake.alike` numbers a cluster's placements. Seven million partitions of a made-up fleet are some 160,000 rows to
+count over, and these some 17,000 different ones for `spark_jobs.partitions` to judge.
 """
 
 from __future__ import annotations
