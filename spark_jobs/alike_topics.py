@@ -43,6 +43,11 @@ def with_names(topics: DataFrame, alike: DataFrame) -> DataFrame:
     return joined.withColumn(NAMES, F.coalesce(NAMES, F.array("topic")))
 
 
+def carried(frame: DataFrame) -> list[str]:
+    """NAMES, where `frame` has them."""
+    return [NAMES] if NAMES in frame.columns else []
+
+
 def each(judged: DataFrame) -> DataFrame:
     """A row for each topic that rows of `judged` are of."""
     return judged.withColumn("topic", F.explode(NAMES)).drop(NAMES) if NAMES in judged.columns else judged

@@ -38,6 +38,7 @@ from spark_jobs import (
 from spark_jobs.controls import (
     acked_durability,
     at_min_isr_over_time,
+    isr_rack_spread,
     min_insync_racks_valid,
     partition_health,
     reassignment_leftovers,
@@ -247,9 +248,11 @@ class Evaluation:
         folders = {s.cluster: plans.folder(s.cluster) for s in self.plan.snapshots}
         folder = F.try_element_at(findings.literal(folders, "map<string,string>"), F.col("cluster"))
         beside = {"plan_folder": folder, "default_min_isr": F.lit(default_min_isr).cast("int")}
+        beside[isr_rack_spread.NAMES] = isr_rack_spread.names()
         judged = alike_topics.each(self._packed) if self.plan.look_back else alike_topics.unnamed(self._packed)
         rows = packing.beside(judged.join(F.broadcast(of_clusters), "cluster"), beside)
-        rows = target.with_remedies(rows)
+        # A map of all brokers isn't for each topic to keep.
+        rows = target.with_remedies(rows).drop("rack_of")
         return self._settled(packing.flat(rows)) if self.plan.small else packing.flat(rows)
 
     def outcomes(self, asked: Future[outcomes.Asked]) -> DataFrame:

@@ -49,7 +49,7 @@ def gathered(frame: DataFrame, resource_type: str, resource: Column, outcomes: l
         F.lit(resource_type).alias("resource_type"),
         resource.cast("string").alias("resource"),
         (F.col("wrong") if "wrong" in frame.columns else F.lit(None).cast(WRONG)).alias("wrong"),
-        *_names(frame),
+        *alike_topics.carried(frame),
         F.array(*outcomes).alias("outcomes"),
     )
 
@@ -57,14 +57,10 @@ def gathered(frame: DataFrame, resource_type: str, resource: Column, outcomes: l
 def each(gathered: DataFrame) -> DataFrame:
     """`gathered`, exploded."""
     return (
-        gathered.select(*IDENTITY, "wrong", *_names(gathered), F.inline("outcomes"))
+        gathered.select(*IDENTITY, "wrong", *alike_topics.carried(gathered), F.inline("outcomes"))
         .where("outcome is not null")
-        .select(*IDENTITY, *_names(gathered), *PLAIN, *(c.alias(n) for n, c in _worded().items()))
+        .select(*IDENTITY, *alike_topics.carried(gathered), *PLAIN, *(c.alias(n) for n, c in _worded().items()))
     )
-
-
-def _names(frame: DataFrame) -> list[str]:
-    return [alike_topics.NAMES] if alike_topics.NAMES in frame.columns else []
 
 
 def _wrong_setting() -> Column:

@@ -1,4 +1,6 @@
-"""The Spark session of a run. Settings come from spark-submit (see the operator); here what no run can do without."""
+"""The Spark session of a run. Settings come from spark-submit (see the operator); here what every run needs, and
+what two plans of a large one do otherwise.
+"""
 
 from __future__ import annotations
 

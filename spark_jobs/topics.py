@@ -67,7 +67,7 @@ def measured(
     Measures are NULL where a topic has no partitions that could be read. pack: as `spark_jobs.packing` has rows.
     """
     key = ("cluster", "topic")
-    names = [alike_topics.NAMES] if alike_topics.NAMES in topics.columns else []
+    names = alike_topics.carried(topics)
     per_topic = aggregated(partitions, measures)
     if acked_durability in controls:
         per_topic = per_topic.withColumn(acked_durability.SEEN, acked_durability.worst()).drop(acked_durability.WORST)

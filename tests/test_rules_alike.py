@@ -1,6 +1,7 @@
 """Partitions that are alike are judged through one of them: every result is what it is when each is judged by itself.
 
-Those of one topic through the row that stands for them, those of one placement under the same settings once.
+Those of one topic through the row that stands for them, those of one placement under the same settings once,
+and topics that only their names tell apart once.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from spark_jobs.flagged import Flagged, each
 
 CONTROL = "isr-rack-spread"
 UNDER, AT = rack_health.UNDER, rack_health.AT
+NAMES = "isr_rack_spread_names"
 
 
 def required() -> Column:
@@ -85,15 +86,15 @@ def _answer() -> Column:
     return F.when(F.size(said) > 0, base.say(" (%s)", F.array_join(said, "; "))).otherwise("")
 
 
-def _racks_of(brokers: str) -> Column:
-    """Names, in order. Reads `rack_of`, the cluster's racks by broker: partitions that differ only in which racks they stand
-    in are alike, and judged through one of them."""
-    names = F.transform(brokers, lambda id: F.try_element_at("rack_of", id))
-    return F.array_sort(F.array_distinct(F.array_compact(names)))
+def names() -> Column:
+    """NAMES: of the racks that the worst partition's ISR stands in, in order. Reads `rack_of`, the cluster's racks by broker:
+    partitions that differ only in which racks they stand in are alike, and judged through one of them."""
+    racks = F.transform("isr_rack_spread_isr", lambda id: F.try_element_at("rack_of", id))
+    return F.array_sort(F.array_distinct(F.array_compact(racks)))
 
 
 def finding() -> Column:
-    """Reads `rack_of` beside what is measured."""
+    """Reads NAMES beside what is measured."""
     worst, placed = F.col("isr_rack_spread_worst"), F.col("isr_rack_spread_by_placement")
     under = F.coalesce(worst < required(), F.lit(False))
     ids = F.when(under, F.col("isr_rack_spread_failing")).otherwise(F.col("isr_rack_spread_at"))
@@ -101,7 +102,7 @@ def finding() -> Column:
     tail = F.when(under, F.concat(F.lit("acknowledged writes may be in no other rack"), _answer())).otherwise(
         "exactly the minimum, one more rack lost would be too many"
     )
-    names = F.array_join(_racks_of("isr_rack_spread_isr"), ", ")
+    names = F.array_join(NAMES, ", ")
     named = F.when(names != "", F.concat(F.lit(" ("), names, F.lit(")"))).otherwise("")
     besides = F.when(
         under & (F.size("isr_rack_spread_at") > 0),
