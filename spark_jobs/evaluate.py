@@ -25,6 +25,7 @@ from spark_jobs import (
     facts,
     findings,
     history,
+    lake_tables,
     outcomes,
     packing,
     partitions,
@@ -44,14 +45,13 @@ from spark_jobs.controls import (
     reassignment_leftovers,
     waiver_expired,
 )
+from spark_jobs.lake_tables import Reader
 from spark_jobs.outcomes import TOPIC_CONTROLS
 
 REQUIREMENTS = (
     "struct<replication_factor:int,min_insync_replicas:int,write_headroom:int,replica_racks:int,min_insync_racks:int,"
     "acked_copies:int,acked_racks:int,unclean_leader_election:boolean,survive:array<string>>"
 )
-
-Reader = Callable[[str], DataFrame]
 
 
 def settled(frame: DataFrame, level: StorageLevel | None = None) -> DataFrame:
@@ -72,58 +72,26 @@ class Evaluation:
     """One run's frames, each derived once; `measured` is computed once and kept, since four tables come of it."""
 
     def __init__(self, spark: SparkSession, plan: Plan, read: Reader, background: ThreadPoolExecutor):
-        """read: gives a lake table's rows, all of them. background: where partitions are read meanwhile."""
-        self.spark, self.plan = spark, plan
+        """background: where partitions are read meanwhile."""
+        self.spark, self.plan, self._read = spark, plan, read
         # In bytes, not as objects, where they are many: a fifth less memory, and the garbage collector has half to do.
         level = None if plan.small else StorageLevel.MEMORY_AND_DISK
         self._settled = partial(settled if plan.small else settled_packed, level=level)
-        attempts = [s.attempt_id for s in plan.judged]
-        self._read = read
-
-        def judged(name: str) -> DataFrame:
-            return read(name).where(F.col("attempt_id").isin(attempts))
-
-        self._judged = judged
-
-        def to_judge() -> DataFrame:
-            return judged("partitions").where(facts.standing())
-
-        self.controls = (
-            [partition_health]
-            if plan.pulse
-            else [*TOPIC_CONTROLS, acked_durability, min_insync_racks_valid, partition_health]
-        )
         tiers = findings.literal(plan.policy.tiers, f"map<string,{REQUIREMENTS}>")
         # Partition health asks for no tier, so a pulse has none resolved.
         mine = F.lit(False) if plan.pulse else F.col("result_id") == plan.result_id
         self.resolved = read("resolved_policy").where(mine)
+        # Of each placement one is judged, `placements.numbered`.
+        self._placed = plan.alike and not plan.small
         # The scan takes as long as preparing what its rows are joined with.
-        placed = plan.alike and not plan.small
-        scanned = None
-        if placed or plan.small:
-            scan = placements.numbered(to_judge()) if placed else to_judge()
-            scanned = background.submit(self._settled, scan)
+        judge = self._judged("partitions").where(facts.standing())
+        scanned = background.submit(self._scanned, placements.numbered(judge) if self._placed else judge)
         # Likewise what was counted before, which asks for nothing of this run's.
         self._counted = background.submit(self._before) if plan.look_back else None
-        self.base_clusters = self._settled(facts.clusters(judged))
-        self.topics = self._settled(facts.topics(judged, self.resolved, self.base_clusters, tiers))
-        measures = topics.measures(self.controls, outages=not plan.pulse)
-        prepare = partial(topics.prepared, controls=self.controls, measures=measures)
-        of_topics, judged_topics = (self.topics, self.base_clusters), self.topics
-        if placed:
-            keep = partial(settled, level=level)
-            found = placements.build(scanned.result(), *of_topics, self._with_previous_reassignments, prepare, keep)
-            rows = found.rows
-            if found.alone is not None and not plan.pulse:
-                alike = self._settled(alike_topics.found(found.alone, self.topics))
-                rows, judged_topics = alike_topics.only_once(rows, alike), alike_topics.with_names(self.topics, alike)
-        else:
-            facts_of = scanned.result() if scanned else to_judge()
-            rows = prepare(partitions.build(self._with_previous_reassignments(facts_of), *of_topics))
-        measured = topics.measured(rows, judged_topics, self.controls, measures, pack=not plan.small)
-        measured = measured if plan.pulse else target.added(measured)
+        self.base_clusters = self._settled(facts.clusters(self._judged))
+        self.topics = self._settled(facts.topics(self._judged, self.resolved, self.base_clusters, tiers))
         # A row a topic, or several that are alike.
-        self._packed = settled(measured, level)
+        self._packed = settled(self._measured(scanned.result, partial(settled, level=level)), level)
         self.measured = packing.flat(alike_topics.each(self._packed))
         self.past = self.earlier = None
         if plan.look_back and plan.look_back.uncounted:
@@ -136,6 +104,36 @@ class Evaluation:
         joined = self.base_clusters.join(of_topics, "cluster", "left")
         self.clusters = self._settled(joined.withColumn("elr_cluster_at_risk", topics.elr_cluster_at_risk()))
         self.tiers = tiers
+
+    def _judged(self, name: str) -> DataFrame:
+        """A fact table's rows of the snapshots that are judged."""
+        return self._read(name).where(F.col("attempt_id").isin([s.attempt_id for s in self.plan.judged]))
+
+    def _scanned(self, rows: DataFrame) -> DataFrame:
+        """Partitions to be judged, computed where they are read twice; a large fleet without alike ones reads them once."""
+        return self._settled(rows) if self._placed or self.plan.small else rows
+
+    def _measured(self, scanned: Callable[[], DataFrame], keep: Callable[[DataFrame], DataFrame]) -> DataFrame:
+        """Topics with all that is measured over their partitions, as `packing` has rows where they are many.
+
+        scanned: gives the partitions to be judged. keep: computes.
+        """
+        plan = self.plan
+        more = () if plan.pulse else (*TOPIC_CONTROLS, acked_durability, min_insync_racks_valid)
+        controls = [*more, partition_health]
+        measures = topics.measures(controls, outages=not plan.pulse)
+        prepare = partial(topics.prepared, controls=controls, measures=measures)
+        of_topics, judged_topics = (self.topics, self.base_clusters), self.topics
+        if self._placed:
+            found = placements.build(scanned(), *of_topics, self._with_previous_reassignments, prepare, keep)
+            rows = found.rows
+            if found.alone is not None and not plan.pulse:
+                alike = self._settled(alike_topics.found(found.alone, self.topics))
+                rows, judged_topics = alike_topics.only_once(rows, alike), alike_topics.with_names(self.topics, alike)
+        else:
+            rows = prepare(partitions.build(self._with_previous_reassignments(scanned()), *of_topics))
+        measured = topics.measured(rows, judged_topics, controls, measures, pack=not plan.small)
+        return measured if plan.pulse else target.added(measured)
 
     def health(self) -> DataFrame:
         """The rows of `partition_health`."""
@@ -346,41 +344,6 @@ def write_measures(evaluation: Evaluation, write: Callable[[DataFrame, tables.Ta
         write(evaluation.keyed(frame, table), table)
 
 
-def reader(spark: SparkSession, plan: Plan) -> Reader:
-    """Gives the lake's tables; of a pulse, the fact tables as they would be if its staged files were committed."""
-    facts_of = {table.name for table in tables.FACTS} if plan.pulse else set()
-
-    def read(name: str) -> DataFrame:
-        # Opening a file counts as reading a megabyte: else every cluster would be a task of its own, or two.
-        table = spark.read.option("file-open-cost", str(1 << 20)).table(session.table(name))
-        if name not in facts_of:
-            return table
-        paths = plan.staged.get(name)
-        if not paths:
-            return table.where(F.lit(False))
-        if paths[0].startswith("s3://"):
-            return through_python(spark, plan, tables.TABLES[name])
-        # The table's schema, not the files': a column that a file lacks is NULL, as it is in the lake.
-        return spark.read.schema(table.schema).parquet(*paths)
-
-    return read
-
-
-def through_python(spark: SparkSession, plan: Plan, table: tables.Table) -> DataFrame:
-    """A pulse's staged facts, read by the driver: on S3 Spark knows Iceberg's tables and no files beside them."""
-    from durability.lake import Lake
-
-    rows = Lake.open(plan.lake).read_files(table, plan.staged[table.name])
-    # One chunk: Spark 4.1 loses rows of an Arrow table in many small ones.
-    return spark.createDataFrame(rows.combine_chunks())
-
-
-def append(frame: DataFrame, table: tables.Table) -> None:
-    """Appends to a lake table as it comes: one small commit, neither shuffled nor sorted. `lake_upkeep` does that."""
-    options = {"use-table-distribution-and-ordering": "false", "fanout-enabled": "true"}
-    frame.writeTo(session.table(table.name)).options(**options).append()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--plan", required=True, help="the run's plan.json")
@@ -389,7 +352,7 @@ def main() -> None:
     gc.disable()
     spark = session.start(f"durability {plan.run_id}")
     try:
-        run(spark, plan, reader(spark, plan), append)
+        run(spark, plan, lake_tables.reader(spark, plan), lake_tables.append)
     finally:
         spark.stop()
 

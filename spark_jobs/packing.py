@@ -8,6 +8,7 @@ planning, carry columns as they are.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame
@@ -28,7 +29,8 @@ def beside(packed: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
     if not _fields(packed):
         return packed.withColumns(dict(columns))
     more = F.struct(*(column.alias(name) for name, column in columns.items()))
-    return packed.select("*", *_fields(packed)).select(*packed.columns, more.alias(f"{_PART}{len(packed.columns)}"))
+    name = next(name for n in itertools.count() if (name := f"{_PART}{n}") not in packed.columns)
+    return packed.select("*", *_fields(packed)).select(*packed.columns, more.alias(name))
 
 
 def flat(packed: DataFrame) -> DataFrame:

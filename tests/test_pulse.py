@@ -82,7 +82,7 @@ def pulse(lake, *documents):
 def test_spark_sees_staged_facts_as_it_sees_committed_ones(lake, session, table):
     from durability.policy import load_policy
     from durability.run import build_plan
-    from spark_jobs import evaluate
+    from spark_jobs import lake_tables
 
     def rows(frame):
         return sorted((r.asDict(recursive=True) for r in frame.drop("attempt_id").collect()), key=str)
@@ -101,8 +101,8 @@ def test_spark_sees_staged_facts_as_it_sees_committed_ones(lake, session, table)
     keys = {"run_id": "r", "result_id": "r:1", "kind": "pulse"}
     plan = build_plan(lake, policy=policy, waivers=[], snapshots=snapshots, attempts=attempts, **keys)
     committed = rows(session.table(f"{tables.CATALOG}.{table.identifier}"))
-    assert committed and rows(evaluate.reader(session, plan)(table.name)) == committed
-    assert rows(evaluate.through_python(session, plan, table)) == committed
+    assert committed and rows(lake_tables.reader(session, plan)(table.name)) == committed
+    assert rows(lake_tables.through_python(session, plan, table)) == committed
 
 
 def test_a_pulse_of_the_same_document_does_not_hide_its_facts(lake):

@@ -95,12 +95,12 @@ class Runs:
         from kafka_durability.evaluate import EvaluateOperator
 
         from durability.run import Plan
-        from spark_jobs import evaluate
+        from spark_jobs import evaluate, lake_tables
 
         step = EvaluateOperator(task_id="evaluate", published=published, kind=kind)
         plan = Plan.from_json(step._plan(self.lake, settings, context).to_json())
         self.plans.append(plan)
-        evaluate.run(self.session, plan, evaluate.reader(self.session, plan), evaluate.append)
+        evaluate.run(self.session, plan, lake_tables.reader(self.session, plan), lake_tables.append)
         return {"plan": handover.put(settings.lake, handover.run_of(context), "plan-1", plan.to_json())}
 
 

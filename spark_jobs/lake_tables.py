@@ -1,0 +1,50 @@
+"""The lake's tables as a run reads and writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from durability.lake import tables
+from durability.run.plan import Plan
+from spark_jobs import session
+
+Reader = Callable[[str], DataFrame]
+"""Gives a lake table's rows, all of them."""
+
+
+def reader(spark: SparkSession, plan: Plan) -> Reader:
+    """Gives the lake's tables; of a pulse, the fact tables as they would be if its staged files were committed."""
+    facts_of = {table.name for table in tables.FACTS} if plan.pulse else set()
+
+    def read(name: str) -> DataFrame:
+        # Opening a file counts as reading a megabyte: else every cluster would be a task of its own, or two.
+        table = spark.read.option("file-open-cost", str(1 << 20)).table(session.table(name))
+        if name not in facts_of:
+            return table
+        paths = plan.staged.get(name)
+        if not paths:
+            return table.where(F.lit(False))
+        if paths[0].startswith("s3://"):
+            return through_python(spark, plan, tables.TABLES[name])
+        # The table's schema, not the files': a column that a file lacks is NULL, as it is in the lake.
+        return spark.read.schema(table.schema).parquet(*paths)
+
+    return read
+
+
+def through_python(spark: SparkSession, plan: Plan, table: tables.Table) -> DataFrame:
+    """A pulse's staged facts, read by the driver: on S3 Spark knows Iceberg's tables and no files beside them."""
+    from durability.lake import Lake
+
+    rows = Lake.open(plan.lake).read_files(table, plan.staged[table.name])
+    # One chunk: Spark 4.1 loses rows of an Arrow table in many small ones.
+    return spark.createDataFrame(rows.combine_chunks())
+
+
+def append(frame: DataFrame, table: tables.Table) -> None:
+    """Appends to a lake table as it comes: one small commit, neither shuffled nor sorted. `lake_upkeep` does that."""
+    options = {"use-table-distribution-and-ordering": "false", "fanout-enabled": "true"}
+    frame.writeTo(session.table(table.name)).options(**options).append()
