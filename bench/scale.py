@@ -44,6 +44,10 @@ ROOT = airflow_home.ROOT
 POLICY, WAIVERS = ROOT / "policies" / "policy.yaml", ROOT / "policies" / "waivers.yaml"
 
 
+LARGE = 1 << 30
+"""Bytes of a process from which on what it shares with others is little beside its own."""
+
+
 class Peak(threading.Thread):
     """The most memory that this process and all below it held at one time, in MB, looked at once a second."""
 
@@ -59,7 +63,7 @@ class Peak(threading.Thread):
             total = 0
             for process in (this, *this.children(recursive=True)):
                 with suppress(psutil.NoSuchProcess):  # it has ended
-                    total += process.memory_full_info().pss
+                    total += _held(process)
             # What a process shares with one that it starts is counted twice for an instant.
             held, before = min(total, before) / 1e6, total
             self.mb, self.of_step = max(self.mb, held), max(self.of_step, held)
@@ -68,6 +72,12 @@ class Peak(threading.Thread):
         self._done.set()
         self.join()
         return round(self.mb)
+
+
+def _held(process: psutil.Process) -> int:
+    """Bytes of a process; of a small one its part alone of what it shares. Of three gigabytes that takes 40 ms to find out."""
+    resident = process.memory_info().rss
+    return resident if resident > LARGE else process.memory_full_info().pss
 
 
 @dataclass(frozen=True)
