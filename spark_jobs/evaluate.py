@@ -141,7 +141,15 @@ class Evaluation:
         if not self.plan.alike:
             return listed
         those = self._judged("partitions")
-        return topics.each(listed, those if self.plan.small else session.compiled(those))
+        if not self.plan.small:
+            those = session.compiled(topics.worth_reading(those, self._rooms()))
+        return topics.each(listed, those)
+
+    def _rooms(self) -> dict[str, int]:
+        """By cluster what `topics.worth_reading` asks for; none of those that have nothing to be read."""
+        greatest = F.max("room_listed").alias("room_listed")
+        known = self.measured.groupBy("cluster").agg(greatest) if self.plan.pulse else self.clusters
+        return dict(known.select("cluster", "room_listed").where("room_listed is not null").collect())
 
     def counters(self) -> DataFrame:
         """The rows of `health_counters`: of the judged snapshots, and of earlier ones that nobody has counted."""

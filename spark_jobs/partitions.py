@@ -66,6 +66,7 @@ def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame, keep: S
         "partition",
         *standing(),
         "placement",
+        "room",
         *keep,
         "unchanged_reassignment",
         "required",

@@ -34,7 +34,7 @@ class Placed(NamedTuple):
 
 def numbered(rows: DataFrame) -> DataFrame:
     """What `build` needs of rows of `partitions`, each with a number: by that the same row is found again."""
-    kept = rows.select("cluster", "topic", "partition", "placement", "alike", "alike_leaders", *JUDGED_BY)
+    kept = rows.select("cluster", "topic", "partition", "placement", "room", "alike", "alike_leaders", *JUDGED_BY)
     return kept.withColumn(ROW, F.monotonically_increasing_id())
 
 
@@ -62,10 +62,11 @@ def build(
     ones = rows.drop("placement", "alike", "alike_leaders").join(F.broadcast(firsts.drop("cluster")), ROW)
     ones = ones.withColumns({"placement": F.col("place"), "alike": none, "alike_leaders": none})
     judged = prepared(partitions.build(reassigned(ones), topics, clusters, keep=("like",)))
-    theirs = [c for c in judged.columns if c not in ("partition", "ids", "leaders", "placement", "topic", *OWN, *KEY)]
+    of_rows = ("topic", "partition", "ids", "leaders", "placement", "room", *OWN)
+    theirs = [c for c in judged.columns if c not in (*of_rows, *KEY)]
     judged = judged.select("cluster", "like", F.col("placement").alias("place"), *theirs)
     judged = settled(packing.packed(judged, "judged", *KEY))
-    own = placed.select(*KEY, "topic", "partition", *partitions.standing(), "placement", *OWN)
+    own = placed.select(*KEY, "topic", "partition", *partitions.standing(), "placement", "room", *OWN)
     rows = packing.flat(own.join(F.broadcast(judged), list(KEY)).drop("like", "place"))
     return Placed(rows, _alone(placed, packing.flat(judged).select(*KEY, "healthy")))
 

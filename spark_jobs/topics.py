@@ -6,7 +6,8 @@ some stand for others (`durability.lake.alike`) are those others read, for the r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import reduce
 from types import ModuleType
 
 from pyspark.sql import Column, DataFrame
@@ -36,6 +37,7 @@ def measures(controls: list[ModuleType], *, outages: bool) -> dict[str, Column |
         "led_isr_least": F.min(F.when(~F.col("offline"), F.col("isr_count"))),
         "stuck_partitions": base.partition_ids(reassignment_leftovers.stuck()),
         "unhealthy": F.sort_array(F.collect_list(F.when(~F.col("healthy"), _health_row()))),
+        "room_listed": F.max(F.when(~F.col("healthy") & (F.size("ids") > 1), _room())),
     }
     modules = [*controls, elr_guard]
     modules += [rack_outage] if outages else []
@@ -46,6 +48,11 @@ def measures(controls: list[ModuleType], *, outages: bool) -> dict[str, Column |
             raise ValueError(f"{module.__name__} measures {sorted(twice)}, which another does already")
         found |= more
     return found
+
+
+def _room() -> Column:
+    """Of a row of partitions, up to which `room` the others that it stands for may have."""
+    return F.greatest(F.coalesce("room", F.lit(0)), F.lit(0))
 
 
 def prepared(partitions: DataFrame, controls: list[ModuleType], measures: dict[str, Column | Flagged]) -> DataFrame:
@@ -124,7 +131,8 @@ def _health() -> Column:
 
 def _health_row() -> Column:
     """`health` with the partition's own brokers, and which partitions it is of."""
-    return F.struct("partition", "leader", "replicas", "isr", "elr", "ids", "leaders", "placement", "health.*")
+    own = ("partition", "leader", "replicas", "isr", "elr", "ids", "leaders", "placement")
+    return F.struct(*own, "health.*")
 
 
 def by_cluster(measured: DataFrame) -> DataFrame:
@@ -140,6 +148,7 @@ def by_cluster(measured: DataFrame) -> DataFrame:
         F.sum((~F.col("throttles_known")).cast("int")).alias("unread_throttles"),
         F.max("min_racks").alias("racks_wanted"),
         F.sum(waits).alias("unclean_undecided"),
+        F.max("room_listed").alias("room_listed"),
         F.bool_or(F.coalesce("elr_partitions_at_risk", F.lit(True))).alias("elr_cluster_at_risk"),
         F.bool_or(F.coalesce(F.size("unhealthy") > F.size(_whole()), F.lit(True)) | ~F.col("partitions_known")).alias(
             "degraded"
@@ -164,6 +173,19 @@ def health_rows(measured: DataFrame) -> DataFrame:
     """The judged partitions that aren't healthy, and those whose health is unknown; each may stand for others."""
     of = (*findings.SNAPSHOT, "topic")
     return measured.select(*of, F.explode("unhealthy").alias("u")).select(*of, "u.*")
+
+
+def worth_reading(partitions: DataFrame, rooms: Mapping[str, int]) -> DataFrame:
+    """`partitions` without those that no row of `health_rows` stands for, as far as their clusters and `room` tell: that is most
+    of most clusters' rows, in row groups of their own. rooms: by cluster its topics' greatest `room_listed`."""
+    by_room: dict[int, list[str]] = {}
+    for cluster, room in rooms.items():
+        by_room.setdefault(room, []).append(cluster)
+    within = [
+        F.col("cluster").isin(clusters) & (F.col("room").isNull() | (F.col("room") <= room))
+        for room, clusters in by_room.items()
+    ]
+    return partitions.where(reduce(Column.__or__, within, F.lit(False)))
 
 
 def each(listed: DataFrame, partitions: DataFrame) -> DataFrame:

@@ -19,7 +19,7 @@ from durability.policy import load_policy
 from durability.policy.model import Waiver
 from durability.run.plan import Plan
 from durability.topology import validate
-from spark_jobs import alike_topics, placements
+from spark_jobs import alike_topics, placements, topics
 from tests.support.judge import DEFAULT_POLICY, Judge
 
 
@@ -173,13 +173,24 @@ def test_judged_through_one_or_by_itself(spark, documents, as_run, monkeypatch, 
     assert len(judged_for_others) == 1 and judged_for_others[0] > 5
 
 
-def test_a_pulse_judges_through_one_or_by_itself(spark, documents, as_run):
+def test_a_pulse_judges_through_one_or_by_itself(spark, documents, as_run, monkeypatch):
     as_run(ALL, large=True)
+    read, worth_reading = [], topics.worth_reading
+
+    def counted(partitions, rooms):
+        kept = worth_reading(partitions, rooms)
+        others = [frame.where("stands_for = 0").count() for frame in (kept, partitions)]
+        read.append((*others, partitions.where("stands_for = 0 and room > 0").count()))
+        return kept
+
+    monkeypatch.setattr(topics, "worth_reading", counted)
     together = results(spark, documents, kind="pulse")
     as_run(NONE, large=False)
     apart = results(spark, documents, kind="pulse")
     assert apart.keys() == {"partition_health", "health_counters"}
     assert together == apart and len(apart["partition_health"]) > 300
+    ((kept, others, roomy),) = read
+    assert others - roomy <= kept < others, "those with room are left out where none of them is listed"
 
 
 def at(document: dict, moment: str) -> dict:
@@ -279,10 +290,22 @@ def told_apart_by(row: dict, brokers: dict[int, dict]) -> tuple:
     )
 
 
+def room(row: dict, document: dict) -> int | None:
+    """In-sync replicas beyond min.insync.replicas, of a partition that all replicas of are in sync."""
+    unread = {u["path"] for u in document["unreadable"]}
+    configs = {t["name"]: t["configs"] for t in document["topics"]}[row["topic"]]
+    brokers = [b["configs"] for b in document["brokers"] if f"/brokers/{b['id']}/configs" not in unread]
+    least = max((int(c["min.insync.replicas"]) for c in brokers if "min.insync.replicas" in c), default=1)
+    whole = row["isr"] is not None and len(row["isr"]) >= len(row["replicas"])
+    if not whole or configs.get("min.insync.racks", "1") != "1":
+        return None
+    return len(row["isr"]) - int(configs.get("min.insync.replicas", least))
+
+
 def test_what_may_stand_for_what(documents, monkeypatch):
     """Alike: nothing that rules may see tells them apart, and one topic; the first stands for all of them."""
     monkeypatch.setattr(alike, "FROM", 0)
-    groups = shrunk = across = 0
+    groups = shrunk = across = with_room = 0
     for document in documents:
         topology = validate(document, "x.json")
         built = rows.build(topology, "s", "a")
@@ -314,8 +337,13 @@ def test_what_may_stand_for_what(documents, monkeypatch):
             stood_for |= places
         alone = {(r["topic"], r["partition"]) for r in table if r["stands_for"] is None}
         assert alone | stood_for == set(by_place) and not alone & stood_for
-        assert [r["stands_for"] == 0 for r in table] == sorted(r["stands_for"] == 0 for r in table)
+        order = [(r["stands_for"] == 0, r["stands_for"] == 0 and (r["room"] or 0) > 0) for r in table]
+        assert order == sorted(order)
+        parts = [part.num_rows for part in alike.apart(built["partitions"])]
+        assert parts == [order.count(kind) for kind in sorted(set(order))]
+        assert [r["room"] for r in table] == [room(r, document) for r in table]
+        with_room += sum(roomy for _, roomy in order)
         assert len({(r["topic"], r["placement"]) for r in table if r["stands_for"]}) == sum(
             bool(r["stands_for"]) for r in table
         )
-    assert groups > 50 and shrunk > 5 and across > 3
+    assert groups > 50 and shrunk > 5 and across > 3 and with_room > 50

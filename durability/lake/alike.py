@@ -9,7 +9,9 @@ a topic of a thousand partitions over six racks has one row to judge, or a few, 
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -25,22 +27,24 @@ ITS_OWN = ("broker", "log_dirs")
 READ = ("min.insync.replicas", "min.insync.racks", "unclean.leader.election.enable")
 """Of a broker's settings those that may count for its partitions (`spark_jobs.facts.REPLICA_SIDE` reads the first); of others,
 such as `node.id` and `log.dirs`, each broker has its own."""
-COLUMNS = ("stands_for", "placement", "alike", "alike_leaders")
+COLUMNS = ("stands_for", "placement", "alike", "alike_leaders", "room")
 _BITS = 62
 
 
 class Alike(NamedTuple):
-    """Of each row, see the columns of `partitions`; `order` puts the rows that stand for any before those that don't."""
+    """Of each row, see the columns of `partitions`; `order` puts the rows that stand for any before those that don't, and of
+    those the ones with room last: hardly one of them is worth a row of `partition_health`."""
 
     stands_for: pa.Array
     placement: pa.Array
     alike: pa.Array
     alike_leaders: pa.Array
+    room: pa.Array
     order: np.ndarray
 
 
-def found(columns: dict[str, pa.Array], brokers: list[dict]) -> Alike:
-    """The alike ones among the rows of one cluster, by topic and partition; brokers: its rows of `brokers`.
+def found(columns: dict[str, pa.Array], brokers: list[dict], topics: list[dict]) -> Alike:
+    """The alike ones among the rows of one cluster, by topic and partition; brokers, topics: its rows of those tables.
 
     Of those of a topic that have the same placement the first stands for all.
     """
@@ -49,7 +53,7 @@ def found(columns: dict[str, pa.Array], brokers: list[dict]) -> Alike:
     placement[rows] = _placements(
         {name: columns[name].take(pa.array(rows)) for name in _JUDGED}, leaders[rows], brokers
     )
-    return _grouped(placement, columns["topic"], columns["partition"], leaders)
+    return _grouped(placement, columns["topic"], columns["partition"], leaders, _room(columns, brokers, topics))
 
 
 _JUDGED = ("replicas", "isr", "elr", "last_known_elr")
@@ -205,7 +209,36 @@ def _numbered(columns: list[np.ndarray]) -> np.ndarray:
     return np.unique(key, return_inverse=True)[1]
 
 
-def _grouped(placement: np.ndarray, topics: pa.Array, partitions: pa.Array, leaders: np.ndarray) -> Alike:
+def _room(columns: dict[str, pa.Array], brokers: list[dict], topics: list[dict]) -> pa.Array:
+    """In-sync replicas of each row beyond its topic's min.insync.replicas, or where that has none beyond the brokers'
+    greatest; NULL where not all are in sync, that is no number, or racks are asked for.
+
+    The same for all of a topic that are alike. Rules don't judge by it: it says which rows lie together.
+    """
+    stated = [(broker["configs"] or {}).get("min.insync.replicas") for broker in brokers]
+    inherited = max((number for number in map(_number, stated) if number is not None), default=1)
+    needed = {topic["topic"]: _needed(topic["configs"], inherited) for topic in topics}
+    names = columns["topic"].dictionary_encode()
+    by_name = pa.array([needed.get(name) for name in names.dictionary.to_pylist()], pa.int32())
+    in_sync = pc.list_value_length(columns["isr"])
+    whole = pc.greater_equal(in_sync, pc.list_value_length(columns["replicas"]))
+    return pc.if_else(whole, pc.subtract(in_sync, by_name.take(names.indices)), pa.scalar(None, pa.int32()))
+
+
+def _needed(configs: dict | None, inherited: int) -> int | None:
+    if configs is None or configs.get("min.insync.racks") not in (None, "1"):
+        return None
+    stated = configs.get("min.insync.replicas")
+    return inherited if stated is None else _number(stated)
+
+
+def _number(stated: str | None) -> int | None:
+    return int(stated) if stated and re.fullmatch("[0-9]{1,9}", stated) else None
+
+
+def _grouped(
+    placement: np.ndarray, topics: pa.Array, partitions: pa.Array, leaders: np.ndarray, room: pa.Array
+) -> Alike:
     """Rows of one topic and placement as the columns say it; a row that is like no other stands for itself."""
     count, rows = len(placement), np.flatnonzero(placement >= 0)
     topic = topics.dictionary_encode().indices.to_numpy()[rows].astype(np.int64)
@@ -236,18 +269,26 @@ def _grouped(placement: np.ndarray, topics: pa.Array, partitions: pa.Array, lead
         pa.array(placement, pa.int32(), mask=placement < 0),
         pa.ListArray.from_arrays(offsets, ids),
         pa.ListArray.from_arrays(offsets, pa.array(leaders[members], pa.int32(), mask=leaders[members] < 0)),
-        np.argsort((stands_for == 0) & ~alone, kind="stable"),
+        room,
+        np.argsort(np.where((stands_for == 0) & ~alone, 1 + _roomy(room), 0), kind="stable"),
     )
 
 
+def _roomy(room: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    return pc.greater(room, 0).fill_null(False).to_numpy(zero_copy_only=False)
+
+
 def apart(rows: pa.Table) -> list[pa.Table]:
-    """Rows of `partitions` in their order, those that another stands for apart: in row groups that nobody has to read."""
+    """Rows of `partitions` in their order, those that another stands for apart, and of these those with room: in row groups
+    that need not be read."""
     others = pc.equal(rows["stands_for"], 0).fill_null(False)
     stand = rows.num_rows - pc.sum(others).as_py()
-    return [part for part in (rows.slice(0, stand), rows.slice(stand)) if part.num_rows]
+    tight = rows.num_rows - int(_roomy(rows["room"])[stand:].sum())
+    cuts = (0, stand, tight, rows.num_rows)
+    return [rows.slice(start, end - start) for start, end in itertools.pairwise(cuts) if end > start]
 
 
 def none(count: int) -> Alike:
     """Every row stands for itself."""
     number, ids = pa.nulls(count, pa.int32()), pa.nulls(count, pa.list_(pa.int32()))
-    return Alike(number, number, ids, ids, np.arange(count))
+    return Alike(number, number, ids, ids, number, np.arange(count))

@@ -21,10 +21,10 @@ def keyed(table: Table, keys: dict[str, object], columns: dict[str, pa.Array], r
     return pa.Table.from_arrays([arrays[name] for name in kinds], schema=table.arrow)
 
 
-def partition_table(facts: Facts, keys: dict[str, object], brokers: list[dict]) -> pa.Table:
-    """The rows of `partitions`, by topic and partition, those that another stands for behind all others.
+def partition_table(facts: Facts, keys: dict[str, object], brokers: list[dict], topic_rows: list[dict]) -> pa.Table:
+    """The rows of `partitions`, by topic and partition, those that another stands for behind all others (`alike.Alike`).
 
-    brokers: the rows of `brokers`. A partition that doesn't say its number has none.
+    brokers, topic_rows: the rows of `brokers` and `topics`. A partition that doesn't say its number has none.
     """
     partitions: list[dict] = []
     topics: list[str] = []
@@ -47,7 +47,7 @@ def partition_table(facts: Facts, keys: dict[str, object], brokers: list[dict]) 
     columns["bytes"] = pa.array([partition.get("bytes") for partition in partitions], kinds["bytes"])
     columns["unreadable"] = pa.array([unread.get(row) for row in range(len(partitions))], kinds["unreadable"])
     few = len(partitions) < alike.FROM
-    found = alike.none(len(partitions)) if few else alike.found(columns, brokers)
+    found = alike.none(len(partitions)) if few else alike.found(columns, brokers, topic_rows)
     columns |= {name: getattr(found, name) for name in alike.COLUMNS}
     table = keyed(PARTITIONS, keys, columns, len(partitions))
     return table if few else table.take(pa.array(found.order))

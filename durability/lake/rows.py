@@ -39,16 +39,16 @@ def build(
         "snapshot_id": snapshot_id,
         "attempt_id": attempt_id,
     }
-    stated, brokers = facts.cluster("provider"), broker_rows(facts)
+    stated, brokers, topics = facts.cluster("provider"), broker_rows(facts), topic_rows(facts)
     built = {
         tables.CLUSTERS: [cluster_row(facts, stated if provider == "self" and stated else provider, team)],
         tables.BROKERS: brokers,
         tables.CONTROLLERS: controller_rows(facts),
-        tables.TOPICS: topic_rows(facts),
+        tables.TOPICS: topics,
         tables.GROUPS: group_rows(facts),
     }
     result = {table.name: _from_rows(table, keys, rows) for table, rows in built.items()}
-    result[tables.PARTITIONS.name] = partition_table(facts, keys, brokers)
+    result[tables.PARTITIONS.name] = partition_table(facts, keys, brokers, topics)
     return result
 
 
