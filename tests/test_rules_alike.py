@@ -291,13 +291,14 @@ def told_apart_by(row: dict, brokers: dict[int, dict]) -> tuple:
 
 
 def room(row: dict, document: dict) -> int | None:
-    """In-sync replicas beyond min.insync.replicas, of a partition that all replicas of are in sync."""
+    """In-sync replicas beyond min.insync.replicas, of a user's topic's partition that all replicas of are in sync."""
     unread = {u["path"] for u in document["unreadable"]}
-    configs = {t["name"]: t["configs"] for t in document["topics"]}[row["topic"]]
+    (topic,) = (t for t in document["topics"] if t["name"] == row["topic"])
+    configs = topic["configs"]
     brokers = [b["configs"] for b in document["brokers"] if f"/brokers/{b['id']}/configs" not in unread]
     least = max((int(c["min.insync.replicas"]) for c in brokers if "min.insync.replicas" in c), default=1)
     whole = row["isr"] is not None and len(row["isr"]) >= len(row["replicas"])
-    if not whole or configs.get("min.insync.racks", "1") != "1":
+    if not whole or topic.get("internal") or configs.get("min.insync.racks", "1") != "1":
         return None
     return len(row["isr"]) - int(configs.get("min.insync.replicas", least))
 

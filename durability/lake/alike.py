@@ -211,13 +211,14 @@ def _numbered(columns: list[np.ndarray]) -> np.ndarray:
 
 def _room(columns: dict[str, pa.Array], brokers: list[dict], topics: list[dict]) -> pa.Array:
     """In-sync replicas of each row beyond its topic's min.insync.replicas, or where that has none beyond the brokers'
-    greatest; NULL where not all are in sync, that is no number, or racks are asked for.
+    greatest; NULL where not all are in sync, that is no number, racks are asked for, or the topic is one of Kafka's own:
+    these few are what policies ask most of, in racks too.
 
     The same for all of a topic that are alike. Rules don't judge by it: it says which rows lie together.
     """
     stated = [(broker["configs"] or {}).get("min.insync.replicas") for broker in brokers]
     inherited = max((number for number in map(_number, stated) if number is not None), default=1)
-    needed = {topic["topic"]: _needed(topic["configs"], inherited) for topic in topics}
+    needed = {t["topic"]: None if t["internal"] else _needed(t["configs"], inherited) for t in topics}
     names = columns["topic"].dictionary_encode()
     by_name = pa.array([needed.get(name) for name in names.dictionary.to_pylist()], pa.int32())
     in_sync = pc.list_value_length(columns["isr"])
