@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import gc
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
 
 from pyspark import StorageLevel
@@ -72,7 +72,7 @@ class Evaluation:
     """One run's frames, each derived once; `measured` is computed once and kept, since four tables come of it."""
 
     def __init__(self, spark: SparkSession, plan: Plan, read: Reader, background: ThreadPoolExecutor):
-        """background: where partitions are read meanwhile."""
+        """background: where partitions are read meanwhile, and what is asked of them is put together."""
         self.spark, self.plan, self._read = spark, plan, read
         # In bytes, not as objects, where they are many: a fifth less memory, and the garbage collector has half to do.
         level = None if plan.small else StorageLevel.MEMORY_AND_DISK
@@ -88,7 +88,11 @@ class Evaluation:
         scanned = background.submit(self._scanned, placements.numbered(judge) if self._placed else judge)
         # Likewise what was counted before, which asks for nothing of this run's.
         self._counted = background.submit(self._before) if plan.look_back else None
-        self.base_clusters = self._settled(facts.clusters(self._judged))
+        of_clusters = facts.clusters(self._judged)
+        # Some two thousand expressions, put together while Spark computes what they are asked of.
+        self._measures = background.submit(asked_of_topics, plan)
+        self._asked = None if plan.pulse else background.submit(outcomes.asked, plan)
+        self.base_clusters = self._settled(of_clusters)
         self.topics = self._settled(facts.topics(self._judged, self.resolved, self.base_clusters, tiers))
         # A row a topic, or several that are alike.
         self._packed = settled(self._measured(scanned.result, partial(settled, level=level)), level)
@@ -118,12 +122,9 @@ class Evaluation:
 
         scanned: gives the partitions to be judged. keep: computes.
         """
-        plan = self.plan
-        more = () if plan.pulse else (*TOPIC_CONTROLS, acked_durability, min_insync_racks_valid)
-        controls = [*more, partition_health]
-        measures = topics.measures(controls, outages=not plan.pulse)
-        prepare = partial(topics.prepared, controls=controls, measures=measures)
+        plan, asked = self.plan, self._measures.result()
         of_topics, judged_topics = (self.topics, self.base_clusters), self.topics
+        prepare = partial(topics.prepared, asked=asked)
         if self._placed:
             found = placements.build(scanned(), *of_topics, self._with_previous_reassignments, prepare, keep)
             rows = found.rows
@@ -132,8 +133,7 @@ class Evaluation:
                 rows, judged_topics = alike_topics.only_once(rows, alike), alike_topics.with_names(self.topics, alike)
         else:
             rows = prepare(partitions.build(self._with_previous_reassignments(scanned()), *of_topics))
-        measured = topics.measured(rows, judged_topics, controls, measures, pack=not plan.small)
-        return measured if plan.pulse else target.added(measured)
+        return topics.measured(rows, judged_topics, asked, pack=not plan.small)
 
     def health(self) -> DataFrame:
         """The rows of `partition_health`."""
@@ -261,7 +261,7 @@ class Evaluation:
         rows = target.with_remedies(rows).drop("rack_of")
         return self._settled(packing.flat(rows)) if self.plan.small else packing.flat(rows)
 
-    def outcomes(self, asked: Future[outcomes.Asked]) -> DataFrame:
+    def outcomes(self) -> DataFrame:
         """Every control's outcome on every resource, before waivers and comparison.
 
         Nothing depends on the order, and Spark prepares one of these while it runs another.
@@ -270,8 +270,10 @@ class Evaluation:
             rest = beside.submit(lambda: self._settled(self._rest()))
             of_topics = self._remedied(target.default_min_isr(outcomes.last_tier_of(self.plan)))
             clusters, of_topics = self._over_time(self.clusters, of_topics)
-            of_clusters = beside.submit(lambda: self._settled(outcomes.of_clusters(clusters, asked.result().clusters)))
-            told = self._told(outcomes.of_topics(of_topics, asked.result().topics))
+            of_clusters = beside.submit(
+                lambda: self._settled(outcomes.of_clusters(clusters, self._asked.result().clusters))
+            )
+            told = self._told(outcomes.of_topics(of_topics, self._asked.result().topics))
             return told.unionByName(of_clusters.result()).unionByName(rest.result())
 
     def _rest(self) -> DataFrame:
@@ -294,9 +296,9 @@ class Evaluation:
             return self._settled(findings.each(gathered))
         return alike_topics.named(findings.each(session.compiled(self._settled(gathered))))
 
-    def findings(self, asked: Future[outcomes.Asked]) -> DataFrame:
-        """All findings of the run, PASS and NOT_APPLICABLE ones too; asked: `outcomes.asked`."""
-        owed = findings.with_providers_duty(self.outcomes(asked))
+    def findings(self) -> DataFrame:
+        """All findings of the run, PASS and NOT_APPLICABLE ones too."""
+        owed = findings.with_providers_duty(self.outcomes())
         waived = findings.with_waivers(owed, self.resolved, self.plan.waivers)
         if self.plan.waivers:
             waived = self._settled(waived)
@@ -327,16 +329,22 @@ class Evaluation:
         )
 
 
+def asked_of_topics(plan: Plan) -> topics.Asked:
+    """What is asked of topics: of a pulse partition health alone."""
+    if plan.pulse:
+        return topics.asked([partition_health], outages=False)
+    controls = [*TOPIC_CONTROLS, acked_durability, min_insync_racks_valid, partition_health]
+    return topics.asked(controls, outages=True, targets=True)
+
+
 def run(spark: SparkSession, plan: Plan, read: Reader, write: Callable[[DataFrame, tables.Table], None]) -> None:
     """Evaluates `plan`, writing each result table once."""
-    with ThreadPoolExecutor(1) as background, ThreadPoolExecutor(1) as beside:
-        # Some thousand expressions, put together while Spark computes what they are asked of.
-        asked = None if plan.pulse else beside.submit(outcomes.asked, plan)
+    with ThreadPoolExecutor(2) as background:
         evaluation = Evaluation(spark, plan, read, background)
         # The findings take as long to plan as the rest takes to write: side by side.
         written = background.submit(write_measures, evaluation, write)
         if not plan.pulse:
-            write(evaluation.keyed(evaluation.findings(asked), tables.FINDINGS), tables.FINDINGS)
+            write(evaluation.keyed(evaluation.findings(), tables.FINDINGS), tables.FINDINGS)
         written.result()
 
 

@@ -56,8 +56,8 @@ class Past:
         rows = partitions.build(to_judge, of_topics, self._clusters)
         # The steps of an outage read what min-insync-replicas measures, beside their own.
         controls = [partition_health] if plan.pulse else [min_insync_replicas, partition_health]
-        measures = topics.measures(controls, outages=not plan.pulse)
-        measured = topics.measured(topics.prepared(rows, controls, measures), of_topics, controls, measures)
+        asked = topics.asked(controls, outages=not plan.pulse)
+        measured = topics.measured(topics.prepared(rows, asked), of_topics, asked)
         self._topics = measured.localCheckpoint(eager=True)
         self._moments = {
             e.attempt_id: {"cluster": e.cluster, "captured_at": e.captured_at, "snapshot_id": e.snapshot_id}

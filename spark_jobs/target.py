@@ -8,8 +8,6 @@ requires.
 
 from __future__ import annotations
 
-from functools import reduce
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -177,29 +175,29 @@ def measures() -> dict[str, Column]:
     return {"replicas_down": F.sort_array(F.array_distinct(held))}
 
 
-def added(measured: DataFrame) -> DataFrame:
-    """`measured`, a row a topic, with its target: `target_replication_factor` and `target_min_insync_replicas` (NULL where
-    unknown), `target_racks`, `target_acked_racks` (racks for which the replicas have to be spread evenly, else NULL), and
-    `reassign`: does a reassignment plan lead there? All stand in `topic_posture` too."""
+def steps() -> tuple[dict[str, Column], ...]:
+    """A topic's target: `target_replication_factor` and `target_min_insync_replicas` (NULL where unknown), `target_racks`,
+    `target_acked_racks` (racks for which the replicas have to be spread evenly, else NULL), and `reassign`: does a
+    reassignment plan lead there? All stand in `topic_posture` too. Each step reads those before it, the first a row a topic
+    as it is measured."""
     # The topic's own min.insync.racks may ask for more than its tier (KIP-1290).
     of_racks = {
         "target_racks": F.greatest(racks(), "min_racks").cast("int"),
         SPREAD: F.when(_need("acked_racks") > 1, _spread_replication_factor()),
     }
-    steps = (
+    return (
         of_racks,
         {"target_acked_racks": _acked_racks().cast("int")},
         {"target_replication_factor": _replication_factor().cast("int")},
         {"target_min_insync_replicas": _min_insync_replicas().cast("int")},
         {"reassign": _moves()},
     )
-    return reduce(packing.beside, steps, measured)
 
 
 def with_remedies(topics: DataFrame) -> DataFrame:
     """`topics` with what each should do about its target, worded once for all of its findings.
 
-    Reads beside the columns of `added` `led_isr_least` (the smallest ISR that has a leader), `plan_folder`,
+    Reads beside the columns of `steps` `led_isr_least` (the smallest ISR that has a leader), `plan_folder`,
     `default_min_isr` (what the policy wants as the clusters' default, may be NULL) and `elr_cluster_at_risk`.
     """
     return packing.beside(topics, {REMEDY: _remedy()})

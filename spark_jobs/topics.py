@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import reduce
 from types import ModuleType
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -26,8 +27,34 @@ from spark_jobs.controls import (
 from spark_jobs.flagged import MASK, Flagged, aggregated, mask
 
 
-def measures(controls: list[ModuleType], *, outages: bool) -> dict[str, Column | Flagged]:
-    """What `controls` measure over a topic's partitions, by name. outages: with what `rack_outage` does.
+class Asked(NamedTuple):
+    """What is asked of partitions and of topics: columns that name others, put together while Spark reads those.
+
+    measures: over a topic's partitions, by name. of_partitions: what these need of each partition. of_topics: what follows of
+    them. Each step of both reads those before it.
+    """
+
+    measures: Mapping[str, Column | Flagged]
+    of_partitions: list[dict[str, Column]]
+    of_topics: list[dict[str, Column]]
+
+
+def asked(controls: list[ModuleType], *, outages: bool, targets: bool = False) -> Asked:
+    """What `controls` ask; outages: with what `rack_outage` does; targets: with each topic's target (`target.steps`)."""
+    found = _measures(controls, outages=outages)
+    of_partitions = [{MASK: mask(found), "healthy": _healthy(), "health": _health()}]
+    follows = {}
+    if min_insync_racks_valid in controls:
+        follows[min_insync_racks_valid.PROBLEMS] = min_insync_racks_valid.problems()
+    if acked_durability in controls:
+        of_partitions.insert(0, acked_durability.of_partition())
+        follows[acked_durability.NOW] = acked_durability.now()
+    of_topics = [*([follows] if follows else ()), {f"{base.column(c.CONTROL)}_outcome": c.outcome() for c in controls}]
+    return Asked(found, of_partitions, [*of_topics, *(target.steps() if targets else ())])
+
+
+def _measures(controls: list[ModuleType], *, outages: bool) -> dict[str, Column | Flagged]:
+    """What `controls` measure over a topic's partitions, by name.
 
     ValueError where two of them give one name to what they measure: the one would be taken for the other.
     """
@@ -55,42 +82,27 @@ def _room() -> Column:
     return F.greatest(F.coalesce("room", F.lit(0)), F.lit(0))
 
 
-def prepared(partitions: DataFrame, controls: list[ModuleType], measures: dict[str, Column | Flagged]) -> DataFrame:
-    """Judged partitions with what `measures` need of each, computed before they are counted by topic."""
-    if acked_durability in controls:
-        partitions = partitions.withColumns(acked_durability.of_partition())
-    return partitions.withColumns({MASK: mask(measures), "healthy": _healthy(), "health": _health()})
+def prepared(partitions: DataFrame, asked: Asked) -> DataFrame:
+    """Judged partitions with what is asked of each, computed before they are counted by topic."""
+    return reduce(DataFrame.withColumns, asked.of_partitions, partitions)
 
 
-def measured(
-    partitions: DataFrame,
-    topics: DataFrame,
-    controls: list[ModuleType],
-    measures: dict[str, Column | Flagged],
-    pack: bool = False,
-) -> DataFrame:
-    """One row a topic: `topics`, `measures` of `controls` over its `prepared` partitions, and each control's outcome.
+def measured(partitions: DataFrame, topics: DataFrame, asked: Asked, pack: bool = False) -> DataFrame:
+    """One row a topic: `topics`, what is measured over their `prepared` partitions, and what follows of it: each control's
+    outcome, and its target.
 
     Measures are NULL where a topic has no partitions that could be read. pack: as `spark_jobs.packing` has rows.
     """
     key = ("cluster", "topic")
     names = alike_topics.carried(topics)
-    per_topic = aggregated(partitions, measures)
-    if acked_durability in controls:
+    per_topic = aggregated(partitions, asked.measures)
+    if acked_durability.WORST in asked.measures:
         per_topic = per_topic.withColumn(acked_durability.SEEN, acked_durability.worst()).drop(acked_durability.WORST)
     known = F.coalesce(F.col("partitions_known"), F.lit(False))
     topics = topics.withColumn("partitions_known", known)
     if pack:
         topics, per_topic = packing.packed(topics, "topic", *key, *names), packing.packed(per_topic, "partitions", *key)
-    joined = topics.join(per_topic, list(key), "left")
-    more = {}
-    if min_insync_racks_valid in controls:
-        more[min_insync_racks_valid.PROBLEMS] = min_insync_racks_valid.problems()
-    if acked_durability in controls:
-        more[acked_durability.NOW] = acked_durability.now()
-    if more:
-        joined = packing.beside(joined, more)
-    return packing.beside(joined, {f"{base.column(c.CONTROL)}_outcome": c.outcome() for c in controls})
+    return reduce(packing.beside, asked.of_topics, topics.join(per_topic, list(key), "left"))
 
 
 def _healthy() -> Column:
