@@ -119,9 +119,9 @@ $(ENV_STAMP): requirements.lock pyproject.toml $(UV_STAMP)
 	touch $@
 
 # The jars and Airflow's database have nothing to do with each other and each wait for something else: side by side.
-$(READY): $(ENV_STAMP) durability/runtime/jars.lock
-	@echo "Fetching jars, preparing Airflow's database"
-	$(PY) -m durability.runtime.jars ensure spark kafka-4.3.1 & jars=$$!
+$(READY): $(ENV_STAMP) durability/runtime/jars.lock durability/launch/classes.py
+	@echo "Fetching jars, starting Spark once for an archive of its classes, preparing Airflow's database"
+	( $(PY) -m durability.runtime.jars ensure spark kafka-4.3.1; $(PY) -m durability.launch classes ) & jars=$$!
 	$(PY) -m durability.launch migrate & database=$$!
 	failed=0
 	wait $$jars || failed=1

@@ -94,9 +94,8 @@ def _empty_job(folder: Path) -> Callable[[], None]:
     job = folder / "empty_job.py"
     job.write_text(EMPTY_JOB)
     properties = spark.write_properties(folder / "spark.properties", spark.settings(1))
-    environment = {**airflow_home.environment(folder / "airflow"), "SPARK_LOCAL_IP": "127.0.0.1"}
-    submit = [str(Path(sys.executable).parent / "spark-submit"), "--master", "local[*]"]
-    command = [*submit, "--properties-file", str(properties), "--jars", spark.jars(), str(job)]
+    environment = spark.environment(airflow_home.environment(folder / "airflow"))
+    command = spark.submit(properties, str(job))
     return lambda: _run(command, environment)
 
 

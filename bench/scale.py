@@ -264,12 +264,9 @@ def submitted(folder: Path, lake, partitions: int, job: Path, *arguments: str) -
     properties = {**spark.settings(partitions), **lake.spark_conf(), **lake.spark_secrets()}
     (folder / "spark.properties").unlink(missing_ok=True)
     file = spark.write_properties(folder / "spark.properties", properties)
-    submit = [str(Path(sys.executable).parent / "spark-submit"), "--master", "local[*]"]
-    command = [*submit, "--properties-file", str(file), "--jars", spark.jars(), str(job), *arguments]
-    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
-    environment |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    command = spark.submit(file, str(job), *arguments)
     with open(folder / "spark.log", "w") as log:
-        done = subprocess.run(command, env=environment, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
+        done = subprocess.run(command, env=spark.environment(), cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
     if done.returncode:
         raise SystemExit(f"{job.name} failed:\n{(folder / 'spark.log').read_text()[-3000:]}")
 

@@ -1,4 +1,4 @@
-"""`python -m durability.launch audit|migrate|restore|up`: what make's targets run."""
+"""`python -m durability.launch audit|classes|migrate|restore|up`: what make's targets run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from durability.errors import AuditError
 from durability.launch.outcome import INCOMPLETE
 
-USAGE = "usage: python -m durability.launch audit | migrate | restore | up   (options: see `make help`)"
+USAGE = "usage: python -m durability.launch audit | classes | migrate | restore | up   (options: see `make help`)"
 
 
 def main(arguments: list[str]) -> int:
@@ -22,6 +22,11 @@ def main(arguments: list[str]) -> int:
                 from durability.launch import audit
 
                 return audit.run()
+            case ["classes"]:
+                from durability.launch import classes
+
+                classes.ensure()
+                return 0
             case ["migrate"]:
                 from durability.launch import airflow_home
 

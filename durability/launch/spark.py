@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from durability.run.plan import SMALL
+from durability.runtime import class_archive
 
 ALWAYS = {
     "spark.sql.session.timeZone": "UTC",
@@ -22,7 +24,7 @@ DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 FOR_SMALL = {
     # The metaspace's first size spares full collections while thousands of classes are loaded, the heap's and its young
     # part's most of the fifty small ones while plans are made.
-    DRIVER_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -XX:MetaspaceSize=256m"
+    DRIVER_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"
     " -XX:ReservedCodeCacheSize=128m -Xms1g -Xmn500m",
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "1",
@@ -58,6 +60,9 @@ FOR_LARGE = {
     # What is gathered by key is a few values of a type each: thousands of keys fit into memory, sorting for them doesn't.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",
 }
+HEAP = "2500m"
+WHOLE_HEAP = f" -Xms{HEAP} -Xmn700m"
+"""All of it from the start: a heap that grows is looked through as a whole each time."""
 SHUFFLED = 8
 """Parts, at least, that rows are shuffled into; of larger fleets one for each million partitions."""
 TUNED = {*FOR_SMALL, *FOR_LARGE}
@@ -67,18 +72,24 @@ TUNED = {*FOR_SMALL, *FOR_LARGE}
 def settings(partitions: int) -> dict[str, str]:
     """Spark properties for a run over so many partitions, the catalog's and the jars' aside.
 
-    `DURABILITY_SPARK_MEMORY` (for instance 8g) is the driver's heap for large runs; 2500m where it isn't set.
+    `DURABILITY_SPARK_MEMORY` (for instance 8g) is the driver's heap for large runs; HEAP where it isn't set.
 
     >>> settings(1000)["spark.driver.memory"], settings(7_000_000)["spark.driver.memory"]
     ('1g', '2500m')
     """
     if partitions < SMALL:
-        return {**ALWAYS, **FOR_SMALL}
+        return {**ALWAYS, **FOR_SMALL, DRIVER_OPTIONS: _with_classes(FOR_SMALL[DRIVER_OPTIONS])}
+    asked = os.environ.get("DURABILITY_SPARK_MEMORY")
     by_size = {
-        "spark.driver.memory": os.environ.get("DURABILITY_SPARK_MEMORY") or "2500m",
+        DRIVER_OPTIONS: _with_classes(FOR_LARGE[DRIVER_OPTIONS] + ("" if asked else WHOLE_HEAP)),
+        "spark.driver.memory": asked or HEAP,
         "spark.sql.shuffle.partitions": str(max(SHUFFLED, partitions // 1_000_000)),
     }
     return {**ALWAYS, **FOR_LARGE, **by_size}
+
+
+def _with_classes(options: str) -> str:
+    return f"{options} {class_archive.option()}".rstrip()
 
 
 def jars(lake: str = "") -> str:
@@ -87,6 +98,18 @@ def jars(lake: str = "") -> str:
 
     sets = ("spark", "spark-s3") if lake.startswith("s3://") else ("spark",)
     return ",".join(str(path) for name in sets for path in sorted(runtime_jars.ensure(name).glob("*.jar")))
+
+
+def submit(properties: Path, *job: str, lake: str = "") -> list[str]:
+    """The command that runs a job and its arguments on this machine, outside of Airflow; see `write_properties`."""
+    program = str(Path(sys.executable).parent / "spark-submit")
+    return [program, "--master", "local[*]", "--properties-file", str(properties), "--jars", jars(lake), *job]
+
+
+def environment(base: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """`base` with what such a command needs."""
+    python = {name: sys.executable for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
+    return {**base, **python, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 def write_properties(path: Path, properties: Mapping[str, str]) -> Path:
