@@ -90,8 +90,8 @@ class Evaluation:
         self._counted = background.submit(self._before) if plan.look_back else None
         of_clusters = facts.clusters(self._judged)
         # Some two thousand expressions, put together while Spark computes what they are asked of.
-        self._measures = background.submit(asked_of_topics, plan)
-        self._asked = None if plan.pulse else background.submit(outcomes.asked, plan)
+        self._of_topics = background.submit(asked_of_topics, plan)
+        self._of_findings = None if plan.pulse else background.submit(outcomes.asked, plan)
         self.base_clusters = self._settled(of_clusters)
         self.topics = self._settled(facts.topics(self._judged, self.resolved, self.base_clusters, tiers))
         # A row a topic, or several that are alike.
@@ -122,7 +122,7 @@ class Evaluation:
 
         scanned: gives the partitions to be judged. keep: computes.
         """
-        plan, asked = self.plan, self._measures.result()
+        plan, asked = self.plan, self._of_topics.result()
         of_topics, judged_topics = (self.topics, self.base_clusters), self.topics
         prepare = partial(topics.prepared, asked=asked)
         if self._placed:
@@ -271,9 +271,9 @@ class Evaluation:
             of_topics = self._remedied(target.default_min_isr(outcomes.last_tier_of(self.plan)))
             clusters, of_topics = self._over_time(self.clusters, of_topics)
             of_clusters = beside.submit(
-                lambda: self._settled(outcomes.of_clusters(clusters, self._asked.result().clusters))
+                lambda: self._settled(outcomes.of_clusters(clusters, self._of_findings.result().clusters))
             )
-            told = self._told(outcomes.of_topics(of_topics, self._asked.result().topics))
+            told = self._told(outcomes.of_topics(of_topics, self._of_findings.result().topics))
             return told.unionByName(of_clusters.result()).unionByName(rest.result())
 
     def _rest(self) -> DataFrame:

@@ -24,8 +24,9 @@ def copy(tmp_path) -> Path:
     """The Makefile in a folder where everything is set up, with a python that shows what it is given."""
     for name in ("Makefile", "requirements.lock", "requirements-uv.lock", "pyproject.toml"):
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
-    (tmp_path / "durability" / "runtime").mkdir(parents=True)
-    (tmp_path / "durability" / "runtime" / "jars.lock").write_text("")
+    for name in ("runtime/jars.lock", "launch/classes.py"):
+        (tmp_path / "durability" / name).parent.mkdir(parents=True)
+        (tmp_path / "durability" / name).write_text("")
     python = tmp_path / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text('#!/bin/sh\nprintf "%s|" "$@" "$TOPOLOGY" "$OUT"\n')
@@ -45,7 +46,7 @@ def test_nothing_is_done_again_when_everything_is_there(copy):
 def test_a_new_lock_sets_the_environment_up_again(copy):
     os.utime(copy / "requirements.lock", (time.time() + 5, time.time() + 5))
     asked = make(copy, "--dry-run", "audit").stdout
-    assert "pip sync" in asked and "durability.launch migrate" in asked
+    assert "pip sync" in asked and "durability.launch migrate" in asked and "durability.launch classes" in asked
     assert "-m venv" not in asked  # uv's own environment depends on its own lock alone
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 import sys
 from pathlib import Path
@@ -180,10 +181,19 @@ def test_spark_defaults_count_before_what_is_tuned_and_after_what_is_needed(tmp_
     assert told["spark.sql.adaptive.enabled"] == "false"
 
 
-def test_a_smaller_heap_of_spark_defaults_is_not_exceeded_by_the_first_size_of_ours(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("partitions", "heap", "ours"), [(100, "1g", "Serial"), (7_000_000, "2500m", "Parallel")])
+def test_a_smaller_heap_is_not_exceeded_by_the_first_size_of_ours(partitions, heap, ours, tmp_path, monkeypatch):
+    monkeypatch.delenv("DURABILITY_SPARK_MEMORY", raising=False)
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    first = spark.write_properties(tmp_path / "without", spark.settings(100)).read_text()
-    assert "-Xms1g" in first and "spark.driver.memory 1g" in first
+    first = spark.write_properties(tmp_path / "without", spark.settings(partitions)).read_text()
+    assert f"-Xms{heap}" in first and f"spark.driver.memory {heap}" in first
     (tmp_path / "spark-defaults.conf").write_text("spark.driver.memory=700m\n")
-    file = spark.write_properties(tmp_path / "with", spark.settings(100)).read_text()
-    assert "-Xm" not in file and "-XX:+UseSerialGC" in file
+    file = spark.write_properties(tmp_path / "with", spark.settings(partitions)).read_text()
+    assert "-Xm" not in file and f"-XX:+Use{ours}GC" in file
+
+
+def test_the_heap_that_is_asked_for_is_whole_from_the_start(monkeypatch):
+    monkeypatch.setenv("DURABILITY_SPARK_MEMORY", "1200m")
+    asked = spark.settings(7_000_000)
+    assert asked["spark.driver.memory"] == "1200m"
+    assert re.findall(r"-Xm\S+", asked[spark.DRIVER_OPTIONS]) == ["-Xms1200m"]

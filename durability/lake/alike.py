@@ -214,7 +214,7 @@ def _room(columns: dict[str, pa.Array], brokers: list[dict], topics: list[dict])
     greatest; NULL where not all are in sync, that is no number, racks are asked for, or the topic is one of Kafka's own:
     these few are what policies ask most of, in racks too.
 
-    The same for all of a topic that are alike. Rules don't judge by it: it says which rows lie together.
+    The same for all of a topic that are alike: by that a large run knows which rows it need not read. No rule judges by it.
     """
     stated = [(broker["configs"] or {}).get("min.insync.replicas") for broker in brokers]
     inherited = max((number for number in map(_number, stated) if number is not None), default=1)

@@ -118,7 +118,8 @@ PARTITIONS = Table(
         ("placement", pa.int32()),  # the same for those of a cluster that only their topic tells apart; NULL: its own
         ("alike", INTS),
         ("alike_leaders", INTS),
-        # In-sync replicas beyond min.insync.replicas, where it is plain what applies: for the order of rows alone (`alike`).
+        # In-sync replicas beyond min.insync.replicas, where it is plain what applies. The same for all that one row stands
+        # for: by it a large run leaves rows unread (`spark_jobs.topics.worth_reading`).
         ("room", pa.int32()),
     ),
     sort=("cluster", "topic", "partition"),

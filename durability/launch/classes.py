@@ -14,40 +14,50 @@ from durability.launch.airflow_home import ROOT
 
 EXAMPLE = ROOT / "docs" / "examples" / "eu-payments.json"
 LOG = airflow_home.STATE / "classes.log"
+ELSEWHERE = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")
+"""A folder with files on the class path, and the JVM makes no archive."""
 
 
 def ensure() -> Path | None:
     """The archive (`durability.runtime.class_archive`), made if there is none; None where this Java makes none.
 
-    AuditError, with the log's place, where Spark can't judge the example: then it can't judge anything.
+    AuditError, with the log's place, where Spark can't judge the example.
     """
     from durability.runtime import class_archive, processes
 
-    file = class_archive.place()
-    if file is None or class_archive.option():
-        return file
-    with processes.Session("durability-classes-") as session:
-        made = session.folder / "classes.jsa"
+    place = class_archive.place()
+    if place is None:
+        return None
+    with place.locked():
+        if place.is_whole():
+            return place.file
+        made = place.file.with_suffix(".made")
+        made.unlink(missing_ok=True)
         LOG.parent.mkdir(parents=True, exist_ok=True)
         LOG.unlink(missing_ok=True)
-        command, environment = _job(session.folder, made)
-        status = session.popen(command, log=LOG, cwd=ROOT, env=environment).wait()
-        if status:
-            raise AuditError(f"Spark could not judge {EXAMPLE.relative_to(ROOT)}; its log is {LOG}")
+        with processes.Session("durability-classes-") as session:
+            command = _job(session.folder, made)
+            environment = {name: value for name, value in os.environ.items() if name not in ELSEWHERE}
+            child = session.popen(command, log=LOG, cwd=ROOT, env=spark.environment(environment))
+            if child.wait():
+                raise AuditError(f"Spark could not judge {EXAMPLE.relative_to(ROOT)}; its log is {LOG}")
         if not made.exists():
             return None
-        class_archive.keep(made, file)
-    return file
+        place.keep(made)
+    return place.file
 
 
-def _job(folder: Path, made: Path) -> tuple[list[str], dict[str, str]]:
-    """What evaluates the example, with the settings of a large fleet, and leaves its classes in `made`; its environment."""
-    from durability.lake import Lake
+def _job(folder: Path, made: Path) -> list[str]:
+    """What evaluates the example in a lake below `folder`, as a large fleet is, and leaves its classes in `made`."""
+    from durability.lake import Lake, catalog
     from durability.policy import load_policy, load_waivers
     from durability.run import build_plan
     from durability.run.plan import SMALL
 
-    lake = Lake.open(str(folder / "lake"))
+    # Never the catalog that the environment names: that one is somebody's.
+    where = catalog.place(str(folder / "lake"), {})
+    catalog.prepare(where)
+    lake = Lake(where)
     lake.ensure()
     plan = build_plan(
         lake,
@@ -59,14 +69,12 @@ def _job(folder: Path, made: Path) -> tuple[list[str], dict[str, str]]:
         snapshots=_published(lake),
     )
     plan = replace(plan, partitions=SMALL, snapshots=[replace(s, partitions=SMALL) for s in plan.snapshots])
-    properties = {**spark.settings(plan.partitions), **lake.spark_conf(), **lake.spark_secrets()}
-    properties[spark.DRIVER_OPTIONS] += f' "-XX:ArchiveClassesAtExit={made}"'
+    # A machine for small fleets need not have what a large one takes.
+    small = {"spark.driver.memory": "1g", spark.DRIVER_OPTIONS: f'-XX:+UseSerialGC "-XX:ArchiveClassesAtExit={made}"'}
+    properties = {**spark.settings(plan.partitions), **lake.spark_conf(), **lake.spark_secrets(), **small}
     file = spark.write_properties(folder / "spark.properties", properties)
     job = ROOT / "spark_jobs" / "evaluate.py"
-    command = spark.submit(file, str(job), "--plan", str(plan.write(folder / "plan.json")))
-    # A folder with files on the class path, and the JVM makes none.
-    elsewhere = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")
-    return command, spark.environment({name: value for name, value in os.environ.items() if name not in elsewhere})
+    return spark.submit(file, str(job), "--plan", str(plan.write(folder / "plan.json")))
 
 
 def _published(lake) -> list[dict]:

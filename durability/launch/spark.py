@@ -21,6 +21,8 @@ ALWAYS = {
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
 }
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
+BRIEF = {"spark.sql.ui.explainMode": "simple", "spark.sql.debug.maxToStringFields": "1"}
+"""Every plan is written down, for pages that nobody is shown: a second of a large run, as Spark would do it."""
 FOR_SMALL = {
     # The metaspace's first size spares full collections while thousands of classes are loaded, the heap's and its young
     # part's most of the fifty small ones while plans are made.
@@ -32,11 +34,10 @@ FOR_SMALL = {
     "spark.sql.adaptive.enabled": "false",
     # A filter of eight million bits before a join of a hundred rows, copied into every task.
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
-    # Compiling a stage takes longer than running it over so few rows, and so does writing its plan down.
+    # Compiling a stage takes longer than running it over so few rows.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.ui.explainMode": "simple",
-    "spark.sql.debug.maxToStringFields": "1",
+    **BRIEF,
 }
 FOR_LARGE = {
     # Of the plans over millions of rows there are few, but each is wide: compiled Java for them costs more to make, and to
@@ -59,10 +60,11 @@ FOR_LARGE = {
     " -XX:Tier4MinInvocationThreshold=18000 -XX:Tier4CompileThreshold=180000 -XX:Tier4BackEdgeThreshold=1000000",
     # What is gathered by key is a few values of a type each: thousands of keys fit into memory, sorting for them doesn't.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",
+    **BRIEF,
 }
 HEAP = "2500m"
-WHOLE_HEAP = f" -Xms{HEAP} -Xmn700m"
-"""All of it from the start: a heap that grows is looked through as a whole each time."""
+YOUNG = "700m"
+"""Of HEAP, for what is short-lived."""
 SHUFFLED = 8
 """Parts, at least, that rows are shuffled into; of larger fleets one for each million partitions."""
 TUNED = {*FOR_SMALL, *FOR_LARGE}
@@ -80,8 +82,10 @@ def settings(partitions: int) -> dict[str, str]:
     if partitions < SMALL:
         return {**ALWAYS, **FOR_SMALL, DRIVER_OPTIONS: _with_classes(FOR_SMALL[DRIVER_OPTIONS])}
     asked = os.environ.get("DURABILITY_SPARK_MEMORY")
+    # All of it from the start: a heap that grows is looked through as a whole each time.
+    heap = f" -Xms{asked}" if asked else f" -Xms{HEAP} -Xmn{YOUNG}"
     by_size = {
-        DRIVER_OPTIONS: _with_classes(FOR_LARGE[DRIVER_OPTIONS] + ("" if asked else WHOLE_HEAP)),
+        DRIVER_OPTIONS: _with_classes(FOR_LARGE[DRIVER_OPTIONS] + heap),
         "spark.driver.memory": asked or HEAP,
         "spark.sql.shuffle.partitions": str(max(SHUFFLED, partitions // 1_000_000)),
     }

@@ -1,8 +1,8 @@
 """An archive of the classes that Spark's driver loads: the JDK's class data sharing (JEP 350).
 
 Starting Spark and planning a run loads some 17,000 classes. Read from jars, checked and linked that is seconds of every
-run; from the archive they are mapped into memory as they were. `durability.launch.classes` makes one for each Java and each
-set of jars, in the cache folder. A run for which there is none loads its classes as ever.
+run; from the archive they are mapped into memory as they were. `durability.launch.classes` makes one for each environment and
+its Java, in the cache folder. A run for which there is none loads its classes as ever.
 """
 
 from __future__ import annotations
@@ -12,72 +12,82 @@ import importlib.util
 import json
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from durability.runtime import jars
 
-KEPT = 3
-"""Archives in one cache folder, for environments that share it; some 180 MB each."""
+CLASS_PATH = ("SPARK_CONF_DIR", "SPARK_HOME")
+"""Where one of these is set, another folder or another Spark's jars begin the class path, which has to be the archive's."""
+UNTOLD = '"\\:'
+"""What Spark's launcher or the JVM would take for more than a part of the file's name."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the archive of an environment's `jars` (pyspark's folder of them) stands, or would."""
+
+    file: Path
+    jars: Path
+
+    @property
+    def note(self) -> Path:
+        """Written when the archive is whole: a JVM that is given half of one dies of it."""
+        return self.file.with_suffix(".json")
+
+    def is_whole(self) -> bool:
+        try:
+            return json.loads(self.note.read_text(encoding="utf-8"))["state"] == _state(self.file)
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+
+    def keep(self, made: Path) -> None:
+        """Takes the archive that a JVM has `made`, in the same folder; those that nobody will ask for any more go."""
+        self.note.unlink(missing_ok=True)
+        made.replace(self.file)
+        self.note.write_text(json.dumps({"state": _state(self.file), "jars": str(self.jars)}), encoding="utf-8")
+        for note in self.file.parent.glob("*.json"):
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                theirs = Path(json.loads(note.read_text(encoding="utf-8"))["jars"])
+                if note != self.note and (theirs == self.jars or not theirs.exists()):
+                    for kind in (".json", ".jsa", ".lock"):
+                        note.with_suffix(kind).unlink(missing_ok=True)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """While one is made nobody else makes it."""
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        with jars.file_lock(self.file.with_suffix(".lock")):
+            yield
 
 
 def option() -> str:
     """The JVM's option that names the archive, as Spark reads options; empty where there is none."""
-    file = place()
-    return f'"-XX:SharedArchiveFile={file}"' if file and _state(file) == _noted(file) else ""
+    found = place()
+    return f'"-XX:SharedArchiveFile={found.file}"' if found and found.is_whole() else ""
 
 
-def place() -> Path | None:
-    """Where the archive stands, or would, for this Java and these jars; None where either can't be told.
-
-    None with a SPARK_CONF_DIR too: that is put before the jars, and a class path has to begin as the archive's does.
-    """
-    if os.environ.get("SPARK_CONF_DIR"):
-        return None
+def place() -> Place | None:
+    """For this Java and this environment's pyspark; None where either can't be told, or something else counts."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
     spec = importlib.util.find_spec("pyspark")  # located, not imported: importing it takes a second
-    if java is None or spec is None or spec.origin is None:
+    if java is None or spec is None or spec.origin is None or any(os.environ.get(name) for name in CLASS_PATH):
         return None
     library = Path(java).resolve().parent.parent / "lib" / "server" / "libjvm.so"
     if not library.is_file():  # what is called java is a script, or another maker's
         return None
-    read = [library, *sorted(Path(spec.origin).parent.joinpath("jars").glob("*.jar"))]
-    digest = hashlib.sha256(json.dumps([[str(path), *_state(path)] for path in read]).encode()).hexdigest()
-    return jars.cache_folder() / "classes" / f"{digest[:20]}.jsa"
-
-
-def keep(made: Path, file: Path) -> None:
-    """Puts an archive that a JVM has `made`, whole, in its `place`; the oldest of more than KEPT go."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    beside = file.with_suffix(f".{os.getpid()}")
-    shutil.move(made, beside)
-    beside.replace(file)
-    # A JVM that is given half an archive dies of it.
-    _note(file).write_text(json.dumps(_state(file)), encoding="utf-8")
-    for old in _oldest(file.parent.glob("*.jsa")):
-        _note(old).unlink(missing_ok=True)
-        old.unlink(missing_ok=True)
-
-
-def _oldest(files: Iterable[Path]) -> list[Path]:
-    return sorted(files, key=lambda path: path.stat().st_mtime_ns, reverse=True)[KEPT:]
-
-
-def _note(file: Path) -> Path:
-    return file.with_suffix(".json")
-
-
-def _noted(file: Path) -> list[int] | None:
-    try:
-        return json.loads(_note(file).read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return None
+    theirs = Path(spec.origin).parent / "jars"
+    # In the folder's own order, which is that of the class path.
+    read = [[str(path), *_state(path)] for path in (library, *theirs.glob("*.jar"))]
+    digest = hashlib.sha256(json.dumps(read).encode()).hexdigest()
+    file = jars.cache_folder() / "classes" / f"{digest[:20]}.jsa"
+    return None if any(mark in str(file) for mark in UNTOLD) else Place(file, theirs)
 
 
 def _state(file: Path) -> list[int]:
-    """Size and modification time of a file, zeros where there is none."""
-    if not file.is_file():
-        return [0, 0]
+    """Size and modification time in seconds: a container's image keeps no more of it."""
     stat = file.stat()
-    return [stat.st_size, stat.st_mtime_ns]
+    return [stat.st_size, int(stat.st_mtime)]

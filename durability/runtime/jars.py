@@ -114,7 +114,7 @@ def ensure(name: str) -> Path:
     home = cache_folder() / "jars"
     folder, stamp = home / name, home / f"{name}.json"
     home.mkdir(parents=True, exist_ok=True)
-    with _file_lock(home / f"{name}.lock"):
+    with file_lock(home / f"{name}.lock"):
         folder.mkdir(exist_ok=True)
         known = _read_stamp(stamp)
         missing = [jar for jar in jars if not _is_intact(folder / jar.file, jar, known)]
@@ -191,7 +191,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 @contextmanager
-def _file_lock(path: Path) -> Iterator[None]:
+def file_lock(path: Path) -> Iterator[None]:
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
