@@ -32,10 +32,9 @@ def made(place: class_archive.Place, content: str = "classes") -> Path:
     return file
 
 
-@pytest.mark.parametrize("partitions", [1, 7_000_000])
-def test_spark_takes_most_classes_from_it(partitions: int, tmp_path: Path) -> None:
+def test_spark_takes_most_classes_from_it(tmp_path: Path) -> None:
     loaded = tmp_path / "loaded.txt"
-    properties = spark.settings(partitions)
+    properties = spark.settings(7_000_000)
     assert "-XX:SharedArchiveFile=" in properties[spark.DRIVER_OPTIONS], "make setup makes it"
     properties[spark.DRIVER_OPTIONS] += f" -Xlog:class+load:file={loaded}"
     (tmp_path / "empty.py").write_text(EMPTY_JOB)
@@ -50,7 +49,7 @@ def test_spark_takes_most_classes_from_it(partitions: int, tmp_path: Path) -> No
 def test_one_that_is_not_whole_is_never_named(cache: Path) -> None:
     place = class_archive.place()
     assert place is not None and place.file.parent == cache / "classes"
-    assert class_archive.option() == "" and spark.settings(1)[spark.DRIVER_OPTIONS].endswith("128m -Xms1g -Xmn500m")
+    assert class_archive.option() == "" and "-XX:Shared" not in spark.settings(7_000_000)[spark.DRIVER_OPTIONS]
     place.keep(made(place))
     assert class_archive.option() == f'"-XX:SharedArchiveFile={place.file}"'
     place.file.write_text("class")

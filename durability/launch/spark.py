@@ -80,20 +80,16 @@ def settings(partitions: int) -> dict[str, str]:
     ('1g', '2500m')
     """
     if partitions < SMALL:
-        return {**ALWAYS, **FOR_SMALL, DRIVER_OPTIONS: _with_classes(FOR_SMALL[DRIVER_OPTIONS])}
+        return {**ALWAYS, **FOR_SMALL}
     asked = os.environ.get("DURABILITY_SPARK_MEMORY")
     # All of it from the start: a heap that grows is looked through as a whole each time.
     heap = f" -Xms{asked}" if asked else f" -Xms{HEAP} -Xmn{YOUNG}"
     by_size = {
-        DRIVER_OPTIONS: _with_classes(FOR_LARGE[DRIVER_OPTIONS] + heap),
+        DRIVER_OPTIONS: f"{FOR_LARGE[DRIVER_OPTIONS]}{heap} {class_archive.option()}".rstrip(),
         "spark.driver.memory": asked or HEAP,
         "spark.sql.shuffle.partitions": str(max(SHUFFLED, partitions // 1_000_000)),
     }
     return {**ALWAYS, **FOR_LARGE, **by_size}
-
-
-def _with_classes(options: str) -> str:
-    return f"{options} {class_archive.option()}".rstrip()
 
 
 def jars(lake: str = "") -> str:

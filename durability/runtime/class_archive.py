@@ -1,4 +1,4 @@
-"""An archive of the classes that Spark's driver loads: the JDK's class data sharing (JEP 350).
+"""An archive of the classes that a large run's Spark driver loads: the JDK's class data sharing (JEP 350).
 
 Starting Spark and planning a run loads some 17,000 classes. Read from jars, checked and linked that is seconds of every
 run; from the archive they are mapped into memory as they were. `durability.launch.classes` makes one for each environment and
