@@ -8,10 +8,8 @@ its Java, in the cache folder. A run for which there is none loads its classes a
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -71,15 +69,12 @@ def option() -> str:
 
 def place() -> Place | None:
     """For this Java and this environment's pyspark; None where either can't be told, or something else counts."""
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
-    spec = importlib.util.find_spec("pyspark")  # located, not imported: importing it takes a second
-    if java is None or spec is None or spec.origin is None or any(os.environ.get(name) for name in CLASS_PATH):
+    java, theirs = jars.java_path(), jars.pyspark_folder()
+    if java is None or theirs is None or any(os.environ.get(name) for name in CLASS_PATH):
         return None
     library = Path(java).resolve().parent.parent / "lib" / "server" / "libjvm.so"
     if not library.is_file():  # what is called java is a script, or another maker's
         return None
-    theirs = Path(spec.origin).parent / "jars"
     # In the folder's own order, which is that of the class path.
     read = [[str(path), *_state(path)] for path in (library, *theirs.glob("*.jar"))]
     digest = hashlib.sha256(json.dumps(read).encode()).hexdigest()

@@ -130,12 +130,23 @@ def ensure(name: str) -> Path:
     return folder
 
 
+def java_path() -> str | None:
+    """The `java` that would be started, whatever it is: JAVA_HOME's, else PATH's; None where there is none."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
+
+
+def pyspark_folder() -> Path | None:
+    """The folder of this environment's pyspark's jars; None where it isn't installed."""
+    spec = importlib.util.find_spec("pyspark")  # located, not imported: importing it takes a second
+    return Path(spec.origin).parent / "jars" if spec and spec.origin else None
+
+
 @functools.lru_cache(maxsize=1)
 def java_command() -> str:
     """Path of a `java`, 17 or newer, from JAVA_HOME or PATH; Refused, with the remedy, where there is none."""
     remedy = f"Java {JAVA_MINIMUM} or newer is needed; on Debian: apt-get install openjdk-17-jre-headless"
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
+    home, java = os.environ.get("JAVA_HOME"), java_path()
     if java is None:
         raise Refused(f"no java in {f'JAVA_HOME ({home})' if home else 'PATH'}: {remedy}")
     said = subprocess.run([java, "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-version"], capture_output=True, text=True)
@@ -198,12 +209,12 @@ def file_lock(path: Path) -> Iterator[None]:
 
 
 def _ivy_jar() -> Path:
-    spec = importlib.util.find_spec("pyspark")  # located, not imported: importing it takes a second
-    if spec is None or spec.origin is None:
+    folder = pyspark_folder()
+    if folder is None:
         raise Refused("pyspark isn't installed, and the downloader of jars comes with it: run `make setup`")
-    found = sorted(Path(spec.origin).parent.joinpath("jars").glob("ivy-*.jar"))
+    found = sorted(folder.glob("ivy-*.jar"))
     if not found:
-        raise Refused(f"no ivy-*.jar in {Path(spec.origin).parent / 'jars'}: the installed pyspark isn't the full one")
+        raise Refused(f"no ivy-*.jar in {folder}: the installed pyspark isn't the full one")
     return found[-1]
 
 
