@@ -21,11 +21,15 @@ ALWAYS = {
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
 }
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
-PAGES = {"spark.buffer.pageSize": "1m"}
-"""What is aggregated, sorted and joined with fills pages, at least one each. Spark would make one 32 MB of a large run's heap,
-for a few rows as well: a tenth of such a run went into clearing and moving them, and a quarter of its memory."""
-BRIEF = {"spark.sql.ui.explainMode": "simple", "spark.sql.debug.maxToStringFields": "1"}
-"""Every plan is written down, for pages that nobody is shown: a second of a large run, as Spark would do it."""
+TUNED_ALWAYS = {
+    # What is aggregated, sorted and joined with fills pages, at least one each. Spark would make one 32 MB of a large run's
+    # heap, for a few rows as well: a tenth of such a run went into clearing and moving them, and a quarter of its memory. A
+    # task may hold 8,192 of them, 16 GB, before it must spill.
+    "spark.buffer.pageSize": "2m",
+    # Every plan is written down, for pages that nobody is shown: a second of a large run, as Spark would do it.
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.debug.maxToStringFields": "1",
+}
 FOR_SMALL = {
     # The metaspace's first size spares full collections while thousands of classes are loaded, the heap's and its young
     # part's most of the fifty small ones while plans are made.
@@ -40,8 +44,7 @@ FOR_SMALL = {
     # Compiling a stage takes longer than running it over so few rows.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    **PAGES,
-    **BRIEF,
+    **TUNED_ALWAYS,
 }
 FOR_LARGE = {
     # Of the plans over millions of rows there are few, but each is wide: compiled Java for them costs more to make, and to
@@ -64,8 +67,7 @@ FOR_LARGE = {
     " -XX:Tier4MinInvocationThreshold=18000 -XX:Tier4CompileThreshold=180000 -XX:Tier4BackEdgeThreshold=1000000",
     # What is gathered by key is a few values of a type each: thousands of keys fit into memory, sorting for them doesn't.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",
-    **PAGES,
-    **BRIEF,
+    **TUNED_ALWAYS,
 }
 HEAP = "2500m"
 YOUNG = "700m"
