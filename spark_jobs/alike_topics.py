@@ -8,9 +8,12 @@ names of all in NAMES, itself included; a row without others has its own there.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+
+from spark_jobs.session import columns
 
 KEY = ("cluster", "topic")
 NAMES = "names"
@@ -25,7 +28,7 @@ def found(alone: DataFrame, topics: DataFrame) -> DataFrame:
 
     alone: cluster, topic, and what else tells partitions apart, of the topics that may be alike. topics: with their settings.
     """
-    same = [c for c in dict.fromkeys((*topics.columns, *alone.columns)) if c not in KEY]
+    same = [c for c in dict.fromkeys((*columns(topics), *columns(alone))) if c not in KEY]
     keyed = topics.join(F.broadcast(alone), list(KEY)).select(*KEY, F.struct(*same).alias("same"))
     groups = keyed.groupBy("cluster", "same").agg(F.sort_array(F.collect_list("topic")).alias(NAMES))
     return groups.where(_several()).select("cluster", F.element_at(NAMES, 1).alias("topic"), NAMES)
@@ -43,26 +46,26 @@ def with_names(topics: DataFrame, alike: DataFrame) -> DataFrame:
     return joined.withColumn(NAMES, F.coalesce(NAMES, F.array("topic")))
 
 
-def carried(frame: DataFrame) -> list[str]:
-    """NAMES, where `frame` has them."""
-    return [NAMES] if NAMES in frame.columns else []
+def carried(present: Iterable[str]) -> list[str]:
+    """NAMES, where they are among a frame's columns."""
+    return [NAMES] if NAMES in present else []
 
 
 def each(judged: DataFrame) -> DataFrame:
     """A row for each topic that rows of `judged` are of."""
-    return judged.withColumn("topic", F.explode(NAMES)).drop(NAMES) if NAMES in judged.columns else judged
+    return judged.withColumn("topic", F.explode(NAMES)).drop(NAMES) if NAMES in columns(judged) else judged
 
 
 def unnamed(judged: DataFrame) -> DataFrame:
     """`judged`, those of several topics by no name: see `named`."""
-    if NAMES not in judged.columns:
+    if NAMES not in columns(judged):
         return judged
     return judged.withColumn("topic", F.when(_several(), ANY).otherwise(F.col("topic")))
 
 
 def named(told: DataFrame) -> DataFrame:
     """Findings on what was `unnamed`, one for each topic, by its name."""
-    if NAMES not in told.columns:
+    if NAMES not in columns(told):
         return told
     by_name = {
         text: F.when(F.col("several"), F.replace(F.col(text), F.lit(ANY), F.col("resource"))).otherwise(F.col(text))

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from spark_jobs.controls import at_min_isr_over_time, base
+from spark_jobs.session import columns
 
 LISTED = ("FAIL", "UNKNOWN", "EXEMPT")
 KEYS = ("cluster", "control", "resource_type", "resource")
@@ -143,7 +144,7 @@ def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame, clusters:
     return gone.select(
         "captured_at",
         "snapshot_id",
-        *(c for c in before.columns if c in set(findings.columns) - {*REWORDED, "outcome", "waiver", "expired"}),
+        *(c for c in columns(before) if c in set(columns(findings)) - {*REWORDED, "outcome", "waiver", "expired"}),
         F.concat(F.lit("was: "), F.col("message")).alias("message"),
         F.lit(None).cast("string").alias("severity"),
         F.lit(None).cast("string").alias("remediation"),

@@ -72,12 +72,16 @@ class Evaluation:
     """One run's frames, each derived once; `measured` is computed once and kept, since four tables come of it."""
 
     def __init__(self, spark: SparkSession, plan: Plan, read: Reader, background: ThreadPoolExecutor):
-        """background: where partitions are read meanwhile, and what is asked of them is put together."""
+        """background: three threads or more, where partitions are read meanwhile, and what is asked of them is put together."""
         self.spark, self.plan, self._read = spark, plan, read
         # In bytes, not as objects, where they are many: a fifth less memory, and the garbage collector has half to do.
         level = None if plan.small else StorageLevel.MEMORY_AND_DISK
         self._settled = partial(settled if plan.small else settled_packed, level=level)
-        tiers = findings.literal(plan.policy.tiers, f"map<string,{REQUIREMENTS}>")
+        self._background = background
+        # Some two thousand expressions, put together while Spark opens tables and computes what they are asked of.
+        self._of_topics = background.submit(asked_of_topics, plan)
+        self._of_findings = None if plan.pulse else background.submit(outcomes.asked, plan)
+        self.tiers = findings.literal(plan.policy.tiers, f"map<string,{REQUIREMENTS}>")
         # Partition health asks for no tier, so a pulse has none resolved.
         mine = F.lit(False) if plan.pulse else F.col("result_id") == plan.result_id
         self.resolved = read("resolved_policy").where(mine)
@@ -89,17 +93,16 @@ class Evaluation:
         # Likewise what was counted before, which asks for nothing of this run's.
         self._counted = background.submit(self._before) if plan.look_back else None
         of_clusters = facts.clusters(self._judged)
-        # Some two thousand expressions, put together while Spark computes what they are asked of.
-        self._of_topics = background.submit(asked_of_topics, plan)
-        self._of_findings = None if plan.pulse else background.submit(outcomes.asked, plan)
         self.base_clusters = self._settled(of_clusters)
-        self.topics = self._settled(facts.topics(self._judged, self.resolved, self.base_clusters, tiers))
+        self.topics = self._settled(facts.topics(self._judged, self.resolved, self.base_clusters, self.tiers))
+        # What hangs on settings alone, while partitions are counted.
+        self._of_settings = None if plan.pulse else background.submit(lambda: self._settled(self._judged_by_settings()))
         # A row a topic, or several that are alike.
         self._packed = settled(self._measured(scanned.result, partial(settled, level=level)), level)
         self.measured = packing.flat(alike_topics.each(self._packed))
         self.past = self.earlier = None
         if plan.look_back and plan.look_back.uncounted:
-            self.past = history.Past(plan, read, self.resolved, tiers)
+            self.past = history.Past(plan, read, self.resolved, self.tiers)
             # Written, and read over time.
             self.earlier = self._settled(self.keyed(self.past.counters(), tables.HEALTH_COUNTERS))
         if plan.pulse:
@@ -107,7 +110,6 @@ class Evaluation:
         of_topics = topics.by_cluster(self.measured)
         joined = self.base_clusters.join(of_topics, "cluster", "left")
         self.clusters = self._settled(joined.withColumn("elr_cluster_at_risk", topics.elr_cluster_at_risk()))
-        self.tiers = tiers
 
     def _judged(self, name: str) -> DataFrame:
         """A fact table's rows of the snapshots that are judged."""
@@ -266,21 +268,20 @@ class Evaluation:
 
         Nothing depends on the order, and Spark prepares one of these while it runs another.
         """
-        with ThreadPoolExecutor(1) as beside:
-            rest = beside.submit(lambda: self._settled(self._rest()))
-            of_topics = self._remedied(target.default_min_isr(outcomes.last_tier_of(self.plan)))
-            clusters, of_topics = self._over_time(self.clusters, of_topics)
-            of_clusters = beside.submit(
-                lambda: self._settled(outcomes.of_clusters(clusters, self._of_findings.result().clusters))
-            )
-            told = self._told(outcomes.of_topics(of_topics, self._of_findings.result().topics))
-            return told.unionByName(of_clusters.result()).unionByName(rest.result())
+        of_topics = self._remedied(target.default_min_isr(outcomes.last_tier_of(self.plan)))
+        clusters, of_topics = self._over_time(self.clusters, of_topics)
+        asked = self._of_findings.result()
+        of_clusters = self._background.submit(lambda: self._settled(outcomes.of_clusters(clusters, asked.clusters)))
+        told = self._told(outcomes.of_topics(of_topics, asked.topics))
+        return told.unionByName(of_clusters.result()).unionByName(self._of_settings.result())
 
-    def _rest(self) -> DataFrame:
+    def _judged_by_settings(self) -> DataFrame:
+        """Outcomes that ask nothing of partitions."""
+        clusters = facts.with_wants(self.base_clusters, self.topics)
         frames = [
-            outcomes.of_brokers(self.clusters, self.plan),
-            outcomes.of_tiers(self.clusters, self.tiers),
-            *([outcomes.of_applications(self.resolved, self.clusters)] if self.plan.applications else []),
+            outcomes.of_brokers(clusters, self.plan),
+            outcomes.of_tiers(clusters, self.tiers),
+            *([outcomes.of_applications(self.resolved, clusters)] if self.plan.applications else []),
             *outcomes.of_missing(self.spark, self.plan),
         ]
         return reduce(DataFrame.unionByName, frames)
@@ -323,7 +324,7 @@ class Evaluation:
     def keyed(self, frame: DataFrame, table: tables.Table) -> DataFrame:
         """`frame` as rows of `table`, under this run and result."""
         keys = {"run_id": F.lit(self.plan.run_id), "result_id": F.lit(self.plan.result_id)}
-        present = set(frame.columns)
+        present = set(session.columns(frame))
         return frame.select(
             *((keys[n] if n in keys else F.col(n) if n in present else F.lit(None)).alias(n) for n, _ in table.columns)
         )
@@ -339,7 +340,7 @@ def asked_of_topics(plan: Plan) -> topics.Asked:
 
 def run(spark: SparkSession, plan: Plan, read: Reader, write: Callable[[DataFrame, tables.Table], None]) -> None:
     """Evaluates `plan`, writing each result table once."""
-    with ThreadPoolExecutor(2) as background:
+    with ThreadPoolExecutor(3) as background:
         evaluation = Evaluation(spark, plan, read, background)
         # The findings take as long to plan as the rest takes to write: side by side.
         written = background.submit(write_measures, evaluation, write)

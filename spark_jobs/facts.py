@@ -294,6 +294,14 @@ def _own_settings(topics: DataFrame) -> DataFrame:
     )
 
 
+def with_wants(clusters: DataFrame, topics: DataFrame) -> DataFrame:
+    """`clusters` with what their topics want of them: `racks_wanted`, the most that any wants in its ISR, and `tiers_used`."""
+    wants = topics.groupBy("cluster").agg(
+        F.max("min_racks").alias("racks_wanted"), F.sort_array(F.collect_set("tier")).alias("tiers_used")
+    )
+    return clusters.join(wants, "cluster", "left")
+
+
 def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) -> DataFrame:
     """One row a topic: its settings with their sources, its tier and the tier's requirements (`required`, a struct).
 

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from durability.policy.catalogue import CONTROLS
 from spark_jobs import alike_topics
 from spark_jobs.controls import base
+from spark_jobs.session import columns
 
 CATEGORY_IN_ID = ("partition-health", "at-min-isr-over-time")
 """Controls with one finding a category; elsewhere a change of category is the same finding."""
@@ -41,25 +42,27 @@ def exploded(frame: DataFrame, resource_type: str, resource: Column, outcomes: l
 
 def gathered(frame: DataFrame, resource_type: str, resource: Column, outcomes: list[Column]) -> DataFrame:
     """`exploded` before it is: a row a resource, with `outcomes`, an array of what `base.finding` gives."""
-    tier = F.col("tier") if "tier" in frame.columns else F.lit(None).cast("string")
+    present = columns(frame)
+    tier = F.col("tier") if "tier" in present else F.lit(None).cast("string")
     return frame.select(
         *SNAPSHOT,
         "provider",
         tier.alias("tier"),
         F.lit(resource_type).alias("resource_type"),
         resource.cast("string").alias("resource"),
-        (F.col("wrong") if "wrong" in frame.columns else F.lit(None).cast(WRONG)).alias("wrong"),
-        *alike_topics.carried(frame),
+        (F.col("wrong") if "wrong" in present else F.lit(None).cast(WRONG)).alias("wrong"),
+        *alike_topics.carried(present),
         F.array(*outcomes).alias("outcomes"),
     )
 
 
 def each(gathered: DataFrame) -> DataFrame:
     """`gathered`, exploded."""
+    keys = (*IDENTITY, *alike_topics.carried(columns(gathered)))
     return (
-        gathered.select(*IDENTITY, "wrong", *alike_topics.carried(gathered), F.inline("outcomes"))
+        gathered.select(*keys, "wrong", F.inline("outcomes"))
         .where("outcome is not null")
-        .select(*IDENTITY, *alike_topics.carried(gathered), *PLAIN, *(c.alias(n) for n, c in _worded().items()))
+        .select(*keys, *PLAIN, *(c.alias(n) for n, c in _worded().items()))
     )
 
 
@@ -122,7 +125,7 @@ def with_providers_duty(findings: DataFrame) -> DataFrame:
     reason = F.when(F.col("provider").isin(*providers), F.try_element_at(literal(reasons, "map<string,string>"), named))
     theirs = reason.isNotNull()
     kept = [
-        c for c in findings.columns if c not in ("outcome", "message", "severity", "cause", "remediation", "category")
+        c for c in columns(findings) if c not in ("outcome", "message", "severity", "cause", "remediation", "category")
     ]
     return findings.select(
         *kept,

@@ -108,7 +108,7 @@ def of_clusters(clusters: DataFrame, asked: list[Column]) -> DataFrame:
 
 
 def of_brokers(clusters: DataFrame, plan: Plan) -> DataFrame:
-    """Of each of the clusters' `brokers`."""
+    """Of each of the clusters' `brokers`; clusters: with what topics want of them."""
     speaks_of_racks = any(
         t.get("replica_racks") or t.get("min_insync_racks") or t.get("acked_racks") or "rack" in t.get("survive", ())
         for t in plan.policy.tiers.values()

@@ -9,28 +9,32 @@ planning, carry columns as they are.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+
+from spark_jobs.session import columns as columns_of
 
 _PART = "_part_"
 
 
 def packed(frame: DataFrame, name: str, *keys: str) -> DataFrame:
     """`frame` with its columns but `keys` in one part; name: the part's, unlike those of parts that it will stand beside."""
-    rest = [column for column in frame.columns if column not in keys]
+    rest = [column for column in columns_of(frame) if column not in keys]
     return frame.select(*keys, F.struct(*rest).alias(_PART + name))
 
 
 def beside(packed: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
     """`packed` with `columns` as one more part; they may name whatever stands in the others. A frame without parts gets them
     as columns."""
-    if not _fields(packed):
+    present = columns_of(packed)
+    fields = _fields(present)
+    if not fields:
         return packed.withColumns(dict(columns))
     more = F.struct(*(column.alias(name) for name, column in columns.items()))
-    name = next(name for n in itertools.count() if (name := f"{_PART}{n}") not in packed.columns)
-    return packed.select("*", *_fields(packed)).select(*packed.columns, more.alias(name))
+    name = next(name for n in itertools.count() if (name := f"{_PART}{n}") not in present)
+    return packed.select("*", *fields).select(*present, more.alias(name))
 
 
 def flat(packed: DataFrame) -> DataFrame:
@@ -46,9 +50,10 @@ def flat(packed: DataFrame) -> DataFrame:
     |  2|    4|
     +---+-----+
     """
-    plain = [column for column in packed.columns if not column.startswith(_PART)]
-    return packed.select(*plain, *_fields(packed))
+    present = columns_of(packed)
+    plain = [column for column in present if not column.startswith(_PART)]
+    return packed.select(*plain, *_fields(present))
 
 
-def _fields(packed: DataFrame) -> list[str]:
-    return [f"{column}.*" for column in packed.columns if column.startswith(_PART)]
+def _fields(columns: Iterable[str]) -> list[str]:
+    return [f"{column}.*" for column in columns if column.startswith(_PART)]

@@ -25,6 +25,7 @@ from spark_jobs.controls import (
     unclean_leader_election,
 )
 from spark_jobs.flagged import MASK, Flagged, aggregated, mask
+from spark_jobs.session import columns
 
 
 class Asked(NamedTuple):
@@ -94,7 +95,7 @@ def measured(partitions: DataFrame, topics: DataFrame, asked: Asked, pack: bool 
     Measures are NULL where a topic has no partitions that could be read. pack: as `spark_jobs.packing` has rows.
     """
     key = ("cluster", "topic")
-    names = alike_topics.carried(topics)
+    names = alike_topics.carried(columns(topics))
     per_topic = aggregated(partitions, asked.measures)
     if acked_durability.WORST in asked.measures:
         per_topic = per_topic.withColumn(acked_durability.SEEN, acked_durability.worst()).drop(acked_durability.WORST)
@@ -158,14 +159,12 @@ def by_cluster(measured: DataFrame) -> DataFrame:
             "throttled"
         ),
         F.sum((~F.col("throttles_known")).cast("int")).alias("unread_throttles"),
-        F.max("min_racks").alias("racks_wanted"),
         F.sum(waits).alias("unclean_undecided"),
         F.max("room_listed").alias("room_listed"),
         F.bool_or(F.coalesce("elr_partitions_at_risk", F.lit(True))).alias("elr_cluster_at_risk"),
         F.bool_or(F.coalesce(F.size("unhealthy") > F.size(_whole()), F.lit(True)) | ~F.col("partitions_known")).alias(
             "degraded"
         ),
-        F.sort_array(F.collect_set("tier")).alias("tiers_used"),
     )
 
 
