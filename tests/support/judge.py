@@ -176,7 +176,7 @@ class Judge:
         self._add("resolved_policy", pa.Table.from_pylist(policies, tables.RESOLVED_POLICY.arrow))
         self.latest = {}
         if not findings:
-            with ThreadPoolExecutor(2) as background:
+            with ThreadPoolExecutor(3) as background:
                 measured = evaluate.Evaluation(self.spark, plan, self._read, background)
                 evaluate.write_measures(measured, self._write)
             return []
