@@ -11,6 +11,7 @@ import gc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
+from pathlib import Path
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -54,32 +55,26 @@ REQUIREMENTS = (
 )
 
 
-def settled(frame: DataFrame, level: StorageLevel | None = None) -> DataFrame:
-    """`frame`, computed and kept, without the plan that led to it.
-
-    What is read several times is computed once, and Spark need not analyse its whole plan again for every use: for small
-    fleets that took several times as long as computing it.
-    """
-    return frame.localCheckpoint(eager=True, storageLevel=level)
-
-
-def settled_packed(frame: DataFrame, level: StorageLevel | None = None) -> DataFrame:
-    """`settled`, for large fleets: rows of many columns of which each use reads a few."""
-    return packing.flat(settled(packing.packed(frame, "row"), level))
-
-
 class Evaluation:
     """One run's frames, each derived once; `measured` is computed once and kept, since four tables come of it."""
 
-    def __init__(self, spark: SparkSession, plan: Plan, read: Reader, background: ThreadPoolExecutor):
-        """background: three threads or more, where partitions are read meanwhile, and what is asked of them is put together."""
+    def __init__(
+        self,
+        spark: SparkSession,
+        plan: Plan,
+        read: Reader,
+        background: ThreadPoolExecutor,
+        of_topics: topics.Asked | None = None,
+    ):
+        """background: three threads or more, where partitions are read meanwhile, and what is asked of them is put together.
+        of_topics: `asked_of_topics`, where somebody had the time for it before."""
         self.spark, self.plan, self._read = spark, plan, read
         # In bytes, not as objects, where they are many: a fifth less memory, and the garbage collector has half to do.
         level = None if plan.small else StorageLevel.MEMORY_AND_DISK
-        self._settled = partial(settled if plan.small else settled_packed, level=level)
+        self._settled = partial(session.settled if plan.small else packing.settled, level=level)
         self._background = background
         # Some two thousand expressions, put together while Spark opens tables and computes what they are asked of.
-        self._of_topics = background.submit(asked_of_topics, plan)
+        self._of_topics = background.submit(lambda: of_topics or asked_of_topics(plan.pulse))
         self._of_findings = None if plan.pulse else background.submit(outcomes.asked, plan)
         self.tiers = findings.literal(plan.policy.tiers, f"map<string,{REQUIREMENTS}>")
         # Partition health asks for no tier, so a pulse has none resolved.
@@ -98,7 +93,7 @@ class Evaluation:
         # What hangs on settings alone, while partitions are counted.
         self._of_settings = None if plan.pulse else background.submit(lambda: self._settled(self._judged_by_settings()))
         # A row a topic, or several that are alike.
-        self._packed = settled(self._measured(scanned.result, partial(settled, level=level)), level)
+        self._packed = session.settled(self._measured(scanned.result, partial(session.settled, level=level)), level)
         self.measured = packing.flat(alike_topics.each(self._packed))
         self.past = self.earlier = None
         if plan.look_back and plan.look_back.uncounted:
@@ -330,18 +325,24 @@ class Evaluation:
         )
 
 
-def asked_of_topics(plan: Plan) -> topics.Asked:
+def asked_of_topics(pulse: bool) -> topics.Asked:
     """What is asked of topics: of a pulse partition health alone."""
-    if plan.pulse:
+    if pulse:
         return topics.asked([partition_health], outages=False)
     controls = [*TOPIC_CONTROLS, acked_durability, min_insync_racks_valid, partition_health]
     return topics.asked(controls, outages=True, targets=True)
 
 
-def run(spark: SparkSession, plan: Plan, read: Reader, write: Callable[[DataFrame, tables.Table], None]) -> None:
-    """Evaluates `plan`, writing each result table once."""
+def run(
+    spark: SparkSession,
+    plan: Plan,
+    read: Reader,
+    write: Callable[[DataFrame, tables.Table], None],
+    of_topics: topics.Asked | None = None,
+) -> None:
+    """Evaluates `plan`, writing each result table once. of_topics: see `Evaluation`."""
     with ThreadPoolExecutor(3) as background:
-        evaluation = Evaluation(spark, plan, read, background)
+        evaluation = Evaluation(spark, plan, read, background, of_topics)
         # The findings take as long to plan as the rest takes to write: side by side.
         written = background.submit(write_measures, evaluation, write)
         if not plan.pulse:
@@ -361,15 +362,30 @@ def write_measures(evaluation: Evaluation, write: Callable[[DataFrame, tables.Ta
         write(evaluation.keyed(frame, table), table)
 
 
+def prepared(spark: SparkSession) -> topics.Asked:
+    """What a nightly run asks of topics, whatever its plan will be; and Spark has loaded what it plans and runs a job with."""
+    spark.range(1).groupBy("id").count().localCheckpoint()
+    return asked_of_topics(pulse=False)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plan", required=True, help="the run's plan.json")
-    plan = Plan.read(parser.parse_args().plan)
+    given = parser.add_mutually_exclusive_group(required=True)
+    given.add_argument("--plan", help="the run's plan.json")
+    given.add_argument("--awaited", help="a named pipe that the plan will come through; nothing, and nothing is judged")
+    options = parser.parse_args()
+    plan = Plan.read(options.plan) if options.plan else None
     # Rules are hundreds of thousands of objects that live until the job ends: looking for garbage among them finds none.
     gc.disable()
-    spark = session.start(f"durability {plan.run_id}")
+    spark = session.start(f"durability {plan.run_id}" if plan else "durability")
     try:
-        run(spark, plan, lake_tables.reader(spark, plan), lake_tables.append)
+        of_topics = None
+        if options.awaited:
+            of_topics = prepared(spark)
+            text = Path(options.awaited).read_text(encoding="utf-8")
+            plan = Plan.from_json(text) if text else None
+        if plan:
+            run(spark, plan, lake_tables.reader(spark, plan), lake_tables.append, of_topics)
     finally:
         spark.stop()
 

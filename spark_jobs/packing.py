@@ -11,24 +11,25 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping
 
+from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs.session import columns as columns_of
+from spark_jobs import session
 
 _PART = "_part_"
 
 
 def packed(frame: DataFrame, name: str, *keys: str) -> DataFrame:
     """`frame` with its columns but `keys` in one part; name: the part's, unlike those of parts that it will stand beside."""
-    rest = [column for column in columns_of(frame) if column not in keys]
+    rest = [column for column in session.columns(frame) if column not in keys]
     return frame.select(*keys, F.struct(*rest).alias(_PART + name))
 
 
 def beside(packed: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
     """`packed` with `columns` as one more part; they may name whatever stands in the others. A frame without parts gets them
     as columns."""
-    present = columns_of(packed)
+    present = session.columns(packed)
     fields = _fields(present)
     if not fields:
         return packed.withColumns(dict(columns))
@@ -50,9 +51,14 @@ def flat(packed: DataFrame) -> DataFrame:
     |  2|    4|
     +---+-----+
     """
-    present = columns_of(packed)
+    present = session.columns(packed)
     plain = [column for column in present if not column.startswith(_PART)]
     return packed.select(*plain, *_fields(present))
+
+
+def settled(frame: DataFrame, level: StorageLevel | None = None) -> DataFrame:
+    """`session.settled`, for large fleets: rows of many columns of which each use reads a few."""
+    return flat(session.settled(packed(frame, "row"), level))
 
 
 def _fields(columns: Iterable[str]) -> list[str]:

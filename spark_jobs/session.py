@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import uuid
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from durability.lake.tables import CATALOG, NAMESPACE
@@ -33,6 +34,15 @@ def start(name: str) -> SparkSession:
     log4j = spark.sparkContext._jvm.org.apache.logging.log4j
     log4j.core.config.Configurator.setLevel("org.apache.spark.sql.execution.LogicalRDD", log4j.Level.ERROR)
     return spark
+
+
+def settled(frame: DataFrame, level: StorageLevel | None = None) -> DataFrame:
+    """`frame`, computed and kept, without the plan that led to it.
+
+    What is read several times is computed once, and Spark need not analyse its whole plan again for every use: for small
+    fleets that took several times as long as computing it.
+    """
+    return frame.localCheckpoint(eager=True, storageLevel=level)
 
 
 COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}

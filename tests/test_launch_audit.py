@@ -72,6 +72,8 @@ def test_one_document_that_cannot_be_used_costs_the_others_nothing(tmp_path):
     log = (tmp_path / "out" / "logs" / "airflow.log").read_text()
     # What libraries say of themselves hides what the audit says, and an error that is none teaches to ignore them.
     assert "Skipping registering" not in log
+    # The session that was started beside Airflow judged them, and said what it had to where Airflow's log is.
+    assert "Running Spark version" in log and "Spark-Submit cmd" not in log
     assert not [line for line in log.splitlines() if "[error" in line and "XCom" in line]
     assert not children(tmp_path)
 

@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from durability.errors import Refused
-from durability.launch import airflow_home, journal, locks, options, outcome
+from durability.launch import airflow_home, journal, locks, options, outcome, ready
 from durability.launch.console import Console
 from durability.launch.options import Options
 
 DAG = "nightly_audit"
+JOB = airflow_home.ROOT / "spark_jobs" / "evaluate.py"
+SPARK = "AIRFLOW_CONN_SPARK"
 CONNECTION = "kafka_bootstrap"
 POLL_SECONDS = 0.1
 REPORTS = ("report.html", "findings.json", "findings.csv", "data_docs/index.html")
@@ -61,6 +63,8 @@ def _audited(
     log.parent.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
     environment = airflow_environment(asked, environ, session.folder, events, bootstrap)
+    if SPARK not in environ:
+        environment |= ready.start(session, asked.lake, JOB, environment)
     command = [airflow_home.airflow(), "dags", "test", DAG, "--conf", _conf(asked, session.folder, name or bootstrap)]
     console.line(f"Auditing {name or bootstrap or asked.topology}")
     began = time.time()
@@ -75,8 +79,8 @@ def airflow_environment(
     """The Airflow child's environment: a home of its own under `folder`, the Connections, the journal."""
     home = airflow_home.private_home(folder / "airflow")
     environment = airflow_home.environment(home, environ)
-    if "AIRFLOW_CONN_SPARK" not in environment:
-        environment["AIRFLOW_CONN_SPARK"] = json.dumps({"conn_type": "spark", "host": "local[*]"})
+    if SPARK not in environment:
+        environment[SPARK] = json.dumps({"conn_type": "spark", "host": "local[*]"})
         environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # a session on this host is nobody else's business
     if bootstrap:
         variable = f"AIRFLOW_CONN_{CONNECTION.upper()}"

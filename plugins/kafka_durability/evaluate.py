@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from airflow.sdk.exceptions import AirflowException
+
+from durability.launch import ready
 from kafka_durability import handover
 from kafka_durability.spark_job import SparkJob
 from kafka_durability.step import Settings, told
@@ -35,9 +38,7 @@ class EvaluateOperator(SparkJob):
             lake = Lake.open(settings.lake)
             plan = self._plan(lake, settings, context)
             try:
-                self.submit(
-                    lake, plan.partitions, lambda folder: ["--plan", str(plan.write(folder / "plan.json"))], context
-                )
+                self._judge(lake, plan, context)
             except Exception:
                 from durability.run import inputs
 
@@ -47,6 +48,15 @@ class EvaluateOperator(SparkJob):
             notes.text = f"{len(plan.judged)} of {len(plan.snapshots)} clusters, {plan.partitions:,} partitions"
             name = f"plan-{context['ti'].try_number}"
             return {"plan": handover.put(settings.lake, handover.run_of(context), name, plan.to_json())}
+
+    def _judge(self, lake: Lake, plan: Plan, context: Mapping[str, Any]) -> None:
+        waiting = ready.taken(lake.location, plan.partitions)
+        if waiting is None:
+            self.submit(
+                lake, plan.partitions, lambda folder: ["--plan", str(plan.write(folder / "plan.json"))], context
+            )
+        elif status := waiting.judge(plan.to_json(), self.log.info):
+            raise AirflowException(f"Spark's job failed, exit status {status}; its log is above")
 
     def _plan(self, lake: Lake, settings: Settings, context: Mapping[str, Any]) -> Plan:
         from durability.policy import load_clusters, load_policy, load_waivers
