@@ -352,14 +352,13 @@ def run(
 
 def write_measures(evaluation: Evaluation, write: Callable[[DataFrame, tables.Table], None]) -> None:
     """What comes of the topics' measures alone."""
-    frames = {
-        tables.PARTITION_HEALTH: evaluation.health(),
-        tables.HEALTH_COUNTERS: evaluation.counters(),
-    }
+    frames = {tables.HEALTH_COUNTERS: evaluation.counters}
     if not evaluation.plan.pulse:
-        frames[tables.TOPIC_POSTURE] = evaluation.posture()
+        frames[tables.TOPIC_POSTURE] = evaluation.posture
+    # The largest last: its many tasks keep all cores busy to the end.
+    frames[tables.PARTITION_HEALTH] = evaluation.health
     for table, frame in frames.items():
-        write(evaluation.keyed(frame, table), table)
+        write(evaluation.keyed(frame(), table), table)
 
 
 def prepared(spark: SparkSession) -> topics.Asked:

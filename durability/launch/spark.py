@@ -62,9 +62,11 @@ FOR_LARGE = {
     "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
     # Two cores: HotSpot's best compiler would take one of them for half of the run, were it asked as early as usual. So
     # what it is asked for has been called twelve times as often as that, or its loops have gone round 25 times as often: a
-    # stage's loop, compiled while it runs, is compiled again when it is next called.
+    # stage's loop, compiled while it runs, is compiled again when it is next called. Nor is much of what is compiled
+    # already compiled into its callers again: of expressions that call each other that is most of the compiler's time.
     DRIVER_OPTIONS: "-XX:+UseParallelGC -XX:MetaspaceSize=256m -XX:Tier4InvocationThreshold=60000"
-    " -XX:Tier4MinInvocationThreshold=18000 -XX:Tier4CompileThreshold=180000 -XX:Tier4BackEdgeThreshold=1000000",
+    " -XX:Tier4MinInvocationThreshold=18000 -XX:Tier4CompileThreshold=180000 -XX:Tier4BackEdgeThreshold=1000000"
+    " -XX:InlineSmallCode=1000",
     # What is gathered by key is a few values of a type each: thousands of keys fit into memory, sorting for them doesn't.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",
     **TUNED_ALWAYS,
