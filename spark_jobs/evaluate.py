@@ -1,4 +1,4 @@
-"""Judges the accepted snapshots of a run: `spark-submit evaluate.py --plan plan.json`.
+"""Judges the accepted snapshots of a run: `spark-submit evaluate.py --plan plan.json`, or `--awaited` and a named pipe.
 
 Reads facts of the attempts that the plan names, writes `partition_health`, `health_counters`, and of a nightly run
 `topic_posture` and `findings`, under the plan's run_id and result_id. They count for nobody until the run's row exists.
@@ -384,7 +384,7 @@ def main() -> None:
             text = Path(options.awaited).read_text(encoding="utf-8")
             plan = Plan.from_json(text) if text else None
         if plan:
-            run(spark, plan, lake_tables.reader(spark, plan), lake_tables.append, of_topics)
+            run(spark, plan, lake_tables.reader(spark, plan), lake_tables.append, None if plan.pulse else of_topics)
     finally:
         spark.stop()
 

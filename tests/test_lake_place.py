@@ -160,6 +160,7 @@ def test_a_postgresql_catalogs_password_is_kept_apart(monkeypatch):
         ("gs://audit/lake", None, "folder or s3://"),
         ("/srv/a#b", None, "one of # . %"),
         ("/srv/lake", "mysql://u:secret@h/d", "'mysql'"),
+        ("/srv/lake", "postgresql://u:secret/1@h/d", "/ is written %2F"),
     ],
 )
 def test_an_address_that_cannot_be_used_says_what_can(location, url, says):

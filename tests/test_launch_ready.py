@@ -3,36 +3,43 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from durability.lake import catalog
-from durability.launch import ready
+from durability.launch import audit, ready, spark
 from durability.launch.audit import JOB
 from durability.run.plan import SMALL
 from durability.runtime import processes, watchdog
 
-WAITS = "import pathlib, sys; print('told', pathlib.Path(sys.argv[2]).read_text()); sys.exit(3)"
+READS = "import pathlib, sys\nprint('told ' + pathlib.Path(sys.argv[2]).read_text(), flush=True)\n"
 
 
-def wait_for(condition, what: str, seconds: float = 120) -> None:
+def wait_for(condition, what: str, seconds: float = 120):
     deadline = time.monotonic() + seconds
-    while not condition():
+    while not (value := condition()):
         assert time.monotonic() < deadline, f"not so: {what}"
         time.sleep(0.05)
+    return value
 
 
 @pytest.fixture
 def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Starts a job that waits, of a lake in this test's folder, for this process to take; its session."""
+    """Starts a job that waits, of a lake in this test's folder, for this process to take; the folder and the job's leader."""
     with processes.Session("durability-test-") as session:
 
-        def start(job: Path = JOB) -> processes.Session:
-            for name, value in ready.start(session, str(tmp_path / "lake"), job, os.environ).items():
+        def start(code: str | None = None) -> tuple[Path, int]:
+            job = JOB if code is None else tmp_path / "jobs" / "job.py"
+            if code is not None:
+                job.parent.mkdir()
+                job.write_text(code)
+            for name, value in ready.start(session, str(tmp_path / "lake"), job, spark.environment()).items():
                 monkeypatch.setenv(name, value)
-            return session
+            folder = session.folder / "ready"
+            return folder, int((folder / ready.LEADER).read_text())
 
         yield start
 
@@ -40,50 +47,96 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.slow
 @pytest.mark.parametrize(("lake", "partitions"), [("lake", SMALL), ("other", 10)])
 def test_a_run_of_another_size_or_lake_has_a_session_of_its_own(tmp_path, started, lake, partitions) -> None:
-    session = started()
+    folder, leader = started()
     assert ready.taken(str(tmp_path / lake), partitions) is None
-    wait_for(lambda: (session.folder / "ready" / ready.STATUS).exists(), "it ends by itself")
-    assert (session.folder / "ready" / ready.STATUS).read_text() == "0", (
-        session.folder / "ready" / ready.LOG
-    ).read_text()
+    assert (folder / ready.STATUS).read_text().strip() == "0", (folder / ready.LOG).read_text()
+    assert "Running Spark version" in (folder / ready.LOG).read_text()
     assert not [path for path in tmp_path.rglob("*") if path.is_file()], "nothing was judged"
-    wait_for(lambda: not watchdog.marked(session.id), "no process is left")
+    assert not watchdog.family(leader), "it doesn't stand beside the run's own"
 
 
-def test_a_job_that_fails_says_so_to_who_took_it(tmp_path, started) -> None:
-    (tmp_path / "jobs").mkdir()
-    job = tmp_path / "jobs" / "waits.py"
-    job.write_text(WAITS)
-    started(job)
+@pytest.mark.parametrize(("then", "status"), [("sys.exit(3)", 3), ("", 0)])
+def test_whoever_takes_it_learns_how_its_job_ended(tmp_path, started, then, status) -> None:
+    started(READS + then)
     waiting, said = ready.taken(str(tmp_path / "lake"), 10), []
     assert ready.taken(str(tmp_path / "lake"), 10) is None, "it is taken once"
-    assert waiting.judge("a plan", said.append) != 0
+    assert waiting.give("a plan")
+    assert waiting.ended(said.append) == status
     assert "told a plan" in said
 
 
-def test_one_that_has_ended_before_is_not_waited_for(tmp_path, started) -> None:
-    (tmp_path / "jobs").mkdir()
-    job = tmp_path / "jobs" / "ends.py"
-    job.write_text("raise SystemExit('no memory left')")
-    session = started(job)
-    wait_for(lambda: (session.folder / "ready" / ready.STATUS).exists(), "it has ended")
-    said: list[str] = []
-    assert ready.taken(str(tmp_path / "lake"), 10).judge("a plan", said.append) != 0
+def test_one_that_has_ended_before_is_given_nothing(tmp_path, started) -> None:
+    folder, _ = started("raise SystemExit('no memory left')")
+    wait_for((folder / ready.STATUS).exists, "it has ended")
+    waiting, said = ready.taken(str(tmp_path / "lake"), 10), []
+    assert not waiting.give("a plan")
+    assert waiting.ended(said.append) == 1
     assert "no memory left" in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_one_that_is_killed_is_not_waited_for(tmp_path, started, number) -> None:
+    folder, leader = started(READS + "import time\ntime.sleep(600)")
+    waiting = ready.taken(str(tmp_path / "lake"), 10)
+    assert waiting.give("a plan")
+    wait_for(lambda: "told a plan" in (folder / ready.LOG).read_text(), "it works on the plan")
+    if number == signal.SIGTERM:
+        waiting.stop()
+    else:
+        for pid in watchdog.family(leader):
+            watchdog.tell(pid, number)
+    assert waiting.ended(lambda line: None) != 0
+    assert not watchdog.family(leader)
+
+
+def test_the_task_submits_its_job_where_the_session_has_died(monkeypatch) -> None:
+    monkeypatch.syspath_prepend(str(audit.JOB.parent.parent / "plugins"))
+    from kafka_durability.evaluate import EvaluateOperator
+
+    task = EvaluateOperator(task_id="evaluate", published={}, kind="nightly", conn_id="spark")
+    submitted = []
+    monkeypatch.setattr(task, "submit", lambda *a: submitted.append(a))
+    dead = SimpleNamespace(give=lambda plan: False, ended=lambda log: log("no memory left"))
+    monkeypatch.setattr(ready, "taken", lambda lake, partitions: dead)
+    plan = SimpleNamespace(partitions=10, to_json=lambda: "a plan")
+    task._judge(SimpleNamespace(location="lake"), plan, {})
+    assert len(submitted) == 1 and submitted[0][1] == plan.partitions
+
+
+def test_the_task_fails_with_the_session_and_ends_it_when_killed(monkeypatch) -> None:
+    monkeypatch.syspath_prepend(str(audit.JOB.parent.parent / "plugins"))
+    from airflow.sdk.exceptions import AirflowException
+    from kafka_durability.evaluate import EvaluateOperator
+
+    task = EvaluateOperator(task_id="evaluate", published={}, kind="nightly", conn_id="spark")
+    stopped = []
+    waiting = SimpleNamespace(give=lambda plan: True, ended=lambda log: 1, stop=lambda: stopped.append(True))
+    monkeypatch.setattr(ready, "taken", lambda lake, partitions: waiting)
+    plan = SimpleNamespace(partitions=10, to_json=lambda: "a plan")
+    with pytest.raises(AirflowException, match="exit status 1"):
+        task._judge(SimpleNamespace(location="lake"), plan, {})
+    task.on_kill()
+    assert stopped == [True]
 
 
 def test_what_it_was_told_is_its_owners_alone(tmp_path, started, monkeypatch) -> None:
     monkeypatch.setenv("DURABILITY_CATALOG", "postgresql://user:secret@127.0.0.1/lake")
-    (tmp_path / "jobs").mkdir()
-    job = tmp_path / "jobs" / "ends.py"
-    job.write_text("")
-    session = started(job)
-    folder = session.folder / "ready"
-    assert "secret" in (folder / ready.PROPERTIES).read_text()
-    assert ready.taken(str(tmp_path / "lake"), 10) is not None
+    folder, leader = started(READS + "import time\ntime.sleep(600)")
+    waiting = ready.taken(str(tmp_path / "lake"), 10)
+    assert waiting is not None, "the catalog is one of what has to be the same"
+    assert waiting.give("a plan")
+    wait_for(lambda: "told a plan" in (folder / ready.LOG).read_text(), "it works on the plan")
     assert {path.stat().st_mode & 0o77 for path in (folder / ready.PROPERTIES, folder / ready.PLAN)} == {0}
-    holding = [path.name for path in folder.iterdir() if path.is_file() and "secret" in path.read_text()]
-    assert holding == [ready.PROPERTIES]
-    for pid in watchdog.marked(session.id):
-        assert b"secret" not in Path(f"/proc/{pid}/cmdline").read_bytes()
-    assert catalog.spark_secrets(catalog.place(str(tmp_path / "lake"))), "there is one"
+    assert [p.name for p in folder.iterdir() if p.is_file() and "secret" in p.read_text()] == [ready.PROPERTIES]
+    family = watchdog.family(leader)
+    commands = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in family]
+    assert any(b"org.apache.spark.deploy.SparkSubmit" in command for command in commands)
+    assert not [command for command in commands if b"secret" in command]
+    waiting.stop()
+
+
+def test_what_stands_in_the_environment_already_is_nobodys_session(tmp_path, monkeypatch) -> None:
+    asked = SimpleNamespace(lake=str(tmp_path / "lake"), out=tmp_path / "out", bootstrap=None)
+    given = {**os.environ, ready.VARIABLE: "/nowhere"}
+    made = audit.airflow_environment(asked, given, tmp_path, tmp_path / "journal", None)
+    assert ready.VARIABLE not in made

@@ -45,6 +45,13 @@ def place(location: str, environ: dict[str, str] | None = None) -> Place:
         raise Refused(
             f"DURABILITY_CATALOG has the scheme {urlsplit(url).scheme!r}; expected postgresql://user:password@host/database"
         )
+    try:
+        _ = urlsplit(url or "").port
+    except ValueError:  # its text has a part of the password
+        raise Refused(
+            "DURABILITY_CATALOG can't be read as postgresql://user:password@host:port/database; in a password, / is written"
+            " %2F, @ %40, : %3A, # %23 and ? %3F"
+        ) from None
     if location.startswith("s3://"):
         if url is None:
             raise Refused(f"the lake {location} needs a catalog: set DURABILITY_CATALOG to a postgresql:// URL")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from durability.errors import Refused
@@ -64,7 +65,9 @@ def _audited(
     log.unlink(missing_ok=True)
     environment = airflow_environment(asked, environ, session.folder, events, bootstrap)
     if SPARK not in environ:
-        environment |= ready.start(session, asked.lake, JOB, environment)
+        # What keeps it from starting keeps the run's own from it, which says so where one looks for it.
+        with suppress(OSError, ValueError):
+            environment |= ready.start(session, asked.lake, JOB, environment)
     command = [airflow_home.airflow(), "dags", "test", DAG, "--conf", _conf(asked, session.folder, name or bootstrap)]
     console.line(f"Auditing {name or bootstrap or asked.topology}")
     began = time.time()
@@ -79,6 +82,7 @@ def airflow_environment(
     """The Airflow child's environment: a home of its own under `folder`, the Connections, the journal."""
     home = airflow_home.private_home(folder / "airflow")
     environment = airflow_home.environment(home, environ)
+    environment.pop(ready.VARIABLE, None)
     if SPARK not in environment:
         environment[SPARK] = json.dumps({"conn_type": "spark", "host": "local[*]"})
         environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # a session on this host is nobody else's business

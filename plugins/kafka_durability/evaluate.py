@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class EvaluateOperator(SparkJob):
-    """Builds the run's plan and submits `spark_jobs/evaluate.py` with it.
+    """Builds the run's plan and submits `spark_jobs/evaluate.py` with it, or hands it to one that waits (`ready`).
 
     Results are written under a `result_id` that is new with every try, so a cleared task never mixes with an earlier
     one. Returns a reference to the plan, see `durability.run.Plan`.
@@ -29,6 +29,7 @@ class EvaluateOperator(SparkJob):
     def __init__(self, *, published: Any, kind: str, **kwargs: Any):
         super().__init__(job="evaluate.py", **kwargs)
         self.published, self.kind = published, kind
+        self._waiting: ready.Waiting | None = None
 
     def execute(self, context: Mapping[str, Any]) -> dict[str, str]:
         with told(self.task_id) as notes:
@@ -50,13 +51,22 @@ class EvaluateOperator(SparkJob):
             return {"plan": handover.put(settings.lake, handover.run_of(context), name, plan.to_json())}
 
     def _judge(self, lake: Lake, plan: Plan, context: Mapping[str, Any]) -> None:
-        waiting = ready.taken(lake.location, plan.partitions)
-        if waiting is None:
-            self.submit(
-                lake, plan.partitions, lambda folder: ["--plan", str(plan.write(folder / "plan.json"))], context
-            )
-        elif status := waiting.judge(plan.to_json(), self.log.info):
-            raise AirflowException(f"Spark's job failed, exit status {status}; its log is above")
+        self._waiting = ready.taken(lake.location, plan.partitions)
+        if self._waiting and self._waiting.give(plan.to_json()):
+            if (status := self._waiting.ended(self.log.info)) != 0:
+                raise AirflowException(f"Spark's job failed, exit status {status}; its log is above")
+            return
+        if self._waiting:
+            self._waiting.ended(self.log.warning)
+            self.log.warning("the Spark session that was started beforehand has ended, see above; another is started")
+            self._waiting = None
+        self.submit(lake, plan.partitions, lambda folder: ["--plan", str(plan.write(folder / "plan.json"))], context)
+
+    def on_kill(self) -> None:
+        if self._waiting:
+            self._waiting.stop()
+        else:
+            super().on_kill()
 
     def _plan(self, lake: Lake, settings: Settings, context: Mapping[str, Any]) -> Plan:
         from durability.policy import load_clusters, load_policy, load_waivers
