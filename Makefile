@@ -92,7 +92,7 @@ setup: $(READY)  ## set everything up and stop
 
 .PHONY: lock
 lock: $(UV_STAMP)  ## resolve the dependencies again
-	@$(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url --group dev \
+	@$(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url --group dev --all-extras \
 	  --python-version 3.11 --custom-compile-command "make lock" pyproject.toml -o requirements.lock
 	$(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url --constraints requirements.lock \
 	  --python-version 3.11 --custom-compile-command "make lock" deploy/requirements.txt -o deploy/requirements.lock
