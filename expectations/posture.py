@@ -1,8 +1,7 @@
 """The cross-check: what Spark decided on topics, decided a second time by Great Expectations.
 
-Every scalar control of the catalogue is one expectation over `topic_posture`: `<control>_observed` against
-`<control>_required`, on the rows where `<control>_known`. The topics it flags must be those on which Spark's findings
-say FAIL or EXEMPT; a topic on which they differ goes to `disagreements`, and the run isn't verified.
+Every scalar control of the catalogue is one expectation over `topic_posture`: of each topic's `checks`, `observed` against
+`required`, where `known`. The topics it flags must be those on which Spark's verdicts say FAIL or EXEMPT; a topic on which they differ goes to `disagreements`, and the run isn't verified.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from durability.lake.tables import DISAGREEMENTS, FINDINGS, SCALAR_CONTROLS, TOPIC_POSTURE, TOPICS
-from durability.policy.catalogue import CONTROLS
+from durability.catalogue import CONTROLS, SCALAR_CONTROLS
+from durability.lake.tables import DISAGREEMENTS, TOPIC_POSTURE, TOPICS, VERDICTS
 from expectations.data_docs import write_data_docs
 from expectations.gx import validate
 
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 FAIL, PASS, NOT_JUDGED = "FAIL", "PASS", "not judged"
 FAILED = ("FAIL", "EXEMPT")
-# Of this control Spark reports more than the order between its two numbers.
-ONLY_CATEGORY = {"isr-rack-spread": "under-min-rack-isr"}
 
 Topic = tuple[str, str]  # cluster, topic
 
@@ -64,7 +61,7 @@ def flag(lake: Lake, plan: Plan, out: Path) -> Flagged:
     A judged cluster whose topics are missing from `topic_posture` makes the run unverified: nothing looked at is not
     a pass.
     """
-    posture = _of_result(lake, TOPIC_POSTURE, plan, ["cluster", "topic", *_scalar_columns()])
+    posture = _by_control(_of_result(lake, TOPIC_POSTURE, plan, ["cluster", "topic", "checks"]))
     problems = _missing_topics(lake, plan, posture) + _repeated_topics(posture)
     checked = dict.fromkeys(SCALAR_CONTROLS, 0)
     flagged: dict[str, set[Topic]] = {control: set() for control in SCALAR_CONTROLS}
@@ -90,8 +87,20 @@ def _column(control: str) -> str:
     return control.replace("-", "_")
 
 
-def _scalar_columns() -> list[str]:
-    return [f"{_column(c)}_{part}" for c in SCALAR_CONTROLS for part in ("observed", "required", "known")]
+def _by_control(posture: pa.Table) -> pa.Table:
+    """`posture` with three columns for each control, `<control>_observed`, `_required` and `_known`, instead of `checks`; NULL
+    where a topic has no such check."""
+    checks = posture["checks"].combine_chunks()
+    fields = pc.list_flatten(checks)
+    of_row = pc.list_parent_indices(checks)
+    columns = {name: posture[name] for name in ("cluster", "topic")}
+    rows = pa.array(range(posture.num_rows), of_row.type)
+    for control in SCALAR_CONTROLS:
+        mine = pc.equal(pc.struct_field(fields, "control"), control)
+        at = pc.index_in(rows, of_row.filter(mine))
+        for part in ("observed", "required", "known"):
+            columns[f"{_column(control)}_{part}"] = pc.struct_field(fields, part).filter(mine).take(at)
+    return pa.table(columns)
 
 
 def _of_result(lake: Lake, table: Any, plan: Plan, columns: list[str], *more: Any) -> pa.Table:
@@ -213,14 +222,14 @@ def _not_looked_at(posture: pa.Table, checked: dict[str, int]) -> list[str]:
 
 
 def _spark_failures(lake: Lake, plan: Plan) -> dict[str, dict[Topic, str]]:
-    """Outcome of the topics that Spark's findings fail, waived or not, by control."""
+    """Outcome of the topics that Spark fails, waived or not, by control."""
     from pyiceberg.expressions import EqualTo, In
 
     columns = ["cluster", "control", "resource", "category", "outcome"]
     wanted = (In("control", list(SCALAR_CONTROLS)), In("outcome", list(FAILED)), EqualTo("resource_type", "topic"))
     result: dict[str, dict[Topic, str]] = {control: {} for control in SCALAR_CONTROLS}
-    for row in _of_result(lake, FINDINGS, plan, columns, *wanted).to_pylist():
-        if ONLY_CATEGORY.get(row["control"]) in (None, row["category"]):
+    for row in _of_result(lake, VERDICTS, plan, columns, *wanted).to_pylist():
+        if CONTROLS[row["control"]].checked_category in (None, row["category"]):
             result[row["control"]][row["cluster"], row["resource"]] = row["outcome"]
     return result
 

@@ -1,4 +1,4 @@
-"""Large fleets: topics that only their names tell apart are judged once, and told of each by its name.
+"""Large fleets: topics that only their names tell apart are judged once, for each of them.
 
 Such topics have the same settings and as many partitions, all healthy and all of one placement (`durability.lake.alike`). An
 unhealthy partition is told by its own brokers, so a topic that has any is judged by itself. The one that is judged has the
@@ -7,7 +7,6 @@ names of all in NAMES, itself included; a row without others has its own there.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable
 
 from pyspark.sql import Column, DataFrame
@@ -17,10 +16,6 @@ from spark_jobs.session import columns
 
 KEY = ("cluster", "topic")
 NAMES = "names"
-ANY = f"topic-{uuid.uuid4().hex}"
-"""In what is told of several topics, in place of a name: nobody can have guessed it."""
-TOLD = ("message", "remediation", "cause", "observed", "required")
-"""Columns of a finding that a topic's name may stand in."""
 
 
 def found(alone: DataFrame, topics: DataFrame) -> DataFrame:
@@ -56,23 +51,11 @@ def each(judged: DataFrame) -> DataFrame:
     return judged.withColumn("topic", F.explode(NAMES)).drop(NAMES) if NAMES in columns(judged) else judged
 
 
-def unnamed(judged: DataFrame) -> DataFrame:
-    """`judged`, those of several topics by no name: see `named`."""
-    if NAMES not in columns(judged):
-        return judged
-    return judged.withColumn("topic", F.when(_several(), ANY).otherwise(F.col("topic")))
-
-
-def named(told: DataFrame) -> DataFrame:
-    """Findings on what was `unnamed`, one for each topic, by its name."""
-    if NAMES not in columns(told):
-        return told
-    by_name = {
-        text: F.when(F.col("several"), F.replace(F.col(text), F.lit(ANY), F.col("resource"))).otherwise(F.col(text))
-        for text in TOLD
-    }
-    rows = told.withColumns({"several": _several(), "resource": F.explode(NAMES)})
-    return rows.withColumns(by_name).drop("several", NAMES)
+def named(verdicts: DataFrame) -> DataFrame:
+    """Verdicts on what stands for several topics, one for each topic."""
+    if NAMES not in columns(verdicts):
+        return verdicts
+    return verdicts.withColumn("resource", F.explode(NAMES)).drop(NAMES)
 
 
 def _several() -> Column:

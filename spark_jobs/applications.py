@@ -36,21 +36,17 @@ def speaks_of(plan: Plan) -> list[str]:
     return [s.cluster for s in plan.judged if any(c is None or matches(c, s.cluster) for c in lines)]
 
 
-def unlisted(control: str, clusters: list[str]) -> Column:
+def unlisted(control: str, plan: Plan) -> list[Column]:
     """UNKNOWN for a cluster whose groups could not all be read, where the policy speaks of its applications.
 
     Reads `streams_known` of a cluster.
     """
+    clusters = speaks_of(plan)
+    if not clusters:
+        return []
     blind = F.col("cluster").isin(*clusters) & ~F.col("streams_known")
-    return base.finding(
-        control,
-        F.when(blind, base.UNKNOWN),
-        cause="unreadable",
-        observed=F.lit("{}"),
-        required=F.lit("{}"),
-        message="the cluster's groups could not all be listed: applications may be missing here",
-        remediation="Let the auditor list and describe all groups (Describe on the cluster and on groups)",
-    )
+    reason = {base.REASON: F.lit("groups-unlisted")}
+    return [base.verdict(control, F.when(blind, base.UNKNOWN), cause="unreadable", evidence=reason)]
 
 
 def outcome(judged: Column, required: Column) -> Column:
@@ -67,25 +63,11 @@ def outcome(judged: Column, required: Column) -> Column:
     )
 
 
-READ = {
-    "bytes": "Look at the release of Kafka Streams that the application runs: its members write what this audit doesn't read"
-    " (SubscriptionInfo 6 to 11, with tags 11 alone, and AssignmentInfo 6 to 11 it does); the message says what it found",
-    "evidence": "Audit again after the group's next rebalance",
-    "access": "Let the auditor describe the group, then audit again",
-}
-
-
-def remedy(otherwise: str) -> Column:
-    """What helps where an application is unknown. Reads `p`. otherwise: what does where nothing of it was unread."""
-    by_kind = F.create_map(*(F.lit(word) for pair in READ.items() for word in pair))
-    return F.coalesce(F.try_element_at(by_kind, F.col("p")["unread"]), F.lit(otherwise))
-
-
-def exemption(what: str) -> Column:
-    """Why nothing is required. Reads `p`. what: what the line of the policy doesn't say."""
+def evidence() -> dict[str, Column]:
+    """What words need of every application: what was unread of it, and why nothing may be required. Reads `p`."""
     p = F.col("p")
-    return (
-        F.when(p["rack_aware_tags"].isNull(), "no line of the policy's applications matches it")
-        .when(p["tasks"] == 0, "it has no stateful task")
-        .otherwise(f"its line in the policy's applications names no {what}")
-    )
+    return {
+        "unread": p["unread"],
+        "listed": p["rack_aware_tags"].isNotNull(),
+        "stateless": F.coalesce(p["tasks"] == 0, F.lit(False)),
+    }

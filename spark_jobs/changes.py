@@ -13,15 +13,15 @@ from spark_jobs.session import columns
 
 LISTED = ("FAIL", "UNKNOWN", "EXEMPT")
 KEYS = ("cluster", "control", "resource_type", "resource")
-REWORDED = ("message", "severity", "remediation")
-"""Of a resolved finding: it weighs nothing and asks for nothing any more."""
+CLEARED = ("severity", "outcome", "waiver", "expired", "was", "provider")
+"""Of a resolved finding: it weighs nothing any more."""
 DELETABLE = ("topic", "broker", "application", "tier")
 
 
-def first_run(findings: DataFrame) -> DataFrame:
+def first_run(verdicts: DataFrame) -> DataFrame:
     """Nothing to compare with: what is found is new."""
     listed = F.col("outcome").isin(*LISTED)
-    return findings.withColumns(
+    return verdicts.withColumns(
         {
             "change": F.when(listed, "new"),
             "why": F.lit(None).cast("string"),
@@ -31,8 +31,8 @@ def first_run(findings: DataFrame) -> DataFrame:
     )
 
 
-def compared(findings: DataFrame, previous: DataFrame, resolved: DataFrame, clusters: DataFrame) -> DataFrame:
-    """`findings` with change, why and since, and a row for every previous FAIL or EXEMPT that is resolved.
+def compared(verdicts: DataFrame, previous: DataFrame, resolved: DataFrame, clusters: DataFrame) -> DataFrame:
+    """`verdicts` with change, why and since, and a row for every previous FAIL or EXEMPT that is resolved.
 
     previous: the findings of the last run that judged each cluster, with `policy_changed` (its fingerprint differs from
     this run's); resolved: this run's resources, by which a deleted one is known where `clusters` could list them all. A
@@ -44,7 +44,7 @@ def compared(findings: DataFrame, previous: DataFrame, resolved: DataFrame, clus
     listed = F.col("outcome").isin(*LISTED)
     waived = (F.col("was") == base.FAIL) & (F.col("outcome") == "EXEMPT")
     now = (
-        findings.join(was, ["cluster", "id"], "left")
+        verdicts.join(was, ["cluster", "id"], "left")
         .withColumns(
             {
                 "change": F.when(
@@ -56,17 +56,17 @@ def compared(findings: DataFrame, previous: DataFrame, resolved: DataFrame, clus
         )
         .drop("was", "was_since")
     )
-    return now.unionByName(_gone(findings, before, resolved, clusters), allowMissingColumns=True)
+    return now.unionByName(_gone(verdicts, before, resolved, clusters), allowMissingColumns=True)
 
 
 def _gravity(severity: Column) -> Column:
     return F.when(severity == "critical", 3).when(severity == "warning", 2).otherwise(1)
 
 
-def _judged(findings: DataFrame) -> DataFrame:
+def _judged(verdicts: DataFrame) -> DataFrame:
     """This run's word on each control and resource."""
     return (
-        findings.select("cluster", "control", "resource", "resource_type", "outcome", "required", "provider")
+        verdicts.select("cluster", "control", "resource", "resource_type", "outcome", "required", "provider")
         .groupBy(*KEYS)
         .agg(
             F.bool_or(F.col("outcome") == base.UNKNOWN).alias("unknown_now"),
@@ -76,31 +76,31 @@ def _judged(findings: DataFrame) -> DataFrame:
     )
 
 
-def _blind(findings: DataFrame) -> DataFrame:
+def _blind(verdicts: DataFrame) -> DataFrame:
     """Controls that are UNKNOWN for a whole cluster: they decide nothing about resources without a verdict of their own.
     Nor do readings over time where there are too few of them."""
     too_few = (F.col("control") == at_min_isr_over_time.CONTROL) & (F.col("outcome") == base.NOT_APPLICABLE)
     return (
-        findings.where(((F.col("outcome") == base.UNKNOWN) | too_few) & (F.col("resource_type") == "cluster"))
+        verdicts.where(((F.col("outcome") == base.UNKNOWN) | too_few) & (F.col("resource_type") == "cluster"))
         .select("cluster", "control", F.lit(True).alias("blind"))
         .distinct()
     )
 
 
-def _replaced(findings: DataFrame, before: DataFrame) -> DataFrame:
+def _replaced(verdicts: DataFrame, before: DataFrame) -> DataFrame:
     """The gravest new FAIL of a control on a resource: what is as grave and took a finding's place, such as under-min-isr
     that of at-min-isr, has not cleared its cause."""
     return (
-        findings.where(F.col("outcome") == base.FAIL)
+        verdicts.where(F.col("outcome") == base.FAIL)
         .join(before.select("cluster", "id"), ["cluster", "id"], "left_anti")
         .groupBy(*KEYS)
         .agg(F.max(_gravity(F.col("severity"))).alias("replaced"))
     )
 
 
-def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame, clusters: DataFrame) -> DataFrame:
+def _gone(verdicts: DataFrame, before: DataFrame, resolved: DataFrame, clusters: DataFrame) -> DataFrame:
     """Previous FAIL and EXEMPT findings that are no longer listed, each with why it is gone."""
-    still = findings.where(F.col("outcome").isin(*LISTED)).select("cluster", "id")
+    still = verdicts.where(F.col("outcome").isin(*LISTED)).select("cluster", "id")
     exists = resolved.select("cluster", "resource_type", "resource", F.lit(True).alias("exists"))
     listed = clusters.select("cluster", "captured_at", "snapshot_id", "topics_known", "brokers_known", "streams_known")
     absent = F.col("exists").isNull() & F.col("resource_type").isin(*DELETABLE)
@@ -131,10 +131,10 @@ def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame, clusters:
     gone = (
         before.where(F.col("outcome") != base.UNKNOWN)
         .join(still, ["cluster", "id"], "left_anti")
-        .join(_judged(findings), list(KEYS), "left")
-        .join(_blind(findings), ["cluster", "control"], "left")
+        .join(_judged(verdicts), list(KEYS), "left")
+        .join(_blind(verdicts), ["cluster", "control"], "left")
         .join(exists, ["cluster", "resource_type", "resource"], "left")
-        .join(_replaced(findings, before), list(KEYS), "left")
+        .join(_replaced(verdicts, before), list(KEYS), "left")
         .join(listed, "cluster", "left")
         .where(~F.coalesce("unknown_now", F.lit(False)))
         .where(F.coalesce("replaced", F.lit(0)) < _gravity(F.col("severity")))
@@ -144,10 +144,9 @@ def _gone(findings: DataFrame, before: DataFrame, resolved: DataFrame, clusters:
     return gone.select(
         "captured_at",
         "snapshot_id",
-        *(c for c in columns(before) if c in set(columns(findings)) - {*REWORDED, "outcome", "waiver", "expired"}),
-        F.concat(F.lit("was: "), F.col("message")).alias("message"),
+        *(c for c in columns(before) if c in set(columns(verdicts)) - {*CLEARED}),
+        F.col("message").alias("was"),
         F.lit(None).cast("string").alias("severity"),
-        F.lit(None).cast("string").alias("remediation"),
         F.col("severity").alias("previous_severity"),
         F.when(deleted, base.NOT_APPLICABLE).otherwise(base.PASS).alias("outcome"),
         F.lit(None).cast("int").alias("waiver"),

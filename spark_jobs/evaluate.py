@@ -1,7 +1,7 @@
 """Judges the accepted snapshots of a run: `spark-submit evaluate.py --plan plan.json`, or `--awaited` and a named pipe.
 
 Reads facts of the attempts that the plan names, writes `partition_health`, `health_counters`, and of a nightly run
-`topic_posture` and `findings`, under the plan's run_id and result_id. They count for nobody until the run's row exists.
+`topic_posture` and `verdicts`, under the plan's run_id and result_id. They count for nobody until the run's row exists.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from durability.catalogue import requirement_types
 from durability.lake import tables
-from durability.report import plans
 from durability.run.plan import Plan
 from spark_jobs import (
     alike_topics,
     changes,
     facts,
-    findings,
     history,
     lake_tables,
     outcomes,
@@ -36,23 +35,18 @@ from spark_jobs import (
     session,
     target,
     topics,
+    verdicts,
 )
 from spark_jobs.controls import (
-    acked_durability,
     at_min_isr_over_time,
+    having,
     isr_rack_spread,
-    min_insync_racks_valid,
     partition_health,
     reassignment_leftovers,
     waiver_expired,
 )
 from spark_jobs.lake_tables import Reader
-from spark_jobs.outcomes import TOPIC_CONTROLS
-
-REQUIREMENTS = (
-    "struct<replication_factor:int,min_insync_replicas:int,write_headroom:int,replica_racks:int,min_insync_racks:int,"
-    "acked_copies:int,acked_racks:int,unclean_leader_election:boolean,survive:array<string>>"
-)
+from spark_jobs.literals import literal
 
 
 class Evaluation:
@@ -75,8 +69,8 @@ class Evaluation:
         self._background = background
         # Some two thousand expressions, put together while Spark opens tables and computes what they are asked of.
         self._of_topics = background.submit(lambda: of_topics or asked_of_topics(plan.pulse))
-        self._of_findings = None if plan.pulse else background.submit(outcomes.asked, plan)
-        self.tiers = findings.literal(plan.policy.tiers, f"map<string,{REQUIREMENTS}>")
+        self._of_verdicts = None if plan.pulse else background.submit(outcomes.asked, plan)
+        self.tiers = literal(plan.policy.tiers, f"map<string,{requirements()}>")
         # Partition health asks for no tier, so a pulse has none resolved.
         mine = F.lit(False) if plan.pulse else F.col("result_id") == plan.result_id
         self.resolved = read("resolved_policy").where(mine)
@@ -196,23 +190,22 @@ class Evaluation:
     def _captured(self) -> Column:
         """When the row's cluster was captured; NULL for one that isn't judged."""
         moments = {s.cluster: s.captured_at for s in self.plan.judged}
-        return F.try_element_at(findings.literal(moments, "map<string,string>"), F.col("cluster")).cast("timestamp")
+        return F.try_element_at(literal(moments, "map<string,string>"), F.col("cluster")).cast("timestamp")
 
     def posture(self) -> DataFrame:
         """One row a topic, with what Great Expectations checks again."""
         columns = rack_outage.posture(F.col("before"))
-        for control in TOPIC_CONTROLS:
-            columns |= control.posture()
         return (
             self._beside_what_was()
             .select(
-                *findings.SNAPSHOT,
+                *verdicts.SNAPSHOT,
                 "topic",
                 "internal",
                 "tier",
                 F.coalesce("partition_count", F.lit(0)).cast("int").alias("partitions"),
                 *(c.alias(n) for n, c in columns.items()),
                 *target.COLUMNS,
+                F.array(*(rule.check() for rule in having("check"))).alias("checks"),
             )
             .withColumn("rack_outage_step", rack_outage.most_urgent(F.col("rack_outage")))
         )
@@ -243,19 +236,15 @@ class Evaluation:
         with_past = rows.join(self.past.outages(), ["cluster", "topic"], "left").withColumn("past", since)
         return with_past.withColumn("before", rack_outage.remembered(F.col("before"), F.col("past")))
 
-    def _remedied(self, default_min_isr: int | None) -> DataFrame:
-        """`measured` with each topic's remedy; kept where rows aren't packed: else Spark plans its words anew for each finding
-        that has them."""
+    def _with_targets(self) -> DataFrame:
+        """`measured` with each topic's target; kept where rows aren't packed, since each verdict has it."""
         rack_of = F.transform_values("broker", lambda _, broker: broker["rack"]).alias("rack_of")
         of_clusters = self.clusters.select("cluster", "elr_cluster_at_risk", rack_of)
-        folders = {s.cluster: plans.folder(s.cluster) for s in self.plan.snapshots}
-        folder = F.try_element_at(findings.literal(folders, "map<string,string>"), F.col("cluster"))
-        beside = {"plan_folder": folder, "default_min_isr": F.lit(default_min_isr).cast("int")}
-        beside[isr_rack_spread.NAMES] = isr_rack_spread.names()
-        judged = alike_topics.each(self._packed) if self.plan.look_back else alike_topics.unnamed(self._packed)
-        rows = packing.beside(judged.join(F.broadcast(of_clusters), "cluster"), beside)
+        judged = alike_topics.each(self._packed) if self.plan.look_back else self._packed
+        joined = judged.join(F.broadcast(of_clusters), "cluster")
+        rows = packing.beside(joined, {isr_rack_spread.NAMES: isr_rack_spread.names()})
         # A map of all brokers isn't for each topic to keep.
-        rows = target.with_remedies(rows).drop("rack_of")
+        rows = target.with_target(rows, self.plan).drop("rack_of")
         return self._settled(packing.flat(rows)) if self.plan.small else packing.flat(rows)
 
     def outcomes(self) -> DataFrame:
@@ -263,20 +252,19 @@ class Evaluation:
 
         Nothing depends on the order, and Spark prepares one of these while it runs another.
         """
-        of_topics = self._remedied(target.default_min_isr(outcomes.last_tier_of(self.plan)))
-        clusters, of_topics = self._over_time(self.clusters, of_topics)
-        asked = self._of_findings.result()
+        clusters, of_topics = self._over_time(self.clusters, self._with_targets())
+        asked = self._of_verdicts.result()
         of_clusters = self._background.submit(lambda: self._settled(outcomes.of_clusters(clusters, asked.clusters)))
-        told = self._told(outcomes.of_topics(of_topics, asked.topics))
-        return told.unionByName(of_clusters.result()).unionByName(self._of_settings.result())
+        each = self._each(outcomes.of_topics(of_topics, asked.topics))
+        return each.unionByName(of_clusters.result()).unionByName(self._of_settings.result())
 
     def _judged_by_settings(self) -> DataFrame:
         """Outcomes that ask nothing of partitions."""
         clusters = facts.with_wants(self.base_clusters, self.topics)
         frames = [
             outcomes.of_brokers(clusters, self.plan),
-            outcomes.of_tiers(clusters, self.tiers),
-            *([outcomes.of_applications(self.resolved, clusters)] if self.plan.applications else []),
+            outcomes.of_tiers(clusters, self.tiers, self.plan),
+            *([outcomes.of_applications(self.resolved, clusters, self.plan)] if self.plan.applications else []),
             *outcomes.of_missing(self.spark, self.plan),
         ]
         return reduce(DataFrame.unionByName, frames)
@@ -286,22 +274,22 @@ class Evaluation:
         counted = history.counted(self.plan, self._read, self._captured())
         return self._settled(counted) if self.plan.small else counted
 
-    def _told(self, gathered: DataFrame) -> DataFrame:
-        """Each outcome of topics, `gathered`. Of large runs a session of its own tells them: see `session.compiled`."""
+    def _each(self, gathered: DataFrame) -> DataFrame:
+        """Each outcome of topics, `gathered`. Of large runs a session of its own explodes them: see `session.compiled`."""
         if self.plan.small:
-            return self._settled(findings.each(gathered))
-        return alike_topics.named(findings.each(session.compiled(self._settled(gathered))))
+            return self._settled(verdicts.each(gathered))
+        return alike_topics.named(verdicts.each(session.compiled(self._settled(gathered))))
 
-    def findings(self) -> DataFrame:
-        """All findings of the run, PASS and NOT_APPLICABLE ones too."""
-        owed = findings.with_providers_duty(self.outcomes())
-        waived = findings.with_waivers(owed, self.resolved, self.plan.waivers)
+    def verdicts(self) -> DataFrame:
+        """All verdicts of the run, PASS and NOT_APPLICABLE ones too."""
+        owed = verdicts.with_providers_duty(self.outcomes())
+        waived = verdicts.with_waivers(owed, self.resolved, self.plan.waivers)
         if self.plan.waivers:
             waived = self._settled(waived)
             failed = waived.where(F.size("expired") > 0)
-            expired = waiver_expired.findings(failed, self.plan.waivers)
+            expired = waiver_expired.verdicts(failed, self.plan.waivers)
             waived = waived.unionByName(expired, allowMissingColumns=True)
-        named = findings.with_ids(waived.drop("expired"))
+        named = verdicts.with_ids(waived.drop("expired"))
         before = {s.previous_result_id: s.previous_policy_sha256 for s in self.plan.snapshots if s.previous_result_id}
         if not before:
             return changes.first_run(named)
@@ -325,12 +313,19 @@ class Evaluation:
         )
 
 
+def requirements() -> str:
+    """The type of what a tier requires (DDL), by the catalogue's keys."""
+    return f"struct<{','.join(f'{key}:{SPARK_TYPES[kind]}' for key, kind in requirement_types().items())}>"
+
+
+SPARK_TYPES = {"integer": "int", "boolean": "boolean", "strings": "array<string>"}
+
+
 def asked_of_topics(pulse: bool) -> topics.Asked:
     """What is asked of topics: of a pulse partition health alone."""
     if pulse:
         return topics.asked([partition_health], outages=False)
-    controls = [*TOPIC_CONTROLS, acked_durability, min_insync_racks_valid, partition_health]
-    return topics.asked(controls, outages=True, targets=True)
+    return topics.asked(having("outcome"), outages=True, targets=True)
 
 
 def run(
@@ -343,10 +338,10 @@ def run(
     """Evaluates `plan`, writing each result table once. of_topics: see `Evaluation`."""
     with ThreadPoolExecutor(3) as background:
         evaluation = Evaluation(spark, plan, read, background, of_topics)
-        # The findings take as long to plan as the rest takes to write: side by side.
+        # The verdicts take as long to plan as the rest takes to write: side by side.
         written = background.submit(write_measures, evaluation, write)
         if not plan.pulse:
-            write(evaluation.keyed(evaluation.findings(), tables.FINDINGS), tables.FINDINGS)
+            write(evaluation.keyed(evaluation.verdicts(), tables.VERDICTS), tables.VERDICTS)
         written.result()
 
 

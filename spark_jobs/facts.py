@@ -144,7 +144,7 @@ def unlisted(id: Column) -> Column:
 
 def _lag_cause(broker: Column) -> Column:
     """The cause of a replica being out of sync on a broker that is up."""
-    offline = F.when(broker["offline_log_dirs"] > 0, " log dir offline").otherwise(" lagging")
+    offline = F.when(broker["offline_log_dirs"] > 0, " disk-offline").otherwise(" lagging")
     return F.concat(F.lit("broker:"), broker["broker"].cast("string"), offline)
 
 

@@ -14,8 +14,9 @@ from pyspark.sql import functions as F
 from durability.run.plan import Plan
 from spark_jobs import facts, partitions, rack_outage, readings, topics
 from spark_jobs.controls import min_insync_replicas, partition_health
-from spark_jobs.findings import SNAPSHOT, literal
+from spark_jobs.literals import literal
 from spark_jobs.session import columns
+from spark_jobs.verdicts import SNAPSHOT
 
 COUNTERS = (
     "unknown",

@@ -296,41 +296,31 @@ def _causes() -> Column:
     return (
         F.when(F.size(down) > 0, F.array_distinct(down))
         .when(F.size(lagging) > 0, lagging)
-        .when(F.col("offline"), F.array(F.lit("no leader elected")))
+        .when(F.col("offline"), F.array(F.lit("no-leader")))
         .when(F.col("reassigning"), F.array(F.lit("reassignment")))
         .otherwise(F.array())
     )
 
 
 def _cli_differs() -> Column:
-    """Where kafka-topics shows a partition otherwise than KIP-427's categories do, and why; NULL where they agree.
+    """Where kafka-topics shows a partition otherwise than KIP-427's categories do, as codes; NULL where they agree.
 
-    `TopicCommand` compares min.insync.replicas as configured, and counts leaderless partitions.
+    `TopicCommand` compares min.insync.replicas as configured, and counts leaderless partitions. Codes, joined by ";":
+    `leaderless`; `under:<configured>:<enforced>`, listed as under min ISR; `not-at`, left out of those at min ISR.
     """
     raw, isr, effective = F.col("min_isr"), F.col("isr_count"), F.col("effective_min_isr")
-    flags = F.array_compact(
+    led = ~F.col("offline")
+    codes = F.array_compact(
         F.array(
+            F.when(F.col("offline"), "leaderless"),
             F.when(
-                F.col("offline"),
-                "kafka-topics counts leaderless partitions under --under-min-isr-partitions, and where their ISR fits under"
-                " --under-replicated-partitions and (without ELR) --at-min-isr-partitions",
+                led & (raw > effective) & (isr >= effective) & (isr < raw),
+                F.concat_ws(":", F.lit("under"), raw.cast("string"), effective.cast("string")),
             ),
-            F.when(
-                ~F.col("offline") & (raw > effective) & (isr >= effective) & (isr < raw),
-                F.concat(
-                    F.lit("kafka-topics lists it under --under-min-isr-partitions: it compares the configured "),
-                    raw.cast("string"),
-                    F.lit(", brokers since 3.7 enforce "),
-                    effective.cast("string"),
-                ),
-            ),
-            F.when(
-                ~F.col("offline") & (raw != effective) & (isr == effective),
-                "kafka-topics leaves it out of --at-min-isr-partitions for the same reason",
-            ),
+            F.when(led & (raw != effective) & (isr == effective), "not-at"),
         )
     )
-    return F.when(F.size(flags) > 0, F.array_join(flags, "; "))
+    return F.when(F.size(codes) > 0, F.array_join(codes, ";"))
 
 
 def in_racks(judged: DataFrame) -> DataFrame:

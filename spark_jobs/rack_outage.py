@@ -14,7 +14,7 @@ older documents, are gone through in their order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -85,6 +85,12 @@ def seen(captured: Column) -> Column:
     return F.struct(*(c.alias(n) for n, c in columns.items()))
 
 
+def _bound(use: Callable[..., Column], *values: Column) -> Column:
+    """`use` of `values`, each of which stands in the plan once however often `use` names it."""
+    one = F.struct(*(value.alias(f"v{n}") for n, value in enumerate(values)))
+    return F.element_at(F.transform(F.array(one), lambda v: use(*(v[f"v{n}"] for n in range(len(values))))), 1)
+
+
 def _entry(setting: str, at: Column, before: Column) -> Column:
     """One threshold's step as a struct of `tables.OUTAGE_ENTRY`; NULL where there is none.
 
@@ -95,9 +101,9 @@ def _entry(setting: str, at: Column, before: Column) -> Column:
 
     def stepped(was: Column) -> Column:
         lowered = _lowered(kind, at, before, was)
-        return base.bound(lambda *kept: _stepped(setting, kind, at, was, *kept), *lowered)
+        return _bound(lambda *kept: _stepped(setting, kind, at, was, *kept), *lowered)
 
-    return base.bound(stepped, was)
+    return _bound(stepped, was)
 
 
 def _stepped(
@@ -158,7 +164,7 @@ def _entries(at: Column, before: Column) -> Column:
     def both(at: Column, before: Column) -> Column:
         return F.array_compact(F.array(_entry(MIN_ISR, at, before), _entry(MIN_RACKS, at, before)))
 
-    return base.bound(lambda entries: F.when(F.size(entries) > 0, entries), base.bound(both, at, before))
+    return _bound(lambda entries: F.when(F.size(entries) > 0, entries), _bound(both, at, before))
 
 
 def remembered(before: Column, past: Column) -> Column:

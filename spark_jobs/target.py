@@ -1,4 +1,4 @@
-"""What a topic should become, and the way there: one replication factor and one min.insync.replicas a topic.
+"""What a topic should become: one replication factor and one min.insync.replicas a topic.
 
 Every remedy of a topic speaks of this target, so that no two of its findings ask for different things. It meets all
 that the topic's tier requires of copies and headroom at once, with as few replicas and as little change as that takes;
@@ -11,17 +11,16 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from durability.run.plan import Plan
 from spark_jobs import packing
 from spark_jobs import racks as rack_counts
 from spark_jobs.controls import base, elr_guard
 
 COLUMNS = ("target_replication_factor", "target_min_insync_replicas", "target_racks", "target_acked_racks", "reassign")
-REMEDY, SPREAD = "target_remedy", "target_spread_replication_factor"
+TARGET, SPREAD = "target", "target_spread_replication_factor"
 PLACED = ("replica-rack-spread", "isr-rack-spread")
 MORE = 8
 """Replicas tried above those that are needed otherwise."""
-THROTTLE = 50_000_000
-"""Bytes a second: a plan executed without a throttle competes with producers and consumers for the network."""
 
 
 def _need(key: str) -> Column:
@@ -52,8 +51,9 @@ def racks() -> Column:
     return F.greatest(F.lit(1), *wanted, F.when(_survives("rack"), 2))
 
 
-def default_min_isr(last_tier: dict[str, object]) -> int | None:
+def default_min_isr(plan: Plan) -> int | None:
     """What the policy wants as the clusters' default min.insync.replicas: the copies of its last tier, if any."""
+    last_tier = plan.policy.tiers.get(plan.policy.last_tier or "", {})
     wanted = [last_tier.get(key) for key in ("min_insync_replicas", "acked_copies", "acked_racks")]
     return max((n for n in [*wanted, 2 if last_tier.get("survive") else None] if n), default=None)
 
@@ -76,7 +76,7 @@ def infeasible() -> Column:
 
     Then policy-feasible fails for its tier too.
     """
-    return F.when(_too_few_brokers(), base.say(base.INFEASIBLE, F.col("tier")))
+    return F.when(_too_few_brokers(), base.infeasible(F.col("tier")))
 
 
 def _needed() -> Column:
@@ -194,172 +194,47 @@ def steps() -> tuple[dict[str, Column], ...]:
     )
 
 
-def with_remedies(topics: DataFrame) -> DataFrame:
-    """`topics` with what each should do about its target, worded once for all of its findings.
+def with_target(topics: DataFrame, plan: Plan) -> DataFrame:
+    """`topics` with TARGET, a struct of what every remedy of a topic is made from (`durability.remedies.target`).
 
-    Reads beside the columns of `steps` `led_isr_least` (the smallest ISR that has a leader), `plan_folder`,
-    `default_min_isr` (what the policy wants as the clusters' default, may be NULL) and `elr_cluster_at_risk`.
+    Reads beside the columns of `steps` `led_isr_least` (the smallest ISR that has a leader) and `elr_cluster_at_risk`.
     """
-    return packing.beside(topics, {REMEDY: _remedy()})
+    return packing.beside(topics, {TARGET: _target(plan)})
 
 
-def remedy() -> Column:
-    """The way to the target: commands in the order in which they are safe, or why there is none yet."""
-    return F.col(REMEDY)
+def evidence() -> Column:
+    return F.col(TARGET)
+
+
+def _target(plan: Plan) -> Column:
+    seen, within = F.col("min_insync_replicas_seen"), F.col("min_isr_within_replication_factor_worst")
+    fields = {
+        "replication_factor": F.col("target_replication_factor"),
+        "min_insync_replicas": F.col("target_min_insync_replicas"),
+        "racks": F.col("target_racks"),
+        "acked_racks": F.col("target_acked_racks"),
+        "reassign": F.col("reassign"),
+        "replication_factor_now": F.col("replication_factor_worst"),
+        "min_insync_replicas_now": seen["min_isr"],
+        "min_insync_replicas_source": seen["min_isr_source"],
+        "min_insync_replicas_enforced": seen["effective"],
+        "default_min_insync_replicas": F.lit(default_min_isr(plan)).cast("int"),
+        "smallest_led_isr": F.col("led_isr_least"),
+        "brokers": F.col("broker_count"),
+        "racks_there": F.size("racks"),
+        "unracked_brokers": F.when(F.size("racks") == 0, F.col("unracked_brokers")),
+        "too_few_brokers": _too_few_brokers(),
+        "too_few_racks": _too_few_racks(),
+        "leans": _leans(),
+        "replicas_down": F.col("replicas_down"),
+        "highest_min_insync_replicas": within["min_isr"],
+        "its_replication_factor": within["rf"],
+        "elr_at_risk": elr_guard.unsafe("elr_partitions_at_risk"),
+        "elr_at_risk_in_cluster": elr_guard.unsafe("elr_cluster_at_risk"),
+    }
+    return F.struct(*(column.alias(name) for name, column in fields.items()))
 
 
 def spreads() -> Column:
     """Would the same replicas do, were they spread evenly?"""
     return F.col("reassign") & F.col("target_acked_racks").isNotNull() & ~_grows()
-
-
-def differs() -> Column:
-    """Is there a way to go?"""
-    changed = F.col("target_min_insync_replicas") != _configured()
-    return F.col("reassign") | _too_few_brokers() | F.coalesce(changed, F.lit(False))
-
-
-def _remedy() -> Column:
-    rf, least, moves = F.col("target_replication_factor"), F.col("target_min_insync_replicas"), F.col("reassign")
-    lowers, raises = (F.coalesce(changed, F.lit(False)) for changed in (least < _configured(), least > _configured()))
-    everywhere = raises & (F.col("min_insync_replicas_seen")["min_isr_source"] != "topic")
-    everywhere &= F.coalesce(least == F.col("default_min_isr"), F.lit(False))
-    own = base.topic_config("min.insync.replicas", least)
-    default = base.script(
-        base.comment(
-            "The default of every topic without a value of its own: one with fewer replicas in sync than that will refuse"
-            " acks=all writes."
-        ),
-        base.cluster_config("min.insync.replicas", least),
-    )
-    refused = base.comment(
-        base.say(
-            "First bring back the replicas that are out of sync: with %s in sync, as now, acks=all writes would be refused.",
-            F.col("led_isr_least"),
-        )
-    )
-    set_min = F.when(everywhere, default).otherwise(base.script(F.when(F.col("led_isr_least") < least, refused), own))
-    places = base.comment(base.say("%s: some of its replicas go to other racks.", F.col("topic")))
-    copies_wanted = base.comment(
-        base.say(
-            "Target for %s: replication factor %s, min.insync.replicas %s (now %s and %s).",
-            *(F.col("topic"), _or(rf, "as it is"), _or(least, "as it is")),
-            *(_or(F.col("replication_factor_worst"), "unknown"), _or(_configured(), "unknown")),
-        )
-    )
-    # Replicas being added count towards the effective min ISR before they are in sync (seen on 4.3.1).
-    at_once = raises & (~moves | (least <= F.col("replication_factor_worst")))
-    # What acks=all guarantees now goes when the value is lowered before the replicas stand elsewhere.
-    at_last = lowers & moves & F.col("target_acked_racks").isNotNull() & _leans()
-    steps = base.script(
-        F.when(~everywhere | moves, F.when(lowers | raises | _grows(), copies_wanted).otherwise(places)),
-        F.when(lowers & ~at_last, base.script(_why_lower(least), own)),
-        F.when(moves, _reassign()),
-        F.when(at_once, set_min),
-        F.when(
-            (raises & ~at_once) | at_last,
-            base.comment(base.say("When it is complete, audit again: min.insync.replicas=%s comes next.", least)),
-        ),
-    )
-    risky = F.when(everywhere, elr_guard.unsafe("elr_cluster_at_risk")).otherwise(
-        elr_guard.unsafe("elr_partitions_at_risk")
-    )
-    return (
-        F.when(
-            _too_few_brokers(),
-            base.say(
-                "Give the cluster %s brokers (it has %s), or the topic a tier that asks for less",
-                rf,
-                F.col("broker_count"),
-            ),
-        )
-        .when((lowers | raises) & risky, elr_guard.WAIT)
-        .when(lowers | raises | moves, steps)
-        .otherwise("Give all brokers the same min.insync.replicas: partitions of this topic have different ones")
-    )
-
-
-def _or(number: Column, word: str) -> Column:
-    return F.coalesce(number.cast("string"), F.lit(word))
-
-
-def _why_lower(least: Column) -> Column:
-    """What lowering min.insync.replicas costs, and what it leaves."""
-    enforced = F.col("min_insync_replicas_seen")["effective"]
-    return base.comment(
-        F.concat(
-            F.when(enforced <= least, "Brokers enforce no more than this already.")
-            .when(enforced > F.col("replication_factor_worst"), "No acks=all write can pass as it is.")
-            .otherwise(
-                base.say(
-                    "Lowers what an acks=all write waits for from %s replicas to %s.", _or(enforced, "more"), least
-                )
-            ),
-            F.when(
-                least == F.col("target_replication_factor"),
-                base.say(
-                    " It leaves no headroom: one replica out of sync, and acks=all writes are refused. With headroom: give"
-                    " the topic %s replicas.",
-                    least + 1,
-                ),
-            ).otherwise(""),
-        )
-    )
-
-
-def _reassign() -> Column:
-    """Executes the reassignment plan that the report wrote for the topic (`durability.report.plans`). Reads `plan_folder`
-    and `replicas_down`: while a broker is down the tool can neither name it nor throttle it."""
-    file = F.concat(F.lit("plans/"), F.col("plan_folder"), F.lit("/"), F.col("topic"), F.lit(".json"))
-    seen = F.col("min_isr_within_replication_factor_worst")
-    least = F.coalesce(F.least("target_min_insync_replicas", _configured()), seen["min_isr"])
-    down = F.col("replicas_down")
-    one = "Not before %s is back: the tool refuses a plan that names it."
-    several = "Not before %s are back: the tool refuses a plan that names one of them."
-    return base.script(
-        F.when(
-            F.size(down) > 0,
-            base.comment(
-                F.when(F.size(down) == 1, base.say(one, base.listed(down, "broker "))).otherwise(
-                    base.say(several, base.listed(down, "brokers "))
-                )
-            ),
-        ),
-        base.comment("The plan stands in the report's folder: read it, and run this there in a quiet hour."),
-        F.when(
-            _grows() & (least > seen["rf"]),
-            base.comment(
-                "Until the new replicas are in sync acks=all writes are refused: min.insync.replicas is above the ISR."
-            ),
-        ),
-        base.say(
-            f'kafka-reassign-partitions --bootstrap-server "$BOOTSTRAP" --execute --throttle {THROTTLE}'
-            " --reassignment-json-file %s",
-            file,
-        ),
-        base.say(
-            'kafka-reassign-partitions --bootstrap-server "$BOOTSTRAP" --verify --reassignment-json-file %s'
-            " # again until it is complete, which removes the throttle",
-            file,
-        ),
-    )
-
-
-def place() -> Column:
-    """What mends replicas on too few racks."""
-    return (
-        F.when(F.size("racks") == 0, base.set_racks())
-        .when(
-            _too_few_racks(),
-            base.say(
-                "Add racks (%s are wanted, the cluster has %s), or give the topic a tier that asks for fewer",
-                F.col("target_racks"),
-                F.size("racks"),
-            ),
-        )
-        .when(
-            F.col("target_racks") > F.col("target_replication_factor"),
-            base.say("Want fewer racks than %s of this topic, or give it as many replicas", F.col("target_racks")),
-        )
-        .otherwise(remedy())
-    )

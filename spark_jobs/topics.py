@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import reduce
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs import alike_topics, findings, packing, rack_health, rack_outage, target
+from spark_jobs import alike_topics, packing, rack_health, rack_outage, target, verdicts
 from spark_jobs.controls import (
     acked_durability,
     base,
     elr_guard,
-    min_insync_racks_valid,
     partition_health,
     reassignment_leftovers,
     unclean_leader_election,
@@ -42,23 +41,31 @@ class Asked(NamedTuple):
 
 def asked(controls: list[ModuleType], *, outages: bool, targets: bool = False) -> Asked:
     """What `controls` ask; outages: with what `rack_outage` does; targets: with each topic's target (`target.steps`)."""
-    found = _measures(controls, outages=outages)
+    found = _measures(controls, outages=outages, targets=targets)
     of_partitions = [{MASK: mask(found), "healthy": _healthy(), "health": _health()}]
-    follows = {}
-    if min_insync_racks_valid in controls:
-        follows[min_insync_racks_valid.PROBLEMS] = min_insync_racks_valid.problems()
-    if acked_durability in controls:
-        of_partitions.insert(0, acked_durability.of_partition())
-        follows[acked_durability.NOW] = acked_durability.now()
+    if own := _joined(controls, "of_partition"):
+        of_partitions.insert(0, own)
+    follows = _joined(controls, "follows")
     of_topics = [*([follows] if follows else ()), {f"{base.column(c.CONTROL)}_outcome": c.outcome() for c in controls}]
     return Asked(found, of_partitions, [*of_topics, *(target.steps() if targets else ())])
 
 
-def _measures(controls: list[ModuleType], *, outages: bool) -> dict[str, Column | Flagged]:
-    """What `controls` measure over a topic's partitions, by name.
+def _joined(modules: list[ModuleType], function: str) -> dict[str, Any]:
+    """What `function` gives of those modules that have it.
 
-    ValueError where two of them give one name to what they measure: the one would be taken for the other.
+    ValueError where two of them give one name: the one would be taken for the other.
     """
+    found: dict[str, Any] = {}
+    for module in modules:
+        more = getattr(module, function)() if hasattr(module, function) else {}
+        if twice := found.keys() & more.keys():
+            raise ValueError(f"{module.__name__} measures {sorted(twice)}, which another does already")
+        found |= more
+    return found
+
+
+def _measures(controls: list[ModuleType], *, outages: bool, targets: bool) -> dict[str, Column | Flagged]:
+    """What `controls` measure over a topic's partitions, by name."""
     found: dict[str, Column | Flagged] = {
         "partition_count": F.sum(F.size("ids")),
         "reassigning_partitions": F.sum(F.col("reassigning").cast("int")),
@@ -67,15 +74,11 @@ def _measures(controls: list[ModuleType], *, outages: bool) -> dict[str, Column 
         "unhealthy": F.sort_array(F.collect_list(F.when(~F.col("healthy"), _health_row()))),
         "room_listed": F.max(F.when(~F.col("healthy") & (F.size("ids") > 1), _room())),
     }
-    modules = [*controls, elr_guard]
-    modules += [rack_outage] if outages else []
-    modules += [target] if min_insync_racks_valid in controls else []
-    for module in modules:
-        more = module.measures()
-        if twice := found.keys() & more.keys():
-            raise ValueError(f"{module.__name__} measures {sorted(twice)}, which another does already")
-        found |= more
-    return found
+    modules = [*controls, elr_guard, *([rack_outage] if outages else ()), *([target] if targets else ())]
+    of_modules = _joined(modules, "measures")
+    if twice := found.keys() & of_modules.keys():
+        raise ValueError(f"a control measures {sorted(twice)}, which all topics have")
+    return found | of_modules
 
 
 def _room() -> Column:
@@ -151,7 +154,7 @@ def _health_row() -> Column:
 def by_cluster(measured: DataFrame) -> DataFrame:
     """What cluster-level rules need of a cluster's topics; `unclean_undecided` counts those that wait for the controllers."""
     waits = base.outcome_of(unclean_leader_election.CONTROL).isNull().cast("int")
-    stuck = F.transform("stuck_partitions", lambda p: base.say("%s-%s", F.col("topic"), p))
+    stuck = F.transform("stuck_partitions", lambda p: F.concat_ws("-", "topic", p.cast("string")))
     return measured.groupBy("cluster").agg(
         F.sum("reassigning_partitions").alias("reassigning"),
         F.sort_array(F.flatten(F.collect_list(stuck))).alias("stuck"),
@@ -182,7 +185,7 @@ def elr_cluster_at_risk() -> Column:
 
 def health_rows(measured: DataFrame) -> DataFrame:
     """The judged partitions that aren't healthy, and those whose health is unknown; each may stand for others."""
-    of = (*findings.SNAPSHOT, "topic")
+    of = (*verdicts.SNAPSHOT, "topic")
     return measured.select(*of, F.explode("unhealthy").alias("u")).select(*of, "u.*")
 
 
@@ -234,14 +237,14 @@ def counters(measured: DataFrame, clusters: DataFrame) -> DataFrame:
     }
     missing = F.coalesce(F.transform("unhealthy", _missing), F.array().cast("array<array<int>>"))
     rows = measured.select(
-        *findings.SNAPSHOT,
+        *verdicts.SNAPSHOT,
         "topic",
         F.coalesce("partition_count", F.lit(0)).alias("partitions"),
         *(size.alias(name) for name, size in counted.items()),
         F.array_distinct(F.flatten(missing)).alias("out_of_sync"),
     )
     anything = sum(F.col(n) for n in counted) > 0
-    per_cluster = rows.groupBy(*findings.SNAPSHOT).agg(
+    per_cluster = rows.groupBy(*verdicts.SNAPSHOT).agg(
         *(F.sum(n).alias(n) for n in ("partitions", *counted)),
         F.sort_array(F.array_distinct(F.flatten(F.collect_list("out_of_sync")))).alias("out_of_sync"),
     )

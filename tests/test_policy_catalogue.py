@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from durability.policy.page import page
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from durability.lake.tables import SCALAR_CONTROLS
 from durability.policy import CONTROLS, PROVIDERS, load_clusters, load_policy, load_waivers, match_column, matches
 from durability.policy.catalogue import SEVERITIES
-from durability.policy.page import page
 
 ROOT = Path(__file__).parents[1]
 RESOURCE_TYPES = {"topic", "broker", "cluster", "tier", "application", "waiver"}

@@ -15,7 +15,7 @@ import pytest
 from durability.collect import collect
 from durability.local_kafka import seed, tools
 from durability.policy.load import load_policy
-from durability.report import plans
+from durability.remedies import plans
 from durability.report.words import is_script
 from tests.support.judge import Judge, pick
 

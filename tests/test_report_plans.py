@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from durability.lake import tables
-from durability.report import plans
-from durability.report.plans import Broker, Placement
+from durability.remedies import plans
+from durability.remedies.plans import Broker, Placement
 from durability.topology import validate
 from tests.report_cases import NIGHT, plan, snapshot
 from tests.support.topology import document

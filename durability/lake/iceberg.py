@@ -147,6 +147,16 @@ class Tables:
                 parts.append(self.storage.read(task.file.file_path, rows))
             return pa.concat_tables([wanted.empty_table(), *parts])
 
+    def parts(self, table: Table, where: BooleanExpression) -> Iterator[pa.Table]:
+        """`scan` file by file, so that what grows with the fleet needn't be in memory as a whole."""
+        with self._errors(f"{table.identifier} can't be read"):
+            current = self.load(table)
+            bound = bind(current.schema(), where, case_sensitive=True)
+            used = {current.schema().find_column_name(number) for number in extract_field_ids(bound)}
+            rows = Wanted(table.arrow, expression_to_pyarrow(bound), table.arrow, used)
+            for task in current.scan(row_filter=where).plan_files():
+                yield self.storage.read(task.file.file_path, rows)
+
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
         """Turns what the catalog and its files can raise into errors that name the lake."""

@@ -8,7 +8,7 @@ its staged files are read by its own run and removed with it.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -28,7 +28,6 @@ from durability.errors import Refused
 from durability.lake import alike, catalog, keep, restore, rows, staging, tables
 from durability.lake.attempt import FULL, PULSE, Attempt, SnapshotRow
 from durability.lake.iceberg import Tables
-from durability.lake.results import with_disagreements
 from durability.lake.storage import Wanted
 from durability.lake.tables import FACTS, TABLES, Table
 from durability.policy.model import Retention
@@ -306,15 +305,6 @@ class Lake:
         """Writes where each table's metadata is beside the tables; returns the address, see `durability.lake.restore`."""
         return restore.backup(self._tables, now)
 
-    def findings(self, run: Mapping, outcomes: Iterable[str] | None = None) -> pa.Table:
-        """A run's findings of these outcomes (all by default), disagreements applied: those findings are UNKNOWN."""
-        wanted = None if outcomes is None else list(outcomes)
-        differing = self.results(tables.DISAGREEMENTS, run)
-        if not differing.num_rows:
-            return self.results(tables.FINDINGS, run, None if wanted is None else In("outcome", wanted))
-        found = with_disagreements(self.results(tables.FINDINGS, run), differing)
-        return found if wanted is None else found.filter(pc.is_in(found["outcome"], pa.array(wanted, pa.string())))
-
     # Any table
 
     def scan(
@@ -329,21 +319,36 @@ class Lake:
         """
         return self._tables.scan(table, where, columns)
 
+    def parts(self, table: Table, where: BooleanExpression) -> Iterator[pa.Table]:
+        """The rows of a table that meet a condition, file by file; errors as `scan`."""
+        return self._tables.parts(table, where)
+
     def append(self, table: Table, added: pa.Table) -> None:
         """Commits rows to a table, all at once. Columns that `added` hasn't are NULL; an unknown one is a ValueError."""
-        unknown = set(added.column_names) - set(table.arrow.names)
-        if unknown or table.name not in TABLES:
-            raise ValueError(f"{table.name} has no columns {sorted(unknown)}")
-        columns = [
-            added[field.name].cast(field.type)
-            if field.name in added.column_names
-            else pa.nulls(added.num_rows, field.type)
-            for field in table.arrow
-        ]
-        complete = pa.Table.from_arrays(columns, schema=table.arrow)
-        paths = [self._tables.storage.write(table.identifier, part) for part in _by_day(table, complete)]
+        self.append_parts(table, [added])
+
+    def append_parts(self, table: Table, parts: Iterable[pa.Table]) -> int:
+        """`append` of rows that come in parts, in one commit; each is written as it comes. Returns how many rows."""
+        paths, rows_ = [], 0
+        for part in parts:
+            complete = _complete(table, part)
+            paths += [self._tables.storage.write(table.identifier, of_day) for of_day in _by_day(table, complete)]
+            rows_ += complete.num_rows
         if paths:
             self._tables.add_files(table, paths)
+        return rows_
+
+
+def _complete(table: Table, added: pa.Table) -> pa.Table:
+    """`added` with the table's columns, in its order."""
+    unknown = set(added.column_names) - set(table.arrow.names)
+    if unknown or table.name not in TABLES:
+        raise ValueError(f"{table.name} has no columns {sorted(unknown)}")
+    columns = [
+        added[field.name].cast(field.type) if field.name in added.column_names else pa.nulls(added.num_rows, field.type)
+        for field in table.arrow
+    ]
+    return pa.Table.from_arrays(columns, schema=table.arrow)
 
 
 def _between(first: datetime, last: datetime) -> BooleanExpression:

@@ -100,21 +100,13 @@ COUNTED = tuple(name for name, kind in HEALTH_COUNTERS.columns if kind == pa.int
 """The columns of `health_counters` that count partitions."""
 
 
-def _scalar(control: str) -> tuple[tuple[str, pa.DataType], ...]:
-    column = control.replace("-", "_")
-    return ((f"{column}_observed", pa.int32()), (f"{column}_required", pa.int32()), (f"{column}_known", pa.bool_()))
-
-
-# Controls whose verdict is one order between two integers, with the order that passes; see `expectations.posture`.
-SCALAR_CONTROLS = {
-    "replication-factor": ">=",
-    "min-insync-replicas": ">=",
-    "min-isr-within-replication-factor": "<=",
-    "write-headroom": ">=",
-    "unclean-leader-election": "<=",
-    "replica-rack-spread": ">=",
-    "isr-rack-spread": ">=",
-}
+CHECK = pa.struct([("control", pa.string()), ("observed", pa.int32()), ("required", pa.int32()), ("known", pa.bool_())])
+"""A verdict that is one order between two integers, which Great Expectations checks again: never NULL; `known` False: there
+is no verdict to check. The order is the catalogue's (`durability.catalogue.SCALAR_CONTROLS`)."""
+_ONCE_CHECKED = (
+    *("replication_factor", "min_insync_replicas", "min_isr_within_replication_factor", "write_headroom"),
+    *("unclean_leader_election", "replica_rack_spread", "isr_rack_spread"),
+)
 
 # A topic's thresholds as configured, with where that is stated: what a later run restores.
 CONFIGURED = (
@@ -149,7 +141,6 @@ TOPIC_POSTURE = Table(
         ("internal", pa.bool_()),
         ("tier", pa.string()),
         ("partitions", pa.int32()),
-        *(c for control in SCALAR_CONTROLS for c in _scalar(control)),
         *CONFIGURED,
         ("rack_outage_step", pa.string()),  # the most urgent one; NULL: none
         ("rack_outage", pa.list_(OUTAGE_ENTRY)),
@@ -159,10 +150,43 @@ TOPIC_POSTURE = Table(
         ("target_racks", pa.int32()),
         ("target_acked_racks", pa.int32()),
         ("reassign", pa.bool_()),
+        ("checks", pa.list_(CHECK)),
     ),
     sort=("cluster", "topic"),
+    # Until 0.1 a check was three columns.
+    retired=tuple(f"{control}_{part}" for control in _ONCE_CHECKED for part in ("observed", "required", "known")),
 )
 
+# What Spark decided, before it is cross-checked: codes and numbers, no sentence. `findings` are made of these.
+VERDICTS = Table(
+    "verdicts",
+    (
+        *RESULT_KEYS,
+        ("id", pa.string()),  # stable between runs
+        ("resource_type", pa.string()),
+        ("resource", pa.string()),
+        ("control", pa.string()),
+        ("category", pa.string()),
+        ("outcome", pa.string()),
+        ("severity", pa.string()),
+        ("cause", pa.string()),  # a code, see `durability.catalogue.causes`
+        ("observed", pa.string()),  # JSON object
+        ("required", pa.string()),  # JSON object
+        ("evidence", pa.string()),  # JSON object: what else words need; NULL: nothing
+        ("partitions", INTS),
+        ("change", pa.string()),
+        ("why", pa.string()),
+        ("since", TIMESTAMP),
+        ("waiver", pa.int32()),
+        ("provider", pa.string()),
+        ("tier", pa.string()),
+        ("previous_severity", pa.string()),
+        ("was", pa.string()),  # of a resolved one: the finding's message in the run before
+    ),
+    sort=("cluster", "control", "resource"),
+)
+
+# Verdicts, cross-checked and worded: what every reader reads.
 FINDINGS = Table(
     "findings",
     (
@@ -190,7 +214,7 @@ FINDINGS = Table(
     sort=("cluster", "control", "resource"),
 )
 
-# Findings on which Spark and Great Expectations disagree: readers show them as UNKNOWN.
+# Verdicts on which Spark and Great Expectations disagree: their findings are UNKNOWN.
 DISAGREEMENTS = Table(
     "disagreements",
     (

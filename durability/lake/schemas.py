@@ -108,22 +108,23 @@ def shape(kind: IcebergType) -> object:
 
 
 def added_columns(table: Table, existing: Schema, where: str) -> list[NestedField]:
-    """The columns that `table` has beyond an existing table's, all at its end.
+    """The columns that `table` has beyond an existing table's.
 
     Raises Refused, which names the lake and the column, if the existing table isn't an earlier state of this one.
     """
-    wanted = iceberg_schema(table).fields
-    for old, new in zip(existing.fields, wanted, strict=False):
-        if old.name != new.name or shape(old.field_type) != shape(new.field_type):
+    wanted = {field.name: field for field in iceberg_schema(table).fields}
+    there = {field.name: field for field in existing.fields}
+    for name in wanted.keys() & there.keys():
+        old, new = there[name].field_type, wanted[name].field_type
+        if shape(old) != shape(new):
             raise Refused(
-                f"the lake at {where} can't be used: its table {table.identifier} has the column "
-                f"{old.name} ({old.field_type}) where {new.name} ({new.field_type}) is expected; columns are only ever "
-                "added at the end. It was written by a version of this program that doesn't fit: use another LAKE"
+                f"the lake at {where} can't be used: its table {table.identifier} has the column {name} ({old}) where"
+                f" {name} ({new}) is expected. It was written by a version of this program that doesn't fit: use another LAKE"
             )
-    extra = existing.fields[len(wanted) :]
+    extra = [name for name in there if name not in wanted and name not in table.retired]
     if extra:
         raise Refused(
             f"the lake at {where} was written by a newer version of this program: its table {table.identifier} has "
-            f"columns unknown here ({', '.join(field.name for field in extra)}). Use that version, or another LAKE"
+            f"columns unknown here ({', '.join(extra)}). Use that version, or another LAKE"
         )
-    return list(wanted[len(existing.fields) :])
+    return [field for name, field in wanted.items() if name not in there]

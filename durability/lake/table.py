@@ -32,12 +32,16 @@ RESULT_KEYS = (
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its columns (Arrow types), whether it is partitioned by day(captured_at), and its sort order."""
+    """A table: its columns (Arrow types), whether it is partitioned by day(captured_at), and its sort order.
+
+    retired: columns that an earlier version wrote. A lake that has them keeps them; new rows are NULL there.
+    """
 
     name: str
     columns: tuple[tuple[str, pa.DataType], ...]
     by_day: bool = True
     sort: tuple[str, ...] = ("cluster",)
+    retired: tuple[str, ...] = ()
 
     @property
     def arrow(self) -> pa.Schema:

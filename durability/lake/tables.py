@@ -1,7 +1,7 @@
 """The lake's tables, as data: the one place that says which columns exist.
 
-Evolution is additive: a column may be added at the end of a table, as nullable; none is renamed, retyped or removed.
-Field ids follow from the order, so a table written by an earlier version stays readable.
+Evolution is additive: a column may be added, as nullable; none is renamed or retyped. A column that is written no more is
+`retired`: lakes that have it keep it.
 
 Facts are written under an `attempt_id` and count once a row of `snapshots` points at that attempt; results are written
 under a `run_id` and a `result_id` (the attempt at evaluating) and count once a row of `runs` points at that result.
@@ -22,13 +22,13 @@ from durability.lake.result_tables import (
     PARTITION_HEALTH,
     RESOLVED_POLICY,
     RUNS,
-    SCALAR_CONTROLS,
     SPARK_TYPES,
     TOPIC_POSTURE,
+    VERDICTS,
 )
 from durability.lake.table import CATALOG, CONFIGS, FACT_KEYS, INTS, NAMESPACE, RESULT_KEYS, STRINGS, TIMESTAMP, Table
 
-RESULTS = (RESOLVED_POLICY, PARTITION_HEALTH, HEALTH_COUNTERS, TOPIC_POSTURE, FINDINGS, DISAGREEMENTS)
+RESULTS = (RESOLVED_POLICY, PARTITION_HEALTH, HEALTH_COUNTERS, TOPIC_POSTURE, VERDICTS, FINDINGS, DISAGREEMENTS)
 TABLES = {t.name: t for t in (*FACTS, SNAPSHOTS, *RESULTS, RUNS)}
 
 __all__ = [
@@ -55,7 +55,6 @@ __all__ = [
     "RESULTS",
     "RESULT_KEYS",
     "RUNS",
-    "SCALAR_CONTROLS",
     "SNAPSHOTS",
     "SPARK_TYPES",
     "STRINGS",
@@ -63,5 +62,6 @@ __all__ = [
     "TIMESTAMP",
     "TOPICS",
     "TOPIC_POSTURE",
+    "VERDICTS",
     "Table",
 ]

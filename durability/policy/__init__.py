@@ -1,6 +1,6 @@
 """What is wanted of a fleet: policy, waivers, clusters, and the catalogue of controls."""
 
-from durability.policy.catalogue import CONTROLS, PROVIDERS, Control
+from durability.catalogue import CONTROLS, PROVIDERS, Control
 from durability.policy.load import load_clusters, load_policy, load_waivers
 from durability.policy.match import match_column, matches
 from durability.policy.model import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from durability.policy.catalogue import CONTROLS, PROVIDERS
+from durability.catalogue import CONTROLS, PROVIDERS
 from durability.policy.match import matches
 from durability.policy.model import (
     DEGRADED,

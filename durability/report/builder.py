@@ -12,14 +12,14 @@ import pyarrow.compute as pc
 
 from durability.lake.tables import (
     CLUSTERS,
-    DISAGREEMENTS,
     FINDINGS,
     HEALTH_COUNTERS,
     PARTITION_HEALTH,
     RESOLVED_POLICY,
     TOPIC_POSTURE,
 )
-from durability.report import applications, lost_racks, outages, page, plans, results, timeline, trends
+from durability.remedies import plans
+from durability.report import applications, lost_racks, outages, page, results, timeline, trends
 from durability.report.causes import Causes
 from durability.report.files import CsvWriter, JsonWriter, Together
 from durability.report.health import BROKERS_LISTED
@@ -49,17 +49,9 @@ def build(lake, plan, flagged, out: Path) -> Summary:
     from pyiceberg.expressions import And, EqualTo, In, NotIn, NotNull, Or  # what the lake takes as a condition
 
     this = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
-    disagreements = lake.scan(DISAGREEMENTS, this)
     shown = Or(NotIn("outcome", COUNTED_ONLY), EqualTo("change", "resolved"))
-    if disagreements.num_rows:  # some of the rows that passed don't count as passed
-        doubted = And(
-            In("control", disagreements["control"].unique().to_pylist()),
-            In("cluster", disagreements["cluster"].unique().to_pylist()),
-        )
-        shown = Or(shown, doubted)
-    found = results.assemble(
-        lake.scan(FINDINGS, this, columns=results.COUNTED), lake.scan(FINDINGS, And(this, shown)), disagreements
-    )
+    counted = lake.scan(FINDINGS, this, columns=results.COUNTED)
+    found = results.assemble(counted, lake.scan(FINDINGS, And(this, shown)))
     counters = lake.scan(HEALTH_COUNTERS, this)
     if plan.look_back and plan.look_back.uncounted:  # earlier snapshots that this run counted: no state of now
         judged = pa.array([part.snapshot_id for part in plan.judged], pa.string())

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from durability.policy.catalogue import CONTROLS
+from durability.catalogue import CONTROLS
 from durability.report.words import SEVERITIES, past, plural
 
 # FAIL is to be mended, UNKNOWN to be found out, EXEMPT was accepted by somebody.

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from durability.catalogue.causes import worded
+from durability.catalogue.listing import cli_sentence
 from durability.report.words import clipped, ranges
 
 CATEGORIES = ("offline", "under-min-isr", "at-min-isr", "under-replicated")
@@ -102,9 +104,9 @@ class Detail:
         if row["rack_category"] in RACK_CATEGORIES:
             self.ids[row["rack_category"]].append(row["partition"])
         if row["cause"]:
-            self.causes[row["cause"]] += 1
+            self.causes[worded(row["cause"])] += 1
         if row["cli_differs"]:
-            self.notes.setdefault(row["cli_differs"], []).append(row["partition"])
+            self.notes.setdefault(cli_sentence(row["cli_differs"]), []).append(row["partition"])
 
     def words(self) -> dict[str, object]:
         notes = sorted(self.notes.items(), key=lambda item: -len(item[1]))

@@ -6,7 +6,6 @@ rows become Python objects a batch at a time, so half a million findings need li
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from durability.lake.tables import FINDINGS
-from durability.report.words import CHANGES, COUNTED_ONLY, DISAGREE, OUTCOMES, SEVERITIES, stamp
+from durability.report.words import CHANGES, COUNTED_ONLY, OUTCOMES, SEVERITIES, stamp
 
 BATCH = 5_000
 COUNTED = ("cluster", "resource_type", "resource", "control", "outcome", "severity", "change")
@@ -32,17 +31,10 @@ class Results:
     listed: pa.Table
 
 
-def assemble(counted: pa.Table, listed: pa.Table, disagreements: pa.Table) -> Results:
-    """Findings as readers may see them.
-
-    `counted`: all rows of the run, at least columns COUNTED. `listed`: full rows of FINDINGS; rows that are only
-    counted are dropped from it, except those that `disagreements` turns UNKNOWN. A disagreement without any row
-    becomes an UNKNOWN row of its own, so that it can't go unseen.
-    """
-    missing = _missing(counted, disagreements)
-    counted = pa.concat_tables([counted.select(COUNTED), missing.select(COUNTED)], promote_options="permissive")
-    listed = pa.concat_tables([listed.select(FINDINGS.arrow.names), missing], promote_options="permissive")
-    counted, listed = doubt(counted, disagreements), doubt(listed, disagreements)
+def assemble(counted: pa.Table, listed: pa.Table) -> Results:
+    """`counted`: all findings of the run, at least columns COUNTED. `listed`: full rows of FINDINGS; those that are only
+    counted are dropped."""
+    counted, listed = counted.select(COUNTED), listed.select(FINDINGS.arrow.names)
     only_counted = pc.and_(pc.is_in(listed["outcome"], pa.array(COUNTED_ONLY)), pc.invert(resolved(listed)))
     return Results(counted, in_order(listed.filter(pc.invert(only_counted))))
 
@@ -51,51 +43,6 @@ def resolved(table: pa.Table) -> pa.ChunkedArray:
     """Whether each row is of the past; see `words.past`."""
     gone = pc.fill_null(pc.equal(table["change"], "resolved"), False)
     return pc.and_(gone, pc.not_equal(table["outcome"], "EXEMPT"))
-
-
-def _keys(table: pa.Table) -> pa.ChunkedArray:
-    return pc.binary_join_element_wise(table["cluster"], table["control"], pc.fill_null(table["resource"], ""), "\0")
-
-
-def doubt(table: pa.Table, disagreements: pa.Table) -> pa.Table:
-    """`table` with the rows on which the two engines disagree made UNKNOWN, without severity, with that cause."""
-    if disagreements.num_rows == 0 or table.num_rows == 0:
-        return table
-    hit = pc.and_(pc.is_in(_keys(table), _keys(disagreements).combine_chunks()), pc.invert(resolved(table)))
-    nothing = pa.scalar(None, pa.string())
-    changed = {"outcome": pa.scalar("UNKNOWN"), "severity": nothing, "cause": pa.scalar(DISAGREE)}
-    if "message" in table.column_names:
-        changed |= {"message": _readings(table, disagreements), "remediation": nothing}
-    for name, value in changed.items():
-        if name in table.column_names:
-            index = table.column_names.index(name)
-            table = table.set_column(index, name, pc.if_else(hit, value, table[name]))
-    return table
-
-
-def _readings(table: pa.Table, disagreements: pa.Table) -> pa.ChunkedArray:
-    """What each engine says, and what the rule itself said; NULL on rows without a disagreement."""
-    at = pc.index_in(_keys(table), _keys(disagreements).combine_chunks())
-    spark, other = (pc.fill_null(disagreements[name], "nothing").take(at) for name in ("spark", "expectations"))
-    both = pc.binary_join_element_wise("Spark says ", spark, ", Great Expectations ", other, "")
-    return pc.binary_join_element_wise(both, pc.fill_null(table["message"], "no message"), ". The rule's own words: ")
-
-
-def _missing(counted: pa.Table, disagreements: pa.Table) -> pa.Table:
-    """UNKNOWN rows for disagreements that no finding stands for."""
-    if disagreements.num_rows == 0:
-        return FINDINGS.arrow.empty_table()
-    known = _keys(counted).combine_chunks()
-    lost = disagreements.filter(pc.invert(pc.is_in(_keys(disagreements), known)))
-    rows = []
-    for row in lost.to_pylist():
-        key = f"{row['cluster']}\0{row['control']}\0{row['resource']}"
-        rows.append(
-            {name: row.get(name) for name in FINDINGS.arrow.names}
-            | {"id": hashlib.sha256(key.encode()).hexdigest()[:32], "resource_type": "topic", "outcome": "UNKNOWN"}
-            | {"cause": DISAGREE}
-        )
-    return pa.Table.from_pylist(rows, schema=FINDINGS.arrow)
 
 
 def in_order(listed: pa.Table) -> pa.Table:

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
 
+from durability.catalogue.causes import DISAGREE
+
 OUTCOMES = ("FAIL", "UNKNOWN", "EXEMPT", "PASS", "NOT_APPLICABLE")
 COUNTED_ONLY = ("PASS", "NOT_APPLICABLE")
 SEVERITIES = ("critical", "warning", "info")
 CHANGES = ("new", "persisting", "resolved")
-
-DISAGREE = "spark and expectations disagree"
 
 CAVEATS = (
     "Everything said about topics holds for writes with acks=all; what producers really use is not in a cluster's "

@@ -1,1 +1,34 @@
-"""One file a control, named like it: what it measures, and the finding it makes of that."""
+"""One file a control, named like it: `controls/write_headroom.py` is the rule of control `write-headroom`.
+
+A rule is found through the catalogue. It may have any of:
+
+    measures() -> dict        measures over a topic's partitions, by name
+    outcome() -> Column       the outcome of a topic, computed once, beside its measures
+    check() -> Column         the topic's one comparison of two integers, which Great Expectations checks again
+    topic_verdicts(plan), cluster_verdicts(plan), broker_verdicts(plan), tier_verdicts(plan), application_verdicts(plan)
+                              -> list[Column], each made by `base.verdict`, of a resource of that type
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+from durability.catalogue import CONTROLS
+
+_APART = ("waiver-expired",)
+"""Controls that come of other controls' verdicts."""
+
+
+def rules() -> dict[str, ModuleType]:
+    """The rules of the controls that are judged, by control id, in the catalogue's order.
+
+    ModuleNotFoundError for a control that has none.
+    """
+    judged = [c for c in CONTROLS.values() if not c.planned and c.id not in _APART]
+    return {c.id: import_module(f"spark_jobs.controls.{c.id.replace('-', '_')}") for c in judged}
+
+
+def having(function: str) -> list[ModuleType]:
+    """The rules that have this function."""
+    return [rule for rule in rules().values() if hasattr(rule, function)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from durability.run.plan import Plan
 from spark_jobs import acks_table, target
 from spark_jobs.acks import NEVER
 from spark_jobs.controls import base, replica_rack_spread
@@ -28,11 +29,6 @@ ORDER = ("verdict", "copies_most", "racks_most", "copies_least", "racks_least", 
 UNTOLD = "UNKNOWN"
 TODAY = (NO_ERROR, NO_LEADER, NOT_ENOUGH_REPLICAS, UNTOLD)
 ERRORS = {"today": TODAY, "proposed": (*TODAY[:-1], INCONSISTENT, NOT_ENOUGH_RACKS, UNTOLD)}
-
-MEANWHILE = (
-    "Let the reassignment complete, or cancel it, then audit again: until then old and new replicas together make up the"
-    " ISR, and the worst that is accepted stands in fewer racks than that of either end"
-)
 
 
 def required() -> tuple[Column, Column]:
@@ -112,8 +108,9 @@ def _answers() -> dict[str, Column]:
     }
 
 
-def now() -> Column:
-    return acks_table.now(F.col(SEEN))
+def follows() -> dict[str, Column]:
+    """Of a topic, beside its measures."""
+    return {NOW: acks_table.now(F.col(SEEN))}
 
 
 def outcome() -> Column:
@@ -138,76 +135,69 @@ def _thresholds() -> tuple[Column, Column]:
     return F.when(racks.isNotNull() & (smallest < NEVER), smallest), F.when(F.col("acked_racks_would_do"), pair)
 
 
-def _words(copies: Column, racks: Column) -> Column:
-    """Such as "2 copies in 1 rack"; either may be NULL."""
-    copies = F.when(copies == 1, "1 copy").when(copies.isNotNull(), base.say("%s copies", copies))
-    racks = F.when(racks == 1, "1 rack").when(racks.isNotNull(), base.say("%s racks", racks))
-    return F.concat_ws(" in ", copies, racks)
-
-
 def _refused() -> Column:
-    """When a leader that doesn't cap min.insync.replicas accepts no acks=all write."""
+    """When a leader that doesn't cap min.insync.replicas accepts no acks=all write, as a code."""
     seen = F.col(SEEN)
     cancelled, complete = (seen["min_isr"] > F.element_at(seen["ends"], at)["size"] for at in (1, -1))
-    return F.concat(
-        F.lit(": no acks=all write is "),
-        F.when(seen["min_isr"] > seen["replica_count"], "ever accepted")
-        .when(cancelled & complete, "accepted once this reassignment is complete, nor if it is cancelled")
-        .when(cancelled, "accepted if this reassignment is cancelled")
-        .otherwise("accepted once this reassignment is complete"),
+    return F.when(
+        seen["copies_most"] == 0,
+        F.when(seen["min_isr"] > seen["replica_count"], "always")
+        .when(cancelled & complete, "either-way")
+        .when(cancelled, "if-cancelled")
+        .otherwise("once-complete"),
     )
 
 
-def finding() -> Column:
-    seen, failing = F.col(SEEN), F.col("acked_durability_failing")
+def _cause(meanwhile: Column, infeasible: Column, few_racks: Column) -> Column:
+    seen, copies = F.col(SEEN), required()[0]
+    # Too low for the copies, or so high that nothing is accepted.
+    by_value = (seen["min_isr"] < copies) | (seen["copies_most"] == 0)
+    spreads = F.coalesce(target.spreads(), F.lit(False))
+    return F.coalesce(
+        F.when(meanwhile, "reassignment"),
+        infeasible,
+        F.when(few_racks | spreads, replica_rack_spread.placement_cause()),
+        F.when(by_value, base.min_isr_cause(seen["min_isr_source"])),
+        F.lit("configuration:topic"),
+    )
+
+
+def topic_verdicts(plan: Plan) -> list[Column]:
+    seen = F.col(SEEN)
     copies, racks = required()
     smallest, pair = _thresholds()
     few_racks = F.coalesce((seen["racks_most"] < racks) & smallest.isNull(), F.lit(False))
-    spreads = F.coalesce(target.spreads(), F.lit(False))
     meanwhile = F.coalesce("acked_short_meanwhile", F.lit(False))
     infeasible = F.coalesce(
         base.not_feasible(racks, F.size("racks") + F.col("unknown_racks")),
         target.infeasible(),
-        F.when(target.few_beside() & (seen["racks_most"] < racks), base.say(base.INFEASIBLE, F.col("tier"))),
+        F.when(target.few_beside() & (seen["racks_most"] < racks), base.infeasible(F.col("tier"))),
     )
-    # Too low for the copies, or so high that nothing is accepted.
-    by_value = (seen["min_isr"] < copies) | (seen["copies_most"] == 0)
-    shown = [
-        F.when(wanted.isNotNull(), seen[f"{what}_most"]) for wanted, what in ((copies, "copies"), (racks, "racks"))
-    ]
-    return base.finding(
+    verdict = base.verdict(
         CONTROL,
         base.outcome_of(CONTROL),
-        cause=F.coalesce(
-            F.when(meanwhile, "reassignment"),
-            infeasible,
-            F.when(few_racks | spreads, replica_rack_spread.placement_cause()),
-            F.when(by_value, base.min_isr_cause(seen["min_isr_source"])),
-            F.lit("configuration:topic"),
-        ),
-        observed=base.as_json(
-            acks=acks_table.entries(seen, F.col(NOW), F.col("min_racks"), F.col("unclean")),
-            smallest_min_insync_replicas=smallest,
-            with_min_insync_racks=pair,
-            partition=seen["partition"],
-            effective_min_insync_replicas=seen["effective_min_isr"],
-            readings=acks_table.readings(seen, F.col(NOW)),
-            partitions_by_answer=F.struct(*(F.col(answer).alias(name) for name, answer in ANSWERS.items())),
-        ),
-        required=base.as_json(acked_copies=copies, acked_racks=racks),
-        partitions=failing,
-        message=base.say(
-            "%s: acks=all guarantees at worst %s, %s required (min.insync.replicas %s, replicas %s)%s",
-            base.partitions_listed(failing),
-            _words(*shown),
-            _words(copies, racks),
-            F.coalesce(seen["min_isr"].cast("string"), F.lit("unknown")),
-            seen["replica_count"],
-            F.when(seen["copies_most"] == 0, _refused()).otherwise(""),
-        ),
-        remediation=F.when(meanwhile, MEANWHILE)
-        .when(few_racks & (F.size("racks") == 0), base.set_racks())
-        .when(infeasible.isNotNull(), "Add brokers or racks, or give these topics a tier that the cluster can meet")
-        .when(target.differs(), target.remedy())
-        .otherwise("Give every broker its broker.rack, then audit again: without it no placement guarantees racks"),
+        cause=_cause(meanwhile, infeasible, few_racks),
+        observed={
+            "acks": acks_table.entries(seen, F.col(NOW), F.col("min_racks"), F.col("unclean")),
+            "smallest_min_insync_replicas": smallest,
+            "with_min_insync_racks": pair,
+            "partition": seen["partition"],
+            "effective_min_insync_replicas": seen["effective_min_isr"],
+            "readings": acks_table.readings(seen, F.col(NOW)),
+            "partitions_by_answer": F.struct(*(F.col(answer).alias(name) for name, answer in ANSWERS.items())),
+        },
+        required={"acked_copies": copies, "acked_racks": racks},
+        evidence={
+            "copies": F.when(copies.isNotNull(), seen["copies_most"]),
+            "racks": F.when(racks.isNotNull(), seen["racks_most"]),
+            "min_insync_replicas": seen["min_isr"],
+            "replicas": seen["replica_count"],
+            "refused": _refused(),
+            "meanwhile": meanwhile,
+            "no_rack_named": few_racks & (F.size("racks") == 0),
+            "infeasible": infeasible.isNotNull(),
+            "target": target.evidence(),
+        },
+        partitions=F.col("acked_durability_failing"),
     )
+    return [verdict]

@@ -11,7 +11,6 @@ they are taken and a gap in them hides what was, it is UNKNOWN.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -20,23 +19,19 @@ from pyspark.sql import functions as F
 from durability.run.plan import Plan
 from spark_jobs import readings
 from spark_jobs.controls import base
-from spark_jobs.findings import literal
+from spark_jobs.literals import literal
 from spark_jobs.session import columns
 
 CONTROL = "at-min-isr-over-time"
 PROLONGED, BOUNCING = "prolonged", "bouncing"
 GAP = "pulses missing"
 BROKERS_NAMED = 3
-NO_PULSES = (
-    "readings over time need several snapshots a day, as health_pulse takes them: %s in the time looked back on, and nothing"
-    " can be said of what lies between"
-)
 
 
 def judged(
     frame: DataFrame, clusters: DataFrame, of_clusters: DataFrame, found: DataFrame, resource: Column, policy: dict
 ) -> DataFrame:
-    """`frame` (a row a topic, or a row a cluster) beside what `spark_jobs.readings` measured, and `verdicts` of it.
+    """`frame` (a row a topic, or a row a cluster) beside what `spark_jobs.readings` measured, and what is so of it (`states`).
 
     clusters: with each cluster's `brokers`; of_clusters, found: `readings.clusters` and `readings.readings`; resource: the
     topic's name or readings.WHOLE. Adds `r` and `c`: NULL without trouble, and where nothing could be counted now.
@@ -50,7 +45,7 @@ def judged(
         frame.withColumn("r_resource", resource)
         .join(F.broadcast(c), "cluster", "left")
         .join(r, ["cluster", "r_resource"], "left")
-        .withColumns(verdicts(policy, tier))
+        .withColumns(states(policy, tier))
         .drop("r_resource")
     )
 
@@ -67,7 +62,7 @@ def _worst(conditions: list[Column]) -> Column:
     return F.coalesce(*(F.when(conditions[n], n + 1) for n in reversed(range(len(conditions)))))
 
 
-def verdicts(policy: dict[str, Any], tier: Column) -> dict[str, Column]:
+def states(policy: dict[str, Any], tier: Column) -> dict[str, Column]:
     """What is so of a resource: the level whose delay has passed, whether bouncing, whether something hides either."""
     held, after = [F.col("r")["held"][n] for n in range(len(readings.LEVELS))], delays(policy, tier)
     lasting = _worst([h["lasted"] >= d for h, d in zip(held, after, strict=True)])
@@ -91,10 +86,10 @@ def unseen(policy: dict[str, Any]) -> Column:
     return F.col("c")["unseen"] > policy["bouncing_within"] / 2
 
 
-def topic_findings(plan: Plan) -> list[Column]:
+def topic_verdicts(plan: Plan) -> list[Column]:
     """Prolonged, bouncing, else PASS, or UNKNOWN where a gap hides it. Reads the columns of `judged`.
 
-    None where there is nothing to look back on or the cluster isn't followed: its own finding says so.
+    None where there is nothing to look back on or the cluster isn't followed: its own verdict says so.
     """
     if not plan.look_back:
         return []
@@ -116,7 +111,7 @@ def topic_findings(plan: Plan) -> list[Column]:
     return [_prolonged(ids), _bouncing(policy), _rest(rest)]
 
 
-def cluster_findings(plan: Plan) -> list[Column]:
+def cluster_verdicts(plan: Plan) -> list[Column]:
     """Likewise of the cluster's own count. NOT_APPLICABLE where nobody takes snapshots often enough."""
     if not plan.look_back:
         return [_no_history()]
@@ -135,37 +130,13 @@ def cluster_findings(plan: Plan) -> list[Column]:
 
 def _no_history() -> Column:
     """Of a cluster of which the lake has nothing from before."""
-    return base.finding(
+    none = F.lit(None).cast("string")
+    return base.verdict(
         CONTROL,
         F.lit(base.NOT_APPLICABLE),
         cause="no pulses",
-        observed=F.lit('{"reading": null, "since": null, "changes": null}'),
-        required=F.lit("{}"),
-        message=NO_PULSES % "this is the only one",
-        remediation=F.lit(None).cast("string"),
-    )
-
-
-def lasted(seconds: Column) -> Column:
-    """A length of time for people.
-
-    >>> lengths = spark.createDataFrame([(42.0,), (1800.0,), (5430.0,), (180000.0,)], "s double")
-    >>> lengths.select(lasted(F.col("s")).alias("lasted")).show()
-    +----------+
-    |    lasted|
-    +----------+
-    |      42 s|
-    |    30 min|
-    |1 h 30 min|
-    |    2 days|
-    +----------+
-    """
-    whole = F.floor(seconds)
-    return (
-        F.when(whole < 60, base.say("%d s", whole))
-        .when(whole < 3600, base.say("%d min", F.floor(whole / 60)))
-        .when(whole < 172800, base.say("%d h %02d min", F.floor(whole / 3600), F.floor(whole % 3600 / 60)))
-        .otherwise(base.say("%d days", F.floor(whole / 86400)))
+        observed={"reading": none, "since": none, "changes": none},
+        evidence={"moments": F.lit(1)},
     )
 
 
@@ -174,26 +145,19 @@ def stamp(seconds: Column) -> Column:
     return F.date_format(F.timestamp_micros((seconds * 1e6).cast("long")), "yyyy-MM-dd'T'HH:mm:ss'Z'")
 
 
-def _brokers(ids: Column, how: Column | str) -> Column:
+def _flapping(ids: Column) -> Column:
     """A cause by brokers; more than a few are many."""
-    how = F.lit(how) if isinstance(how, str) else how
-    each = F.transform(ids, lambda b: F.concat(F.lit("broker:"), b.cast("string"), F.lit(" "), how))
-    return F.when(F.size(ids) <= BROKERS_NAMED, F.array_join(each, ", ")).otherwise(
-        F.concat(F.size(ids).cast("string"), F.lit(" brokers "), how)
+    each = F.transform(ids, lambda b: F.concat(F.lit("broker:"), b.cast("string"), F.lit(" flapping")))
+    return (
+        F.when(F.size(ids) == 0, "replicas-flapping")
+        .when(F.size(ids) <= BROKERS_NAMED, F.array_join(each, ", "))
+        .otherwise(F.concat(F.size(ids).cast("string"), F.lit(" brokers flapping")))
     )
 
 
-def _seen(reading: str | None, since: Column, **more: Column) -> Column:
+def _seen(reading: str | None, since: Column, **more: Column) -> dict[str, Column]:
     values = {"reading": F.lit(reading).cast("string"), "since": stamp(since), "changes": F.col("r")["changes"]}
-    return base.as_json(**values, **more, gap_after_seconds=F.round(F.col("c")["tolerance"]).cast("int"))
-
-
-def _gaps() -> Column:
-    wide = F.col("c")["widest_gap"]
-    return F.when(
-        wide.isNotNull(),
-        base.say("; pulses are missing (for %s at most): nothing is said to last across that", lasted(wide)),
-    ).otherwise("")
+    return {**values, **more, "gap_after_seconds": F.round(F.col("c")["tolerance"]).cast("int")}
 
 
 def _prolonged(partitions: Column) -> Column:
@@ -204,13 +168,12 @@ def _prolonged(partitions: Column) -> Column:
     why = F.array_sort(F.array_distinct(F.transform(known, lambda b: b["why"])))
     down = F.filter(why, lambda w: w.endswith(" down"))
     cause = F.when(F.size(down) > 0, F.array_join(down, ", ")).when(F.size(why) > 0, F.array_join(why, ", "))
-    cause = F.coalesce(cause, F.lit("replicas lagging"))
-    return base.finding(
+    return base.verdict(
         CONTROL,
         F.when(F.col("prolonged_level").isNotNull(), base.FAIL),
         category=F.lit(PROLONGED),
         severity=F.lit(base.severity_of(CONTROL, PROLONGED)),
-        cause=cause,
+        cause=F.coalesce(cause, F.lit("replicas lagging")),
         observed=_seen(
             PROLONGED,
             at["since"],
@@ -218,79 +181,40 @@ def _prolonged(partitions: Column) -> Column:
             lasted_seconds=F.floor(at["lasted"]).cast("long"),
             brokers=missing,
         ),
-        required=base.as_json(prolonged_after_seconds=F.col("prolonged_delay")),
+        required={"prolonged_after_seconds": F.col("prolonged_delay")},
+        evidence={"widest_gap_seconds": F.col("c")["widest_gap"]},
         partitions=partitions,
-        message=F.concat(
-            base.say(
-                "%s or worse since %s at the latest, %s without a break outside of maintenance, %s allowed:"
-                " broker(s) may have failed",
-                category,
-                stamp(at["since"]),
-                lasted(at["lasted"]),
-                lasted(F.col("prolonged_delay")),
-            ),
-            _gaps(),
-        ),
-        remediation=base.bring_back(cause),
     )
 
 
 def _bouncing(policy: dict[str, Any]) -> Column:
-    r, brokers = F.col("r"), F.col("r")["out"]
-    cause = F.when(F.size(brokers) > 0, _brokers(brokers, "in and out of sync")).otherwise(
-        "replicas in and out of sync"
-    )
-    within = F.lit(policy["bouncing_within"])
-    return base.finding(
+    brokers = F.coalesce(F.col("r")["out"], F.array().cast("array<int>"))
+    return base.verdict(
         CONTROL,
         F.when(F.col("bouncing"), base.FAIL),
         category=F.lit(BOUNCING),
         severity=F.lit(base.severity_of(CONTROL, BOUNCING)),
-        cause=cause,
-        observed=_seen(BOUNCING, r["changing_since"], brokers=brokers),
-        required=F.lit(
-            json.dumps({"changes_below": policy["bouncing_changes"], "within_seconds": policy["bouncing_within"]})
-        ),
-        message=F.concat(
-            base.say(
-                "%s changes between zero and non-zero at min ISR since %s, in %s; from "
-                + f"{policy['bouncing_changes']}"
-                + " on it is bouncing: an overloaded broker or network; no orderly rolling restart (one broker at a time,"
-                " each once, the ISR whole in between) and no maintenance explains it",
-                r["changes"],
-                stamp(r["changing_since"]),
-                lasted(within),
-            ),
-            _gaps(),
-        ),
-        remediation=base.say(
-            "Find what takes replicas out of sync and back (%s): request handler idle ratio, garbage collection, disks,"
-            " network",
-            cause,
-        ),
+        cause=_flapping(brokers),
+        observed=_seen(BOUNCING, F.col("r")["changing_since"], brokers=F.col("r")["out"]),
+        required={
+            "changes_below": F.lit(policy["bouncing_changes"]),
+            "within_seconds": F.lit(policy["bouncing_within"]),
+        },
+        evidence={"widest_gap_seconds": F.col("c")["widest_gap"]},
     )
 
 
 def _rest(outcome: Column) -> Column:
     c = F.col("c")
-    too_few = base.say(NO_PULSES, base.say("there are %s", c["moments"]))
-    hidden = F.concat(
-        F.when(
-            F.col("reading_unread") | c["widest_gap"].isNull(),
-            F.lit("partition health could not be read throughout: zero or not can't be told"),
-        ).otherwise(
-            base.say(
-                "pulses are missing, for %s at most: what lasted or came and went meanwhile can't be told",
-                lasted(c["widest_gap"]),
-            )
-        )
-    )
-    return base.finding(
+    unread = F.col("reading_unread") | c["widest_gap"].isNull()
+    return base.verdict(
         CONTROL,
         outcome,
         cause=F.when(F.col("reading_unread"), "unreadable").otherwise(GAP),
         observed=_seen(None, F.lit(None).cast("double")),
-        required=F.lit("{}"),
-        message=F.when(outcome == base.NOT_APPLICABLE, too_few).otherwise(hidden),
-        remediation="See why health_pulse failed or didn't run, or let the auditor read what is listed as unreadable",
+        evidence={
+            base.REASON: F.when(outcome == base.UNKNOWN, F.when(unread, "unread").otherwise("gap")),
+            "moments": c["moments"],
+            "widest_gap_seconds": c["widest_gap"],
+        },
     )

@@ -1,120 +1,80 @@
-"""What all controls share: the shape of a finding, words, and the verdict on one number against one required."""
+"""What all controls share: the shape of a verdict, causes, and the outcome of one number against one required.
+
+Spark decides and names; it writes no sentence. What a verdict says and what fixes it is put into words by
+`durability.catalogue.words`, from `evidence`, `observed` and `required`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from durability.policy.catalogue import CONTROLS
+from durability.catalogue import CONTROLS
 from spark_jobs.flagged import Flagged, each
 
-PASS, FAIL, UNKNOWN, NOT_APPLICABLE = "PASS", "FAIL", "UNKNOWN", "NOT_APPLICABLE"
+PASS, FAIL, UNKNOWN, NOT_APPLICABLE, EXEMPT = "PASS", "FAIL", "UNKNOWN", "NOT_APPLICABLE", "EXEMPT"
 
-INFEASIBLE = "policy:%s can't be met here"
-
-IDS_SHOWN = 10
-"""Partition ids named in a message; all are in the finding's `partitions`."""
+REASON = "reason"
+"""The member of `evidence` that says which of several texts an outcome has."""
 
 
 def severity_of(control: str, category: str | None = None) -> str:
-    """The catalogue's word on how much a FAIL weighs."""
+    """The catalogue's severity of a FAIL."""
     return CONTROLS[control].severity_of(category)
 
 
 def providers_duty(control: str) -> Column:
-    """Is the cluster's provider responsible for this control? Reads `provider`; see controls.yaml."""
+    """Is the cluster's provider responsible for this control? Reads `provider`."""
     return F.coalesce(F.col("provider").isin(*CONTROLS[control].provider_duty), F.lit(False))
 
 
-def say(text: str, *columns: Column) -> Column:
-    """`text` with each `%s` replaced by a column's value.
+def as_json(values: Mapping[str, Column]) -> Column:
+    """A JSON object; NULL values stay, as null.
 
-    >>> spark.range(1).select(say("isr %s of %s", F.lit(1), F.lit(3)).alias("m")).show()
-    +----------+
-    |         m|
-    +----------+
-    |isr 1 of 3|
-    +----------+
+    >>> spark.range(1).select(as_json({"id": F.col("id"), "rack": F.lit(None).cast("string")}).alias("j")).show(truncate=False)
+    +--------------------+
+    |j                   |
+    +--------------------+
+    |{"id":0,"rack":null}|
+    +--------------------+
     """
-    return F.format_string(text, *columns)
-
-
-def bound(use: Callable[..., Column], *values: Column) -> Column:
-    """`use` of `values`, each of which stands in the plan once however often `use` names it.
-
-    Spark analyses and optimises an expression in time with its text. Not for rows by the million: what is bound is
-    interpreted.
-
-    >>> spark.range(3).select(bound(lambda square, i: square + square + i, F.col("id") ** 2, F.col("id")).alias("b")).show()
-    +----+
-    |   b|
-    +----+
-    | 0.0|
-    | 3.0|
-    |10.0|
-    +----+
-    """
-    one = F.struct(*(value.alias(f"v{n}") for n, value in enumerate(values)))
-    return F.element_at(F.transform(F.array(one), lambda v: use(*(v[f"v{n}"] for n in range(len(values))))), 1)
-
-
-def listed(ids: Column, what: str = "") -> Column:
-    """The first ids of an array, and how many more there are.
-
-    >>> spark.range(1).select(listed(F.sequence(F.lit(0), F.lit(12))).alias("ids")).show(truncate=False)
-    +--------------------------------------+
-    |ids                                   |
-    +--------------------------------------+
-    |0, 1, 2, 3, 4, 5, 6, 7, 8, 9 (+3 more)|
-    +--------------------------------------+
-    """
-    shown = F.array_join(F.slice(ids, 1, IDS_SHOWN).cast("array<string>"), ", ")
-    more = F.when(F.size(ids) > IDS_SHOWN, say(" (+%s more)", F.size(ids) - IDS_SHOWN)).otherwise("")
-    return F.concat(F.lit(what), shown, more)
-
-
-def partitions_listed(ids: Column) -> Column:
-    return F.when(F.size(ids) == 1, listed(ids, "partition ")).otherwise(listed(ids, "partitions "))
-
-
-def as_json(**values: Column) -> Column:
-    """A JSON object; NULL values stay, as null."""
+    if not values:
+        return F.lit("{}")
     return F.to_json(F.struct(*(v.alias(k) for k, v in values.items())), {"ignoreNullFields": "false"})
 
 
-def finding(
+def verdict(
     control: str,
     outcome: Column,
     *,
     cause: Column | str,
-    observed: Column,
-    required: Column,
-    message: Column | str,
-    remediation: Column | str,
+    observed: Mapping[str, Column] | None = None,
+    required: Mapping[str, Column] | None = None,
+    evidence: Mapping[str, Column] | None = None,
     category: Column | None = None,
     severity: Column | None = None,
     partitions: Column | None = None,
 ) -> Column:
-    """A finding as a struct, worded for a FAIL; `spark_jobs.findings.exploded` keeps the words where they apply.
+    """A verdict as a struct; a NULL outcome is none.
 
-    A NULL outcome is no finding. `words` is NULL where it is PASS: most are, and nobody reads what would have been said.
+    evidence: what else words need, of short codes, numbers and ids. `details` is NULL where the outcome is PASS: most are,
+    and they keep their numbers alone.
     """
-    words = F.struct(
+    details = F.struct(
         F.lit(None).cast("string").alias("category") if category is None else category.alias("category"),
         (F.lit(severity_of(control)) if severity is None else severity).alias("severity"),
         _text(cause).alias("cause"),
         (F.lit(None).cast("array<int>") if partitions is None else partitions).alias("partitions"),
-        _text(message).alias("message"),
-        _text(remediation).alias("remediation"),
+        as_json(evidence or {}).alias("evidence"),
     )
     return F.struct(
         F.lit(control).alias("control"),
-        _text(outcome).alias("outcome"),
-        observed.alias("observed"),
-        required.alias("required"),
-        F.when(_text(outcome) != PASS, words).alias("words"),
+        outcome.alias("outcome"),
+        as_json(observed or {}).alias("observed"),
+        as_json(required or {}).alias("required"),
+        F.when(outcome != PASS, details).alias("details"),
     )
 
 
@@ -176,18 +136,17 @@ def at_least(control: str, required: Column) -> Column:
     )
 
 
-def scalar_columns(
-    control: str, observed: Column, required: Column, outcome: Column | None = None
-) -> dict[str, Column]:
-    """The three posture columns that Great Expectations checks again: never NULL, `known` where there is a verdict."""
-    name = column(control)
+def check(control: str, observed: Column, required: Column, outcome: Column | None = None) -> Column:
+    """An entry of `topic_posture.checks`, which Great Expectations checks again: numbers never NULL, `known` where there is a
+    verdict."""
     outcome = outcome_of(control) if outcome is None else outcome
     known = F.coalesce(outcome.isin(PASS, FAIL), F.lit(False)) & ~providers_duty(control)
-    return {
-        f"{name}_observed": F.when(known, observed).otherwise(0).cast("int"),
-        f"{name}_required": F.when(known, required).otherwise(0).cast("int"),
-        f"{name}_known": known,
-    }
+    return F.struct(
+        F.lit(control).alias("control"),
+        F.when(known, observed).otherwise(0).cast("int").alias("observed"),
+        F.when(known, required).otherwise(0).cast("int").alias("required"),
+        known.alias("known"),
+    )
 
 
 def causes_where(flag: Column) -> Flagged:
@@ -196,7 +155,7 @@ def causes_where(flag: Column) -> Flagged:
 
 
 def dominant(causes: str) -> Column:
-    """One text for what keeps replicas away: what is down, else what lags; NULL where nothing does.
+    """One code for what keeps replicas away: what is down, else what lags; NULL where nothing does.
 
     A topic that misses several brokers names them all, so that topics with the same trouble share a cause.
     """
@@ -205,67 +164,11 @@ def dominant(causes: str) -> Column:
     return F.when(F.size(chosen) > 0, F.array_join(chosen, ", "))
 
 
+def infeasible(tier: Column) -> Column:
+    """The cause of what fails since the cluster can't meet the tier."""
+    return F.concat(F.lit("policy:"), tier, F.lit(" infeasible"))
+
+
 def not_feasible(wanted: Column, available: Column) -> Column:
     """Cause where the tier asks more than the cluster has; NULL otherwise. See policy_feasible."""
-    return F.when(F.col("brokers_known") & (wanted > available), say(INFEASIBLE, F.col("tier")))
-
-
-CONFIGS_COMMAND = 'kafka-configs --bootstrap-server "$BOOTSTRAP" --alter'
-
-
-def topic_config(setting: str, value: Column) -> Column:
-    """The command that sets a topic override. Topic names hold nothing that a shell would read."""
-    return say(
-        f"{CONFIGS_COMMAND} --entity-type topics --entity-name %s --add-config {setting}=%s", F.col("topic"), value
-    )
-
-
-def cluster_config(setting: str, value: Column) -> Column:
-    """The command that sets a cluster-wide dynamic default."""
-    return say(f"{CONFIGS_COMMAND} --entity-type brokers --entity-default --add-config {setting}=%s", value)
-
-
-def comment(text: Column | str) -> Column:
-    """`text` as one line of shell comment, whatever stands in it."""
-    return F.concat(F.lit("# "), F.regexp_replace(_text(text), r"[\p{Cntrl}\x{2028}\x{2029}]", " "))
-
-
-def script(*lines: Column | str) -> Column:
-    """Lines of shell, each a command or a comment; NULL ones are left out.
-
-    A remediation is either such a script, which bash takes as it is, or a sentence of advice without a command.
-    """
-    return F.concat_ws("\n", *map(_text, lines))
-
-
-UNDER_REPLICATED = 'kafka-topics --bootstrap-server "$BOOTSTRAP" --describe --under-replicated-partitions'
-
-RUNNING = 'kafka-reassign-partitions --bootstrap-server "$BOOTSTRAP" --list'
-
-
-def bring_back(causes: Column) -> Column:
-    """What mends a short ISR, by its cause: the same words wherever the cause is the same."""
-    return (
-        F.when(
-            causes.endswith(" down"),
-            script(comment(say("Start what is down (%s); then this lists nothing:", causes)), UNDER_REPLICATED),
-        )
-        .when(causes.endswith(" offline"), say("Replace the disk and restart (%s)", causes))
-        .otherwise(
-            script(
-                comment(say("Find why it lags (%s): load, disk, network, a throttle left behind. What lags:", causes)),
-                UNDER_REPLICATED,
-            )
-        )
-    )
-
-
-def set_racks() -> Column:
-    """What mends missing broker.rack, the same for every finding of a cluster. Reads `unracked_brokers`."""
-    ids = F.col("unracked_brokers")
-    return F.when(
-        F.size(ids) == 1,
-        say("Set broker.rack in server.properties of %s and restart it", listed(ids, "broker ")),
-    ).otherwise(
-        say("Set broker.rack in server.properties of %s, and restart them one after the other", listed(ids, "brokers "))
-    )
+    return F.when(F.col("brokers_known") & (wanted > available), infeasible(F.col("tier")))

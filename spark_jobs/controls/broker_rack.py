@@ -5,34 +5,33 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from durability.run.plan import Plan
 from spark_jobs.controls import base
 
 CONTROL = "broker-rack"
 
 
-def finding(policy_speaks_of_racks: bool) -> Column:
+def broker_verdicts(plan: Plan) -> list[Column]:
     """Reads `b`, the broker, and `racks`, the names known in its cluster."""
     state = F.coalesce(F.col("b")["rack_state"], F.lit("unknown"))
-    matters = F.lit(policy_speaks_of_racks) | (F.size("racks") > 0)
+    matters = F.lit(speaks_of_racks(plan)) | (F.size("racks") > 0)
     outcome = F.when(state == "unknown", base.UNKNOWN).when((state == "none") & matters, base.FAIL).otherwise(base.PASS)
-    return base.finding(
+    verdict = base.verdict(
         CONTROL,
         outcome,
         cause=F.when(state == "unknown", F.coalesce(F.col("b")["down"], F.lit("unreadable"))).otherwise(
             "configuration:broker.rack"
         ),
-        observed=base.as_json(rack=F.col("b")["rack"], rack_state=state),
-        required=base.as_json(rack_state=F.lit("named")),
-        message=F.when(
-            outcome == base.FAIL,
-            base.say(
-                "no broker.rack, while %s; its replicas count for no rack",
-                F.when(F.size("racks") > 0, base.listed(F.col("racks"), "racks are named: ")).otherwise(
-                    "the policy requires racks"
-                ),
-            ),
-        ).when(outcome == base.UNKNOWN, "its rack is unknown: the broker could not be described"),
-        remediation=F.when(state == "unknown", "Bring the broker back, or let the auditor describe it").otherwise(
-            base.set_racks()
-        ),
+        observed={"rack": F.col("b")["rack"], "rack_state": state},
+        required={"rack_state": F.lit("named")},
+        evidence={"racks": F.col("racks"), "unracked_brokers": F.col("unracked_brokers")},
+    )
+    return [verdict]
+
+
+def speaks_of_racks(plan: Plan) -> bool:
+    """Does a tier of the policy ask for racks?"""
+    return any(
+        t.get("replica_racks") or t.get("min_insync_racks") or t.get("acked_racks") or "rack" in t.get("survive", ())
+        for t in plan.policy.tiers.values()
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from durability.run.plan import Plan
 from spark_jobs.controls import base
 
 CONTROL = "controller-quorum"
@@ -32,18 +33,12 @@ def _majority_possible(voters: Column, names: Column, largest: Column) -> Column
     return (count >= 3) & (unknown_racks + others > 0) & (joining <= unknown_racks) & (F.size(names) + new_names >= 3)
 
 
-def finding() -> Column:
+def cluster_verdicts(plan: Plan) -> list[Column]:
     """Reads `controllers`, `racks` and `quorum_mode` of a cluster."""
-
-    def ranked(voters: Column) -> Column:
-        names = F.array_distinct(F.array_compact(F.concat(F.col("racks"), F.transform(voters, lambda v: v["rack"]))))
-        return base.bound(lambda names: counted(voters, names), names)
-
-    def counted(voters: Column, names: Column) -> Column:
-        largest = F.array_max(F.transform(names, lambda name: F.size(F.filter(voters, lambda v: v["rack"] == name))))
-        return base.bound(lambda *counts: _of_voters(voters, names, *counts), F.size(voters), largest)
-
-    return base.bound(ranked, F.filter("controllers", lambda c: c["role"] == "voter"))
+    voters = F.filter("controllers", lambda c: c["role"] == "voter")
+    names = F.array_distinct(F.array_compact(F.concat(F.col("racks"), F.transform(voters, lambda v: v["rack"]))))
+    largest = F.array_max(F.transform(names, lambda name: F.size(F.filter(voters, lambda v: v["rack"] == name))))
+    return [_of_voters(voters, names, F.size(voters), largest)]
 
 
 def _of_voters(voters: Column, names: Column, count: Column, largest: Column) -> Column:
@@ -74,31 +69,18 @@ def _of_voters(voters: Column, names: Column, count: Column, largest: Column) ->
     severity = F.when(F.size(real) == 0, base.severity_of(CONTROL, "even-number"))
     for problem in ("lagging-voter", "rack-majority", "too-few-voters"):
         severity = F.when(worst == problem, base.severity_of(CONTROL, problem)).otherwise(severity)
-    words = F.array_compact(
-        F.array(
-            F.when(count < 3, base.say("%s voter(s): losing one stops every election", count)),
-            F.when(
-                three_racks & (largest >= majority),
-                base.say("%s of %s voters in one rack: losing it stops every election", largest, count),
-            ),
-            F.when(F.size(lagging) > 0, base.listed(lagging, "more than 10 s behind: voter ")),
-            F.when((count >= 3) & (count % 2 == 0), base.say("%s voters survive no more losses than one fewer", count)),
-        )
-    )
-    return base.finding(
+    return base.verdict(
         CONTROL,
         outcome,
         category=worst,
         severity=severity,
         cause="controller quorum",
-        observed=base.as_json(
-            voters=F.when(~unread, count), problems=problems, largest_rack=largest, lagging=lagging, problem=worst
-        ),
-        required=base.as_json(voters=F.lit(3), max_lag_ms=F.lit(MAX_LAG_MS)),
-        message=F.when(outcome == base.FAIL, F.array_join(words, "; "))
-        .when(outcome == base.UNKNOWN, "the quorum, a voter's rack or its lag is unknown (racks of controllers: clusters.yaml)")
-        .when(outcome == base.NOT_APPLICABLE, "ZooKeeper mode: there is no controller quorum"),
-        remediation=F.when(
-            outcome == base.FAIL, "Run three or five controllers, each in a rack of its own, and look after one that lags"
-        ).otherwise("Name the controllers' racks in clusters.yaml, or give the auditor Describe on the cluster"),
-    )  # fmt: skip
+        observed={
+            "voters": F.when(~unread, count),
+            "problems": problems,
+            "largest_rack": largest,
+            "lagging": lagging,
+            "problem": worst,
+        },
+        required={"voters": F.lit(3), "max_lag_ms": F.lit(MAX_LAG_MS)},
+    )

@@ -9,11 +9,6 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-WAIT = (
-    "Don't change min.insync.replicas now: with eligible leader replicas on, the change would wipe the ELR and could leave "
-    "partitions without a leader. Bring the brokers back first, then audit again."
-)
-
 
 def partition_at_risk() -> Column:
     """Could a change of min.insync.replicas cost this partition its leader? Unknown counts as yes."""
@@ -28,8 +23,3 @@ def measures() -> dict[str, Column]:
 def unsafe(at_risk: str) -> Column:
     """May the ELR be on, and anything be lost with it? `at_risk`: the column that says the latter."""
     return F.coalesce(F.col("elr_on"), F.lit(True)) & F.coalesce(F.col(at_risk), F.lit(True))
-
-
-def guarded(fix: Column, at_risk: str = "elr_partitions_at_risk") -> Column:
-    """`fix`, or why to wait."""
-    return F.when(unsafe(at_risk), WAIT).otherwise(fix)

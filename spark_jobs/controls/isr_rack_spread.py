@@ -11,6 +11,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from durability.run.plan import Plan
 from spark_jobs import rack_health, target
 from spark_jobs.controls import base, replica_rack_spread
 from spark_jobs.flagged import Flagged, each
@@ -63,27 +64,15 @@ def outcome() -> Column:
     )
 
 
-def posture() -> dict[str, Column]:
+def check() -> Column:
     """Cross-checked for UnderMinRackIsr alone: being at the minimum is no order between two numbers."""
-    return base.scalar_columns(CONTROL, F.col("isr_rack_spread_worst"), required(), enough_racks())
+    return base.check(CONTROL, F.col("isr_rack_spread_worst"), required(), enough_racks())
 
 
 def _by_category() -> Column:
     """The partitions under the minimum and those at it, of a topic that has any; NULL elsewhere."""
     under, at = F.col("isr_rack_spread_failing"), F.col("isr_rack_spread_at")
     return F.when((F.size(under) > 0) | (F.size(at) > 0), F.struct(under.alias(UNDER), at.alias(AT)))
-
-
-def _answer() -> Column:
-    """What acks=all writes to the partitions under the minimum would be answered; nothing where that is unknown."""
-    words = {
-        rack_health.NO_LEADER: "without a leader writes are answered " + rack_health.NO_LEADER,
-        rack_health.NOT_ENOUGH_RACKS: "KIP-1290 would answer " + rack_health.NOT_ENOUGH_RACKS,
-        rack_health.NOT_ENOUGH_REPLICAS: "KIP-1290 checks replicas first: " + rack_health.NOT_ENOUGH_REPLICAS,
-    }
-    errors = F.col("isr_rack_spread_errors")
-    said = F.array_compact(F.array(*(F.when(F.array_contains(errors, e), w) for e, w in words.items())))
-    return F.when(F.size(said) > 0, base.say(" (%s)", F.array_join(said, "; "))).otherwise("")
 
 
 def names() -> Column:
@@ -93,42 +82,30 @@ def names() -> Column:
     return F.array_sort(F.array_distinct(F.array_compact(racks)))
 
 
-def finding() -> Column:
+def topic_verdicts(plan: Plan) -> list[Column]:
     """Reads NAMES beside what is measured."""
     worst, placed = F.col("isr_rack_spread_worst"), F.col("isr_rack_spread_by_placement")
     under = F.coalesce(worst < required(), F.lit(False))
-    ids = F.when(under, F.col("isr_rack_spread_failing")).otherwise(F.col("isr_rack_spread_at"))
     category = F.when(base.outcome_of(CONTROL) == base.FAIL, F.when(under, UNDER).otherwise(AT))
-    tail = F.when(under, F.concat(F.lit("acknowledged writes may be in no other rack"), _answer())).otherwise(
-        "exactly the minimum, one more rack lost would be too many"
-    )
-    names = F.array_join(NAMES, ", ")
-    named = F.when(names != "", F.concat(F.lit(" ("), names, F.lit(")"))).otherwise("")
-    besides = F.when(
-        under & (F.size("isr_rack_spread_at") > 0),
-        F.concat(F.lit("; at exactly the minimum: "), base.partitions_listed(F.col("isr_rack_spread_at"))),
-    ).otherwise("")
     causes = F.coalesce(base.dominant("isr_rack_spread_causes"), F.lit("placement"))
     # The unnamed rack of all brokers without broker.rack counts as one here.
     racks_known = F.size("racks") + F.least(F.size("unracked_brokers"), F.lit(1)) + F.col("unknown_racks")
     placement = F.coalesce(base.not_feasible(required(), racks_known), replica_rack_spread.placement_cause())
-    return base.finding(
+    verdict = base.verdict(
         CONTROL,
         base.outcome_of(CONTROL),
         category=category,
         severity=F.when(under, base.severity_of(CONTROL, UNDER)).otherwise(base.severity_of(CONTROL, AT)),
         cause=F.when(under & placed, placement).otherwise(causes),
-        observed=base.as_json(isr_racks=worst, category=category, partitions_by_category=_by_category()),
-        required=base.as_json(min_insync_racks=required()),
-        partitions=ids,
-        message=base.say(
-            "%s: isr spans %s of %s racks required%s; %s%s",
-            base.partitions_listed(ids),
-            worst,
-            required(),
-            named,
-            tail,
-            besides,
-        ),
-        remediation=F.when(under & placed, target.place()).otherwise(base.bring_back(causes)),
+        observed={"isr_racks": worst, "category": category, "partitions_by_category": _by_category()},
+        required={"min_insync_racks": required()},
+        evidence={
+            "racks": F.col(NAMES),
+            "errors": F.col("isr_rack_spread_errors"),
+            "by_placement": under & placed,
+            "missing": causes,
+            "target": target.evidence(),
+        },
+        partitions=F.when(under, F.col("isr_rack_spread_failing")).otherwise(F.col("isr_rack_spread_at")),
     )
+    return [verdict]

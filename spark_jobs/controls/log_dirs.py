@@ -5,12 +5,13 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from durability.run.plan import Plan
 from spark_jobs.controls import base
 
 CONTROL = "log-dirs"
 
 
-def finding() -> Column:
+def broker_verdicts(plan: Plan) -> list[Column]:
     """Reads `b`, the broker, and its cluster's `source` and `unreadable`.
 
     A document may leave log dirs out, as one of a planned cluster must: then there is nothing to judge.
@@ -23,24 +24,13 @@ def finding() -> Column:
         .when(offline.isNull(), F.when(left_out, base.NOT_APPLICABLE).otherwise(base.UNKNOWN))
         .otherwise(base.PASS)
     )
-    return base.finding(
+    verdict = base.verdict(
         CONTROL,
         outcome,
         cause=F.when(offline > 0, F.col("b")["lag_cause"]).otherwise(
             F.coalesce(F.col("b")["down"], F.lit("unreadable"))
         ),
-        observed=base.as_json(offline_log_dirs=offline),
-        required=base.as_json(offline_log_dirs=F.lit(0)),
-        message=F.when(outcome == base.FAIL, base.say("log dirs offline: %s; the replicas on them are out of sync", offline))
-        .when(outcome == base.NOT_APPLICABLE, "the document says nothing of log dirs")
-        .when(outcome == base.UNKNOWN, "its log dirs could not be read"),
-        remediation=F.when(
-            outcome == base.FAIL,
-            base.script(
-                base.comment("This shows which; replace that disk, then restart the broker."),
-                base.say(
-                    'kafka-log-dirs --bootstrap-server "$BOOTSTRAP" --describe --broker-list %s', F.col("b")["broker"]
-                ),
-            ),
-        ).otherwise("Bring the broker back, or give the auditor Describe on the cluster"),
-    )  # fmt: skip
+        observed={"offline_log_dirs": offline},
+        required={"offline_log_dirs": F.lit(0)},
+    )
+    return [verdict]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from durability.run.plan import Plan
 from spark_jobs import target
 from spark_jobs.controls import base
 from spark_jobs.flagged import Flagged
@@ -52,6 +53,11 @@ def problems() -> Column:
     )
 
 
+def follows() -> dict[str, Column]:
+    """Of a topic, beside its measures."""
+    return {PROBLEMS: problems()}
+
+
 def first_problem() -> Column:
     """The one that names the finding; NULL: none. Reads PROBLEMS, computed beside the outcome."""
     return F.try_element_at(F.col(PROBLEMS), F.lit(1))
@@ -73,50 +79,15 @@ def outcome() -> Column:
     )
 
 
-def _within_racks() -> Column:
-    return base.say(
-        "Set min.insync.racks to a value from 1 to %s, the racks that this cluster has",
-        F.greatest(F.size("racks"), F.lit(1)),
-    )
-
-
-def finding() -> Column:
+def topic_verdicts(plan: Plan) -> list[Column]:
     what = first_problem()
     wanted = F.when(what == BELOW_ONE, F.col("min_racks_configured")).otherwise(F.col("min_racks"))
     ids = F.when(what == ABOVE_RF, F.col("valid_racks_above_rf")).when(
         what == ABOVE_REPLICAS, F.col("valid_racks_above_span")
     )
-    detail = (
-        F.when(what == BELOW_ONE, "KIP-1290's brokers would refuse a value below 1")
-        .when(what == ABOVE_KNOWN, base.say("racks in the cluster: %s (KIP-1290 would warn)", F.size("racks")))
-        .when(
-            what == ABOVE_RF,
-            base.say(
-                "%s: replication factor %s, no acks=all write could pass",
-                base.partitions_listed(ids),
-                F.col("valid_racks_rf"),
-            ),
-        )
-        .when(what == ABOVE_REPLICAS, base.say("%s: the replicas don't span as many", base.partitions_listed(ids)))
-        .otherwise(base.say("without broker.rack: %s", base.listed(F.col("unracked_brokers"), "broker ")))
-    )
     by_policy = F.coalesce(F.col("min_racks_configured"), F.lit(0)) < F.coalesce(F.col("min_racks"), F.lit(0))
-    no_racks = (F.size("racks") == 0) & (F.size("unracked_brokers") > 0)
-    fix = (
-        F.when((what == UNRACKED) | ((what == ABOVE_KNOWN) & by_policy & no_racks), base.set_racks())
-        .when(
-            (what == ABOVE_KNOWN) & by_policy,
-            base.say(
-                "Lower min_insync_racks of tier %s to at most %s, the racks that this cluster has, or add racks",
-                F.col("tier"),
-                F.size("racks"),
-            ),
-        )
-        .when(what.isin(BELOW_ONE, ABOVE_KNOWN), _within_racks())
-        .when(F.col("reassign"), target.remedy())
-        .otherwise("Spread the topic's replicas over more racks, or want fewer racks of this topic")
-    )
-    return base.finding(
+    of_value = what.isin(BELOW_ONE, ABOVE_KNOWN)
+    verdict = base.verdict(
         CONTROL,
         base.outcome_of(CONTROL),
         # KIP-1290 only warns of more racks than there are, since racks may be added; any other problem refuses writes.
@@ -124,19 +95,25 @@ def finding() -> Column:
             F.forall(PROBLEMS, lambda p: p == ABOVE_KNOWN), base.severity_of(CONTROL, ABOVE_KNOWN)
         ).otherwise(base.severity_of(CONTROL, ABOVE_RF)),
         cause=F.when(what == UNRACKED, "configuration:broker.rack")
-        .when((what == ABOVE_KNOWN) & by_policy, base.say(base.INFEASIBLE, F.col("tier")))
-        .when(what.isin(BELOW_ONE, ABOVE_KNOWN) & F.col("own_min_racks").isNotNull(), "configuration:topic")
-        .when(what.isin(BELOW_ONE, ABOVE_KNOWN), "configuration:cluster-default")
+        .when((what == ABOVE_KNOWN) & by_policy, base.infeasible(F.col("tier")))
+        .when(of_value & F.col("own_min_racks").isNotNull(), "configuration:topic")
+        .when(of_value, "configuration:cluster-default")
         .otherwise("placement"),
-        observed=base.as_json(problem=what, min_insync_racks=wanted, problems=F.col(PROBLEMS)),
-        required=base.as_json(min_insync_racks=F.col("required")["min_insync_racks"]),
+        observed={"problem": what, "min_insync_racks": wanted, "problems": F.col(PROBLEMS)},
+        required={"min_insync_racks": F.col("required")["min_insync_racks"]},
+        evidence={
+            "racks": F.size("racks"),
+            "replication_factor": F.col("valid_racks_rf"),
+            "unracked_brokers": F.col("unracked_brokers"),
+            "by_policy": by_policy,
+            "target": target.evidence(),
+        },
         partitions=ids,
-        message=base.say("min.insync.racks=%s wanted; %s", wanted, detail),
-        remediation=fix,
     )
+    return [verdict]
 
 
-def broker_finding() -> Column:
+def broker_verdicts(plan: Plan) -> list[Column]:
     """On a broker: reads `b`, the broker, and `racks_wanted`, the largest value wanted in its cluster.
 
     Above 1 without a broker.rack of its own, KIP-1290's broker refuses to start, or refuses the dynamic change; above
@@ -160,7 +137,7 @@ def broker_finding() -> Column:
     stated_at = F.when(broker["min_racks_source"] == "cluster-default", "configuration:cluster-default").otherwise(
         "configuration:broker"
     )
-    return base.finding(
+    verdict = base.verdict(
         CONTROL,
         outcome,
         cause=F.when(of_value, stated_at)
@@ -169,17 +146,14 @@ def broker_finding() -> Column:
         severity=F.when((what == ABOVE_KNOWN) & ~refused, base.severity_of(CONTROL, ABOVE_KNOWN)).otherwise(
             base.severity_of(CONTROL, UNRACKED)
         ),
-        observed=base.as_json(problem=what, min_insync_racks=F.when(of_value, own).otherwise(wanted)),
-        required=base.as_json(problem=F.lit(None).cast("string")),
-        message=F.concat(
-            F.when(own < 1, "min.insync.racks is below 1: KIP-1290's broker would refuse it")
-            .when(what == ABOVE_KNOWN, base.say("min.insync.racks=%s; racks in the cluster: %s", own, F.size("racks")))
-            .when(unread, "its min.insync.racks could not be read as a number")
-            .when(state == "none", base.say("no broker.rack, while min.insync.racks=%s is wanted (KIP-1290)", wanted))
-            .otherwise("its rack is unknown"),
-            F.when(refused, "; set so without a broker.rack, KIP-1290's broker would refuse to start").otherwise(""),
-        ),
-        remediation=F.when(of_value, _within_racks())
-        .when((state == "unknown") | unread, "Bring the broker back, or let the auditor describe it")
-        .otherwise(base.set_racks()),
+        observed={"problem": what, "min_insync_racks": F.when(of_value, own).otherwise(wanted)},
+        required={"problem": F.lit(None).cast("string")},
+        evidence={
+            "racks": F.size("racks"),
+            "rack_state": state,
+            "setting_unread": unread,
+            "refused": refused,
+            "unracked_brokers": F.col("unracked_brokers"),
+        },
     )
+    return [verdict]

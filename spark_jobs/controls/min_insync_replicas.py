@@ -8,6 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from durability.run.plan import Plan
 from spark_jobs import target
 from spark_jobs.controls import base
 from spark_jobs.flagged import Flagged
@@ -32,35 +33,27 @@ def outcome() -> Column:
     return base.at_least(CONTROL, required())
 
 
-def posture() -> dict[str, Column]:
-    return base.scalar_columns(CONTROL, F.col("min_insync_replicas_worst"), required())
+def check() -> Column:
+    return base.check(CONTROL, F.col("min_insync_replicas_worst"), required())
 
 
-def finding() -> Column:
-    seen, failing = F.col("min_insync_replicas_seen"), F.col("min_insync_replicas_failing")
+def topic_verdicts(plan: Plan) -> list[Column]:
+    seen = F.col("min_insync_replicas_seen")
     limited = seen["min_isr"] >= required()
-    return base.finding(
+    verdict = base.verdict(
         CONTROL,
         base.outcome_of(CONTROL),
         cause=F.coalesce(
             target.infeasible(),
             F.when(limited, "configuration:topic").otherwise(base.min_isr_cause(seen["min_isr_source"])),
         ),
-        observed=base.as_json(
-            min_insync_replicas=seen["min_isr"],
-            effective_min_insync_replicas=seen["effective"],
-            source=seen["min_isr_source"],
-        ),
-        required=base.as_json(min_insync_replicas=required()),
-        partitions=failing,
-        message=base.say(
-            "%s: effective min.insync.replicas %s, %s required by tier %s (configured %s, from %s)",
-            base.partitions_listed(failing),
-            seen["effective"],
-            required(),
-            F.col("tier"),
-            F.coalesce(seen["min_isr"].cast("string"), F.lit("unknown")),
-            F.coalesce(seen["min_isr_source"], F.lit("unknown")),
-        ),
-        remediation=target.remedy(),
+        observed={
+            "min_insync_replicas": seen["min_isr"],
+            "effective_min_insync_replicas": seen["effective"],
+            "source": seen["min_isr_source"],
+        },
+        required={"min_insync_replicas": required()},
+        evidence={"target": target.evidence()},
+        partitions=F.col("min_insync_replicas_failing"),
     )
+    return [verdict]

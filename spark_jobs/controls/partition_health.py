@@ -9,8 +9,9 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from durability.run.plan import Plan
 from spark_jobs import target
-from spark_jobs.controls import base, elr_guard
+from spark_jobs.controls import base
 from spark_jobs.flagged import Flagged, each
 
 CONTROL = "partition-health"
@@ -57,22 +58,6 @@ def _numbers(partition: Column) -> Column:
     return F.struct(isr.isNull().alias("unread"), isr.alias("isr"), *(partition[n].alias(k) for k, n in names.items()))
 
 
-WORDS = {
-    "offline": "no live leader: neither reads nor writes",
-    "under-min-isr": "acks=all writes are refused (NOT_ENOUGH_REPLICAS)",
-    "at-min-isr": "one more replica out of sync refuses acks=all writes",
-    "under-replicated": "fewer copies than meant",
-}
-
-
-SINGLE = WORDS | {"at-min-isr": "its broker holds the only copy, and while it is away nobody reads or writes"}
-"""The same of a partition with one replica."""
-NO_HEADROOM_WANTED = (
-    "Nothing to mend while the topic's tier asks for no headroom; if writes shall go on without one of its brokers, give it"
-    " a tier with write_headroom"
-)
-
-
 def outcome() -> Column:
     """Of the topic as a whole: PASS, or UNKNOWN where a partition's health is; NULL where categories say it all."""
     unread = F.coalesce(F.size("health_unknown") > 0, F.lit(True)) | ~F.col("partitions_known")
@@ -81,93 +66,54 @@ def outcome() -> Column:
     return F.when(unread, base.UNKNOWN).when(none, base.PASS)
 
 
-def _remediation(category: str, shrunk: Column, causes: Column) -> Column:
-    back = base.bring_back(causes)
-    if category == "under-min-isr":
-        # Raising the replication factor did it: finishing or cancelling that undoes it (seen on 4.3.1).
-        cancel = "Or take back what adds replicas, they count already: --cancel, with the file it was started from."
-        growing = F.col("reassigning_partitions") > 0
-
-        def grows(back: Column) -> Column:
-            as_script = F.when(back.startswith("#"), back).otherwise(base.comment(back))
-            return F.when(growing, base.script(as_script, base.comment(cancel), base.RUNNING)).otherwise(back)
-
-        back = base.bound(grows, back)
-    unsafe = elr_guard.unsafe("elr_partitions_at_risk")
-
-    def wait(back: Column) -> Column:
-        return (
-            F.when(unsafe & back.startswith("#"), base.script(base.comment(elr_guard.WAIT), back))
-            .when(unsafe, F.concat(back, F.lit(". " + elr_guard.WAIT)))
-            .otherwise(back)
-        )
-
-    return F.when(shrunk, base.bound(wait, back)).when(target.differs(), target.remedy()).otherwise(NO_HEADROOM_WANTED)
-
-
-def _finding(category: str) -> Column:
-    causes = F.coalesce(base.dominant(f"{base.column(category)}_causes"), F.lit("replicas lagging"))
-    return base.bound(lambda causes: _of_causes(category, causes), causes)
-
-
-def _of_causes(category: str, causes: Column) -> Column:
+def _of_category(category: str) -> Column:
     name = base.column(category)
+    causes = F.coalesce(base.dominant(f"{name}_causes"), F.lit("replicas lagging"))
     seen, ids = F.col(f"{name}_worst"), F.col(f"{name}_ids")
     shrunk = F.lit(True) if category == "offline" else F.col(f"{name}_shrunk")
     whole = F.col(f"{name}_isr_whole")
-    # Below what either release enforces, while it is unknown which one leads.
-    either = base.say("%s or %s", seen["replica_count"], seen["min_isr"])
-    by_config = base.min_isr_cause(seen["min_isr_source"])
     severity = F.lit(base.severity_of(CONTROL, category))
     if category == "at-min-isr":
         severity = F.when(shrunk, severity).otherwise(base.severity_of(CONTROL, "at-min-isr/configuration"))
-    return base.finding(
+    return base.verdict(
         CONTROL,
         F.when(F.size(ids) > 0, base.FAIL),
         category=F.lit(category),
         severity=severity,
-        cause=F.when(shrunk, causes).otherwise(by_config),
-        observed=base.as_json(
-            category=F.lit(category),
-            cause=F.lit("shrunk") if category == "offline" else F.when(whole, "configuration").otherwise("shrunk"),
-            isr=seen["isr"],
-            replication_factor=seen["rf"],
-            min_insync_replicas=seen["min_isr"],
-            effective_min_insync_replicas=seen["effective"],
-        ),
-        required=F.lit("{}"),
+        cause=F.when(shrunk, causes).otherwise(base.min_isr_cause(seen["min_isr_source"])),
+        observed={
+            "category": F.lit(category),
+            "cause": F.lit("shrunk") if category == "offline" else F.when(whole, "configuration").otherwise("shrunk"),
+            "isr": seen["isr"],
+            "replication_factor": seen["rf"],
+            "min_insync_replicas": seen["min_isr"],
+            "effective_min_insync_replicas": seen["effective"],
+        },
+        evidence={
+            "replicas": seen["replica_count"],
+            "cli_differs": F.col(f"{name}_cli"),
+            "shrunk": shrunk,
+            "growing": F.col("reassigning_partitions") > 0,
+            "target": target.evidence(),
+        },
         partitions=ids,
-        message=F.concat(
-            base.say(
-                "%s: isr %s of %s replicas, effective min.insync.replicas %s; %s",
-                base.partitions_listed(ids),
-                seen["isr"],
-                seen["rf"],
-                F.coalesce(seen["effective"].cast("string"), either),
-                F.when(seen["rf"] == 1, SINGLE[category]).otherwise(WORDS[category]),
-            ),
-            F.when(F.size(f"{name}_cli") > 0, F.concat(F.lit("; "), F.array_join(f"{name}_cli", "; "))).otherwise(""),
-        ),
-        remediation=_remediation(category, shrunk, causes),
     )
 
 
-def findings() -> list[Column]:
+def topic_verdicts(plan: Plan) -> list[Column]:
     """One per category that applies, and one PASS or UNKNOWN for the topic."""
-    rest = base.finding(
+    none = F.lit(None).cast("string")
+    rest = base.verdict(
         CONTROL,
         base.outcome_of(CONTROL),
         cause="unreadable",
-        observed=F.lit('{"category": null, "cause": null}'),
-        required=F.lit("{}"),
+        observed={"category": none, "cause": none},
         partitions=F.col("health_unknown"),
-        message=F.lit(None).cast("string"),
-        remediation="Let the auditor read what is listed as unreadable",
     )
-    return [*(_finding(c) for c in CATEGORIES), rest]
+    return [*(_of_category(c) for c in CATEGORIES), rest]
 
 
-def cluster_finding() -> Column:
+def cluster_verdicts(plan: Plan) -> list[Column]:
     """UNKNOWN, once, where it can't be known whether topics are hidden from the auditor.
 
     Metadata leaves out what the principal may not see, without a word; DescribeLogDirs lists every partition. Reads
@@ -175,14 +121,12 @@ def cluster_finding() -> Column:
     Nor can it where topics or brokers as such could not be read.
     """
     unlisted = ~F.col("topics_known") | ~F.col("brokers_known")
-    return base.finding(
+    verdict = base.verdict(
         CONTROL,
         F.when(unlisted | (F.col("hidden_partitions").isNull() & ~base.providers_duty("log-dirs")), base.UNKNOWN),
-        cause=F.when(unlisted, "unreadable").otherwise("topics may be hidden"),
-        observed=F.lit('{"hidden_partitions": null}'),
-        required=F.lit('{"hidden_partitions": 0}'),
-        message=F.when(unlisted, "topics or brokers could not be listed: what isn't shown isn't judged").otherwise(
-            "topics that the auditor may not see can't be excluded: no log dirs could be read to hold metadata against"
-        ),
-        remediation="Give the auditor Describe on the cluster and on all topics",
+        cause=F.when(unlisted, "unreadable").otherwise("topics-hidden"),
+        observed={"hidden_partitions": F.lit(None).cast("int")},
+        required={"hidden_partitions": F.lit(0)},
+        evidence={base.REASON: F.when(unlisted, "unlisted").otherwise("topics-hidden")},
     )
+    return [verdict]

@@ -9,13 +9,14 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from durability.run.plan import Plan
 from spark_jobs import target
 from spark_jobs.controls import base
 
 CONTROL = "policy-feasible"
 
 
-def finding() -> Column:
+def tier_verdicts(plan: Plan) -> list[Column]:
     """Reads `tier`, its `required`, and the cluster's `brokers`, `racks`, `unknown_racks`, `unracked_brokers` and
     `rack_layout`."""
     need = F.col("required")
@@ -34,8 +35,6 @@ def finding() -> Column:
     want_beside, beside, beside_at_most = target.beside()
     few_brokers = F.col("brokers_known") & (want_brokers > brokers)
     few_racks = want_racks > racks + unknown
-    unnamed = (racks + unknown == 0) & (F.size("unracked_brokers") > 0)
-    there = F.when(unnamed, "and no broker names a rack").otherwise(base.say("%s there", racks))
     few_beside = F.coalesce(F.col("brokers_known") & ~few_racks & (want_beside > beside_at_most), F.lit(False))
     unsure = ((want_racks > racks) & (unknown > 0)) | F.coalesce(want_beside > beside, F.lit(False))
     outcome = (
@@ -43,31 +42,21 @@ def finding() -> Column:
         .when(unsure | ~F.col("brokers_known"), base.UNKNOWN)
         .otherwise(base.PASS)
     )
-    words = F.array_compact(
-        F.array(
-            F.when(few_brokers, base.say("%s brokers needed, %s there", want_brokers, brokers)),
-            F.when(few_racks, base.say("%s racks needed, %s", want_racks, there)),
-            F.when(
-                few_beside,
-                base.say(
-                    "%s brokers needed outside the racks with most brokers (%s of them), %s there",
-                    want_beside,
-                    need["acked_racks"] - 1,
-                    beside,
-                ),
-            ),
-        )
-    )
-    return base.finding(
+    verdict = base.verdict(
         CONTROL,
         outcome,
-        cause=base.say(base.INFEASIBLE, F.col("tier")),
-        observed=base.as_json(brokers=brokers, racks=racks),
-        required=base.as_json(brokers=want_brokers, racks=want_racks),
-        message=F.when(outcome == base.FAIL, F.array_join(words, "; ")).when(
-            outcome == base.UNKNOWN, "brokers, or the racks of some, are unknown"
-        ),
-        remediation=F.when(few_racks & unnamed & ~few_brokers, base.set_racks()).otherwise(
-            "Give the cluster more brokers or racks, or its topics another tier"
-        ),
+        cause=base.infeasible(F.col("tier")),
+        observed={"brokers": brokers, "racks": racks},
+        required={"brokers": want_brokers, "racks": want_racks},
+        evidence={
+            "few_brokers": few_brokers,
+            "few_racks": few_racks,
+            "few_beside": few_beside,
+            "no_rack_named": (racks + unknown == 0) & (F.size("unracked_brokers") > 0),
+            "beside_wanted": want_beside,
+            "beside": beside,
+            "fullest_racks": need["acked_racks"] - 1,
+            "unracked_brokers": F.col("unracked_brokers"),
+        },
     )
+    return [verdict]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from durability.run.plan import Plan
 from spark_jobs import target
 from spark_jobs.controls import base
 from spark_jobs.flagged import Flagged
@@ -27,8 +28,8 @@ def outcome() -> Column:
     return base.at_least(CONTROL, required())
 
 
-def posture() -> dict[str, Column]:
-    return base.scalar_columns(CONTROL, F.col("replica_rack_spread_worst"), required())
+def check() -> Column:
+    return base.check(CONTROL, F.col("replica_rack_spread_worst"), required())
 
 
 def placement_cause() -> Column:
@@ -36,22 +37,15 @@ def placement_cause() -> Column:
     return F.when(F.size("racks") == 0, "configuration:broker.rack").otherwise("placement")
 
 
-def finding() -> Column:
-    worst, failing = F.col("replica_rack_spread_worst"), F.col("replica_rack_spread_failing")
+def topic_verdicts(plan: Plan) -> list[Column]:
     racks_known = F.size("racks") + F.col("unknown_racks")
-    return base.finding(
+    verdict = base.verdict(
         CONTROL,
         base.outcome_of(CONTROL),
         cause=F.coalesce(base.not_feasible(required(), racks_known), placement_cause()),
-        observed=base.as_json(replica_racks=worst),
-        required=base.as_json(replica_racks=required()),
-        partitions=failing,
-        message=base.say(
-            "%s: replicas span %s of the %s racks that tier %s requires",
-            base.partitions_listed(failing),
-            worst,
-            required(),
-            F.col("tier"),
-        ),
-        remediation=target.place(),
+        observed={"replica_racks": F.col("replica_rack_spread_worst")},
+        required={"replica_racks": required()},
+        evidence={"target": target.evidence()},
+        partitions=F.col("replica_rack_spread_failing"),
     )
+    return [verdict]

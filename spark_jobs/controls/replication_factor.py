@@ -8,6 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from durability.run.plan import Plan
 from spark_jobs import target
 from spark_jobs.controls import base
 from spark_jobs.flagged import Flagged
@@ -27,25 +28,18 @@ def outcome() -> Column:
     return base.at_least(CONTROL, required())
 
 
-def posture() -> dict[str, Column]:
-    return base.scalar_columns(CONTROL, F.col("replication_factor_worst"), required())
+def check() -> Column:
+    return base.check(CONTROL, F.col("replication_factor_worst"), required())
 
 
-def finding() -> Column:
-    worst, failing = F.col("replication_factor_worst"), F.col("replication_factor_failing")
-    return base.finding(
+def topic_verdicts(plan: Plan) -> list[Column]:
+    verdict = base.verdict(
         CONTROL,
         base.outcome_of(CONTROL),
         cause=F.coalesce(target.infeasible(), F.lit("configuration:topic")),
-        observed=base.as_json(replication_factor=worst),
-        required=base.as_json(replication_factor=required()),
-        partitions=failing,
-        message=base.say(
-            "%s: replication factor %s, %s required by tier %s",
-            base.partitions_listed(failing),
-            worst,
-            required(),
-            F.col("tier"),
-        ),
-        remediation=target.remedy(),
+        observed={"replication_factor": F.col("replication_factor_worst")},
+        required={"replication_factor": required()},
+        evidence={"target": target.evidence()},
+        partitions=F.col("replication_factor_failing"),
     )
+    return [verdict]

@@ -10,15 +10,14 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from durability.run.plan import Plan
 from spark_jobs import applications
 from spark_jobs.controls import base
 
 CONTROL = "standby-replicas"
-STREAMS = "streams"
-WAIT = "Audit again when the group is Stable"
 
 
-def finding() -> Column:
+def application_verdicts(plan: Plan) -> list[Column]:
     """Reads `p`, an application's placement."""
     p = F.col("p")
     required = p["standby_replicas"]
@@ -27,39 +26,30 @@ def finding() -> Column:
         F.coalesce(required >= 0, F.lit(False)),
     )
     too_few = p["clients"] <= required
-    named = base.listed(F.transform("p.short", lambda t: base.say("%s has %s", t["task"], t["standbys"])))
-    more = F.when(p["short_tasks"] > base.IDS_SHOWN, base.say(" (of %s)", p["short_tasks"])).otherwise("")
-    return base.finding(
+    verdict = base.verdict(
         CONTROL,
         outcome,
-        cause=F.when(outcome == base.UNKNOWN, "unreadable or moving Streams application")
-        .when(too_few, "too few instances of a Streams application")
+        cause=F.when(outcome == base.UNKNOWN, "streams-unsettled")
+        .when(too_few, "streams-instances")
         .otherwise("configuration:num.standby.replicas"),
-        observed=base.as_json(
-            standby_replicas=p["standbys"],
-            stateful_tasks=p["tasks"],
-            clients=p["clients"],
-            tasks=p["short"],
-            more_tasks=p["short_tasks"] - F.size("p.short"),
-        ),
-        required=base.as_json(standby_replicas=required),
-        message=F.when(outcome == base.UNKNOWN, F.coalesce(p["unknown"], p["not_whole"]))
-        .when(outcome == base.NOT_APPLICABLE, applications.exemption("standby_replicas"))
-        .otherwise(
-            F.concat(
-                base.say(
-                    "%s of %s stateful tasks have fewer than %s standby(s): ", p["short_tasks"], p["tasks"], required
-                ),
-                named,
-                more,
-                F.when(too_few, base.say("; %s instance(s) can't hold them", p["clients"])).otherwise(""),
-            )
-        ),
-        remediation=F.when(outcome == base.UNKNOWN, applications.remedy(WAIT))
-        .when(too_few, base.say("Run at least %s instances of the application", required + 1))
-        .when(
-            p["type"] == STREAMS,
-            base.say("Set the group's streams.num.standby.replicas to %s", required),
-        )
-        .otherwise(base.say("Set num.standby.replicas=%s on every instance, and restart them one by one", required)),
+        observed={
+            "standby_replicas": p["standbys"],
+            "stateful_tasks": p["tasks"],
+            "clients": p["clients"],
+            "tasks": p["short"],
+            "more_tasks": p["short_tasks"] - F.size("p.short"),
+        },
+        required={"standby_replicas": required},
+        evidence={
+            **applications.evidence(),
+            "short_tasks": p["short_tasks"],
+            "too_few_clients": too_few,
+            "type": p["type"],
+            "unknown": F.coalesce(p["unknown"], p["not_whole"]),
+        },
     )
+    return [verdict]
+
+
+def cluster_verdicts(plan: Plan) -> list[Column]:
+    return applications.unlisted(CONTROL, plan)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from durability.run.plan import Plan
 from spark_jobs.controls import base
 
 CONTROL = "unclean-leader-election"
-SETTING = "unclean.leader.election.enable"
 
 
 def measures() -> dict[str, Column]:
@@ -21,7 +21,7 @@ def measures() -> dict[str, Column]:
 
 
 def outcome() -> Column:
-    """NULL: the cluster's controllers decide and are unknown; see `cluster_finding`."""
+    """NULL: the cluster's controllers decide and are unknown; see `cluster_verdicts`."""
     forbidden = F.coalesce(~F.col("required")["unclean_leader_election"], F.lit(False))
     return (
         F.when(~forbidden, base.NOT_APPLICABLE)
@@ -31,42 +31,33 @@ def outcome() -> Column:
     )
 
 
-def posture() -> dict[str, Column]:
-    return base.scalar_columns(CONTROL, F.col("unclean").cast("int"), F.lit(0))
+def check() -> Column:
+    return base.check(CONTROL, F.col("unclean").cast("int"), F.lit(0))
 
 
-def finding() -> Column:
+def topic_verdicts(plan: Plan) -> list[Column]:
     own = F.coalesce(F.col("unclean_source") == "topic", F.lit(False))
     source = F.when(F.col("own_unclean").isNotNull(), F.col("unclean_source")).otherwise("controller")
-    off = F.lit("false")
-    return base.finding(
+    verdict = base.verdict(
         CONTROL,
         base.outcome_of(CONTROL),
         cause=F.when(own, "configuration:topic").otherwise("configuration:cluster-default"),
-        observed=base.as_json(unclean_leader_election=F.col("unclean"), source=source),
-        required=base.as_json(unclean_leader_election=F.col("required")["unclean_leader_election"]),
-        message=base.say(
-            "unclean leader election is on (from %s): a replica out of sync may become leader, and what acks=all"
-            " acknowledged is lost",
-            source,
-        ),
-        remediation=F.when(own, base.topic_config(SETTING, off)).otherwise(base.cluster_config(SETTING, off)),
+        observed={"unclean_leader_election": F.col("unclean"), "source": source},
+        required={"unclean_leader_election": F.col("required")["unclean_leader_election"]},
+        evidence={"own": own},
     )
+    return [verdict]
 
 
-def cluster_finding() -> Column:
+def cluster_verdicts(plan: Plan) -> list[Column]:
     """One UNKNOWN a cluster. `unclean_undecided`: how many of its topics wait for what its controllers would say."""
     waiting = F.col("unclean_undecided")
-    return base.finding(
+    verdict = base.verdict(
         CONTROL,
         F.when(waiting > 0, base.UNKNOWN),
-        cause="controllers can't be asked",
-        observed=base.as_json(topics=waiting),
-        required=base.as_json(unclean_leader_election=F.lit(False)),
-        message=base.say(
-            f"%s topic(s) have no override of {SETTING}, and what the controllers would do is unknown", waiting
-        ),
-        remediation=base.script(
-            base.comment("States it cluster-wide, where it can be read:"), base.cluster_config(SETTING, F.lit("false"))
-        ),
+        cause="controllers-unreadable",
+        observed={"topics": waiting},
+        required={"unclean_leader_election": F.lit(False)},
+        evidence={base.REASON: F.lit("controllers-unreadable")},
     )
+    return [verdict]

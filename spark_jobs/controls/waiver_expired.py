@@ -12,9 +12,9 @@ from spark_jobs.controls import base
 CONTROL = "waiver-expired"
 
 
-def findings(failed: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
-    """One finding per cluster and waiver of those listed as `expired` on a failed finding."""
-    from spark_jobs.findings import SNAPSHOT, literal
+def verdicts(failed: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
+    """One verdict per cluster and waiver of those listed as `expired` on a failed verdict."""
+    from spark_jobs.verdicts import SNAPSHOT, literal
 
     texts = {
         str(w["index"]): {
@@ -24,7 +24,7 @@ def findings(failed: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
         }
         for w in waivers
     }
-    told = F.try_element_at(
+    expired = F.try_element_at(
         literal(texts, "map<string,struct<name:string,expires:string,owner:string>>"),
         F.col("expired_waiver").cast("string"),
     )
@@ -33,19 +33,13 @@ def findings(failed: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
         .groupBy(*SNAPSHOT, "provider", "expired_waiver")
         .agg(F.count(F.lit(1)).alias("matches"))
     )
-    outcome = base.finding(
+    verdict = base.verdict(
         CONTROL,
         F.lit(base.FAIL),
-        cause=base.say("waiver:%s", told["name"]),
-        observed=base.as_json(expires=told["expires"], matches=F.col("matches")),
-        required=base.as_json(expires=F.lit("a day not passed")),
-        message=base.say(
-            "expired on %s, would still match %s failed finding(s); owner %s",
-            told["expires"],
-            F.col("matches"),
-            told["owner"],
-        ),
-        remediation=F.lit("Mend what it covered, or have the risk accepted anew with a later date"),
+        cause=F.concat(F.lit("waiver:"), expired["name"]),
+        observed={"expires": expired["expires"], "matches": F.col("matches")},
+        required={"expires": F.lit("a day not passed")},
+        evidence={"owner": expired["owner"]},
     )
     return (
         grouped.withColumn("tier", F.lit(None).cast("string"))
@@ -54,10 +48,10 @@ def findings(failed: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
             "provider",
             "tier",
             F.lit("waiver").alias("resource_type"),
-            told["name"].alias("resource"),
-            outcome.alias("f"),
+            expired["name"].alias("resource"),
+            verdict.alias("v"),
         )
-        .select(*SNAPSHOT, "provider", "tier", "resource_type", "resource", "f.*")
-        .select("*", "words.*")
-        .drop("words")
+        .select(*SNAPSHOT, "provider", "tier", "resource_type", "resource", "v.*")
+        .select("*", "details.*")
+        .drop("details")
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from durability.run.plan import Plan
 from spark_jobs import target
 from spark_jobs.controls import base
 from spark_jobs.flagged import Flagged
@@ -30,32 +31,28 @@ def outcome() -> Column:
     return base.at_least(CONTROL, required())
 
 
-def posture() -> dict[str, Column]:
-    return base.scalar_columns(CONTROL, F.col("write_headroom_worst"), required())
+def check() -> Column:
+    return base.check(CONTROL, F.col("write_headroom_worst"), required())
 
 
-def finding() -> Column:
-    worst, seen = F.col("write_headroom_worst"), F.col("write_headroom_seen")
-    failing = F.col("write_headroom_failing")
-    return base.finding(
+def topic_verdicts(plan: Plan) -> list[Column]:
+    seen = F.col("write_headroom_seen")
+    cause = F.coalesce(
+        target.infeasible(),
+        F.when(seen["min_isr"] > seen["rf"], base.min_isr_cause(seen["min_isr_source"])),
+        F.lit("configuration:topic"),
+    )
+    verdict = base.verdict(
         CONTROL,
         base.outcome_of(CONTROL),
-        cause=F.coalesce(
-            target.infeasible(),
-            F.when(seen["min_isr"] > seen["rf"], base.min_isr_cause(seen["min_isr_source"])),
-            F.lit("configuration:topic"),
-        ),
-        observed=base.as_json(write_headroom=worst),
-        required=base.as_json(write_headroom=required()),
-        partitions=failing,
-        message=base.say(
-            "%s: broker losses with acks=all writes still accepted: %s, %s required"
-            " (replication factor %s, effective min.insync.replicas %s)",
-            base.partitions_listed(failing),
-            worst,
-            required(),
-            seen["rf"],
-            seen["effective"],
-        ),
-        remediation=target.remedy(),
+        cause=cause,
+        observed={"write_headroom": F.col("write_headroom_worst")},
+        required={"write_headroom": required()},
+        evidence={
+            "replication_factor": seen["rf"],
+            "effective_min_insync_replicas": seen["effective"],
+            "target": target.evidence(),
+        },
+        partitions=F.col("write_headroom_failing"),
     )
+    return [verdict]

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from durability.findings import findings_of
+from durability.findings.disputes import Disputes
 from durability.lake import rows, tables
 from durability.policy.load import load_policy
 from durability.policy.model import Policy, Waiver
@@ -19,6 +21,7 @@ from durability.run.applications import applications
 from durability.run.plan import Earlier, LookBack, Plan, SnapshotPart, from_text, policy_part, to_text
 from durability.topology import validate
 
+NONE = tables.DISAGREEMENTS.arrow.empty_table()
 DEFAULT_POLICY = Path(__file__).parents[2] / "policies" / "policy.yaml"
 
 
@@ -123,11 +126,21 @@ class Judge:
         return self.spark.createDataFrame(table.combine_chunks())
 
     def _write(self, frame, table) -> None:
-        rows_ = frame.toArrow()
+        # Spark knows which columns are never NULL, one run more of them than another.
+        self._keep(table, frame.toArrow().cast(table.arrow) if table is tables.VERDICTS else frame.toArrow())
+
+    def _keep(self, table, rows_: pa.Table) -> None:
         self.latest[table.name] = rows_
         self.results[table.name] = (
             pa.concat_tables([self.results[table.name], rows_]) if table.name in self.results else rows_
         )
+
+    def _word(self) -> None:
+        """Makes findings of the latest verdicts, on none of which anybody disagrees."""
+        if "verdicts" not in self.latest:
+            return
+        verdicts = self.latest["verdicts"]
+        self._keep(tables.FINDINGS, pa.concat_tables(findings_of([verdicts], Disputes(NONE))))
 
     def _finish(self, plan: Plan) -> None:
         """The run's row, by which its results count."""
@@ -182,6 +195,7 @@ class Judge:
             return []
         evaluate.run(self.spark, plan, self._read, self._write)
         self._finish(plan)
+        self._word()
         found = self.latest["findings"].to_pylist() if "findings" in self.latest else []
         for f in found:
             f["observed"], f["required"] = json.loads(f["observed"]), json.loads(f["required"])

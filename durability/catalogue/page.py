@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from durability.policy.catalogue import CONTROLS, PROVIDERS, Control
+from durability.catalogue.model import CONTROLS, PROVIDERS, Control
 
 
 def page() -> str:
-    """docs/controls.md, made from the catalogue: `python -m durability.policy.page` writes it."""
+    """docs/controls.md, made from the catalogue: `python -m durability.catalogue.page` writes it."""
     lines = [
         "# Controls",
         "",
-        "Made from `durability/policy/controls.yaml` by `python -m durability.policy.page`; edit that file.",
+        "Made from `durability/catalogue/*.yaml` by `python -m durability.catalogue.page`; edit those.",
         "",
         "| control | on | severity | from |",
         "|---|---|---|---|",

@@ -1,0 +1,32 @@
+"""Causes: codes that Spark decides by, and what they are called in findings."""
+
+from __future__ import annotations
+
+import re
+
+DISAGREE = "spark and expectations disagree"
+
+WORDED = {
+    "infeasible": "can't be met here",
+    "rejected": "snapshot rejected",
+    "disk-offline": "log dir offline",
+    "replicas-flapping": "replicas in and out of sync",
+    "flapping": "in and out of sync",
+    "no-leader": "no leader elected",
+    "controllers-unreadable": "controllers can't be asked",
+    "topics-hidden": "topics may be hidden",
+    "streams-unsettled": "unreadable or moving Streams application",
+    "streams-instances": "too few instances of a Streams application",
+    "standby-placement": "placement of standbys",
+}
+# At the end of a cause, or of one of several: what stands before may be a stranger's name.
+_CODE = re.compile(rf"(?:(?<=\s)|(?<![^,\s]))({'|'.join(sorted(WORDED, key=len, reverse=True))})(?=,|$)")
+
+
+def worded(cause: str | None) -> str | None:
+    """A cause as findings have it; others than codes stay.
+
+    >>> worded("policy:critical infeasible"), worded("broker:1 flapping, broker:2 flapping"), worded("broker:3 down")
+    ("policy:critical can't be met here", 'broker:1 in and out of sync, broker:2 in and out of sync', 'broker:3 down')
+    """
+    return None if cause is None else _CODE.sub(lambda match: WORDED[match[1]], cause)

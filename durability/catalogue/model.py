@@ -1,0 +1,145 @@
+"""The control catalogue: one YAML file a control, the one place that says what it is called, means, requires and says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+FOLDER = Path(__file__).parent
+SEVERITIES = ("critical", "warning", "info")
+TYPES = ("topic", "application", "broker", "cluster", "tier", "waiver")
+"""Resource types, in the order in which controls are listed by the first that they are on."""
+KINDS = ("integer", "boolean", "strings")
+"""Types of what a tier can require."""
+OUTCOMES = ("FAIL", "UNKNOWN", "NOT_APPLICABLE")
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A key of a policy's tier. `kind`: one of KINDS; `min`: of an integer; `choices`: of strings."""
+
+    key: str
+    kind: str
+    min: int | None = None
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Control:
+    """A control.
+
+    on: resource types. severity: of a FAIL, unless `severities` has one for its category. scalar: the order, ">=" or "<=",
+    that observed and required must be in to pass, for controls that Great Expectations checks again; None where
+    `not_cross_checked` says why not. checked_category: the one category that this order is about. requires: what a tier can
+    require of it. reads: the settings that decide its verdict. active: categories that refuse reads or writes now (None: any
+    FAIL). per_category: one verdict for each category of a resource. own_unknown: a topic's UNKNOWN says itself what is
+    missing. messages, remedies: templates by outcome, or by outcome and reason or category, as "FAIL/offline"; a remedy may
+    be {"planner": name}, see `durability.remedies`. provider_duty: reason by provider for which the control is
+    NOT_APPLICABLE. proposal: about settings that no broker enforces yet. planned: not judged yet. source: KIP number or Kafka
+    class. remediation: what helps in general.
+    """
+
+    id: str
+    on: tuple[str, ...]
+    title: str
+    means: str
+    why: str
+    source: str
+    severity: str
+    remediation: str
+    severities: dict[str, str] = field(default_factory=dict)
+    scalar: str | None = None
+    not_cross_checked: str | None = None
+    checked_category: str | None = None
+    provider_duty: dict[str, str] = field(default_factory=dict)
+    planned: bool = False
+    proposal: bool = False
+    requires: tuple[Requirement, ...] = ()
+    reads: tuple[str, ...] = ()
+    active: tuple[str | None, ...] = ()
+    per_category: bool = False
+    own_unknown: bool = False
+    messages: dict[str, str] = field(default_factory=dict)
+    remedies: dict[str, Any] = field(default_factory=dict)
+
+    def severity_of(self, category: str | None) -> str:
+        """The severity of a FAIL of this category; a category without a severity of its own has the control's.
+
+        >>> CONTROLS["isr-rack-spread"].severity_of("at-min-rack-isr")
+        'info'
+        """
+        return self.severities.get(category or "", self.severity)
+
+
+def load(path: Path) -> Any:
+    """A YAML file's content."""
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def read(folder: Path) -> dict[str, Control]:
+    """The controls of a folder, by id: each file that doesn't start with an underscore. ValueError names a wrong file."""
+    found = [_control(path) for path in sorted(folder.glob("[!_]*.yaml"))]
+    found.sort(key=lambda c: (TYPES.index(c.on[0]), c.planned, c.id))
+    return {c.id: c for c in found}
+
+
+def _control(path: Path) -> Control:
+    content = load(path)
+    lists = {name: tuple(content.pop(name)) for name in ("on", "reads", "active") if name in content}
+    requires = content.pop("requires", {})
+    try:
+        keys = tuple(_requirement(key, said) for key, said in requires.items())
+        control = Control(id=path.stem, **lists, requires=keys, **content)
+    except TypeError as error:
+        raise ValueError(f"{path.name}: {error}") from None
+    wrong = [t for t in control.on if t not in TYPES] + [s for s in control.severities.values() if s not in SEVERITIES]
+    wrong += [key for key in (*control.messages, *control.remedies) if key.partition("/")[0] not in OUTCOMES]
+    if wrong or control.severity not in SEVERITIES or not control.on:
+        raise ValueError(f"{path.name}: can't be {', '.join(map(str, wrong)) or control.severity}")
+    return control
+
+
+def _requirement(key: str, said: dict[str, Any]) -> Requirement:
+    if said.get("type") not in KINDS:
+        raise TypeError(f"requires {key}: type must be one of {', '.join(KINDS)}")
+    return Requirement(key, said["type"], said.get("min"), tuple(said.get("choices", ())))
+
+
+CONTROLS: dict[str, Control] = read(FOLDER)
+PROVIDERS: dict[str, str] = load(FOLDER / "_providers.yaml")
+SCALAR_CONTROLS: dict[str, str] = {c.id: c.scalar for c in CONTROLS.values() if c.scalar and not c.planned}
+"""The order of each control that Great Expectations checks again."""
+
+
+@cache
+def requirements() -> dict[str, Requirement]:
+    """What a tier can require, by key, in the catalogue's order. ValueError where two controls declare one key."""
+    found: dict[str, Requirement] = {}
+    for control in CONTROLS.values():
+        for requirement in control.requires:
+            if requirement.key in found:
+                raise ValueError(f"{control.id} requires {requirement.key}, which another control does already")
+            found[requirement.key] = requirement
+    return found
+
+
+def requirement_types() -> dict[str, str]:
+    """The type of each key of a tier, one of KINDS.
+
+    >>> requirement_types()["replication_factor"], requirement_types()["survive"]
+    ('integer', 'strings')
+    """
+    return {key: requirement.kind for key, requirement in requirements().items()}
+
+
+def severity_of(control: str, category: str | None = None) -> str:
+    """The severity of a FAIL of `control`, of that category; KeyError for an id that isn't in the catalogue.
+
+    >>> severity_of("min-isr-within-replication-factor", "outage")
+    'critical'
+    """
+    return CONTROLS[control].severity_of(category)

@@ -1,0 +1,38 @@
+"""Values of min.insync.racks that make no sense (KIP-1290), on a topic or on a broker."""
+
+from __future__ import annotations
+
+from durability.remedies import target
+from durability.remedies.finding import Finding
+from durability.remedies.racks import of_brokers
+
+
+def valid(finding: Finding) -> str:
+    """Of a min.insync.racks that makes no sense, on a topic or on a broker."""
+    evidence, problem, racks = finding["evidence"], finding["observed"]["problem"], finding["evidence"]["racks"]
+    within = f"Set min.insync.racks to a value from 1 to {max(racks, 1)}, the racks that this cluster has"
+    if finding["resource_type"] == "broker":
+        return _of_broker(finding, within)
+    by_policy = problem == "above-known-racks" and evidence["by_policy"]
+    unnamed = racks == 0 and bool(evidence["unracked_brokers"])
+    if problem == "broker-without-rack" or (by_policy and unnamed):
+        return of_brokers(finding)
+    if by_policy:
+        tier = finding["tier"]
+        return (
+            f"Lower min_insync_racks of tier {tier} to at most {racks}, the racks that this cluster has, or add racks"
+        )
+    if problem in ("below-one", "above-known-racks"):
+        return within
+    if evidence["target"]["reassign"]:
+        return target.remedy(finding)
+    return "Spread the topic's replicas over more racks, or want fewer racks of this topic"
+
+
+def _of_broker(finding: Finding, within: str) -> str:
+    evidence = finding["evidence"]
+    if finding["observed"]["problem"] in ("below-one", "above-known-racks"):
+        return within
+    if evidence["rack_state"] == "unknown" or evidence["setting_unread"]:
+        return "Bring the broker back, or let the auditor describe it"
+    return of_brokers(finding)
