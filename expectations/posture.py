@@ -1,7 +1,8 @@
 """The cross-check: what Spark decided on topics, decided a second time by Great Expectations.
 
 Every scalar control of the catalogue is one expectation over `topic_posture`: of each topic's `checks`, `observed` against
-`required`, where `known`. The topics it flags must be those on which Spark's verdicts say FAIL or EXEMPT; a topic on which they differ goes to `disagreements`, and the run isn't verified.
+`required`, where `known`. The topics it flags must be those on which Spark's verdicts say FAIL or EXEMPT; a topic on which
+they differ goes to `disagreements`, and the run isn't verified.
 """
 
 from __future__ import annotations

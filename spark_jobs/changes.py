@@ -114,7 +114,7 @@ def _gone(verdicts: DataFrame, before: DataFrame, resolved: DataFrame, clusters:
     cause = F.col("cause")
     cleared = (
         cause.endswith(" down")
-        | cause.endswith(" out of sync")
+        | cause.endswith(" sync")
         | cause.endswith(" lagging")
         | cause.endswith(" offline")
         | (cause == "reassignment")

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from durability.lake import tables
+from durability.lake import upkeep_notes as notes
 from durability.lake.keep import Decision
 from durability.lake.tables import CATALOG, Table
 from spark_jobs import session
@@ -34,24 +35,24 @@ def tidied(spark: SparkSession, table: Table, decision: Decision) -> Iterator[st
     name = session.table(table.name)
     if crowded(spark, name, decision.compact_before):
         before, after = compact(spark, table, decision.compact_before)
-        yield f"{before} files compacted into {after}"
+        yield notes.compacted(before, after)
     manifests = spark.table(f"{name}.manifests").count()
     if manifests >= MANIFESTS:
         _call(spark, "rewrite_manifests", table, "use_caching => false")
-        yield f"{manifests} manifests made fewer"
+        yield notes.fewer_manifests(manifests)
     states = spark.table(f"{name}.snapshots").where(F.col("committed_at") < F.lit(decision.expire_before))
     if not states.join(spark.table(f"{name}.refs"), "snapshot_id", "left_anti").isEmpty():
         _call(
             spark, "expire_snapshots", table, f"older_than => {timestamp(decision.expire_before)}", "retain_last => 1"
         )
-        yield f"states before {decision.expire_before:%Y-%m-%d %H:%M} forgotten"
+        yield notes.expired(decision.expire_before)
     # S3 is listed through Iceberg's own client: Spark has no file system for it here.
     listing = ["prefix_listing => true"] if _on_s3(spark) else []
     orphans = _call(
         spark, "remove_orphan_files", table, f"older_than => {timestamp(decision.orphans_before)}", *listing
     )
     if orphans:
-        yield f"{len(orphans)} files of no table removed"
+        yield notes.orphans_removed(len(orphans))
 
 
 def crowded(spark: SparkSession, name: str, before: datetime) -> bool:

@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from durability.lake import tables
+from durability.lake import upkeep_notes as notes
 from durability.lake.keep import Decision
 from durability.lake.tables import Table
 from spark_jobs import compaction, session
@@ -160,9 +161,7 @@ def run(spark: SparkSession, decision: Decision) -> None:
     """One upkeep, table by table, with a line on what was done."""
     for removed in Upkeep(spark, decision).remove():
         if removed.dropped or removed.rewritten:
-            print(
-                f"{removed.table}: {removed.dropped} files dropped, rows removed from {removed.rewritten}", flush=True
-            )
+            print(notes.removed(removed.table, removed.dropped, removed.rewritten), flush=True)
     for table in tables.TABLES.values():
         for line in compaction.tidied(spark, table, decision):
             print(f"{table.name}: {line}", flush=True)

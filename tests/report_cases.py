@@ -11,7 +11,6 @@ import pyarrow as pa
 from durability.lake.tables import (
     CLUSTERS,
     COUNTED,
-    DISAGREEMENTS,
     FINDINGS,
     HEALTH_COUNTERS,
     PARTITION_HEALTH,
@@ -77,10 +76,6 @@ def finding(resource: str, control: str, outcome: str = "FAIL", severity: str | 
 
 def findings(rows: list[dict]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=FINDINGS.arrow)
-
-
-def disagreements(rows: list[dict]) -> pa.Table:
-    return pa.Table.from_pylist(rows, schema=DISAGREEMENTS.arrow)
 
 
 def partition_health(rows: list[dict]) -> pa.Table:

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from durability.lake.tables import DISAGREEMENTS, FINDINGS, SCALAR_CONTROLS, TOPIC_POSTURE, TOPICS
-from durability.policy import CONTROLS
+from durability.catalogue import CONTROLS, SCALAR_CONTROLS
+from durability.lake.tables import DISAGREEMENTS, TOPIC_POSTURE, TOPICS, VERDICTS
 from durability.run import Plan, PolicyPart, SnapshotPart
 from expectations import posture
 
@@ -49,15 +49,13 @@ def plan(*clusters: str) -> Plan:
 
 def topic(name: str, cluster: str = "eu", **controls) -> dict:
     """A row of `topic_posture`; a control is (observed, required), or None where it isn't known."""
-    row = {"cluster": cluster, "topic": name, **KEYS}
-    for control, values in (FINE | controls).items():
-        observed, required = values or (0, 0)
-        row |= {
-            f"{control}_observed": observed,
-            f"{control}_required": required,
-            f"{control}_known": values is not None,
-        }
-    return row
+    values = {name.replace("_", "-"): numbers for name, numbers in (FINE | controls).items()}
+    return {"cluster": cluster, "topic": name, **KEYS, "checks": [check(c, v) for c, v in values.items()]}
+
+
+def check(control: str, values: tuple[int | None, int] | None) -> dict:
+    observed, required = values or (0, 0)
+    return {"control": control, "observed": observed, "required": required, "known": values is not None}
 
 
 def found(name: str, control: str, outcome: str = "FAIL", category: str | None = None, cluster: str = "eu") -> dict:
@@ -65,14 +63,14 @@ def found(name: str, control: str, outcome: str = "FAIL", category: str | None =
     return {"cluster": cluster, **KEYS, **about}
 
 
-def fill(lake, rows: list[dict], findings: list[dict] = (), facts: list[tuple[str, str]] | None = None) -> None:
-    """Writes the posture, Spark's findings and the topics that were read (those of the posture unless said)."""
+def fill(lake, rows: list[dict], verdicts: list[dict] = (), facts: list[tuple[str, str]] | None = None) -> None:
+    """Writes the posture, Spark's verdicts and the topics that were read (those of the posture unless said)."""
     facts = [(r["cluster"], r["topic"]) for r in rows] if facts is None else facts
     read = [
         {"cluster": c, "captured_at": NOON, "snapshot_id": "s", "attempt_id": f"attempt-{c}", "topic": t}
         for c, t in facts
     ]
-    for table, content in ((TOPICS, read), (TOPIC_POSTURE, rows), (FINDINGS, findings)):
+    for table, content in ((TOPICS, read), (TOPIC_POSTURE, rows), (VERDICTS, verdicts)):
         if content:
             lake.append(table, pa.Table.from_pylist(list(content), schema=table.arrow))
 
@@ -177,7 +175,7 @@ def test_a_cluster_without_topics_is_verified(lake, tmp_path):
 
 
 def test_known_without_a_value_is_no_pass(lake, tmp_path):
-    hollow = topic("a") | {"write_headroom_observed": None}
+    hollow = topic("a", write_headroom=(None, 1))
     fill(lake, [hollow, topic("b")])
     flagged = posture.flag(lake, plan("eu"), tmp_path)
     assert not flagged.verified
@@ -186,8 +184,9 @@ def test_known_without_a_value_is_no_pass(lake, tmp_path):
 
 
 def test_all_null_columns_are_no_pass(lake, tmp_path):
-    nulls = {k: None for k in topic("a") if k.startswith("replication_factor_")}
-    fill(lake, [topic("a") | nulls], [found("a", "replication-factor")])
+    row = topic("a")
+    row["checks"][0] |= {"observed": None, "required": None, "known": None}
+    fill(lake, [row], [found("a", row["checks"][0]["control"])])
     assert not posture.flag(lake, plan("eu"), tmp_path).verified
     assert differences(lake) == [("eu", "replication-factor", "a", "FAIL", "not judged")]
 
@@ -215,20 +214,20 @@ def test_a_hundred_thousand_topics_half_of_them_failing(lake, tmp_path):
     bad = [n for n in range(count) if n % 2]
     columns = {"cluster": ["eu"] * count, "topic": [f"topic-{n}" for n in range(count)]}
     columns |= {k: [v] * count for k, v in KEYS.items()}
-    for name, (observed, required) in FINE.items():
-        worse = observed + 9 if SCALAR_CONTROLS[name.replace("_", "-")] == "<=" else -1
-        columns[f"{name}_observed"] = [worse if n % 2 else observed for n in range(count)]
-        columns[f"{name}_required"] = [required] * count
-        columns[f"{name}_known"] = [True] * count
+    fine = {name.replace("_", "-"): values for name, values in FINE.items()}
+    worse = {c: observed + 9 if SCALAR_CONTROLS[c] == "<=" else -1 for c, (observed, _) in fine.items()}
+    good = [check(c, values) for c, values in fine.items()]
+    poor = [check(c, (worse[c], required)) for c, (_, required) in fine.items()]
+    columns["checks"] = [poor if n % 2 else good for n in range(count)]
     schema = pa.schema([f for f in TOPIC_POSTURE.arrow if f.name in columns])
     lake.append(TOPIC_POSTURE, pa.table(columns, schema=schema))
     facts = {"cluster": columns["cluster"], "topic": columns["topic"], "attempt_id": ["attempt-eu"] * count}
     facts |= {"captured_at": [NOON] * count, "snapshot_id": ["s"] * count}
     lake.append(TOPICS, pa.table(facts, schema=pa.schema([f for f in TOPICS.arrow if f.name in facts])))
     for control in SCALAR_CONTROLS:
-        category = posture.ONLY_CATEGORY.get(control)
+        category = CONTROLS[control].checked_category
         rows = [found(f"topic-{n}", control, category=category) for n in bad]
-        lake.append(FINDINGS, pa.Table.from_pylist(rows, schema=FINDINGS.arrow))
+        lake.append(VERDICTS, pa.Table.from_pylist(rows, schema=VERDICTS.arrow))
     flagged = posture.flag(lake, plan("eu"), tmp_path)
     assert (flagged.verified, flagged.disagreements) == (True, 0)
     assert flagged.checked["replication-factor"] == count

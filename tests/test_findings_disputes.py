@@ -1,12 +1,16 @@
 """Results count from their row in `runs`; where two readings differ nothing is known."""
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
+from durability.catalogue.causes import DISAGREE
+from durability.findings import write
 from durability.lake import tables
 from tests.support.lake import EVERYWHERE
+from tests.support.words import TARGET
 
 pytestmark = EVERYWHERE
 FIRST, SECOND = "2026-11-21T02:00:00Z", "2026-11-22T02:00:00Z"
@@ -51,24 +55,40 @@ def test_where_spark_and_great_expectations_disagree_the_finding_is_unknown(lake
         {"control": "replication-factor", "resource": "audit", "outcome": "FAIL", "severity": "critical"},
         {"control": "write-headroom", "resource": "orders", "outcome": "PASS"},
     ]
-    lake.append(tables.FINDINGS, pa.Table.from_pylist(result_rows(run, found), tables.FINDINGS.arrow))
+    common = {"resource_type": "topic", "cause": "configuration:topic", "tier": "critical", "evidence": TARGET}
+    numbers = {"observed": '{"replication_factor": 1}', "required": '{"replication_factor": 3}', "partitions": [0]}
+    verdicts = [common | numbers | row for row in found]
     stale = run | {"result_id": "interrupted"}
-    lake.append(tables.FINDINGS, pa.Table.from_pylist(result_rows(stale, found), tables.FINDINGS.arrow))
-    assert outcomes(lake, run, ["FAIL"]) == [("audit", "FAIL"), ("orders", "FAIL")]
+    for of in (run, stale):
+        lake.append(tables.VERDICTS, pa.Table.from_pylist(result_rows(of, verdicts), tables.VERDICTS.arrow))
     differing = [
         {"control": "replication-factor", "resource": "orders", "spark": "FAIL", "expectations": "PASS"},
         {"control": "write-headroom", "resource": "orders", "spark": "PASS", "expectations": "FAIL"},
     ]
+    differing.append(
+        {"control": "replication-factor", "resource": "never-seen", "spark": "PASS", "expectations": "FAIL"}
+    )
     lake.append(tables.DISAGREEMENTS, pa.Table.from_pylist(result_rows(run, differing), tables.DISAGREEMENTS.arrow))
-    assert outcomes(lake, run, ["FAIL", "UNKNOWN"]) == [("audit", "FAIL"), ("orders", "UNKNOWN"), ("orders", "UNKNOWN")]
-    [message] = {
-        row["message"] for row in lake.findings(run, ["UNKNOWN"]).to_pylist() if "FAIL, Great" in row["message"]
-    }
-    assert message.endswith("Spark says FAIL, Great Expectations says PASS")
-
-
-def outcomes(lake, run, wanted):
-    return sorted((row["resource"], row["outcome"]) for row in lake.findings(run, wanted).to_pylist())
+    assert write(lake, SimpleNamespace(**run)) == 4
+    listed = lake.scan(tables.FINDINGS).to_pylist()
+    assert {row["result_id"] for row in listed} == {run["result_id"]}
+    assert sorted((row["resource"], row["control"], row["outcome"], row["cause"]) for row in listed) == [
+        ("audit", "replication-factor", "FAIL", "configuration:topic"),
+        ("never-seen", "replication-factor", "UNKNOWN", DISAGREE),
+        ("orders", "replication-factor", "UNKNOWN", DISAGREE),
+        ("orders", "write-headroom", "UNKNOWN", DISAGREE),
+    ]
+    assert {row["severity"] for row in listed if row["outcome"] == "UNKNOWN"} == {None}
+    assert {row["remediation"] for row in listed if row["outcome"] == "UNKNOWN"} == {None}
+    messages = {(row["resource"], row["control"]): row["message"] for row in listed}
+    assert messages["orders", "replication-factor"] == (
+        "Spark says FAIL, Great Expectations PASS. The rule's own words: partition 0: replication factor 1, 3 required by tier"
+        " critical"
+    )
+    assert messages["orders", "write-headroom"].endswith("The rule's own words: no message")
+    assert messages["never-seen", "replication-factor"] == (
+        "Spark says PASS, Great Expectations FAIL. The rule's own words: no message"
+    )
 
 
 def test_appending_takes_rows_of_several_days_and_knows_its_columns(lake):

@@ -39,7 +39,7 @@ def over_time(lake) -> dict:
     """(cluster, resource) -> outcome, or readings with since and changes, of the newest run."""
     run = max(lake.runs("nightly"), key=lambda r: r["finished_at"])
     found: dict = {}
-    for f in lake.findings(run).to_pylist():
+    for f in lake.results(tables.FINDINGS, run).to_pylist():
         if f["control"] != CONTROL or f["change"] == "resolved":
             continue
         observed = json.loads(f["observed"])
@@ -93,7 +93,11 @@ def test_a_folder_of_one_clusters_history(lake, run):
     assert run.plans[-1].look_back.uncounted == []
     assert over_time(lake) == {(c, r): ["PASS"] for c, r in (("eu", "eu"), ("eu", "orders"), ("eu", "whole"))}
     newest = max(lake.runs("nightly"), key=lambda r: r["finished_at"])
-    gone = [f for f in lake.findings(newest).to_pylist() if f["control"] == CONTROL and f["change"] == "resolved"]
+    gone = [
+        f
+        for f in lake.results(tables.FINDINGS, newest).to_pylist()
+        if f["control"] == CONTROL and f["change"] == "resolved"
+    ]
     assert {(f["resource"], f["category"], f["why"]) for f in gone} == {
         ("eu", "prolonged", "cause-cleared"),
         ("orders", "prolonged", "cause-cleared"),
@@ -119,7 +123,7 @@ def test_pulses_are_read_by_the_night(lake, run):
     # A day without pulses: nothing is claimed, and what was found isn't said to be mended.
     assert run("nightly", at(18 + 1500), documents=[seen(18 + 1500, "1,2,3")]) == "complete"
     newest = max(lake.runs("nightly"), key=lambda r: r["finished_at"])
-    rows = [f for f in lake.findings(newest).to_pylist() if f["control"] == CONTROL]
+    rows = [f for f in lake.results(tables.FINDINGS, newest).to_pylist() if f["control"] == CONTROL]
     assert not [f for f in rows if f["change"] == "resolved"]
     assert {f["outcome"] for f in rows} <= {"UNKNOWN", "NOT_APPLICABLE"}
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from durability.policy.page import page
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from durability.lake.tables import SCALAR_CONTROLS
+from durability.catalogue import SCALAR_CONTROLS, SEVERITIES, words
+from durability.catalogue.page import page
 from durability.policy import CONTROLS, PROVIDERS, load_clusters, load_policy, load_waivers, match_column, matches
-from durability.policy.catalogue import SEVERITIES
+from durability.remedies import PLANNERS
 
 ROOT = Path(__file__).parents[1]
 RESOURCE_TYPES = {"topic", "broker", "cluster", "tier", "application", "waiver"}
@@ -27,7 +27,7 @@ IDS = (
 
 
 def test_the_catalogue_has_every_control():
-    assert " ".join(CONTROLS) == IDS
+    assert sorted(CONTROLS) == sorted(IDS.split())
 
 
 @pytest.mark.parametrize("control", CONTROLS.values(), ids=list(CONTROLS))
@@ -40,8 +40,18 @@ def test_a_control_is_complete(control):
     assert (control.scalar is None) != (control.not_cross_checked is None)
 
 
-def test_the_scalar_controls_are_those_of_topic_posture():
-    assert {c.id: c.scalar for c in CONTROLS.values() if c.scalar} == SCALAR_CONTROLS
+def test_the_scalar_controls_have_an_order():
+    assert set(SCALAR_CONTROLS.values()) == {"<=", ">="}
+
+
+@pytest.mark.parametrize("control", [c for c in CONTROLS.values() if not c.planned], ids=str)
+def test_a_control_has_words_for_a_failure(control):
+    assert any(key.partition("/")[0] == "FAIL" for key in control.messages)
+    assert {k for k in control.messages if k.startswith("FAIL")} >= {
+        k for k in control.remedies if k.startswith("FAIL/")
+    }
+    for text in (*control.messages.values(), *control.remedies.values()):
+        assert text["planner"] in PLANNERS if isinstance(text, dict) else words.ENVIRONMENT.parse(text)
 
 
 def test_the_page_is_current():

@@ -61,7 +61,7 @@ def test_nightlies_with_a_pulse_between_them(lake, run):
     assert {s.cluster: s.previous_result_id for s in after.judged} == dict.fromkeys(("eu", "us"), before.result_id)
     attempts = {s.cluster: s.attempt_id for s in before.judged}
     assert {s.cluster: s.previous_attempt_id for s in after.judged} == attempts
-    changes = lake.findings(second, ["FAIL"])["change"].to_pylist()
+    changes = [f["change"] for f in lake.results(tables.FINDINGS, second).to_pylist() if f["outcome"] == "FAIL"]
     assert changes and set(changes) == {"persisting"}
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from durability.collect import collect
+from durability.lake import tables
 from durability.local_kafka import seed
 from durability.local_kafka.cluster import LocalCluster
 from tests.support.runs import Runs
@@ -96,7 +97,7 @@ def test_an_orderly_rolling_restart_is_none_and_a_broker_that_stays_away_is_one(
     assert run("nightly", "2026-11-21T02:00:00Z", documents=history) == "complete"
     (row,) = lake.runs("nightly")
     found: dict[tuple[str, str], list[dict]] = {}
-    for f in lake.findings(row).to_pylist():
+    for f in lake.results(tables.FINDINGS, row).to_pylist():
         if f["control"] == "at-min-isr-over-time" and f["resource"] in (TOPIC, "rolling", "stuck"):
             found.setdefault((f["cluster"], f["resource"]), []).append(f | {"observed": json.loads(f["observed"])})
     for resource in (TOPIC, "rolling"):

@@ -11,7 +11,6 @@ from durability import report
 from durability.lake import tables
 from tests.report_cases import (
     NIGHT,
-    disagreements,
     facts,
     finding,
     findings,
@@ -64,17 +63,6 @@ def test_a_result_is_reported_and_no_other(audited, tmp_path):
     page = (out / "report.html").read_text()
     assert "/cluster/controllers" in page
     assert "Broker 3 down" in page
-
-
-def test_a_row_that_passed_and_is_doubted_is_found_in_the_lake(audited, tmp_path):
-    row = {**RESULT, "cluster": "eu-payments", "control": "replication-factor", "resource": "doubted"}
-    audited.append(tables.DISAGREEMENTS, disagreements([{**row, "spark": "PASS", "expectations": "FAIL"}]))
-    report.build(audited, plan(), flagged(verified=False), tmp_path / "out")
-    document = json.loads((tmp_path / "out" / "findings.json").read_text())
-    doubted = next(f for f in document["findings"] if f["resource"] == "doubted")
-    assert doubted["outcome"] == "UNKNOWN"
-    assert doubted["message"].startswith("Spark says PASS, Great Expectations FAIL.")
-    assert document["summary"]["outcomes"] == {"FAIL": 1, "UNKNOWN": 1, "EXEMPT": 0, "PASS": 1, "NOT_APPLICABLE": 0}
 
 
 def test_a_run_without_any_snapshot_still_has_its_report(lake, tmp_path):

@@ -10,11 +10,9 @@ import pytest
 from durability.errors import BadInput, Refused
 from durability.policy import CONTROLS
 from durability.report import builder, files, page, results
-from durability.report.words import DISAGREE
 from tests.report_cases import (
     NIGHT,
     SHA,
-    disagreements,
     finding,
     findings,
     flagged,
@@ -32,12 +30,12 @@ FINDING_KEYS = {
 }
 
 
-def report(rows, out, *, disagree=(), **more):
+def report(rows, out, **more):
     """The run's files in `out`; its findings.json."""
     table = findings(rows)
-    found = results.assemble(table, table, disagreements(list(disagree)))
+    found = results.assemble(table, table)
     health = page.Health(partition_health([]), health_counters([]))
-    builder.write(found, health, None, plan(**more), flagged(verified=not disagree), out)
+    builder.write(found, health, None, plan(**more), flagged(), out)
     return json.loads((out / "findings.json").read_text(encoding="utf-8"))
 
 
@@ -130,32 +128,6 @@ def test_an_exempt_finding_names_who_accepted_it_until_when(tmp_path):
         "ticket": "RISK-7",
         "expires": "2027-01-31",
     }
-
-
-def test_what_the_engines_disagree_on_is_unknown(tmp_path):
-    rows = [
-        finding("both", "replication-factor"),
-        finding("spark-passed", "replication-factor", "PASS"),
-        finding("spark-failed", "replication-factor", message="1 replica, 3 required"),
-        finding("spark-failed", "write-headroom"),
-    ]
-    common = {"cluster": "eu-payments", "control": "replication-factor", "spark": "PASS", "expectations": "FAIL"}
-    disagree = [{**common, "resource": name} for name in ("spark-passed", "spark-failed", "never-seen")]
-    document = report(rows, tmp_path, disagree=disagree)
-    assert document["run"]["verified"] is False
-    outcomes = {(f["resource"], f["control"]): (f["outcome"], f["severity"]) for f in document["findings"]}
-    assert outcomes == {
-        ("both", "replication-factor"): ("FAIL", "critical"),
-        ("spark-passed", "replication-factor"): ("UNKNOWN", None),
-        ("spark-failed", "replication-factor"): ("UNKNOWN", None),
-        ("never-seen", "replication-factor"): ("UNKNOWN", None),
-        ("spark-failed", "write-headroom"): ("FAIL", "critical"),
-    }
-    assert {f["cause"] for f in document["findings"] if f["outcome"] == "UNKNOWN"} == {DISAGREE}
-    doubted = next(f for f in document["findings"] if f["resource"] == "spark-failed" and f["outcome"] == "UNKNOWN")
-    assert "1 replica, 3 required" in doubted["message"]
-    assert document["summary"]["outcomes"]["UNKNOWN"] == 3
-    assert document["summary"]["outcomes"]["PASS"] == 0
 
 
 def test_every_finding_is_a_row_of_the_csv_and_none_is_a_formula(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from durability.lake.tables import TOPIC_POSTURE
 from durability.report import builder, outages, page, results
 from durability.report.lost_racks import Lost
-from tests.report_cases import NIGHT, disagreements, finding, findings, flagged, health_counters, partition_health, plan
+from tests.report_cases import NIGHT, finding, findings, flagged, health_counters, partition_health, plan
 
 CLUSTER = "eu-payments"
 ENTRY = {
@@ -41,7 +41,7 @@ def report(tmp_path, entries, counters=LOST, since=NIGHT, perhaps=None):
         ],
         schema=pa.schema([TOPIC_POSTURE.arrow.field(n) for n in builder.OUTAGE]),
     )
-    found = results.assemble(table, table, disagreements([]))
+    found = results.assemble(table, table)
     health = page.Health(partition_health([]), health_counters(list(counters)))
     lost = {(CLUSTER, "az2"): Lost(since, perhaps or since)}
     builder.write(found, health, None, plan(), flagged(), tmp_path, steps=steps, lost_since=lost)

@@ -19,7 +19,6 @@ from tests.report_cases import (
     NIGHT,
     SHA,
     WAIVERS,
-    disagreements,
     facts,
     finding,
     findings,
@@ -71,7 +70,7 @@ def parse(html):
 
 def render(rows, out, *, health=(), counters=(), read=None, second=None, **more):
     table = findings(rows)
-    found = results.assemble(table, table, disagreements([]))
+    found = results.assemble(table, table)
     state = page.Health(partition_health(list(health)), health_counters(list(counters)))
     builder.write(found, state, read, plan(**more), second or flagged(), out)
     return (out / "report.html").read_text(encoding="utf-8")

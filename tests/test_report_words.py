@@ -9,7 +9,7 @@ import pytest
 from durability.report import console, results
 from durability.report.causes import Causes
 from durability.report.standing import overview
-from tests.report_cases import disagreements, finding, findings, plan, snapshot
+from tests.report_cases import finding, findings, plan, snapshot
 
 
 def read(rows, snapshots=None):
@@ -18,7 +18,7 @@ def read(rows, snapshots=None):
     from tests.report_cases import flagged
 
     table = findings(rows)
-    found = results.assemble(table, table, disagreements([]))
+    found = results.assemble(table, table)
     run = run_of(plan(snapshots=snapshots or [snapshot()]), flagged())
     summary = results.summarise(found.counted, [s["cluster"] for s in run["snapshots"]])
     return {"run": run, "summary": summary, "findings": list(results.documents(found.listed, plan().waivers))}

@@ -2,11 +2,10 @@
 
 import pytest
 
-from durability.lake.tables import SCALAR_CONTROLS
-from durability.policy import catalogue
+from durability.catalogue import CONTROLS as CATALOGUE
+from durability.catalogue import SCALAR_CONTROLS
 from durability.policy.load import load_policy
-from spark_jobs.controls import waiver_expired
-from spark_jobs.outcomes import CONTROLS
+from spark_jobs.controls import rules, waiver_expired
 from tests.support.judge import Judge, one, pick
 from tests.support.topology import document
 
@@ -147,6 +146,7 @@ FLEET = {
     "liveness-unread": cluster("liveness-unread", unreadable={"/brokers/0/live": "TIMEOUT"}),
 }  # fmt: skip
 
+CONTROLS = list(rules())
 TOPIC_CONTROLS = {*SCALAR_CONTROLS, "acked-durability", "min-insync-racks-valid", "partition-health"}
 FROM_CONFIGS = {
     "acked-durability",
@@ -334,7 +334,7 @@ def test_a_cluster_that_cant_be_read_is_unknown_in_every_control(found):
 
 
 def test_the_catalogue_says_which_controls_are_judged():
-    judged = {c.id for c in catalogue.CONTROLS.values() if not c.planned}
+    judged = {c.id for c in CATALOGUE.values() if not c.planned}
     assert {*CONTROLS, waiver_expired.CONTROL} == judged
 
 

@@ -61,10 +61,9 @@ def _batches(part: pa.Table) -> Iterator[pa.Table]:
 def _worded(batch: pa.Table, disputes: Disputes, unmet: bool = False) -> pa.Table:
     columns: dict[str, list[Any]] = {name: batch[name].to_pylist() for name in ("outcome", "severity")}
     columns["cause"] = [_cause(c) for c in batch["cause"].to_pylist()]
-    columns["message"], columns["remediation"] = _reasons(batch), [None] * batch.num_rows
-    for index, row in _speaking(batch, disputes):
-        if unmet:
-            continue
+    columns["message"] = batch["was"].to_pylist() if unmet else _reasons(batch)
+    columns["remediation"] = [None] * batch.num_rows
+    for index, row in () if unmet else _speaking(batch, disputes):
         dispute = disputes.of(row)
         finding = row | {name: _object(row[name]) for name in ("observed", "required", "evidence")}
         finding["cause"] = columns["cause"][index]

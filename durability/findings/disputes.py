@@ -68,6 +68,6 @@ class Disputes:
                     "resource_type": "topic",
                     "outcome": "UNKNOWN",
                     "cause": DISAGREE,
-                    "message": None,
+                    "was": self._by_key[key].message(None),
                 }
             )

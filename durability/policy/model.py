@@ -14,6 +14,8 @@ from durability.policy.match import matches
 if TYPE_CHECKING:
     import pyarrow as pa
 
+IN_DATE = "a day not passed"
+"""What is required of a waiver's day."""
 # Kafka marks these as internal and no others (org.apache.kafka.common.internals.Topic).
 KAFKA_INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 

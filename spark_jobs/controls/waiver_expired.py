@@ -7,6 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from durability.policy.model import IN_DATE
 from spark_jobs.controls import base
 
 CONTROL = "waiver-expired"
@@ -38,7 +39,7 @@ def verdicts(failed: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
         F.lit(base.FAIL),
         cause=F.concat(F.lit("waiver:"), expired["name"]),
         observed={"expires": expired["expires"], "matches": F.col("matches")},
-        required={"expires": F.lit("a day not passed")},
+        required={"expires": F.lit(IN_DATE)},
         evidence={"owner": expired["owner"]},
     )
     return (

@@ -69,8 +69,9 @@ def judge(spark, histories: dict[str, list[Moment]], policy: Policy, tiers: dict
     """(cluster, resource) -> the findings of at-min-isr-over-time of it, each with observed as a dict, by category."""
     from pyspark.sql import functions as F
 
-    from spark_jobs import findings, history, readings
+    from spark_jobs import history, readings, verdicts
     from spark_jobs.controls import at_min_isr_over_time as control
+    from spark_jobs.literals import literal
 
     plan = _plan(histories, policy)
     lines = [(cluster, m) for cluster, line in histories.items() for m in line]
@@ -86,7 +87,7 @@ def judge(spark, histories: dict[str, list[Moment]], policy: Policy, tiers: dict
         ),
     }
     captured = F.try_element_at(
-        findings.literal({s.cluster: s.captured_at for s in plan.snapshots}, "map<string,string>"), F.col("cluster")
+        literal({s.cluster: s.captured_at for s in plan.snapshots}, "map<string,string>"), F.col("cluster")
     ).cast("timestamp")
     of_clusters, found = history.over_time(plan, history.counted(plan, tables.__getitem__, captured), now, None)
     brokers = [(n, f"broker:{n} down", f"broker:{n} lagging") for n in range(1, 10)]
@@ -105,8 +106,8 @@ def judge(spark, histories: dict[str, list[Moment]], policy: Policy, tiers: dict
     whole = control.judged(clusters, clusters, of_clusters, found, F.lit(readings.WHOLE), wanted)
     each = control.judged(topics, clusters, of_clusters, found, F.col("topic"), wanted)
     frames = [
-        findings.exploded(whole, "cluster", F.col("cluster"), control.cluster_findings(plan)),
-        findings.exploded(each, "topic", F.col("topic"), control.topic_findings(plan)),
+        verdicts.exploded(whole, "cluster", F.col("cluster"), control.cluster_verdicts(plan)),
+        verdicts.exploded(each, "topic", F.col("topic"), control.topic_verdicts(plan)),
     ]
     result: dict = {}
     for finding in frames[0].unionByName(frames[1]).toArrow().to_pylist():
