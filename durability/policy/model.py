@@ -62,7 +62,7 @@ class Selector:
 
     @property
     def unconditional(self) -> bool:
-        return self.cluster is self.topic is self.internal is self.team is None
+        return all(condition is None for condition in (self.cluster, self.topic, self.internal, self.team))
 
     def matches(self, cluster: str, topic: str, internal: bool, team: str | None) -> bool:
         """True if every stated condition holds; a cluster without a team matches no `team` condition."""

@@ -49,7 +49,7 @@ def _of_applications(
         return none
     internal = pc.take(match_column(f".*(?:{ENDING})", names.dictionary), names.indices)
     groups = {cluster: frozenset(found) for cluster, found in applications.items()}
-    tiers: dict[tuple[str, str], str | None] = {}
+    tiers: dict[tuple[str, str | None], str | None] = {}
     found = []
     for cluster, topic in zip(clusters.filter(internal).to_pylist(), names.filter(internal).to_pylist(), strict=True):
         group = application_of(topic, groups.get(cluster, frozenset()))

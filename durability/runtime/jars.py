@@ -167,7 +167,7 @@ def _read_lock() -> dict[str, list[Jar]]:
         elif line and not line.startswith("#"):
             sha256, coordinates = line.split()
             group, artifact, version, *classifier = coordinates.split(":")
-            current.append(Jar(group, artifact, version, *(classifier or [""]), sha256))
+            current.append(Jar(group, artifact, version, ":".join(classifier), sha256))
     return sets
 
 
