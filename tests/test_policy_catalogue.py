@@ -13,6 +13,7 @@ from durability.lake.tables import SCALAR_CONTROLS
 from durability.policy import CONTROLS, PROVIDERS, load_clusters, load_policy, load_waivers, match_column, matches
 from durability.policy.catalogue import SEVERITIES
 from durability.policy.page import page
+from durability.policy.resolve import resolve
 
 ROOT = Path(__file__).parents[1]
 RESOURCE_TYPES = {"topic", "broker", "cluster", "tier", "application", "waiver"}
@@ -127,7 +128,7 @@ topics:
     table = pa.table(
         {n: pa.array(c, k) for n, c, k in zip(("cluster", "topic", "internal"), columns, kinds, strict=True)}
     )
-    assert policy.resolve(table, teams).to_pylist() == [policy.tier_of(c, t, i, teams.get(c)) for c, t, i in rows]
+    assert resolve(policy, table, teams).to_pylist() == [policy.tier_of(c, t, i, teams.get(c)) for c, t, i in rows]
 
 
 def test_a_hundred_thousand_topics_are_resolved(policy):
@@ -139,4 +140,4 @@ def test_a_hundred_thousand_topics_are_resolved(policy):
             "internal": pa.array([False] * count),
         }
     )
-    assert set(policy.resolve(table).to_pylist()) == {"standard"}
+    assert set(resolve(policy, table).to_pylist()) == {"standard"}

@@ -23,7 +23,6 @@ from durability.runtime import jars, processes
 if TYPE_CHECKING:
     from kafka.admin import KafkaAdminClient
 
-    from durability.local_kafka.streams import StreamsApplication
 
 START_SECONDS = 120.0
 CHANGE_SECONDS = 60.0
@@ -81,7 +80,6 @@ class LocalCluster:
         self._nodes: dict[int, _Node] = {}
         self._ports: dict[str, dict[int, int]] = {}
         self._programs: dict[str, subprocess.Popen] = {}
-        self.streams: StreamsApplication | None = None
 
     # -- life -------------------------------------------------------------------------------------------------------
 
@@ -120,7 +118,7 @@ class LocalCluster:
         for ports in self._ports.values():
             for port in ports.values():
                 processes.release_port(port)
-        self._nodes, self._ports, self._programs, self.streams = {}, {}, {}, None
+        self._nodes, self._ports, self._programs = {}, {}, {}
         if self._own_session and self.session is not None:
             self.session.close()
             self.session = None

@@ -12,11 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from durability.lake.conditions import of_attempts
 from durability.lake.tables import BROKERS, GROUPS, RESOLVED_POLICY, TOPICS
 from durability.policy.match import match_column, matches
 from durability.policy.model import Policy, Waiver
+from durability.policy.resolve import resolve
 from durability.run import applications as streams
-from durability.run.build import of_attempts
 from durability.run.plan import Plan, SnapshotPart
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def resolve_policy(lake: Lake, plan: Plan, policy: Policy, waivers: Sequence[Wai
     groups = lake.scan(GROUPS, where, list(streams.GROUPS))
     applications = streams.applications(groups, policy)
     teams = {s.cluster: s.team for s in plan.judged}
-    tiers = policy.resolve(topics, teams, streams_groups(groups))
+    tiers = resolve(policy, topics, teams, streams_groups(groups))
     resources = pa.concat_tables(
         [
             _resources("topic", topics["attempt_id"], topics["topic"], tiers),

@@ -25,9 +25,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
-from durability.policy.model import Application
 from durability.streams.classic import NO_EVIDENCE, STABLE
 from durability.streams.placement import Kinds, TooMany
 from durability.streams.reader import FORMATS
@@ -44,6 +43,16 @@ STREAMS = "streams"
 """Type of a group whose placement its broker decides (KIP-1071)."""
 
 Placement = dict[str, Any]
+
+
+class Application(Protocol):
+    """What the policy requires of an application; `durability.policy.model.Application` is one."""
+
+    @property
+    def standby_replicas(self) -> int | None: ...
+
+    @property
+    def rack_aware_tags(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True)
