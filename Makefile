@@ -89,6 +89,10 @@ lint: $(ENV_STAMP)  ## check style, types, and that imports point one way
 	$(PY) -m mypy
 	PYTHONPATH=plugins .venv/bin/lint-imports --no-cache --no-logo
 
+.PHONY: docs
+docs: $(ENV_STAMP)  ## build the documentation as a site, into build/site
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
+
 .PHONY: setup
 setup: $(READY)  ## set everything up and stop
 
