@@ -83,9 +83,15 @@ bench: $(READY)  ## measure an audit against its floor, with SIZE= each step ove
 	@exec $(PY) -m bench.$(if $(PARTITIONS),collect,$(if $(SIZE),scale,floor))
 
 .PHONY: lint
-lint: $(READY)  ## check style
+lint: $(ENV_STAMP)  ## check style, types, and that imports point one way
 	@$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	PYTHONPATH=plugins .venv/bin/lint-imports --no-cache --no-logo
+
+.PHONY: docs
+docs: $(ENV_STAMP)  ## build the documentation as a site, into build/site
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 .PHONY: setup
 setup: $(READY)  ## set everything up and stop

@@ -103,10 +103,15 @@ def _verdict(attempt: Attempt, counts: dict[str, int], detail: str | None, faile
 
 def _expectations() -> list[Any]:
     import great_expectations.expectations as gxe
+    from great_expectations.expectations.metadata_types import FailureSeverity
 
     return [
         gxe.ExpectColumnValuesToBeBetween(
-            column=c.column, min_value=0, max_value=0, severity="critical", meta={"id": c.id, "words": c.words}
+            column=c.column,
+            min_value=0,
+            max_value=0,
+            severity=FailureSeverity.CRITICAL,
+            meta={"id": c.id, "words": c.words},
         )
         for c in CHECKS
     ]

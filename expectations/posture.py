@@ -117,7 +117,7 @@ def _of_result(lake: Lake, table: Any, plan: Plan, columns: list[str], *more: An
 def _days(plan: Plan) -> Any:
     from pyiceberg.expressions import And, GreaterThanOrEqual, LessThanOrEqual
 
-    moments = [datetime.fromisoformat(s.captured_at).astimezone(UTC).isoformat() for s in plan.judged]
+    moments = [s.moment.isoformat() for s in plan.judged]
     return And(GreaterThanOrEqual("captured_at", min(moments)), LessThanOrEqual("captured_at", max(moments)))
 
 
@@ -192,6 +192,7 @@ def _names_where(names: list[Topic], mask: pa.ChunkedArray) -> set[Topic]:
 def _expectations() -> list[Any]:
     """One expectation a control; it compares the pair of columns, on the rows that are known."""
     import great_expectations.expectations as gxe
+    from great_expectations.expectations.metadata_types import FailureSeverity
     from great_expectations.expectations.row_conditions import Column
 
     result = []
@@ -205,7 +206,7 @@ def _expectations() -> list[Any]:
                 column_B=smaller,
                 or_equal=True,
                 row_condition=Column(f"{name}_known") == 1,
-                severity=CONTROLS[control].severity,
+                severity=FailureSeverity(CONTROLS[control].severity),
                 description=f"{control}: {CONTROLS[control].means}",
                 meta={"id": control, "severity": CONTROLS[control].severity, "title": CONTROLS[control].title},
             )

@@ -12,6 +12,7 @@ import yaml
 
 from durability.local_kafka import demo, seed
 from durability.local_kafka.cluster import LocalCluster
+from durability.local_kafka.streams import StreamsApplication
 from durability.policy.catalogue import CONTROLS, severity_of
 
 POLICIES = Path(__file__).parents[1] / "policies"
@@ -116,13 +117,14 @@ class TestRunning:
         assert re.search(r"eligible\.leader\.replicas\.version.*FinalizedVersionLevel: 0", features)
 
     def test_the_streams_application_counts_words(self, cluster: LocalCluster) -> None:
+        application = StreamsApplication(cluster)
         with cluster.admin() as admin:
-            described = admin.describe_groups([cluster.streams.group])[cluster.streams.group]
+            described = admin.describe_groups([application.group])[application.group]
             names = {topic["name"] for topic in admin.describe_topics()}
         assert described["group_state"] == "Stable"
         assert described["protocol_type"] == "consumer"
         assert {re.search("az[123]", m["client_id"])[0] for m in described["members"]} == {"az1", "az2", "az3"}
-        assert set(cluster.streams.internal_topics) == set(seed.STREAMS_INTERNAL)
+        assert set(application.internal_topics) == set(seed.STREAMS_INTERNAL)
         assert names == {topic.name for topic in seed.TOPICS}, "something was created that the seed doesn't know"
         cluster.wait_until(lambda: written(cluster) > 0, "words were counted")
 

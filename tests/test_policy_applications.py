@@ -7,6 +7,7 @@ import pytest
 
 from durability.lake.tables import RESOLVED_POLICY
 from durability.policy import load_policy
+from durability.policy.resolve import resolve
 from durability.run import build_plan
 from durability.streams.internal_topics import application_of, by_application
 from tests.support.lake import publish
@@ -39,7 +40,7 @@ def tiers(policy, topics: str, **groups: str) -> list[str | None]:
     """Tiers of these topics of cluster eu (or of `cluster:topic`) where these groups exist."""
     rows = [name.split(":") if ":" in name else ["eu", name] for name in topics.split()]
     columns = {"cluster": [r[0] for r in rows], "topic": [r[1] for r in rows], "internal": [False] * len(rows)}
-    return policy.resolve(pa.table(columns), {}, {c: g.split() for c, g in groups.items()}).to_pylist()
+    return resolve(policy, pa.table(columns), {}, {c: g.split() for c, g in groups.items()}).to_pylist()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from durability.catalogue import SCALAR_CONTROLS, SEVERITIES, words
 from durability.catalogue.page import page
 from durability.policy import CONTROLS, PROVIDERS, load_clusters, load_policy, load_waivers, match_column, matches
+from durability.policy.resolve import resolve
 from durability.remedies import PLANNERS
 
 ROOT = Path(__file__).parents[1]
@@ -137,7 +138,7 @@ topics:
     table = pa.table(
         {n: pa.array(c, k) for n, c, k in zip(("cluster", "topic", "internal"), columns, kinds, strict=True)}
     )
-    assert policy.resolve(table, teams).to_pylist() == [policy.tier_of(c, t, i, teams.get(c)) for c, t, i in rows]
+    assert resolve(policy, table, teams).to_pylist() == [policy.tier_of(c, t, i, teams.get(c)) for c, t, i in rows]
 
 
 def test_a_hundred_thousand_topics_are_resolved(policy):
@@ -149,4 +150,4 @@ def test_a_hundred_thousand_topics_are_resolved(policy):
             "internal": pa.array([False] * count),
         }
     )
-    assert set(policy.resolve(table).to_pylist()) == {"standard"}
+    assert set(resolve(policy, table).to_pylist()) == {"standard"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from durability.collect import brokers, groups, log_dirs, quorum, topics
@@ -236,7 +237,7 @@ class _Collection:
             except Unread as exc:
                 failed[node] = exc.reason
 
-        await self.wire.gather([lambda node=m.id: read(node) for m in facts.quorum.voters])
+        await self.wire.gather([partial(read, m.id) for m in facts.quorum.voters])
         if failed and not facts.controllers:
             facts.notes.add(("cluster", "controllers"), next(iter(dict(sorted(failed.items())).values())))
         for node, reason in failed.items() if facts.controllers else ():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from durability.collect.brokers import Registered, Version
 from durability.collect.configs import Configs
@@ -96,9 +97,9 @@ def _cluster(facts: Facts, racks: Mapping[int, str]) -> dict:
         facts.notes.add(("cluster", "kafka_version"), "BROKER_NOT_AVAILABLE: no broker said its version")
     if finalized is None:
         facts.notes.add(("cluster", "features"), "UNSUPPORTED_VERSION" if releases else "BROKER_NOT_AVAILABLE")
-    cluster = {
+    cluster: dict[str, Any] = {
         "id": facts.cluster_id,
-        "kafka_version": min(releases, key=parse) if releases else None,
+        "kafka_version": min(releases, key=lambda release: parse(release) or ()) if releases else None,
         "captured_at": facts.captured_at,
         "consistent": not facts.changes,
         "source": "live",

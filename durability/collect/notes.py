@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from durability.topology.unreadable import pointer
 
 Place = tuple[str | int, ...]
@@ -55,7 +57,7 @@ class Notes:
 
 
 def _positions(document: dict, path: tuple[str, ...], key: str) -> dict[object, int]:
-    here: object = document
+    here: Any = document
     for part in path:
         here = here.get(part) if isinstance(here, dict) else None
     return {element[key]: index for index, element in enumerate(here or ())}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from durability.errors import BadInput
 
@@ -61,6 +61,9 @@ _ALIASES = {
 }
 
 
+Default = TypeVar("Default", str, None)
+
+
 def client_config(settings: Mapping[str, object], where: str = "the Kafka connection") -> dict[str, Any]:
     """kafka-python's configuration for these settings.
 
@@ -84,8 +87,8 @@ def client_config(settings: Mapping[str, object], where: str = "the Kafka connec
         ("request.timeout.ms", "request_timeout_ms"),
         ("socket.connection.setup.timeout.ms", "socket_connection_setup_timeout_ms"),
     ):
-        if (value := read.milliseconds(key)) is not None:
-            config[name] = value
+        if (span := read.milliseconds(key)) is not None:
+            config[name] = span
     if lookup := read.choice("client.dns.lookup", DNS_LOOKUPS, None):
         config["client_dns_lookup"] = lookup
     sasl = _sasl(read, protocol)
@@ -129,7 +132,7 @@ class _Settings:
             raise self.wrong(key, "expected text")
         return str(value)
 
-    def choice(self, key: str, allowed: tuple[str, ...], default: str | None) -> str | None:
+    def choice(self, key: str, allowed: tuple[str, ...], default: Default) -> str | Default:
         value = self.text(key)
         if value is None:
             return default

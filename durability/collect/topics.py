@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from kafka.protocol.admin import DescribeTopicPartitionsRequest, ListPartitionReassignmentsRequest
@@ -76,7 +77,7 @@ async def _by_describe(wire: Wire) -> Reading:
     reading, cursor = Reading(with_elr=True), None
     while True:
         response = await wire.ask_any(
-            lambda at=cursor: DescribeTopicPartitionsRequest(topics=[], response_partition_limit=PAGE, cursor=at)
+            partial(DescribeTopicPartitionsRequest, topics=[], response_partition_limit=PAGE, cursor=cursor)
         )
         for found in response.topics:
             _add_topic(reading, found)
@@ -129,7 +130,9 @@ async def _add_reassignments(wire: Wire, reading: Reading) -> None:
     )
     for moving in response.topics:
         topic = reading.topics.get(moving.name)
-        for p in moving.partitions if topic else ():
+        if topic is None:
+            continue
+        for p in moving.partitions:
             row = topic.partitions.get(p.partition_index)
             if row is not None:
                 row["adding"], row["removing"] = list(p.adding_replicas), list(p.removing_replicas)
@@ -176,5 +179,5 @@ async def topic_configs(wire: Wire, names: Iterable[str], notes: Notes) -> dict[
             elif result.error_code != UNKNOWN_TOPIC:
                 notes.add(("topics", result.resource_name, "configs"), error_name(result.error_code))
 
-    await wire.gather([lambda batch=batch: describe(batch) for batch in batches])
+    await wire.gather([partial(describe, batch) for batch in batches])
     return found

@@ -205,7 +205,8 @@ class Wire:
 
         Raises Unreachable, which names every server with its reason.
         """
-        backoff, failures = self.limits.backoff, {}
+        backoff = self.limits.backoff
+        failures: dict[str, BaseException] = {}
         for attempt in range(self.limits.attempts):
             if attempt:
                 await self.pause(backoff)

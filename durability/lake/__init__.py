@@ -4,12 +4,17 @@
 doesn't pay for them.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from durability.lake.attempt import Attempt
+
+if TYPE_CHECKING:
+    from durability.lake.lake import Lake
 
 __all__ = ["Attempt", "Lake"]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name == "Lake":
         from durability.lake.lake import Lake
 

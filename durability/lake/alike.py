@@ -13,7 +13,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -178,7 +178,7 @@ def _numbers(texts: Iterable[str | None]) -> np.ndarray:
     return np.array(of, np.int64)
 
 
-def _read(column: str, value):
+def _read(column: str, value: Any) -> Any:
     """What of a broker's column rules may look at."""
     if column in ("configs", "config_sources") and value is not None:
         return {key: stated for key, stated in dict(value).items() if key in READ}

@@ -105,7 +105,7 @@ def _refuse_foreign(folder: Path, names: set[str]) -> None:
 
 def properties(where: Place) -> dict[str, str]:
     """pyiceberg's catalog properties."""
-    if where.embedded:
+    if where.catalog is None:
         uri = f"sqlite:///{where.folder}/{CATALOG_FILE}?timeout={_BUSY_SECONDS}"
     else:
         scheme, _, rest = where.catalog.partition("://")
@@ -135,7 +135,7 @@ def spark_conf(where: Place) -> dict[str, str]:
         f"{name}.jdbc.schema-version": "V1",
         f"{name}.cache-enabled": "false",
     }
-    if where.embedded:
+    if where.catalog is None:
         conf[f"{name}.uri"] = f"jdbc:sqlite:{where.folder}/{CATALOG_FILE}"
         conf[f"{name}.jdbc.busy_timeout"] = str(_BUSY_SECONDS * 1000)
     else:
@@ -155,7 +155,7 @@ def spark_conf(where: Place) -> dict[str, str]:
 
 def spark_secrets(where: Place) -> dict[str, str]:
     """The settings that belong in a file only its owner can read, never on a command line."""
-    password = None if where.embedded else urlsplit(where.catalog).password
+    password = None if where.catalog is None else urlsplit(where.catalog).password
     return {f"spark.sql.catalog.{CATALOG}.jdbc.password": unquote(password)} if password else {}
 
 

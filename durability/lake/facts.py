@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from durability.streams.groups import completed
 from durability.topology.document import Topology
@@ -17,13 +18,13 @@ class Facts:
         self.document = completed(topology.document)
         self.unreadable = Unreadable(self.document)
 
-    def cluster(self, name: str, absent: object = None) -> object:
+    def cluster(self, name: str, absent: object = None) -> Any:
         """A member of the document's `cluster`: `absent` where it isn't stated, None where it couldn't be read."""
         if self.unreadable.touches("cluster", name):
             return None
         return self.document["cluster"].get(name, absent)
 
-    def value(self, place: tuple, element: dict, name: str, absent: object = None) -> object:
+    def value(self, place: tuple, element: dict, name: str, absent: object = None) -> Any:
         """A member of the object at `place`, likewise."""
         if self.unreadable.touches(*place, name):
             return None
@@ -31,7 +32,7 @@ class Facts:
 
     def listed(self, *place: str | int) -> Iterable[tuple[tuple, dict]]:
         """The objects of the list at `place`, with their places; none where it isn't stated."""
-        here: object = self.document
+        here: Any = self.document
         for part in place:
             here = here[part] if isinstance(part, int) else (here or {}).get(part)
         for index, element in enumerate(here or []):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TypeVar
 
 import pyarrow as pa
@@ -50,7 +50,7 @@ class Tables:
             self.catalog = _among_first_users(lambda: SqlCatalog(CATALOG, **properties(place)))
         self.storage = Storage(load_file_io(self.catalog.properties, place.warehouse), place.warehouse)
 
-    def _lock(self):
+    def _lock(self) -> AbstractContextManager[None]:
         return locked(self.place)
 
     def ensure(self) -> None:
@@ -138,7 +138,8 @@ class Tables:
         with self._errors(f"{table.identifier} can't be read"):
             current = self.load(table)
             bound = bind(current.schema(), condition, case_sensitive=True)
-            used = {current.schema().find_column_name(number) for number in extract_field_ids(bound)}
+            found = (current.schema().find_column_name(number) for number in extract_field_ids(bound))
+            used = {name for name in found if name is not None}
             rows = Wanted(wanted, expression_to_pyarrow(bound), table.arrow, used)
             parts = []
             for task in current.scan(row_filter=condition).plan_files():

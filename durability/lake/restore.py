@@ -117,7 +117,7 @@ def newest(files: Mapping[str, Metadata], pointer: str | None = None) -> str:
     followed = {name for file in files.values() for name in file.log}
     ends = [file for name, file in files.items() if name not in followed]
     left = [end for end in ends if not any(_lost(end, other) for other in ends if other is not end)]
-    if len(left) > 1 and pointer in (end.name for end in left):
+    if len(left) > 1 and any(end.name == pointer for end in left):
         left = [end for end in left if end.name == pointer]
     known = files.get(pointer or "")
     if known and len(left) == 1 and pointer not in left[0].chain and known.written >= left[0].log_since:

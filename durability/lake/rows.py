@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 
@@ -307,7 +308,7 @@ def _from_rows(table: Table, keys: dict, rows: list[dict]) -> pa.Table:
     return keyed(table, keys, columns, len(rows))
 
 
-def _arrow(value: object, kind: pa.DataType) -> object:
+def _arrow(value: Any, kind: pa.DataType) -> Any:
     """A value as Arrow wants it: maps as pairs, also inside lists of objects."""
     if value is None:
         return None

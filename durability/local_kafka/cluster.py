@@ -23,7 +23,6 @@ from durability.runtime import jars, processes
 if TYPE_CHECKING:
     from kafka.admin import KafkaAdminClient
 
-    from durability.local_kafka.streams import StreamsApplication
 
 START_SECONDS = 120.0
 CHANGE_SECONDS = 60.0
@@ -46,7 +45,7 @@ def new_cluster_id() -> str:
 class _Node:
     id: int
     home: Path
-    process: subprocess.Popen | None = None
+    process: subprocess.Popen[bytes] | None = None
     expected_down: bool = False
 
     @property
@@ -55,7 +54,12 @@ class _Node:
 
     @property
     def running(self) -> bool:
-        return self.process is not None and self.process.poll() is None
+        return self.living is not None
+
+    @property
+    def living(self) -> subprocess.Popen[bytes] | None:
+        """The node's process if it lives."""
+        return self.process if self.process is not None and self.process.poll() is None else None
 
 
 @dataclass
@@ -76,7 +80,6 @@ class LocalCluster:
         self._nodes: dict[int, _Node] = {}
         self._ports: dict[str, dict[int, int]] = {}
         self._programs: dict[str, subprocess.Popen] = {}
-        self.streams: StreamsApplication | None = None
 
     # -- life -------------------------------------------------------------------------------------------------------
 
@@ -115,7 +118,7 @@ class LocalCluster:
         for ports in self._ports.values():
             for port in ports.values():
                 processes.release_port(port)
-        self._nodes, self._ports, self._programs, self.streams = {}, {}, {}, None
+        self._nodes, self._ports, self._programs = {}, {}, {}
         if self._own_session and self.session is not None:
             self.session.close()
             self.session = None
@@ -144,7 +147,7 @@ class LocalCluster:
 
     def pids(self) -> dict[int, int]:
         """Process id by node id, of those that live."""
-        return {node.id: node.process.pid for node in self._nodes.values() if node.running}
+        return {node.id: process.pid for node in self._nodes.values() if (process := node.living) is not None}
 
     # -- failures ---------------------------------------------------------------------------------------------------
 
@@ -314,8 +317,9 @@ class LocalCluster:
         nodes = [self._node(i) for i in ids]
         for node in nodes:
             node.expected_down = True
-            if node.running:
-                node.process.kill() if kill else node.process.terminate()
+            process = node.living
+            if process is not None:
+                process.kill() if kill else process.terminate()
         for node in nodes:
             if node.process is not None:
                 processes.stop(node.process)
@@ -326,9 +330,10 @@ class LocalCluster:
     def _restart(self, ids: Iterable[int]) -> None:
         nodes = [self._node(i) for i in ids]
         for node in nodes:
-            if node.running:
+            process = node.living
+            if process is not None:
                 node.expected_down = True
-                processes.stop(node.process)
+                processes.stop(process)
             self._launch(node)
         back = {node.id for node in nodes} & set(self.spec.brokers)
         if back:

@@ -21,7 +21,7 @@ DEAD, UNRACKED, BAD_DISK = 5, 6, 3  # broker ids
 THROTTLED = (2, 3)
 THROTTLE_BYTES = "10000000"
 
-Assignments = Sequence[Sequence[int]]
+Assignments = tuple[Sequence[int], ...]
 
 # Three replicas in three racks, on brokers that stay up.
 SPREAD: Assignments = ((1, 2, 3), (2, 3, 4), (3, 4, 2))

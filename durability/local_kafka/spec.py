@@ -140,8 +140,9 @@ def properties(spec: ClusterSpec, node: int, home: Path, ports: Mapping[str, Map
     if node in spec.brokers:
         own["inter.broker.listener.name"] = "PLAINTEXT"
         own["advertised.listeners"] = listeners[0]
-        if spec.brokers[node] is not None:
-            own["broker.rack"] = spec.brokers[node]
+        rack = spec.brokers[node]
+        if rack is not None:
+            own["broker.rack"] = rack
     defaults = {k: v for k, v in DEFAULTS.items() if release(spec.version) >= (4,) or not k.startswith(_SINCE_4)}
     return {**defaults, **own, **spec.configs, **spec.node_configs.get(node, {})}
 

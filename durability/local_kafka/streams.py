@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from durability.local_kafka.cluster import LocalCluster
 from durability.local_kafka.spec import as_properties
 from durability.runtime import processes
 
 if TYPE_CHECKING:
     import subprocess
-
-    from durability.local_kafka.cluster import LocalCluster
 
 MAIN = "org.apache.kafka.streams.examples.wordcount.WordCountDemo"
 INPUT, OUTPUT = "streams-plaintext-input", "streams-wordcount-output"
@@ -46,7 +45,6 @@ class StreamsApplication:
         """Start every instance; doesn't wait: see `wait`. The input and output topics have to exist."""
         for zone in self.zones:
             self.start_instance(zone)
-        self.cluster.streams = self
         return self
 
     def start_instance(self, zone: str) -> None:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from durability.policy.match import matches
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 IN_DATE = "a day not passed"
 """What is required of a waiver's day."""
@@ -64,7 +60,7 @@ class Selector:
 
     @property
     def unconditional(self) -> bool:
-        return self.cluster is self.topic is self.internal is self.team is None
+        return all(condition is None for condition in (self.cluster, self.topic, self.internal, self.team))
 
     def matches(self, cluster: str, topic: str, internal: bool, team: str | None) -> bool:
         """True if every stated condition holds; a cluster without a team matches no `team` condition."""
@@ -194,21 +190,6 @@ class Policy:
     def application_of(self, cluster: str, group: str) -> Application | None:
         """The first line of `applications` that matches; None: nothing is required of this group."""
         return next((a for a in self.applications if a.matches(cluster, group)), None)
-
-    def resolve(
-        self,
-        topics: pa.Table,
-        teams: Mapping[str, str | None] | None = None,
-        applications: Mapping[str, Collection[str]] | None = None,
-    ) -> pa.Array:
-        """`tier_of` for each row of `topics` (cluster, topic, internal): a string array, null where nothing matched.
-
-        `teams`: cluster to team. `applications`: cluster to the Streams groups there, whose changelog and repartition
-        topics have their application's tier. Each expression is matched once against each distinct value.
-        """
-        from durability.policy.resolve import resolve
-
-        return resolve(self, topics, teams or {}, applications or {})
 
 
 @dataclass(frozen=True)

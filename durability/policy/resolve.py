@@ -15,24 +15,29 @@ from durability.streams.internal_topics import ENDING, application_of
 def resolve(
     policy: Policy,
     topics: pa.Table,
-    teams: Mapping[str, str | None],
-    applications: Mapping[str, Collection[str]],
+    teams: Mapping[str, str | None] | None = None,
+    applications: Mapping[str, Collection[str]] | None = None,
 ) -> pa.Array:
     """Tier per row of `topics` (cluster, topic: string; internal: bool, null decided by the name); null: none.
 
-    applications: by cluster the Streams groups that exist there: their internal topics have the tier of the application's
-    line; where no line or none with a tier matches, selectors decide as for any topic.
+    teams: team by cluster. applications: by cluster the Streams groups that exist there: their internal topics have the
+    tier of the application's line; where no line or none with a tier matches, selectors decide as for any topic.
+    Each expression is matched once against each distinct value.
     """
     clusters = _dictionary(topics["cluster"])
     names = _dictionary(topics["topic"])
     by_name = pc.is_in(topics["topic"], value_set=pa.array(sorted(KAFKA_INTERNAL), pa.string()))
     internal = _flat(pc.coalesce(topics["internal"], by_name))
-    tier = _of_applications(policy, clusters, names, applications)
+    tier = _of_applications(policy, clusters, names, applications or {})
     for selector in policy.topics:
         if tier.null_count == 0:
             break
         free = pc.is_null(tier)
-        hit = pc.and_(free, _mask(selector, clusters, names, internal, teams)) if not selector.unconditional else free
+        hit = (
+            pc.and_(free, _mask(selector, clusters, names, internal, teams or {}))
+            if not selector.unconditional
+            else free
+        )
         tier = pc.if_else(hit, pa.scalar(selector.tier), tier)
     return tier
 
@@ -49,7 +54,7 @@ def _of_applications(
         return none
     internal = pc.take(match_column(f".*(?:{ENDING})", names.dictionary), names.indices)
     groups = {cluster: frozenset(found) for cluster, found in applications.items()}
-    tiers: dict[tuple[str, str], str | None] = {}
+    tiers: dict[tuple[str, str | None], str | None] = {}
     found = []
     for cluster, topic in zip(clusters.filter(internal).to_pylist(), names.filter(internal).to_pylist(), strict=True):
         group = application_of(topic, groups.get(cluster, frozenset()))

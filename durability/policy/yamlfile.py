@@ -245,11 +245,12 @@ def _check_events(path: Path, text: str) -> None:
     """Refuses what would expand or nest without bound before anything is built from it."""
     depth = documents = 0
     for event in yaml.parse(text, Loader=_LOADER):
-        where = f"line {event.start_mark.line + 1}"
+        mark, tag = event.start_mark, getattr(event, "tag", None)
+        where = f"line {mark.line + 1}" if mark else ""
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise BadInput(path, where, "anchors (&) and aliases (*) are not allowed; write the value out")
-        if getattr(event, "tag", None):
-            raise BadInput(path, where, f"tags ({shown(event.tag)}) are not allowed")
+        if tag:
+            raise BadInput(path, where, f"tags ({shown(tag)}) are not allowed")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:

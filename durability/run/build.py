@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from durability.errors import AuditError
 from durability.lake.attempt import FULL, PULSE
+from durability.lake.conditions import of_attempts
 from durability.lake.tables import CLUSTERS, FACTS
 from durability.policy.model import Cluster, Policy, Waiver
 from durability.run.look_back import look_back
@@ -120,19 +121,6 @@ def _staged(rows: list[dict[str, Any]], attempts: Sequence[Attempt]) -> list[Att
 def _staged_cluster_facts(lake: Lake, attempts: list[Attempt]) -> dict[str, Row]:
     """Likewise, from files that are not committed."""
     return {a.attempt_id: row for a in attempts for row in lake.read_staged(a, CLUSTERS).to_pylist()}
-
-
-def of_attempts(rows: Iterable[Row]) -> Any:
-    """The condition for facts of these snapshots (attempt_id, captured_at); the days come first, to prune files."""
-    from pyiceberg.expressions import And, GreaterThanOrEqual, In, LessThanOrEqual
-
-    rows = list(rows)
-    moments = [r["captured_at"].astimezone(UTC).isoformat() for r in rows]
-    return And(
-        GreaterThanOrEqual("captured_at", min(moments)),
-        LessThanOrEqual("captured_at", max(moments)),
-        In("attempt_id", [r["attempt_id"] for r in rows]),
-    )
 
 
 class _History:

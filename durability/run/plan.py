@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from durability.errors import BadInput
 from durability.policy.match import matches
@@ -25,6 +25,12 @@ SMALL = 200_000
 """Partitions of all judged snapshots. Below, a run is over before what speeds up a large one would have paid for itself."""
 
 
+@overload
+def to_text(moment: datetime) -> str: ...
+@overload
+def to_text(moment: None) -> None: ...
+@overload
+def to_text(moment: datetime | None) -> str | None: ...
 def to_text(moment: datetime | None) -> str | None:
     """RFC 3339 in UTC, with microseconds only where there are some; None stays None."""
     return None if moment is None else moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
@@ -100,6 +106,12 @@ class SnapshotPart:
     @property
     def judged(self) -> bool:
         return self.status == ACCEPTED
+
+    @property
+    def moment(self) -> datetime:
+        """`captured_at` as a datetime in UTC; of a part that has one, as each that is judged does."""
+        assert self.captured_at is not None
+        return from_text(self.captured_at)
 
 
 @dataclass(frozen=True)

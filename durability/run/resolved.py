@@ -5,19 +5,20 @@ Patterns are matched here, in Python with RE2, since Spark's are Java's; Spark j
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from durability.lake.conditions import of_attempts
 from durability.lake.tables import BROKERS, GROUPS, RESOLVED_POLICY, TOPICS
 from durability.policy.match import match_column, matches
 from durability.policy.model import Policy, Waiver
+from durability.policy.resolve import resolve
 from durability.run import applications as streams
-from durability.run.build import of_attempts
-from durability.run.plan import Plan, SnapshotPart, from_text
+from durability.run.plan import Plan, SnapshotPart
 
 if TYPE_CHECKING:
     from durability.lake import Lake
@@ -37,13 +38,13 @@ def resolve_policy(lake: Lake, plan: Plan, policy: Policy, waivers: Sequence[Wai
     snapshots = {s.attempt_id: s for s in plan.judged}
     if not snapshots:
         return 0
-    where = of_attempts([{"attempt_id": s.attempt_id, "captured_at": from_text(s.captured_at)} for s in plan.judged])
+    where = of_attempts([{"attempt_id": s.attempt_id, "captured_at": s.moment} for s in plan.judged])
     topics = lake.scan(TOPICS, where, ["attempt_id", "cluster", "topic", "internal"])
     brokers = lake.scan(BROKERS, where, ["attempt_id", "broker"])
     groups = lake.scan(GROUPS, where, list(streams.GROUPS))
     applications = streams.applications(groups, policy)
     teams = {s.cluster: s.team for s in plan.judged}
-    tiers = policy.resolve(topics, teams, streams_groups(groups))
+    tiers = resolve(policy, topics, teams, streams_groups(groups))
     resources = pa.concat_tables(
         [
             _resources("topic", topics["attempt_id"], topics["topic"], tiers),
@@ -87,19 +88,19 @@ def streams_groups(groups: pa.Table) -> dict[str, set[str]]:
 
 
 def _clusters_and_tiers(snapshots: list[SnapshotPart], policy: Policy) -> pa.Table:
-    rows = [(s.attempt_id, "cluster", s.cluster, None) for s in snapshots]
+    rows: list[tuple[str | None, ...]] = [(s.attempt_id, "cluster", s.cluster, None) for s in snapshots]
     rows += [(s.attempt_id, "tier", tier, tier) for s in snapshots for tier in policy.tiers]
     return pa.table({n: pa.array(c, pa.string()) for n, c in zip(RESOURCE[:4], zip(*rows, strict=True), strict=True)})
 
 
-def _with_keys(resources: pa.Table, snapshots: dict[str, SnapshotPart], plan: Plan) -> pa.Table:
+def _with_keys(resources: pa.Table, snapshots: Mapping[str | None, SnapshotPart], plan: Plan) -> pa.Table:
     """The columns of `resolved_policy` but the waivers; every key is taken from the resource's snapshot."""
     kinds = dict(RESOLVED_POLICY.columns)
     attempts = list(snapshots)
     position = pc.index_in(resources["attempt_id"], value_set=pa.array(attempts, pa.string())).combine_chunks()
     keys = {
         "cluster": [snapshots[a].cluster for a in attempts],
-        "captured_at": [from_text(snapshots[a].captured_at) for a in attempts],
+        "captured_at": [snapshots[a].moment for a in attempts],
         "snapshot_id": [snapshots[a].snapshot_id for a in attempts],
     }
     columns = {name: pc.take(pa.array(values, kinds[name]), position) for name, values in keys.items()}

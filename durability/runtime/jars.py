@@ -167,7 +167,7 @@ def _read_lock() -> dict[str, list[Jar]]:
         elif line and not line.startswith("#"):
             sha256, coordinates = line.split()
             group, artifact, version, *classifier = coordinates.split(":")
-            current.append(Jar(group, artifact, version, *(classifier or [""]), sha256))
+            current.append(Jar(group, artifact, version, ":".join(classifier), sha256))
     return sets
 
 
@@ -296,17 +296,13 @@ def _run_ivy(dependencies: str, attributes: str, work: Path, poms: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`ensure SET...` fetches sets and prints their folders; `lock` writes `jars.lock` anew from ROOTS."""
+    """`ensure SET...` fetches sets and prints their folders."""
     match list(arguments):
         case ["ensure", *names] if names:
             for name in names:
                 print(ensure(name))
-        case ["lock"]:
-            from durability.runtime.lock_jars import write_lock
-
-            write_lock()
         case _:
-            print("usage: python -m durability.runtime.jars ensure SET... | lock", file=sys.stderr)
+            print("usage: python -m durability.runtime.jars ensure SET...", file=sys.stderr)
             return 2
     return 0
 

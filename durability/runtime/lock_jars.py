@@ -1,11 +1,12 @@
 """Writes `jars.lock` anew: resolves ROOTS with everything they need at run time and notes each file's SHA-256.
 
-Run by `python -m durability.runtime.jars lock` after a version in ROOTS changed. It reads POMs, which takes minutes;
+Run by `python -m durability.runtime.lock_jars` after a version in ROOTS changed. It reads POMs, which takes minutes;
 `ensure` never does.
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
@@ -13,7 +14,7 @@ from xml.sax.saxutils import quoteattr
 from durability.errors import AuditError
 from durability.runtime import jars
 
-_HEAD = "# SHA-256 and Maven coordinates of every jar; written by `python -m durability.runtime.jars lock`.\n"
+_HEAD = "# SHA-256 and Maven coordinates of every jar; written by `python -m durability.runtime.lock_jars`.\n"
 
 
 def write_lock() -> None:
@@ -36,3 +37,10 @@ def resolve(roots: tuple[tuple[str, str, str], ...]) -> list[str]:
             if f"{group}@{artifact}@{version}.jar" not in names:
                 raise AuditError(f"can't resolve {group}:{artifact}:{version}: {output[-1000:]}")
         return [f"{jars._sha256(path)} {path.stem.replace('@', ':')}" for path in found]
+
+
+if __name__ == "__main__":
+    try:
+        write_lock()
+    except AuditError as error:
+        sys.exit(f"error: {error}")

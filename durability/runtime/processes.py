@@ -71,7 +71,7 @@ class Session:
 
     def popen(
         self, command: Sequence[str], *, log: Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
-    ):
+    ) -> subprocess.Popen[bytes]:
         """Start `command` as a part of the session, its output appended to `log`; a `subprocess.Popen`.
 
         It gets a process group of its own, so a Ctrl-C in the terminal reaches the owner alone, who stops it in order.

@@ -67,7 +67,9 @@ def decode(group: Mapping) -> Decoded:
     if state != STABLE:
         entry |= {"in_transition": True, "stateful_tasks": [], "clients": []}
         why = f"the group is {state}: brokers show what its members run when it is {STABLE} only"
-        unread = {("stateful_tasks",): why} | ({} if state == EMPTY else {("clients",): why})
+        unread: dict[Place, str] = {("stateful_tasks",): why}
+        if state != EMPTY:
+            unread["clients",] = why
         return Decoded(entry, unread)
     members = group.get("members") or []
     try:
@@ -103,7 +105,7 @@ def _placement(entry: dict, threads: list[_Thread]) -> Decoded:
     for thread in threads:
         by_process.setdefault(thread.subscription.process, []).append(thread)
     unread: dict[Place, str] = {}
-    clients = []
+    clients: list[dict] = []
     for process, own in sorted(by_process.items()):
         tags, why = _tags(own)
         if why:

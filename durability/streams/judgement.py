@@ -22,11 +22,11 @@ Decided here, in Python, since it is a search and no column expression; `spark_j
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
-from durability.policy.model import Application
 from durability.streams.classic import NO_EVIDENCE, STABLE
 from durability.streams.placement import Kinds, TooMany
 from durability.streams.reader import FORMATS
@@ -45,6 +45,16 @@ STREAMS = "streams"
 Placement = dict[str, Any]
 
 
+class Application(Protocol):
+    """What the policy requires of an application; `durability.policy.model.Application` is one."""
+
+    @property
+    def standby_replicas(self) -> int | None: ...
+
+    @property
+    def rack_aware_tags(self) -> tuple[str, ...]: ...
+
+
 @dataclass(frozen=True)
 class Client:
     """An instance: the threads of one process together. `tags`: None where they are unknown."""
@@ -53,6 +63,12 @@ class Client:
     tags: Mapping[str, str] | None
     active: frozenset[str]
     standby: frozenset[str]
+
+    @property
+    def known_tags(self) -> Mapping[str, str]:
+        """The tags of a client whose tags are known, as they are of every client whose placement is judged."""
+        assert self.tags is not None
+        return self.tags
 
 
 def is_streams(group: Mapping[str, Any]) -> bool:
@@ -193,8 +209,8 @@ class _Spread:
 
     def __init__(self, clients: Sequence[Client], hosts: dict[str, tuple[list[int], list[int]]], aware: Sequence[str]):
         self.clients, self.hosts, self.aware = clients, hosts, aware
-        others = [{tag: value for tag, value in client.tags.items() if tag not in aware} for client in clients]
-        self.kinds = Kinds([tuple(client.tags.get(tag) for tag in aware) for client in clients], others)
+        others = [{tag: value for tag, value in client.known_tags.items() if tag not in aware} for client in clients]
+        self.kinds = Kinds([tuple(client.known_tags.get(tag) for tag in aware) for client in clients], others)
         self.shapes: dict[str, tuple[int, tuple[int, ...]]] = {}
         self.categories: dict[str, str] = {}
         self.better: dict[str, tuple[int, ...]] = {}
@@ -205,12 +221,12 @@ class _Spread:
                 self.shapes[task] = (of[active[0]], tuple(sorted(of[n] for n in standbys)))
         # What is worth a warning first: the search for something better may use up what may be spent.
         for task, shape in self.shapes.items():
-            self._try(task, lambda task=task, shape=shape: self._achievable(task, *shape))
+            self._try(task, partial(self._achievable, task, *shape))
         for task, shape in self.shapes.items():
             if task not in self.categories:
-                self._try(task, lambda task=task, shape=shape: self._ideal(task, *shape))
+                self._try(task, partial(self._ideal, task, *shape))
 
-    def _try(self, task: str, decide) -> None:
+    def _try(self, task: str, decide: Callable[[], None]) -> None:
         try:
             decide()
         except TooMany:
@@ -229,9 +245,8 @@ class _Spread:
         """Why tasks that nothing was found against may still be placed badly."""
         lost = [task for task in self.hosts if task not in self.shapes]
         untagged = self._untagged()
-        words = []
-        if lost:
-            words.append(_not_whole(lost))
+        not_whole = _not_whole(lost)
+        words = [not_whole] if not_whole is not None else []
         if self.too_many:
             words.append(f"{len(self.too_many)} task(s) have more possible placements than are looked at")
         if untagged:
@@ -246,7 +261,7 @@ class _Spread:
         holding = {n for active, standbys in self.hosts.values() if standbys for n in (*active, *standbys)}
         found = []
         for n in sorted(holding):
-            lacking = [tag for tag in self.aware if tag not in self.clients[n].tags]
+            lacking = [tag for tag in self.aware if tag not in self.clients[n].known_tags]
             found += [(self.clients[n], lacking[0])] if lacking else []
         return found
 
@@ -294,11 +309,12 @@ def losses(
     """
     rows = []
     for tag in aware:
-        lost: dict[str, list[str]] = {c.tags[tag]: [] for c in clients if tag in c.tags}
+        lost: dict[str, list[str]] = {c.known_tags[tag]: [] for c in clients if tag in c.known_tags}
         for task, (active, standbys) in hosts.items():
-            values = {clients[n].tags.get(tag) for n in (*active, *standbys)}
-            if len(values) == 1 and None not in values:
-                lost[values.pop()].append(task)
+            values = {clients[n].known_tags.get(tag) for n in (*active, *standbys)}
+            shared = values.pop() if len(values) == 1 else None
+            if shared is not None:
+                lost[shared].append(task)
         worst = sorted(lost, key=lambda value: (-len(lost[value]), value))
         for value in worst[:LISTED]:
             named = [clip(task) for task in in_order(lost[value])[:LISTED]]
@@ -317,9 +333,9 @@ def tag_limits(clients: Sequence[Client], aware: Sequence[str]) -> list[str]:
         found.append(f"the policy names {len(aware)} rack-aware tags, {MAX_TAGS} are allowed")
     for client in clients:
         who = clip(client.process)
-        if len(client.tags) > MAX_TAGS:
-            found.append(f"{who}: {len(client.tags)} tags, {MAX_TAGS} are allowed")
-        for key, value in sorted(client.tags.items()):
+        if len(client.known_tags) > MAX_TAGS:
+            found.append(f"{who}: {len(client.known_tags)} tags, {MAX_TAGS} are allowed")
+        for key, value in sorted(client.known_tags.items()):
             if _length(key) > MAX_KEY:
                 found.append(f"{who}: tag {clip(key)} has {_length(key)} characters, {MAX_KEY} are allowed")
             if _length(value) > MAX_VALUE:

@@ -27,7 +27,7 @@ def entry_of(described: Any) -> Decoded:
     for member in members:
         by_process.setdefault(member.process_id, []).append(member)
     unread: dict = {}
-    clients = []
+    clients: list[dict] = []
     for process, own in by_process.items():
         tags = [{tag.key: tag.value for tag in member.client_tags} for member in own]
         if any(stated != tags[0] for stated in tags):

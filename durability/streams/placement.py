@@ -147,7 +147,7 @@ class Kinds:
 
     def _before(self, active: int, standbys: Shape) -> Iterator[Shape]:
         """Where the standbys may have been before they were moved, this very place first."""
-        shapes = {()}
+        shapes: set[Shape] = {()}
         for kind in standbys:
             shapes = {tuple(sorted((*shape, source))) for shape in shapes for source in self._sources(kind)}
             shapes = {s for s in shapes if all(n <= self.count[k] for k, n in Counter((active, *s)).items())}
@@ -196,9 +196,9 @@ class Kinds:
     def _walked(self, active: int, standbys: int) -> int:
         everyone = self._free((), Counter((active,)))
         reached, looked = 0, 0
-        states = {(self._start(active), (active,))}
+        states: set[tuple[tuple[int, ...], Shape]] = {(self._start(active), (active,))}
         for used in range(1, standbys + 1):
-            following = set()
+            following: set[tuple[tuple[int, ...], Shape]] = set()
             for excluded, holders in sorted(states):
                 held = Counter(holders)
                 free = self._free(excluded, held)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from durability.errors import BadInput
 from durability.topology.document import Topology
@@ -83,7 +84,7 @@ class _NoNumber:
         self.text = text
 
 
-def _parse(file: Path) -> object:
+def _parse(file: Path) -> Any:
     text = _text(file)
     marked: list[object] = []
 

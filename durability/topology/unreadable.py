@@ -6,7 +6,8 @@ name: topic name, broker id, group, node id or partition number. Whatever lies u
 
 from __future__ import annotations
 
-_NAMES = {
+Tokens = tuple[str | int, ...]
+_NAMES: dict[Tokens, str] = {
     ("topics",): "name",
     ("brokers",): "id",
     ("streams",): "group",
@@ -15,7 +16,6 @@ _NAMES = {
     ("cluster", "quorum", "voters"): "id",
     ("cluster", "quorum", "observers"): "id",
 }
-Tokens = tuple[str | int, ...]
 
 
 def tokens(path: str) -> tuple[str, ...] | None:
