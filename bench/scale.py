@@ -3,8 +3,9 @@
 `make bench SIZE=700000 SEED=1 RESULTS=results.json`: stage, gate, publish, plan, evaluate (spark-submit), flag, report; the
 making of the fleet isn't counted. Beside it, in the same run: the making of the rows by itself and bare Parquet files of them
 (held against these is writing the same rows into the lake, and `publish`), an empty Spark job of the same settings, and what
-is found of topics in DuckDB and in Polars, compared row by row (`bench.beside`). With ROUNDS= all of it as many times, each in
-a process of its own, and the medians.
+is found of topics in DuckDB and in Polars, compared row by row (`bench.beside`). All of it for both fleets, one whose replicas
+are placed as Kafka places them and one that repeats few placements (`bench.placements`); PLACEMENT= restricts it to one. With
+ROUNDS= as many times, and the medians. Each fleet and round has a process of its own.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from typing import Any
 import psutil
 import pyarrow.parquet as pq
 
-from bench import beside, fleet, floor
+from bench import beside, fleet, floor, placements
 from durability import report
 from durability.lake import Lake, rows
 from durability.lake.attempt import Attempt
@@ -117,7 +118,9 @@ def _cpu() -> float:
     return sum(u.ru_utime + u.ru_stime for u in used)
 
 
-def staged(location: str, folder: Path, size: int, seed: int) -> tuple[list[str], dict[str, tuple[float, float]]]:
+def staged(
+    location: str, folder: Path, size: int, seed: int, placement: str
+) -> tuple[list[str], dict[str, tuple[float, float]]]:
     """Stages the fleet cluster by cluster, and writes the same rows as bare Parquet files.
 
     Returns the attempts as JSON, and by step the seconds on the clock and of the processor. Meant for a process of its own:
@@ -133,7 +136,7 @@ def staged(location: str, folder: Path, size: int, seed: int) -> tuple[list[str]
         took[name] = so_far[0] + time.monotonic() - wall, so_far[1] + time.process_time() - cpu
         return made
 
-    for topology in fleet.topologies(size, seed):
+    for topology in fleet.topologies(size, seed, placement=placement):
         attempts.append(timed("stage", lambda t=topology: lake.stage(t)).to_json())
         tables = timed("rows", lambda t=topology: rows.build(t, "bare", "bare"))
         timed("lake parquet", lambda t=tables: lake.write(t))
@@ -141,15 +144,15 @@ def staged(location: str, folder: Path, size: int, seed: int) -> tuple[list[str]
     return attempts, took
 
 
-def measured(folder: Path, size: int, seed: int) -> dict:
-    """Runs the steps over a fleet in a lake below `folder`; RESULTS' document."""
+def measured(folder: Path, size: int, seed: int, placement: str) -> dict:
+    """Runs the steps over a fleet in a lake below `folder`; returns the document that RESULTS has for this fleet."""
     peak = Peak()
     peak.start()
     clock = Clock(peak)
     lake = Lake.open(str(folder / "lake"))
     lake.ensure()
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as own:
-        found, took = own.submit(staged, lake.location, folder, size, seed).result()
+        found, took = own.submit(staged, lake.location, folder, size, seed, placement).result()
     for name, (wall, cpu) in took.items():
         clock.add(name, wall, cpu)
     attempts = [Attempt.from_json(text) for text in found]
@@ -278,39 +281,65 @@ def machine() -> dict:
 
 
 def main(environ: Mapping[str, str] = os.environ) -> int:
-    """Print the steps as they end; write RESULTS, if asked for. Returns 1 where the results differ."""
+    """Print the steps as they end and the ratios of each fleet; write RESULTS, if given. Returns 1 if results differ."""
     try:
         size, seed, rounds = int(environ["SIZE"]), int(environ.get("SEED") or 1), int(environ.get("ROUNDS") or 1)
     except ValueError:
         raise SystemExit("SIZE, SEED and ROUNDS are numbers: make bench SIZE=700000 SEED=1") from None
     if size < 1 or seed < 0 or rounds < 1:
         raise SystemExit("SIZE and ROUNDS are at least 1, SEED at least 0")
+    fleets = (environ["PLACEMENT"],) if environ.get("PLACEMENT") else placements.PLACEMENTS
+    if not set(fleets) <= set(placements.PLACEMENTS):
+        raise SystemExit(f"PLACEMENT is one of {', '.join(placements.PLACEMENTS)}; without it both fleets are measured")
     with processes.Session("durability-bench-") as session:
-        documents = (
-            [measured(session.folder, size, seed)] if rounds == 1 else list(_rounds(session.folder, rounds, environ))
-        )
-    results = medians(documents)
-    if rounds > 1:
-        print(f"medians of {rounds} rounds")
-    print(f"total         {results['total_s']:9.1f} s, {results['rows']:,} partitions, at most {results['peak_mb']} MB")
-    held = [ratios(document) for document in documents]
-    for name in held[0]:
-        print(f"{name:<34}{statistics.median_low(of[name] for of in held):9.1f}")
-    print(f"{'report.html':<34}{results['report_html_mb']:9.1f} MB")
+        if rounds == len(fleets) == 1:
+            documents = {fleets[0]: [measured(session.folder, size, seed, fleets[0])]}
+        else:
+            documents = _in_processes(session.folder, fleets, rounds, environ)
+    results = {placement: medians(each) for placement, each in documents.items()}
+    print("\n".join(table(results, documents)))
+    equal = all(document["equal"] for document in results.values())
     if environ.get("RESULTS"):
-        Path(environ["RESULTS"]).write_text(json.dumps(results, indent=1) + "\n")
-    return 0 if results["equal"] else 1
+        Path(environ["RESULTS"]).write_text(json.dumps({"equal": equal, "fleets": results}, indent=1) + "\n")
+    return 0 if equal else 1
 
 
-def _rounds(folder: Path, rounds: int, environ: Mapping[str, str]) -> Iterator[dict]:
-    """The documents of so many rounds, one after the other: what one leaves in memory is no part of the next one's peak."""
+def table(results: Mapping[str, dict], documents: Mapping[str, Sequence[dict]]) -> list[str]:
+    """Lines with a column for each fleet: its totals, and the median of each ratio over its rounds."""
+    ratios_of = {placement: [ratios(document) for document in each] for placement, each in documents.items()}
+    rows = {
+        "partitions": [f"{r['rows']:,}" for r in results.values()],
+        "total, seconds": [f"{r['total_s']:.1f}" for r in results.values()],
+        "highest memory, MB": [f"{r['peak_mb']}" for r in results.values()],
+        "report.html, MB": [f"{r['report_html_mb']:.1f}" for r in results.values()],
+    }
+    for name in next(iter(ratios_of.values()))[0]:
+        rows[name] = [f"{statistics.median_low(one[name] for one in each):.1f}" for each in ratios_of.values()]
+    rounds = len(next(iter(documents.values())))
+    title = f"medians of {rounds} rounds" if rounds > 1 else ""
+    return [
+        f"{name:<36}" + "".join(f"{cell:>12}" for cell in cells) for name, cells in {title: results, **rows}.items()
+    ]
+
+
+def _in_processes(
+    folder: Path, fleets: Sequence[str], rounds: int, environ: Mapping[str, str]
+) -> dict[str, list[dict]]:
+    """The documents of each fleet's rounds, the fleets in turn.
+
+    Each is made by a process of its own: what one leaves in memory is not in the next one's peak.
+    """
+    documents: dict[str, list[dict]] = {placement: [] for placement in fleets}
     for number in range(1, rounds + 1):
-        print(f"round {number}", flush=True)
-        file = folder / f"round-{number}.json"
-        subprocess.run([sys.executable, "-m", "bench.scale"], env={**environ, "ROUNDS": "1", "RESULTS": str(file)})
-        if not file.exists():
-            raise SystemExit(f"round {number} failed, see above")
-        yield json.loads(file.read_text())
+        for placement in fleets:
+            print(f"{placement} fleet" + (f", round {number}" if rounds > 1 else ""), flush=True)
+            file = folder / f"{placement}-{number}.json"
+            own = {"PLACEMENT": placement, "ROUNDS": "1", "RESULTS": str(file)}
+            subprocess.run([sys.executable, "-m", "bench.scale"], env={**environ, **own})
+            if not file.exists():
+                raise SystemExit(f"the run over the {placement} fleet failed, see above")
+            documents[placement].append(json.loads(file.read_text())["fleets"][placement])
+    return documents
 
 
 if __name__ == "__main__":
