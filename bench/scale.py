@@ -3,7 +3,7 @@
 `make bench SIZE=700000 SEED=1 RESULTS=results.json`: stage, gate, publish, plan, evaluate (spark-submit), flag, report; the
 making of the fleet isn't counted. Beside it, in the same run: the making of the rows by itself and bare Parquet files of them
 (held against these is writing the same rows into the lake, and `publish`), an empty Spark job of the same settings, and what
-is found of topics in DuckDB and in Polars, compared row by row (`bench.beside`). All of it for both fleets, one whose replicas
+is found of topics in DuckDB and in Polars, compared row by row (`bench.peers.compare`). All of it for both fleets, one whose replicas
 are placed as Kafka places them and one that repeats few placements (`bench.placements`); PLACEMENT= restricts it to one. With
 ROUNDS= as many times, and the medians. Each fleet and round has a process of its own.
 """
@@ -31,7 +31,8 @@ from typing import Any
 import psutil
 import pyarrow.parquet as pq
 
-from bench import beside, fleet, floor, placements
+from bench import fleet, floor, placements
+from bench.peers import compare
 from durability import report
 from durability.lake import Lake, rows
 from durability.lake.attempt import Attempt
@@ -168,10 +169,10 @@ def measured(folder: Path, size: int, seed: int, placement: str) -> dict:
     with clock("evaluate"):
         job = ROOT / "spark_jobs" / "evaluate.py"
         submitted(folder, lake, plan.partitions, job, "--plan", str(plan.write(folder / "plan.json")))
-    inputs = beside.inputs(folder / "lake" / "warehouse", attempts, plan.policy, folder)
-    for name in beside.OPPONENTS:
+    inputs = compare.inputs(folder / "lake" / "warehouse", attempts, plan.policy, folder)
+    for name in compare.PEERS:
         with clock(name):
-            beside.run(name, inputs, folder)
+            compare.run(name, inputs, folder)
     with clock("flag"):
         flagged = posture.flag(lake, plan, folder / "out")
     with clock("report"):
@@ -181,9 +182,7 @@ def measured(folder: Path, size: int, seed: int, placement: str) -> dict:
     if refused or not flagged.verified:
         raise SystemExit(f"the run isn't what it should be: {refused[:3]} {flagged.problems[:3]}")
     differ = [
-        d
-        for n in beside.OPPONENTS
-        for d in beside.differences(folder / "lake" / "warehouse", plan.result_id, folder / n)
+        d for n in compare.PEERS for d in compare.differences(folder / "lake" / "warehouse", plan.result_id, folder / n)
     ]
     print("\n".join(differ) or "the same rows from all three")
     page = (folder / "out" / "report.html").stat().st_size
@@ -209,7 +208,7 @@ def planned(lake, snapshots: list[dict]) -> Plan:
 def document(partitions: int, equal: bool, peak_mb: int, clock: Clock) -> dict:
     """What RESULTS has. `session_s` is the empty job's, which the evaluation has inside it; `total_s` leaves out what is
     beside the run."""
-    apart = ("rows", "lake parquet", "bare parquet", "empty job", *beside.OPPONENTS)
+    apart = ("rows", "lake parquet", "bare parquet", "empty job", *compare.PEERS)
     session = clock.wall("empty job")
     return {
         "rows": partitions,
@@ -225,7 +224,7 @@ def document(partitions: int, equal: bool, peak_mb: int, clock: Clock) -> dict:
         "evaluate": {
             "session_s": session,
             "spark_s": round(clock.wall("evaluate") - session, 2),
-            **{f"{name}_s": clock.wall(name) for name in beside.OPPONENTS},
+            **{f"{name}_s": clock.wall(name) for name in compare.PEERS},
         },
         "flag_s": clock.wall("flag"),
         "report_s": clock.wall("report"),
@@ -257,7 +256,7 @@ def ratios(results: dict) -> dict[str, float]:
     """What is held against what."""
     collect, evaluate = results["collect"], results["evaluate"]
     held = {"rows to the lake, of a bare write": collect["lake_s"] / max(collect["parquet_s"], 0.01)}
-    for name in beside.OPPONENTS:
+    for name in compare.PEERS:
         held[f"evaluate, of {name}"] = evaluate["spark_s"] / max(evaluate[f"{name}_s"], 0.01)
     return held
 

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bench import beside, collect, fleet, placements, scale
+from bench import collect, fleet, placements, scale
+from bench.peers import compare
 from durability.errors import AuditError
 from durability.lake import alike
 from durability.local_kafka.tools import Described
@@ -202,52 +203,49 @@ def test_options_that_make_no_sense_are_refused(option):
         scale.main({"SIZE": "10"} | option)
 
 
-def test_duckdb_and_polars_judge_as_spark_does(spark, tmp_path, monkeypatch):
-    """Three programs, one of them the rules: the same health, counters, posture and topics' findings, row by row.
+@pytest.mark.parametrize("placement", placements.PLACEMENTS)
+def test_duckdb_and_polars_judge_as_spark_does(placement, spark, tmp_path, monkeypatch):
+    """Three programs, one of them the rules: the same health, counters, posture and topics' verdicts, row by row.
 
-    Of a fleet with a rack of several brokers down, eligible leader replicas, racks to be acknowledged for which replicas
-    have to move, a cluster without racks: whoever says one word otherwise fails.
+    The fleet has a rack of several brokers down, eligible leader replicas, topics whose replicas have to move for the racks
+    that their tier requires, and a cluster without racks.
     """
     monkeypatch.setattr(alike, "FROM", 100)
     monkeypatch.setattr(Plan, "small", False)
     judge = Judge(spark)
-    judge.run([t.document for t in fleet.topologies(15_000, seed=2075)])
-    held = judge.facts | {name: judge.latest[name] for name in beside.TABLES.values()}
+    judge.run([t.document for t in fleet.topologies(15_000, seed=2075, placement=placement)])
+    held = judge.facts | {name: judge.latest[name] for name in compare.TABLES.values()}
     for name, table in held.items():
         folder = tmp_path / "lake" / "audit" / name / "data"
         folder.mkdir(parents=True)
         # As the lake has them: a map's keys are never NULL.
         pq.write_table(table if isinstance(table, pa.Table) else pa.table(table), folder / "rows.parquet")
     files = {n: [str(tmp_path / "lake" / "audit" / n / "data" / "rows.parquet")] for n in judge.facts}
-    inputs = files | {
-        "resolved": files["resolved_policy"],
-        "tiers": judge.plan.policy.tiers,
-        "last_tier": judge.plan.policy.last_tier,
-    }
-    for name in beside.OPPONENTS:
+    inputs = files | {"resolved": files["resolved_policy"], "tiers": judge.plan.policy.tiers}
+    for name in compare.PEERS:
         (tmp_path / name).mkdir()
-        importlib.import_module(f"bench.in_{name}").run(inputs, tmp_path / name)
-        assert beside.differences(tmp_path / "lake", judge.plan.result_id, tmp_path / name) == []
-        for file, table in beside.TABLES.items():
+        importlib.import_module(f"bench.peers.{name}.__main__").run(inputs, tmp_path / name)
+        assert compare.differences(tmp_path / "lake", judge.plan.result_id, tmp_path / name) == []
+        for file, table in compare.TABLES.items():
             columns = set(pq.read_schema(tmp_path / name / f"{file}.parquet").names)
-            assert columns == set(judge.latest[table].column_names) - {"run_id", "result_id"}
+            assert columns == set(judge.latest[table].column_names) - compare.NOT_COMPARED
     assert judge.latest["partition_health"].num_rows > 500
 
 
 def test_a_difference_is_told(tmp_path):
     rows = pa.table({"cluster": ["eu"] * 2, "partition": [0, 1], "result_id": ["r"] * 2})
-    for name in beside.TABLES.values():
+    for name in compare.TABLES.values():
         folder = tmp_path / "lake" / "audit" / name / "data"
         folder.mkdir(parents=True)
-        kept = rows.append_column("resource_type", [["topic"] * 2]) if name == "findings" else rows
+        kept = rows.append_column("resource_type", [["topic"] * 2]) if name == compare.VERDICTS else rows
         pq.write_table(kept, folder / "rows.parquet")
     theirs = tmp_path / "duckdb"
     theirs.mkdir()
-    for name in beside.TABLES:
+    for name in compare.TABLES:
         pq.write_table(
             rows.select(["cluster", "partition"]).slice(0, 1 if name == "posture" else 2), theirs / f"{name}.parquet"
         )
-    (told,) = beside.differences(tmp_path / "lake", "r", theirs)
+    (told,) = compare.differences(tmp_path / "lake", "r", theirs)
     assert told == "posture: 1 rows of evaluate alone, such as {'cluster': 'eu', 'partition': 1}"
 
 

@@ -1,4 +1,4 @@
-"""How brokers stand in racks, as one number: a hexadecimal digit for each rack, how many stand in it; the last digit: in none.
+"""How many replicas are in each rack, as one number with a hexadecimal digit for each rack; the last digit: in no rack.
 
 For less than 16 racks a cluster and 16 replicas a partition. Millions of partitions have few different numbers.
 """
