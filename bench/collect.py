@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bench.scale import machine
+from bench.clock import machine
 from durability.errors import AuditError
 from durability.local_kafka import tools
 from durability.local_kafka.cluster import LocalCluster

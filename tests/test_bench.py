@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench import collect, fleet, placements, scale
+from bench.clock import Clock, Peak
 from bench.peers import compare
 from durability.errors import AuditError
 from durability.lake import alike
@@ -189,6 +190,19 @@ def test_every_ratio_is_reported_of_every_fleet_that_is_asked_for(asked, fleets,
     assert lines["medians of 3 rounds"] == list(fleets)
     assert lines["evaluate, of duckdb"] == ["4.0", "7.0"][: len(fleets)]
     assert lines["evaluate, of polars"] == ["2.0", "3.5"][: len(fleets)]
+
+
+def test_a_step_is_reported_by_itself_and_in_the_total_and_peers_are_not():
+    clock = Clock(Peak())
+    took = dict.fromkeys(("rows", "lake parquet", "bare parquet", "stage", *scale.STEPS), 1.0)
+    for name, seconds in (took | {"empty job": 5.0, "evaluate": 20.0, "duckdb": 4.0, "findings": 3.0}).items():
+        clock.add(name, seconds, seconds)
+    found = scale.document(10, True, 7, clock)
+    assert found["findings_s"] == 3.0 and found["cross_check_s"] == 1.0
+    assert found["evaluate"] == {"session_s": 5.0, "spark_s": 15.0, "duckdb_s": 4.0, "polars_s": 1.0}
+    # stage, gate, publish, plan, cross-check, report; evaluate; findings
+    assert found["total_s"] == 6 + 20.0 + 3.0
+    assert found["steps"]["findings"] == {"wall": 3.0, "cpu": 3.0, "peak_mb": 0}
 
 
 def test_one_fleet_with_other_rows_fails_the_bench(monkeypatch):
