@@ -2,7 +2,7 @@
 
 The proportions are those of fleets that were written about (LinkedIn's: 100 clusters, 4,000 brokers, 100 thousand topics,
 7 million partitions); skew, mistakes and failures are drawn. The same size and seed give the same fleet. `placement` says
-where its replicas stand (`bench.placements`); clusters, topics, settings, mistakes and failures are the same either way.
+where its replicas are (`bench.placements`); clusters, topics, settings, mistakes and failures do not depend on it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ INTERNAL = {"__consumer_offsets": 50, "__transaction_state": 50}
 
 @dataclass(frozen=True)
 class Brokers:
-    """A cluster's brokers: id is the index. `order`: ids such that neighbours stand in different racks."""
+    """A cluster's brokers: id is the index. `order`: ids such that neighbours are in different racks."""
 
     racks: np.ndarray  # rack number of each, -1: none configured
     live: np.ndarray

@@ -246,7 +246,7 @@ def test_duckdb_and_polars_judge_as_spark_does(placement, spark, tmp_path, monke
     assert judge.latest["partition_health"].num_rows > 500
 
 
-def test_a_difference_is_told(tmp_path):
+def test_a_difference_is_reported(tmp_path):
     rows = pa.table({"cluster": ["eu"] * 2, "partition": [0, 1], "result_id": ["r"] * 2})
     for name in compare.TABLES.values():
         folder = tmp_path / "lake" / "audit" / name / "data"
@@ -259,12 +259,12 @@ def test_a_difference_is_told(tmp_path):
         pq.write_table(
             rows.select(["cluster", "partition"]).slice(0, 1 if name == "posture" else 2), theirs / f"{name}.parquet"
         )
-    (told,) = compare.differences(tmp_path / "lake", "r", theirs)
-    assert told == "posture: 1 rows of evaluate alone, such as {'cluster': 'eu', 'partition': 1}"
+    (line,) = compare.differences(tmp_path / "lake", "r", theirs)
+    assert line == "posture: 1 rows of evaluate alone, such as {'cluster': 'eu', 'partition': 1}"
 
 
 @pytest.mark.cluster
-def test_collecting_is_held_against_kafka_topics_on_the_same_partitions(kafka):
+def test_collecting_is_compared_with_kafka_topics_on_the_same_partitions(kafka):
     collect.fill(kafka, 45, prefix="bench-collect")
     kafka.wait_for_full_isr()
     results = collect.measured(kafka, 1)
@@ -284,15 +284,15 @@ def test_a_collection_that_leaves_something_out_is_no_measurement():
         "unreadable": [],
     }
     printed = {("t", 0): Described(1, [1, 2], [1], [])}
-    assert collect.alike(printed, document, []) == 1
-    with pytest.raises(AuditError, match=r"t-0: kafka-topics tells Described\(leader=1, .* isr=\[1, 2\]"):
-        collect.alike({("t", 0): Described(1, [1, 2], [1, 2], [])}, document, [])
-    with pytest.raises(AuditError, match=r"t-1: kafka-topics tells Described.* we None"):
-        collect.alike(printed | {("t", 1): Described(1, [1], [1], [])}, document, [])
+    assert collect.compared(printed, document, []) == 1
+    with pytest.raises(AuditError, match=r"t-0: kafka-topics reports Described\(leader=1, .* isr=\[1, 2\]"):
+        collect.compared({("t", 0): Described(1, [1, 2], [1, 2], [])}, document, [])
+    with pytest.raises(AuditError, match=r"t-1: kafka-topics reports Described.* the collection None"):
+        collect.compared(printed | {("t", 1): Described(1, [1], [1], [])}, document, [])
     with pytest.raises(AuditError, match="group orders"):
-        collect.alike(printed, document, ["orders"])
+        collect.compared(printed, document, ["orders"])
     with pytest.raises(AuditError, match="t bytes"):
-        collect.alike(
+        collect.compared(
             printed,
             document
             | {

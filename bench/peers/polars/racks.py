@@ -9,7 +9,7 @@ import polars as pl
 
 RACKS = 15
 SLOTS = ("most_0", "most_1", "most_2", "most_3", "most_4", "most_5", "most_6")
-"""Brokers in no rack and in the 0, 1, 2... racks that hold most; a partition isn't wider."""
+"""Brokers in no rack and in the 0, 1, 2... fullest racks; no partition has more replicas."""
 c = pl.col
 
 
