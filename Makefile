@@ -10,7 +10,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory --no-builtin-rules
 
-export BOOTSTRAP CLUSTER TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON ROUNDS SIZE SEED PARTITIONS RESULTS
+export BOOTSTRAP CLUSTER TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON ROUNDS SIZE SEED PLACEMENT PARTITIONS RESULTS
 
 STATE := .state
 UV := $(STATE)/uv/bin/uv
@@ -51,7 +51,7 @@ help:  ## this list
 	echo "Options of audit: BOOTSTRAP=host:port CLUSTER=name TOPOLOGY=file-or-folder POLICY= WAIVERS= OUT=out LAKE= FAIL_ON=critical|warning|unknown|never"
 
 # A mistyped option would otherwise audit something else than was meant.
-OPTIONS := BOOTSTRAP CLUSTER TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON PYTHON ROUNDS SIZE SEED PARTITIONS RESULTS
+OPTIONS := BOOTSTRAP CLUSTER TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON PYTHON ROUNDS SIZE SEED PLACEMENT PARTITIONS RESULTS
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 UNKNOWN := $(filter-out $(OPTIONS),$(GIVEN))
 ifneq ($(UNKNOWN),)
@@ -79,7 +79,7 @@ demo: $(READY)  ## run the embedded cluster by itself until Ctrl-C, to audit it 
 	@exec $(PY) -m durability.local_kafka.demo
 
 .PHONY: bench
-bench: $(READY)  ## measure an audit against its floor, with SIZE= each step over a made-up fleet of so many partitions, with PARTITIONS= collecting a live cluster
+bench: $(READY)  ## measure an audit against its floor, with SIZE= each step over two made-up fleets of so many partitions (PLACEMENT=kafka|neighbours: over one), with PARTITIONS= collecting a live cluster
 	@exec $(PY) -m bench.$(if $(PARTITIONS),collect,$(if $(SIZE),scale,floor))
 
 .PHONY: lint

@@ -1,9 +1,9 @@
-"""What collecting a live cluster costs beside `kafka-topics --describe` of the same cluster.
+"""What collecting a live cluster costs, compared with `kafka-topics --describe` of the same cluster.
 
 `make bench PARTITIONS=10000`: an embedded cluster of six brokers gets so many partitions (three replicas, ten partitions a
 topic, every fifth topic with settings of its own) and a Kafka Streams application. Then, in turn, ROUNDS times: Kafka's own
 `kafka-topics --describe` of all topics, and a full collection, both from a fresh process, so that each has its start in its
-seconds. Medians; both have to tell the same leader, replicas and ISR of every partition.
+seconds. Medians; both have to report the same leader, replicas and ISR of every partition.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bench.scale import machine
+from bench.clock import machine
 from durability.errors import AuditError
 from durability.local_kafka import tools
 from durability.local_kafka.cluster import LocalCluster
@@ -28,7 +28,7 @@ ROUNDS = 5
 OF_A_TOPIC = 10
 AT_ONCE = 200  # partitions made by one request
 HEAP_MB = 384  # of a broker; five thousand replicas don't fit into what a small cluster has
-SETTLED_WITHIN = 180  # seconds from then until every log is there
+LOGS_WITHIN = 180  # seconds from then until every log exists
 CLI_HEAP_MB = 256  # kafka-topics.sh's own
 # Kafka's own, where an embedded cluster's are short: making so many partitions keeps a small machine busy.
 PATIENT = {
@@ -48,7 +48,7 @@ with open(sys.argv[2], "w") as out:
 
 
 def main(environ: Mapping[str, str] = os.environ) -> int:
-    """Print medians and their ratio; write RESULTS, if asked for. Returns 1 where collecting isn't the faster one."""
+    """Print medians and their ratio; write RESULTS, if given. Returns 1 if collecting is not faster."""
     try:
         partitions, rounds = int(environ["PARTITIONS"]), int(environ.get("ROUNDS") or ROUNDS)
     except ValueError:
@@ -63,7 +63,7 @@ def main(environ: Mapping[str, str] = os.environ) -> int:
         results = measured(cluster, rounds, [application.group])
     for name, seconds in results["seconds"].items():
         print(f"{name:<16}{results['medians'][name]:7.2f} s   ({'  '.join(f'{s:.2f}' for s in seconds)})")
-    print(f"ratio           {results['ratio']:7.2f}     ({results['partitions']:,} partitions, told alike by both)")
+    print(f"ratio           {results['ratio']:7.2f}     ({results['partitions']:,} partitions, equal in both)")
     if environ.get("RESULTS"):
         Path(environ["RESULTS"]).write_text(json.dumps(results, indent=1) + "\n")
     return int(results["ratio"] >= 1)
@@ -96,7 +96,7 @@ def start_application(cluster: LocalCluster) -> StreamsApplication:
 
 
 def measured(cluster: LocalCluster, rounds: int, groups: Sequence[str] = ()) -> dict:
-    """Both sides in turn, once all is there; RESULTS' document. `groups`: Streams groups that have to be told."""
+    """Both in turn, once everything exists; RESULTS' document. `groups`: Streams groups that have to be collected."""
     folder = cluster.program_home("bench")
     described, document = folder / "described.txt", folder / "collected.json"
     describe = tools.java(
@@ -113,9 +113,9 @@ def measured(cluster: LocalCluster, rounds: int, groups: Sequence[str] = ()) -> 
         seconds["kafka-topics"].append(_seconds(lambda: _run(describe, described)))
         seconds["collection"].append(_seconds(lambda: _run(collect, folder / "collection.txt")))
         found = json.loads(document.read_text())
-        return alike(tools.described(described.read_text()), found, groups), found
+        return compared(tools.described(described.read_text()), found, groups), found
 
-    _settled(one_round)
+    _wait_for_all(one_round)
     for each in seconds.values():
         each.clear()
     for _ in range(rounds):
@@ -133,9 +133,9 @@ def measured(cluster: LocalCluster, rounds: int, groups: Sequence[str] = ()) -> 
     }
 
 
-def _settled(one_round: Callable[[], object]) -> None:
-    """Waits until a round tells all: a new partition's ISR is whole before its brokers have made its log."""
-    deadline = time.monotonic() + SETTLED_WITHIN
+def _wait_for_all(one_round: Callable[[], object]) -> None:
+    """Waits until a round has everything: a new partition's ISR is complete before its brokers have its log."""
+    deadline = time.monotonic() + LOGS_WITHIN
     while True:
         try:
             one_round()
@@ -146,8 +146,8 @@ def _settled(one_round: Callable[[], object]) -> None:
             time.sleep(2)
 
 
-def alike(described: Mapping[tuple[str, int], tools.Described], document: Mapping, groups: Sequence[str]) -> int:
-    """How many partitions both tell, in the same words; AuditError names one that they don't, or a part left out."""
+def compared(described: Mapping[tuple[str, int], tools.Described], document: Mapping, groups: Sequence[str]) -> int:
+    """How many partitions both report; AuditError names one that differs, or a part that was not collected."""
     collected = {
         (t["name"], p["partition"]): tools.Described(p["leader"], p["replicas"], p["isr"], p["adding"])
         for t in document["topics"]
@@ -155,15 +155,17 @@ def alike(described: Mapping[tuple[str, int], tools.Described], document: Mappin
     }
     for key in sorted(described.keys() | collected.keys()):
         if described.get(key) != collected.get(key):
-            raise AuditError(f"{key[0]}-{key[1]}: kafka-topics tells {described.get(key)}, we {collected.get(key)}")
+            raise AuditError(
+                f"{key[0]}-{key[1]}: kafka-topics reports {described.get(key)}, the collection {collected.get(key)}"
+            )
     missing = [u["path"] for u in document["unreadable"]]
     missing += [t["name"] for t in document["topics"] if not t.get("configs")]
     missing += [f"{t['name']} bytes" for t in document["topics"] if any("bytes" not in p for p in t["partitions"])]
     missing += [f"broker {b['id']}" for b in document["brokers"] if not (b["configs"] and b["log_dirs"])]
-    told = {entry["group"] for entry in document["streams"]}
-    missing += [f"group {name}" for name in groups if name not in told]
+    streams = {entry["group"] for entry in document["streams"]}
+    missing += [f"group {name}" for name in groups if name not in streams]
     if missing or not document["cluster"]["quorum"]["voters"]:
-        raise AuditError(f"the collection isn't whole: {missing[:5]}")
+        raise AuditError(f"the collection is incomplete: {missing[:5]}")
     return len(collected)
 
 

@@ -1,7 +1,8 @@
 """A fleet that could exist, made from a seed: clusters as topology documents, one at a time.
 
 The proportions are those of fleets that were written about (LinkedIn's: 100 clusters, 4,000 brokers, 100 thousand topics,
-7 million partitions); skew, mistakes and failures are drawn. The same size and seed give the same fleet.
+7 million partitions); skew, mistakes and failures are drawn. The same size and seed give the same fleet. `placement` says
+where its replicas are (`bench.placements`); clusters, topics, settings, mistakes and failures do not depend on it.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
+from bench import placements
+from bench.placements import WIDEST
 from durability.topology import Topology
 from durability.topology.document import FORMAT
 
 CAPTURED = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 PARTITIONS_A_BROKER = 1750
-WIDEST = 5  # replicas of a partition
 VERSIONS = ("3.6", "3.7", "3.9", "4.0", "4.1", "4.3")
 REPLICATION_FACTORS = {1: 0.02, 2: 0.06, 3: 0.88, 4: 0.01, 5: 0.03}
 TOPIC_SIZES = {1: 0.22, 3: 0.16, 6: 0.13, 12: 0.13, 24: 0.1, 48: 0.08, 96: 0.07, 256: 0.06, 512: 0.03, 1024: 0.02}
@@ -28,15 +30,17 @@ INTERNAL = {"__consumer_offsets": 50, "__transaction_state": 50}
 
 @dataclass(frozen=True)
 class Brokers:
-    """A cluster's brokers: id is the index. `order`: ids such that neighbours stand in different racks."""
+    """A cluster's brokers: id is the index. `order`: ids such that neighbours are in different racks."""
 
     racks: np.ndarray  # rack number of each, -1: none configured
     live: np.ndarray
     order: np.ndarray
 
 
-def topologies(size: int, seed: int, captured_at: datetime = CAPTURED) -> Iterator[Topology]:
-    """Clusters with `size` partitions between them.
+def topologies(
+    size: int, seed: int, captured_at: datetime = CAPTURED, placement: str = "neighbours"
+) -> Iterator[Topology]:
+    """Clusters with `size` partitions between them; `placement`: one of `bench.placements.PLACEMENTS`.
 
     >>> fleet = list(topologies(5_000, seed=1))
     >>> len(fleet), sum(len(t["partitions"]) for c in fleet for t in c.document["topics"])
@@ -50,15 +54,15 @@ def topologies(size: int, seed: int, captured_at: datetime = CAPTURED) -> Iterat
     for number, partitions in enumerate(shares.tolist()):
         rng = np.random.default_rng((seed, number))
         moment = captured_at + timedelta(seconds=number)
-        document = _cluster(rng, f"cluster-{number:03d}", partitions, moment)
+        document = _cluster(rng, placement, f"cluster-{number:03d}", partitions, moment)
         yield Topology(document, f"{document['cluster']['id']}.json", f"{seed:08x}{number:08x}{size:048x}")
 
 
-def _cluster(rng: np.random.Generator, name: str, partitions: int, moment: datetime) -> dict:
+def _cluster(rng: np.random.Generator, placement: str, name: str, partitions: int, moment: datetime) -> dict:
     version = str(rng.choice(VERSIONS))
     elr = version >= "4.0" and bool(rng.random() < 0.7)
     brokers = _brokers(rng, max(3, round(partitions / PARTITIONS_A_BROKER)))
-    topics = _topics(rng, partitions, brokers, elr)
+    topics = _topics(rng, placement, partitions, brokers, elr)
     default_min_isr = "2" if rng.random() < 0.8 else "1"
     configs = {"min.insync.replicas": default_min_isr, "default.replication.factor": "3"}
     voters = [{"id": 10_000 + n, "rack": f"az{n % 3 + 1}", "lag_ms": 0} for n in range(int(rng.choice([3, 5])))]
@@ -109,7 +113,7 @@ def _drawn(rng: np.random.Generator, choices: dict, count: int) -> list:
     return [values[n] for n in rng.choice(len(values), count, p=weights / weights.sum())]
 
 
-def _topics(rng: np.random.Generator, partitions: int, brokers: Brokers, elr: bool) -> list[dict]:
+def _topics(rng: np.random.Generator, placement: str, partitions: int, brokers: Brokers, elr: bool) -> list[dict]:
     names = [(n, c, True) for n, c in INTERNAL.items() if partitions > 10 * c]
     left = partitions - sum(count for _, count, _ in names)
     number = 0
@@ -125,7 +129,11 @@ def _topics(rng: np.random.Generator, partitions: int, brokers: Brokers, elr: bo
     factors = np.minimum(factors, len(brokers.racks))
     min_isrs = _drawn(rng, MIN_ISRS, len(names))
     unclean = rng.random(len(names)) < 0.01
-    rows = _partitions(rng, sizes, factors, brokers, elr)
+    # Drawn for both fleets, so that what is drawn from `rng` afterwards is the same in both.
+    replicas = placements.neighbours(rng, sizes, factors, brokers.order)
+    if placement == "kafka":
+        replicas = placements.kafka(rng.spawn(1)[0], sizes, factors, brokers.racks)
+    rows = _partitions(rng, np.repeat(factors, sizes), replicas, brokers, elr)
     topics, start = [], 0
     for (name, count, internal), min_isr, loses in zip(names, min_isrs, unclean.tolist(), strict=True):
         own = {"min.insync.replicas": min_isr} if min_isr else {}
@@ -147,20 +155,10 @@ def _topics(rng: np.random.Generator, partitions: int, brokers: Brokers, elr: bo
 
 
 def _partitions(
-    rng: np.random.Generator, sizes: np.ndarray, factors: np.ndarray, brokers: Brokers, elr: bool
+    rng: np.random.Generator, rf: np.ndarray, replicas: np.ndarray, brokers: Brokers, elr: bool
 ) -> list[dict]:
-    """All partitions of a cluster, without their numbers; sizes, factors: a topic each."""
-    count, of = int(sizes.sum()), len(brokers.racks)
-    rf = np.repeat(factors, sizes)
-    # Most topics were placed with racks in mind; the others by broker id, or by hand.
-    placed = np.repeat(rng.random(len(sizes)) < 0.9, sizes)
-    first = rng.integers(0, of, count)
-    slots = np.arange(WIDEST)
-    step = np.where(placed, 1, np.repeat(rng.integers(1, max(of // 2, 2), len(sizes)), sizes))
-    position = (first[:, None] + slots * step[:, None]) % of
-    clash = np.array([len(set(p[:n])) < n for p, n in zip(position.tolist(), rf.tolist(), strict=True)])
-    position[clash] = (first[clash, None] + slots) % of
-    replicas = brokers.order[position]
+    """All partitions of a cluster, without their numbers; rf, replicas: one row each."""
+    count, slots = len(rf), np.arange(WIDEST)
     there = slots < rf[:, None]
     lagging = (rng.random((count, WIDEST)) < 0.0015) & (slots > 0)
     alive = brokers.live[replicas] & there

@@ -1,10 +1,12 @@
-"""What a run over a whole fleet costs, step by step: the rooms as the DAG calls them, over a fleet made from a seed.
+"""What a nightly run over a whole fleet costs, step by step, as the DAG runs them: `make bench SIZE=700000 SEED=1`.
 
-`make bench SIZE=700000 SEED=1 RESULTS=results.json`: stage, gate, publish, plan, evaluate (spark-submit), flag, report; the
-making of the fleet isn't counted. Beside it, in the same run: the making of the rows by itself and bare Parquet files of them
-(held against these is writing the same rows into the lake, and `publish`), an empty Spark job of the same settings, and what
-is found of topics in DuckDB and in Polars, compared row by row (`bench.beside`). With ROUNDS= all of it as many times, each in
-a process of its own, and the medians.
+In the same run and over the same files: the rows by themselves and as bare Parquet files (the ratio compares them with
+writing the same rows into the lake and `publish`), an empty Spark job with the same settings, and DuckDB and Polars, whose
+verdicts of topics are compared with the lake's row by row (`bench.peers`). Making up the fleet is not measured.
+
+Two fleets are measured: Kafka's assignor places the replicas of one, the other repeats few placements (`bench.placements`).
+PLACEMENT= restricts the run to one fleet, ROUNDS= repeats it and reports medians, RESULTS= names a file for the numbers.
+Each fleet and round has a process of its own.
 """
 
 from __future__ import annotations
@@ -12,25 +14,23 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import platform
-import resource
 import statistics
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pyarrow.parquet as pq
 
-from bench import beside, fleet, floor
+from bench import fleet, floor, placements
+from bench.clock import Clock, Peak, machine
+from bench.peers import compare
 from durability import report
 from durability.lake import Lake, rows
 from durability.lake.attempt import Attempt
@@ -44,84 +44,13 @@ ROOT = airflow_home.ROOT
 POLICY, WAIVERS = ROOT / "policies" / "policy.yaml", ROOT / "policies" / "waivers.yaml"
 
 
-LARGE = 1 << 30
-"""Bytes of a process from which on what it shares with others is little beside its own."""
-
-
-class Peak(threading.Thread):
-    """The most memory that this process and all below it held at one time, in MB, looked at once a second."""
-
-    def __init__(self):
-        super().__init__(daemon=True)
-        self.mb = self.of_step = 0.0
-        self._done = threading.Event()
-
-    def run(self) -> None:
-        this, before = psutil.Process(), 0
-        # Not more often: asking holds up a process that is just getting memory.
-        while not self._done.wait(1):
-            total = 0
-            for process in (this, *this.children(recursive=True)):
-                with suppress(psutil.NoSuchProcess):  # it has ended
-                    total += _held(process)
-            # What a process shares with one that it starts is counted twice for an instant.
-            held, before = min(total, before) / 1e6, total
-            self.mb, self.of_step = max(self.mb, held), max(self.of_step, held)
-
-    def stop(self) -> int:
-        self._done.set()
-        self.join()
-        return round(self.mb)
-
-
-def _held(process: psutil.Process) -> int:
-    """Bytes of a process; of a small one its part alone of what it shares. Of three gigabytes that takes 40 ms to find out."""
-    resident = process.memory_info().rss
-    return resident if resident > LARGE else process.memory_full_info().pss
-
-
-@dataclass(frozen=True)
-class Step:
-    """Seconds on the clock and of all processors, and the most memory."""
-
-    wall: float
-    cpu: float
-    peak_mb: int
-
-
-class Clock:
-    """What each step took, by name, told as it ends."""
-
-    def __init__(self, peak: Peak):
-        self.steps: dict[str, Step] = {}
-        self._peak = peak
-
-    @contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        self._peak.of_step = 0.0
-        wall, cpu = time.monotonic(), _cpu()
-        yield
-        self.add(name, time.monotonic() - wall, _cpu() - cpu)
-
-    def add(self, name: str, wall: float, cpu: float) -> None:
-        step = self.steps[name] = Step(round(wall, 2), round(cpu, 2), round(self._peak.of_step))
-        print(f"{name:<14}{step.wall:9.1f} s{step.cpu:9.1f} s{step.peak_mb:9} MB", flush=True)
-
-    def wall(self, name: str) -> float:
-        return self.steps[name].wall
-
-
-def _cpu() -> float:
-    """Seconds of processors that this process used, and those that it has waited for."""
-    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(u.ru_utime + u.ru_stime for u in used)
-
-
-def staged(location: str, folder: Path, size: int, seed: int) -> tuple[list[str], dict[str, tuple[float, float]]]:
+def staged(
+    location: str, folder: Path, size: int, seed: int, placement: str
+) -> tuple[list[str], dict[str, tuple[float, float]]]:
     """Stages the fleet cluster by cluster, and writes the same rows as bare Parquet files.
 
-    Returns the attempts as JSON, and by step the seconds on the clock and of the processor. Meant for a process of its own:
-    what it takes to make a fleet isn't held against the steps that follow.
+    Returns the attempts as JSON, and seconds and processor seconds by step. Meant for a process of its own, so that the
+    memory that a fleet takes is not in the peak of the steps that follow.
     """
     lake = Lake.open(location)
     attempts, took = [], {name: (0.0, 0.0) for name in ("rows", "lake parquet", "bare parquet", "stage")}
@@ -133,7 +62,7 @@ def staged(location: str, folder: Path, size: int, seed: int) -> tuple[list[str]
         took[name] = so_far[0] + time.monotonic() - wall, so_far[1] + time.process_time() - cpu
         return made
 
-    for topology in fleet.topologies(size, seed):
+    for topology in fleet.topologies(size, seed, placement=placement):
         attempts.append(timed("stage", lambda t=topology: lake.stage(t)).to_json())
         tables = timed("rows", lambda t=topology: rows.build(t, "bare", "bare"))
         timed("lake parquet", lambda t=tables: lake.write(t))
@@ -141,50 +70,93 @@ def staged(location: str, folder: Path, size: int, seed: int) -> tuple[list[str]
     return attempts, took
 
 
-def measured(folder: Path, size: int, seed: int) -> dict:
-    """Runs the steps over a fleet in a lake below `folder`; RESULTS' document."""
+class Run:
+    """One run over one fleet; each step leaves behind what later ones need."""
+
+    def __init__(self, folder: Path, lake, attempts: list[Attempt]):
+        self.folder, self.lake, self.attempts = folder, lake, attempts
+        self.warehouse, self.out = folder / "lake" / "warehouse", folder / "out"
+
+    def gate(self) -> None:
+        self.decisions = gate.check(self.lake, self.attempts)
+
+    def publish(self) -> None:
+        self.snapshots = [asdict(r) for r in self.lake.publish(self.attempts, self.decisions)]
+
+    def make_plan(self) -> None:
+        self.plan = planned(self.lake, self.snapshots)
+
+    def empty_job(self) -> None:
+        job = self.folder / "empty.py"
+        job.write_text(floor.EMPTY_JOB)
+        self._submit(job)
+
+    def evaluate(self) -> None:
+        plan = self.plan.write(self.folder / "plan.json")
+        self._submit(ROOT / "spark_jobs" / "evaluate.py", "--plan", str(plan))
+
+    def peer(self, name: str) -> None:
+        inputs = compare.inputs(self.warehouse, self.attempts, self.plan.policy, self.folder)
+        compare.run(name, inputs, self.folder)
+
+    def cross_check(self) -> None:
+        self.checked = posture.flag(self.lake, self.plan, self.out)
+
+    def report(self) -> None:
+        report.build(self.lake, self.plan, self.checked, self.out)
+
+    def _submit(self, job: Path, *arguments: str) -> None:
+        """Runs a Spark job with the settings that `evaluate` has for so many partitions."""
+        properties = {**spark.settings(self.plan.partitions), **self.lake.spark_conf(), **self.lake.spark_secrets()}
+        (self.folder / "spark.properties").unlink(missing_ok=True)
+        file = spark.write_properties(self.folder / "spark.properties", properties)
+        command, log = spark.submit(file, str(job), *arguments), self.folder / "spark.log"
+        with log.open("w") as out:
+            done = subprocess.run(command, env=spark.environment(), cwd=ROOT, stdout=out, stderr=subprocess.STDOUT)
+        if done.returncode:
+            raise SystemExit(f"{job.name} failed:\n{log.read_text()[-3000:]}")
+
+
+STEPS: dict[str, Callable[[Run], None]] = {
+    "gate": Run.gate,
+    "publish": Run.publish,
+    "plan": Run.make_plan,
+    "empty job": Run.empty_job,
+    "evaluate": Run.evaluate,
+    **{name: partial(Run.peer, name=name) for name in compare.PEERS},
+    "cross-check": Run.cross_check,
+    "report": Run.report,
+}
+"""In this order, after `stage`. A step added here is reported by itself, and in the total."""
+NOT_OF_A_RUN = ("rows", "lake parquet", "bare parquet", "empty job", *compare.PEERS)
+"""Steps that a nightly run doesn't have: what it is compared with."""
+
+
+def measured(folder: Path, size: int, seed: int, placement: str) -> dict:
+    """Runs the steps over a fleet in a lake below `folder`; returns the document that RESULTS has for this fleet."""
     peak = Peak()
     peak.start()
     clock = Clock(peak)
     lake = Lake.open(str(folder / "lake"))
     lake.ensure()
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as own:
-        found, took = own.submit(staged, lake.location, folder, size, seed).result()
+        attempts, took = own.submit(staged, lake.location, folder, size, seed, placement).result()
     for name, (wall, cpu) in took.items():
         clock.add(name, wall, cpu)
-    attempts = [Attempt.from_json(text) for text in found]
-    with clock("gate"):
-        verdicts = gate.check(lake, attempts)
-    with clock("publish"):
-        snapshots = [asdict(r) for r in lake.publish(attempts, verdicts)]
-    with clock("plan"):
-        plan = planned(lake, snapshots)
-    (folder / "empty.py").write_text(floor.EMPTY_JOB)
-    with clock("empty job"):
-        submitted(folder, lake, plan.partitions, folder / "empty.py")
-    with clock("evaluate"):
-        job = ROOT / "spark_jobs" / "evaluate.py"
-        submitted(folder, lake, plan.partitions, job, "--plan", str(plan.write(folder / "plan.json")))
-    inputs = beside.inputs(folder / "lake" / "warehouse", attempts, plan.policy, folder)
-    for name in beside.OPPONENTS:
+    run = Run(folder, lake, [Attempt.from_json(text) for text in attempts])
+    for name, step in STEPS.items():
         with clock(name):
-            beside.run(name, inputs, folder)
-    with clock("flag"):
-        flagged = posture.flag(lake, plan, folder / "out")
-    with clock("report"):
-        report.build(lake, plan, flagged, folder / "out")
+            step(run)
     highest = peak.stop()
-    refused = [v.reason for v in verdicts if not v.accepted]
-    if refused or not flagged.verified:
-        raise SystemExit(f"the run isn't what it should be: {refused[:3]} {flagged.problems[:3]}")
+    refused = [d.reason for d in run.decisions if not d.accepted]
+    if refused or not run.checked.verified:
+        raise SystemExit(f"the run isn't what it should be: {refused[:3]} {run.checked.problems[:3]}")
     differ = [
-        d
-        for n in beside.OPPONENTS
-        for d in beside.differences(folder / "lake" / "warehouse", plan.result_id, folder / n)
+        line for name in compare.PEERS for line in compare.differences(run.warehouse, run.plan.result_id, folder / name)
     ]
     print("\n".join(differ) or "the same rows from all three")
-    page = (folder / "out" / "report.html").stat().st_size
-    return document(plan.partitions, not differ, highest, clock) | {"report_html_mb": round(page / 1e6, 2)}
+    page = (run.out / "report.html").stat().st_size
+    return document(run.plan.partitions, not differ, highest, clock) | {"report_html_mb": round(page / 1e6, 2)}
 
 
 def planned(lake, snapshots: list[dict]) -> Plan:
@@ -204,10 +176,9 @@ def planned(lake, snapshots: list[dict]) -> Plan:
 
 
 def document(partitions: int, equal: bool, peak_mb: int, clock: Clock) -> dict:
-    """What RESULTS has. `session_s` is the empty job's, which the evaluation has inside it; `total_s` leaves out what is
-    beside the run."""
-    apart = ("rows", "lake parquet", "bare parquet", "empty job", *beside.OPPONENTS)
+    """What RESULTS has for a fleet: seconds of each step, those of `evaluate` without its session (the empty job's)."""
     session = clock.wall("empty job")
+    of_run = [name for name in clock.steps if name not in NOT_OF_A_RUN]
     return {
         "rows": partitions,
         "equal": equal,
@@ -217,23 +188,20 @@ def document(partitions: int, equal: bool, peak_mb: int, clock: Clock) -> dict:
             "parquet_s": clock.wall("bare parquet"),
             "rows_s": clock.wall("rows"),
         },
-        "gate_s": clock.wall("gate"),
-        "plan_s": clock.wall("plan"),
         "evaluate": {
             "session_s": session,
             "spark_s": round(clock.wall("evaluate") - session, 2),
-            **{f"{name}_s": clock.wall(name) for name in beside.OPPONENTS},
+            **{f"{name}_s": clock.wall(name) for name in compare.PEERS},
         },
-        "flag_s": clock.wall("flag"),
-        "report_s": clock.wall("report"),
-        "total_s": round(sum(s.wall for name, s in clock.steps.items() if name not in apart), 2),
+        **{f"{name.replace('-', '_')}_s": clock.wall(name) for name in of_run if name != "evaluate"},
+        "total_s": round(sum(clock.wall(name) for name in of_run), 2),
         "steps": {name: asdict(step) for name, step in clock.steps.items()},
         "machine": machine(),
     }
 
 
 def medians(documents: Sequence[dict]) -> dict:
-    """One document of several rounds': `equal` if all are, the highest peak, of every other number the (lower) median.
+    """One document for several rounds: `equal` if all are, the highest peak, the lower median of every other number.
 
     >>> medians([{"equal": True, "peak_mb": 5, "evaluate": {"spark_s": s}, "machine": {}} for s in (9.0, 2.0, 3.0)])
     {'equal': True, 'peak_mb': 5, 'evaluate': {'spark_s': 3.0}, 'machine': {}}
@@ -251,66 +219,74 @@ def medians(documents: Sequence[dict]) -> dict:
 
 
 def ratios(results: dict) -> dict[str, float]:
-    """What is held against what."""
+    """Seconds of a run's steps as multiples of what they are compared with."""
     collect, evaluate = results["collect"], results["evaluate"]
-    held = {"rows to the lake, of a bare write": collect["lake_s"] / max(collect["parquet_s"], 0.01)}
-    for name in beside.OPPONENTS:
-        held[f"evaluate, of {name}"] = evaluate["spark_s"] / max(evaluate[f"{name}_s"], 0.01)
-    return held
-
-
-def submitted(folder: Path, lake, partitions: int, job: Path, *arguments: str) -> None:
-    """A Spark job with the settings that `evaluate` has for so many partitions."""
-    properties = {**spark.settings(partitions), **lake.spark_conf(), **lake.spark_secrets()}
-    (folder / "spark.properties").unlink(missing_ok=True)
-    file = spark.write_properties(folder / "spark.properties", properties)
-    command = spark.submit(file, str(job), *arguments)
-    with open(folder / "spark.log", "w") as log:
-        done = subprocess.run(command, env=spark.environment(), cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
-    if done.returncode:
-        raise SystemExit(f"{job.name} failed:\n{(folder / 'spark.log').read_text()[-3000:]}")
-
-
-def machine() -> dict:
-    """What it was measured on."""
-    memory = round(psutil.virtual_memory().total / 2**30)
-    return {"processors": os.cpu_count(), "memory_gb": memory, "python": platform.python_version()}
+    found = {"rows to the lake, of a bare write": collect["lake_s"] / max(collect["parquet_s"], 0.01)}
+    for name in compare.PEERS:
+        found[f"evaluate, of {name}"] = evaluate["spark_s"] / max(evaluate[f"{name}_s"], 0.01)
+    return found
 
 
 def main(environ: Mapping[str, str] = os.environ) -> int:
-    """Print the steps as they end; write RESULTS, if asked for. Returns 1 where the results differ."""
+    """Print the steps as they end and the ratios of each fleet; write RESULTS, if given. Returns 1 if results differ."""
     try:
         size, seed, rounds = int(environ["SIZE"]), int(environ.get("SEED") or 1), int(environ.get("ROUNDS") or 1)
     except ValueError:
         raise SystemExit("SIZE, SEED and ROUNDS are numbers: make bench SIZE=700000 SEED=1") from None
     if size < 1 or seed < 0 or rounds < 1:
         raise SystemExit("SIZE and ROUNDS are at least 1, SEED at least 0")
+    fleets = (environ["PLACEMENT"],) if environ.get("PLACEMENT") else placements.PLACEMENTS
+    if not set(fleets) <= set(placements.PLACEMENTS):
+        raise SystemExit(f"PLACEMENT is one of {', '.join(placements.PLACEMENTS)}; without it both fleets are measured")
     with processes.Session("durability-bench-") as session:
-        documents = (
-            [measured(session.folder, size, seed)] if rounds == 1 else list(_rounds(session.folder, rounds, environ))
-        )
-    results = medians(documents)
-    if rounds > 1:
-        print(f"medians of {rounds} rounds")
-    print(f"total         {results['total_s']:9.1f} s, {results['rows']:,} partitions, at most {results['peak_mb']} MB")
-    held = [ratios(document) for document in documents]
-    for name in held[0]:
-        print(f"{name:<34}{statistics.median_low(of[name] for of in held):9.1f}")
-    print(f"{'report.html':<34}{results['report_html_mb']:9.1f} MB")
+        if rounds == len(fleets) == 1:
+            documents = {fleets[0]: [measured(session.folder, size, seed, fleets[0])]}
+        else:
+            documents = _in_processes(session.folder, fleets, rounds, environ)
+    results = {placement: medians(each) for placement, each in documents.items()}
+    print("\n".join(table(results, documents)))
+    equal = all(document["equal"] for document in results.values())
     if environ.get("RESULTS"):
-        Path(environ["RESULTS"]).write_text(json.dumps(results, indent=1) + "\n")
-    return 0 if results["equal"] else 1
+        Path(environ["RESULTS"]).write_text(json.dumps({"equal": equal, "fleets": results}, indent=1) + "\n")
+    return 0 if equal else 1
 
 
-def _rounds(folder: Path, rounds: int, environ: Mapping[str, str]) -> Iterator[dict]:
-    """The documents of so many rounds, one after the other: what one leaves in memory is no part of the next one's peak."""
+def table(results: Mapping[str, dict], documents: Mapping[str, Sequence[dict]]) -> list[str]:
+    """Lines with a column for each fleet: its totals, and the median of each ratio over its rounds."""
+    ratios_of = {placement: [ratios(document) for document in each] for placement, each in documents.items()}
+    rows = {
+        "partitions": [f"{r['rows']:,}" for r in results.values()],
+        "total, seconds": [f"{r['total_s']:.1f}" for r in results.values()],
+        "highest memory, MB": [f"{r['peak_mb']}" for r in results.values()],
+        "report.html, MB": [f"{r['report_html_mb']:.1f}" for r in results.values()],
+    }
+    for name in next(iter(ratios_of.values()))[0]:
+        rows[name] = [f"{statistics.median_low(one[name] for one in each):.1f}" for each in ratios_of.values()]
+    rounds = len(next(iter(documents.values())))
+    title = f"medians of {rounds} rounds" if rounds > 1 else ""
+    return [
+        f"{name:<36}" + "".join(f"{cell:>12}" for cell in cells) for name, cells in {title: results, **rows}.items()
+    ]
+
+
+def _in_processes(
+    folder: Path, fleets: Sequence[str], rounds: int, environ: Mapping[str, str]
+) -> dict[str, list[dict]]:
+    """The documents of each fleet's rounds, the fleets in turn.
+
+    Each is made by a process of its own: what one leaves in memory is not in the next one's peak.
+    """
+    documents: dict[str, list[dict]] = {placement: [] for placement in fleets}
     for number in range(1, rounds + 1):
-        print(f"round {number}", flush=True)
-        file = folder / f"round-{number}.json"
-        subprocess.run([sys.executable, "-m", "bench.scale"], env={**environ, "ROUNDS": "1", "RESULTS": str(file)})
-        if not file.exists():
-            raise SystemExit(f"round {number} failed, see above")
-        yield json.loads(file.read_text())
+        for placement in fleets:
+            print(f"{placement} fleet" + (f", round {number}" if rounds > 1 else ""), flush=True)
+            file = folder / f"{placement}-{number}.json"
+            own = {"PLACEMENT": placement, "ROUNDS": "1", "RESULTS": str(file)}
+            subprocess.run([sys.executable, "-m", "bench.scale"], env={**environ, **own})
+            if not file.exists():
+                raise SystemExit(f"the run over the {placement} fleet failed, see above")
+            documents[placement].append(json.loads(file.read_text())["fleets"][placement])
+    return documents
 
 
 if __name__ == "__main__":

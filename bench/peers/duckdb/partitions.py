@@ -1,15 +1,14 @@
-"""What the DuckDB program measures: of brokers and topics what partitions are judged by, of partitions all, of the sick more.
+"""What the DuckDB program reads and measures: brokers, clusters, topics, all partitions, and more of the unhealthy ones.
 
-A partition's replicas are ids of brokers, and what is to be known of those stands in lists of the whole fleet's brokers,
-a cluster after the other; a topic knows where its cluster's begin (`base`). Racks are bits: the lowest one that of all
-brokers without broker.rack.
+Facts about brokers are in lists of the whole fleet's brokers, cluster after cluster; a topic's `base` says where the brokers
+of its cluster begin. Racks are bits; the lowest bit is for all brokers without broker.rack.
 """
 
 from __future__ import annotations
 
 NEVER = 1_000_000
 """In place of a min.insync.replicas that no partition can have."""
-LISTS = ("bit", "live", "rack", "down", "lag")
+LISTS = ("bit", "live", "down", "lag")
 """Of brokers; `getvariable('bit')[base + id]`."""
 
 BROKERS = """
@@ -40,7 +39,7 @@ WITH racked AS (
     CASE WHEN any_value(configs['min.insync.replicas']) IS NULL THEN 'default'
       ELSE coalesce(any_value(config_sources['min.insync.replicas']), 'broker') END AS min_isr_source,
     list(DISTINCT rack ORDER BY rack) FILTER (rack IS NOT NULL) AS racks,
-    coalesce(list(broker ORDER BY broker) FILTER (rack IS NULL), []) AS unracked,
+    bool_or(rack IS NULL)::INT AS unnamed,
     coalesce(bit_or(bit) FILTER (lost), 0) AS lost
   FROM k GROUP BY cluster
 )
@@ -57,21 +56,21 @@ SELECT row_number() OVER ()::INT AS tid, cluster, captured_at, snapshot_id, topi
   CAST(coalesce(configs['unclean.leader.election.enable'], 'false') AS BOOLEAN) AS unclean,
   CASE WHEN configs['unclean.leader.election.enable'] IS NULL THEN 'controller'
     ELSE coalesce(config_sources['unclean.leader.election.enable'], 'topic') END AS unclean_source,
-  r.* EXCLUDE tier, CASE WHEN min_insync_racks > 1 THEN min_insync_racks END AS wanted
+  r.* EXCLUDE tier, NOT unclean_leader_election AS forbids_unclean,
+  CASE WHEN min_insync_racks > 1 THEN min_insync_racks END AS wanted
 FROM read_parquet($topics) JOIN b USING (cluster)
 LEFT JOIN (SELECT cluster, resource AS topic, tier
   FROM read_parquet($resolved) WHERE resource_type = 'topic') USING (cluster, topic)
 LEFT JOIN tiers r USING (tier)
 """
-# Kept: what is read and looked up once for all that follows.
 PARTITIONS = """
 CREATE TEMP TABLE p AS
 SELECT tid, base, partition, leader, replicas, isr, elr, len(replicas)::UTINYINT AS rf, len(isr)::UTINYINT AS isr_count,
   NOT coalesce(getvariable('live')[base + leader], false) AS offline, rack_bits(replicas, base) AS bits
 FROM read_parquet($partitions) JOIN t USING (cluster, topic)
 """
-# Those with several replicas in a rack: how many replicas the racks that hold most hold together, one, two, ... Racks that
-# replicas stand in, in their order, are few.
+# Partitions with several replicas in a rack: how many replicas the one, two, ... fullest racks have together. Few lists of
+# racks differ, so each is counted once.
 CROWDED = """
 CREATE TEMP TABLE c AS
 WITH racked AS (
@@ -86,7 +85,7 @@ SELECT tid, partition, unracked,
   coalesce(list_transform(range(1, len(held) + 1), lambda n: list_sum(held[1:n])), [])::INT[] AS held_by
 FROM racked JOIN counted USING (racks)
 """
-# The sick ones, and those with no more racks than wanted. `racked`: KIP-1290's category, whoever leads.
+# Unhealthy partitions, and those with no more racks than wanted. `racked`: KIP-1290's category, whoever leads.
 TROUBLED = """
 CREATE TEMP TABLE u AS
 WITH facts AS (
@@ -119,21 +118,9 @@ SELECT tid, base, partition, leader, replicas, isr, elr, rf, isr_count, min_isr,
     WHEN len(out_of_sync) > 0 THEN list_transform(out_of_sync, lambda x: getvariable('lag')[base + x])
     WHEN offline THEN ['no leader elected'] ELSE [] END AS causes,
   CASE WHEN lost <> 0 AND len(absent) > 0 THEN rack_bits(absent, base) & lost ELSE 0 END AS missing,
-  offline OR isr_count = 0 OR len(elr) > 0 AS at_risk,
-  CASE WHEN len(absent) > 0
-    THEN list_filter(replicas, lambda x: NOT getvariable('live')[base + x]) ELSE [] END AS dead,
-  nullif(concat_ws('; ', CASE WHEN offline THEN $leaderless END,
-    CASE WHEN NOT offline AND min_isr > effective AND isr_count >= effective AND isr_count < min_isr
-      THEN 'kafka-topics lists it under --under-min-isr-partitions: it compares the configured ' || min_isr
-        || ', brokers since 3.7 enforce ' || effective END,
-    CASE WHEN NOT offline AND min_isr <> effective AND isr_count = effective
-      THEN 'kafka-topics leaves it out of --at-min-isr-partitions for the same reason' END), '') AS cli_differs
+  offline OR isr_count = 0 OR len(elr) > 0 AS at_risk
 FROM judged WHERE offline OR under OR at_min OR under_replicated OR rack_category <> 'none'
-""".replace(
-    "$leaderless",
-    "'kafka-topics counts leaderless partitions under --under-min-isr-partitions, and where their ISR fits under"
-    " --under-replicated-partitions and (without ELR) --at-min-isr-partitions'",
-)
+"""
 HEALTH = """
 SELECT t.cluster, t.captured_at, t.snapshot_id, t.topic, partition,
   list_filter([CASE WHEN offline THEN 'offline' END, CASE WHEN under THEN 'under-min-isr' END,
@@ -141,7 +128,7 @@ SELECT t.cluster, t.captured_at, t.snapshot_id, t.topic, partition,
     lambda c: c IS NOT NULL) AS categories,
   at_min AND whole AS by_configuration, leader, replicas, isr, elr, u.min_isr AS min_insync_replicas,
   effective AS effective_min_insync_replicas, rf::INT AS replication_factor, out_of_sync,
-  array_to_string(causes, ', ') AS cause, cli_differs, true AS categories_known,
+  array_to_string(causes, ', ') AS cause, true AS categories_known,
   isr_racks, min_insync_racks, rack_category,
   rack_category = 'at-min-rack-isr' AND NOT at_racks AS rack_by_placement,
   CASE WHEN offline THEN 'LEADER_NOT_AVAILABLE' WHEN under THEN 'NOT_ENOUGH_REPLICAS' ELSE 'NONE' END AS acks_all_error,
@@ -154,15 +141,15 @@ MARKS = {
     "few_replicas": "rf < replication_factor",
     "few_in_sync": "effective < min_insync_replicas",
     "above": "min_isr > rf",
-    "no_room": "rf - effective < write_headroom",
+    "no_headroom": "rf - effective < write_headroom",
     "few_racks": "span < replica_racks",
     "short": "copies < acked_copies OR racks < acked_racks",
     "above_rf": "rf < min_insync_racks",
     "above_span": "kip_span < min_insync_racks",
 }
 # What acks=all guarantees at worst is over every ISR of the effective size: filled from replicas without a rack, then from
-# the racks that hold most (`held_by`, NULL where no rack holds two). `worst` is the partition that is the worst in that, by
-# what decides it, packed into a number: short first, then copies, racks, what refuses writes now, the ISR, the id.
+# the racks that have most replicas (`held_by`, NULL if no rack has two). `badness` orders partitions, worst first: those that
+# fall short, then by copies, racks, rejected writes, ISR and id.
 MEASURED = f"""
 CREATE TEMP TABLE m AS
 WITH facts AS (
@@ -191,8 +178,8 @@ WITH facts AS (
   FROM marked
 )
 SELECT tid, count(*)::INT AS partitions, min(rf) AS rf, min(effective) AS effective, min(span) AS span,
-  min(CASE WHEN wanted IS NOT NULL THEN isr_racks END) AS isr_racks, min(CASE WHEN NOT offline THEN isr_count END) AS isr_least,
-  min((((rf - effective)::BIGINT + 1024) << 40) + (partition::BIGINT << 8) + rf) AS room,
+  min(isr_racks) AS isr_racks,
+  min((((rf - effective)::BIGINT + 1024) << 40) + (partition::BIGINT << 8) + rf) AS headroom,
   list_sort(list((partition::BIGINT << 8) + mark) FILTER (mark <> 0)) AS marks, bit_or(mark) AS mark,
   max(smallest) AS smallest, bool_and(would_do) AS would_do, min(badness) AS badness,
   arg_min({{leader: leader, replicas: replicas, isr: isr}}, badness) AS worst

@@ -1,4 +1,4 @@
-"""How brokers stand in racks, as one number: a hexadecimal digit for each rack, how many stand in it; the last digit: in none.
+"""How many replicas are in each rack, as one number with a hexadecimal digit for each rack; the last digit: in no rack.
 
 For less than 16 racks a cluster and 16 replicas a partition. Millions of partitions have few different numbers.
 """
@@ -9,7 +9,7 @@ import polars as pl
 
 RACKS = 15
 SLOTS = ("most_0", "most_1", "most_2", "most_3", "most_4", "most_5", "most_6")
-"""Brokers in no rack and in the 0, 1, 2... racks that hold most; a partition isn't wider."""
+"""Brokers in no rack and in the 0, 1, 2... fullest racks; no partition has more replicas."""
 c = pl.col
 
 

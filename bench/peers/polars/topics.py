@@ -1,11 +1,11 @@
-"""Clusters and topics as `bench.in_polars` knows them: what is required of a topic, outcomes of its controls, its posture."""
+"""Clusters and topics as the Polars program knows them: what is required of a topic, outcomes of its controls, its posture."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from bench import polars_sick
-from bench.polars_words import ids_listed
+from bench.peers.polars import unhealthy
+from bench.peers.verdicts import posture as scalars
 
 KEYS = (
     *("replication_factor", "min_insync_replicas", "write_headroom", "replica_racks", "min_insync_racks"),
@@ -29,15 +29,14 @@ c = pl.col
 
 
 def cluster_table(files: list[str], brokers: pl.DataFrame) -> pl.DataFrame:
-    """A row a cluster."""
+    """One row per cluster."""
     elr = c("features").map.get("eligible.leader.replicas.version").fill_null(0) > 0
-    hidden = ~c("topics_known") | (c("hidden_partitions") > 0).fill_null(True)
-    known = pl.scan_parquet(files).select("cluster", elr.alias("elr_on"), hidden.alias("hidden")).collect()
+    known = pl.scan_parquet(files).select("cluster", elr.alias("elr_on")).collect()
     stated = brokers.group_by("cluster").agg(
         c("offset").first(),
         pl.len().cast(pl.Int32).alias("broker_count"),
-        c("rack").drop_nulls().n_unique().cast(pl.Int32).alias("racks"),
-        c("broker").filter(c("rack").is_null()).alias("unracked_brokers"),
+        c("rack").drop_nulls().n_unique().cast(pl.Int32).alias("rack_count"),
+        c("rack").is_null().any().cast(pl.Int32).alias("unnamed"),
         c("min_isr").first().fill_null(1).alias("broker_min_isr"),
         pl.when(c("min_isr").first().is_null())
         .then(pl.lit("default"))
@@ -45,29 +44,18 @@ def cluster_table(files: list[str], brokers: pl.DataFrame) -> pl.DataFrame:
         .alias("broker_source"),
         c("caps").first(),
     )
-    one, several = "broker ", "brokers "
-    ids = ids_listed("unracked_brokers", one, several)
-    rest = pl.when(c("unracked_brokers").list.len() == 1).then(pl.lit(" and restart it"))
-    return known.join(stated, on="cluster").with_columns(
-        (c("unracked_brokers").list.len() > 0).alias("unracked"),
-        ids_listed("unracked_brokers", "broker ", "broker ").alias("unracked_named"),
-        pl.format(
-            "Set broker.rack in server.properties of {}{}",
-            ids,
-            rest.otherwise(pl.lit(", and restart them one after the other")),
-        ).alias("set_racks"),
-    )
+    return known.join(stated, on="cluster")
 
 
 def topic_table(inputs: dict, clusters: pl.DataFrame) -> pl.DataFrame:
-    """A row a topic with its tier's requirements and what is known of its cluster."""
+    """One row per topic with its tier's requirements and its cluster's facts."""
     required = [
-        {"tier": name, "forbids": stated.get("unclean_leader_election") is False}
+        {"tier": name, "forbids_unclean": stated.get("unclean_leader_election") is False}
         | {"survives": bool(stated.get("survive")), "survives_rack": "rack" in stated.get("survive", ())}
         | {key: stated.get(key) for key in KEYS}
         for name, stated in inputs["tiers"].items()
     ]
-    flags = dict.fromkeys(("forbids", "survives", "survives_rack"), pl.Boolean)
+    flags = dict.fromkeys(("forbids_unclean", "survives", "survives_rack"), pl.Boolean)
     tiers = pl.DataFrame(required, schema={"tier": pl.String} | flags | dict.fromkeys(KEYS, pl.Int32))
     resolved = (
         pl.scan_parquet(inputs["resolved"])
@@ -96,12 +84,14 @@ def topic_table(inputs: dict, clusters: pl.DataFrame) -> pl.DataFrame:
         .with_columns(
             pl.coalesce("own_min_isr", "broker_min_isr").alias("min_isr"),
             pl.coalesce("own_source", "broker_source").alias("min_isr_source"),
+            c("unclean_source").fill_null("controller"),
+            pl.when(c("min_insync_racks") > 1).then("min_insync_racks").alias("wanted"),
         )
     )
 
 
 def outcomes(topics: pl.DataFrame, sick: pl.DataFrame) -> pl.DataFrame:
-    """A row a topic with each control's outcome; `topics` are measured, `sick` says what is said of them for their racks."""
+    """`topics` with each control's outcome; sick: `unhealthy.of_topics`."""
 
     def outcome(wanted: pl.Expr, failing: pl.Expr) -> pl.Expr:
         return (
@@ -112,27 +102,31 @@ def outcomes(topics: pl.DataFrame, sick: pl.DataFrame) -> pl.DataFrame:
             .otherwise(pl.lit("PASS"))
         )
 
-    wanted, unnamed = c("min_insync_racks"), c("unracked").cast(pl.Int32)
-    tests = (wanted > c("racks") + unnamed, some("above_rf"), some("above_span"), (wanted > 1) & c("unracked"))
+    wanted = c("min_insync_racks")
+    tests = (
+        wanted > c("rack_count") + c("unnamed"),
+        some("above_rf"),
+        some("above_span"),
+        (wanted > 1) & (c("unnamed") > 0),
+    )
     problems = dict(zip(PROBLEMS, tests, strict=True))
     listed = pl.concat_list([pl.when(test).then(pl.lit(name)) for name, test in problems.items()])
-    of_racks = pl.when(wanted > 1).then(wanted)
-    under = outcome(of_racks, some("under_racks"))
+    under = outcome(c("wanted"), some("under_racks"))
     frame = topics.join(sick, on="topic_no", how="left").with_columns(
         c("elr_at_risk").fill_null(False),
         (c("elr_on") & c("elr_at_risk").fill_null(False)).alias("guarded"),
-        c("rack_by_placement").fill_null(False),
+        c("isr_misplaced").fill_null(False),
         listed.list.drop_nulls().alias("problems"),
     )
     return frame.with_columns(
         outcome(c("replication_factor"), some("few_replicas")).alias("o_rf"),
         outcome(c("min_insync_replicas"), some("few_in_sync")).alias("o_min_isr"),
-        outcome(c("rf_worst"), some("above")).alias("o_gap"),
-        outcome(c("write_headroom"), some("no_room")).alias("o_room"),
-        outcome(pl.when("forbids").then(1), c("unclean")).alias("o_unclean"),
+        outcome(c("rf"), some("above")).alias("o_above"),
+        outcome(c("write_headroom"), some("no_headroom")).alias("o_headroom"),
+        outcome(pl.when("forbids_unclean").then(1), c("unclean")).alias("o_unclean"),
         outcome(c("replica_racks"), some("few_racks")).alias("o_racks"),
         under.alias("o_under_racks"),
-        outcome(of_racks, some("under_racks") | some("at_racks")).alias("o_isr_racks"),
+        outcome(c("wanted"), some("under_racks") | some("at_racks")).alias("o_isr_racks"),
         outcome(pl.coalesce("acked_copies", "acked_racks"), some("short")).alias("o_acked"),
         outcome(wanted, c("problems").list.len() > 0).alias("o_valid"),
     )
@@ -144,26 +138,9 @@ def some(ids: str) -> pl.Expr:
 
 def posture(topics: pl.DataFrame, sick: pl.DataFrame) -> pl.DataFrame:
     """The rows of `topic_posture`, of topics with their targets."""
-    scalars = (
-        ("replication_factor", "o_rf", c("rf_worst"), c("replication_factor")),
-        ("min_insync_replicas", "o_min_isr", c("effective"), c("min_insync_replicas")),
-        ("min_isr_within_replication_factor", "o_gap", c("min_isr"), c("rf_worst")),
-        ("write_headroom", "o_room", c("headroom"), c("write_headroom")),
-        ("unclean_leader_election", "o_unclean", c("unclean").cast(pl.Int32), pl.lit(0, pl.Int32)),
-        ("replica_rack_spread", "o_racks", c("span"), c("replica_racks")),
-        ("isr_rack_spread", "o_under_racks", c("isr_racks_worst"), c("min_insync_racks")),
-    )
-    columns = []
-    for name, outcome, observed, required in scalars:
-        known = c(outcome) != "NOT_APPLICABLE"
-        columns += [
-            pl.when(known).then(observed).otherwise(0).alias(f"{name}_observed"),
-            pl.when(known).then(required).otherwise(0).alias(f"{name}_required"),
-            known.alias(f"{name}_known"),
-        ]
     return topics.join(_outages(topics, sick), on="topic_no", how="left").select(
         *("cluster", "captured_at", "snapshot_id", "topic", "internal", "tier", "partitions"),
-        *columns,
+        *(pl.sql_expr(sql).alias(name) for name, sql in scalars().items()),
         c("min_isr").alias("configured_min_insync_replicas"),
         c("min_isr_source").alias("configured_min_insync_replicas_source"),
         pl.lit(None, pl.Int32).alias("configured_min_insync_racks"),
@@ -173,9 +150,9 @@ def posture(topics: pl.DataFrame, sick: pl.DataFrame) -> pl.DataFrame:
 
 
 def _outages(topics: pl.DataFrame, sick: pl.DataFrame) -> pl.DataFrame:
-    """By topic_no the steps of a first run in a rack outage: both thresholds' where partitions are under them for that."""
+    """By topic_no the steps of a first run in a rack outage, one for each threshold that partitions are below for it."""
     none, no_words = pl.lit(None, pl.Int32), pl.lit(None, pl.String)
-    touched = polars_sick.outages(sick).join(topics, on="topic_no")
+    touched = unhealthy.outages(sick).join(topics, on="topic_no")
     step = pl.when("guarded").then(pl.lit("guarded")).otherwise(pl.lit("lower"))
 
     def entry(setting: str, kind: str, value: pl.Expr, source: pl.Expr, now: pl.Expr, now_source: pl.Expr) -> pl.Expr:

@@ -1,4 +1,4 @@
-"""The DuckDB program's counters: a row a topic with anything to count, and a row a cluster with what its brokers lead."""
+"""The DuckDB program's counters: one row per topic with unhealthy partitions, one row per cluster with its leaders'."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COUNTED = {
 }
 _LED = ("under_min_isr", "at_min_isr", "under_replicated", "under_min_rack_isr", "at_min_rack_isr", "unknown")
 _SUMS = ", ".join(f"coalesce(sum({name}), 0)::BIGINT AS {name}" for name in _COUNTED)
-# An offline partition misses all of its replicas: each is out of sync or, being in the ISR and not leading, down.
+# All replicas of an offline partition are missing: out of sync, or in the ISR and down.
 COUNTERS = f"""
 WITH of_topics AS (
   SELECT tid, {", ".join(f"({count})::BIGINT AS {name}" for name, count in _COUNTED.items())},

@@ -1,36 +1,35 @@
-"""What the DuckDB program knows of a topic: its sick partitions by category, its outcomes, and what it should become."""
+"""What the DuckDB program knows of a topic: its unhealthy partitions by category, its outcomes, its target, its posture."""
 
 from __future__ import annotations
 
-from bench.duckdb_facts import MARKS, NEVER
-
-CATEGORIES = ("offline", "under", "at_min", "under_replicated")
-"""Columns of a partition, in the order of KIP-427's categories."""
-DOWN = "list_filter({0}, lambda d: d LIKE '% down')"
+from bench.peers.duckdb.partitions import MARKS, NEVER
+from bench.peers.verdicts import CATEGORIES, posture
 
 
-def _of_category(flag: str) -> str:
+def _measures(flag: str) -> str:
     return f"""
   list_sort(list(partition) FILTER ({flag})) AS {flag}_ids,
   min((isr_count::BIGINT << 32) + rf) FILTER ({flag}) AS {flag}_least,
   bool_or(NOT whole) FILTER ({flag}) AS {flag}_shrunk, bool_and(whole) FILTER ({flag}) AS {flag}_whole,
-  named(flatten(list(causes) FILTER ({flag} AND len(causes) > 0))) AS {flag}_causes,
-  list_sort(list_distinct(list(cli_differs) FILTER ({flag} AND cli_differs IS NOT NULL))) AS {flag}_cli,"""
+  named(flatten(list(causes) FILTER ({flag} AND len(causes) > 0))) AS {flag}_causes,"""
+
+
+def of_category(flag: str) -> str:
+    """Topics with unhealthy partitions of a category, and what `bench.peers.verdicts.health` needs of them."""
+    return f"""SELECT *, {flag}_ids AS ids, {flag}_shrunk AS shrunk, {flag}_whole AS whole, {flag}_causes AS causes,
+      ({flag}_least >> 32)::INT AS h_isr, ({flag}_least & 4294967295)::INT AS h_rf FROM r WHERE {flag}_ids IS NOT NULL"""
 
 
 # `named` gives what is down, else what lags, as one text: topics with the same trouble share a cause.
-SICK = f"""
+UNHEALTHY = f"""
 CREATE TEMP TABLE s AS
-SELECT tid, {"".join(map(_of_category, CATEGORIES))}
+SELECT tid, {"".join(map(_measures, CATEGORIES))}
   list_sort(list(partition) FILTER (few_racks)) AS under_racks, list_sort(list(partition) FILTER (at_racks)) AS at_racks,
-  bool_or(few_racks AND offline) AS racks_leaderless, bool_or(few_racks AND under) AS racks_few_replicas,
-  bool_or(few_racks AND NOT offline AND NOT under) AS racks_refused,
   coalesce(bool_or(misplaced) AND NOT bool_or(few_racks AND NOT misplaced AND len(causes) > 0), false) AS isr_misplaced,
   named(flatten(list(causes) FILTER ((at_racks OR (few_racks AND NOT misplaced)) AND len(causes) > 0))) AS rack_causes,
-  arg_min({{replicas: replicas, isr: isr, base: base}}, (isr_racks::BIGINT << 32) + partition) AS narrowest,
-  bool_or(at_risk) AS at_risk, list_sort(list_distinct(flatten(list(dead) FILTER (len(dead) > 0)))) AS dead,
+  bool_or(at_risk) AS at_risk,
   count(*) FILTER (offline) AS n_offline, count(*) FILTER (under) AS n_under,
-  count(*) FILTER (NOT offline AND min_isr > rf) AS n_above, count(*) FILTER (under AND min_isr <= rf) AS n_few,
+  count(*) FILTER (NOT offline AND min_isr > rf) AS n_inconsistent, count(*) FILTER (under AND min_isr <= rf) AS n_few,
   count(*) FILTER (few_racks AND NOT offline AND NOT under AND min_isr <= rf) AS n_few_racks,
   bit_or(missing) AS missing,
   count(*) FILTER (missing <> 0 AND under)::INT AS hurt_replicas, min(isr_count) FILTER (missing <> 0 AND under) AS hurt_isr,
@@ -43,14 +42,15 @@ _FLAGGED = ", ".join(
     f" lambda k: (k >> {len(MARKS)})::INT) END AS {name}"
     for n, name in enumerate(MARKS)
 )
-_COUNTED = ", ".join(f"coalesce(s.{n}, 0) AS {n}" for n in ("n_offline", "n_under", "n_above", "n_few", "n_few_racks"))
-# With what the topic's tier comes to, and what its cluster has.
+_COUNTED = ", ".join(
+    f"coalesce(s.{n}, 0) AS {n}" for n in ("n_offline", "n_under", "n_inconsistent", "n_few", "n_few_racks")
+)
 OUTCOMES = f"""
 CREATE TEMP TABLE o AS
 WITH joined AS (
-  SELECT t.*, m.* EXCLUDE (tid, marks, mark, room), s.* EXCLUDE tid REPLACE ({_COUNTED}), (room >> 40) - 1024 AS headroom,
-    room & 255 AS headroom_rf, {_FLAGGED},
-    brokers, racks, rack_count, sizes, unracked, elr_on, least(len(unracked), 1) AS unnamed,
+  SELECT t.*, m.* EXCLUDE (tid, marks, mark, headroom), s.* EXCLUDE tid REPLACE ({_COUNTED}),
+    (m.headroom >> 40) - 1024 AS headroom, m.headroom & 255 AS headroom_rf, {_FLAGGED},
+    brokers, racks, rack_count, sizes, unnamed, elr_on,
     greatest(1, min_insync_replicas, acked_copies, acked_racks, CASE WHEN survives THEN 2 END) AS least_copies,
     greatest(0, write_headroom, CASE WHEN survives THEN 1 END) AS least_headroom,
     greatest(1, replica_racks, min_insync_racks, acked_racks, CASE WHEN survives_rack THEN 2 END) AS target_racks
@@ -62,22 +62,21 @@ WITH joined AS (
       CASE WHEN above_span IS NOT NULL THEN 'above-replica-racks' END,
       CASE WHEN min_insync_racks > 1 AND unnamed > 0 THEN 'broker-without-rack' END
     ], lambda p: p IS NOT NULL) AS problems,
-    outcome(wanted, under_racks) AS o_enough_racks
+    outcome(wanted, under_racks) AS o_under_racks
   FROM joined
 )
 SELECT *, outcome(replication_factor, few_replicas) AS o_rf, outcome(min_insync_replicas, few_in_sync) AS o_min_isr,
-  CASE WHEN above IS NOT NULL THEN 'FAIL' ELSE 'PASS' END AS o_above, outcome(write_headroom, no_room) AS o_room,
-  CASE WHEN unclean_leader_election IS DISTINCT FROM false THEN 'NOT_APPLICABLE' WHEN unclean THEN 'FAIL'
-    ELSE 'PASS' END AS o_unclean,
+  CASE WHEN above IS NOT NULL THEN 'FAIL' ELSE 'PASS' END AS o_above, outcome(write_headroom, no_headroom) AS o_headroom,
+  CASE WHEN coalesce(NOT forbids_unclean, true) THEN 'NOT_APPLICABLE' WHEN unclean THEN 'FAIL' ELSE 'PASS' END AS o_unclean,
   outcome(replica_racks, few_racks) AS o_racks,
-  CASE WHEN o_enough_racks = 'PASS' AND at_racks IS NOT NULL THEN 'FAIL' ELSE o_enough_racks END AS o_isr_racks,
+  CASE WHEN o_under_racks = 'PASS' AND at_racks IS NOT NULL THEN 'FAIL' ELSE o_under_racks END AS o_isr_racks,
   outcome(coalesce(acked_copies, acked_racks), short) AS o_acked,
   CASE WHEN len(problems) > 0 THEN 'FAIL' ELSE outcome(min_insync_racks, NULL) END AS o_valid,
   coalesce(offline_ids, under_ids, at_min_ids, under_replicated_ids) IS NULL AS healthy
 FROM judged
 """
-# The replicas needed; where acked racks are wanted the min.insync.replicas by which they can be had with the replicas where
-# they are (`kept`), or evenly spread over the racks: the first number of replicas that leaves headroom (`spread_rf`).
+# The replicas needed. If acked racks are required: the min.insync.replicas that guarantees them with the replicas where they
+# are (`kept`), or the first number of replicas that does with headroom, spread evenly over the racks (`spread_rf`).
 TARGETS = f"""
 CREATE TEMP TABLE g AS
 WITH needed AS (
@@ -103,44 +102,24 @@ WITH needed AS (
     target_rf > rf AS grows, target_rf > brokers AS too_few_brokers, target_racks > rack_count AS too_few_racks
   FROM replicated
 ), placed AS (
-  SELECT *, target_min_isr < smallest AS leans,
-    (o_racks = 'FAIL' OR (o_isr_racks = 'FAIL' AND coalesce(isr_misplaced, false))
+  SELECT *, (o_racks = 'FAIL' OR (o_isr_racks = 'FAIL' AND coalesce(isr_misplaced, false))
       OR (target_acked_racks IS NOT NULL AND (o_acked = 'FAIL' OR target_min_isr < smallest)))
       AND NOT too_few_racks AND rack_count > 0 AS misplaced
   FROM aimed
 )
-SELECT tid, target_rf, target_min_isr, target_acked_racks, grows, too_few_brokers, too_few_racks, leans,
+SELECT tid, target_rf, target_min_isr, target_acked_racks, grows, too_few_brokers,
   (grows OR misplaced) AND NOT too_few_brokers AS reassign,
-  target_min_isr < min_isr AS lowers, target_min_isr > min_isr AS raises,
-  too_few_brokers OR ((grows OR misplaced) AND NOT too_few_brokers) OR target_min_isr <> min_isr AS differs,
-  target_min_isr > min_isr AND min_isr_source <> 'topic' AND target_min_isr IS NOT DISTINCT FROM $default AS everywhere,
-  CASE WHEN acked_racks IS NOT NULL AND smallest < {NEVER} THEN smallest END AS smallest,
-  CASE WHEN would_do THEN {{'min.insync.replicas': greatest(acked_copies, acked_racks),
-    'min.insync.racks': acked_racks}} END AS pair,
-  elr_on AND coalesce(at_risk, false) AS unsafe,
-  elr_on AND coalesce(bool_or(at_risk) OVER (PARTITION BY cluster), false) AS unsafe_everywhere
+  CASE WHEN acked_racks > 1 THEN coalesce(list_sum(sizes[acked_racks:]), 0) END AS brokers_elsewhere,
+  CASE WHEN acked_racks IS NOT NULL AND smallest < {NEVER} THEN smallest END AS smallest_min_isr,
+  would_do AS racks_would_do, elr_on AND coalesce(at_risk, false) AS unsafe
 FROM placed
 """
-# Control, outcome, observed, required.
-SCALARS = (
-    ("replication_factor", "o_rf", "rf", "replication_factor"),
-    ("min_insync_replicas", "o_min_isr", "effective", "min_insync_replicas"),
-    ("min_isr_within_replication_factor", "o_above", "min_isr", "rf"),
-    ("write_headroom", "o_room", "headroom", "write_headroom"),
-    ("unclean_leader_election", "o_unclean", "unclean::INT", "0"),
-    ("replica_rack_spread", "o_racks", "span", "replica_racks"),
-    ("isr_rack_spread", "o_enough_racks", "isr_racks", "min_insync_racks"),
-)
-_SCALARS = ", ".join(
-    f"CASE WHEN {outcome} IN ('PASS', 'FAIL') THEN {observed} ELSE 0 END::INT AS {name}_observed,"
-    f" CASE WHEN {outcome} IN ('PASS', 'FAIL') THEN {required} ELSE 0 END::INT AS {name}_required,"
-    f" {outcome} IN ('PASS', 'FAIL') AS {name}_known"
-    for name, outcome, observed, required in SCALARS
-)
+JOINED = "CREATE TEMP VIEW r AS SELECT o.* EXCLUDE (smallest, would_do), g.* EXCLUDE tid FROM o JOIN g USING (tid)"
+_SCALARS = ", ".join(f"{sql} AS {name}" for name, sql in posture().items())
 
 
 def _outage(setting: str, hurt: str, value: str, source: str, now: str, now_source: str, least: str) -> str:
-    """A threshold in a rack outage, of a topic of which nothing is remembered: nothing counts as lowered."""
+    """A threshold in a rack outage. There was no earlier run, so nothing counts as lowered."""
     return f"""CASE WHEN {hurt} > 0 THEN {{setting: '{setting}', step: CASE WHEN unsafe THEN 'guarded' ELSE 'lower' END,
     value: {value}, source: {source}, configured: {now}, now: {now}, now_source: {now_source},
     lower_to: CASE WHEN NOT unsafe THEN greatest({least}, 1)::INT END, since: captured_at,

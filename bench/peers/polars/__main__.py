@@ -1,7 +1,6 @@
-"""The same partition health, counters, posture and findings of topics in Polars; see `bench.in_duckdb`, and what that knows.
+"""`python -m bench.peers.polars inputs.json folder`; see `bench.peers.compare`.
 
-`python -m bench.in_polars inputs.json folder`. Beside that it knows that the brokers of a made-up cluster run one release with
-the same settings, that a replica is out of sync where a broker is down, and that no name holds what a shell or JSON would read.
+The program relies on what the DuckDB program relies on, and on this: a replica is out of sync if its broker is down.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from pathlib import Path
 
 import polars as pl
 
-from bench import polars_acks, polars_sick, polars_target
-from bench.polars_counters import counters
-from bench.polars_findings import findings
-from bench.polars_racks import SLOTS, layouts
-from bench.polars_topics import cluster_table, outcomes, posture, topic_table
+from bench.peers.polars import acks, targets, unhealthy
+from bench.peers.polars.counters import counters
+from bench.peers.polars.racks import SLOTS, layouts
+from bench.peers.polars.topics import cluster_table, outcomes, posture, topic_table
+from bench.peers.polars.verdicts import verdicts
 
 AT_ONCE = 20
 """Clusters' files that are in memory together."""
@@ -33,7 +32,7 @@ c = pl.col
 
 
 def broker_table(files: list[str]) -> pl.DataFrame:
-    """A row a broker, by cluster and id; `offset` in each: where its cluster's brokers begin."""
+    """One row per broker, by cluster and id; `offset`: the row where its cluster's brokers begin."""
     version = c("kafka_version").str.split(".").list.eval(pl.element().cast(pl.Int32))
     mates = ["cluster", "rack"]
     down, disk = c("offline_log_dirs").fill_null(0) > 0, pl.lit("log dir offline")
@@ -67,7 +66,7 @@ def broker_table(files: list[str]) -> pl.DataFrame:
 
 
 def read(files: list[str], topics: pl.DataFrame, brokers: pl.DataFrame) -> pl.DataFrame:
-    """A row a partition of some clusters; `held` and `isr_held`: see `polars_racks`."""
+    """One row per partition of some clusters; `held` and `isr_held`: see `bench.peers.polars.racks`."""
     rows = (
         pl.scan_parquet(files)
         .select(NEEDED)
@@ -85,7 +84,7 @@ def read(files: list[str], topics: pl.DataFrame, brokers: pl.DataFrame) -> pl.Da
 
 
 def _held(lists: str, rows: pl.DataFrame, brokers: pl.DataFrame) -> pl.Expr:
-    """How many of the listed brokers stand in each rack."""
+    """How many of the listed brokers are in each rack."""
     width = rows[lists].list.len().max() or 0
     slots = [
         pl.lit(brokers["slot"]).gather(c(lists).list.get(n, null_on_oob=True) + c("offset")).fill_null(0)
@@ -94,9 +93,11 @@ def _held(lists: str, rows: pl.DataFrame, brokers: pl.DataFrame) -> pl.Expr:
     return reduce(add, slots, pl.lit(0, pl.Int64)).alias("held")
 
 
-def judged(rows: pl.DataFrame, topics: pl.DataFrame) -> pl.DataFrame:
-    """The partitions of a topic that stand alike in racks, and so do their ISRs, in one row: `row` lists them, `first` is the
-    least of them. They are far fewer, and no rule tells those in one apart."""
+def grouped(rows: pl.DataFrame, topics: pl.DataFrame) -> pl.DataFrame:
+    """Groups of a topic's partitions whose replicas and ISRs are on equal racks: `row` lists them, `first` is the lowest one.
+
+    They are far fewer, and no rule distinguishes the partitions of one group.
+    """
     place = c("partition").cast(pl.Int64) * PLACE + c("row")
     groups = rows.group_by("topic_no", "held", "isr_held", "offline").agg(
         pl.len().cast(pl.Int64).alias("count"), "row", place.min().alias("first")
@@ -129,7 +130,7 @@ def _counted(groups: pl.DataFrame) -> pl.DataFrame:
             (~c("offline") & (c("isr_count") < c("effective"))).alias("under"),
             (~c("offline") & (c("isr_count") == c("effective"))).alias("at_min"),
             (~c("offline") & (c("isr_count") < c("rf"))).alias("under_replicated"),
-            # The worst ISR is drawn from those in no rack, then from the racks that hold most.
+            # The worst ISR has the replicas without a rack first, then those in the fullest racks.
             reduce(add, [(c("copies") > c(slot)).cast(pl.Int32) for slot in SLOTS]).alias("racks_worst"),
             ((c("racked") == 1) & (c("isr_count") < c("rf")) & (c("kip_span") > c("min_insync_racks"))).alias(
                 "at_racks"
@@ -143,7 +144,7 @@ def _counted(groups: pl.DataFrame) -> pl.DataFrame:
             (~c("offline") & (c("min_isr") > c("rf"))).alias("inconsistent"),
             (~c("offline") & ~c("under") & (c("racked") == 2)).alias("few_racks_answer"),
         )
-        .with_columns(polars_acks.order().alias("order"))
+        .with_columns(acks.order().alias("order"))
     )
 
 
@@ -151,7 +152,7 @@ FAILING = {
     "few_replicas": c("rf") < c("replication_factor"),
     "few_in_sync": c("effective") < c("min_insync_replicas"),
     "above": c("min_isr") > c("rf"),
-    "no_room": c("rf") - c("effective") < c("write_headroom"),
+    "no_headroom": c("rf") - c("effective") < c("write_headroom"),
     "few_racks": c("span") < c("replica_racks"),
     "under_racks": c("racked") == 2,
     "at_racks": c("at_racks"),
@@ -163,29 +164,29 @@ FAILING = {
     "f_at_min": c("at_min"),
     "f_under_replicated": c("under_replicated"),
 }
-"""Partitions by what they fail."""
+"""Which partitions fail, by the column that lists them."""
 
 
 def measured(groups: pl.DataFrame, rows: pl.DataFrame, brokers: pl.DataFrame) -> pl.DataFrame:
-    """A row a topic: the worst of its partitions, and which fail."""
-    room = c("rf") - c("effective")
+    """One row per topic: the worst values of its partitions, and which of them fail."""
+    headroom = c("rf") - c("effective")
 
     def counted(test: pl.Expr) -> pl.Expr:
         return c("count").filter(test).sum()
 
     measures = groups.group_by("topic_no").agg(
         c("count").sum().cast(pl.Int32).alias("partitions"),
-        c("rf").min().alias("rf_worst"),
+        c("rf").min(),
         c("effective").min(),
-        room.min().alias("headroom"),
-        # Of the first partition with least room its replicas.
-        ((room.cast(pl.Int64) + 64) * 2**48 + c("first").cast(pl.Int64) * 2**16 + c("rf"))
+        headroom.min().alias("headroom"),
+        # The replicas of the first partition with the least headroom.
+        ((headroom.cast(pl.Int64) + 64) * 2**48 + c("first").cast(pl.Int64) * 2**16 + c("rf"))
         .min()
         .mod(2**16)
-        .alias("room_rf"),
+        .cast(pl.Int32)
+        .alias("headroom_rf"),
         c("span").min(),
-        c("isr_racks").min().alias("isr_racks_worst"),
-        c("isr_count").filter(~c("offline")).min().alias("isr_least"),
+        c("isr_racks").min(),
         counted(c("offline")).alias("n_offline"),
         counted(c("under")).alias("n_under"),
         counted(c("inconsistent")).alias("n_inconsistent"),
@@ -199,33 +200,28 @@ def measured(groups: pl.DataFrame, rows: pl.DataFrame, brokers: pl.DataFrame) ->
     for name in FAILING:
         ids = some.filter(name).group_by("topic_no", maintain_order=True).agg(c("partition").alias(name))
         measures = measures.join(ids, on="topic_no", how="left")
-    return (
-        measures.with_columns(c("room_rf").cast(pl.Int32))
-        .with_columns((c("room_rf") - c("headroom")).alias("room_effective"))
-        .join(polars_acks.worst(groups, rows, brokers), on="topic_no")
-    )
+    return measures.join(acks.worst(groups, rows, brokers), on="topic_no")
 
 
 def run(inputs: dict, folder: Path) -> None:
-    """inputs: files by table, and the tiers; writes health.parquet, posture.parquet, findings.parquet and counters.parquet."""
+    """inputs: files by table, and the tiers; writes health, posture, verdicts and counters.parquet."""
     brokers = broker_table(inputs["brokers"])
     clusters = cluster_table(inputs["clusters"], brokers)
     topics = topic_table(inputs, clusters)
     listed, measures = [], []
     for start in range(0, len(inputs["partitions"]), AT_ONCE):
         rows = read(inputs["partitions"][start : start + AT_ONCE], topics, brokers)
-        groups = judged(rows, topics)
-        listed.append(polars_sick.listed(groups, rows, brokers))
+        groups = grouped(rows, topics)
+        listed.append(unhealthy.listed(groups, rows, brokers))
         measures.append(measured(groups, rows, brokers))
     sick, measured_topics = pl.concat(listed), topics.join(pl.concat(measures), on="topic_no")
-    polars_sick.health(sick, topics).write_parquet(folder / "health.parquet")
+    unhealthy.health(sick, topics).write_parquet(folder / "health.parquet")
     counters(sick, measured_topics, brokers).write_parquet(folder / "counters.parquet")
-    sick = sick.drop(polars_sick.TOLD)
-    of_topic = outcomes(measured_topics, polars_sick.of_topics(sick))
-    of_topic = outcomes(topics.join(pl.concat(measures), on="topic_no"), polars_sick.of_topics(sick))
-    aimed = polars_target.aimed(of_topic, brokers)
+    sick = sick.drop(unhealthy.ONLY_SHOWN)
+    judged = outcomes(measured_topics, unhealthy.of_topics(sick))
+    aimed = targets.aimed(judged, brokers)
     posture(aimed, sick).write_parquet(folder / "posture.parquet")
-    findings(polars_target.remedied(aimed), sick).write_parquet(folder / "findings.parquet")
+    verdicts(aimed, sick).write_parquet(folder / "verdicts.parquet")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Partitions by category of topics that have any, of clusters, and of the brokers that lead them."""
+"""Unhealthy partitions by category: of topics, of clusters, and of the brokers that lead them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def counters(sick: pl.DataFrame, topics: pl.DataFrame, brokers: pl.DataFrame) ->
 
 
 def _missing(sick: pl.DataFrame) -> pl.DataFrame:
-    """The brokers that a topic's partitions are without, in the order of those; one that is offline lacks all of its own."""
+    """The brokers missing from a topic's partitions, in their order; an offline partition misses all of its replicas."""
     short = sick.filter(c("offline") | c("out_of_sync").is_not_null())
     ids = pl.when("offline").then("replicas").otherwise("out_of_sync").alias("id")
     return short.sort("topic_no", "partition").select("topic_no", ids).explode("id").unique(maintain_order=True)

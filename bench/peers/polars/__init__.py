@@ -1,0 +1,1 @@
+"""Topics' verdicts, posture, partition health and counters in Polars."""
