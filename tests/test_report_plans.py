@@ -15,6 +15,7 @@ from durability.report import plans
 from durability.report.plans import Broker, Placement
 from durability.topology import validate
 from tests.report_cases import NIGHT, plan, snapshot
+from tests.support.schemas import problems
 from tests.support.topology import document
 
 BROKERS = st.lists(st.tuples(st.sampled_from(["az1", "az2", "az3", None]), st.booleans()), min_size=1, max_size=6).map(
@@ -120,6 +121,7 @@ def test_plans_are_written_as_kafkas_tool_reads_them_and_replaced(audited, tmp_p
     lake, run = audited
     folder = plans.write(lake, run, tmp_path)
     index = json.loads((folder / "index.json").read_text())
+    assert problems("plans", index) == []
     waits = "broker 5 is back: the tool refuses a plan that names it"
     assert [(p["file"], p.get("not_before")) for p in index["plans"]] == [
         ("eu/a.json", None),
