@@ -10,6 +10,7 @@ import pytest
 
 from durability.errors import BadInput
 from durability.policy import Retention, fingerprint, load_clusters, load_policy, load_waivers
+from tests.support.schemas import agreeing
 
 POLICY = """\
 format: durability-policy/1
@@ -44,12 +45,12 @@ waivers:
 
 @pytest.fixture
 def load(tmp_path):
-    """Writes text to a file and loads it."""
+    """Writes text to a file and loads it; its JSON Schema has to agree."""
 
     def write(loader, text):
         path = tmp_path / "file.yaml"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return loader(path)
+        return agreeing(loader, path)
 
     return write
 
@@ -70,7 +71,7 @@ def test_a_policy_says_what_it_says(load):
         "unclean_leader_election": False,
         "survive": ["broker", "rack"],
     }
-    assert policy.tiers["scratch"].min_insync_replicas is None
+    assert "min_insync_replicas" not in policy.tiers["scratch"].to_dict()
     assert policy.applications[0].rack_aware_tags == ("zone",)
     assert policy.readings.prolonged_after == timedelta(minutes=45)
     assert policy.readings.bouncing_within == timedelta(days=1)

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from durability.lake import tables
-from durability.remedies import plans
-from durability.remedies.plans import Broker, Placement
+from durability.remedies.plans import Broker, Placement, folder
+from durability.report import plans
 from durability.topology import validate
 from tests.report_cases import NIGHT, plan, snapshot
+from tests.support.schemas import problems
 from tests.support.topology import document
 
 BROKERS = st.lists(st.tuples(st.sampled_from(["az1", "az2", "az3", None]), st.booleans()), min_size=1, max_size=6).map(
@@ -77,7 +78,7 @@ def test_new_replicas_go_to_other_racks_and_to_who_has_least():
 
 
 def test_a_folder_is_safe_on_a_command_line():
-    names = {plans.folder(n) for n in ("eu", "EU 1", "EU;1", "../etc", "-rf", ".", "é", "$(id)")}
+    names = {folder(n) for n in ("eu", "EU 1", "EU;1", "../etc", "-rf", ".", "é", "$(id)")}
     assert len(names) == 8
     for name in names:
         assert not set(name) - set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
@@ -120,6 +121,7 @@ def test_plans_are_written_as_kafkas_tool_reads_them_and_replaced(audited, tmp_p
     lake, run = audited
     folder = plans.write(lake, run, tmp_path)
     index = json.loads((folder / "index.json").read_text())
+    assert problems("plans", index) == []
     waits = "broker 5 is back: the tool refuses a plan that names it"
     assert [(p["file"], p.get("not_before")) for p in index["plans"]] == [
         ("eu/a.json", None),

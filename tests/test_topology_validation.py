@@ -6,8 +6,10 @@ import json
 import pytest
 
 from durability.errors import BadInput
-from durability.topology import FORMAT, canonical, read, validate
+from durability.topology import FORMAT, canonical, read
+from durability.topology import validate as validate_alone
 from durability.topology.document import instant
+from tests.support.schemas import agreeing
 from tests.support.topology import document, healthy, write
 
 # The document shown in the format's description, with what it leaves out added to the brokers.
@@ -66,6 +68,11 @@ EXAMPLE = {
     ],
     "unreadable": [{"path": "/brokers/0/configs", "reason": "CLUSTER_AUTHORIZATION_FAILED"}],
 }
+
+
+def validate(doc, source):
+    """The reader's verdict; the JSON Schema has to agree."""
+    return agreeing(validate_alone, doc, source)
 
 
 def at(doc, path):
@@ -249,6 +256,10 @@ def test_a_snapshot_needs_its_cluster_and_moment_readable_or_not():
     with pytest.raises(BadInput) as caught:
         validate(doc, "f.json")
     assert caught.value.where == "/cluster/id"
+    del doc["cluster"]
+    with pytest.raises(BadInput) as caught:
+        validate(doc, "f.json")
+    assert caught.value.where == "/cluster"
 
 
 def test_zookeeper_mode_and_members_that_are_unknown_are_left_alone():

@@ -20,12 +20,13 @@ OUTCOMES = ("FAIL", "UNKNOWN", "NOT_APPLICABLE")
 
 @dataclass(frozen=True)
 class Requirement:
-    """A key of a policy's tier. `kind`: one of KINDS; `min`: of an integer; `choices`: of strings."""
+    """A key of a policy's tier. kind: one of KINDS; min: of an integer; choices: of strings; about: for editors."""
 
     key: str
     kind: str
     min: int | None = None
     choices: tuple[str, ...] = ()
+    about: str = ""
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def _control(path: Path) -> Control:
 def _requirement(key: str, said: dict[str, Any]) -> Requirement:
     if said.get("type") not in KINDS:
         raise TypeError(f"requires {key}: type must be one of {', '.join(KINDS)}")
-    return Requirement(key, said["type"], said.get("min"), tuple(said.get("choices", ())))
+    return Requirement(key, said["type"], said.get("min"), tuple(said.get("choices", ())), said.get("about", ""))
 
 
 CONTROLS: dict[str, Control] = read(FOLDER)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
-from durability.catalogue import CONTROLS, PROVIDERS
+from durability.catalogue import CONTROLS
+from durability.policy.formats import CLUSTERS, POLICY, WAIVERS
 from durability.policy.match import matches
 from durability.policy.model import (
-    DEGRADED,
-    PERIODS,
     Application,
     Cluster,
     Maintenance,
@@ -22,37 +23,19 @@ from durability.policy.model import (
 )
 from durability.policy.yamlfile import Value, did_you_mean, read, shown
 
-MAX_REPLICAS = 32767  # replication factors are int16 on the wire
-LOSSES = ("broker", "rack")
-LONGEST_READING = timedelta(minutes=30)
-TIER_MINIMUM = {
-    "replication_factor": 1,
-    "min_insync_replicas": 1,
-    "write_headroom": 0,
-    "replica_racks": 1,
-    "min_insync_racks": 1,
-    "acked_copies": 1,
-    "acked_racks": 1,
-}
-TIER_KEYS = (*TIER_MINIMUM, "unclean_leader_election", "survive")
-
 
 def load_policy(path: Path | str) -> Policy:
     """The policy in the file at `path` (format durability-policy/1).
 
     Raises BadInput with file, line and what was expected for anything that can't be right.
     """
-    known = ("format", "name", "tiers", "topics", "applications", "readings", "maintenance", "retention")
-    root = read(path, "policy", "durability-policy/1").mapping(known, required=("tiers", "topics"))
-    tiers = {}
-    for name, value in root["tiers"].mapping().items():
-        tiers[name] = _tier(name, Value(value.file, value.node, f"tier {shown(name)}"))
-    if not tiers:
-        raise root["tiers"].refuse("tiers: at least one tier is needed")
+    root = read(path, "policy", POLICY).mapping()
+    stated = root["tiers"].mapping().items()
+    tiers = {name: _tier(name, value.called(f"tier {shown(name)}")) for name, value in stated}
     applications = root["applications"].items() if "applications" in root else []
     windows = root["maintenance"].items() if "maintenance" in root else []
     return Policy(
-        name=root["name"].text() if "name" in root else "policy",
+        name=root["name"].read() if "name" in root else "policy",
         tiers=tiers,
         topics=_selectors(root["topics"], tiers),
         applications=tuple(_application(v, tiers) for v in applications),
@@ -62,18 +45,28 @@ def load_policy(path: Path | str) -> Policy:
     )
 
 
+def _stated(keys: Mapping[str, Value], *names: str) -> dict[str, Any]:
+    """What the file says under those of these keys that are there; what isn't said has its default elsewhere."""
+    return {name: keys[name].read() for name in names if name in keys}
+
+
+def _all_of(value: Value) -> dict[str, Any]:
+    keys = value.mapping()
+    return _stated(keys, *keys)
+
+
 def _tier(name: str, value: Value) -> Tier:
-    keys = value.mapping(TIER_KEYS)
-    numbers = {k: v.integer(TIER_MINIMUM[k], MAX_REPLICAS) for k, v in keys.items() if k in TIER_MINIMUM}
-    factor, minimum = numbers.get("replication_factor"), numbers.get("min_insync_replicas")
+    keys = value.mapping()
+    stated = _stated(keys, *keys)
+    factor, minimum = stated.get("replication_factor"), stated.get("min_insync_replicas")
     if factor is not None and minimum is not None and minimum > factor:
         raise keys["min_insync_replicas"].refuse(
             f"{value.name}: min_insync_replicas {minimum} is above replication_factor {factor}; a topic with {factor} "
             "replicas can never have that many in sync, so lower the one or raise the other"
         )
-    unclean = keys["unclean_leader_election"].boolean() if "unclean_leader_election" in keys else None
-    survive = [v.choice(LOSSES) for v in keys["survive"].items()] if "survive" in keys else []
-    return Tier(name=name, unclean_leader_election=unclean, survive=tuple(sorted(set(survive))), **numbers)
+    return Tier(
+        name, {key: sorted(set(said)) if isinstance(said, (list, tuple)) else said for key, said in stated.items()}
+    )
 
 
 def _selectors(value: Value, tiers: dict[str, Tier]) -> tuple[Selector, ...]:
@@ -84,20 +77,16 @@ def _selectors(value: Value, tiers: dict[str, Tier]) -> tuple[Selector, ...]:
             raise item.refuse(
                 f"{item.name} is never reached: line {everything.line} matches every topic, and the first match decides"
             )
-        keys = item.mapping(("match", "tier"), required=("tier",))
-        match = keys["match"].mapping(("cluster", "topic", "internal", "team")) if "match" in keys else {}
-        patterns = {k: v.pattern() for k, v in match.items() if k != "internal"}
-        internal = match["internal"].boolean() if "internal" in match else None
-        result.append(Selector(tier=_tier_name(keys["tier"], tiers), internal=internal, **patterns))
+        keys = item.mapping()
+        conditions = _all_of(keys["match"]) if "match" in keys else {}
+        result.append(Selector(tier=_tier_name(keys["tier"], tiers), **conditions))
         if result[-1].unconditional:
             everything = item
-    if not result:
-        raise value.refuse("topics: at least one line is needed, such as {tier: " + next(iter(tiers)) + "}")
     return tuple(result)
 
 
 def _tier_name(value: Value, tiers: dict[str, Tier]) -> str:
-    name = value.text()
+    name = value.read()
     if name not in tiers:
         raise value.refuse(
             f"{value.name}: tier {shown(name)} is not defined{did_you_mean(name, tiers)} (defined: {', '.join(tiers)})"
@@ -106,69 +95,63 @@ def _tier_name(value: Value, tiers: dict[str, Tier]) -> str:
 
 
 def _application(item: Value, tiers: dict[str, Tier]) -> Application:
-    keys = item.mapping(("match", "tier", "rack_aware_tags", "standby_replicas"))
-    match = keys["match"].mapping(("group", "cluster")) if "match" in keys else {}
+    keys = item.mapping()
+    conditions = _all_of(keys["match"]) if "match" in keys else {}
     return Application(
         tier=_tier_name(keys["tier"], tiers) if "tier" in keys else None,
-        rack_aware_tags=tuple(v.text() for v in keys["rack_aware_tags"].items()) if "rack_aware_tags" in keys else (),
-        standby_replicas=keys["standby_replicas"].integer(0, MAX_REPLICAS) if "standby_replicas" in keys else None,
-        **{k: v.pattern() for k, v in match.items()},
+        rack_aware_tags=tuple(keys["rack_aware_tags"].read()) if "rack_aware_tags" in keys else (),
+        **_stated(keys, "standby_replicas"),
+        **conditions,
     )
 
 
 def _readings(value: Value, tiers: dict[str, Tier]) -> Readings:
-    keys = value.mapping(("prolonged_after", "bouncing"))
-    bouncing = keys["bouncing"].mapping(("changes", "within")) if "bouncing" in keys else {}
-    default = Readings()
+    keys = value.mapping()
+    bouncing = _all_of(keys["bouncing"]) if "bouncing" in keys else {}
     delays, of_tiers = _prolonged_after(keys["prolonged_after"], tiers) if "prolonged_after" in keys else ({}, {})
+    default = Readings()
     return Readings(
         prolonged_after=delays.pop(None, default.prolonged_after),
         by_category=delays,
         by_tier=of_tiers,
-        bouncing_changes=bouncing["changes"].integer(1) if "changes" in bouncing else default.bouncing_changes,
-        bouncing_within=bouncing["within"].duration() if "within" in bouncing else default.bouncing_within,
+        bouncing_changes=bouncing.get("changes", default.bouncing_changes),
+        bouncing_within=bouncing.get("within", default.bouncing_within),
     )
 
 
 def _prolonged_after(value: Value, tiers: dict[str, Tier]) -> tuple[dict, dict]:
     """Delays by category (None: the others), and the same by tier: one duration, or `default`, categories, `tiers`."""
     if value.is_mapping:
-        per_tier = value.mapping(("default", *DEGRADED, "tiers")).get("tiers")
+        per_tier = value.mapping().get("tiers")
         named = per_tier.mapping() if per_tier else {}
         for name, delay in named.items():
             if name not in tiers:
                 known = f"{did_you_mean(name, tiers)} (defined: {', '.join(tiers)})"
                 raise delay.refuse(f"{delay.name}: tier {shown(name)} is not defined{known}")
-        return _delays(value, ("tiers",)), {name: _delays(delay) for name, delay in named.items()}
-    return {None: value.duration()}, {}
+        return _delays(value), {name: _delays(delay) for name, delay in named.items()}
+    return {None: value.read()}, {}
 
 
-def _delays(value: Value, beside: tuple[str, ...] = ()) -> dict[str | None, timedelta]:
+def _delays(value: Value) -> dict[str | None, timedelta]:
     if not value.is_mapping:
-        return {None: value.duration()}
-    keys = value.mapping(("default", *DEGRADED, *beside))
-    return {None if name == "default" else name: v.duration() for name, v in keys.items() if name not in beside}
+        return {None: value.read()}
+    keys = value.mapping()
+    return {None if name == "default" else name: keys[name].read() for name in keys if name != "tiers"}
 
 
 def _maintenance(item: Value) -> Maintenance:
-    names = ("cluster", "from", "to", "reason")
-    keys = item.mapping(names, required=names)
-    start, end = keys["from"].instant(), keys["to"].instant()
+    keys = item.mapping()
+    start, end = keys["from"].read(), keys["to"].read()
     if not start < end:
         raise keys["to"].refuse(f"{item.name}: `to` {end.isoformat()} is not after `from` {start.isoformat()}")
-    return Maintenance(keys["cluster"].pattern(), start, end, keys["reason"].text())
+    return Maintenance(keys["cluster"].read(), start, end, keys["reason"].read())
 
 
 def _retention(value: Value) -> Retention:
-    ages = ("snapshots", "findings", "pulses", "counters")
-    keys = value.mapping((*ages, "evidence"))
-    stated: dict = {name: keys[name].duration() for name in ages if name in keys}
-    evidence = keys["evidence"].mapping(("each", "for")) if "evidence" in keys else {}
-    if "each" in evidence:
-        stated["evidence_each"] = evidence["each"].choice(PERIODS)
-    if "for" in evidence:
-        stated["evidence_for"] = evidence["for"].duration()
-    return Retention(**stated)
+    keys = value.mapping()
+    stated = _stated(keys, "snapshots", "findings", "pulses", "counters")
+    evidence = _all_of(keys["evidence"]) if "evidence" in keys else {}
+    return Retention(**stated, **{f"evidence_{name}": said for name, said in evidence.items()})
 
 
 def load_waivers(path: Path | str) -> list[Waiver]:
@@ -176,33 +159,20 @@ def load_waivers(path: Path | str) -> list[Waiver]:
 
     `expires` is compulsory, as are control, cluster, resource, owner and reason; approved_by and ticket may be absent.
     """
-    root = read(path, "waivers file", "durability-waivers/1").mapping(("format", "waivers"), required=("waivers",))
-    items = Value(root["waivers"].file, root["waivers"].node, "waiver").items()
-    return [_waiver(index, item) for index, item in enumerate(items)]
+    root = read(path, "waivers file", WAIVERS).mapping()
+    return [_waiver(index, item) for index, item in enumerate(root["waivers"].called("waiver").items())]
 
 
 def _waiver(index: int, item: Value) -> Waiver:
-    required = ("control", "cluster", "resource", "owner", "reason", "expires")
-    keys = item.mapping((*required, "approved_by", "ticket"), required=required)
-    control = keys["control"].pattern()
+    keys = item.mapping()
+    control = keys["control"].read()
     controls = tuple(c for c in CONTROLS if matches(control, c))
     if not controls:
         raise keys["control"].refuse(
             f"{keys['control'].name}: {shown(control)} matches no control{did_you_mean(control, CONTROLS)} "
             f"(controls: {', '.join(CONTROLS)})"
         )
-    return Waiver(
-        index=index,
-        control=control,
-        controls=controls,
-        cluster=keys["cluster"].pattern(),
-        resource=keys["resource"].pattern(),
-        owner=keys["owner"].text(),
-        reason=keys["reason"].text(),
-        expires=keys["expires"].date(),
-        approved_by=keys["approved_by"].text() if "approved_by" in keys else None,
-        ticket=keys["ticket"].text() if "ticket" in keys else None,
-    )
+    return Waiver(index=index, controls=controls, **_stated(keys, *keys))
 
 
 def load_clusters(path: Path | str) -> list[Cluster]:
@@ -210,39 +180,22 @@ def load_clusters(path: Path | str) -> list[Cluster]:
 
     `connection` is the id unless stated; an empty list is legal.
     """
-    root = read(path, "clusters file", "durability-clusters/1").mapping(("format", "clusters"), required=("clusters",))
+    root = read(path, "clusters file", CLUSTERS).mapping()
     lines: dict[str, int] = {}
     clusters = []
-    for item in Value(root["clusters"].file, root["clusters"].node, "cluster").items():
-        optional = ("connection", "provider", "team", "controllers", "read_within")
-        keys = item.mapping(("id", *optional), required=("id",))
-        name = keys["id"].text()
+    for item in root["clusters"].called("cluster").items():
+        keys = item.mapping()
+        name = keys["id"].read()
         if name in lines:
             raise keys["id"].refuse(f"cluster {shown(name)} is there twice, first in line {lines[name]}")
         lines[name] = keys["id"].line
+        racks = keys["controllers"].mapping() if "controllers" in keys else {}
         clusters.append(
             Cluster(
                 id=name,
-                connection=keys["connection"].text() if "connection" in keys else name,
-                provider=keys["provider"].choice(PROVIDERS) if "provider" in keys else "self",
-                team=keys["team"].text() if "team" in keys else None,
-                controllers=_controllers(keys["controllers"]) if "controllers" in keys else {},
-                read_within=_read_within(keys["read_within"]) if "read_within" in keys else Cluster.read_within,
+                connection=keys["connection"].read() if "connection" in keys else name,
+                controllers={int(node): rack.read() for node, rack in racks.items()},
+                **_stated(keys, "provider", "team", "read_within"),
             )
         )
     return clusters
-
-
-def _read_within(value: Value) -> timedelta:
-    if (stated := value.duration()) > LONGEST_READING:
-        raise value.refuse(f"{value.name}: expected {LONGEST_READING.total_seconds() / 60:.0f}m at most")
-    return stated
-
-
-def _controllers(value: Value) -> dict[int, str]:
-    result = {}
-    for node_id, rack in value.mapping().items():
-        if not (node_id.isascii() and node_id.isdigit()):
-            raise rack.refuse(f"{value.name}: expected controllers' node ids and their racks, such as 100: az1")
-        result[int(node_id)] = rack.text()
-    return result

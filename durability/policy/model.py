@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 from durability.policy.match import matches
 
@@ -18,34 +19,21 @@ KAFKA_INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__shar
 
 @dataclass(frozen=True)
 class Tier:
-    """What a class of topics needs; None: not required. Numbers are lower bounds.
-
-    `min_insync_replicas` is about the effective value, min(min.insync.replicas, replicas) on brokers from 3.7;
-    `write_headroom` counts broker losses that still leave acks=all writes accepted; `min_insync_racks` is KIP-1290's;
-    `acked_copies` and `acked_racks` are what acks=all guarantees in the worst case; `unclean_leader_election` False
-    forbids it, True and None allow it; `survive` lists what may be lost, any one of it, without losing acknowledged
-    data or refusing acks=all writes: "broker", "rack".
+    """What a class of topics needs: `requirements` by key, as the catalogue's controls declare them
+    (`durability.catalogue.requirements`); what is left out isn't required. Numbers are lower bounds.
     """
 
     name: str
-    replication_factor: int | None = None
-    min_insync_replicas: int | None = None
-    write_headroom: int | None = None
-    replica_racks: int | None = None
-    min_insync_racks: int | None = None
-    acked_copies: int | None = None
-    acked_racks: int | None = None
-    unclean_leader_election: bool | None = None
-    survive: tuple[str, ...] = ()
+    requirements: Mapping[str, Any] = field(default_factory=dict)
 
-    def to_dict(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, Any]:
         """The stated requirements alone, without the name; JSON-ready.
 
-        >>> Tier("scratch", replication_factor=1).to_dict()
+        >>> Tier("scratch", {"replication_factor": 1, "survive": ()}).to_dict()
         {'replication_factor': 1}
         """
-        stated = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "name"}
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in stated.items() if v is not None and v != ()}
+        stated = {k: list(v) if isinstance(v, tuple) else v for k, v in self.requirements.items()}
+        return {k: v for k, v in stated.items() if v is not None and v != []}
 
 
 @dataclass(frozen=True)

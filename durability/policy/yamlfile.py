@@ -9,19 +9,21 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from durability.errors import BadInput
 from durability.policy.match import pattern_problem
+from durability.policy.scalars import DURATION, UNITS, Day, Duration, Expression, Moment
+from durability.shapes import Choice, Either, Flag, ListOf, MapOf, Object, Shape, Text, Whole
 
 MAX_BYTES = 8 << 20
 MAX_DEPTH = 16
-MAX_INTEGER = 2**31 - 1
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _KINDS = {
@@ -31,7 +33,6 @@ _KINDS = {
     "null": "nothing",
     "timestamp": "a date",
 }
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def shown(text: str, limit: int = 80) -> str:
@@ -55,11 +56,13 @@ def did_you_mean(word: str, known: Collection[str]) -> str:
 
 @dataclass(frozen=True)
 class Value:
-    """A node of a YAML file. `name` says what it is, for messages: "tier critical", "`expires` of waiver 3"."""
+    """A node of a YAML file. `name` says what it is, for messages: "tier critical", "`expires` of waiver 3"; `shape`: what it
+    has to be."""
 
     file: Path
     node: yaml.Node
     name: str
+    shape: Shape
 
     @property
     def line(self) -> int:
@@ -73,14 +76,24 @@ class Value:
     def is_null(self) -> bool:
         return self.node.tag == "tag:yaml.org,2002:null"
 
-    def mapping(self, known: Collection[str] = (), required: Collection[str] = ()) -> dict[str, Value]:
-        """Keys to values; `known` empty allows any key. Refuses duplicate, unknown and missing keys."""
+    @property
+    def is_mapping(self) -> bool:
+        return isinstance(self.node, yaml.MappingNode)
+
+    def called(self, name: str) -> Value:
+        """The same value under another name."""
+        return replace(self, name=name)
+
+    def mapping(self) -> dict[str, Value]:
+        """Keys to values, of an object or a map. Refuses duplicate, unknown, missing and too few keys."""
+        shape = self.shape.several if isinstance(self.shape, Either) else self.shape
+        known: Mapping = shape.members if isinstance(shape, Object) else {}
         if not isinstance(self.node, yaml.MappingNode):
             what = f"keys and values ({', '.join(known)})" if known else "keys and values"
             raise self.refuse(f"{self.name}: expected {what}, found {self._found()}")
         result: dict[str, Value] = {}
         for key_node, node in self.node.value:
-            key = Value(self.file, key_node, f"a key of {self.name}")
+            key = Value(self.file, key_node, f"a key of {self.name}", Text())
             if not isinstance(key_node, yaml.ScalarNode):
                 raise key.refuse(f"{key.name}: expected a word")
             word = key_node.value
@@ -91,23 +104,35 @@ class Value:
                 raise key.refuse(
                     f"{self.name}: unknown key {shown(word)}{did_you_mean(word, known)} (known: {', '.join(known)})"
                 )
-            result[word] = Value(self.file, node, f"{word} of {self.name}")
-        for word in required:
+            if isinstance(shape, MapOf) and shape.keys and not shape.keys.fits(word):
+                raise key.refuse(f"{self.name}: expected {shape.keys.words}")
+            inner = known[word].shape if known else shape.value if isinstance(shape, MapOf) else Text()
+            result[word] = Value(self.file, node, f"{word} of {self.name}", inner)
+        for word in shape.required if isinstance(shape, Object) else ():
             if word not in result:
                 raise self.refuse(f"{self.name}: `{word}` is missing")
+        if isinstance(shape, MapOf) and len(result) < shape.least:
+            raise self.refuse(f"{self.name}: at least one is needed, found {len(result)}")
         return result
 
-    @property
-    def is_mapping(self) -> bool:
-        return isinstance(self.node, yaml.MappingNode)
-
     def items(self) -> list[Value]:
-        """The entries of a list, named "<name> 1", "<name> 2", ..."""
+        """The entries of a list, named "<name> 1", "<name> 2", ...; refuses too few."""
+        assert isinstance(self.shape, ListOf)
         if not isinstance(self.node, yaml.SequenceNode):
             raise self.refuse(f"{self.name}: expected a list, found {self._found()}")
-        return [Value(self.file, n, f"{self.name} {i}") for i, n in enumerate(self.node.value, 1)]
+        nodes = self.node.value
+        if len(nodes) < self.shape.least:
+            raise self.refuse(f"{self.name}: at least one is needed, found {len(nodes)}")
+        return [Value(self.file, n, f"{self.name} {i}", self.shape.element) for i, n in enumerate(nodes, 1)]
 
-    def text(self) -> str:
+    def read(self) -> Any:
+        """What its shape makes of it: text, int, bool, timedelta, date or datetime (UTC); of a list, a list of these."""
+        if isinstance(self.shape, ListOf):
+            return [item.read() for item in self.items()]
+        one = self.shape.one if isinstance(self.shape, Either) else self.shape
+        return _READ[type(one)](self, one)
+
+    def _text(self, shape: Text | None = None) -> str:
         """A string that isn't empty; what YAML reads as a number, a date or a truth value must be quoted."""
         if not isinstance(self.node, yaml.ScalarNode) or self.node.tag != "tag:yaml.org,2002:str":
             hint = "; put it in quotes" if isinstance(self.node, yaml.ScalarNode) and not self.is_null else ""
@@ -116,70 +141,67 @@ class Value:
             raise self.refuse(f"{self.name}: expected text, found an empty string")
         return self.node.value
 
-    def choice(self, allowed: Collection[str]) -> str:
-        """A string that is one of `allowed`."""
-        word = self.text()
-        if word not in allowed:
+    def _choice(self, shape: Choice) -> str:
+        word = self._text()
+        if not shape.fits(word):
             raise self.refuse(
-                f"{self.name}: {shown(word)} is not one of {', '.join(allowed)}{did_you_mean(word, allowed)}"
+                f"{self.name}: {shown(word)} is not one of {', '.join(shape.values)}{did_you_mean(word, shape.values)}"
             )
         return word
 
-    def integer(self, low: int = 0, high: int = MAX_INTEGER) -> int:
-        """A whole number between `low` and `high`."""
+    def _integer(self, shape: Whole) -> int:
         plain = isinstance(self.node, yaml.ScalarNode) and self.node.tag == "tag:yaml.org,2002:int"
         if not plain or not re.fullmatch(r"[+-]?(0|[1-9][0-9]{0,18})", self.node.value):
-            raise self.refuse(f"{self.name}: expected a whole number, found {self._found()}")
+            raise self.refuse(f"{self.name}: expected {shape.words}, found {self._found()}")
         number = int(self.node.value)
-        if not low <= number <= high:
-            raise self.refuse(f"{self.name}: expected a whole number from {low} to {high}, found {number}")
+        if not shape.fits(number):
+            raise self.refuse(f"{self.name}: expected {shape.words} from {shape.low} to {shape.high}, found {number}")
         return number
 
-    def boolean(self) -> bool:
-        """true or false (not in quotes)."""
+    def _boolean(self, shape: Flag) -> bool:
         if self.node.tag != "tag:yaml.org,2002:bool":
-            raise self.refuse(f"{self.name}: expected true or false, found {self._found()}")
+            raise self.refuse(f"{self.name}: expected {shape.words}, found {self._found()}")
         return self.node.value.lower() in ("true", "yes", "on")
 
-    def duration(self) -> timedelta:
-        """A length of time: a whole number and s, m, h or d."""
-        word = self.node.value if isinstance(self.node, yaml.ScalarNode) else ""
-        match = re.fullmatch(r"([0-9]{1,6})([smhd])", word)
-        if not match or int(match[1]) == 0:
-            raise self.refuse(f"{self.name}: expected a duration such as 10s, 30m, 6h or 1d, found {self._found()}")
-        return timedelta(seconds=int(match[1]) * _UNITS[match[2]])
+    def _duration(self, shape: Duration) -> timedelta:
+        word = self._word()
+        if not DURATION.fits(word):
+            raise self.refuse(f"{self.name}: expected {shape.words}, found {self._found()}")
+        if shape.most and not shape.fits(word):
+            raise self.refuse(f"{self.name}: expected {shape.most.total_seconds() / 60:.0f}m at most")
+        return timedelta(seconds=int(word[:-1]) * UNITS[word[-1]])
 
-    def date(self) -> date:
-        """A day, YYYY-MM-DD."""
-        word = self.node.value if isinstance(self.node, yaml.ScalarNode) else ""
+    def _day(self, shape: Day) -> date:
+        word = self._word()
         try:
-            if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", word):
+            if not shape.fits(word):
                 raise ValueError("not of the form YYYY-MM-DD")
             return date.fromisoformat(word)
         except ValueError as error:
-            raise self.refuse(
-                f"{self.name}: expected a day such as 2027-01-31, found {self._found()} ({error})"
-            ) from None
+            raise self.refuse(f"{self.name}: expected {shape.words}, found {self._found()} ({error})") from None
 
-    def instant(self) -> datetime:
-        """A moment with its time zone, RFC 3339; returned in UTC."""
-        word = self.node.value if isinstance(self.node, yaml.ScalarNode) else ""
-        expected = f"{self.name}: expected a moment such as 2026-11-21T01:00:00Z, found {self._found()}"
+    def _moment(self, shape: Moment) -> datetime:
+        word = self._word()
+        expected = f"{self.name}: expected {shape.words}, found {self._found()}"
         try:
-            moment = datetime.fromisoformat(word)
-        except ValueError:
+            if shape.fits(f"{word}Z"):
+                raise self.refuse(f"{expected}; its time zone is missing (Z for UTC, or +02:00)")
+            if not shape.fits(word):
+                raise ValueError
+            return datetime.fromisoformat(word).astimezone(UTC)
+        except (ValueError, OverflowError):
             raise self.refuse(expected) from None
-        if moment.tzinfo is None:
-            raise self.refuse(f"{expected}; its time zone is missing (Z for UTC, or +02:00)")
-        return moment.astimezone(UTC)
 
-    def pattern(self) -> str:
-        """An RE2 expression, to be matched against the whole of a value."""
-        expression = self.text()
+    def _expression(self, shape: Expression) -> str:
+        expression = self._text()
         problem = pattern_problem(expression)
         if problem:
             raise self.refuse(f"{self.name}: {shown(expression)} is not a valid RE2 expression: {problem}")
         return expression
+
+    def _word(self) -> str:
+        """A scalar as it is written, whatever YAML takes it for."""
+        return self.node.value if isinstance(self.node, yaml.ScalarNode) else ""
 
     def _found(self) -> str:
         if isinstance(self.node, yaml.MappingNode):
@@ -192,21 +214,34 @@ class Value:
         return f"{_KINDS[kind]} ({shown(self.node.value)})" if kind in _KINDS else shown(self.node.value)
 
 
-def read(path: Path | str, name: str, format_: str) -> Value:
-    """The root of the YAML file at `path`, whose `format` key must say `format_`; `name` is what messages call it.
+_READ: dict[type[Shape], Callable[[Value, Any], Any]] = {
+    Text: Value._text,
+    Choice: Value._choice,
+    Whole: Value._integer,
+    Flag: Value._boolean,
+    Duration: Value._duration,
+    Day: Value._day,
+    Moment: Value._moment,
+    Expression: Value._expression,
+}
+
+
+def read(path: Path | str, name: str, shape: Object) -> Value:
+    """The root of the YAML file at `path`, of this shape, whose `format` must be the shape's; `name` is what messages call it.
 
     Raises BadInput for a file that is missing, isn't YAML, holds several documents, uses anchors or explicit tags,
     or states another format.
     """
     path = Path(path)
     node = _compose(path, _text(path, name))
-    root = Value(path, node, name)
+    wanted = shape.members["format"].shape.words
+    root = Value(path, node, name, MapOf(Text()))
     stated = root.mapping().get("format")
     if stated is None:
-        raise root.refuse(f"{name}: `format` is missing; the first line should be `format: {format_}`")
-    if stated.node.value != format_:
-        raise stated.refuse(f"{name}: format {stated._found()} can't be read here; expected {format_}")
-    return root
+        raise root.refuse(f"{name}: `format` is missing; the first line should be `format: {wanted}`")
+    if stated.node.value != wanted:
+        raise stated.refuse(f"{name}: format {stated._found()} can't be read here; expected {wanted}")
+    return replace(root, shape=shape)
 
 
 def _text(path: Path, name: str) -> str:

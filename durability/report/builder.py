@@ -18,8 +18,7 @@ from durability.lake.tables import (
     RESOLVED_POLICY,
     TOPIC_POSTURE,
 )
-from durability.remedies import plans
-from durability.report import applications, lost_racks, outages, page, results, timeline, trends
+from durability.report import applications, lost_racks, outages, page, plans, results, timeline, trends
 from durability.report.causes import Causes
 from durability.report.files import CsvWriter, JsonWriter, Together
 from durability.report.health import BROKERS_LISTED

@@ -57,7 +57,7 @@ class PolicyPart:
 
     def tier(self, name: str | None) -> Tier | None:
         """The tier of that name; None for none."""
-        return Tier(name, **self.tiers[name]) if name is not None else None
+        return Tier(name, self.tiers[name]) if name is not None else None
 
     def windows(self, cluster: str) -> list[tuple[datetime, datetime, str]]:
         """The cluster's maintenance windows, [from, to) with the reason, in order; those that overlap are one."""

@@ -13,9 +13,9 @@ from durability.errors import BadInput
 FORMAT = "kafka-topology/1"
 LIVE = "live"
 
-_RFC3339 = re.compile(
-    r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:)(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])([01]\d|2[0-3]):([0-5]\d))", re.ASCII
-)
+_DAY, _MINUTE = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[0-9]{2}:[0-9]{2}:"
+RFC3339 = rf"({_DAY})[Tt]({_MINUTE})([0-9]{{2}})(?:\.([0-9]+))?(?:[Zz]|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))"
+_RFC3339 = re.compile(RFC3339)
 
 
 def instant(text: str) -> datetime | None:

@@ -1,168 +1,180 @@
-"""What the members of a topology document are made of."""
+"""What a topology document is made of, as data: `validation` checks by it, `durability.schemas` publishes it."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
 
-from durability.topology.document import instant
+from durability.shapes import INT16, INT64, Constant, Flag, ListOf, MapOf, Member, Object, Shape, Text, Whole
+from durability.topology.document import FORMAT, RFC3339, instant
 
-_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of value: how it is called, whether a value is one, and for lists and maps the kind of their elements."""
-
-    text: str
-    fits: Callable[[object], bool]
-    element: Kind | None = None
-
-
-@dataclass(frozen=True)
-class Member:
-    """A member of an object. optional: may be missing; nullable: may be null."""
-
-    kind: Kind
-    optional: bool = False
-    nullable: bool = False
-
-
-def _integer(bits: int) -> Callable[[object], bool]:
-    most = 2 ** (bits - 1) - 1
-    return lambda value: type(value) is int and 0 <= value <= most
-
-
-def _list_of(kind: Kind) -> Kind:
-    return Kind(f"a list, each {kind.text}", lambda v: type(v) is list and all(map(kind.fits, v)), kind)
-
-
-def _map_of(kind: Kind) -> Kind:
-    return Kind(
-        f"an object, each value {kind.text}", lambda v: isinstance(v, dict) and all(map(kind.fits, v.values())), kind
-    )
-
-
-def _is_base64(value: object) -> bool:
-    try:
-        return type(value) is str and base64.b64decode(value, validate=True) is not None
-    except (binascii.Error, ValueError):
-        return False
-
-
-TEXT = Kind("text", lambda v: type(v) is str)
-NAME = Kind("text that isn't empty", lambda v: type(v) is str and v != "")
-TOPIC = Kind(
+TEXT = Text()
+NAME = Text("text that isn't empty", least=1)
+TOPIC_NAME = Text(
     "a topic name of Kafka's (1 to 249 of a-z A-Z 0-9 . _ -, not . or ..)",
-    lambda v: type(v) is str and bool(_TOPIC.fullmatch(v)) and v not in (".", ".."),
+    pattern="[a-zA-Z0-9._-]+",
+    longest=249,
+    but=(".", ".."),
 )
-MOMENT = Kind(
+MOMENT = Text(
     "an RFC 3339 time with a zone, like 2026-11-21T02:00:00Z",
-    lambda v: type(v) is str and instant(v) is not None,
+    pattern=RFC3339,
+    check=lambda text: instant(text) is not None,
+    format="date-time",
 )
-FLAG = Kind("true or false", lambda v: type(v) is bool)
-ID = Kind("an integer from 0 to 2147483647", _integer(32))
-COUNT = Kind("an integer, 0 or more", _integer(64))
-OBJECT = Kind("an object", lambda v: isinstance(v, dict))
-LIST = Kind("a list", lambda v: type(v) is list)
-BASE64 = Kind("bytes in base64", _is_base64)
-TEXTS = _list_of(TEXT)
-CONFIGS = _map_of(TEXT)
-LEVELS = _map_of(Kind("an integer, 0 or more", _integer(16)))
+POINTER = Text("a JSON Pointer like /brokers/0/configs", pattern=r"(?:/[\s\S]*)?")
+BASE64 = Text(
+    "bytes in base64", pattern="(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", format="base64"
+)
+FLAG = Flag()
+ID = Whole("an integer from 0 to 2147483647")
+BROKER_ID = Whole(f"a broker id ({ID.words})")
+COUNT = Whole("an integer, 0 or more", high=INT64)
+TEXTS = ListOf(TEXT, words="a list, each text")
+CONFIGS = MapOf(TEXT, words="an object, each value text")
+LEVELS = MapOf(Whole("an integer, 0 or more", high=INT16), words="an object, each value an integer, 0 or more")
 
-ROOT = {
-    "format": Member(TEXT),
-    "cluster": Member(OBJECT),
-    "brokers": Member(LIST),
-    "topics": Member(LIST),
-    "streams": Member(LIST, optional=True),
-    "groups": Member(LIST, optional=True),
-    "unreadable": Member(LIST, optional=True),
-}
-UNREADABLE = {"path": Member(TEXT), "reason": Member(TEXT)}
-CLUSTER = {
-    "id": Member(NAME),
-    "kafka_version": Member(TEXT),
-    "captured_at": Member(MOMENT),
-    "features": Member(LEVELS),
-    "quorum": Member(OBJECT, nullable=True),
-    "consistent": Member(FLAG, optional=True),
-    "controllers": Member(LIST, optional=True),
-    "source": Member(TEXT, optional=True, nullable=True),
-    "provider": Member(TEXT, optional=True, nullable=True),
-    "hidden_partitions": Member(COUNT, optional=True, nullable=True),
-    "declared": Member(OBJECT, optional=True, nullable=True),
-}
-DECLARED = {part: Member(COUNT, optional=True, nullable=True) for part in ("brokers", "topics", "partitions")}
-QUORUM = {"leader": Member(ID, nullable=True), "voters": Member(LIST), "observers": Member(LIST)}
-VOTER = {
-    "id": Member(ID),
-    "rack": Member(TEXT, optional=True, nullable=True),
-    "lag_ms": Member(COUNT, nullable=True),
-}
-CONTROLLER = {
-    "id": Member(ID),
-    "rack": Member(TEXT, optional=True, nullable=True),
-    "configs": Member(CONFIGS),
-    "config_sources": Member(CONFIGS, optional=True),
-}
-BROKER = {
-    "id": Member(ID),
-    "rack": Member(TEXT, optional=True, nullable=True),
-    "live": Member(FLAG),
-    "configs": Member(CONFIGS),
-    "config_sources": Member(CONFIGS, optional=True),
-    "kafka_version": Member(TEXT, optional=True, nullable=True),
-    "offline_log_dirs": Member(ID, optional=True, nullable=True),
-    "fenced": Member(FLAG, optional=True, nullable=True),
-    "described": Member(FLAG, optional=True),
-    "max_metadata_version": Member(ID, optional=True, nullable=True),
-    "log_dirs": Member(LIST, optional=True, nullable=True),
-}
-LOG_DIR = {
-    "path": Member(TEXT),
-    "error": Member(TEXT, optional=True, nullable=True),
-    "total_bytes": Member(COUNT, optional=True, nullable=True),
-    "usable_bytes": Member(COUNT, optional=True, nullable=True),
-}
-TOPIC_MEMBERS = {
-    "name": Member(TOPIC),
-    "internal": Member(FLAG),
-    "configs": Member(CONFIGS),
-    "config_sources": Member(CONFIGS, optional=True),
-    "partitions": Member(LIST),
-}
+
+def _maybe(shape: Shape, about: str = "") -> Member:
+    """A member that may be missing, and null."""
+    return Member(shape, optional=True, nullable=True, about=about)
+
+
+_RACK = _maybe(TEXT, "null or missing: none is configured")
+_SOURCES = Member(CONFIGS, optional=True, about="by setting: topic, cluster-default, broker-dynamic, broker or default")
+
+VOTER = Object(
+    "voter",
+    {
+        "id": Member(ID),
+        "rack": _RACK,
+        "lag_ms": Member(COUNT, nullable=True, about="how far behind the leader; null: unknown"),
+    },
+)
+QUORUM = Object(
+    "quorum",
+    {
+        "leader": Member(ID, nullable=True),
+        "voters": Member(ListOf(VOTER, identity="id")),
+        "observers": Member(ListOf(Object("observer", VOTER.members), identity="id")),
+    },
+)
+CONTROLLER = Object(
+    "controller", {"id": Member(ID), "rack": _RACK, "configs": Member(CONFIGS), "config_sources": _SOURCES}
+)
+DECLARED = Object("declared", {part: _maybe(COUNT) for part in ("brokers", "topics", "partitions")})
+CLUSTER = Object(
+    "cluster",
+    {
+        "id": Member(NAME, vital=True, about="history and waivers go by it"),
+        "kafka_version": Member(TEXT, about="like 4.3.1; of a version without numbers what depends on it is UNKNOWN"),
+        "captured_at": Member(MOMENT, vital=True),
+        "features": Member(LEVELS, about="finalized feature levels"),
+        "quorum": Member(QUORUM, nullable=True, about="KRaft's; null with ZooKeeper"),
+        "consistent": Member(FLAG, optional=True, about="false: the cluster changed while it was read"),
+        "controllers": Member(ListOf(CONTROLLER, identity="id"), optional=True),
+        "source": _maybe(TEXT),
+        "provider": _maybe(TEXT),
+        "hidden_partitions": _maybe(COUNT),
+        "declared": _maybe(DECLARED, "how many the cluster says it has"),
+    },
+)
+LOG_DIR = Object(
+    "log-dir",
+    {"path": Member(TEXT), "error": _maybe(TEXT), "total_bytes": _maybe(COUNT), "usable_bytes": _maybe(COUNT)},
+)
+BROKER = Object(
+    "broker",
+    {
+        "id": Member(ID),
+        "rack": _RACK,
+        "live": Member(FLAG),
+        "configs": Member(CONFIGS, about="what is absent has Kafka's default for that version"),
+        "config_sources": _SOURCES,
+        "kafka_version": _maybe(TEXT, "the cluster's, unless stated"),
+        "offline_log_dirs": _maybe(ID, "how many; without it log dirs aren't evaluated"),
+        "fenced": _maybe(FLAG),
+        "described": Member(FLAG, optional=True),
+        "max_metadata_version": _maybe(ID),
+        "log_dirs": _maybe(ListOf(LOG_DIR)),
+    },
+)
 PARTITION_LISTS = ("replicas", "isr", "elr", "last_known_elr", "adding", "removing")
-PARTITION = {
-    "partition": Member(ID),
-    "leader": Member(ID, nullable=True),
-    **{name: Member(LIST) for name in PARTITION_LISTS},
-    "bytes": Member(COUNT, optional=True, nullable=True),
+_ABOUT_LISTS = {
+    "elr": "eligible leader replicas (KIP-966)",
+    "adding": "by a running reassignment",
+    "removing": "by a running reassignment",
 }
-STREAM = {
-    "group": Member(NAME),
-    "type": Member(TEXT),
-    "state": Member(TEXT),
-    "in_transition": Member(FLAG),
-    "stateful_tasks": Member(TEXTS),
-    "clients": Member(LIST),
-    **{f"{part}_version": Member(ID, optional=True, nullable=True) for part in ("subscription", "assignment")},
-    "internal_topics": Member(TEXTS, optional=True, nullable=True),
-}
-CLIENT = {"process": Member(TEXT), "tags": Member(CONFIGS), "active": Member(TEXTS), "standby": Member(TEXTS)}
-GROUP = {
-    "group": Member(TEXT),
-    **{name: Member(TEXT, optional=True, nullable=True) for name in ("type", "state", "protocol_type", "protocol")},
-    "members": Member(LIST),
-}
-GROUP_MEMBER = {
-    **{name: Member(TEXT, optional=True, nullable=True) for name in ("member_id", "client_id", "client_host")},
-    **{name: Member(BASE64, optional=True, nullable=True) for name in ("metadata", "assignment")},
-}
+PARTITION = Object(
+    "partition",
+    {
+        "partition": Member(ID),
+        "leader": Member(ID, nullable=True, about="null: there is none"),
+        **{
+            name: Member(
+                ListOf(BROKER_ID, least=int(name == "replicas"), distinct=True), about=_ABOUT_LISTS.get(name, "")
+            )
+            for name in PARTITION_LISTS
+        },
+        "bytes": _maybe(COUNT, "size on disk"),
+    },
+)
+PARTITIONS = ListOf(PARTITION, least=1, identity="partition")
+TOPIC = Object(
+    "topic",
+    {
+        "name": Member(TOPIC_NAME),
+        "internal": Member(FLAG, about="true for Kafka's own three only"),
+        "configs": Member(CONFIGS, about="what is absent comes from the brokers"),
+        "config_sources": _SOURCES,
+        "partitions": Member(PARTITIONS),
+    },
+)
+CLIENT = Object(
+    "client", {"process": Member(TEXT), "tags": Member(CONFIGS), "active": Member(TEXTS), "standby": Member(TEXTS)}
+)
+STREAM = Object(
+    "streams-group",
+    {
+        "group": Member(NAME),
+        "type": Member(TEXT, about="classic or streams"),
+        "state": Member(TEXT),
+        "in_transition": Member(FLAG),
+        "stateful_tasks": Member(TEXTS),
+        "clients": Member(ListOf(CLIENT)),
+        **{f"{part}_version": _maybe(ID) for part in ("subscription", "assignment")},
+        "internal_topics": _maybe(TEXTS),
+    },
+)
+GROUP_MEMBER = Object(
+    "group-member",
+    {
+        **{name: _maybe(TEXT) for name in ("member_id", "client_id", "client_host")},
+        **{name: _maybe(BASE64) for name in ("metadata", "assignment")},
+    },
+)
+GROUP = Object(
+    "group",
+    {
+        "group": Member(TEXT),
+        **{name: _maybe(TEXT) for name in ("type", "state", "protocol_type", "protocol")},
+        "members": Member(ListOf(GROUP_MEMBER)),
+    },
+)
+UNREADABLE = Object(
+    "unreadable", {"path": Member(POINTER, about="what lies under it is unknown"), "reason": Member(TEXT)}
+)
+ROOT = Object(
+    "document",
+    {
+        "format": Member(Constant(FORMAT), vital=True),
+        "cluster": Member(CLUSTER, vital=True),
+        "brokers": Member(ListOf(BROKER, identity="id"), about="every broker that a replica is on, dead ones too"),
+        "topics": Member(ListOf(TOPIC, identity="name")),
+        "streams": Member(ListOf(STREAM, identity="group"), optional=True, about="Kafka Streams applications"),
+        "groups": Member(ListOf(GROUP, identity="group"), optional=True, about="groups as described by the cluster"),
+        "unreadable": Member(ListOf(UNREADABLE), optional=True, about="what could not be read, and why"),
+    },
+)
 
 
 def shown(value: object) -> str:

@@ -7,24 +7,25 @@ doesn't fit is looked at member by member.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable
 from itertools import chain
-from typing import Any
+from typing import cast
 
 from durability.errors import BadInput
+from durability.shapes import ListOf, MapOf, Object, Shape
 from durability.topology import kinds
 from durability.topology.document import FORMAT, Topology, canonical
-from durability.topology.kinds import PARTITION_LISTS, Member, shown
-from durability.topology.unreadable import Unreadable, pointer, tokens
+from durability.topology.kinds import PARTITION_LISTS, shown
+from durability.topology.unreadable import Unreadable, pointer
 
 SHOWN_PROBLEMS = 5
 _INT32 = 2**31
 _INTEGERS = {int}
 _LISTS = {list}
-_NO_OTHERS: tuple[list, ...] = ([], [], [], [])
+_NO_OTHERS = ([], [], [], [])
 
 
-def validate(document: Any, source: str) -> Topology:
+def validate(document: object, source: str) -> Topology:
     """The topology of this document, which is kept as it is.
 
     document: a parsed `kafka-topology/1` document.
@@ -35,7 +36,7 @@ def validate(document: Any, source: str) -> Topology:
     return Topology(document, source, check(document, source))
 
 
-def check(document: Any, source: str) -> str:
+def check(document: object, source: str) -> str:
     """The SHA-256 of the document's canonical JSON; raises BadInput unless it is a topology document (`validate`)."""
     checker = _Checker()
     try:
@@ -76,100 +77,64 @@ class _Checker:
         if document.get("format") != FORMAT:
             stated = shown(document["format"]) if "format" in document else "no such member"
             return self.problem(("format",), f'expected "{FORMAT}", found {stated}')
-        if not self.unreadable_entries(document.get("unreadable")):
+        if (entries := document.get("unreadable")) is not None:
+            self.value(("unreadable",), entries, kinds.ROOT.members["unreadable"].shape)
+        if self.problems:
             return None
         self.unreadable = Unreadable(document)
-        self.members((), document, kinds.ROOT)
-        cluster = document.get("cluster")
-        if isinstance(cluster, dict):
-            self.cluster(cluster)
-        brokers = self.each(("brokers",), document.get("brokers"), kinds.BROKER, "broker", "id")
-        for place, broker in brokers:
-            list(self.each((*place, "log_dirs"), broker.get("log_dirs"), kinds.LOG_DIR))
-        if isinstance(document.get("brokers"), list) and not self.unreadable.covers("brokers"):
-            self.brokers = {b["id"] for _, b in brokers if type(b.get("id")) is int}
-        for place, topic in self.each(("topics",), document.get("topics"), kinds.TOPIC_MEMBERS, "topic", "name"):
-            self.partitions((*place, "partitions"), topic.get("partitions"))
-        for place, stream in self.each(("streams",), document.get("streams"), kinds.STREAM, "group", "group"):
-            list(self.each((*place, "clients"), stream.get("clients"), kinds.CLIENT))
-        for place, group in self.each(("groups",), document.get("groups"), kinds.GROUP, "group", "group"):
-            list(self.each((*place, "members"), group.get("members"), kinds.GROUP_MEMBER))
-        return None
+        brokers = document.get("brokers")
+        if isinstance(brokers, list) and not self.unreadable.covers("brokers"):
+            stated_ids = (broker.get("id") for broker in brokers if isinstance(broker, dict))
+            self.brokers = {number for number in stated_ids if type(number) is int}
+        return self.members((), document, kinds.ROOT)
 
-    def unreadable_entries(self, entries: object) -> bool:
-        for place, entry in self.each(("unreadable",), entries, kinds.UNREADABLE):
-            path = entry.get("path")
-            if isinstance(path, str) and tokens(path) is None:
-                self.problem((*place, "path"), f"expected a JSON Pointer like /brokers/0/configs, found {shown(path)}")
-        if entries is not None and not isinstance(entries, list):
-            self.problem(("unreadable",), f"expected a list, found {shown(entries)}")
-        return not self.problems
+    def value(self, place: tuple, value: object, shape: Shape) -> None:
+        """Checks a value, and whatever is in it."""
+        if not shape.fits(value):
+            self.problem(place, f"expected {shape.words}, found {shown(value)}")
+        elif shape is kinds.PARTITIONS:
+            self.partitions(place, cast(list, value))
+        elif isinstance(shape, Object):
+            self.members(place, cast(dict, value), shape)
+        elif isinstance(shape, ListOf):
+            self.elements(place, enumerate(cast(list, value)), shape.element)
+            if shape.identity:
+                self.identities(place, cast(list, value), shape.element, shape.identity)
+        elif isinstance(shape, MapOf):
+            values = cast(dict, value).values()
+            if not (shape.value.scalar and all(map(shape.value.fits, values))):  # a million settings are quick that way
+                self.elements(place, cast(dict, value).items(), shape.value)
 
-    def cluster(self, cluster: dict) -> None:
-        place: tuple[str, ...] = ("cluster",)
-        self.members(place, cluster, kinds.CLUSTER)
-        for name in ("id", "captured_at"):
-            if cluster.get(name) is None and self.unreadable.covers("cluster", name):
-                self.problem(("cluster", name), "a snapshot can't do without it, readable or not")
-        if isinstance(cluster.get("declared"), dict):
-            self.members((*place, "declared"), cluster["declared"], kinds.DECLARED)
-        list(self.each((*place, "controllers"), cluster.get("controllers"), kinds.CONTROLLER, "controller", "id"))
-        quorum = cluster.get("quorum")
-        if isinstance(quorum, dict):
-            place = (*place, "quorum")
-            self.members(place, quorum, kinds.QUORUM)
-            list(self.each((*place, "voters"), quorum.get("voters"), kinds.VOTER, "voter", "id"))
-            list(self.each((*place, "observers"), quorum.get("observers"), kinds.VOTER, "observer", "id"))
+    def elements(self, place: tuple, elements: Iterable[tuple], shape: Shape) -> None:
+        for key, element in elements:
+            if not (element is None and self.unreadable.covers(*place, key)):
+                self.value((*place, key), element, shape)
 
-    def each(self, place: tuple, elements: object, members: Mapping, what: str = "", identity: str = "") -> list:
-        """The objects of a list with their places, each checked; `identity` names the member that may not recur."""
-        if not isinstance(elements, list):
-            return []
-        first: dict[object, int] = {}
-        found = []
+    def identities(self, place: tuple, elements: list, shape: Shape, identity: str) -> None:
+        """No two of the objects in a list have the same identity; what isn't one is a problem of its own."""
+        assert isinstance(shape, Object)
+        kind, first = shape.members[identity].shape, dict[object, int]()
         for index, element in enumerate(elements):
-            here = (*place, index)
-            if not isinstance(element, dict):
-                if not (element is None and self.unreadable.covers(*here)):
-                    self.problem(here, f"expected an object, found {shown(element)}")
-                continue
-            found.append((here, element))
-            self.members(here, element, members)
-            name = element.get(identity) if identity else None
-            if name is None or not members[identity].kind.fits(name):
-                continue
-            if first.setdefault(name, index) != index:
-                self.problem(
-                    (*here, identity), f"{what} {name} is described twice, first at {pointer(place)}/{first[name]}"
-                )
-        return found
+            name = element.get(identity) if isinstance(element, dict) else None
+            if kind.fits(name) and first.setdefault(name, index) != index:
+                before = f"{pointer(place)}/{first[name]}"
+                self.problem((*place, index, identity), f"{shape.title} {name} is described twice, first at {before}")
 
-    def members(self, place: tuple, value: dict, members: Mapping[str, Member]) -> None:
-        for name, member in members.items():
+    def members(self, place: tuple, value: dict, shape: Object) -> None:
+        for name, member in shape.members.items():
             stated = value.get(name)
-            if stated is None:
-                if (member.nullable and name in value) or (member.optional and name not in value):
-                    continue
-                if not self.unreadable.covers(*place, name):
-                    found = "null" if name in value else "no such member"
-                    self.problem((*place, name), f"expected {member.kind.text}, found {found}")
-            elif not member.kind.fits(stated):
-                self.misfit((*place, name), stated, member.kind)
+            if stated is not None:
+                if not (member.shape.scalar and member.shape.fits(stated)):
+                    self.value((*place, name), stated, member.shape)
+            elif (member.nullable and name in value) or (member.optional and name not in value):
+                continue
+            elif not self.unreadable.covers(*place, name):
+                found = "null" if name in value else "no such member"
+                self.problem((*place, name), f"expected {member.shape.words}, found {found}")
+            elif member.vital:
+                self.problem((*place, name), "a snapshot can't do without it, readable or not")
 
-    def misfit(self, place: tuple, value: object, kind: kinds.Kind) -> None:
-        """Says what is wrong with a value: the elements that don't fit, where it is a list or map at all."""
-        inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
-        if kind.element is None or inner is None or isinstance(value, dict) != kind.text.startswith("an object"):
-            self.problem(place, f"expected {kind.text}, found {shown(value)}")
-            return
-        for key, element in inner:
-            unread = element is None and self.unreadable.covers(*place, key)
-            if not unread and not kind.element.fits(element):
-                self.problem((*place, key), f"expected {kind.element.text}, found {shown(element)}")
-
-    def partitions(self, place: tuple, partitions: object) -> None:
-        if not isinstance(partitions, list):
-            return
+    def partitions(self, place: tuple, partitions: list) -> None:
         if not partitions and not self.unreadable.covers(*place):
             self.problem(place, "expected at least one partition, found an empty list")
         numbers: set[int] = set()
@@ -198,11 +163,9 @@ class _Checker:
                 self.problem((*place, name), "expected at least one broker id, found an empty list")
             for index, broker in enumerate(ids):
                 here = (*place, name, index)
-                if broker is None and self.unreadable.covers(*here):
-                    continue
                 if not kinds.ID.fits(broker):
-                    self.problem(here, f"expected a broker id ({kinds.ID.text}), found {shown(broker)}")
-                elif broker in ids[:index]:
+                    continue
+                if broker in ids[:index]:
                     self.problem(here, f"broker {broker} stands twice in this list")
                 else:
                     self.described(here, broker)
@@ -215,7 +178,7 @@ class _Checker:
         self.problem(place, f"broker {broker} is not described under /brokers; expected one of {listed or 'none'}")
 
 
-def _sound(partition: Any, brokers: set[int] | None) -> bool:
+def _sound(partition: object, brokers: set[int] | None) -> bool:
     """Is this partition right in every member? Quick, and False whenever a closer look is needed."""
     try:
         replicas, isr = partition["replicas"], partition["isr"]

@@ -1,0 +1,193 @@
+"""What policy.yaml, waivers.yaml and clusters.yaml are made of, as data: `load` reads by it, `durability.schemas` publishes it.
+
+A key's `about` is what editors show beside it. docs/controls.md says which controls a tier's keys feed.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from durability.catalogue import PROVIDERS, Requirement, requirements
+from durability.policy.model import DEGRADED, PERIODS
+from durability.policy.scalars import DURATION, EXPRESSION, Day, Duration, Moment
+from durability.shapes import (
+    INT16,
+    Anything,
+    Choice,
+    Constant,
+    Either,
+    Flag,
+    ListOf,
+    MapOf,
+    Member,
+    Object,
+    Shape,
+    Text,
+    Whole,
+)
+
+LONGEST_READING = timedelta(minutes=30)
+
+TEXT = Text(blank=False)
+
+
+def _keys(name: str, about: str = "", /, **members: Member) -> Object:
+    return Object(name, members, closed=True, about=about)
+
+
+def _needed(shape: Shape, about: str = "") -> Member:
+    return Member(shape, about=about)
+
+
+def _may(shape: Shape, about: str = "") -> Member:
+    return Member(shape, optional=True, about=about)
+
+
+def _at_least(low: int, about: str) -> Member:
+    return _may(Whole(low=low, high=INT16), about)  # replication factors are int16 on the wire
+
+
+def _file(format_: str, about: str, /, **members: Member) -> Object:
+    schema = _may(Anything(), "where this file's JSON Schema is, for editors; nothing reads it")
+    stated = {"format": Member(Constant(format_)), **members, "$schema": schema}
+    return Object(format_, stated, closed=True, about=about)
+
+
+def _required(requirement: Requirement) -> Member:
+    """A key of a tier, as its control's YAML file declares it."""
+    if requirement.kind == "integer":
+        return _at_least(requirement.min or 0, requirement.about)
+    return _may(Flag() if requirement.kind == "boolean" else ListOf(Choice(requirement.choices)), requirement.about)
+
+
+TIER = _keys(
+    "tier",
+    "What a class of topics needs; a key that is left out isn't required.",
+    **{key: _required(requirement) for key, requirement in requirements().items()},
+)
+
+_ABOUT_EXPRESSION = "RE2 expression that matches the whole "
+
+SELECTOR = _keys(
+    "selector",
+    "Topics, and the tier they are in; the first line that matches decides.",
+    match=_may(
+        _keys(
+            "topic-match",
+            "Conditions that must all be met.",
+            cluster=_may(EXPRESSION, _ABOUT_EXPRESSION + "cluster id"),
+            topic=_may(EXPRESSION, _ABOUT_EXPRESSION + "topic name"),
+            internal=_may(Flag(), "Kafka's own topics, or all others"),
+            team=_may(EXPRESSION, _ABOUT_EXPRESSION + "team of the cluster"),
+        )
+    ),
+    tier=_needed(TEXT, "A tier of `tiers`"),
+)
+APPLICATION = _keys(
+    "application",
+    "Kafka Streams applications and what is required of their standbys; nothing is of one that no line matches.",
+    match=_may(
+        _keys(
+            "group-match",
+            "Conditions that must all be met.",
+            group=_may(EXPRESSION, _ABOUT_EXPRESSION + "group id"),
+            cluster=_may(EXPRESSION, _ABOUT_EXPRESSION + "cluster id"),
+        )
+    ),
+    tier=_may(TEXT, "The tier of its changelog and repartition topics"),
+    rack_aware_tags=_may(ListOf(TEXT), "The clients' tags over which standbys are spread (rack.aware.assignment.tags)"),
+    standby_replicas=_at_least(0, "Standbys of each stateful task, at least"),
+)
+
+_DELAYS = {name: _may(DURATION, "And the categories that are worse") for name in DEGRADED}
+_OF_TIER = _keys("delays-of-a-tier", default=_may(DURATION), **_DELAYS)
+_OF_ALL = _keys(
+    "delays",
+    default=_may(DURATION),
+    **_DELAYS,
+    tiers=_may(MapOf(Either(DURATION, _OF_TIER)), "By tier; they count before those of a category"),
+)
+READINGS = _keys(
+    "readings",
+    "When being at min ISR over time is a finding (KIP-427).",
+    prolonged_after=_may(Either(DURATION, _OF_ALL), "How long it may last"),
+    bouncing=_may(
+        _keys(
+            "bouncing",
+            changes=_may(Whole(low=1), "Changes of a topic"),
+            within=_may(DURATION, "The time in which that many changes are a finding"),
+        )
+    ),
+)
+MAINTENANCE = _keys(
+    "maintenance",
+    "A window in which the clusters may be at min ISR.",
+    **{
+        "cluster": _needed(EXPRESSION, _ABOUT_EXPRESSION + "cluster id"),
+        "from": _needed(Moment(), "Its start"),
+        "to": _needed(Moment(), "Its end, which is no part of it"),
+        "reason": _needed(TEXT),
+    },
+)
+RETENTION = _keys(
+    "retention",
+    "How long the lake keeps what (docs/keeping.md); no verdict depends on it.",
+    snapshots=_may(DURATION, "Facts as collected"),
+    findings=_may(DURATION, "What nightly runs found"),
+    pulses=_may(DURATION, "Which topics and partitions a pulse found unhealthy"),
+    counters=_may(DURATION, "Clusters' partition counts"),
+    evidence=_may(
+        _keys(
+            "evidence",
+            "The first complete and verified nightly run of each period, with the facts it evaluated.",
+            **{"each": _may(Choice(PERIODS)), "for": _may(DURATION)},
+        )
+    ),
+)
+POLICY = _file(
+    "durability-policy/1",
+    "Which topics need what, for the Kafka durability audit.",
+    name=_may(TEXT, "What reports call it"),
+    tiers=_needed(MapOf(TIER, least=1), "Requirements by name"),
+    topics=_needed(ListOf(SELECTOR, least=1), "Which topics are in which tier; the first line that matches decides"),
+    applications=_may(ListOf(APPLICATION)),
+    readings=_may(READINGS),
+    maintenance=_may(ListOf(MAINTENANCE)),
+    retention=_may(RETENTION),
+)
+
+WAIVER = _keys(
+    "waiver",
+    "A risk that somebody accepted until a day.",
+    control=_needed(EXPRESSION, _ABOUT_EXPRESSION + "id of a control"),
+    cluster=_needed(EXPRESSION, _ABOUT_EXPRESSION + "cluster id"),
+    resource=_needed(EXPRESSION, _ABOUT_EXPRESSION + "topic name, broker id or group id"),
+    owner=_needed(TEXT),
+    reason=_needed(TEXT),
+    expires=_needed(Day(), "The last day on which it counts, UTC"),
+    approved_by=_may(TEXT),
+    ticket=_may(TEXT),
+)
+WAIVERS = _file(
+    "durability-waivers/1",
+    "Risks accepted until a day, for the Kafka durability audit.",
+    waivers=_needed(ListOf(WAIVER)),
+)
+
+CLUSTER = _keys(
+    "cluster",
+    id=_needed(TEXT, "Its name in policies, waivers and reports"),
+    connection=_may(TEXT, "The Airflow Connection of type kafka that reaches it; the id unless stated"),
+    provider=_may(Choice(tuple(PROVIDERS)), "Who runs it; self unless stated"),
+    team=_may(TEXT, "Who owns it; policies can select by it"),
+    controllers=_may(
+        MapOf(TEXT, Text("controllers' node ids and their racks, such as 100: az1", pattern="[0-9]+")),
+        "Rack by KRaft controller id, since Kafka doesn't say",
+    ),
+    read_within=_may(Duration(most=LONGEST_READING), "How long reading it may take; 2m unless stated, 30m at most"),
+)
+CLUSTERS = _file(
+    "durability-clusters/1",
+    "The fleet that the Kafka durability audit reads.",
+    clusters=_needed(ListOf(CLUSTER)),
+)

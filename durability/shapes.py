@@ -1,0 +1,183 @@
+"""The vocabulary in which the public formats are described as data.
+
+A format's description is read twice: the readers check documents by it, and `durability.schemas` makes its JSON Schema
+of it. So the two can't say different things. The descriptions are `durability.topology.kinds` and
+`durability.policy.formats`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+INT16, INT32, INT64 = (2 ** (bits - 1) - 1 for bits in (16, 32, 64))
+
+
+class Shape:
+    """What a value has to be. words: how messages call it."""
+
+    scalar: ClassVar[bool] = True
+    words: str
+
+    def fits(self, value: object) -> bool:
+        """Is this value, as JSON has it, one? Of a list, map or object only its own type is checked, not what is in it."""
+        raise TypeError(f"{type(self).__name__} fits nothing")
+
+
+@dataclass(frozen=True)
+class Flag(Shape):
+    words: str = "true or false"
+
+    def fits(self, value: object) -> bool:
+        return type(value) is bool
+
+
+@dataclass(frozen=True)
+class Whole(Shape):
+    """An integer from `low` to `high`; 2.0 is none."""
+
+    words: str = "a whole number"
+    low: int = 0
+    high: int = INT32
+
+    def fits(self, value: object) -> bool:
+        return type(value) is int and self.low <= value <= self.high
+
+
+@dataclass(frozen=True)
+class Text(Shape):
+    """Text. pattern: what all of it matches, in the syntax that Python and ECMA-262 share; least and longest: its length;
+    blank: may it be white space only; but: words that it can't be; check: what no pattern says; format: JSON Schema's
+    name for it, a hint for editors."""
+
+    words: str = "text"
+    pattern: str | None = None
+    least: int = 0
+    longest: int | None = None
+    blank: bool = True
+    but: tuple[str, ...] = ()
+    check: Callable[[str], bool] | None = None
+    format: str | None = None
+
+    def fits(self, value: object) -> bool:
+        return type(value) is str and (self._any or self._matches(value))
+
+    @cached_property
+    def _any(self) -> bool:
+        return replace(self, words="", format=None) == Text("")
+
+    def _matches(self, text: str) -> bool:
+        if len(text) < self.least or (self.longest and len(text) > self.longest) or text in self.but:
+            return False
+        if self.pattern and not re.fullmatch(self.pattern, text, re.ASCII):
+            return False
+        return (self.blank or bool(text.strip())) and (not self.check or self.check(text))
+
+
+@dataclass(frozen=True)
+class Choice(Shape):
+    """One of a few words."""
+
+    values: tuple[str, ...]
+    words: str = "a word"
+
+    def fits(self, value: object) -> bool:
+        return type(value) is str and value in self.values
+
+
+@dataclass(frozen=True)
+class Constant(Shape):
+    """This text and no other."""
+
+    words: str
+
+    def fits(self, value: object) -> bool:
+        return type(value) is str and value == self.words
+
+
+@dataclass(frozen=True)
+class Anything(Shape):
+    words: str = "anything"
+
+    def fits(self, value: object) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class ListOf(Shape):
+    """least: how many elements it has at least. distinct: none is there twice. identity: the member by which its elements,
+    objects, are told apart, so that no two have the same."""
+
+    scalar: ClassVar[bool] = False
+    element: Shape
+    least: int = 0
+    distinct: bool = False
+    identity: str = ""
+    words: str = "a list"
+
+    def fits(self, value: object) -> bool:
+        return type(value) is list
+
+
+@dataclass(frozen=True)
+class MapOf(Shape):
+    """An object whose keys aren't known beforehand. keys: what they are; least: how many there are at least."""
+
+    scalar: ClassVar[bool] = False
+    value: Shape
+    keys: Text | None = None
+    least: int = 0
+    words: str = "an object"
+
+    def fits(self, value: object) -> bool:
+        return isinstance(value, dict)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member of an object. optional: may be missing; nullable: may be null; vital: is needed even where it, or what it
+    is in, could not be read (of a topology document); about: what it means, for editors."""
+
+    shape: Shape
+    optional: bool = False
+    nullable: bool = False
+    vital: bool = False
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Object(Shape):
+    """An object of known members. name: what one is called; closed: other members are refused, not left alone; about: what
+    it is, for editors."""
+
+    scalar: ClassVar[bool] = False
+    name: str
+    members: Mapping[str, Member]
+    closed: bool = False
+    about: str = ""
+    words: str = "an object"
+
+    def fits(self, value: object) -> bool:
+        return isinstance(value, dict)
+
+    @property
+    def title(self) -> str:
+        """The name as messages have it."""
+        return self.name.replace("-", " ")
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        return tuple(name for name, member in self.members.items() if not member.optional)
+
+
+@dataclass(frozen=True)
+class Either(Shape):
+    """One value for everything, or several values by key."""
+
+    scalar: ClassVar[bool] = False
+    one: Shape
+    several: Object
+    words: str = ""

@@ -1,0 +1,127 @@
+"""Do the JSON Schemas and the readers agree? A document that one of them refuses the other refuses too.
+
+Every document that the tests of the readers read is also held against its schema: `agreeing` goes between them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator, ValidationError, validators
+
+from durability.errors import BadInput
+from durability.policy import load_clusters, load_policy, load_waivers
+from durability.schemas import schema
+from durability.topology import validate
+
+FILES = {load_policy: "policy", load_waivers: "waivers", load_clusters: "clusters"}
+
+BEYOND_POLICY = {
+    "a tier that isn't defined": "is not defined",
+    "a tier that no topic can meet": "can never have that many in sync",
+    "a line that is never reached": "is never reached",
+    "an expression that RE2 doesn't know": "is not a valid RE2 expression",
+    "a control that there isn't": "matches no control",
+    "a window that ends before it begins": "is not after `from`",
+    "a day that isn't in the calendar": r"expected a (day|moment) such as .* found .*[0-9]{4}-[0-9]{2}-[0-9]{2}",
+    "a number written another way": r"expected a whole number, found a number \(\"0x|found a decimal number \(\"-?\d+\.0\"",
+    "a key or an identity twice": "is there twice",
+}
+"""What a policy, waivers or clusters file can be refused for that no schema can say, and how the reader says it."""
+BEYOND_TOPOLOGY = {
+    "a replica on a broker that isn't described": "is not described under /brokers",
+    "an identity twice": "is described twice",
+    "an integer written as 2.0": r"found the number -?\d+\.0",
+    "a moment that isn't in the calendar": r'expected an RFC 3339 time .* found the text "\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d',
+    "what has no canonical JSON": "no JSON in UTF-8 can be made of it",
+}
+BEYOND_PARTLY_READ = {
+    "missing, and not what is unreadable": "found (null|no such member)",
+    "empty, and not what is unreadable": "found an empty list",
+    "a broker twice in a list": "stands twice in this list",
+}
+"""The same of a topology document that lists something as unreadable, beside the above: the schema can't follow the paths."""
+
+
+def _ecma_pattern(validator, pattern, instance, _schema):
+    """As ECMA-262 has it: `$` is the end of the text, while Python's also matches before a last line break."""
+    if isinstance(instance, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), instance):
+        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+Validator = validators.extend(Draft202012Validator, {"pattern": _ecma_pattern})
+
+
+@cache
+def validator(name: str) -> Any:
+    made = schema(name)
+    Validator.check_schema(made)
+    return Validator(made)
+
+
+def problems(name: str, document: object) -> list[str]:
+    """What the schema of that name has against a document."""
+    return [f"{error.json_path}: {error.message}" for error in validator(name).iter_errors(document)]
+
+
+def agreeing(read: Callable, *args: Any) -> Any:
+    """What a reader returns or raises; fails where its schema says otherwise.
+
+    read: `load_policy`, `load_waivers` or `load_clusters` with a path, or `validate` with a document and its source.
+    """
+    if read is validate:
+        name, document, beyond = "topology", args[0], dict(BEYOND_TOPOLOGY)
+        if isinstance(document, dict) and document.get("unreadable"):
+            beyond |= BEYOND_PARTLY_READ
+            whole = {key: value for key, value in document.items() if key != "unreadable"}
+            with suppress(BadInput):  # what the exceptions would hide
+                agreeing(validate, whole, args[1])
+    else:
+        try:
+            name, document, beyond = FILES[read], yaml_document(Path(args[0])), dict(BEYOND_POLICY)
+        except (yaml.YAMLError, ValueError, RecursionError, OSError):
+            return read(*args)  # no document: nothing for a schema
+    try:
+        result = read(*args)
+    except BadInput as refusal:
+        if not problems(name, document):
+            assert beyond_schema(refusal, beyond.values()), f"the schema lets pass: {refusal}"
+        raise
+    assert problems(name, document) == []
+    return result
+
+
+def beyond_schema(refusal: BadInput, beyond: Iterable[str]) -> bool:
+    return any(re.search(pattern, refusal.problem) for pattern in beyond)
+
+
+def yaml_document(path: Path) -> object:
+    """A YAML file as JSON has it: keys and moments are text. ValueError for what the readers refuse as no sound YAML."""
+    content = path.read_text(encoding="utf-8-sig")
+    if "&" in content or "!!" in content or content.startswith("[[["):
+        raise ValueError("anchors, tags, depth")
+    node = yaml.compose(content, Loader=yaml.SafeLoader)
+    return _plain(node) if node is not None else None
+
+
+def _plain(node: yaml.Node) -> object:
+    if isinstance(node, yaml.MappingNode):
+        return {key.value: _plain(value) for key, value in node.value}
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(item) for item in node.value]
+    if node.tag.endswith((":int", ":float", ":bool", ":null")):
+        return yaml.SafeLoader("").construct_object(node)
+    return node.value
+
+
+def write_as_yaml(path: Path, document: object) -> Path:
+    """A document as a YAML file: JSON is YAML."""
+    path.write_text(json.dumps(document, ensure_ascii=True), encoding="utf-8")
+    return path
