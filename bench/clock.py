@@ -20,7 +20,7 @@ LARGE = 1 << 30
 class Peak(threading.Thread):
     """The most memory in MB that this process and all below it had at one time, measured once a second."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(daemon=True)
         self.mb = self.of_step = 0.0
         self._done = threading.Event()

@@ -67,13 +67,13 @@ def each(gathered: DataFrame) -> DataFrame:
 
 def _wrong_setting() -> Column:
     """A topic's setting that means nothing, where the control needs it, as evidence; NULL elsewhere."""
-    found = None
+    found = F.lit(None).cast("string")
     for name, setting in zip(WRONG_FIELDS, SETTINGS, strict=True):
         readers = [c.id for c in CONTROLS.values() if setting in c.reads]
         value = F.col("wrong")[name]
         entry = base.as_json({base.REASON: F.lit("wrong-setting"), "setting": F.lit(setting), "value": value})
         needed = F.col("control").isin(*readers) & value.isNotNull()
-        found = F.when(needed, entry) if found is None else found.when(needed, entry)
+        found = F.when(needed, entry).otherwise(found)
     return found
 
 

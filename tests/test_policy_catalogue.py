@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from durability.catalogue import SCALAR_CONTROLS, SEVERITIES, words
+from durability.catalogue import SCALAR_CONTROLS, SEVERITIES
 from durability.catalogue.page import page
+from durability.findings import words
 from durability.policy import CONTROLS, PROVIDERS, load_clusters, load_policy, load_waivers, match_column, matches
 from durability.policy.resolve import resolve
 from durability.remedies import PLANNERS

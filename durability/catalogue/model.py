@@ -90,11 +90,10 @@ def read(folder: Path) -> dict[str, Control]:
 
 def _control(path: Path) -> Control:
     content = load(path)
-    lists = {name: tuple(content.pop(name)) for name in ("on", "reads", "active") if name in content}
-    requires = content.pop("requires", {})
+    fields: dict[str, Any] = {k: tuple(v) if k in ("on", "reads", "active") else v for k, v in content.items()}
     try:
-        keys = tuple(_requirement(key, said) for key, said in requires.items())
-        control = Control(id=path.stem, **lists, requires=keys, **content)
+        fields["requires"] = tuple(_requirement(key, said) for key, said in content.get("requires", {}).items())
+        control = Control(id=path.stem, **fields)
     except TypeError as error:
         raise ValueError(f"{path.name}: {error}") from None
     wrong = [t for t in control.on if t not in TYPES] + [s for s in control.severities.values() if s not in SEVERITIES]

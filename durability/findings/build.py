@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from durability.catalogue import causes, words
+from durability.catalogue import causes
+from durability.findings import words
 from durability.findings.disputes import Disputes
 from durability.lake.tables import DISAGREEMENTS, FINDINGS, VERDICTS
 

@@ -153,7 +153,7 @@ class Tables:
         with self._errors(f"{table.identifier} can't be read"):
             current = self.load(table)
             bound = bind(current.schema(), where, case_sensitive=True)
-            used = {current.schema().find_column_name(number) for number in extract_field_ids(bound)}
+            used = {name for n in extract_field_ids(bound) if (name := current.schema().find_column_name(n))}
             rows = Wanted(table.arrow, expression_to_pyarrow(bound), table.arrow, used)
             for task in current.scan(row_filter=where).plan_files():
                 yield self.storage.read(task.file.file_path, rows)

@@ -12,10 +12,13 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 EVEN = ("target_acked_racks", "target_min_insync_replicas")
+Partition = tuple[int, "list[int] | None", "list[int] | None"]
+"""Id, replicas (None: unread), and those being removed."""
 FOLDER, INDEX, FORMAT = "plans", "index.json", "durability-plans/1"
 
 
@@ -119,7 +122,9 @@ def written(topic: str, partitions: Iterable[tuple[int, Sequence[int]]]) -> str:
     return json.dumps({"version": 1, "partitions": rows}, indent=1) + "\n"
 
 
-def moved(placement: Placement, partitions, topic: dict) -> tuple[list[tuple[int, list[int]]], str | None]:
+def moved(
+    placement: Placement, partitions: Iterable[Partition], topic: Mapping[str, Any]
+) -> tuple[list[tuple[int, list[int]]], str | None]:
     """The partitions whose replicas change, with their new ones; or why there is no plan."""
     moves = []
     acked = tuple(topic[name] for name in EVEN)
@@ -137,13 +142,15 @@ def moved(placement: Placement, partitions, topic: dict) -> tuple[list[tuple[int
     return moves, None if moves else "nothing has to move"
 
 
-def not_before(placement: Placement, partitions, moves) -> dict[str, str]:
+def not_before(
+    placement: Placement, partitions: Iterable[Partition], moves: Iterable[tuple[int, list[int]]]
+) -> dict[str, str]:
     """A plan's `not_before` in the index, where a partition that moves has a replica on a broker that is down.
 
     The tool knows no such broker, and can't throttle one that a replica leaves.
     """
     moving = dict(moves)
-    named = {b for partition, now, _ in partitions if partition in moving for b in (*now, *moving[partition])}
+    named = {b for partition, now, _ in partitions if partition in moving for b in [*(now or ()), *moving[partition]]}
     down = sorted(b for b in named if b in placement.brokers and placement.brokers[b].live is False)
     if not down:
         return {}

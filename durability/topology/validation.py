@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from itertools import chain
-from typing import cast
+from typing import Any, cast
 
 from durability.errors import BadInput
 from durability.shapes import ListOf, MapOf, Object, Shape
@@ -22,10 +22,10 @@ SHOWN_PROBLEMS = 5
 _INT32 = 2**31
 _INTEGERS = {int}
 _LISTS = {list}
-_NO_OTHERS = ([], [], [], [])
+_NO_OTHERS: tuple[list, ...] = ([], [], [], [])
 
 
-def validate(document: object, source: str) -> Topology:
+def validate(document: Any, source: str) -> Topology:
     """The topology of this document, which is kept as it is.
 
     document: a parsed `kafka-topology/1` document.
@@ -36,7 +36,7 @@ def validate(document: object, source: str) -> Topology:
     return Topology(document, source, check(document, source))
 
 
-def check(document: object, source: str) -> str:
+def check(document: Any, source: str) -> str:
     """The SHA-256 of the document's canonical JSON; raises BadInput unless it is a topology document (`validate`)."""
     checker = _Checker()
     try:
@@ -178,7 +178,7 @@ class _Checker:
         self.problem(place, f"broker {broker} is not described under /brokers; expected one of {listed or 'none'}")
 
 
-def _sound(partition: object, brokers: set[int] | None) -> bool:
+def _sound(partition: Any, brokers: set[int] | None) -> bool:
     """Is this partition right in every member? Quick, and False whenever a closer look is needed."""
     try:
         replicas, isr = partition["replicas"], partition["isr"]

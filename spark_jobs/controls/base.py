@@ -1,7 +1,7 @@
 """What all controls share: the shape of a verdict, causes, and the outcome of one number against one required.
 
 Spark decides and names; it writes no sentence. What a verdict says and what fixes it is put into words by
-`durability.catalogue.words`, from `evidence`, `observed` and `required`.
+`durability.findings.words`, from `evidence`, `observed` and `required`.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from durability.catalogue import listing
 from durability.catalogue.model import CONTROLS, FOLDER, Control, load
+from durability.remedies import PLANNERS
 
 
 def _shown(value: Any) -> Any:
@@ -72,8 +73,6 @@ def message(finding: Mapping[str, Any]) -> str | None:
 
 def remediation(finding: Mapping[str, Any]) -> str | None:
     """What fixes a finding: a sentence of advice, or a script of Kafka's commands that bash takes as it is."""
-    from durability.remedies import PLANNERS
-
     said = _said_of(finding["outcome"])
     if said not in ("FAIL", "UNKNOWN"):
         return None
