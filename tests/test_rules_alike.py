@@ -169,7 +169,7 @@ def test_judged_through_one_or_by_itself(spark, documents, as_run, monkeypatch, 
     as_run(ALL, large=True)
     monkeypatch.setattr(placements, "MOST", 1)
     one_by_one = results(spark, documents)
-    assert apart.keys() == {"findings", "partition_health", "health_counters", "topic_posture"}
+    assert apart.keys() == {"verdicts", "findings", "partition_health", "health_counters", "topic_posture"}
     for name, rows_ in apart.items():
         assert rows_ == together[name] == none_alike[name] == one_by_one[name], name
     assert len(together["partition_health"]) > 300
