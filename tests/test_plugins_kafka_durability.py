@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from durability.launch import spark
+from durability.runtime import spark
 from tests.support.airflow import result, run_dag, run_in_airflow
 
 ROOT = Path(__file__).resolve().parents[1]

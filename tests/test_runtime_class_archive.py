@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from bench.floor import EMPTY_JOB
+from durability.cli import classes
 from durability.errors import AuditError
-from durability.launch import classes, spark
-from durability.runtime import class_archive, processes
+from durability.runtime import class_archive, processes, spark
 
 
 @pytest.fixture

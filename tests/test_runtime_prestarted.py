@@ -9,9 +9,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from durability.launch.audit import JOB
 
 from durability.launch import audit, ready, spark
-from durability.launch.audit import JOB
 from durability.run.plan import SMALL
 from durability.runtime import processes, watchdog
 

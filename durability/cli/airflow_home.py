@@ -5,6 +5,7 @@ Airflow is a child process here and is never imported: its start-up is paid once
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -12,11 +13,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from durability import resources
 from durability.errors import Refused
 
-ROOT = Path(__file__).resolve().parents[2]
-STATE = ROOT / ".state"
-TEMPLATE = STATE / "airflow"
+
+def template() -> Path:
+    """The home whose migrated database each run copies."""
+    return resources.state_folder() / "airflow"
 
 
 def environment(home: Path, base: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -38,8 +41,8 @@ def environment(home: Path, base: Mapping[str, str] = os.environ) -> dict[str, s
     }
     fixed = {
         "AIRFLOW_HOME": str(home),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
-        "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(resources.shipped("dags")),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(resources.shipped("plugins")),
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
         "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(home / "logs"),
         "PATH": f"{bin_folder}{os.pathsep}{base.get('PATH', os.defpath)}",
@@ -53,8 +56,16 @@ def airflow() -> str:
     return str(Path(sys.executable).parent / "airflow")
 
 
-def migrate(home: Path = TEMPLATE) -> None:
-    """Create or migrate the database under `home`; Refused with the log's place when Airflow can't."""
+def require() -> None:
+    """Refused, with the remedy, where Airflow isn't installed. It is looked for, never imported."""
+    if importlib.util.find_spec("airflow") is None:
+        raise Refused("Airflow isn't installed here: pip install 'kafka-durability-audit[airflow]'")
+
+
+def migrate(home: Path | None = None) -> None:
+    """Create or migrate the database under `home` (default: the template); Refused with the log's place when Airflow can't."""
+    require()
+    home = home or template()
     home.mkdir(parents=True, exist_ok=True)
     log = home / "migrate.log"
     with log.open("wb") as out:
@@ -65,15 +76,17 @@ def migrate(home: Path = TEMPLATE) -> None:
         raise Refused(f"Airflow's database could not be prepared; its log is {log}")
 
 
-def private_home(folder: Path, template: Path = TEMPLATE) -> Path:
-    """A copy of the migrated home for one run alone, so that two runs never share a SQLite file.
+def private_home(folder: Path, source: Path | None = None) -> Path:
+    """A copy of the migrated home `source` (default: the template) for one run alone: two runs never share a SQLite file.
 
-    Refused when `template` was never migrated.
+    A template that was never migrated is migrated first, which takes a while, once.
     """
-    if not (template / "airflow.db").exists():
-        raise Refused(f"Airflow's database is missing under {template}; run `make setup`")
+    require()
+    source = source or template()
+    if not (source / "airflow.db").exists():
+        migrate(source)
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("airflow.db", "airflow.cfg"):
-        if (template / name).exists():
-            shutil.copy2(template / name, folder / name)
+        if (source / name).exists():
+            shutil.copy2(source / name, folder / name)
     return folder

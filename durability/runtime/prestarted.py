@@ -1,8 +1,8 @@
-"""A Spark session that starts while Airflow does: by the time `make audit` has a plan, what judges it stands and waits.
+"""A Spark session that starts early: while Airflow starts, or while clusters are read.
 
-Starting Airflow keeps one core busy, starting Spark another, and each takes as long. The launcher starts the job and tells
-the run of it by VARIABLE; whoever has the plan takes it, once. A run that is too large for its settings calls it off, and one
-that can't have it, since it has died, submits its job as ever.
+Starting Spark keeps one core busy for about as long as what comes before the evaluation keeps another. The program that
+starts a run starts the job too and announces it in the environment (VARIABLE). The step that has the plan takes the session,
+once. A run that is too large for the session's settings calls it off; one that finds it dead submits its job by itself.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from durability.launch import spark
-from durability.runtime import watchdog
+from durability.runtime import spark, watchdog
 
 if TYPE_CHECKING:
     from durability.lake.catalog import Place
     from durability.runtime.processes import Session
 
-VARIABLE = "DURABILITY_READY"
-"""Names the folder of a session that waits; unset outside of `make audit`."""
+VARIABLE = "DURABILITY_PRESTARTED"
+"""Names the folder of a session that waits; unset where no audit has started one."""
 PLAN, STATUS, LEADER, LOG, PROPERTIES = "plan", "status", "leader", "spark.log", "spark.properties"
 POLL_SECONDS = 0.1
-# Who waits isn't the job's parent: its exit status is left in a file, whole.
-KEEPING_STATUS = '"$@"; echo $? > "$0.partial" && mv "$0.partial" "$0"'
+# The process that waits isn't the job's parent: the job's exit status is left in a file, whole.
+SAVING_STATUS = '"$@"; echo $? > "$0.partial" && mv "$0.partial" "$0"'
 
 
 def start(session: Session, lake: str, job: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """Starts `job --awaited`, for a small run on this lake, as a part of `session`; what its taker's environment needs.
+    """Starts `job --awaited`, for a small run on this lake, as a part of `session`; returns what the environment of the
+    process that takes it needs.
 
     environment: as spark-submit needs it. Raises AuditError where the lake's address or the jars can't be used, OSError where
-    there can be no named pipe or spark-defaults.conf can't be read.
+    no named pipe can be made or spark-defaults.conf can't be read.
     """
     from durability.lake import catalog
 
-    folder = session.folder / "ready"
+    folder = session.folder / "prestarted"
     folder.mkdir()
     plan = folder / PLAN
     os.mkfifo(plan, 0o600)
     properties = spark.write_properties(folder / PROPERTIES, _properties(catalog.place(lake), partitions=0))
     command = spark.submit(properties, str(job), "--awaited", str(plan), lake=lake)
-    kept = ["/bin/sh", "-c", KEEPING_STATUS, str(folder / STATUS), *command]
-    child = session.popen(kept, log=folder / LOG, cwd=job.parent.parent, env=environment)
+    saving = ["/bin/sh", "-c", SAVING_STATUS, str(folder / STATUS), *command]
+    child = session.popen(saving, log=folder / LOG, env=environment)
     (folder / LEADER).write_text(str(child.pid))
     return {VARIABLE: str(folder)}
 
@@ -57,26 +57,26 @@ def _properties(place: Place, partitions: int) -> dict[str, str]:
     return {**spark.settings(partitions), **catalog.spark_conf(place), **catalog.spark_secrets(place)}
 
 
-def taken(lake: str, partitions: int) -> Waiting | None:
+def take(lake: str, partitions: int) -> PrestartedSession | None:
     """The session that waits for a run of so many partitions on this lake, from now on the caller's; None if there is none.
 
-    One that has other settings than the run wants is called off, and has ended.
+    One with other settings than the run needs is called off, and has ended when this returns.
     """
     from durability.lake import catalog
 
     folder = os.environ.pop(VARIABLE, None)
     if folder is None:
         return None
-    waiting = Waiting(Path(folder))
-    if waiting.is_for(_properties(catalog.place(lake), partitions)):
-        return waiting
-    waiting.give("")
-    waiting.ended(lambda line: None)
+    session = PrestartedSession(Path(folder))
+    if session.is_for(_properties(catalog.place(lake), partitions)):
+        return session
+    session.give("")
+    session.wait(lambda line: None)
     return None
 
 
-class Waiting:
-    """A job that has its session, and is to be told what to judge."""
+class PrestartedSession:
+    """A job that has its Spark session and waits for a plan."""
 
     def __init__(self, folder: Path):
         self._folder = folder
@@ -93,7 +93,7 @@ class Waiting:
             wanted.unlink()
 
     def give(self, plan: str) -> bool:
-        """Hands over a plan, as JSON, once the job reads; False if it has ended before."""
+        """Gives the job a plan, as JSON, once it reads; False if it has ended before."""
         while self._alive():
             try:
                 descriptor = os.open(self._folder / PLAN, os.O_WRONLY | os.O_NONBLOCK)
@@ -111,9 +111,8 @@ class Waiting:
             return True
         return False
 
-    def ended(self, log: Callable[[str], None]) -> int | None:
-        """Waits for the job's end, which may have come; its exit status, None if it could leave none. `log` gets what Spark
-        says, line by line, meanwhile."""
+    def wait(self, log: Callable[[str], None]) -> int | None:
+        """Waits for the job's end; returns its exit status, None if it could leave none. `log` gets Spark's lines meanwhile."""
         while self._alive():
             self._forward(log, whole=True)
             time.sleep(POLL_SECONDS)

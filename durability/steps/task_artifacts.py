@@ -1,28 +1,28 @@
-"""What is too large for XCom, handed from task to task as JSON files beside the lake's tables."""
+"""What is too large for XCom: JSON files beside the lake's tables, from one Airflow task to the next."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from pyarrow import fs
 
 FOLDER = "_handover"
+KEEP_DAYS = {"nightly": 30, "pulse": 1}
+"""By a run's kind: how long its tasks can be cleared. The facts of a pulse are gone when it ends."""
 _ODD = re.compile(r"[^A-Za-z0-9._-]")
 
 
-def run_of(context: Mapping[str, Any]) -> str:
+def run_name(dag_id: str, run_id: str) -> str:
     """A run's name among those of all DAGs: two DAGs that are due at the same minute have runs of the same id."""
-    return f"{context['dag'].dag_id}/{_ODD.sub('_', context['run_id'])}"
+    return f"{dag_id}/{_ODD.sub('_', run_id)}"
 
 
 def put(lake: str, run: str, name: str, value: object) -> str:
     """Write `value` as JSON where every worker that reaches the lake can read it; returns the reference for `get`.
 
-    run: as `run_of` names it.
+    run: as `run_name` names it.
     """
     files, root = _root(lake)
     reference = f"{run}/{name}.json"
@@ -41,7 +41,7 @@ def get(lake: str, reference: str) -> object:
 
 
 def prune(lake: str, dag_id: str, days: int) -> None:
-    """Remove what runs of a DAG handed over when the last of it is so old: until then their tasks can be cleared."""
+    """Remove the artifacts of a DAG's runs whose newest file is so old: until then their tasks can be cleared."""
     files, root = _root(lake)
     oldest = datetime.now(UTC) - timedelta(days=days)
     last: dict[str, datetime] = {}

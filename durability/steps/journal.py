@@ -1,7 +1,7 @@
-"""What a run tells whoever started it: one JSON object a line, written by tasks, read by the launcher while it grows.
+"""What a run under Airflow says to the program that started it: one JSON object per line, written by tasks, read while it grows.
 
-Events: `step` (`name`, `state` started or done, `seconds`, `note`), `problem` (`name`, `text`: an error meant for the
-person who ran the audit), `note` (`text`). Without a launcher the variable is unset and nothing is written.
+Events: `step` (`name`, `state` started or done, `seconds`, `note`) and `problem` (`name`, `text`: an error meant for the person
+who ran the audit). Where no program waits, the variable is unset and nothing is written.
 """
 
 from __future__ import annotations
@@ -28,6 +28,19 @@ def write(event: str, **fields: object) -> None:
         os.write(descriptor, line.encode())
     finally:
         os.close(descriptor)
+
+
+class JournalReporter:
+    """A `StepReporter` that writes to the journal."""
+
+    def started(self, step: str) -> None:
+        write("step", name=step, state="started")
+
+    def problem(self, step: str, text: str) -> None:
+        write("problem", name=step, text=text)
+
+    def done(self, step: str, seconds: float, text: str) -> None:
+        write("step", name=step, state="done", seconds=seconds, note=text)
 
 
 class Reader:

@@ -109,10 +109,18 @@ def jars(lake: str = "") -> str:
     return ",".join(str(path) for name in sets for path in sorted(runtime_jars.ensure(name).glob("*.jar")))
 
 
+def spark_submit() -> str:
+    """The program: this environment's, else the one inside pyspark's package, as where pip installed for one user alone."""
+    from durability.runtime import jars as runtime_jars
+
+    beside = Path(sys.executable).parent / "spark-submit"
+    folder = runtime_jars.pyspark_folder()
+    return str(beside if beside.exists() or folder is None else folder.parent / "bin" / "spark-submit")
+
+
 def submit(properties: Path, *job: str, lake: str = "") -> list[str]:
     """The command that runs a job and its arguments on this machine, outside of Airflow; see `write_properties`."""
-    program = str(Path(sys.executable).parent / "spark-submit")
-    return [program, "--master", "local[*]", "--properties-file", str(properties), "--jars", jars(lake), *job]
+    return [spark_submit(), "--master", "local[*]", "--properties-file", str(properties), "--jars", jars(lake), *job]
 
 
 def environment(base: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What an audit reads, dealt into groups: each group is one mapped task."""
+"""What a run reads, partitioned into groups: under Airflow each group is one mapped task."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 from durability.errors import Refused
 
-# All of them are read at once: a group that waited for another's end would wait for its slow clusters.
 GROUPS = 4
+"""All are read at once: a group that waited for another would wait for its slow clusters."""
 UNKNOWN_SIZE = 20_000
-"""Partitions that a cluster is taken to have until it has been read."""
+"""Partitions that a cluster is expected to have until it has been read."""
 
-Source = dict[str, object]
-"""`{"name", "document": path}`, or `{"name", "connection", "provider", "team", "controllers", "seconds"}` and, once dealt,
-"partitions"; JSON, no secrets."""
+Source = dict[str, Any]
+"""`{"name", "document": path}`, or `{"name", "connection", "provider", "team", "controllers", "seconds"}` and, once in a
+group, "partitions"; JSON, no secrets."""
 
 
 def from_documents(path: Path) -> list[Source]:
-    """One source: a cluster's documents have to be read together, since its history tells the racks of dead brokers.
+    """One source: a cluster's documents have to be read together, since its history shows the racks of dead brokers.
 
     Refused when there is nothing at `path`.
     """
@@ -46,15 +46,17 @@ def from_clusters(path: Path) -> list[Source]:
     ]
 
 
-def deal(sources: Sequence[Source], snapshots: Iterable[Mapping[str, Any]] = ()) -> list[list[Source]]:
-    """At most GROUPS groups of about the same size, none empty.
+def partition_into_groups(
+    sources: Sequence[Source], snapshots: Iterable[Mapping[str, Any]] = (), groups: int = GROUPS
+) -> list[list[Source]]:
+    """At most `groups` groups of about the same size, none empty.
 
-    snapshots: rows of `snapshots` of the last runs. In every group the largest clusters come first, since the end waits for
-    them, and those that could not be read last time come last, dealt evenly: they may keep a thread as long as they are
-    allowed to, and nobody should be behind them.
+    snapshots: rows of `snapshots` of the last runs. In every group the largest clusters come first, since the group ends no
+    sooner than they do. Clusters that could not be read last time come last, the same number in each group: each may
+    occupy a thread for all of its seconds, and no readable cluster should wait for that.
 
     >>> was = [{"cluster": c, "captured_at": 0, "status": "failed", "partitions": None} for c in "ab"]
-    >>> [[s["name"] for s in group] for group in deal([{"name": n} for n in "abcdefghij"], was)]
+    >>> [[s["name"] for s in group] for group in partition_into_groups([{"name": n} for n in "abcdefghij"], was)]
     [['c', 'g', 'a'], ['d', 'h', 'b'], ['e', 'i'], ['f', 'j']]
     """
     failed: dict[str, bool] = {}
@@ -65,4 +67,4 @@ def deal(sources: Sequence[Source], snapshots: Iterable[Mapping[str, Any]] = ())
             partitions[row["cluster"]] = row["partitions"]
     sized = [{**s, "partitions": partitions.get(str(s["name"]), UNKNOWN_SIZE)} for s in sources]
     sized.sort(key=lambda s: (failed.get(str(s["name"]), False), -s["partitions"]))
-    return [sized[i::GROUPS] for i in range(min(GROUPS, len(sized)))]
+    return [sized[i::groups] for i in range(min(groups, len(sized)))]

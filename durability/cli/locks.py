@@ -42,7 +42,8 @@ def _take(folder: Path) -> int:
         holder = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
         os.close(descriptor)
         raise Refused(
-            f"another audit (process {holder}) is using {folder}; wait for it, or give this one its own OUT= and LAKE="
+            f"another audit (process {holder}) is using {folder}; wait for it, or give this one its own --out and --lake"
+            " (OUT= and LAKE=)"
         ) from error
     os.ftruncate(descriptor, 0)
     os.write(descriptor, f"{os.getpid()}\n".encode())

@@ -11,12 +11,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from durability.launch.audit import kafka_connection
+from durability.launch.console import Console
 
 from durability.errors import Refused
 from durability.launch import audit as launcher
 from durability.launch import journal, locks, options, outcome
-from durability.launch.audit import kafka_connection
-from durability.launch.console import Console
 
 ROOT = Path(__file__).resolve().parents[1]
 TYPO = (

@@ -1,4 +1,4 @@
-"""`python -m durability.launch classes`: makes the archive of Spark's classes, by judging the example as a large fleet is."""
+"""`python -m durability.cli classes`: makes the archive of Spark's classes, by evaluating the example as a large fleet is."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from durability.errors import AuditError
-from durability.launch import airflow_home, spark
-from durability.launch.airflow_home import ROOT
+from durability.resources import shipped, spark_job, state_folder
+from durability.runtime import spark
 
-EXAMPLE = ROOT / "docs" / "examples" / "eu-payments.json"
-LOG = airflow_home.STATE / "classes.log"
+EXAMPLE = shipped("docs", "examples", "eu-payments.json")
+LOG = state_folder() / "classes.log"
 ELSEWHERE = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")
 """A folder with files on the class path, and the JVM makes no archive."""
 
@@ -21,7 +21,7 @@ ELSEWHERE = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")
 def ensure() -> Path | None:
     """The archive (`durability.runtime.class_archive`), made if there is none; None where this Java makes none.
 
-    AuditError, with the log's place, where Spark can't judge the example.
+    AuditError, with the log's place, where Spark can't evaluate the example.
     """
     from durability.runtime import class_archive, processes
 
@@ -38,9 +38,9 @@ def ensure() -> Path | None:
         with processes.Session("durability-classes-") as session:
             command = _job(session.folder, made)
             environment = {name: value for name, value in os.environ.items() if name not in ELSEWHERE}
-            child = session.popen(command, log=LOG, cwd=ROOT, env=spark.environment(environment))
+            child = session.popen(command, log=LOG, env=spark.environment(environment))
             if child.wait():
-                raise AuditError(f"Spark could not judge {EXAMPLE.relative_to(ROOT)}; its log is {LOG}")
+                raise AuditError(f"Spark could not evaluate {EXAMPLE}; its log is {LOG}")
         if not made.exists():
             return None
         place.keep(made)
@@ -64,8 +64,8 @@ def _job(folder: Path, made: Path) -> list[str]:
         run_id="classes",
         result_id="classes:1",
         kind="nightly",
-        policy=load_policy(ROOT / "policies" / "policy.yaml"),
-        waivers=load_waivers(ROOT / "policies" / "waivers.yaml"),
+        policy=load_policy(shipped("policies", "policy.yaml")),
+        waivers=load_waivers(shipped("policies", "waivers.yaml")),
         snapshots=_published(lake),
     )
     plan = replace(plan, partitions=SMALL, snapshots=[replace(s, partitions=SMALL) for s in plan.snapshots])
@@ -73,8 +73,7 @@ def _job(folder: Path, made: Path) -> list[str]:
     small = {"spark.driver.memory": "1g", spark.DRIVER_OPTIONS: f'-XX:+UseSerialGC "-XX:ArchiveClassesAtExit={made}"'}
     properties = {**spark.settings(plan.partitions), **lake.spark_conf(), **lake.spark_secrets(), **small}
     file = spark.write_properties(folder / "spark.properties", properties)
-    job = ROOT / "spark_jobs" / "evaluate.py"
-    return spark.submit(file, str(job), "--plan", str(plan.write(folder / "plan.json")))
+    return spark.submit(file, str(spark_job("evaluate.py")), "--plan", str(plan.write(folder / "plan.json")))
 
 
 def _published(lake) -> list[dict]:
