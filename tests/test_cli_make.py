@@ -24,7 +24,7 @@ def copy(tmp_path) -> Path:
     """The Makefile in a folder where everything is set up, with a python that shows what it is given."""
     for name in ("Makefile", "requirements.lock", "requirements-uv.lock", "pyproject.toml"):
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
-    for name in ("runtime/jars.lock", "launch/classes.py"):
+    for name in ("runtime/jars.lock", "cli/classes.py"):
         (tmp_path / "durability" / name).parent.mkdir(parents=True)
         (tmp_path / "durability" / name).write_text("")
     python = tmp_path / ".venv" / "bin" / "python"
@@ -40,22 +40,22 @@ def copy(tmp_path) -> Path:
 
 def test_nothing_is_done_again_when_everything_is_there(copy):
     done = make(copy, "audit")
-    assert done.stdout == "-m|durability.launch|audit|||"
+    assert done.stdout == "-m|durability.cli|audit|--airflow|||"
 
 
 def test_a_new_lock_sets_the_environment_up_again(copy):
     os.utime(copy / "requirements.lock", (time.time() + 5, time.time() + 5))
     asked = make(copy, "--dry-run", "audit").stdout
-    assert "pip sync" in asked and "durability.launch migrate" in asked and "durability.launch classes" in asked
+    assert "pip sync" in asked and "durability.cli migrate" in asked and "durability.cli classes" in asked
     assert "-m venv" not in asked  # uv's own environment depends on its own lock alone
 
 
 def test_variables_never_become_shell(copy):
     hostile = "a b; touch owned; $(touch owned) `touch owned` 'x"
     done = make(copy, "audit", OUT=hostile, TOPOLOGY="$HOME\"'")
-    assert done.stdout == f"-m|durability.launch|audit|$HOME\"'|{hostile}|"
+    assert done.stdout == f"-m|durability.cli|audit|--airflow|$HOME\"'|{hostile}|"
     done = make(copy, "audit", f"OUT={hostile.replace('$', '$$')}", TOPOLOGY="$HOME\"'")
-    assert done.stdout == f"-m|durability.launch|audit|$HOME\"'|{hostile}|"
+    assert done.stdout == f"-m|durability.cli|audit|--airflow|$HOME\"'|{hostile}|"
     assert not (copy / "owned").exists()
 
 
@@ -67,7 +67,7 @@ def test_what_is_measured_is_what_was_asked_for(copy):
 def test_a_mistyped_option_is_refused_by_name(copy):
     done = make(copy, "audit", "BOOTSTRP=broker:9092")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "unknown option BOOTSTRP; there are BOOTSTRAP CLUSTER TOPOLOGY" in done.stderr
+    assert "unknown option BOOTSTRP; there are BOOTSTRAP COMMAND_CONFIG CLUSTER CLUSTERS TOPOLOGY" in done.stderr
 
 
 def test_a_missing_python_is_said_with_the_command_that_installs_it(copy):

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from durability.cli.exit_status import INCOMPLETE, FailOn
+from durability.cli.exit_status import INCOMPLETE
 from durability.errors import AuditError
 
 PROGRAM = "kafka-durability"
@@ -92,14 +92,13 @@ def audit(
         ),
     ] = None,
     fail_on: Annotated[
-        FailOn | None,
-        typer.Option(
+        str | None,
+        _option(
             "--fail-on",
-            envvar="FAIL_ON",
-            show_default=False,
-            help="Exit with 1 when a finding is at least this severe. The new-... levels count only findings that the last "
-            "run, or --baseline, didn't have (default: never).",
-            rich_help_panel=EXITS,
+            EXITS,
+            "Exit with 1 when a finding is at least this severe: critical, warning or unknown; or new-critical, new-warning, "
+            "new-unknown: only if the last run, or --baseline, didn't have it (default: never).",
+            "LEVEL",
         ),
     ] = None,
     baseline: Annotated[
@@ -163,7 +162,7 @@ def demo() -> None:
 
 @app.command()
 def up() -> None:
-    """Start Airflow with its pages and the scheduled DAGs on this machine. Needs the extra [airflow]."""
+    """Start Airflow with its pages and the scheduled DAGs on this machine. Needs the extra 'airflow'."""
 
     def run() -> int:
         from durability.cli.up import run
@@ -235,17 +234,23 @@ def classes() -> None:
     _exit(run)
 
 
-@app.callback()
-def program(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True)] = False,
-) -> None:
-    if version:
-        from importlib.metadata import version as installed
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
 
         from durability.resources import NAME
 
-        typer.echo(f"{PROGRAM} {installed(NAME)}")
+        typer.echo(f"{PROGRAM} {version(NAME)}")
         raise typer.Exit
+
+
+@app.callback()
+def program(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_version)
+    ] = False,
+) -> None:
+    """Options of the program itself; the text above the commands is `app`'s."""
 
 
 def _labels(ctx: typer.Context) -> dict[str, str]:

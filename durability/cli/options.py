@@ -29,7 +29,7 @@ class Given:
     waivers: str | None = None
     out: str | None = None
     lake: str | None = None
-    fail_on: FailOn | None = None
+    fail_on: str | None = None
     baseline: str | None = None
     labels: Mapping[str, str] | None = None
 
@@ -97,7 +97,7 @@ def checked(given: Given) -> Options:
     out = Path(given.text("out") or "out").absolute()
     lake = given.text("lake") or str(out / "lake" if topology else resources.state_folder() / "lake")
     baseline = _file(given, "baseline") if given.text("baseline") else None
-    fail_on = given.fail_on or (FailOn.NEW_CRITICAL if baseline else FailOn.NEVER)
+    fail_on = _fail_on(given) or (FailOn.NEW_CRITICAL if baseline else FailOn.NEVER)
     if baseline and fail_on is FailOn.NEVER:
         raise Refused(f"{given.named('baseline')}: nothing is compared with it when --fail-on is never")
     return Options(
@@ -124,6 +124,13 @@ def _bootstrap(given: Given) -> str:
     if not addresses:
         raise Refused(f"{given.named('bootstrap')}: expected host:port")
     return ",".join(addresses)
+
+
+def _fail_on(given: Given) -> FailOn | None:
+    stated = given.text("fail_on")
+    if stated is not None and stated not in set(FailOn):
+        raise Refused(f"{given.named('fail_on')}: expected one of {', '.join(FailOn)}")
+    return FailOn(stated) if stated else None
 
 
 def _existing(given: Given, name: str) -> Path:

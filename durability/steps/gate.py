@@ -25,7 +25,7 @@ def gate(
 
     lost = lost_sources(planned, groups)
     attempts = [a for group in groups for a in group.attempts]
-    summary.problems += [f.text for f in lost]
+    summary.problems += [f"{f.cluster}: {f.reason}" for f in lost]
     if settings.topology and not attempts:
         raise Refused("no document could be read")
     verdicts = check(settings.open_lake(), attempts) if attempts else []
