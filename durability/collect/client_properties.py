@@ -100,7 +100,8 @@ def translated(properties: Mapping[str, str], where: object) -> dict[str, object
 
 def _jaas(value: str, where: object) -> dict[str, str]:
     """Options of the one login module in a `sasl.jaas.config`."""
-    module, _, options = value.strip().rstrip(";").partition(" ")
+    module, *rest = value.strip().rstrip(";").split(None, 1) or [""]
+    options = "".join(rest)
     if not module.endswith("LoginModule") or ";" in re.sub(r'"(?:[^"\\]|\\.)*"', "", options):
         raise BadInput(
             where, "sasl.jaas.config", 'expected one login module: "<class>LoginModule required name=\\"value\\";"'
