@@ -48,6 +48,8 @@ def run(options: Options, environ: Mapping[str, str] = os.environ, *, airflow: b
     log.parent.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
     folders = [options.out, *([] if "://" in options.lake else [Path(options.lake)])]
+    if not jars.is_fetched("spark"):
+        console.line(f"Fetching Spark's jars into {resources.cache_folder()}, once")
     with (
         locks.held(folders),
         processes.Session("durability-audit-") as session,

@@ -15,6 +15,7 @@ from durability.local_kafka import seed
 from durability.local_kafka.cluster import LocalCluster
 from durability.local_kafka.spec import ClusterSpec
 from durability.local_kafka.streams import INPUT, StreamsApplication
+from durability.runtime import jars
 
 _LINES = ("all streams lead to kafka", "hello kafka streams", "join kafka summit", "replicas in three racks")
 
@@ -71,6 +72,8 @@ def _relative(path: Path) -> Path:
 
 def run_until_stopped() -> None:
     """Run the demo until Ctrl-C or SIGTERM."""
+    if not jars.is_fetched(f"kafka-{spec().version}"):
+        print(f"Fetching Kafka's jars into {resources.cache_folder()}, once", flush=True)
     print("Starting the embedded cluster: 3 racks, 6 brokers, deliberate mistakes", flush=True)
     with running() as cluster:
         said = instructions(cluster.bootstrap, cluster.pids(), make=resources.checkout() is not None)

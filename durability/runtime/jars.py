@@ -122,6 +122,11 @@ def ensure(name: str) -> Path:
     return folder
 
 
+def is_fetched(name: str) -> bool:
+    """Whether set `name` was fetched before; else `ensure` takes a while, and a user wants to know why."""
+    return (cache_folder() / "jars" / f"{name}.json").is_file()
+
+
 def java_path() -> str | None:
     """The `java` that would be started, whatever it is: JAVA_HOME's, else PATH's; None where there is none."""
     home = os.environ.get("JAVA_HOME")
