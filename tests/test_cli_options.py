@@ -230,6 +230,7 @@ def test_a_baseline_alone_means_new_critical_and_is_read_before_it_is_replaced(t
 def test_an_incomplete_audit_says_what_its_report_is_worth(tmp_path, monkeypatch, status, said):
     snapshots = [{"cluster": "a", "status": status}, {"cluster": "b", "status": "failed"}]
     document = {"format": "durability-findings/1", "run": {"snapshots": snapshots}, "findings": []}
+    document["summary"] = {"clusters": {}}
     (tmp_path / "findings.json").write_text(json.dumps(document))
     monkeypatch.setattr("durability.report.console.summary_text", lambda *_, **__: "")
     errors = io.StringIO()

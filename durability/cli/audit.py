@@ -162,11 +162,15 @@ def _conclude(options: Options, complete: bool, began: float, log: Path, console
     findings = options.out / "findings.json"
     reported = findings.exists() and findings.stat().st_mtime >= began
     if reported:
+        from durability.cli.fleet_table import fleet_table
         from durability.report.console import summary_text
 
         paths = [options.out / r for r in REPORTS if (options.out / r).exists()]
+        document = load(findings)
         console.line()
-        console.line(summary_text(load(findings), [*paths, log], colour=console.colour))
+        if table := fleet_table(document):
+            console.draw(table)
+        console.line(summary_text(document, [*paths, log], colour=console.colour))
     for problem in console.problems:
         console.error(problem)
     if not complete or not reported:

@@ -64,6 +64,10 @@ class Console:
         if self._status is not None:
             self._status.update(Text(f"{step} …"))
 
+    def progress(self, step: str, done: int, total: int) -> None:
+        if self._status is not None and total > 1:
+            self._status.update(Text(f"{step} … {done:,} of {total:,}"))
+
     def problem(self, step: str, text: str) -> None:
         if text not in self.problems:
             self.problems.append(text)

@@ -36,7 +36,8 @@ def collect(
     threads: int = THREADS,
 ) -> Collected:
     """Reads `group`, see `collect_group`, in the run's lake."""
-    results = collect_group(settings.open_lake(), group, connect, seconds=seconds, threads=threads)
+    lake = settings.open_lake()
+    results = collect_group(lake, group, connect, seconds=seconds, threads=threads, progress=summary.progress)
     partitions = sum(a.partitions for a in results.attempts)
     summary.text = f"{counted(len(results.attempts), 'snapshot')}, {counted(partitions, 'partition')}"
     summary.problems += [f.text for f in results.failures]
@@ -44,12 +45,18 @@ def collect(
 
 
 def collect_group(
-    lake, group: Sequence[Source], connect: Connect, *, seconds: float, threads: int = THREADS
+    lake,
+    group: Sequence[Source],
+    connect: Connect,
+    *,
+    seconds: float,
+    threads: int = THREADS,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Collected:
     """One result per source, whatever becomes of the others: facts staged in `lake` under fresh attempt ids, or a failure.
 
     seconds: within which clusters are read; a cluster that isn't started in time is a failure.
-    threads: how many clusters are read at once.
+    threads: how many clusters are read at once. progress: gets how many of how many clusters are done.
     """
     results = Collected([str(s["name"]) for s in group])
     for source in group:
@@ -57,7 +64,7 @@ def collect_group(
             _documents(lake, Path(str(source["document"])), results)
     clusters = [s for s in group if "document" not in s]
     if clusters:
-        _clusters(lake, clusters, connect, seconds, threads, results)
+        _clusters(lake, clusters, connect, seconds, threads, results, progress)
     return results
 
 
@@ -71,7 +78,13 @@ def _documents(lake, path: Path, results: Collected) -> None:
 
 
 def _clusters(
-    lake, clusters: Sequence[Source], connect: Connect, seconds: float, threads: int, results: Collected
+    lake,
+    clusters: Sequence[Source],
+    connect: Connect,
+    seconds: float,
+    threads: int,
+    results: Collected,
+    progress: Callable[[int, int], None],
 ) -> None:
     """A cluster that doesn't answer occupies one thread, and delays only what that thread would have read."""
     # Airflow gives Connections over one channel, so they are asked for before there are threads.
@@ -89,6 +102,7 @@ def _clusters(
                 results.failures.append(result)
             else:
                 results.attempts.append(result)
+            progress(len(results.attempts) + len(results.failures), len(clusters))
 
     threads = min(threads, len(clusters))
     pool = ThreadPoolExecutor(max_workers=threads)

@@ -36,6 +36,9 @@ class JournalReporter:
     def started(self, step: str) -> None:
         write("step", name=step, state="started")
 
+    def progress(self, step: str, done: int, total: int) -> None:
+        """Not written: a step that takes long is several tasks."""
+
     def problem(self, step: str, text: str) -> None:
         write("problem", name=step, text=text)
 

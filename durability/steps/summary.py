@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from durability.errors import AuditError
@@ -13,16 +14,20 @@ from durability.errors import AuditError
 
 @dataclass
 class StepSummary:
-    """`text`: what came of the step, in a few words, shown beside its name. `problems`: what a user has to fix, in full."""
+    """`text`: what came of the step, in a few words, shown beside its name. `problems`: what a user has to fix, in full.
+    `progress`: call it with how many of how many are done; any thread may."""
 
     text: str = ""
     problems: list[str] = field(default_factory=list)
+    progress: Callable[[int, int], None] = lambda done, total: None
 
 
 class StepReporter(Protocol):
     """Hears of each step: a terminal, or a journal that another process reads."""
 
     def started(self, step: str) -> None: ...
+
+    def progress(self, step: str, done: int, total: int) -> None: ...
 
     def problem(self, step: str, text: str) -> None: ...
 
@@ -35,7 +40,7 @@ def report_step(step: str, reporter: StepReporter) -> Iterator[StepSummary]:
 
     An AuditError is reported as a problem, and goes on to the caller.
     """
-    started, summary = time.monotonic(), StepSummary()
+    started, summary = time.monotonic(), StepSummary(progress=partial(reporter.progress, step))
     reporter.started(step)
     try:
         yield summary
