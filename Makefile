@@ -10,7 +10,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory --no-builtin-rules
 
-export BOOTSTRAP CLUSTER TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON ROUNDS SIZE SEED PLACEMENT PARTITIONS RESULTS
+export BOOTSTRAP COMMAND_CONFIG CLUSTER CLUSTERS TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON BASELINE ROUNDS SIZE SEED PLACEMENT PARTITIONS RESULTS
 
 STATE := .state
 UV := $(STATE)/uv/bin/uv
@@ -49,9 +49,10 @@ endef
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
 	echo "Options of audit: BOOTSTRAP=host:port CLUSTER=name TOPOLOGY=file-or-folder POLICY= WAIVERS= OUT=out LAKE= FAIL_ON=critical|warning|unknown|never"
+	echo "More about them, and audits without Airflow: .venv/bin/kafka-durability audit --help"
 
 # A mistyped option would otherwise audit something else than was meant.
-OPTIONS := BOOTSTRAP CLUSTER TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON PYTHON ROUNDS SIZE SEED PLACEMENT PARTITIONS RESULTS
+OPTIONS := BOOTSTRAP COMMAND_CONFIG CLUSTER CLUSTERS TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON BASELINE PYTHON ROUNDS SIZE SEED PLACEMENT PARTITIONS RESULTS
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 UNKNOWN := $(filter-out $(OPTIONS),$(GIVEN))
 ifneq ($(UNKNOWN),)
@@ -60,7 +61,7 @@ endif
 
 .PHONY: audit
 audit: $(READY)  ## run the nightly audit once: of the embedded cluster, of BOOTSTRAP=, or of TOPOLOGY=
-	@exec $(PY) -m durability.launch audit
+	@exec $(PY) -m durability.cli audit --airflow
 
 .PHONY: test
 test: $(READY)  ## run all the tests
@@ -68,15 +69,15 @@ test: $(READY)  ## run all the tests
 
 .PHONY: up
 up: $(READY)  ## start Airflow with its pages on this machine
-	@exec $(PY) -m durability.launch up
+	@exec $(PY) -m durability.cli up
 
 .PHONY: restore
 restore: $(READY)  ## make the catalog of a lake that has lost it anew from the tables' files: LAKE=
-	@exec $(PY) -m durability.launch restore
+	@exec $(PY) -m durability.cli restore
 
 .PHONY: demo
 demo: $(READY)  ## run the embedded cluster by itself until Ctrl-C, to audit it with BOOTSTRAP=
-	@exec $(PY) -m durability.local_kafka.demo
+	@exec $(PY) -m durability.cli demo
 
 .PHONY: bench
 bench: $(READY)  ## measure an audit against its floor, with SIZE= each step over two made-up fleets of so many partitions (PLACEMENT=kafka|neighbours: over one), with PARTITIONS= collecting a live cluster
@@ -125,11 +126,11 @@ $(ENV_STAMP): requirements.lock pyproject.toml $(UV_STAMP)
 	touch $@
 
 # The jars and Airflow's database have nothing to do with each other: side by side. Without the archive runs are as good.
-$(READY): $(ENV_STAMP) durability/runtime/jars.lock durability/launch/classes.py
+$(READY): $(ENV_STAMP) durability/runtime/jars.lock durability/cli/classes.py
 	@echo "Fetching jars, starting Spark once for an archive of its classes, preparing Airflow's database"
 	( $(PY) -m durability.runtime.jars ensure spark kafka-4.3.1
-	  $(PY) -m durability.launch classes || echo "make: no archive then; every run loads its classes from the jars" >&2 ) & jars=$$!
-	$(PY) -m durability.launch migrate & database=$$!
+	  $(PY) -m durability.cli classes || echo "make: no archive then; every run loads its classes from the jars" >&2 ) & jars=$$!
+	$(PY) -m durability.cli migrate & database=$$!
 	failed=0
 	wait $$jars || failed=1
 	wait $$database || failed=1

@@ -17,7 +17,9 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 
-from durability.launch import airflow_home, spark
+from durability import resources
+from durability.cli import airflow_home
+from durability.runtime import spark
 
 ROUNDS = 5
 TARGET = 2.5
@@ -72,7 +74,7 @@ def measured(folder: Path, given: Mapping[str, str], rounds: int) -> dict[str, l
         parts["empty DAG"].append(_seconds(empty_dag))
         parts["empty Spark job"].append(_seconds(empty_job))
         parts["audit"].append(
-            _seconds(lambda env=audit: _run([sys.executable, "-m", "durability.launch", "audit"], env))
+            _seconds(lambda env=audit: _run([sys.executable, "-m", "durability.cli", "audit", "--airflow"], env))
         )
     return parts
 
@@ -100,7 +102,7 @@ def _empty_job(folder: Path) -> Callable[[], None]:
 
 
 def _run(command: list[str], environment: Mapping[str, str]) -> None:
-    done = subprocess.run(command, env=environment, cwd=airflow_home.ROOT, capture_output=True, text=True)
+    done = subprocess.run(command, env=environment, cwd=resources.PACKAGES, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{command[0]} failed:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
 

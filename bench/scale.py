@@ -31,16 +31,15 @@ import pyarrow.parquet as pq
 from bench import fleet, floor, placements
 from bench.clock import Clock, Peak, machine
 from bench.peers import compare
-from durability import report
+from durability import report, resources
 from durability.lake import Lake, rows
 from durability.lake.attempt import Attempt
-from durability.launch import airflow_home, spark
 from durability.policy import load_policy, load_waivers
 from durability.run import Plan, build_plan
-from durability.runtime import processes
+from durability.runtime import processes, spark
 from expectations import gate, posture
 
-ROOT = airflow_home.ROOT
+ROOT = resources.PACKAGES
 POLICY, WAIVERS = ROOT / "policies" / "policy.yaml", ROOT / "policies" / "waivers.yaml"
 
 

@@ -10,7 +10,7 @@ lake, judges them with Spark, has Great Expectations check Spark's verdicts, and
 | `gate` | rejects snapshots that contradict themselves | the lake can't be reached; clear it |
 | `publish` | commits accepted snapshots, the `snapshots` rows last | clear it; after a day, clear `collect` |
 | `evaluate` | one Spark job for the fleet | its log holds Spark's; a clear writes under a new result id |
-| `flag` | Great Expectations over the posture; differences become UNKNOWN | clear it |
+| `cross_check` | Great Expectations over the posture; differences become UNKNOWN | clear it |
 | `report` | findings.json, findings.csv, report.html in the out folder | clear it |
 | `notify` | one digest to Slack, if there is a Connection for it | never fails the audit; its log says what went wrong |
 | `conclude` | writes the `runs` row, last, then fails if a cluster is missing or a verdict unverified | see below |
@@ -37,7 +37,7 @@ from kafka_durability.evaluate import EvaluateOperator
 from kafka_durability.operators import (
     CollectOperator,
     ConcludeOperator,
-    FlagOperator,
+    CrossCheckOperator,
     GateOperator,
     NotifyOperator,
     PlanOperator,
@@ -63,10 +63,10 @@ with DAG(
     gate = GateOperator(task_id="gate", planned=plan.output, collected=collect.output, trigger_rule="all_done")
     publish = PublishOperator(task_id="publish", gated=gate.output, kind="nightly", outlets=[settings.SNAPSHOTS])
     evaluate = EvaluateOperator(task_id="evaluate", published=publish.output, kind="nightly", **settings.EVALUATE)
-    flag = FlagOperator(task_id="flag", evaluated=evaluate.output)
-    report = ReportOperator(task_id="report", evaluated=evaluate.output, flagged=flag.output)
+    cross_check = CrossCheckOperator(task_id="cross_check", evaluated=evaluate.output)
+    report = ReportOperator(task_id="report", evaluated=evaluate.output, flagged=cross_check.output)
     notify = NotifyOperator(task_id="notify", reported=report.output, **settings.NOTIFY)
     conclude = ConcludeOperator(
-        task_id="conclude", evaluated=evaluate.output, flagged=flag.output, reported=report.output
+        task_id="conclude", evaluated=evaluate.output, flagged=cross_check.output, reported=report.output
     )
     notify >> conclude

@@ -9,22 +9,19 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import durability.collect
 from durability.errors import Unreachable
-from durability.lake.attempt import Attempt
+from durability.steps import collect as collect_step
+from durability.steps.collect import THREADS, collect_group
+from durability.steps.sources import GROUPS, UNKNOWN_SIZE, from_clusters, partition_into_groups
 from tests.support.lake import accepted
 
-PLUGINS = str(Path(__file__).resolve().parents[1] / "plugins")
 HEALTHY, SILENT, TRICKLING, REFUSING, NAMELESS = 80, 10, 4, 3, 3
 WITHIN = 4  # seconds that each of the unreachable has
-
-
-@pytest.fixture(autouse=True)
-def plugins_on_path(monkeypatch):
-    monkeypatch.syspath_prepend(PLUGINS)
 
 
 class Listener:
@@ -93,15 +90,12 @@ def write(path: Path, clusters: list[tuple[str, str, int]]) -> Path:
 
 def read_all(lake, groups, connect, seconds: float = 300.0) -> list[dict]:
     """Every group at once, as Airflow runs them."""
-    from kafka_durability.collecting import collect_group
 
     with ThreadPoolExecutor(len(groups)) as pool:
         return list(pool.map(lambda group: collect_group(lake, group, connect, seconds=seconds), groups))
 
 
 def test_a_hundred_clusters_of_which_twenty_are_out_of_reach(kafka, lake, listeners, tmp_path):
-    from kafka_durability.collecting import THREADS
-    from kafka_durability.sources import GROUPS, deal, from_clusters
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         refusing = f"127.0.0.1:{server.getsockname()[1]}"
@@ -117,33 +111,33 @@ def test_a_hundred_clusters_of_which_twenty_are_out_of_reach(kafka, lake, listen
     kinds += ["healthy"] * (HEALTHY - kinds.count("healthy"))
     rows = [(f"{kind}-{n}", kind, 120 if kind == "healthy" else WITHIN) for n, kind in enumerate(kinds)]
     listed = from_clusters(write(tmp_path / "clusters.yaml", rows))
-    groups = deal(listed)
+    groups = partition_into_groups(listed)
     assert len(listed) == 100 and [len(group) for group in groups] == [25] * GROUPS
     assert {s["connection"] for s in groups[0][: len(dead)]} == set(dead)
 
     started = datetime.now(UTC)
     read = read_all(lake, groups, lambda connection: {"bootstrap.servers": addresses[connection]})
 
-    attempts = [Attempt.from_json(json.dumps(a)) for group in read for a in group["attempts"]]
-    failures = [f for group in read for f in group["failures"]]
+    attempts = [a for group in read for a in group.attempts]
+    failures = [f for group in read for f in group.failures]
     assert Counter(a.cluster.partition("-")[0] for a in attempts) == {"healthy": HEALTHY}
-    assert Counter(f["cluster"].partition("-")[0] for f in failures) == Counter(dead)
+    assert Counter(f.cluster.partition("-")[0] for f in failures) == Counter(dead)
     said = {"silent": "timed out", "trickling": "", "refusing": "connection refused", "nameless": "can't be resolved"}
     for f in failures:
-        kind = f["cluster"].partition("-")[0]
-        assert f["reason"].startswith(f"cluster {f['cluster']} can't be reached: {addresses[kind]}: "), f
-        assert said[kind] in f["reason"]
+        kind = f.cluster.partition("-")[0]
+        assert f.reason.startswith(f"cluster {f.cluster} can't be reached: {addresses[kind]}: "), f
+        assert said[kind] in f.reason
     # Bounded by threads and limits: eight at once, so three times the seconds of one and not twenty times.
     assert 0 < listeners["silent"].most <= THREADS and 0 < listeners["trickling"].most <= THREADS
-    ended = max(datetime.fromisoformat(f["at"]) for f in failures)
+    ended = max(f.at for f in failures)
     assert (ended - started).total_seconds() < (SILENT + TRICKLING) * WITHIN * 0.75
 
     lake.publish(attempts, accepted(*attempts))
-    lake.record_failures([(f["cluster"], datetime.fromisoformat(f["at"]), f["reason"]) for f in failures])
+    lake.record_failures([(f.cluster, f.at, f.reason) for f in failures])
     snapshots = lake.snapshots()
     assert Counter(row["status"] for row in snapshots) == {"accepted": HEALTHY, "failed": len(dead)}
     # The night after, they are behind everyone else, and no group has more of them than another.
-    for group in deal(listed, snapshots):
+    for group in partition_into_groups(listed, snapshots):
         assert [s["connection"] != "healthy" for s in group] == [False] * 20 + [True] * 5
 
 
@@ -159,7 +153,7 @@ class Staged:
         self.names.append(topology)
         if len(self.names) == self._wanted:
             self.all.set()
-        return type("Attempt", (), {"to_json": lambda self: json.dumps({"cluster": topology, "partitions": 0})})()
+        return SimpleNamespace(cluster=topology)
 
 
 @pytest.mark.parametrize("night", ["first", "second"])
@@ -168,11 +162,9 @@ def test_whoever_answers_waits_for_nobody_who_does_not(monkeypatch, tmp_path, ni
 
     On the first night nobody knows them, and each group has one thread left; on the second half of the fleet is dead.
     """
-    from kafka_durability import collecting
-    from kafka_durability.sources import GROUPS, deal, from_clusters
 
-    dead = GROUPS * (collecting.THREADS - 1) if night == "first" else 50
-    monkeypatch.setattr(collecting, "TOGETHER", 10**9)
+    dead = GROUPS * (THREADS - 1) if night == "first" else 50
+    monkeypatch.setattr(collect_step, "PARTITIONS_AT_ONCE", 10**9)
     lake = Staged(100 - dead)
 
     def collect(name, settings, **_):
@@ -186,16 +178,15 @@ def test_whoever_answers_waits_for_nobody_who_does_not(monkeypatch, tmp_path, ni
     listed = from_clusters(write(tmp_path / "clusters.yaml", [(name, "k", 120) for name in names]))
     failed = {"captured_at": datetime.now(UTC), "status": "failed", "partitions": None}
     before = [failed | {"cluster": name} for name in names[:dead]] if night == "second" else []
-    read = read_all(lake, deal(listed, before), lambda _: {})
-    assert sorted(a["cluster"] for group in read for a in group["attempts"]) == sorted(names[dead:])
-    assert {f["reason"] for group in read for f in group["failures"]} == {
+    read = read_all(lake, partition_into_groups(listed, before), lambda _: {})
+    assert sorted(a.cluster for group in read for a in group.attempts) == sorted(names[dead:])
+    assert {f.reason for group in read for f in group.failures} == {
         f"cluster {name} can't be reached" for name in names[:dead]
     }
 
 
 def test_what_is_read_at_once_is_bounded_by_its_size(monkeypatch):
     """A topology is in memory as a whole: large clusters go one after another, small ones beside them."""
-    from kafka_durability import collecting
 
     sizes = {"vast": 250_000, "large-1": 70_000, "large-2": 70_000, **{f"small-{n}": 5_000 for n in range(12)}}
     guard, held, most = threading.Lock(), [], []
@@ -211,15 +202,14 @@ def test_what_is_read_at_once_is_bounded_by_its_size(monkeypatch):
 
     monkeypatch.setattr(durability.collect, "collect", collect)
     group = [{"name": n, "connection": "k", "partitions": size, "seconds": 60} for n, size in sizes.items()]
-    read = collecting.collect_group(Staged(99), group, lambda _: {}, seconds=60)
-    assert sorted(a["cluster"] for a in read["attempts"]) == sorted(sizes)
-    assert all(together <= collecting.TOGETHER or number == 1 for number, together in most)
-    assert 1 < max(number for number, _ in most) <= collecting.THREADS
+    read = collect_group(Staged(99), group, lambda _: {}, seconds=60)
+    assert sorted(a.cluster for a in read.attempts) == sorted(sizes)
+    assert all(together <= collect_step.PARTITIONS_AT_ONCE or number == 1 for number, together in most)
+    assert 1 < max(number for number, _ in most) <= THREADS
 
 
 def test_a_group_ends_in_time_and_names_those_whose_turn_did_not_come(monkeypatch):
     """A task that Airflow ended would lose what it had read; what a cluster is allowed shrinks to what is left."""
-    from kafka_durability import collecting
 
     allowed = {}
 
@@ -229,20 +219,18 @@ def test_a_group_ends_in_time_and_names_those_whose_turn_did_not_come(monkeypatc
         return name
 
     monkeypatch.setattr(durability.collect, "collect", collect)
-    monkeypatch.setattr(collecting, "THREADS", 1)
     group = [
         {"name": n, "connection": "k", "partitions": 1, "seconds": s} for n, s in zip("abc", (0.3, 9, 0.9), strict=True)
     ]
-    read = collecting.collect_group(Staged(99), group, lambda _: {}, seconds=1.0)
-    assert [a["cluster"] for a in read["attempts"]] == ["a", "b"]
+    read = collect_group(Staged(99), group, lambda _: {}, seconds=1.0, threads=1)
+    assert [a.cluster for a in read.attempts] == ["a", "b"]
     assert allowed["a"] == 0.3 and 0.4 < allowed["b"] <= 0.7
-    ((reason),) = [f["reason"] for f in read["failures"]]
-    assert reason == "its turn didn't come within the 1 s that its group of 3 clusters has"
-    assert read["sources"] == ["a", "b", "c"] and read["failures"][0]["cluster"] == "c"
+    ((reason),) = [f.reason for f in read.failures]
+    assert reason == "not read: its group of 3 clusters used up its 1 s"
+    assert read.sources == ["a", "b", "c"] and read.failures[0].cluster == "c"
 
 
 def test_largest_first_and_last_nights_failures_last_and_apart():
-    from kafka_durability.sources import UNKNOWN_SIZE, deal
 
     sources = [{"name": n} for n in ("gone", "new", "small", "large", "lost", "back")]
     rows = [
@@ -255,7 +243,7 @@ def test_largest_first_and_last_nights_failures_last_and_apart():
         ("back", 2, "accepted", 30_000),
     ]
     keys = ("cluster", "captured_at", "status", "partitions")
-    groups = deal(sources, [dict(zip(keys, row, strict=True)) for row in reversed(rows)])
+    groups = partition_into_groups(sources, [dict(zip(keys, row, strict=True)) for row in reversed(rows)])
     assert [[(s["name"], s["partitions"]) for s in group] for group in groups] == [
         [("large", 70_000), ("gone", 90_000)],
         [("back", 30_000), ("lost", UNKNOWN_SIZE)],

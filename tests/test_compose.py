@@ -176,7 +176,7 @@ def test_three_racks():
 def test_the_pool_that_the_dags_use_is_made_before_they_run():
     used = re.search(r'^POOL = "(.+)"', (ROOT / "plugins/kafka_durability/settings.py").read_text(), re.M)[1]
     assert f"pools set {used} " in (ROOT / "deploy" / "init.sh").read_text()
-    assert f'"{used}"' in (ROOT / "durability" / "launch" / "up.py").read_text()
+    assert f'"{used}"' in (ROOT / "durability" / "cli" / "up.py").read_text()
 
 
 def test_only_airflows_pages_are_reachable_and_from_this_host_alone():

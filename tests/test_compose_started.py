@@ -16,9 +16,9 @@ import pytest
 import yaml
 
 from deploy import new_env
+from durability.cli import airflow_home
 from durability.collect import collect
 from durability.errors import Unreachable
-from durability.launch import airflow_home
 from durability.local_kafka import tools
 from durability.runtime import jars, processes
 from tests.support.airflow import template

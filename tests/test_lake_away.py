@@ -6,7 +6,7 @@ import pytest
 
 from durability import report
 from durability.lake import tables
-from durability.launch import spark
+from durability.runtime import spark
 from expectations import posture
 
 MOMENT, LATER = "2026-11-21T02:00:00Z", "2026-11-21T02:05:00Z"

@@ -30,12 +30,15 @@ def test_every_control_has_its_mistake() -> None:
 
 
 def test_the_demo_says_how_to_audit_it_and_what_a_rack_is() -> None:
-    said = demo.instructions("127.0.0.1:1", {1: 11, 2: 12, 3: 13, 4: 14, 6: 16, 101: 17})
+    said = demo.instructions("127.0.0.1:1", {1: 11, 2: 12, 3: 13, 4: 14, 6: 16, 101: 17}, make=True)
     assert "  az1: broker 1 is process 11, broker 4 is process 14" in said and "  az2: broker 2 is process 12" in said
     (command,) = [line.split() for line in said if "make audit" in line]
     given = dict(word.split("=") for word in command[2:])
+    (program,) = [line.split() for line in said if "kafka-durability audit" in line]
+    assert dict(zip(program[2::2], program[3::2], strict=True)) == {f"--{k.lower()}": v for k, v in given.items()}
     assert given["BOOTSTRAP"] == "127.0.0.1:1"
     assert all((POLICIES.parent / given[name]).is_file() for name in ("POLICY", "WAIVERS"))
+    assert not any("make" in line for line in demo.instructions("127.0.0.1:1", {}, make=False))
 
 
 def test_the_list_speaks_the_catalogues_language() -> None:

@@ -7,11 +7,11 @@ import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from durability.lake import tables
+from durability.steps import task_artifacts
 from durability.topology import validate
 from tests.support.lake import accepted, publish, stage
 from tests.support.runs import SICK
@@ -166,18 +166,15 @@ def test_orphans_go_when_they_are_a_day_old(lake):
     assert lake.facts(tables.PARTITIONS, lake.last_accepted("kept")).num_rows == 3
 
 
-def test_two_dags_due_at_the_same_minute_hand_over_apart(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "plugins"))
-    from kafka_durability import handover
-
+def test_two_dags_due_at_the_same_minute_keep_their_artifacts_apart(tmp_path):
     runs = [
-        handover.run_of({"dag": SimpleNamespace(dag_id=dag), "run_id": "scheduled__2026-11-21T02:00:00+00:00"})
+        task_artifacts.run_name(dag, "scheduled__2026-11-21T02:00:00+00:00")
         for dag in ("nightly_audit", "health_pulse")
     ]
-    references = [handover.put(str(tmp_path), run, "gate", run) for run in runs]
-    assert [handover.get(str(tmp_path), r) for r in references] == runs
+    references = [task_artifacts.put(str(tmp_path), run, "gate", run) for run in runs]
+    assert [task_artifacts.get(str(tmp_path), r) for r in references] == runs
     for reference in references:
-        os.utime(tmp_path / handover.FOLDER / reference, (0, 0))
-    handover.prune(str(tmp_path), "health_pulse", 1)
-    assert handover.get(str(tmp_path), references[0]) == runs[0]
-    assert not (tmp_path / handover.FOLDER / references[1]).parent.exists()
+        os.utime(tmp_path / task_artifacts.FOLDER / reference, (0, 0))
+    task_artifacts.prune(str(tmp_path), "health_pulse", 1)
+    assert task_artifacts.get(str(tmp_path), references[0]) == runs[0]
+    assert not (tmp_path / task_artifacts.FOLDER / references[1]).parent.exists()

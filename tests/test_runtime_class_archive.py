@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from bench.floor import EMPTY_JOB
+from durability.cli import classes
 from durability.errors import AuditError
-from durability.launch import classes, spark
-from durability.runtime import class_archive, processes
+from durability.runtime import class_archive, processes, spark
 
 
 @pytest.fixture
@@ -103,7 +103,9 @@ def test_spark_that_cannot_judge_the_example_is_told_with_its_log(
 ) -> None:
     monkeypatch.setattr(classes, "LOG", tmp_path / "classes.log")
     monkeypatch.setattr(spark, "submit", lambda *_: ["sh", "-c", "echo no Java >&2; exit 3"])
-    with pytest.raises(AuditError, match=r"could not judge docs/examples/eu-payments\.json; its log is .*classes\.log"):
+    with pytest.raises(
+        AuditError, match=r"could not evaluate .*docs/examples/eu-payments\.json; its log is .*classes\.log"
+    ):
         classes.ensure()
     assert "no Java" in (tmp_path / "classes.log").read_text() and class_archive.option() == ""
     monkeypatch.setattr(spark, "submit", lambda *_: ["true"])

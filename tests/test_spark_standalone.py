@@ -91,7 +91,7 @@ def test_the_nightly_audit_on_a_master_and_two_workers(tmp_path, standalone, awa
         "SPARK_CONF_DIR": str(tmp_path),
     }
     (tmp_path / "spark-defaults.conf").write_text("spark.executor.memory 640m\nspark.driver.memory 900m\n")
-    command = [sys.executable, "-m", "durability.launch", "audit"]
+    command = [sys.executable, "-m", "durability.cli", "audit", "--airflow"]
     with open(tmp_path / "audit.log", "w") as log:
         audit = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=log, stderr=log)
         spoken = set()

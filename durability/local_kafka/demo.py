@@ -1,6 +1,6 @@
 """The demo: an embedded cluster with deliberate mistakes, a Streams application, and one broker down.
 
-`make demo` (`python -m durability.local_kafka.demo`) runs it until Ctrl-C, for trying the audit with `BOOTSTRAP=`.
+`kafka-durability demo` runs it until Ctrl-C, for trying the audit with `--bootstrap`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from durability import resources
 from durability.local_kafka import seed
 from durability.local_kafka.cluster import LocalCluster
 from durability.local_kafka.spec import ClusterSpec
 from durability.local_kafka.streams import INPUT, StreamsApplication
-from durability.runtime import processes
+from durability.runtime import jars
 
 _LINES = ("all streams lead to kafka", "hello kafka streams", "join kafka summit", "replicas in three racks")
 
@@ -45,31 +46,39 @@ def running(folder: Path | None = None) -> Iterator[LocalCluster]:
         yield cluster
 
 
-def instructions(bootstrap: str, pids: Mapping[int, int]) -> list[str]:
+def instructions(bootstrap: str, pids: Mapping[int, int], *, make: bool) -> list[str]:
     """How to audit the cluster as the demo is audited, and what to kill for the loss of a broker or a rack.
 
-    pids: of the processes that run, by node id.
+    pids: of the processes that run, by node id. make: whether this is a checkout, with its Makefile.
     """
     brokers = spec().brokers
-    policy = "POLICY=policies/demo/policy.yaml WAIVERS=policies/demo/waivers.yaml"
-    lines = ["To audit it:", f"  make audit BOOTSTRAP={bootstrap} CLUSTER=my-demo {policy}"]
-    lines.append("Its brokers, each a process; a rack is lost with `kill -9` of all of its own:")
+    policy, waivers = (_relative(resources.shipped("policies", "demo", f"{n}.yaml")) for n in ("policy", "waivers"))
+    given = f"--bootstrap {bootstrap} --cluster my-demo --policy {policy} --waivers {waivers}"
+    lines = ["To audit it, in another terminal:", f"  kafka-durability audit {given}"]
+    if make:
+        lines.append(f"  make audit BOOTSTRAP={bootstrap} CLUSTER=my-demo POLICY={policy} WAIVERS={waivers}")
+    lines.append("Its brokers, each a process; to lose a rack, `kill -9` all of its processes:")
     for rack in dict.fromkeys(brokers.values()):
-        mine = [(n, pids[n]) for n, at in brokers.items() if at == rack and n in pids]
-        lines.append(f"  {rack or 'no rack'}: " + ", ".join(f"broker {n} is process {pid}" for n, pid in mine))
+        running = [(n, pids[n]) for n, at in brokers.items() if at == rack and n in pids]
+        lines.append(f"  {rack or 'no rack'}: " + ", ".join(f"broker {n} is process {pid}" for n, pid in running))
     return [*lines, "Ctrl-C stops it."]
 
 
-def main() -> None:
-    """Run the demo until it is told to stop."""
-    processes.exit_on_sigterm()
+def _relative(path: Path) -> Path:
+    """As seen from the current folder where the path is in it."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def run_until_stopped() -> None:
+    """Run the demo until Ctrl-C or SIGTERM."""
+    if not jars.is_fetched(f"kafka-{spec().version}"):
+        print(f"Fetching Kafka's jars into {resources.cache_folder()}, once", flush=True)
+    print("Starting the embedded cluster: 3 racks, 6 brokers, deliberate mistakes", flush=True)
     with running() as cluster:
-        print("\n".join(instructions(cluster.bootstrap, cluster.pids())), flush=True)
+        said = instructions(cluster.bootstrap, cluster.pids(), make=resources.checkout() is not None)
+        print("\n".join(said), flush=True)
         try:
             signal.pause()
         except KeyboardInterrupt:
             print("stopping")
-
-
-if __name__ == "__main__":
-    main()

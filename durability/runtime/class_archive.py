@@ -1,7 +1,7 @@
 """An archive of the classes that a large run's Spark driver loads: the JDK's class data sharing (JEP 350).
 
 Starting Spark and planning a run loads some 17,000 classes. Read from jars, checked and linked that is seconds of every
-run; from the archive they are mapped into memory as they were. `durability.launch.classes` makes one for each environment and
+run; from the archive they are mapped into memory as they were. `durability.cli.classes` makes one for each environment and
 its Java, in the cache folder. A run for which there is none loads its classes as ever.
 """
 
@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from durability.resources import cache_folder
 from durability.runtime import jars
 
 CLASS_PATH = ("SPARK_CONF_DIR", "SPARK_HOME")
@@ -78,7 +79,7 @@ def place() -> Place | None:
     # In the folder's own order, which is that of the class path.
     read = [[str(path), *_state(path)] for path in (library, *theirs.glob("*.jar"))]
     digest = hashlib.sha256(json.dumps(read).encode()).hexdigest()
-    file = jars.cache_folder() / "classes" / f"{digest[:20]}.jsa"
+    file = cache_folder() / "classes" / f"{digest[:20]}.jsa"
     return None if any(mark in str(file) for mark in UNTOLD) else Place(file, theirs)
 
 

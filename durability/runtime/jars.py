@@ -1,4 +1,4 @@
-"""Java libraries the audit needs, fetched once into the repo's cache folder and checked against `jars.lock`.
+"""Java libraries the audit needs, fetched once into the cache folder (`durability.resources`) and checked against `jars.lock`.
 
 The lock names every jar of a set with its SHA-256; nothing else is ever put on a class path. The downloader is Apache
 Ivy, which comes with pyspark, so no address of a registry stands here: a user with an own mirror points
@@ -31,6 +31,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from durability.errors import AuditError, Refused
+from durability.resources import cache_folder
 
 LOCK = Path(__file__).with_name("jars.lock")
 JAVA_MINIMUM = 17
@@ -87,15 +88,6 @@ class Jar:
         return ":".join(p for p in (self.group, self.artifact, self.version, self.classifier) if p)
 
 
-def cache_folder() -> Path:
-    """The folder for what is fetched or built once: DURABILITY_CACHE, else `.cache` in the repo."""
-    stated = os.environ.get("DURABILITY_CACHE")
-    if stated:
-        return Path(stated).expanduser().resolve()
-    repo = Path(__file__).resolve().parents[2]
-    return repo / ".cache" if (repo / "pyproject.toml").exists() else Path.home() / ".cache" / "kafka-durability-audit"
-
-
 def locked(name: str) -> list[Jar]:
     """The jars of set `name` as `jars.lock` has them; Refused for a name it doesn't know."""
     sets = _read_lock()
@@ -128,6 +120,11 @@ def ensure(name: str) -> Path:
         if current != known:
             _replace(stamp, json.dumps(current, indent=0))
     return folder
+
+
+def is_fetched(name: str) -> bool:
+    """Whether set `name` was fetched before; else `ensure` takes a while, and a user wants to know why."""
+    return (cache_folder() / "jars" / f"{name}.json").is_file()
 
 
 def java_path() -> str | None:

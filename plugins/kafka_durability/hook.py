@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from airflow.sdk import BaseHook
 
-from durability.errors import AuditError, BadInput
-
-SERVERS = "bootstrap.servers"
+from durability.collect.connections import connection_settings
+from durability.errors import AuditError
 
 
 class KafkaHook(BaseHook):
@@ -32,16 +31,14 @@ class KafkaHook(BaseHook):
         BadInput when the Connection says no address.
         """
         connection = self.get_connection(self.kafka_conn_id)
-        settings: dict[str, object] = dict(connection.extra_dejson)
-        if not settings.get(SERVERS) and connection.host:
-            settings[SERVERS] = f"{connection.host}:{connection.port or 9092}"
-        if not settings.get(SERVERS):
-            raise BadInput(f"Connection {self.kafka_conn_id}", SERVERS, "missing; expected host:port in the extra")
-        if connection.login:
-            settings.setdefault("sasl.username", connection.login)
-        if connection.password:
-            settings.setdefault("sasl.password", connection.password)
-        return settings
+        return connection_settings(
+            self.kafka_conn_id,
+            connection.extra_dejson,
+            host=connection.host,
+            port=connection.port,
+            login=connection.login,
+            password=connection.password,
+        )
 
     def get_conn(self) -> dict[str, object]:
         """The settings; the collector opens and closes its own clients."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
-from pathlib import Path
 
 from airflow.sdk import Asset, Param
 
-from kafka_durability.sources import GROUPS
-
-ROOT = Path(__file__).resolve().parents[2]
+from durability.resources import checkout, shipped, state_folder
+from durability.steps.sources import GROUPS
 
 POOL = "kafka_durability"
 SNAPSHOTS = Asset(name="kafka_durability_snapshots", uri="kafka-durability://lake/snapshots")
@@ -31,7 +29,7 @@ DEFAULTS = {
 }
 
 # Every group at once, eight threads in each: 32 clusters at most. Each cluster is bounded by its `read_within`, a group by
-# most of this; see `sources.deal` and `turns`.
+# most of this; see `durability.steps.sources` and `durability.collect.fleet`.
 COLLECT = {"execution_timeout": timedelta(hours=1), "max_active_tis_per_dagrun": GROUPS}
 
 # Seven million partitions take minutes; twice that of a bad night is still less than an hour.
@@ -55,10 +53,11 @@ NOTIFY = {"execution_timeout": timedelta(minutes=5), "retries": 0}
 
 
 def params() -> dict[str, Param]:
-    """What a run may be told; the defaults are the repo's policies and the deployment's clusters, lake and out folders."""
-    policies = ROOT / "policies"
-    lake = os.environ.get("DURABILITY_LAKE", str(ROOT / ".state" / "lake"))
-    out = os.environ.get("DURABILITY_OUT", str(ROOT / "out"))
+    """What a run may be given; the defaults are the shipped policies and the deployment's clusters, lake and out folders."""
+    policies = shipped("policies")
+    state = state_folder()
+    lake = os.environ.get("DURABILITY_LAKE", str(state / "lake"))
+    out = os.environ.get("DURABILITY_OUT", str((checkout() or state) / "out"))
     clusters = os.environ.get("DURABILITY_CLUSTERS", str(policies / "clusters.yaml"))
     return {
         "topology": Param(

@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from durability.launch import airflow_home
+from durability.cli import airflow_home
 
 
 @functools.cache

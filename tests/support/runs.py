@@ -42,16 +42,20 @@ class Runs:
         """A run over documents, or over two clusters as they were then; returns what concluded, None if it failed before."""
         from kafka_durability import operators as o
 
+        from durability.steps.conclude import run_row
+        from durability.steps.settings import Settings
+        from durability.steps.summary import StepSummary
+
         documents = documents or [document(SICK, cluster=name, captured_at=moment) for name in ("eu", "us")]
         run = topology.write(self.folder / f"{kind}-{moment.replace(':', '')}", *documents)
         context = self.context(kind, moment, run)
-        settings = o.Settings.of(context)
+        settings = Settings.from_params(context["params"])
 
         def work(step, **arguments):
             if step.__name__ == fail_at:
                 raise InterruptedError(fail_at)
             made = step(task_id=step.__name__.lower(), dag=None, **arguments)
-            return made.work(settings, context, o.Notes())
+            return made.work(settings, context, StepSummary())
 
         collected = []
         try:
@@ -65,14 +69,14 @@ class Runs:
             evaluated = self.evaluate(settings, context, published, kind)
             if kind == "pulse":
                 return work(o.ConcludePulseOperator, evaluated=evaluated)
-            self.lake.commit_run(o.run_row(self.plans[-1], "complete", True, {}))
+            self.lake.commit_run(run_row(self.plans[-1], "complete", True, {}))
             return "complete"
         except InterruptedError:
             return None
         finally:
             if kind == "pulse":
                 made = o.DiscardOperator(task_id="discard", collected=collected)
-                made.work(settings, context, o.Notes())
+                made.work(settings, context, StepSummary())
 
     def context(self, kind: str, moment: str, run: Path) -> dict:
         params = {name: str(ROOT / "policies" / f"{name}.yaml") for name in ("policy", "waivers", "clusters")}
@@ -91,17 +95,17 @@ class Runs:
         }
 
     def evaluate(self, settings, context, published, kind) -> dict:
-        from kafka_durability import handover
         from kafka_durability.evaluate import EvaluateOperator
+        from kafka_durability.step import Artifacts
 
         from durability.run import Plan
         from spark_jobs import evaluate, lake_tables
 
         step = EvaluateOperator(task_id="evaluate", published=published, kind=kind)
-        plan = Plan.from_json(step._plan(self.lake, settings, context).to_json())
+        plan = Plan.from_json(step.plan(settings, context).to_json())
         self.plans.append(plan)
         evaluate.run(self.session, plan, lake_tables.reader(self.session, plan), lake_tables.append)
-        return {"plan": handover.put(settings.lake, handover.run_of(context), "plan-1", plan.to_json())}
+        return {"plan": Artifacts(settings, context).put("plan-1", plan.to_json())}
 
 
 @pytest.fixture

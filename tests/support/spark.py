@@ -12,8 +12,8 @@ def spark(tmp_path_factory):
     """A local session; a test that needs a lake adds its catalog's settings to a session of its own."""
     from pyspark.sql import SparkSession
 
-    from durability.launch.spark import DRIVER_OPTIONS, settings
     from durability.runtime import jars
+    from durability.runtime.spark import DRIVER_OPTIONS, settings
     from spark_jobs.session import REQUIRED, remember_classes
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

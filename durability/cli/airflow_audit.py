@@ -1,0 +1,95 @@
+"""An audit through Airflow: the DAG `nightly_audit` once, as a child process whose steps are followed by its journal."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from durability import resources
+from durability.cli import airflow_home
+from durability.cli.console import Console
+from durability.cli.inputs import CONNECTION, Input
+from durability.cli.options import Options
+from durability.runtime import prestarted
+from durability.steps import journal
+
+if TYPE_CHECKING:
+    from durability.runtime.processes import Session
+
+DAG = "nightly_audit"
+SPARK = "AIRFLOW_CONN_SPARK"
+POLL_SECONDS = 0.1
+
+
+def run(
+    options: Options, what: Input, session: Session, log: Path, console: Console, environ: Mapping[str, str]
+) -> bool:
+    """Runs the DAG; whether it succeeded. Airflow's log and Spark's go to `log`."""
+    events = session.folder / "journal.jsonl"
+    environment = airflow_environment(options, what, environ, session.folder, events)
+    if SPARK not in environ:
+        # Where it can't be prestarted, the task's own submission says why.
+        with suppress(OSError, ValueError):
+            job = resources.spark_job("evaluate.py")
+            environment |= prestarted.start(session, options.lake, job, environment)
+    command = [airflow_home.airflow(), "dags", "test", DAG, "--conf", _conf(options, what)]
+    child = session.popen(command, log=log, env=environment)
+    _follow(child, journal.Reader(events), console)
+    return child.returncode == 0
+
+
+def airflow_environment(
+    options: Options, what: Input, environ: Mapping[str, str], folder: Path, events: Path
+) -> dict[str, str]:
+    """The Airflow child's environment: a home of its own under `folder`, the Connections, the journal."""
+    home = airflow_home.private_home(folder / "airflow")
+    environment = airflow_home.environment(home, environ)
+    environment.pop(prestarted.VARIABLE, None)
+    if SPARK not in environment:
+        environment[SPARK] = json.dumps({"conn_type": "spark", "host": "local[*]"})
+        environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # a session on this host listens to nobody else
+    if what.connection is not None:
+        connection = {"conn_type": "kafka", "extra": dict(what.connection)}
+        environment[f"AIRFLOW_CONN_{CONNECTION.upper()}"] = json.dumps(connection)
+    return {
+        **environment,
+        journal.VARIABLE: str(events),
+        "DURABILITY_RETRIES": "0",
+        "DURABILITY_LAKE": options.lake,
+        "DURABILITY_OUT": str(options.out),
+    }
+
+
+def _conf(options: Options, what: Input) -> str:
+    """The DAG run's params; no secrets, since everybody can read the command line."""
+    return json.dumps(
+        {
+            "policy": str(options.policy),
+            "waivers": str(options.waivers),
+            "clusters": str(what.clusters),
+            "out": str(options.out),
+            "lake": options.lake,
+            "topology": str(what.topology) if what.topology else None,
+        }
+    )
+
+
+def _follow(child: subprocess.Popen, events: journal.Reader, console: Console) -> None:
+    """Show steps and collect problems until the child has ended."""
+    while True:
+        ended = child.poll() is not None
+        for event in events.new():
+            if event["event"] == "problem":
+                console.problem(event["name"], event["text"])
+            elif event["state"] == "done":
+                console.done(event["name"], event["seconds"], event["note"])
+            else:
+                console.started(event["name"])
+        if ended:
+            return
+        time.sleep(POLL_SECONDS)

@@ -1,0 +1,92 @@
+"""The Airflow that commands of this project start: where it lives, its settings, its migrated database.
+
+Airflow is a child process here and is never imported: its start-up is paid once.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from durability import resources
+from durability.errors import Refused
+
+
+def template() -> Path:
+    """The home whose migrated database each run copies."""
+    return resources.state_folder() / "airflow"
+
+
+def environment(home: Path, base: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment for an `airflow` child whose AIRFLOW_HOME is `home`.
+
+    What `base` sets stays, except for the home and the folders that belong to this project. This environment's own
+    `bin` comes first on PATH, where Airflow looks for spark-submit.
+    """
+    bin_folder = Path(sys.executable).parent
+    defaults = {
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",
+        # Runs are labelled with what they did, not with usage numbers sent elsewhere.
+        "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+        "GX_ANALYTICS_ENABLED": "False",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+    fixed = {
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(resources.shipped("dags")),
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(resources.shipped("plugins")),
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
+        "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(home / "logs"),
+        "PATH": f"{bin_folder}{os.pathsep}{base.get('PATH', os.defpath)}",
+        "PYTHONUNBUFFERED": "1",
+    }
+    return {**defaults, **base, **fixed}
+
+
+def airflow() -> str:
+    """The `airflow` program of this environment."""
+    return str(Path(sys.executable).parent / "airflow")
+
+
+def require() -> None:
+    """Refused, with the remedy, where Airflow isn't installed. It is looked for, never imported."""
+    if importlib.util.find_spec("airflow") is None:
+        raise Refused("Airflow isn't installed here: pip install 'kafka-durability-audit[airflow]'")
+
+
+def migrate(home: Path | None = None) -> None:
+    """Create or migrate the database under `home` (default: the template); Refused with the log's place when Airflow can't."""
+    require()
+    home = home or template()
+    home.mkdir(parents=True, exist_ok=True)
+    log = home / "migrate.log"
+    with log.open("wb") as out:
+        done = subprocess.run(
+            [airflow(), "db", "migrate"], env=environment(home), stdout=out, stderr=out, stdin=subprocess.DEVNULL
+        )
+    if done.returncode:
+        raise Refused(f"Airflow's database could not be prepared; its log is {log}")
+
+
+def private_home(folder: Path, source: Path | None = None) -> Path:
+    """A copy of the migrated home `source` (default: the template) for one run alone: two runs never share a SQLite file.
+
+    A template that was never migrated is migrated first, which takes a while, once.
+    """
+    require()
+    source = source or template()
+    if not (source / "airflow.db").exists():
+        migrate(source)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("airflow.db", "airflow.cfg"):
+        if (source / name).exists():
+            shutil.copy2(source / name, folder / name)
+    return folder

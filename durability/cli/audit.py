@@ -1,0 +1,189 @@
+"""`kafka-durability audit`: from options to exit status, in this process or through Airflow."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from durability import resources
+from durability.cli import exit_status, inputs, locks
+from durability.cli.console import Console
+from durability.cli.inputs import Input
+from durability.cli.options import Options
+
+if TYPE_CHECKING:
+    from durability.lake import Lake
+    from durability.run import Plan
+    from durability.runtime.processes import Session
+
+REPORTS = ("report.html", "findings.json", "findings.csv", "data_docs/index.html")
+JOB = "evaluate.py"
+Run = Callable[[Options, Input, "Session", Path, Console], bool]
+"""Runs an audit, with a session for its processes and the file for its log; whether it is complete."""
+
+
+def run(options: Options, environ: Mapping[str, str] = os.environ, *, airflow: bool = False) -> int:
+    """Run one audit; returns 0 done, 1 --fail-on reached, 2 incomplete or refused.
+
+    Raises AuditError for what a user can fix before anything is started.
+    """
+    from durability.runtime import jars, processes
+
+    console = Console()
+    jars.java_command()
+    if airflow:
+        from durability.cli import airflow_audit, airflow_home
+
+        airflow_home.require()
+        audit, log = partial(airflow_audit.run, environ=environ), options.out / "logs" / "airflow.log"
+    else:
+        audit, log = partial(_in_process, environ=environ), options.out / "logs" / "audit.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.unlink(missing_ok=True)
+    folders = [options.out, *([] if "://" in options.lake else [Path(options.lake)])]
+    if not jars.is_fetched("spark"):
+        console.line(f"Fetching Spark's jars into {resources.cache_folder()}, once")
+    with (
+        locks.held(folders),
+        processes.Session("durability-audit-") as session,
+        _input(options, environ, session, console) as what,
+    ):
+        began = time.time()
+        console.line(f"Auditing {what.name}")
+        with console.running():
+            complete = audit(options, what, session, log, console)
+        return _conclude(options, complete, began, log, console)
+
+
+@contextmanager
+def _input(options: Options, environ: Mapping[str, str], session: Session, console: Console) -> Iterator[Input]:
+    """What the options name; the embedded cluster runs meanwhile where they name nothing."""
+    if options.source in ("topology", "clusters"):
+        yield inputs.documents_or_fleet(options)
+    elif options.bootstrap:
+        security = inputs.security(options, environ)
+        yield inputs.cluster(session.folder, options.bootstrap, options.cluster or options.bootstrap, security)
+    else:
+        from durability.local_kafka import demo
+
+        began = time.monotonic()
+        console.line("Starting the embedded cluster: 3 racks, 6 brokers, deliberate mistakes")
+        with demo.running() as cluster:
+            console.done("cluster", time.monotonic() - began, cluster.bootstrap)
+            # The user's Connection is for the user's cluster; the embedded one speaks plain text.
+            yield inputs.cluster(session.folder, cluster.bootstrap, "demo")
+
+
+def _in_process(
+    options: Options, what: Input, session: Session, log: Path, console: Console, environ: Mapping[str, str]
+) -> bool:
+    """The steps in this process, Spark's job in a child that starts while clusters are read."""
+    from durability.errors import AuditError
+    from durability.runtime import prestarted, spark
+    from durability.steps import audit, conclude, notify
+    from durability.steps.evaluate import JobFailed, SparkEvaluation
+    from durability.steps.settings import Settings
+
+    with _logging_to(log):
+        job = resources.spark_job(JOB)
+        environment = spark.environment(environ)
+        os.environ.pop(prestarted.VARIABLE, None)
+        # Where it can't be prestarted, evaluate's own submission says why.
+        with suppress(OSError, ValueError):
+            os.environ.update(prestarted.start(session, options.lake, job, environment))
+        submit = partial(_submit, session, log, environment)
+        services = audit.Services(
+            connect=lambda name: what.connect(name, environ),
+            evaluation=SparkEvaluation(submit, logging.getLogger("spark").info),
+            webhook=lambda: notify.webhook_from_environment(environ),
+            reporter=console,
+        )
+        settings = Settings(
+            policy=options.policy,
+            waivers=options.waivers,
+            clusters=what.clusters,
+            out=options.out,
+            lake=options.lake,
+            topology=what.topology,
+        )
+        try:
+            return audit.run(settings, services, datetime.now(UTC)).status == conclude.COMPLETE
+        except AuditError:
+            return False  # reported already
+        except JobFailed as error:
+            logging.getLogger("spark").error("%s", error)
+            return False
+
+
+def _submit(session: Session, log: Path, environment: Mapping[str, str], lake: Lake, plan: Plan) -> None:
+    """Spark's job over a plan, when no prestarted session fits."""
+    from durability.runtime import spark
+    from durability.steps.evaluate import JobFailed
+
+    properties = {**spark.settings(plan.partitions), **lake.spark_conf(), **lake.spark_secrets()}
+    file = spark.write_properties(session.folder / "spark.properties", properties)
+    stated = plan.write(session.folder / "plan.json")
+    job = str(resources.spark_job(JOB))
+    child = session.popen(spark.submit(file, job, "--plan", str(stated), lake=lake.location), log=log, env=environment)
+    if status := child.wait():
+        raise JobFailed(f"Spark's job failed, exit status {status}; its log is above")
+
+
+@contextmanager
+def _logging_to(log: Path) -> Iterator[None]:
+    """Python's logging and warnings go to the file, and to no terminal."""
+    handler = logging.FileHandler(log, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    logging.captureWarnings(True)
+    try:
+        yield
+    finally:
+        logging.captureWarnings(False)
+        root.setLevel(level)
+        root.removeHandler(handler)
+        handler.close()
+
+
+def _conclude(options: Options, complete: bool, began: float, log: Path, console: Console) -> int:
+    """Print the summary and the problems; the exit status."""
+    from durability.report.files import load
+
+    findings = options.out / "findings.json"
+    reported = findings.exists() and findings.stat().st_mtime >= began
+    if reported:
+        from durability.cli.fleet_table import fleet_table
+        from durability.report.console import summary_text
+
+        paths = [options.out / r for r in REPORTS if (options.out / r).exists()]
+        document = load(findings)
+        console.line()
+        if table := fleet_table(document):
+            console.draw(table)
+        console.line(summary_text(document, [*paths, log], colour=console.colour))
+    for problem in console.problems:
+        console.error(problem)
+    if not complete or not reported:
+        if not console.problems:
+            console.error(f"the audit stopped before its end; its log and Spark's is {log}")
+        if findings.exists() and not reported:
+            console.error(f"what {options.out} holds is an earlier run's report, not this one's")
+        elif reported:
+            judged = any(s["status"] == "accepted" for s in load(findings)["run"]["snapshots"])
+            covers = "the report covers what could be read" if judged else "nothing could be read; the report says why"
+            console.error(f"the audit is incomplete: {covers}")
+        return exit_status.INCOMPLETE
+    if exit_status.reached(load(findings)["findings"], options.fail_on, options.known):
+        console.error(f"--fail-on {options.fail_on} is reached")
+        return exit_status.REACHED
+    return exit_status.DONE

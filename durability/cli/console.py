@@ -1,0 +1,80 @@
+"""What the terminal shows while an audit runs: the running step, a line per finished step, problems in full.
+
+Rich does the drawing: no colours under NO_COLOR or into a file, and a spinner on a terminal alone. Lines are left whole, for
+the terminal to wrap: a path or a command can be copied, and a log can be searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from rich.console import Console as RichConsole
+from rich.status import Status
+from rich.text import Text
+
+
+class Console:
+    """Short lines for a person: `line` and `done` go to standard output, `error` to standard error.
+
+    Also a `StepReporter`, which shows each problem once.
+    """
+
+    def __init__(self, out: TextIO | None = None, errors: TextIO | None = None):
+        self._out = RichConsole(file=out, highlight=False)
+        self._errors = RichConsole(file=errors, stderr=errors is None, highlight=False)
+        self._status: Status | None = None
+        self.problems: list[str] = []
+
+    @property
+    def colour(self) -> bool:
+        """Whether standard output takes colours."""
+        return self._out.is_terminal and not self._out.no_color
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal; 80 where there is none."""
+        return self._out.width
+
+    def line(self, text: str = "") -> None:
+        """Plain text, ANSI colours in it included."""
+        self._out.print(Text.from_ansi(text, end=""), soft_wrap=True)
+
+    def draw(self, renderable: object) -> None:
+        """A table or another of Rich's own."""
+        self._out.print(renderable)
+
+    def error(self, text: str) -> None:
+        self._errors.print(Text.assemble(("error: ", "bold red"), text), soft_wrap=True)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """On a terminal, the last line says which step runs."""
+        if not self._out.is_terminal:
+            yield
+            return
+        with self._out.status("") as self._status:
+            try:
+                yield
+            finally:
+                self._status = None
+
+    def started(self, step: str) -> None:
+        if self._status is not None:
+            self._status.update(Text(f"{step} …"))
+
+    def progress(self, step: str, done: int, total: int) -> None:
+        if self._status is not None and total > 1:
+            self._status.update(Text(f"{step} … {done:,} of {total:,}"))
+
+    def problem(self, step: str, text: str) -> None:
+        if text not in self.problems:
+            self.problems.append(text)
+
+    def done(self, step: str, seconds: float, text: str) -> None:
+        """
+        >>> Console().done("collect", 2.134, "1 cluster")
+          collect        2.1 s  1 cluster
+        """
+        self._out.print(Text.assemble((f"  {step:<11}", "bold"), f"{seconds:7.1f} s  {text}".rstrip()), soft_wrap=True)

@@ -1,0 +1,74 @@
+"""From what a run found to an exit status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from durability.errors import BadInput
+
+DONE, REACHED, INCOMPLETE = 0, 1, 2
+
+CRITICAL = {("FAIL", "critical")}
+WARNING = CRITICAL | {("FAIL", "warning")}
+COUNTED = {"never": set(), "critical": CRITICAL, "warning": WARNING, "unknown": WARNING | {("UNKNOWN", None)}}
+
+
+class FailOn(StrEnum):
+    """Which findings make the exit status 1."""
+
+    NEVER = "never"
+    CRITICAL = "critical"
+    WARNING = "warning"
+    UNKNOWN = "unknown"
+    NEW_CRITICAL = "new-critical"
+    NEW_WARNING = "new-warning"
+    NEW_UNKNOWN = "new-unknown"
+
+    @property
+    def new_only(self) -> bool:
+        return self.value.startswith("new-")
+
+    def counts(self, finding: Mapping[str, Any]) -> bool:
+        """Whether a finding is open and at least this severe, new or not: critical, then warning, then unknown.
+
+        Resolved findings and accepted risks (EXEMPT) don't count.
+        """
+        outcome = finding["outcome"]
+        severity = finding["severity"] if outcome == "FAIL" else None
+        return finding.get("change") != "resolved" and (outcome, severity) in COUNTED[self.value.removeprefix("new-")]
+
+
+def reached(findings: Iterable[Mapping[str, Any]], fail_on: FailOn, known: AbstractSet[str] | None = None) -> bool:
+    """Whether a finding counts for `fail_on`.
+
+    known: ids from a baseline (`known_ids`), which don't count again. Without a baseline, the new-... levels count
+    findings whose `change` is new: those that the lake's last run of the cluster didn't have.
+
+    >>> failing = {"id": "a", "outcome": "FAIL", "severity": "warning", "change": "persisting"}
+    >>> reached([failing], FailOn.CRITICAL), reached([failing], FailOn.UNKNOWN), reached([failing], FailOn.NEVER)
+    (False, True, False)
+    >>> reached([failing], FailOn.NEW_WARNING), reached([failing], FailOn.NEW_WARNING, known=set())
+    (False, True)
+    """
+    counted = (f for f in findings if fail_on.counts(f))
+    if known is not None:
+        return any(f["id"] not in known for f in counted)
+    return any(f["change"] == "new" or not fail_on.new_only for f in counted)
+
+
+def known_ids(baseline: Path, fail_on: FailOn) -> frozenset[str]:
+    """Ids of the findings in an earlier findings.json that count for `fail_on`.
+
+    A finding that was waived, less severe or resolved there isn't known at this level: if it counts now, it is new.
+    BadInput for a file that isn't a findings.json.
+    """
+    from durability.report.files import load
+
+    try:
+        return frozenset(f["id"] for f in load(baseline)["findings"] if fail_on.counts(f))
+    except (KeyError, TypeError, AttributeError, UnicodeDecodeError):
+        raise BadInput(baseline, "/findings", "expected findings with id, outcome and severity") from None

@@ -1,0 +1,72 @@
+"""Connections as Airflow writes them -> the settings that `durability.collect.collect` takes. No Airflow is needed.
+
+Settings hold secrets: they are never logged, never put into process arguments, and no error here shows a value.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from durability.errors import BadInput, Refused
+
+SERVERS = "bootstrap.servers"
+VARIABLE = "AIRFLOW_CONN_"
+EXPECTED = (
+    'JSON such as {"conn_type": "kafka", "extra": {"bootstrap.servers": "host:9093", "security.protocol": "SASL_SSL"}}'
+)
+
+
+def connection_settings(
+    name: str,
+    extra: Mapping[str, object],
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    login: str | None = None,
+    password: str | None = None,
+) -> dict[str, object]:
+    """Settings from the fields of a Connection of type `kafka`: librdkafka-style keys in `extra`, as for Airflow's Kafka
+    provider. Host and port, login and password count where the extra has no servers or no SASL credentials.
+
+    BadInput when the Connection has no address.
+
+    >>> connection_settings("k", {}, host="a", login="u")
+    {'bootstrap.servers': 'a:9092', 'sasl.username': 'u'}
+    """
+    settings: dict[str, object] = dict(extra)
+    if not settings.get(SERVERS) and host:
+        settings[SERVERS] = f"{host}:{port or 9092}"
+    if not settings.get(SERVERS):
+        raise BadInput(f"Connection {name}", SERVERS, "missing; expected host:port in the extra")
+    if login:
+        settings.setdefault("sasl.username", login)
+    if password:
+        settings.setdefault("sasl.password", password)
+    return settings
+
+
+def from_environment(name: str, environ: Mapping[str, str]) -> dict[str, object]:
+    """Settings of the Connection `name` from its variable AIRFLOW_CONN_<NAME>; Refused where there is none, or it isn't JSON."""
+    stated = stated_connection(name, environ)
+    if stated is None:
+        raise Refused(f"there is no Connection {name}: without Airflow, set {VARIABLE}{name.upper()} to {EXPECTED}")
+    fields = {key: stated.get(key) or None for key in ("host", "port", "login", "password")}
+    return connection_settings(name, stated["extra"], **fields)
+
+
+def stated_connection(name: str, environ: Mapping[str, str]) -> dict[str, Any] | None:
+    """The JSON object of AIRFLOW_CONN_<NAME>, its `extra` an object too; None where the variable isn't set."""
+    variable = f"{VARIABLE}{name.upper()}"
+    text = environ.get(variable)
+    if not text:
+        return None
+    try:
+        stated = json.loads(text)
+        extra = stated.get("extra") or {}
+        extra = json.loads(extra) if isinstance(extra, str) else extra
+        return {**stated, "extra": {**extra}}
+    except (ValueError, AttributeError, TypeError):
+        # Never its text: a password is in it.
+        raise Refused(f"{variable} can't be used: expected {EXPECTED} (Airflow's URI form isn't read here)") from None

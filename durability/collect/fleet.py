@@ -1,0 +1,64 @@
+"""How the clusters of a fleet share threads, memory and time while they are read."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ClusterRead:
+    """A cluster to read. `source`: what it is read with; `partitions`: how many it is expected to have; `seconds`: how long
+    reading it may take."""
+
+    source: Any
+    partitions: int
+    seconds: float
+
+
+class ClusterScheduler:
+    """Gives clusters, in their order, to as many threads as ask.
+
+    partitions_at_once: how many partitions may be in memory, since a cluster's topology is whole in memory from its first
+    answer until it is staged. A cluster starts as soon as it fits beside those being read, also before a larger one that
+    waits; one above this number is read alone.
+    seconds: for all clusters together. A cluster is started only while its own seconds, or half of these, are left.
+    """
+
+    def __init__(self, waiting: Sequence[ClusterRead], partitions_at_once: int, seconds: float):
+        self.waiting = list(waiting)
+        self._partitions_at_once, self._half = partitions_at_once, seconds / 2
+        self._end = time.monotonic() + seconds
+        self._in_memory = 0
+        self._changed = threading.Condition()
+
+    def take(self) -> tuple[ClusterRead, float] | None:
+        """Waits for the next cluster that fits; returns it and the seconds it has. None: no other will be started."""
+        with self._changed:
+            while self.waiting:
+                remaining = self._end - time.monotonic()
+                timely = [read for read in self.waiting if remaining >= min(read.seconds, self._half)]
+                if not timely:
+                    return None
+                for read in timely:
+                    if not self._in_memory or self._in_memory + read.partitions <= self._partitions_at_once:
+                        self.waiting.remove(read)
+                        self._in_memory += read.partitions
+                        return read, min(read.seconds, remaining)
+                self._changed.wait(remaining)
+            return None
+
+    def done(self, read: ClusterRead) -> None:
+        """The cluster is staged, or has failed: its memory is free."""
+        with self._changed:
+            self._in_memory -= read.partitions
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Starts no other cluster."""
+        with self._changed:
+            self._end = 0.0
+            self._changed.notify_all()

@@ -1,0 +1,52 @@
+"""Where the files are that aren't modules: in a checkout beside the packages, in an installed wheel below `share`.
+
+Also the folders that this project writes to unless told otherwise: its state (the lake, Airflow's home) and its cache (jars).
+A checkout keeps both in itself (`.state`, `.cache`); an installed wheel uses the user's folders of the XDG Base Directory
+Specification.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+NAME = "kafka-durability-audit"
+PACKAGES = Path(__file__).resolve().parents[1]
+"""The folder of this project's top-level packages: a checkout's root, or site-packages."""
+SHARE = Path(__file__).resolve().parent / "share"
+
+
+def checkout() -> Path | None:
+    """The root of the checkout that this code runs from; None: it was installed from a wheel."""
+    return PACKAGES if (PACKAGES / "pyproject.toml").is_file() and (PACKAGES / "dags").is_dir() else None
+
+
+def shipped(*parts: str) -> Path:
+    """A file or folder by its path in a checkout: `shipped("policies", "policy.yaml")`."""
+    return (checkout() or SHARE).joinpath(*parts)
+
+
+def spark_job(name: str) -> Path:
+    """A script for spark-submit: `spark_job("evaluate.py")`."""
+    return PACKAGES / "spark_jobs" / name
+
+
+def state_folder() -> Path:
+    """`.state` of a checkout, else $XDG_STATE_HOME/kafka-durability-audit (default ~/.local/state/...)."""
+    root = checkout()
+    return root / ".state" if root else _user_folder("XDG_STATE_HOME", ".local/state")
+
+
+def cache_folder() -> Path:
+    """DURABILITY_CACHE, else `.cache` of a checkout, else $XDG_CACHE_HOME/kafka-durability-audit (default ~/.cache/...)."""
+    stated = os.environ.get("DURABILITY_CACHE")
+    if stated:
+        return Path(stated).expanduser().resolve()
+    root = checkout()
+    return root / ".cache" if root else _user_folder("XDG_CACHE_HOME", ".cache")
+
+
+def _user_folder(variable: str, default: str) -> Path:
+    """The specification: a relative path is invalid and counts as not given."""
+    stated = Path(os.environ.get(variable, ""))
+    return (stated if stated.is_absolute() else Path.home() / default) / NAME

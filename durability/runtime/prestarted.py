@@ -1,0 +1,139 @@
+"""A Spark session that starts early: while Airflow starts, or while clusters are read.
+
+Starting Spark keeps one core busy for about as long as what comes before the evaluation keeps another. The program that
+starts a run starts the job too and announces it in the environment (VARIABLE). The step that has the plan takes the session,
+once. A run that is too large for the session's settings calls it off; one that finds it dead submits its job by itself.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from durability.runtime import spark, watchdog
+
+if TYPE_CHECKING:
+    from durability.lake.catalog import Place
+    from durability.runtime.processes import Session
+
+VARIABLE = "DURABILITY_PRESTARTED"
+"""Names the folder of a session that waits; unset where no audit has started one."""
+PLAN, STATUS, LEADER, LOG, PROPERTIES = "plan", "status", "leader", "spark.log", "spark.properties"
+POLL_SECONDS = 0.1
+# The process that waits isn't the job's parent: the job's exit status is left in a file, whole.
+SAVING_STATUS = '"$@"; echo $? > "$0.partial" && mv "$0.partial" "$0"'
+
+
+def start(session: Session, lake: str, job: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """Starts `job --awaited`, for a small run on this lake, as a part of `session`; returns what the environment of the
+    process that takes it needs.
+
+    environment: as spark-submit needs it. Raises AuditError where the lake's address or the jars can't be used, OSError where
+    no named pipe can be made or spark-defaults.conf can't be read.
+    """
+    from durability.lake import catalog
+
+    folder = session.folder / "prestarted"
+    folder.mkdir()
+    plan = folder / PLAN
+    os.mkfifo(plan, 0o600)
+    properties = spark.write_properties(folder / PROPERTIES, _properties(catalog.place(lake), partitions=0))
+    command = spark.submit(properties, str(job), "--awaited", str(plan), lake=lake)
+    saving = ["/bin/sh", "-c", SAVING_STATUS, str(folder / STATUS), *command]
+    child = session.popen(saving, log=folder / LOG, env=environment)
+    (folder / LEADER).write_text(str(child.pid))
+    return {VARIABLE: str(folder)}
+
+
+def _properties(place: Place, partitions: int) -> dict[str, str]:
+    from durability.lake import catalog
+
+    return {**spark.settings(partitions), **catalog.spark_conf(place), **catalog.spark_secrets(place)}
+
+
+def take(lake: str, partitions: int) -> PrestartedSession | None:
+    """The session that waits for a run of so many partitions on this lake, from now on the caller's; None if there is none.
+
+    One with other settings than the run needs is called off, and has ended when this returns.
+    """
+    from durability.lake import catalog
+
+    folder = os.environ.pop(VARIABLE, None)
+    if folder is None:
+        return None
+    session = PrestartedSession(Path(folder))
+    if session.is_for(_properties(catalog.place(lake), partitions)):
+        return session
+    session.give("")
+    session.wait(lambda line: None)
+    return None
+
+
+class PrestartedSession:
+    """A job that has its Spark session and waits for a plan."""
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+        self._leader = int((folder / LEADER).read_text())
+        self._log = (folder / LOG).open(encoding="utf-8", errors="replace")
+        self._line = ""
+
+    def is_for(self, properties: Mapping[str, str]) -> bool:
+        """Whether the session has these properties."""
+        wanted = spark.write_properties(self._folder / "wanted", properties)
+        try:
+            return wanted.read_text() == (self._folder / PROPERTIES).read_text()
+        finally:
+            wanted.unlink()
+
+    def give(self, plan: str) -> bool:
+        """Gives the job a plan, as JSON, once it reads; False if it has ended before."""
+        while self._alive():
+            try:
+                descriptor = os.open(self._folder / PLAN, os.O_WRONLY | os.O_NONBLOCK)
+            except OSError as error:
+                if error.errno != errno.ENXIO:
+                    raise
+                time.sleep(POLL_SECONDS)  # nobody reads yet: its session is being started
+                continue
+            os.set_blocking(descriptor, True)
+            try:
+                with os.fdopen(descriptor, "w", encoding="utf-8") as pipe:
+                    pipe.write(plan)
+            except BrokenPipeError:
+                return False
+            return True
+        return False
+
+    def wait(self, log: Callable[[str], None]) -> int | None:
+        """Waits for the job's end; returns its exit status, None if it could leave none. `log` gets Spark's lines meanwhile."""
+        while self._alive():
+            self._forward(log, whole=True)
+            time.sleep(POLL_SECONDS)
+        self._forward(log, whole=False)
+        self._log.close()
+        with suppress(FileNotFoundError, ValueError):
+            return int((self._folder / STATUS).read_text())
+        return None
+
+    def stop(self) -> None:
+        """Ends the job, in order."""
+        for pid in watchdog.family(self._leader):
+            watchdog.tell(pid, signal.SIGTERM)
+
+    def _alive(self) -> bool:
+        return bool(watchdog.family(self._leader))
+
+    def _forward(self, log: Callable[[str], None], whole: bool) -> None:
+        """whole: leaves a line that is still being written for the next time."""
+        *lines, self._line = (self._line + self._log.read()).split("\n")
+        if not whole and self._line:
+            lines, self._line = [*lines, self._line], ""
+        for line in lines:
+            log(line)

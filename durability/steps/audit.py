@@ -1,0 +1,76 @@
+"""A nightly run's steps in one process, without Airflow: the same functions, in the DAG's order, values instead of files."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from durability.errors import Refused
+from durability.steps import collect, conclude, cross_check, evaluate, gate, notify, plan, publish, report
+from durability.steps.collect import Connect
+from durability.steps.evaluate import SparkEvaluation
+from durability.steps.settings import NIGHTLY, Settings
+from durability.steps.sources import GROUPS
+from durability.steps.summary import StepReporter, report_step
+
+log = logging.getLogger(__name__)
+
+COLLECT_WITHIN = timedelta(minutes=48)
+"""As long as a group of clusters has under Airflow."""
+THREADS = GROUPS * collect.THREADS
+"""As many clusters at once as all groups read together."""
+
+
+@dataclass(frozen=True)
+class Services:
+    """What steps need from outside. `connect`: a Connection's settings; `webhook`: where the digest goes, None for nowhere."""
+
+    connect: Connect
+    evaluation: SparkEvaluation
+    webhook: Callable[[], str | None]
+    reporter: StepReporter
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a run ended, see `durability.steps.conclude`, and its reports' paths by name."""
+
+    status: str
+    files: dict[str, Path]
+
+
+def run(settings: Settings, services: Services, started_at: datetime | None = None) -> Result:
+    """Audits what the settings name, once.
+
+    Raises AuditError for what a user can fix, after it was reported; JobFailed where Spark's job fails.
+    """
+    started_at = started_at or datetime.now(UTC)
+    run_id = f"audit:{started_at.isoformat()}"
+    reporter = services.reporter
+
+    with report_step("plan", reporter) as summary:
+        groups = plan.plan(settings, NIGHTLY, summary, groups=1)
+        if not groups:
+            raise Refused(f"{settings.clusters} lists no cluster: name one there")
+    with report_step("collect", reporter) as summary:
+        seconds = COLLECT_WITHIN.total_seconds()
+        collected = collect.collect(settings, groups[0], services.connect, seconds, summary, THREADS)
+    with report_step("gate", reporter) as summary:
+        gated = gate.gate(settings, groups, [collected], summary)
+    with report_step("publish", reporter) as summary:
+        rows = publish.publish(settings, NIGHTLY, gated, summary)
+    with report_step("evaluate", reporter) as summary:
+        evaluated = evaluate.plan_evaluation(settings, NIGHTLY, run_id, f"{run_id}:1", rows, gated.attempts, started_at)
+        services.evaluation.run(settings.open_lake(), evaluated, summary)
+    with report_step("cross-check", reporter) as summary:
+        flagged = cross_check.cross_check(settings, evaluated, summary)
+    with report_step("report", reporter) as summary:
+        files = report.report(settings, evaluated, flagged, summary)
+    with report_step("notify", reporter) as summary:
+        notify.notify(files["findings.json"], services.webhook, log, summary)
+    with report_step("conclude", reporter) as summary:
+        status = conclude.conclude(settings, evaluated, flagged, files["findings.json"], summary)
+    return Result(status, files)

@@ -1,0 +1,142 @@
+"""Step collect: reads one group of sources and stages what it read; commits nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from durability.collect.fleet import ClusterRead, ClusterScheduler
+from durability.errors import AuditError
+from durability.steps.results import Collected, Failure
+from durability.steps.settings import Settings
+from durability.steps.sources import Source
+from durability.steps.summary import StepSummary, counted
+
+if TYPE_CHECKING:
+    from durability.lake import Attempt
+
+log = logging.getLogger(__name__)
+
+THREADS = 8
+PARTITIONS_AT_ONCE = 100_000
+"""Half a gigabyte: about 5 KB a partition until a topology is staged."""
+Connect = Callable[[str], Mapping[str, object]]
+"""Connection id -> the settings that `durability.collect.collect` takes."""
+
+
+def collect(
+    settings: Settings,
+    group: Sequence[Source],
+    connect: Connect,
+    seconds: float,
+    summary: StepSummary,
+    threads: int = THREADS,
+) -> Collected:
+    """Reads `group`, see `collect_group`, in the run's lake."""
+    lake = settings.open_lake()
+    results = collect_group(lake, group, connect, seconds=seconds, threads=threads, progress=summary.progress)
+    partitions = sum(a.partitions for a in results.attempts)
+    summary.text = f"{counted(len(results.attempts), 'snapshot')}, {counted(partitions, 'partition')}"
+    summary.problems += [f.text for f in results.failures]
+    return results
+
+
+def collect_group(
+    lake,
+    group: Sequence[Source],
+    connect: Connect,
+    *,
+    seconds: float,
+    threads: int = THREADS,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Collected:
+    """One result per source, whatever becomes of the others: facts staged in `lake` under fresh attempt ids, or a failure.
+
+    seconds: within which clusters are read; a cluster that isn't started in time is a failure.
+    threads: how many clusters are read at once. progress: gets how many of how many clusters are done.
+    """
+    results = Collected([str(s["name"]) for s in group])
+    for source in group:
+        if "document" in source:
+            _documents(lake, Path(str(source["document"])), results)
+    clusters = [s for s in group if "document" not in s]
+    if clusters:
+        _clusters(lake, clusters, connect, seconds, threads, results, progress)
+    return results
+
+
+def _documents(lake, path: Path, results: Collected) -> None:
+    """A file or folder: whole documents, or an error for each; a cluster's earlier ones show racks of dead brokers."""
+    from durability.topology.reading import read_each
+
+    topologies, errors = read_each(path)
+    results.failures += [Failure(Path(error.file).name, str(error)) for error in errors]
+    results.attempts += [lake.stage(topology, earlier=topologies) for topology in topologies]
+
+
+def _clusters(
+    lake,
+    clusters: Sequence[Source],
+    connect: Connect,
+    seconds: float,
+    threads: int,
+    results: Collected,
+    progress: Callable[[int, int], None],
+) -> None:
+    """A cluster that doesn't answer occupies one thread, and delays only what that thread would have read."""
+    # Airflow gives Connections over one channel, so they are asked for before there are threads.
+    prepared = [ClusterRead((s, _prepare(s, connect)), int(s["partitions"]), float(s["seconds"])) for s in clusters]
+    scheduler = ClusterScheduler(prepared, PARTITIONS_AT_ONCE, seconds)
+
+    def read() -> None:
+        while taken := scheduler.take():
+            cluster, allowed = taken
+            try:
+                result = _cluster(lake, *cluster.source, allowed)
+            finally:
+                scheduler.done(cluster)
+            if isinstance(result, Failure):
+                results.failures.append(result)
+            else:
+                results.attempts.append(result)
+            progress(len(results.attempts) + len(results.failures), len(clusters))
+
+    threads = min(threads, len(clusters))
+    pool = ThreadPoolExecutor(max_workers=threads)
+    try:
+        for thread in [pool.submit(read) for _ in range(threads)]:
+            thread.result()
+    finally:
+        # The caller may have been told to end: reads that are under way are bounded by their own seconds.
+        scheduler.stop()
+        pool.shutdown(wait=False)
+    late = f"not read: its group of {counted(len(clusters), 'cluster')} used up its {seconds:,.0f} s"
+    results.failures += [Failure(str(cluster.source[0]["name"]), late) for cluster in scheduler.waiting]
+
+
+def _prepare(source: Source, connect: Connect) -> Mapping[str, object] | Exception:
+    try:
+        return connect(str(source["connection"]))
+    except Exception as error:
+        return error
+
+
+def _cluster(lake, source: Source, settings: Mapping[str, object] | Exception, seconds: float) -> Attempt | Failure:
+    from durability.collect import Limits, collect
+
+    name = str(source["name"])
+    try:
+        if isinstance(settings, Exception):
+            raise settings
+        controllers = dict(source.get("controllers") or ())
+        topology = collect(name, settings, controllers=controllers, limits=Limits(deadline=seconds))
+        return lake.stage(topology, provider=source.get("provider") or "self", team=source.get("team"))
+    except AuditError as error:
+        return Failure(name, str(error))
+    except Exception as error:
+        # A defect that one cluster brings out must not cost the others their report; the run ends failed all the same.
+        log.exception("reading %s failed", name)
+        return Failure(name, f"defect while reading: {type(error).__name__}: {error}")

@@ -1,0 +1,95 @@
+"""Step evaluate: the run's plan, and one Spark job over it for the whole fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from durability.runtime import prestarted
+from durability.runtime.prestarted import PrestartedSession
+from durability.steps.settings import PULSE, Settings
+from durability.steps.summary import StepSummary
+
+if TYPE_CHECKING:
+    from durability.lake import Attempt, Lake
+    from durability.run import Plan
+
+
+class JobFailed(Exception):
+    """Spark's job ended without its results; what it said is in the log."""
+
+
+def plan_evaluation(
+    settings: Settings,
+    kind: str,
+    run_id: str,
+    result_id: str,
+    published: Sequence[Mapping[str, Any]],
+    attempts: Sequence[Attempt],
+    started_at: datetime | None = None,
+) -> Plan:
+    """The plan of one evaluation; see `durability.run.build_plan`.
+
+    published: rows that `publish` returned; attempts: what the gate saw, needed of a pulse, whose facts stay staged.
+    """
+    from durability.policy import load_clusters, load_policy, load_waivers
+    from durability.run import build_plan
+
+    return build_plan(
+        settings.open_lake(),
+        run_id=run_id,
+        result_id=result_id,
+        kind=kind,
+        policy=load_policy(settings.policy),
+        waivers=load_waivers(settings.waivers),
+        snapshots=published,
+        clusters=[] if settings.topology else load_clusters(settings.clusters),
+        attempts=attempts if kind == PULSE else [],
+        started_at=started_at,
+    )
+
+
+class SparkEvaluation:
+    """Runs `spark_jobs/evaluate.py` over a plan: in a prestarted session where one waits, else by `submit`.
+
+    submit: submits the job for a plan and waits for its end; raises when it fails. log: gets Spark's lines.
+    """
+
+    def __init__(self, submit: Callable[[Lake, Plan], None], log: Callable[[str], None]):
+        self._submit, self._log = submit, log
+        self._session: PrestartedSession | None = None
+
+    def run(self, lake: Lake, plan: Plan, summary: StepSummary) -> None:
+        """Returns when all results are written. Raises AuditError, naming the file, where an input is damaged; JobFailed
+        or what `submit` raises otherwise."""
+        try:
+            if not self._in_prestarted_session(lake, plan):
+                self._submit(lake, plan)
+        except Exception:
+            from durability.run import inputs
+
+            # Spark doesn't name a damaged file in words that help; this does. Anything else goes on as it is.
+            inputs.check(lake, plan)
+            raise
+        summary.text = f"{len(plan.judged)} of {len(plan.snapshots)} clusters, {plan.partitions:,} partitions"
+
+    def stop(self) -> bool:
+        """Ends the prestarted session that works on the plan; False where there is none."""
+        if self._session is None:
+            return False
+        self._session.stop()
+        return True
+
+    def _in_prestarted_session(self, lake: Lake, plan: Plan) -> bool:
+        self._session = prestarted.take(lake.location, plan.partitions)
+        if self._session is None:
+            return False
+        if self._session.give(plan.to_json()):
+            if (status := self._session.wait(self._log)) != 0:
+                raise JobFailed(f"Spark's job failed, exit status {status}; its log is above")
+            return True
+        self._session.wait(self._log)
+        self._session = None
+        self._log("The prestarted Spark session has ended, see above; another one is started.")
+        return False

@@ -1,0 +1,46 @@
+"""Step gate: checks each snapshot against itself, and counts the sources against what was planned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from durability.errors import Refused
+from durability.steps.results import Collected, Failure, Gated
+from durability.steps.settings import Settings
+from durability.steps.sources import Source
+from durability.steps.summary import StepSummary
+
+LOST = "its collect task ended without a result; see that task's log"
+
+
+def gate(
+    settings: Settings, planned: Sequence[Sequence[Source]], groups: Sequence[Collected], summary: StepSummary
+) -> Gated:
+    """All groups' results with a verdict per attempt; see `expectations.gate`.
+
+    A source whose group brought nothing (a lost worker) is a failure like any other.
+    Raises Refused when documents were to be read and none could be.
+    """
+    from expectations.gate import check
+
+    lost = lost_sources(planned, groups)
+    attempts = [a for group in groups for a in group.attempts]
+    summary.problems += [f"{f.cluster}: {f.reason}" for f in lost]
+    if settings.topology and not attempts:
+        raise Refused("no document could be read")
+    verdicts = check(settings.open_lake(), attempts) if attempts else []
+    rejected = [v for v in verdicts if not v.accepted]
+    summary.text = f"{len(verdicts) - len(rejected)} accepted, {len(rejected)} rejected"
+    summary.problems += [f"{v.cluster}: snapshot rejected: {v.reason}" for v in rejected]
+    return Gated(attempts, verdicts, [f for group in groups for f in group.failures] + lost)
+
+
+def lost_sources(planned: Sequence[Sequence[Source]], groups: Sequence[Collected]) -> list[Failure]:
+    """A failure for each planned source that no group speaks of.
+
+    >>> [f.cluster for f in lost_sources([[{"name": "a"}], [{"name": "b"}]], [Collected(["a"])])]
+    ['b']
+    """
+    brought = {name for group in groups for name in group.sources}
+    names = [str(s["name"]) for group in planned for s in group]
+    return [Failure(name, LOST) for name in names if name not in brought]

@@ -1,0 +1,49 @@
+"""Step notify: the run's digest to Slack, where there is a webhook for it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from durability.collect.connections import stated_connection
+from durability.steps.summary import StepSummary
+
+CONNECTIONS = ("slackwebhook", "slack_default")
+"""Ids of the Connection with the webhook: the first that exists counts."""
+
+
+def notify(findings: Path, webhook: Callable[[], str | None], log: logging.Logger, summary: StepSummary) -> None:
+    """Send the digest of a findings.json; `summary` says what came of it. Never raises for Slack's sake.
+
+    webhook: the webhook's address, None for none. The address is a secret: neither it nor its Connection is logged.
+    """
+    try:
+        url = webhook()
+        if url is None:
+            summary.text = "no slackwebhook Connection"
+            return
+        from durability.report import slack
+        from durability.report.files import load
+
+        slack.send(url, slack.digest(load(findings), paths=[findings.with_name("report.html")]))
+        summary.text = "sent"
+    except Exception as error:
+        from durability.errors import AuditError
+
+        log.error("the digest could not be sent: %s", error if isinstance(error, AuditError) else type(error).__name__)
+        summary.text = "failed, see the log"
+
+
+def webhook_from_environment(environ: Mapping[str, str]) -> str | None:
+    """Without Airflow: the webhook of the first of `CONNECTIONS` in AIRFLOW_CONN_<ID>, in JSON form; None where there is none.
+
+    As for Airflow's hook, `password` is the whole address, or what follows `host` in it.
+    """
+    for connection in CONNECTIONS:
+        stated = stated_connection(connection, environ)
+        if stated and stated.get("password"):
+            password = str(stated["password"])
+            host = str(stated.get("host") or "https://hooks.slack.com/services").rstrip("/")
+            return password if "://" in password else f"{host}/{password.lstrip('/')}"
+    return None

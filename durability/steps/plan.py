@@ -1,0 +1,37 @@
+"""Step plan: checks the files that a run depends on, makes the lake's tables, and says what is read."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+
+from durability.steps import sources
+from durability.steps.settings import NIGHTLY, SIZES_SINCE, SNAPSHOT_KINDS, Settings
+from durability.steps.sources import Source
+from durability.steps.summary import StepSummary, counted
+
+log = logging.getLogger(__name__)
+
+
+def plan(settings: Settings, kind: str, summary: StepSummary, groups: int = sources.GROUPS) -> list[list[Source]]:
+    """The sources in at most `groups` groups, see `durability.steps.sources`; none while the clusters file lists no cluster.
+
+    Tables are made here, once: concurrent first users of a lake would fail each other. A nightly run also removes the staged
+    files of killed runs, those of pulses included.
+    Raises BadInput for a wrong policy, waivers or clusters file, Refused or Unreachable for a lake that can't be used.
+    """
+    from durability.policy import load_policy, load_waivers
+
+    policy = load_policy(settings.policy)
+    load_waivers(settings.waivers)
+    documents = settings.topology
+    listed = sources.from_documents(documents) if documents else sources.from_clusters(settings.clusters)
+    lake = settings.open_lake()
+    lake.ensure()
+    since = datetime.now(UTC) - SIZES_SINCE[kind]
+    before = [] if documents else lake.snapshots(kind=SNAPSHOT_KINDS[kind], since=since)
+    if kind == NIGHTLY:
+        log.info("%s of killed runs removed", counted(lake.discard_orphans(), "staged file"))
+    what = documents.name if documents else counted(len(listed), "cluster")
+    summary.text = f"{what}, policy {policy.name}"
+    return sources.partition_into_groups(listed, before, groups)

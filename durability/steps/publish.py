@@ -1,0 +1,38 @@
+"""Step publish: commits accepted snapshots; their rows in `snapshots` come last."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+from durability.steps.results import Failure, Gated
+from durability.steps.settings import PULSE, SNAPSHOT_KINDS, Settings
+from durability.steps.summary import StepSummary, counted
+
+
+def publish(settings: Settings, kind: str, gated: Gated, summary: StepSummary) -> list[dict[str, Any]]:
+    """Rows of `snapshots` for the clusters that the run judges or finds missing: the newest of each cluster of this input.
+
+    A pulse writes these rows alone; its facts stay staged.
+    """
+    lake = settings.open_lake()
+    attempts = [replace(a, kind=SNAPSHOT_KINDS[kind]) for a in gated.attempts]
+    rows = [asdict(row) for row in lake.publish(attempts, gated.verdicts)] if attempts else []
+    # A document that can't be used leaves no row in the lake; the report alone names it.
+    if settings.topology:
+        missing = [unread(failure) for failure in gated.failures]
+    else:
+        failures = [(f.cluster, f.at, f.reason) for f in gated.failures]
+        missing = [asdict(row) for row in lake.record_failures(failures, SNAPSHOT_KINDS[kind])]
+    summary.text = f"{counted(len(rows), 'snapshot')} {'noted' if kind == PULSE else 'committed'}"
+    newest: dict[str, dict[str, Any]] = {}
+    for row in sorted(rows + missing, key=lambda r: r["captured_at"]):
+        newest[row["cluster"]] = row
+    return list(newest.values())
+
+
+def unread(failure: Failure) -> dict[str, Any]:
+    """A row like those of `snapshots` for a source of which nothing is known but its name."""
+    unknown = dict.fromkeys(("snapshot_id", "attempt_id", "sha256", "partitions"))
+    stated = {"captured_at": failure.at, "status": "failed", "reason": failure.reason, "source": failure.cluster}
+    return {"cluster": failure.cluster, **stated, **unknown}

@@ -1,0 +1,20 @@
+"""Step report: the files that people and programs read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from durability.steps.settings import Settings
+from durability.steps.summary import StepSummary
+
+if TYPE_CHECKING:
+    from durability.run import Plan
+    from expectations.posture import Flagged
+
+
+def report(settings: Settings, plan: Plan, flagged: Flagged, summary: StepSummary) -> dict[str, Path]:
+    """Paths of findings.json, findings.csv, report.html and so on by name; see `durability.report.build`."""
+    from durability import report as reports
+
+    return dict(reports.build(settings.open_lake(), plan, flagged, settings.out).files)

@@ -1,0 +1,75 @@
+"""What collect and gate hand to later steps: values in one process, JSON files between Airflow's tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from durability.lake import Attempt
+    from expectations.gate import Verdict
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A source that could not be read, why, and when that was known."""
+
+    cluster: str
+    reason: str
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @property
+    def text(self) -> str:
+        """The reason, with the cluster's name."""
+        return self.reason if self.cluster in self.reason else f"{self.cluster}: {self.reason}"
+
+
+@dataclass
+class Collected:
+    """One group's results. Every one of `sources` (names) has attempts or a failure."""
+
+    sources: list[str]
+    attempts: list[Attempt] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+
+    @classmethod
+    def from_dict(cls, stated: Mapping[str, Any]) -> Collected:
+        """From `asdict`'s form as JSON has it."""
+        return cls(list(stated["sources"]), _attempts(stated), _failures(stated))
+
+
+@dataclass
+class Gated:
+    """All groups' results after the gate: a verdict per attempt, and what could not be read."""
+
+    attempts: list[Attempt]
+    verdicts: list[Verdict]
+    failures: list[Failure]
+
+    @classmethod
+    def from_dict(cls, stated: Mapping[str, Any]) -> Gated:
+        """From `asdict`'s form as JSON has it."""
+        from expectations.gate import Verdict
+
+        return cls(_attempts(stated), [Verdict(**v) for v in stated["verdicts"]], _failures(stated))
+
+
+def to_dict(results: Collected | Gated) -> dict[str, Any]:
+    """For `task_artifacts.put`, which writes datetimes as text."""
+    return asdict(results)
+
+
+def _attempts(stated: Mapping[str, Any]) -> list[Attempt]:
+    from durability.lake import Attempt
+
+    return [Attempt(**a) for a in _with_datetimes(stated["attempts"], "captured_at")]
+
+
+def _failures(stated: Mapping[str, Any]) -> list[Failure]:
+    return [Failure(**f) for f in _with_datetimes(stated["failures"], "at")]
+
+
+def _with_datetimes(rows: Iterable[Mapping[str, Any]], name: str) -> list[dict[str, Any]]:
+    return [{**row, name: datetime.fromisoformat(row[name])} for row in rows]

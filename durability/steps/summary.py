@@ -1,0 +1,61 @@
+"""What a step says about itself while a run goes on, and who hears it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
+
+from durability.errors import AuditError
+
+
+@dataclass
+class StepSummary:
+    """`text`: what came of the step, in a few words, shown beside its name. `problems`: what a user has to fix, in full.
+    `progress`: call it with how many of how many are done; any thread may."""
+
+    text: str = ""
+    problems: list[str] = field(default_factory=list)
+    progress: Callable[[int, int], None] = lambda done, total: None
+
+
+class StepReporter(Protocol):
+    """Hears of each step: a terminal, or a journal that another process reads."""
+
+    def started(self, step: str) -> None: ...
+
+    def progress(self, step: str, done: int, total: int) -> None: ...
+
+    def problem(self, step: str, text: str) -> None: ...
+
+    def done(self, step: str, seconds: float, text: str) -> None: ...
+
+
+@contextmanager
+def report_step(step: str, reporter: StepReporter) -> Iterator[StepSummary]:
+    """Report a step's start, its problems, and its end with the seconds it took, also of one that fails.
+
+    An AuditError is reported as a problem, and goes on to the caller.
+    """
+    started, summary = time.monotonic(), StepSummary(progress=partial(reporter.progress, step))
+    reporter.started(step)
+    try:
+        yield summary
+    except AuditError as error:
+        reporter.problem(step, str(error))
+        raise
+    finally:
+        for problem in summary.problems:
+            reporter.problem(step, problem)
+        reporter.done(step, round(time.monotonic() - started, 1), summary.text)
+
+
+def counted(count: int, noun: str) -> str:
+    """
+    >>> counted(1, "cluster"), counted(1200, "partition")
+    ('1 cluster', '1,200 partitions')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,104 @@
+"""Steps of an audit without Airflow: every source is accounted for, and artifacts of tasks come back as they were."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+
+import pytest
+
+import durability.collect
+from durability.errors import Unreachable
+from durability.steps import task_artifacts
+from durability.steps.collect import collect_group
+from durability.steps.gate import LOST, lost_sources
+from durability.steps.results import Collected, Failure, Gated, to_dict
+from durability.steps.sources import from_clusters, partition_into_groups
+from durability.topology import validate
+from expectations.gate import Verdict
+from tests.support import topology
+
+
+def test_a_fleet_is_partitioned_into_as_many_groups_as_run_at_once(tmp_path):
+    rows = "".join(f"  - {{id: c{n}, connection: k, controllers: {{100: az1}}}}\n" for n in range(40))
+    (tmp_path / "clusters.yaml").write_text(f"format: durability-clusters/1\nclusters:\n{rows}")
+    groups = partition_into_groups(from_clusters(tmp_path / "clusters.yaml"))
+    assert [len(g) for g in groups] == [10] * 4
+    assert sorted(s["name"] for g in groups for s in g) == sorted(f"c{n}" for n in range(40))
+    assert json.loads(json.dumps(groups)) == groups
+
+
+def test_a_group_that_brought_nothing_is_missing_by_name():
+    planned = [[{"name": "a"}, {"name": "b"}], [{"name": "c"}], [{"name": "d"}]]
+    lost = lost_sources(planned, [Collected(["a", "b"])])
+    assert [(f.cluster, f.reason) for f in lost] == [("c", LOST), ("d", LOST)]
+
+
+@dataclass(frozen=True)
+class Staged:
+    cluster: str
+
+
+class Recorder:
+    """A lake that takes what is staged and keeps nothing."""
+
+    def stage(self, topology, **_):
+        return Staged(topology)
+
+
+def test_one_cluster_that_fails_costs_the_others_nothing(monkeypatch):
+    def collect(name, settings, **_):
+        if name == "gone":
+            raise Unreachable("cluster gone: no answer")
+        if name == "odd":
+            raise KeyError("endpoint_type")
+        return name
+
+    def connect(connection):
+        if connection == "unknown":
+            raise LookupError("no such Connection")
+        return {"bootstrap.servers": "x:1", "sasl.password": "hunter2"}
+
+    monkeypatch.setattr(durability.collect, "collect", collect)
+    group = [
+        {"name": name, "connection": connection, "partitions": 1, "seconds": 60}
+        for name, connection in [("good", "k"), ("gone", "k"), ("odd", "k"), ("lost", "unknown")]
+    ]
+    got = collect_group(Recorder(), group, connect, seconds=60)
+    assert got.sources == ["good", "gone", "odd", "lost"]
+    assert [a.cluster for a in got.attempts] == ["good"]
+    assert {f.cluster: f.reason for f in got.failures} == {
+        "gone": "cluster gone: no answer",
+        "odd": "defect while reading: KeyError: 'endpoint_type'",
+        "lost": "defect while reading: LookupError: no such Connection",
+    }
+    assert "hunter2" not in repr(got)
+
+
+def test_what_is_collected_and_gated_survives_json(lake):
+    attempt = lake.stage(validate(topology.healthy(), "a.json"))
+    failure = Failure("b", "no answer")
+    collected = Collected(["a", "b"], [attempt], [failure])
+    assert Collected.from_dict(as_json(to_dict(collected))) == collected
+    gated = Gated(
+        [attempt], [Verdict("a", attempt.attempt_id, False, "2 topics twice", {"unique-topics": 2})], [failure]
+    )
+    assert Gated.from_dict(as_json(to_dict(gated))) == gated
+
+
+def as_json(value):
+    return json.loads(json.dumps(value, default=str))
+
+
+def test_an_artifact_comes_back_and_goes_when_it_is_old(tmp_path):
+    run = task_artifacts.run_name("d", "manual__2026-11-21T02:00:00+00:00")
+    reference = task_artifacts.put(str(tmp_path), run, "gate", {"a": [1]})
+    assert ".." not in reference and ":" not in reference
+    assert task_artifacts.get(str(tmp_path), reference) == {"a": [1]}
+    task_artifacts.prune(str(tmp_path), "d", 30)
+    assert task_artifacts.get(str(tmp_path), reference) == {"a": [1]}
+    os.utime(tmp_path / task_artifacts.FOLDER / reference, (0, 0))
+    task_artifacts.prune(str(tmp_path), "d", 30)
+    with pytest.raises(FileNotFoundError):
+        task_artifacts.get(str(tmp_path), reference)
