@@ -1,7 +1,8 @@
 """### Nightly durability audit of the Kafka fleet
 
 Collects every cluster of `policies/clusters.yaml` (or topology documents), checks the snapshots, commits them to the
-lake, judges them with Spark, has Great Expectations check Spark's verdicts, and writes the reports.
+lake, evaluates them with Spark, has Great Expectations check Spark's verdicts, words them as findings and writes the
+reports.
 
 | task | does | when it fails |
 |---|---|---|
@@ -11,6 +12,7 @@ lake, judges them with Spark, has Great Expectations check Spark's verdicts, and
 | `publish` | commits accepted snapshots, the `snapshots` rows last | clear it; after a day, clear `collect` |
 | `evaluate` | one Spark job for the fleet | its log holds Spark's; a clear writes under a new result id |
 | `cross_check` | Great Expectations over the posture; differences become UNKNOWN | clear it |
+| `findings` | words verdicts and differences once, for every reader | clear it |
 | `report` | findings.json, findings.csv, report.html in the out folder | clear it |
 | `notify` | one digest to Slack, if there is a Connection for it | never fails the audit; its log says what went wrong |
 | `conclude` | writes the `runs` row, last, then fails if a cluster is missing or a verdict unverified | see below |
@@ -38,6 +40,7 @@ from kafka_durability.operators import (
     CollectOperator,
     ConcludeOperator,
     CrossCheckOperator,
+    FindingsOperator,
     GateOperator,
     NotifyOperator,
     PlanOperator,
@@ -64,9 +67,11 @@ with DAG(
     publish = PublishOperator(task_id="publish", gated=gate.output, kind="nightly", outlets=[settings.SNAPSHOTS])
     evaluate = EvaluateOperator(task_id="evaluate", published=publish.output, kind="nightly", **settings.EVALUATE)
     cross_check = CrossCheckOperator(task_id="cross_check", evaluated=evaluate.output)
+    findings = FindingsOperator(task_id="findings", evaluated=evaluate.output, flagged=cross_check.output)
     report = ReportOperator(task_id="report", evaluated=evaluate.output, flagged=cross_check.output)
     notify = NotifyOperator(task_id="notify", reported=report.output, **settings.NOTIFY)
     conclude = ConcludeOperator(
         task_id="conclude", evaluated=evaluate.output, flagged=cross_check.output, reported=report.output
     )
+    findings >> report
     notify >> conclude

@@ -17,7 +17,7 @@ from tests.support import topology
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = [sys.executable, "-m", "durability.cli", "audit"]
 THROUGH_AIRFLOW = [*COMMAND, "--airflow"]
-STEPS = ["plan", "collect", "gate", "publish", "evaluate", "cross-check", "report", "notify", "conclude"]
+STEPS = ["plan", "collect", "gate", "publish", "evaluate", "cross-check", "findings", "report", "notify", "conclude"]
 
 
 def environment(folder: Path, **given: str) -> dict[str, str]:

@@ -54,6 +54,7 @@ def test_the_nightly_audit_has_the_steps_of_the_architecture_in_their_order(load
         "publish",
         "evaluate",
         "cross_check",
+        "findings",
         "report",
         "notify",
         "conclude",
@@ -66,7 +67,8 @@ def test_the_nightly_audit_has_the_steps_of_the_architecture_in_their_order(load
         "publish": {"gate"},
         "evaluate": {"publish"},
         "cross_check": {"evaluate"},
-        "report": {"evaluate", "cross_check"},
+        "findings": {"evaluate", "cross_check"},
+        "report": {"evaluate", "cross_check", "findings"},
         "notify": {"report"},
         "conclude": {"evaluate", "cross_check", "report", "notify"},
     }

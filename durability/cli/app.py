@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -31,7 +31,7 @@ app = typer.Typer(
 INPUT, JUDGED, OUTPUT, EXITS = "What is audited (one of)", "By what", "Where to", "Exit status and engine"
 
 
-def _option(name: str, panel: str, help: str, metavar: str = "FILE", envvar: str | None = None):
+def _option(name: str, panel: str, help: str, metavar: str = "FILE", envvar: str | None = None) -> Any:
     variable = envvar or name.removeprefix("--").upper().replace("-", "_")
     return typer.Option(name, envvar=variable, help=help, metavar=metavar, rich_help_panel=panel)
 

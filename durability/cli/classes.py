@@ -7,10 +7,14 @@ import os
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 from durability.errors import AuditError
 from durability.resources import shipped, spark_job, state_folder
 from durability.runtime import spark
+
+if TYPE_CHECKING:
+    from durability.lake import Lake
 
 EXAMPLE = shipped("docs", "examples", "eu-payments.json")
 LOG = state_folder() / "classes.log"
@@ -76,7 +80,7 @@ def _job(folder: Path, made: Path) -> list[str]:
     return spark.submit(file, str(spark_job("evaluate.py")), "--plan", str(plan.write(folder / "plan.json")))
 
 
-def _published(lake) -> list[dict]:
+def _published(lake: Lake) -> list[dict]:
     """The example's rows of `snapshots`."""
     from durability.topology import validate
 

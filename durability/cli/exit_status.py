@@ -14,7 +14,12 @@ DONE, REACHED, INCOMPLETE = 0, 1, 2
 
 CRITICAL = {("FAIL", "critical")}
 WARNING = CRITICAL | {("FAIL", "warning")}
-COUNTED = {"never": set(), "critical": CRITICAL, "warning": WARNING, "unknown": WARNING | {("UNKNOWN", None)}}
+COUNTED: Mapping[str, AbstractSet[tuple[str, str | None]]] = {
+    "never": set(),
+    "critical": CRITICAL,
+    "warning": WARNING,
+    "unknown": WARNING | {("UNKNOWN", None)},
+}
 
 
 class FailOn(StrEnum):
@@ -39,7 +44,8 @@ class FailOn(StrEnum):
         """
         outcome = finding["outcome"]
         severity = finding["severity"] if outcome == "FAIL" else None
-        return finding.get("change") != "resolved" and (outcome, severity) in COUNTED[self.value.removeprefix("new-")]
+        counted = COUNTED[self.value.removeprefix("new-")]
+        return finding.get("change") != "resolved" and (outcome, severity) in counted
 
 
 def reached(findings: Iterable[Mapping[str, Any]], fail_on: FailOn, known: AbstractSet[str] | None = None) -> bool:

@@ -32,10 +32,16 @@ REASON = ("control", "resource_type", "tier", "provider", "evidence")
 
 
 def write(lake: Lake, plan: Plan) -> int:
-    """Writes the findings of the plan's result; returns how many. One commit: before it readers see none of them."""
+    """Writes the findings of the plan's result; returns how many. One commit: before it readers see none of them.
+
+    Where a killed task has written them, nothing is written again.
+    """
     from pyiceberg.expressions import And, EqualTo
 
     this = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
+    there = lake.scan(FINDINGS, this, columns=("id",)).num_rows
+    if there:
+        return there
     disputes = Disputes(lake.scan(DISAGREEMENTS, this))
     return lake.append_parts(FINDINGS, findings_of(lake.parts(VERDICTS, this), disputes))
 

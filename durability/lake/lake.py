@@ -37,9 +37,14 @@ from durability.topology.document import Topology
 class Verdict(Protocol):
     """What `publish` needs of the gate's verdict on an attempt."""
 
-    attempt_id: str
-    accepted: bool
-    reason: str | None
+    @property
+    def attempt_id(self) -> str: ...
+
+    @property
+    def accepted(self) -> bool: ...
+
+    @property
+    def reason(self) -> str | None: ...
 
 
 class Lake:

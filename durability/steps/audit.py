@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from durability.errors import Refused
-from durability.steps import collect, conclude, cross_check, evaluate, gate, notify, plan, publish, report
+from durability.steps import collect, conclude, cross_check, evaluate, findings, gate, notify, plan, publish, report
 from durability.steps.collect import Connect
 from durability.steps.evaluate import SparkEvaluation
 from durability.steps.settings import NIGHTLY, Settings
@@ -67,6 +67,8 @@ def run(settings: Settings, services: Services, started_at: datetime | None = No
         services.evaluation.run(settings.open_lake(), evaluated, summary)
     with report_step("cross-check", reporter) as summary:
         flagged = cross_check.cross_check(settings, evaluated, summary)
+    with report_step("findings", reporter) as summary:
+        findings.findings(settings, evaluated, summary)
     with report_step("report", reporter) as summary:
         files = report.report(settings, evaluated, flagged, summary)
     with report_step("notify", reporter) as summary:

@@ -16,7 +16,7 @@ from durability.steps.sources import Source
 from durability.steps.summary import StepSummary, counted
 
 if TYPE_CHECKING:
-    from durability.lake import Attempt
+    from durability.lake import Attempt, Lake
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ def collect(
 
 
 def collect_group(
-    lake,
+    lake: Lake,
     group: Sequence[Source],
     connect: Connect,
     *,
@@ -68,7 +68,7 @@ def collect_group(
     return results
 
 
-def _documents(lake, path: Path, results: Collected) -> None:
+def _documents(lake: Lake, path: Path, results: Collected) -> None:
     """A file or folder: whole documents, or an error for each; a cluster's earlier ones show racks of dead brokers."""
     from durability.topology.reading import read_each
 
@@ -78,7 +78,7 @@ def _documents(lake, path: Path, results: Collected) -> None:
 
 
 def _clusters(
-    lake,
+    lake: Lake,
     clusters: Sequence[Source],
     connect: Connect,
     seconds: float,
@@ -95,7 +95,8 @@ def _clusters(
         while taken := scheduler.take():
             cluster, allowed = taken
             try:
-                result = _cluster(lake, *cluster.source, allowed)
+                source, prepared_settings = cluster.source
+                result = _cluster(lake, source, prepared_settings, allowed)
             finally:
                 scheduler.done(cluster)
             if isinstance(result, Failure):
@@ -124,7 +125,9 @@ def _prepare(source: Source, connect: Connect) -> Mapping[str, object] | Excepti
         return error
 
 
-def _cluster(lake, source: Source, settings: Mapping[str, object] | Exception, seconds: float) -> Attempt | Failure:
+def _cluster(
+    lake: Lake, source: Source, settings: Mapping[str, object] | Exception, seconds: float
+) -> Attempt | Failure:
     from durability.collect import Limits, collect
 
     name = str(source["name"])

@@ -18,6 +18,7 @@ from durability.steps import (
     conclude,
     cross_check,
     discard,
+    findings,
     gate,
     notify,
     plan,
@@ -127,6 +128,21 @@ class CrossCheckOperator(Step):
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> dict:
         plan = evaluated_plan(Artifacts(settings, context), self.evaluated)
         return asdict(cross_check.cross_check(settings, plan, summary))
+
+
+class FindingsOperator(Step):
+    """Words verdicts and differences as findings, for every reader. Returns how many there are."""
+
+    template_fields = ("evaluated", "flagged")
+
+    def __init__(self, *, evaluated: Any, flagged: Any, **kwargs: Any):
+        """flagged: what `CrossCheckOperator` returned; its differences are in the lake."""
+        super().__init__(**kwargs)
+        self.evaluated, self.flagged = evaluated, flagged
+
+    def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> int:
+        plan = evaluated_plan(Artifacts(settings, context), self.evaluated)
+        return findings.findings(settings, plan, summary)
 
 
 class ReportOperator(Step):

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from durability.findings import write as word
 from tests.support import topology
 from tests.support.lake import attach
 from tests.support.topology import document
@@ -69,6 +70,7 @@ class Runs:
             evaluated = self.evaluate(settings, context, published, kind)
             if kind == "pulse":
                 return work(o.ConcludePulseOperator, evaluated=evaluated)
+            word(self.lake, self.plans[-1])
             self.lake.commit_run(run_row(self.plans[-1], "complete", True, {}))
             return "complete"
         except InterruptedError:
