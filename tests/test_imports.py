@@ -15,7 +15,6 @@ ROOMS = {
     "expectations",
     "spark_jobs",
     "kafka_durability",
-    "kafka_durability_plugin",
     "dags",
     "tests",
     "bench",
