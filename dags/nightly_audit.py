@@ -18,6 +18,8 @@ lake, judges them with Spark, has Great Expectations check Spark's verdicts, and
 **`conclude` failed**: the report is out and says which clusters are UNKNOWN and why. Mend the cause (address, ACLs,
 broker) and trigger a new run; clearing `collect` and what follows also works and reads those clusters anew.
 
+**Other DAGs** can be scheduled on the Asset `kafka_durability_findings`, whose event `report` sends (docs/airflow.md).
+
 **A whole run again**: clear `plan` with everything downstream. Until `conclude` has written its row, readers see the
 previous run.
 
@@ -33,6 +35,7 @@ from datetime import timedelta
 import pendulum
 from airflow.sdk import DAG
 from kafka_durability import settings
+from kafka_durability.assets import FINDINGS
 from kafka_durability.evaluate import EvaluateOperator
 from kafka_durability.operators import (
     CollectOperator,
@@ -64,7 +67,7 @@ with DAG(
     publish = PublishOperator(task_id="publish", gated=gate.output, kind="nightly", outlets=[settings.SNAPSHOTS])
     evaluate = EvaluateOperator(task_id="evaluate", published=publish.output, kind="nightly", **settings.EVALUATE)
     flag = FlagOperator(task_id="flag", evaluated=evaluate.output)
-    report = ReportOperator(task_id="report", evaluated=evaluate.output, flagged=flag.output)
+    report = ReportOperator(task_id="report", evaluated=evaluate.output, flagged=flag.output, outlets=[FINDINGS])
     notify = NotifyOperator(task_id="notify", reported=report.output, **settings.NOTIFY)
     conclude = ConcludeOperator(
         task_id="conclude", evaluated=evaluate.output, flagged=flag.output, reported=report.output

@@ -15,6 +15,7 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from kafka_durability import handover, slack, sources
+from kafka_durability.assets import announce
 from kafka_durability.collecting import collect_group, failure
 from kafka_durability.hook import KafkaHook
 from kafka_durability.step import Notes, Settings, Step
@@ -212,7 +213,7 @@ class FlagOperator(Step):
 
 
 class ReportOperator(Step):
-    """Writes findings.json, findings.csv and report.html. Returns their paths."""
+    """Writes findings.json, findings.csv and report.html. Returns their paths; events of its outlets say the counts."""
 
     template_fields = ("evaluated", "flagged")
 
@@ -226,6 +227,7 @@ class ReportOperator(Step):
 
         plan = plan_of(settings, self.evaluated)
         summary = report.build(_lake(settings), plan, Flagged(**self.flagged), settings.out)
+        announce(context, self.outlets, plan.run_id, summary.files["findings.json"])
         return {name: str(path) for name, path in summary.files.items()}
 
 

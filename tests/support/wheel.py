@@ -21,7 +21,7 @@ def unpacked() -> Path:
     unpacked.holder = holder
     tree, site = Path(holder.name, "tree"), Path(holder.name, "site")
     tree.mkdir()
-    for file in ("pyproject.toml", "README.md", "LICENSE"):
+    for file in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         if (ROOT / file).exists():
             shutil.copy2(ROOT / file, tree)
     for folder in FOLDERS:
