@@ -20,6 +20,8 @@ reports.
 **`conclude` failed**: the report is out and says which clusters are UNKNOWN and why. Mend the cause (address, ACLs,
 broker) and trigger a new run; clearing `collect` and what follows also works and reads those clusters anew.
 
+**Other DAGs** can be scheduled on the Asset `kafka_durability_findings`, whose event `report` sends (docs/airflow.md).
+
 **A whole run again**: clear `plan` with everything downstream. Until `conclude` has written its row, readers see the
 previous run.
 
@@ -35,6 +37,7 @@ from datetime import timedelta
 import pendulum
 from airflow.sdk import DAG
 from kafka_durability import settings
+from kafka_durability.assets import FINDINGS
 from kafka_durability.evaluate import EvaluateOperator
 from kafka_durability.operators import (
     CollectOperator,
@@ -68,7 +71,7 @@ with DAG(
     evaluate = EvaluateOperator(task_id="evaluate", published=publish.output, kind="nightly", **settings.EVALUATE)
     cross_check = CrossCheckOperator(task_id="cross_check", evaluated=evaluate.output)
     findings = FindingsOperator(task_id="findings", evaluated=evaluate.output, flagged=cross_check.output)
-    report = ReportOperator(task_id="report", evaluated=evaluate.output, flagged=cross_check.output)
+    report = ReportOperator(task_id="report", evaluated=evaluate.output, flagged=cross_check.output, outlets=[FINDINGS])
     notify = NotifyOperator(task_id="notify", reported=report.output, **settings.NOTIFY)
     conclude = ConcludeOperator(
         task_id="conclude", evaluated=evaluate.output, flagged=cross_check.output, reported=report.output

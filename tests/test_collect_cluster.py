@@ -10,6 +10,8 @@ import threading
 import pytest
 
 from durability.collect import Limits, collect
+from durability.collect.probe import probe
+from durability.collect.wire import Wire
 from durability.local_kafka import seed
 from durability.local_kafka.cluster import LocalCluster
 from durability.local_kafka.spec import ClusterSpec
@@ -263,3 +265,19 @@ def test_what_the_principal_may_not_see_is_counted_or_said():
     denied |= {"/cluster/reassignments", "/topics/hidden", "/groups"}
     assert denied <= unread(blind).keys()
     assert all(reason.startswith("CLUSTER_AUTHORIZATION_FAILED") for p, reason in unread(blind).items() if p in denied)
+
+
+def test_a_probe_asks_for_metadata_alone(kafka, monkeypatch):
+    asked = []
+    send = Wire._send
+
+    async def recorded(self, manager, node, request):
+        asked.append(type(request).__name__)
+        return await send(self, manager, node, request)
+
+    monkeypatch.setattr(Wire, "_send", recorded)
+    before = threading.active_count()
+    answer = probe("test", {"bootstrap.servers": kafka.bootstrap})
+    assert (answer.brokers, asked) == (6, ["MetadataRequest"])
+    assert re.fullmatch(r"[A-Za-z0-9_-]{22}", answer.cluster_id)
+    assert threading.active_count() == before

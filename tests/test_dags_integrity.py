@@ -93,9 +93,12 @@ def test_a_lost_group_does_not_keep_the_others_from_being_judged_and_cannot_pass
         assert rules["conclude"] == "all_success"
 
 
-def test_snapshots_are_announced_by_the_task_that_commits_them(loaded):
+def test_snapshots_and_findings_are_announced_by_the_tasks_that_make_them(loaded):
     tasks = loaded["dags"]["nightly_audit"]["tasks"]
-    assert {n: t["outlets"] for n, t in tasks.items() if t["outlets"]} == {"publish": ["kafka_durability_snapshots"]}
+    assert {n: t["outlets"] for n, t in tasks.items() if t["outlets"]} == {
+        "publish": ["kafka_durability_snapshots"],
+        "report": ["kafka_durability_findings"],
+    }
 
 
 @pytest.mark.parametrize("dag_id", ["nightly_audit", "health_pulse", "lake_upkeep"])

@@ -19,18 +19,6 @@ def plugins_on_path(monkeypatch):
     monkeypatch.syspath_prepend(PLUGINS)
 
 
-def test_the_plugin_loads_once_and_its_modules_not_under_bare_names(tmp_path):
-    source = """
-import json, sys
-from airflow import plugins_manager
-plugins, errors = plugins_manager._get_plugins()
-bare = {"hook", "operators", "evaluate", "settings", "step", "slack", "spark_job", "upkeep"}
-print("RESULT", json.dumps({"names": [p.name for p in plugins if p.name == "kafka_durability"],
-    "errors": errors, "bare": sorted(bare & set(sys.modules))}))
-"""
-    assert result(run_in_airflow(tmp_path, source)) == {"names": ["kafka_durability"], "errors": {}, "bare": []}
-
-
 def test_a_hook_gives_the_connections_settings(tmp_path):
     source = """
 import json

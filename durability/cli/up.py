@@ -26,6 +26,7 @@ def run() -> int:
         "AIRFLOW__API__HOST": "127.0.0.1",
         "AIRFLOW__API__BASE_URL": f"http://localhost:{port}",
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+        "AIRFLOW__CORE__TEST_CONNECTION": "Enabled",
     }.items():
         environment.setdefault(name, value)
     environment.setdefault("AIRFLOW_CONN_SPARK", json.dumps({"conn_type": "spark", "host": "local[*]"}))

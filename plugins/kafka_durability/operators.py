@@ -29,6 +29,7 @@ from durability.steps import (
 from durability.steps.results import Collected, Gated, to_dict
 from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
+from kafka_durability.assets import announce
 from kafka_durability.hook import KafkaHook
 from kafka_durability.slack import webhook
 from kafka_durability.step import Artifacts, Step
@@ -146,7 +147,7 @@ class FindingsOperator(Step):
 
 
 class ReportOperator(Step):
-    """Writes findings.json, findings.csv and report.html. Returns their paths."""
+    """Writes findings.json, findings.csv and report.html. Returns their paths; events of its outlets say the counts."""
 
     template_fields = ("evaluated", "flagged")
 
@@ -159,6 +160,7 @@ class ReportOperator(Step):
 
         plan = evaluated_plan(Artifacts(settings, context), self.evaluated)
         files = report.report(settings, plan, Flagged(**self.flagged), summary)
+        announce(context, self.outlets, plan.run_id, files["findings.json"])
         return {name: str(path) for name, path in files.items()}
 
 

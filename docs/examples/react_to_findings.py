@@ -1,0 +1,29 @@
+"""Opens a ticket when a night finds something new that is critical or unknown: a DAG for your own DAGs folder."""
+
+from __future__ import annotations
+
+import logging
+
+from airflow.sdk import dag, task
+from kafka_durability.assets import FINDINGS
+
+log = logging.getLogger(__name__)
+
+
+@dag(dag_id="react_to_findings", schedule=FINDINGS, catchup=False)
+def react_to_findings():
+    @task
+    def open_tickets(triggering_asset_events=None) -> list[str]:
+        """The runs that need somebody."""
+        alarming = []
+        for event in triggering_asset_events[FINDINGS]:
+            found = event.extra
+            if found["new"] and (found["critical"] or found["unknown"]):
+                log.warning("run %(run)s: %(critical)d critical, %(unknown)d unknown, %(new)d new", found)
+                alarming.append(found["run"])  # here your ticket system is called
+        return alarming
+
+    open_tickets()
+
+
+react_to_findings()

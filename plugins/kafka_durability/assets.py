@@ -1,0 +1,38 @@
+"""The Asset of a run's findings, so that other DAGs can react to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import Asset
+
+FINDINGS = Asset(name="kafka_durability_findings", uri="kafka-durability://lake/findings")
+
+
+def announce(context: Mapping[str, Any], outlets: Iterable[Any], run: str, findings: Path) -> None:
+    """Gives the events of a task's outlets what `counts` says; Airflow sends them when the task has succeeded."""
+    extra = counts(run, findings)
+    for outlet in outlets:
+        context["outlet_events"][outlet].extra = extra
+
+
+def counts(run: str, findings: Path) -> dict[str, str | int | bool]:
+    """What an event says of a findings.json.
+
+    `run`: its id; `critical`, `warning`: failures, waived ones not among them; `unknown`; `new`: findings that the run before
+    didn't have; `verified`: did the cross-check agree; `findings`: the file.
+    """
+    from durability.report.files import load
+
+    document = load(findings)
+    summary = document["summary"]
+    return {
+        "run": run,
+        **{severity: summary["severities"][severity] for severity in ("critical", "warning")},
+        "unknown": summary["outcomes"]["UNKNOWN"],
+        "new": summary["changes"]["new"],
+        "verified": document["run"]["verified"],
+        "findings": str(findings),
+    }
