@@ -105,7 +105,8 @@ def documents():
 
 def strict_policy():
     policy = load_policy(DEFAULT_POLICY)
-    tiers = {n: replace(t, min_insync_racks=2, acked_copies=2) for n, t in policy.tiers.items()}
+    more = {"min_insync_racks": 2, "acked_copies": 2}
+    tiers = {n: replace(t, requirements={**t.requirements, **more}) for n, t in policy.tiers.items()}
     return replace(policy, tiers=tiers)
 
 
