@@ -17,7 +17,6 @@ from tests.support import topology
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = [sys.executable, "-m", "durability.cli", "audit"]
 THROUGH_AIRFLOW = [*COMMAND, "--airflow"]
-STEPS = ["plan", "collect", "gate", "publish", "evaluate", "cross-check", "findings", "report", "notify", "conclude"]
 
 
 def environment(folder: Path, **given: str) -> dict[str, str]:
@@ -51,39 +50,6 @@ def audit(command: list[str], folder: Path, **given: str) -> subprocess.Complete
     return subprocess.run(
         command, env=environment(folder, **given), capture_output=True, text=True, cwd=folder, timeout=500
     )
-
-
-@pytest.fixture
-def no_airflow(tmp_path) -> str:
-    """A PYTHONPATH under which importing Airflow fails, as where it isn't installed."""
-    blocked = tmp_path / "blocked" / "airflow"
-    blocked.mkdir(parents=True)
-    (blocked / "__init__.py").write_text('raise ImportError("no Airflow here")')
-    return os.pathsep.join([str(blocked.parent), str(ROOT)])
-
-
-@pytest.mark.slow
-def test_the_example_is_audited_in_one_process_without_airflow(tmp_path, no_airflow):
-    example = str(ROOT / "docs" / "examples" / "eu-payments.json")
-    done = audit(COMMAND, tmp_path, TOPOLOGY=example, PYTHONPATH=no_airflow, NO_COLOR="1")
-    said = done.stdout + done.stderr
-    assert done.returncode == 0 and done.stderr == "", said
-    assert [line.split()[0] for line in done.stdout.splitlines()[1 : len(STEPS) + 1]] == STEPS
-    assert f"  {tmp_path / 'out' / 'report.html'}\n" in done.stdout and "\x1b" not in done.stdout
-    first = json.loads((tmp_path / "out" / "findings.json").read_text())
-    assert first["run"]["verified"] is True
-    assert {f["cluster"] for f in first["findings"]} == {"eu-payments"}
-    log = (tmp_path / "out" / "logs" / "audit.log").read_text()
-    assert "Running Spark version" in log, "Spark's lines are in the audit's log"
-
-    # The same document again: what it finds isn't new, to the lake and to the first findings.json.
-    warnings = [f["id"] for f in first["findings"] if f["severity"] == "warning"]
-    assert warnings and {f["change"] for f in first["findings"]} == {"new"}
-    known = audit(COMMAND, tmp_path, TOPOLOGY=example, PYTHONPATH=no_airflow, FAIL_ON="new-warning")
-    assert known.returncode == 0, known.stdout + known.stderr
-    second = json.loads((tmp_path / "out" / "findings.json").read_text())
-    assert [f["id"] for f in second["findings"] if f["severity"] == "warning"] == warnings
-    assert {f["change"] for f in second["findings"]} == {"persisting"}
 
 
 @pytest.mark.slow
