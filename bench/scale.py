@@ -27,13 +27,15 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from pyiceberg.expressions import And, EqualTo, In
 
 from bench import fleet, floor, placements
 from bench.clock import Clock, Peak, machine
 from bench.peers import compare
-from durability import report, resources
+from durability import findings, report, resources
 from durability.lake import Lake, rows
 from durability.lake.attempt import Attempt
+from durability.lake.tables import FINDINGS
 from durability.policy import load_policy, load_waivers
 from durability.run import Plan, build_plan
 from durability.runtime import processes, spark
@@ -101,6 +103,9 @@ class Run:
     def cross_check(self) -> None:
         self.checked = posture.flag(self.lake, self.plan, self.out)
 
+    def word(self) -> None:
+        findings.write(self.lake, self.plan)
+
     def report(self) -> None:
         report.build(self.lake, self.plan, self.checked, self.out)
 
@@ -124,6 +129,7 @@ STEPS: dict[str, Callable[[Run], None]] = {
     "evaluate": Run.evaluate,
     **{name: partial(Run.peer, name=name) for name in compare.PEERS},
     "cross-check": Run.cross_check,
+    "findings": Run.word,
     "report": Run.report,
 }
 """In this order, after `stage`. A step added here is reported by itself, and in the total."""
@@ -155,7 +161,16 @@ def measured(folder: Path, size: int, seed: int, placement: str) -> dict:
     ]
     print("\n".join(differ) or "the same rows from all three")
     page = (run.out / "report.html").stat().st_size
-    return document(run.plan.partitions, not differ, highest, clock) | {"report_html_mb": round(page / 1e6, 2)}
+    return document(run.plan.partitions, not differ, highest, clock) | {
+        "report_html_mb": round(page / 1e6, 2),
+        "worded": worded(lake, run.plan),
+    }
+
+
+def worded(lake: Lake, plan: Plan) -> int:
+    """How many findings of the plan's result have a sentence of their own: those that fail, are exempt or unknown."""
+    where = And(EqualTo("result_id", plan.result_id), In("outcome", ["FAIL", "EXEMPT", "UNKNOWN"]))
+    return lake.scan(FINDINGS, where, ["id"]).num_rows
 
 
 def planned(lake, snapshots: list[dict]) -> Plan:
@@ -258,6 +273,7 @@ def table(results: Mapping[str, dict], documents: Mapping[str, Sequence[dict]]) 
         "total, seconds": [f"{r['total_s']:.1f}" for r in results.values()],
         "highest memory, MB": [f"{r['peak_mb']}" for r in results.values()],
         "report.html, MB": [f"{r['report_html_mb']:.1f}" for r in results.values()],
+        "findings worded a second": [f"{r['worded'] / max(r['findings_s'], 0.01):,.0f}" for r in results.values()],
     }
     for name in next(iter(ratios_of.values()))[0]:
         rows[name] = [f"{statistics.median_low(one[name] for one in each):.1f}" for each in ratios_of.values()]

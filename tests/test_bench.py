@@ -168,7 +168,7 @@ def test_examples_in_docstrings():
 def document_of(seconds: float, equal: bool = True) -> dict:
     collect = {"lake_s": 4.0, "parquet_s": 2.0, "rows_s": 1.0}
     evaluate = {"session_s": 5.0, "spark_s": seconds, "duckdb_s": 1.0, "polars_s": 2.0}
-    numbers = {"rows": 10, "peak_mb": 7, "total_s": 9.0, "report_html_mb": 1.0}
+    numbers = {"rows": 10, "peak_mb": 7, "total_s": 9.0, "report_html_mb": 1.0, "worded": 600, "findings_s": 3.0}
     return {"equal": equal, "collect": collect, "evaluate": evaluate, **numbers}
 
 
@@ -188,6 +188,7 @@ def test_every_ratio_is_reported_of_every_fleet_that_is_asked_for(asked, fleets,
     assert written["fleets"]["kafka"]["evaluate"]["spark_s"] == 4.0
     lines = {line[:36].strip(): line[36:].split() for line in capsys.readouterr().out.splitlines()}
     assert lines["medians of 3 rounds"] == list(fleets)
+    assert lines["findings worded a second"] == ["200"] * len(fleets)
     assert lines["evaluate, of duckdb"] == ["4.0", "7.0"][: len(fleets)]
     assert lines["evaluate, of polars"] == ["2.0", "3.5"][: len(fleets)]
 

@@ -1,7 +1,7 @@
 """DuckDB and Polars over the same files as `evaluate`, and their rows compared with the lake's.
 
 Compared is every column of `partition_health`, `health_counters`, `topic_posture` and of the topics' verdicts, except ids of
-the run and what is worded or there for wording. Only `evaluate` computes verdicts of clusters, brokers, tiers and applications.
+the run and `evidence`, which only words need. Only `evaluate` computes verdicts of clusters, brokers, tiers and applications.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ import duckdb
 from durability.run.plan import PolicyPart
 
 PEERS = ("duckdb", "polars")
-VERDICTS = "findings"
-"""The lake's table of verdicts."""
+VERDICTS = "verdicts"
 TABLES = {
     "health": "partition_health",
     "posture": "topic_posture",
@@ -25,7 +24,7 @@ TABLES = {
     "counters": "health_counters",
 }
 """The lake's table by the file in which a peer writes its rows."""
-NOT_COMPARED = {"run_id", "result_id", "message", "remediation", "evidence", "provider", "cli_differs"}
+NOT_COMPARED = {"run_id", "result_id", "evidence", "provider"}
 """Columns of these tables that no peer has."""
 
 
@@ -63,7 +62,7 @@ def differences(warehouse: Path, result_id: str, theirs: Path) -> list[str]:
                 f" UNION ALL BY NAME SELECT *, -1 AS side FROM {file}) GROUP BY ALL HAVING more <> 0"
             )
             for whose, sign in (("evaluate", 1), (theirs.name, -1)):
-                count = db.execute(f"SELECT sum(abs(more))::INT FROM d WHERE sign(more) = {sign}").fetchone()[0]
+                ((count,),) = db.execute(f"SELECT sum(abs(more))::INT FROM d WHERE sign(more) = {sign}").fetchall()
                 shown = db.execute(f"SELECT * EXCLUDE more FROM d WHERE sign(more) = {sign} ORDER BY ALL LIMIT 3")
                 lines += [
                     f"{name}: {count} rows of {whose} alone, such as {dict(zip(columns, row, strict=True))}"

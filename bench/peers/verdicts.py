@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from durability.policy.catalogue import severity_of
+from durability.catalogue import SCALAR_CONTROLS, severity_of
 
 HEALTH = "partition-health"
 CATEGORIES = {
@@ -94,7 +94,7 @@ def _severity(control: str, category: str | None = None) -> str:
 
 
 _NOT_ENOUGH, _INCONSISTENT = _word("NOT_ENOUGH_REPLICAS"), _word("INCONSISTENT_REPLICATION_FACTOR")
-_INFEASIBLE = "'policy:' || tier || ' can''t be met here'"
+_INFEASIBLE = "'policy:' || tier || ' infeasible'"
 _IF_INFEASIBLE = f"CASE WHEN too_few_brokers THEN {_INFEASIBLE} END"
 _TOPIC, _DEFAULT = "'configuration:topic'", "'configuration:cluster-default'"
 _BY_MIN_ISR = f"CASE WHEN min_isr_source <> 'topic' THEN {_DEFAULT} ELSE {_TOPIC} END"
@@ -220,7 +220,7 @@ def health(category: str) -> Verdict:
     return Verdict(HEALTH, "'FAIL'", observed, "'{}'", cause, "ids", f"'{category}'", severity)
 
 
-HEALTHY = Verdict(HEALTH, "'PASS'", """'{"category": null, "cause": null}'""", "'{}'")
+HEALTHY = Verdict(HEALTH, "'PASS'", """'{"category":null,"cause":null}'""", "'{}'")
 
 # What a producer is answered by its acks value, on the topic's worst partition. A replica may come back; more replicas than
 # the topic has never will. Of the proposed errors only those count that brokers don't answer today, or that no retry helps.
@@ -298,23 +298,31 @@ ACKED_DURABILITY = Verdict(
 )
 OF_TOPICS = (*SCALARS, *RACKS, ACKED_DURABILITY)
 
-_SCALARS = {
-    "replication_factor": ("o_rf", "rf", "replication_factor"),
-    "min_insync_replicas": ("o_min_isr", "effective", "min_insync_replicas"),
-    "min_isr_within_replication_factor": ("o_above", "min_isr", "rf"),
-    "write_headroom": ("o_headroom", "headroom", "write_headroom"),
-    "unclean_leader_election": ("o_unclean", "unclean", "0"),
-    "replica_rack_spread": ("o_racks", "span", "replica_racks"),
-    "isr_rack_spread": ("o_under_racks", "isr_racks", "min_insync_racks"),
+_CHECKS = {
+    "replication-factor": ("o_rf", "rf", "replication_factor"),
+    "min-insync-replicas": ("o_min_isr", "effective", "min_insync_replicas"),
+    _WITHIN: ("o_above", "min_isr", "rf"),
+    "write-headroom": ("o_headroom", "headroom", "write_headroom"),
+    "unclean-leader-election": ("o_unclean", "unclean", "0"),
+    "replica-rack-spread": ("o_racks", "span", "replica_racks"),
+    _ISR: ("o_under_racks", "isr_racks", "min_insync_racks"),
 }
 
 
-def posture() -> dict[str, str]:
-    """SQL by column of `topic_posture` for the controls that compare one number."""
-    sql = {}
-    for name, (outcome, observed, required) in _SCALARS.items():
+def checks() -> list[dict[str, str]]:
+    """The entries of `topic_posture.checks`, in the catalogue's order: SQL by field."""
+    entries = []
+    for control in SCALAR_CONTROLS:
+        outcome, observed, required = _CHECKS[control]
         known = f"{outcome} IN ('PASS', 'FAIL')"
-        sql[f"{name}_observed"] = f"CASE WHEN {known} THEN CAST({observed} AS INT) ELSE 0 END"
-        sql[f"{name}_required"] = f"CASE WHEN {known} THEN CAST({required} AS INT) ELSE 0 END"
-        sql[f"{name}_known"] = known
-    return sql
+        numbers = {"observed": observed, "required": required}
+        sql = {name: f"CASE WHEN {known} THEN CAST({value} AS INT) ELSE 0 END" for name, value in numbers.items()}
+        entries.append({"control": f"'{control}'", **sql, "known": known})
+    return entries
+
+
+# `partition_health.cli_differs`: kafka-topics compares min.insync.replicas as configured, and counts leaderless partitions.
+CLI_DIFFERS = """NULLIF(CONCAT_WS(';', CASE WHEN offline THEN 'leaderless' END,
+  CASE WHEN NOT offline AND isr_count >= effective AND isr_count < min_isr
+    THEN CONCAT_WS(':', 'under', CAST(min_isr AS VARCHAR), CAST(effective AS VARCHAR)) END,
+  CASE WHEN NOT offline AND min_isr <> effective AND isr_count = effective THEN 'not-at' END), '')"""

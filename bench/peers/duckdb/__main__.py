@@ -93,8 +93,8 @@ def _verdicts() -> str:
     selects.append(_select(ACKED_DURABILITY, "r JOIN a USING (tid)"))
     selects += [_select(health(category), f"({topics.of_category(flag)})") for flag, category in CATEGORIES.items()]
     selects.append(_select(HEALTHY, "(FROM r WHERE healthy)"))
-    return f"""SELECT * EXCLUDE key, substr(sha256(key), 1, 20) AS id, NULL::VARCHAR AS why, NULL::INT AS waiver,
-      NULL::VARCHAR AS previous_severity FROM ({" UNION ALL BY NAME ".join(selects)})"""
+    return f"""SELECT * EXCLUDE key, substr(sha256(key), 1, 20) AS id, NULL::VARCHAR AS why, NULL::VARCHAR AS was,
+      NULL::INT AS waiver, NULL::VARCHAR AS previous_severity FROM ({" UNION ALL BY NAME ".join(selects)})"""
 
 
 def _select(verdict: Verdict, source: str) -> str:

@@ -6,6 +6,8 @@ of its cluster begin. Racks are bits; the lowest bit is for all brokers without 
 
 from __future__ import annotations
 
+from bench.peers.verdicts import CLI_DIFFERS
+
 NEVER = 1_000_000
 """In place of a min.insync.replicas that no partition can have."""
 LISTS = ("bit", "live", "down", "lag")
@@ -24,7 +26,7 @@ WITH known AS (
 SELECT *, row_number() OVER (ORDER BY cluster, broker) AS place,
   CASE WHEN NOT live THEN CASE WHEN lost AND mates > 1 THEN 'rack:' || rack || ' down'
     ELSE 'broker:' || broker || ' down' END END AS down,
-  'broker:' || broker || CASE WHEN disk THEN ' log dir offline' ELSE ' lagging' END AS lag
+  'broker:' || broker || CASE WHEN disk THEN ' disk-offline' ELSE ' lagging' END AS lag
 FROM known
 """
 # `sizes`: brokers in each named rack, most first. `lost`: the bits of racks that are down as a whole.
@@ -116,25 +118,25 @@ SELECT tid, base, partition, leader, replicas, isr, elr, rf, isr_count, min_isr,
   racked = 'at-min-rack-isr' AND NOT whole AND kip_span > min_insync_racks AS at_racks,
   CASE WHEN len(down) > 0 THEN ordered(down)
     WHEN len(out_of_sync) > 0 THEN list_transform(out_of_sync, lambda x: getvariable('lag')[base + x])
-    WHEN offline THEN ['no leader elected'] ELSE [] END AS causes,
+    WHEN offline THEN ['no-leader'] ELSE [] END AS causes,
   CASE WHEN lost <> 0 AND len(absent) > 0 THEN rack_bits(absent, base) & lost ELSE 0 END AS missing,
   offline OR isr_count = 0 OR len(elr) > 0 AS at_risk
 FROM judged WHERE offline OR under OR at_min OR under_replicated OR rack_category <> 'none'
 """
-HEALTH = """
+HEALTH = f"""
 SELECT t.cluster, t.captured_at, t.snapshot_id, t.topic, partition,
   list_filter([CASE WHEN offline THEN 'offline' END, CASE WHEN under THEN 'under-min-isr' END,
     CASE WHEN at_min THEN 'at-min-isr' END, CASE WHEN under_replicated THEN 'under-replicated' END],
     lambda c: c IS NOT NULL) AS categories,
   at_min AND whole AS by_configuration, leader, replicas, isr, elr, u.min_isr AS min_insync_replicas,
   effective AS effective_min_insync_replicas, rf::INT AS replication_factor, out_of_sync,
-  array_to_string(causes, ', ') AS cause, true AS categories_known,
+  array_to_string(causes, ', ') AS cause, cli_differs, true AS categories_known,
   isr_racks, min_insync_racks, rack_category,
   rack_category = 'at-min-rack-isr' AND NOT at_racks AS rack_by_placement,
   CASE WHEN offline THEN 'LEADER_NOT_AVAILABLE' WHEN under THEN 'NOT_ENOUGH_REPLICAS' ELSE 'NONE' END AS acks_all_error,
   CASE WHEN offline THEN 'LEADER_NOT_AVAILABLE' WHEN under THEN 'NOT_ENOUGH_REPLICAS'
     WHEN rack_category = 'under-min-rack-isr' THEN 'NOT_ENOUGH_RACKS' ELSE 'NONE' END AS acks_all_kip_1290_error
-FROM u JOIN t USING (tid)
+FROM (SELECT *, {CLI_DIFFERS} AS cli_differs FROM u) u JOIN t USING (tid)
 """
 # What a topic's partitions fall short in, one bit each; 8 of them below the partition's id in `marks`.
 MARKS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.peers.duckdb.partitions import MARKS, NEVER
-from bench.peers.verdicts import CATEGORIES, posture
+from bench.peers.verdicts import CATEGORIES, checks
 
 
 def _measures(flag: str) -> str:
@@ -115,7 +115,8 @@ SELECT tid, target_rf, target_min_isr, target_acked_racks, grows, too_few_broker
 FROM placed
 """
 JOINED = "CREATE TEMP VIEW r AS SELECT o.* EXCLUDE (smallest, would_do), g.* EXCLUDE tid FROM o JOIN g USING (tid)"
-_SCALARS = ", ".join(f"{sql} AS {name}" for name, sql in posture().items())
+_ENTRIES = (", ".join(f"{field}: {sql}" for field, sql in entry.items()) for entry in checks())
+_CHECKS = ", ".join(f"{{{entry}}}" for entry in _ENTRIES)
 
 
 def _outage(setting: str, hurt: str, value: str, source: str, now: str, now_source: str, least: str) -> str:
@@ -127,7 +128,7 @@ def _outage(setting: str, hurt: str, value: str, source: str, now: str, now_sour
 
 
 POSTURE = f"""
-SELECT cluster, captured_at, snapshot_id, topic, internal, tier, partitions, {_SCALARS},
+SELECT cluster, captured_at, snapshot_id, topic, internal, tier, partitions, [{_CHECKS}] AS checks,
   min_isr AS configured_min_insync_replicas, min_isr_source AS configured_min_insync_replicas_source,
   NULL::INT AS configured_min_insync_racks, NULL::VARCHAR AS configured_min_insync_racks_source,
   CASE WHEN hurt_replicas > 0 OR hurt_racks > 0 THEN CASE WHEN unsafe THEN 'guarded' ELSE 'lower' END END

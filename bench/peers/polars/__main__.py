@@ -35,7 +35,7 @@ def broker_table(files: list[str]) -> pl.DataFrame:
     """One row per broker, by cluster and id; `offset`: the row where its cluster's brokers begin."""
     version = c("kafka_version").str.split(".").list.eval(pl.element().cast(pl.Int32))
     mates = ["cluster", "rack"]
-    down, disk = c("offline_log_dirs").fill_null(0) > 0, pl.lit("log dir offline")
+    down, disk = c("offline_log_dirs").fill_null(0) > 0, pl.lit("disk-offline")
     lost = c("rack").is_not_null() & ~c("live").any().over(mates)
     return (
         pl.scan_parquet(files)
@@ -85,7 +85,7 @@ def read(files: list[str], topics: pl.DataFrame, brokers: pl.DataFrame) -> pl.Da
 
 def _held(lists: str, rows: pl.DataFrame, brokers: pl.DataFrame) -> pl.Expr:
     """How many of the listed brokers are in each rack."""
-    width = rows[lists].list.len().max() or 0
+    width = rows.select(c(lists).list.len().max()).item() or 0
     slots = [
         pl.lit(brokers["slot"]).gather(c(lists).list.get(n, null_on_oob=True) + c("offset")).fill_null(0)
         for n in range(width)

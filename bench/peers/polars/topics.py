@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from bench.peers.polars import unhealthy
-from bench.peers.verdicts import posture as scalars
+from bench.peers.verdicts import checks
 
 KEYS = (
     *("replication_factor", "min_insync_replicas", "write_headroom", "replica_racks", "min_insync_racks"),
@@ -140,7 +140,9 @@ def posture(topics: pl.DataFrame, sick: pl.DataFrame) -> pl.DataFrame:
     """The rows of `topic_posture`, of topics with their targets."""
     return topics.join(_outages(topics, sick), on="topic_no", how="left").select(
         *("cluster", "captured_at", "snapshot_id", "topic", "internal", "tier", "partitions"),
-        *(pl.sql_expr(sql).alias(name) for name, sql in scalars().items()),
+        pl.concat_list(
+            pl.struct(pl.sql_expr(sql).alias(field) for field, sql in entry.items()) for entry in checks()
+        ).alias("checks"),
         c("min_isr").alias("configured_min_insync_replicas"),
         c("min_isr_source").alias("configured_min_insync_replicas_source"),
         pl.lit(None, pl.Int32).alias("configured_min_insync_racks"),
@@ -162,7 +164,7 @@ def _outages(topics: pl.DataFrame, sick: pl.DataFrame) -> pl.DataFrame:
             "lower_to": pl.when(~c("guarded")).then(pl.max_horizontal(f"least_{kind}", 1)),
             **{"since": c("captured_at"), "racks": c("racks_lost"), "partitions": c(f"hurt_{kind}")},
         }
-        made = pl.struct(**fields).cast(ENTRY)
+        made = pl.struct(value.alias(name) for name, value in fields.items()).cast(ENTRY)
         return pl.when(c(f"hurt_{kind}") > 0).then(made)
 
     entries = [

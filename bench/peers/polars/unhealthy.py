@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from bench.peers.verdicts import CATEGORIES
+from bench.peers.verdicts import CATEGORIES, CLI_DIFFERS
 
 KEY = ["topic_no", "partition"]
 OWN = ("partition", "leader", "replicas", "isr", "elr", "offset")
@@ -34,7 +34,7 @@ def listed(groups: pl.DataFrame, rows: pl.DataFrame, brokers: pl.DataFrame) -> p
             .when(c("lags").list.len() > 0)
             .then("lags")
             .when("offline")
-            .then(pl.lit(["no leader elected"], pl.List(pl.String)))
+            .then(pl.lit(["no-leader"], pl.List(pl.String)))
             .otherwise(pl.lit([], pl.List(pl.String)))
             .alias("causes"),
         )
@@ -87,6 +87,7 @@ def health(sick: pl.DataFrame, topics: pl.DataFrame) -> pl.DataFrame:
         c("rf").alias("replication_factor"),
         c("out_of_sync").fill_null([]),
         c("causes").list.join(", ").alias("cause"),
+        pl.sql_expr(CLI_DIFFERS).alias("cli_differs"),
         pl.lit(True).alias("categories_known"),
         *("isr_racks", "min_insync_racks", "rack_category"),
         ((c("rack_category") == "at-min-rack-isr") & ~c("at_racks")).alias("rack_by_placement"),

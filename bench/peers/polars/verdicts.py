@@ -27,6 +27,7 @@ def verdicts(topics: pl.DataFrame, sick: pl.DataFrame) -> pl.DataFrame:
         pl.Series("id", digests, pl.String).str.slice(0, 20),
         pl.lit(None, pl.Int32).alias("waiver"),
         none.alias("why"),
+        none.alias("was"),
         none.alias("previous_severity"),
     )
 
