@@ -12,8 +12,6 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs.session import columns
-
 KEY = ("cluster", "topic")
 NAMES = "names"
 
@@ -23,7 +21,7 @@ def found(alone: DataFrame, topics: DataFrame) -> DataFrame:
 
     alone: cluster, topic, and what else tells partitions apart, of the topics that may be alike. topics: with their settings.
     """
-    same = [c for c in dict.fromkeys((*columns(topics), *columns(alone))) if c not in KEY]
+    same = [c for c in dict.fromkeys((*topics.columns, *alone.columns)) if c not in KEY]
     keyed = topics.join(F.broadcast(alone), list(KEY)).select(*KEY, F.struct(*same).alias("same"))
     groups = keyed.groupBy("cluster", "same").agg(F.sort_array(F.collect_list("topic")).alias(NAMES))
     return groups.where(_several()).select("cluster", F.element_at(NAMES, 1).alias("topic"), NAMES)
@@ -48,12 +46,12 @@ def carried(present: Iterable[str]) -> list[str]:
 
 def each(judged: DataFrame) -> DataFrame:
     """A row for each topic that rows of `judged` are of."""
-    return judged.withColumn("topic", F.explode(NAMES)).drop(NAMES) if NAMES in columns(judged) else judged
+    return judged.withColumn("topic", F.explode(NAMES)).drop(NAMES) if NAMES in judged.columns else judged
 
 
 def named(verdicts: DataFrame) -> DataFrame:
     """Verdicts on what stands for several topics, one for each topic."""
-    if NAMES not in columns(verdicts):
+    if NAMES not in verdicts.columns:
         return verdicts
     return verdicts.withColumn("resource", F.explode(NAMES)).drop(NAMES)
 

@@ -7,7 +7,6 @@ Reads facts of the attempts that the plan names, writes `partition_health`, `hea
 from __future__ import annotations
 
 import argparse
-import gc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
@@ -307,7 +306,7 @@ class Evaluation:
     def keyed(self, frame: DataFrame, table: tables.Table) -> DataFrame:
         """`frame` as rows of `table`, under this run and result."""
         keys = {"run_id": F.lit(self.plan.run_id), "result_id": F.lit(self.plan.result_id)}
-        present = set(session.columns(frame))
+        present = set(frame.columns)
         return frame.select(
             *((keys[n] if n in keys else F.col(n) if n in present else F.lit(None)).alias(n) for n, _ in table.columns)
         )
@@ -369,8 +368,6 @@ def main() -> None:
     given.add_argument("--awaited", help="a named pipe that the plan will come through; nothing, and nothing is judged")
     options = parser.parse_args()
     plan = Plan.read(options.plan) if options.plan else None
-    # Rules are hundreds of thousands of objects that live until the job ends: looking for garbage among them finds none.
-    gc.disable()
     spark = session.start(f"durability {plan.run_id}" if plan else "durability")
     try:
         of_topics = None

@@ -15,7 +15,6 @@ from durability.run.plan import Plan
 from spark_jobs import facts, partitions, rack_outage, readings, topics
 from spark_jobs.controls import min_insync_replicas, partition_health
 from spark_jobs.literals import literal
-from spark_jobs.session import columns
 from spark_jobs.verdicts import SNAPSHOT
 
 COUNTERS = (
@@ -73,7 +72,7 @@ class Past:
     def counters(self) -> DataFrame:
         """Rows of `health_counters`, with cluster, captured_at and snapshot_id."""
         found = topics.counters(self._topics, self._clusters)
-        counts = [name for name in columns(found) if name not in SNAPSHOT]
+        counts = [name for name in found.columns if name not in SNAPSHOT]
         return found.select(self._key().alias("key"), *counts).select("key.*", *counts)
 
     def outages(self) -> DataFrame:

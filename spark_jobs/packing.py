@@ -22,14 +22,14 @@ _PART = "_part_"
 
 def packed(frame: DataFrame, name: str, *keys: str) -> DataFrame:
     """`frame` with its columns but `keys` in one part; name: the part's, unlike those of parts that it will stand beside."""
-    rest = [column for column in session.columns(frame) if column not in keys]
+    rest = [column for column in frame.columns if column not in keys]
     return frame.select(*keys, F.struct(*rest).alias(_PART + name))
 
 
 def beside(packed: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
     """`packed` with `columns` as one more part; they may name whatever stands in the others. A frame without parts gets them
     as columns."""
-    present = session.columns(packed)
+    present = packed.columns
     fields = _fields(present)
     if not fields:
         return packed.withColumns(dict(columns))
@@ -51,7 +51,7 @@ def flat(packed: DataFrame) -> DataFrame:
     |  2|    4|
     +---+-----+
     """
-    present = session.columns(packed)
+    present = packed.columns
     plain = [column for column in present if not column.startswith(_PART)]
     return packed.select(*plain, *_fields(present))
 

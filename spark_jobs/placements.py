@@ -13,7 +13,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark_jobs import packing, partitions
-from spark_jobs.session import columns
 
 SETTINGS = ("required", *partitions.TOPIC_SETTINGS)
 """All that a partition's topic adds to how it is judged."""
@@ -64,7 +63,7 @@ def build(
     ones = ones.withColumns({"placement": F.col("place"), "alike": none, "alike_leaders": none})
     judged = prepared(partitions.build(reassigned(ones), topics, clusters, keep=("like",)))
     of_rows = ("topic", "partition", "ids", "leaders", "placement", "room", *OWN)
-    theirs = [c for c in columns(judged) if c not in (*of_rows, *KEY)]
+    theirs = [c for c in judged.columns if c not in (*of_rows, *KEY)]
     judged = judged.select("cluster", "like", F.col("placement").alias("place"), *theirs)
     judged = settled(packing.packed(judged, "judged", *KEY))
     own = placed.select(*KEY, "topic", "partition", *partitions.standing(), "placement", "room", *OWN)

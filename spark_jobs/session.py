@@ -83,19 +83,6 @@ def remember_classes(spark: SparkSession) -> None:
         setattr(jvm, name, _Remembered(getattr(jvm, name)))
 
 
-def columns(frame: DataFrame) -> list[str]:
-    """`frame.columns`, of a wide frame at once.
-
-    PySpark asks for the whole schema. More than 8 KB of answer come in parts, and TCP holds back the second for the 40 ms that
-    the first one's receipt isn't acknowledged: rules ask thirty times.
-
-    >>> columns(spark.range(1).selectExpr("id", "id AS `a, b`", "struct(id) AS nested"))
-    ['id', 'a, b', 'nested']
-    """
-    names = frame.sparkSession._jvm.org.apache.hadoop.util.StringUtils.join("\n", frame._jdf.columns())
-    return names.split("\n")
-
-
 class _Remembered:
     """A Java class whose static methods are looked up once."""
 

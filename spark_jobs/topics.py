@@ -24,7 +24,6 @@ from spark_jobs.controls import (
     unclean_leader_election,
 )
 from spark_jobs.flagged import MASK, Flagged, aggregated, mask
-from spark_jobs.session import columns
 
 
 class Asked(NamedTuple):
@@ -98,7 +97,7 @@ def measured(partitions: DataFrame, topics: DataFrame, asked: Asked, pack: bool 
     Measures are NULL where a topic has no partitions that could be read. pack: as `spark_jobs.packing` has rows.
     """
     key = ("cluster", "topic")
-    names = alike_topics.carried(columns(topics))
+    names = alike_topics.carried(topics.columns)
     per_topic = aggregated(partitions, asked.measures)
     if acked_durability.WORST in asked.measures:
         per_topic = per_topic.withColumn(acked_durability.SEEN, acked_durability.worst()).drop(acked_durability.WORST)

@@ -15,7 +15,6 @@ from durability.catalogue import CONTROLS
 from spark_jobs import alike_topics
 from spark_jobs.controls import base
 from spark_jobs.literals import literal
-from spark_jobs.session import columns
 
 CATEGORY_IN_ID = tuple(c.id for c in CONTROLS.values() if c.per_category)
 """Controls with one verdict a category; elsewhere a change of category is the same verdict."""
@@ -41,7 +40,7 @@ def exploded(frame: DataFrame, resource_type: str, resource: Column, outcomes: l
 
 def gathered(frame: DataFrame, resource_type: str, resource: Column, outcomes: list[Column]) -> DataFrame:
     """`exploded` before it is: a row a resource, with `outcomes`, an array of what `base.verdict` gives."""
-    present = columns(frame)
+    present = frame.columns
     tier = F.col("tier") if "tier" in present else F.lit(None).cast("string")
     return frame.select(
         *SNAPSHOT,
@@ -57,7 +56,7 @@ def gathered(frame: DataFrame, resource_type: str, resource: Column, outcomes: l
 
 def each(gathered: DataFrame) -> DataFrame:
     """`gathered`, exploded."""
-    keys = (*IDENTITY, *alike_topics.carried(columns(gathered)))
+    keys = (*IDENTITY, *alike_topics.carried(gathered.columns))
     return (
         gathered.select(*keys, "wrong", F.inline("outcomes"))
         .where("outcome is not null")
@@ -103,7 +102,7 @@ def with_providers_duty(verdicts: DataFrame) -> DataFrame:
     duties = [f"{provider} {c.id}" for c in CONTROLS.values() for provider in c.provider_duty]
     theirs = F.coalesce(F.concat_ws(" ", "provider", "control").isin(*duties), F.lit(False))
     details = ("severity", "cause", "category", "evidence")
-    kept = [c for c in columns(verdicts) if c not in ("outcome", *details)]
+    kept = [c for c in verdicts.columns if c not in ("outcome", *details)]
     return verdicts.select(
         *kept,
         F.when(theirs, base.NOT_APPLICABLE).otherwise(F.col("outcome")).alias("outcome"),

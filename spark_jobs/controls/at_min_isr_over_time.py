@@ -20,7 +20,6 @@ from durability.run.plan import Plan
 from spark_jobs import readings
 from spark_jobs.controls import base
 from spark_jobs.literals import literal
-from spark_jobs.session import columns
 
 CONTROL = "at-min-isr-over-time"
 PROLONGED, BOUNCING = "prolonged", "bouncing"
@@ -38,9 +37,9 @@ def judged(
     """
     why = F.transform("brokers", lambda b: F.struct(b["broker"], F.coalesce(b["down"], b["lag_cause"]).alias("why")))
     whole = of_clusters.join(clusters.select("cluster", why.alias("brokers")), "cluster")
-    c = whole.select("cluster", F.struct(*columns(whole)).alias("c"))
-    r = found.select("cluster", F.col("resource").alias("r_resource"), F.struct(*columns(found)).alias("r"))
-    tier = F.col("tier") if "tier" in columns(frame) else F.lit(None).cast("string")
+    c = whole.select("cluster", F.struct(*whole.columns).alias("c"))
+    r = found.select("cluster", F.col("resource").alias("r_resource"), F.struct(*found.columns).alias("r"))
+    tier = F.col("tier") if "tier" in frame.columns else F.lit(None).cast("string")
     return (
         frame.withColumn("r_resource", resource)
         .join(F.broadcast(c), "cluster", "left")
