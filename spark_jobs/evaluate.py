@@ -26,7 +26,6 @@ from spark_jobs import (
     history,
     lake_tables,
     outcomes,
-    packing,
     partitions,
     placements,
     rack_outage,
@@ -64,7 +63,7 @@ class Evaluation:
         self.spark, self.plan, self._read = spark, plan, read
         # In bytes, not as objects, where they are many: a fifth less memory, and the garbage collector has half to do.
         level = None if plan.small else StorageLevel.MEMORY_AND_DISK
-        self._settled = partial(session.settled if plan.small else packing.settled, level=level)
+        self._settled = partial(session.settled, level=level)
         self._background = background
         # Some two thousand expressions, put together while Spark opens tables and computes what they are asked of.
         self._of_topics = background.submit(lambda: of_topics or asked_of_topics(plan.pulse))
@@ -86,8 +85,8 @@ class Evaluation:
         # What hangs on settings alone, while partitions are counted.
         self._of_settings = None if plan.pulse else background.submit(lambda: self._settled(self._judged_by_settings()))
         # A row a topic, or several that are alike.
-        self._packed = session.settled(self._measured(scanned.result, partial(session.settled, level=level)), level)
-        self.measured = packing.flat(alike_topics.each(self._packed))
+        self._measured_once = self._settled(self._measured(scanned.result, self._settled))
+        self.measured = alike_topics.each(self._measured_once)
         self.past = self.earlier = None
         if plan.look_back and plan.look_back.uncounted:
             self.past = history.Past(plan, read, self.resolved, self.tiers)
@@ -108,7 +107,7 @@ class Evaluation:
         return self._settled(rows) if self._placed or self.plan.small else rows
 
     def _measured(self, scanned: Callable[[], DataFrame], keep: Callable[[DataFrame], DataFrame]) -> DataFrame:
-        """Topics with all that is measured over their partitions, as `packing` has rows where they are many.
+        """Topics with all that is measured over their partitions.
 
         scanned: gives the partitions to be judged. keep: computes.
         """
@@ -123,7 +122,7 @@ class Evaluation:
                 rows, judged_topics = alike_topics.only_once(rows, alike), alike_topics.with_names(self.topics, alike)
         else:
             rows = prepare(partitions.build(self._with_previous_reassignments(scanned()), *of_topics))
-        return topics.measured(rows, judged_topics, asked, pack=not plan.small)
+        return topics.measured(rows, judged_topics, asked)
 
     def health(self) -> DataFrame:
         """The rows of `partition_health`."""
@@ -236,15 +235,15 @@ class Evaluation:
         return with_past.withColumn("before", rack_outage.remembered(F.col("before"), F.col("past")))
 
     def _with_targets(self) -> DataFrame:
-        """`measured` with each topic's target; kept where rows aren't packed, since each verdict has it."""
+        """`measured` with each topic's target; kept where topics are few, since each verdict has it."""
         rack_of = F.transform_values("broker", lambda _, broker: broker["rack"]).alias("rack_of")
         of_clusters = self.clusters.select("cluster", "elr_cluster_at_risk", rack_of)
-        judged = alike_topics.each(self._packed) if self.plan.look_back else self._packed
+        judged = self.measured if self.plan.look_back else self._measured_once
         joined = judged.join(F.broadcast(of_clusters), "cluster")
-        rows = packing.beside(joined, {isr_rack_spread.NAMES: isr_rack_spread.names()})
+        rows = joined.withColumn(isr_rack_spread.NAMES, isr_rack_spread.names())
         # A map of all brokers isn't for each topic to keep.
         rows = target.with_target(rows, self.plan).drop("rack_of")
-        return self._settled(packing.flat(rows)) if self.plan.small else packing.flat(rows)
+        return self._settled(rows) if self.plan.small else rows
 
     def outcomes(self) -> DataFrame:
         """Every control's outcome on every resource, before waivers and comparison.

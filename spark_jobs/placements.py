@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs import packing, partitions
+from spark_jobs import partitions
 
 SETTINGS = ("required", *partitions.TOPIC_SETTINGS)
 """All that a partition's topic adds to how it is judged."""
@@ -65,10 +65,10 @@ def build(
     of_rows = ("topic", "partition", "ids", "leaders", "placement", "room", *OWN)
     theirs = [c for c in judged.columns if c not in (*of_rows, *KEY)]
     judged = judged.select("cluster", "like", F.col("placement").alias("place"), *theirs)
-    judged = settled(packing.packed(judged, "judged", *KEY))
+    judged = settled(judged)
     own = placed.select(*KEY, "topic", "partition", *partitions.standing(), "placement", "room", *OWN)
-    rows = packing.flat(own.join(F.broadcast(judged), list(KEY)).drop("like", "place"))
-    return Placed(rows, _alone(placed, packing.flat(judged).select(*KEY, "healthy")))
+    rows = own.join(F.broadcast(judged), list(KEY)).drop("like", "place")
+    return Placed(rows, _alone(placed, judged.select(*KEY, "healthy")))
 
 
 def _alone(placed: DataFrame, healthy: DataFrame) -> DataFrame:

@@ -16,8 +16,8 @@ REQUIRED = {
     # A NULL array has no size: -1 would be a fact nobody collected.
     "spark.sql.legacy.sizeOfNull": "false",
     "spark.sql.ansi.enabled": "true",
-    # What Spark concludes of a row's fields, to filter earlier, doubles with each field that is taken from a struct
-    # (`spark_jobs.packing`): it would never be done.
+    # What Spark concludes of a row's fields, to filter earlier, doubles with each field that is taken from a struct: it would
+    # never be done.
     "spark.sql.constraintPropagation.enabled": "false",
 }
 

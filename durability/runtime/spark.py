@@ -57,9 +57,6 @@ FOR_LARGE = {
     "spark.sql.adaptive.enabled": "false",
     # What interpreted expressions share is looked up in a cache that each row empties: computing it twice takes less.
     "spark.sql.subexpressionElimination.enabled": "false",
-    # Rows are carried as a few structs (`spark_jobs.packing`), which these would take apart at every step.
-    "spark.sql.optimizer.expression.nestedPruning.enabled": "false",
-    "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
     # Two cores: HotSpot's best compiler would take one of them for half of the run, were it asked as early as usual. So
     # what it is asked for has been called twelve times as often as that, or its loops have gone round 25 times as often: a
     # stage's loop, compiled while it runs, is compiled again when it is next called. Nor is much of what is compiled
