@@ -20,7 +20,6 @@ from durability.catalogue import requirement_types
 from durability.lake import tables
 from durability.run.plan import Plan
 from spark_jobs import (
-    alike_topics,
     changes,
     facts,
     history,
@@ -84,9 +83,8 @@ class Evaluation:
         self.topics = self._settled(facts.topics(self._judged, self.resolved, self.base_clusters, self.tiers))
         # What hangs on settings alone, while partitions are counted.
         self._of_settings = None if plan.pulse else background.submit(lambda: self._settled(self._judged_by_settings()))
-        # A row a topic, or several that are alike.
-        self._measured_once = self._settled(self._measured(scanned.result, self._settled))
-        self.measured = alike_topics.each(self._measured_once)
+        # A row a topic.
+        self.measured = self._settled(self._measured(scanned.result, self._settled))
         self.past = self.earlier = None
         if plan.look_back and plan.look_back.uncounted:
             self.past = history.Past(plan, read, self.resolved, self.tiers)
@@ -111,18 +109,13 @@ class Evaluation:
 
         scanned: gives the partitions to be judged. keep: computes.
         """
-        plan, asked = self.plan, self._of_topics.result()
-        of_topics, judged_topics = (self.topics, self.base_clusters), self.topics
+        asked, of_topics = self._of_topics.result(), (self.topics, self.base_clusters)
         prepare = partial(topics.prepared, asked=asked)
         if self._placed:
-            found = placements.build(scanned(), *of_topics, self._with_previous_reassignments, prepare, keep)
-            rows = found.rows
-            if found.alone is not None and not plan.pulse:
-                alike = self._settled(alike_topics.found(found.alone, self.topics))
-                rows, judged_topics = alike_topics.only_once(rows, alike), alike_topics.with_names(self.topics, alike)
+            rows = placements.build(scanned(), *of_topics, self._with_previous_reassignments, prepare, keep)
         else:
             rows = prepare(partitions.build(self._with_previous_reassignments(scanned()), *of_topics))
-        return topics.measured(rows, judged_topics, asked)
+        return topics.measured(rows, self.topics, asked)
 
     def health(self) -> DataFrame:
         """The rows of `partition_health`."""
@@ -238,8 +231,7 @@ class Evaluation:
         """`measured` with each topic's target; kept where topics are few, since each verdict has it."""
         rack_of = F.transform_values("broker", lambda _, broker: broker["rack"]).alias("rack_of")
         of_clusters = self.clusters.select("cluster", "elr_cluster_at_risk", rack_of)
-        judged = self.measured if self.plan.look_back else self._measured_once
-        joined = judged.join(F.broadcast(of_clusters), "cluster")
+        joined = self.measured.join(F.broadcast(of_clusters), "cluster")
         rows = joined.withColumn(isr_rack_spread.NAMES, isr_rack_spread.names())
         # A map of all brokers isn't for each topic to keep.
         rows = target.with_target(rows, self.plan).drop("rack_of")
@@ -276,7 +268,7 @@ class Evaluation:
         """Each outcome of topics, `gathered`. Of large runs a session of its own explodes them: see `session.compiled`."""
         if self.plan.small:
             return self._settled(verdicts.each(gathered))
-        return alike_topics.named(verdicts.each(session.compiled(self._settled(gathered))))
+        return verdicts.each(session.compiled(self._settled(gathered)))
 
     def verdicts(self) -> DataFrame:
         """All verdicts of the run, PASS and NOT_APPLICABLE ones too."""

@@ -12,7 +12,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from durability.catalogue import CONTROLS
-from spark_jobs import alike_topics
 from spark_jobs.controls import base
 from spark_jobs.literals import literal
 
@@ -49,18 +48,16 @@ def gathered(frame: DataFrame, resource_type: str, resource: Column, outcomes: l
         F.lit(resource_type).alias("resource_type"),
         resource.cast("string").alias("resource"),
         (F.col("wrong") if "wrong" in present else F.lit(None).cast(WRONG)).alias("wrong"),
-        *alike_topics.carried(present),
         F.array(*outcomes).alias("outcomes"),
     )
 
 
 def each(gathered: DataFrame) -> DataFrame:
     """`gathered`, exploded."""
-    keys = (*IDENTITY, *alike_topics.carried(gathered.columns))
     return (
-        gathered.select(*keys, "wrong", F.inline("outcomes"))
+        gathered.select(*IDENTITY, "wrong", F.inline("outcomes"))
         .where("outcome is not null")
-        .select(*keys, *PLAIN, *(c.alias(n) for n, c in _detailed().items()))
+        .select(*IDENTITY, *PLAIN, *(c.alias(n) for n, c in _detailed().items()))
     )
 
 
