@@ -124,7 +124,7 @@ class Evaluation:
             return listed
         those = self._judged("partitions")
         if not self.plan.small:
-            those = session.compiled(topics.worth_reading(those, self._rooms()))
+            those = topics.worth_reading(those, self._rooms())
         return topics.each(listed, those)
 
     def _rooms(self) -> dict[str, int]:
@@ -245,7 +245,8 @@ class Evaluation:
         clusters, of_topics = self._over_time(self.clusters, self._with_targets())
         asked = self._of_verdicts.result()
         of_clusters = self._background.submit(lambda: self._settled(outcomes.of_clusters(clusters, asked.clusters)))
-        each = self._each(outcomes.of_topics(of_topics, asked.topics))
+        each = verdicts.each(outcomes.of_topics(of_topics, asked.topics))
+        each = self._settled(each) if self.plan.small else each
         return each.unionByName(of_clusters.result()).unionByName(self._of_settings.result())
 
     def _judged_by_settings(self) -> DataFrame:
@@ -263,12 +264,6 @@ class Evaluation:
         """What runs have counted before; of a small run read at once, which takes less than planning it with all else."""
         counted = history.counted(self.plan, self._read, self._captured())
         return self._settled(counted) if self.plan.small else counted
-
-    def _each(self, gathered: DataFrame) -> DataFrame:
-        """Each outcome of topics, `gathered`. Of large runs a session of its own explodes them: see `session.compiled`."""
-        if self.plan.small:
-            return self._settled(verdicts.each(gathered))
-        return verdicts.each(session.compiled(self._settled(gathered)))
 
     def verdicts(self) -> DataFrame:
         """All verdicts of the run, PASS and NOT_APPLICABLE ones too."""

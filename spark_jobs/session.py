@@ -4,8 +4,6 @@ what two plans of a large one do otherwise.
 
 from __future__ import annotations
 
-import uuid
-
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
@@ -43,34 +41,6 @@ def settled(frame: DataFrame, level: StorageLevel | None = None) -> DataFrame:
     fleets that took several times as long as computing it.
     """
     return frame.localCheckpoint(eager=True, storageLevel=level)
-
-
-COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
-
-
-def compiled(frame: DataFrame) -> DataFrame:
-    """`frame` in a session of its own, which makes Java of what is asked of it and of all that it is joined with.
-
-    For plans that read millions of rows and are short, or start so; see `durability.launch.spark` for all others. What is
-    joined has to stand on the right: a frame belongs to the session of the leftmost one.
-
-    >>> few = spark.range(4).where("id > 1")
-    >>> joined = compiled(few).join(few, "id")
-    >>> sorted(row.id for row in joined.collect())
-    [2, 3]
-    >>> [frame.sparkSession.conf.get("spark.sql.codegen.wholeStage") for frame in (few, joined)]
-    ['false', 'true']
-    """
-    spark = frame.sparkSession.newSession()
-    for key, value in {**REQUIRED, **COMPILED}.items():
-        spark.conf.set(key, value)
-    # Such views are shared by all sessions. What was made of one doesn't need it any more, and it would keep the rows.
-    name = f"compiled_{uuid.uuid4().hex}"
-    frame.createGlobalTempView(name)
-    try:
-        return spark.table(f"{spark.conf.get('spark.sql.globalTempDatabase')}.{name}")
-    finally:
-        spark.catalog.dropGlobalTempView(name)
 
 
 def remember_classes(spark: SparkSession) -> None:

@@ -49,9 +49,7 @@ FOR_SMALL = {
 FOR_LARGE = {
     # Of the plans over millions of rows there are few, but each is wide: compiled Java for them costs more to make, and to
     # be compiled again by HotSpot, than interpreting them does. So does planning each again as its inputs' sizes get known:
-    # joins of partitions say themselves which side is the small one. What lists unhealthy partitions and what
-    # tells each finding, with what follows of it (a comparison with the last run, if there was one), are compiled,
-    # in sessions of their own (`spark_jobs.session.compiled`).
+    # joins of partitions say themselves which side is the small one.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
