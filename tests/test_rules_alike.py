@@ -18,7 +18,8 @@ from durability.policy import load_policy
 from durability.policy.model import Waiver
 from durability.run.plan import Plan
 from durability.topology import validate
-from spark_jobs import placements, topics
+from spark_jobs.assemble import topics
+from spark_jobs.scale import groups as placements
 from tests.support.judge import DEFAULT_POLICY, Judge
 
 

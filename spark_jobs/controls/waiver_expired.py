@@ -15,7 +15,7 @@ CONTROL = "waiver-expired"
 
 def verdicts(failed: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
     """One verdict per cluster and waiver of those listed as `expired` on a failed verdict."""
-    from spark_jobs.verdicts import SNAPSHOT, literal
+    from spark_jobs.assemble.verdicts import SNAPSHOT, literal
 
     texts = {
         str(w["index"]): {

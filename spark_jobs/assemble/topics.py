@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs import rack_health, rack_outage, target, verdicts
+from spark_jobs.assemble import verdicts
 from spark_jobs.controls import (
     acked_durability,
     base,
@@ -23,7 +23,9 @@ from spark_jobs.controls import (
     reassignment_leftovers,
     unclean_leader_election,
 )
-from spark_jobs.flagged import MASK, Flagged, aggregated, mask
+from spark_jobs.frames import rack_health, target
+from spark_jobs.frames.flagged import MASK, Flagged, aggregated, mask
+from spark_jobs.history import rack_outage
 
 
 class Asked(NamedTuple):

@@ -1,7 +1,7 @@
 """Large fleets: partitions of the same placement under the same settings are judged once, whatever their topics.
 
 `durability.lake.alike` numbers a cluster's placements. Seven million partitions of a made-up fleet are some 160,000 rows to
-count over, and these some 17,000 different ones for `spark_jobs.partitions` to judge.
+count over, and these some 17,000 different ones for `spark_jobs.frames.partitions` to judge.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs import partitions
+from spark_jobs.frames import partitions
 
 SETTINGS = ("required", *partitions.TOPIC_SETTINGS)
 """All that a partition's topic adds to how it is judged."""

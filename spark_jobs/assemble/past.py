@@ -12,10 +12,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from durability.run.plan import Plan
-from spark_jobs import facts, partitions, rack_outage, readings, topics
+from spark_jobs.assemble import topics
+from spark_jobs.assemble.verdicts import SNAPSHOT
 from spark_jobs.controls import min_insync_replicas, partition_health
-from spark_jobs.literals import literal
-from spark_jobs.verdicts import SNAPSHOT
+from spark_jobs.frames import facts, partitions
+from spark_jobs.frames.literals import literal
+from spark_jobs.history import rack_outage, readings
 
 COUNTERS = (
     "unknown",

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from durability.catalogue import CONTROLS
 from spark_jobs.controls import base
-from spark_jobs.literals import literal
+from spark_jobs.frames.literals import literal
 
 CATEGORY_IN_ID = tuple(c.id for c in CONTROLS.values() if c.per_category)
 """Controls with one verdict a category; elsewhere a change of category is the same verdict."""
