@@ -8,7 +8,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs.controls import at_min_isr_over_time, base
+from spark_jobs.controls import at_min_isr_over_time
+from spark_jobs.frames import base
 
 LISTED = ("FAIL", "UNKNOWN", "EXEMPT")
 KEYS = ("cluster", "control", "resource_type", "resource")

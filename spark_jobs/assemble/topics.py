@@ -15,15 +15,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from spark_jobs.assemble import verdicts
-from spark_jobs.controls import (
-    acked_durability,
-    base,
-    elr_guard,
-    partition_health,
-    reassignment_leftovers,
-    unclean_leader_election,
-)
-from spark_jobs.frames import rack_health, target
+from spark_jobs.controls import acked_durability, partition_health, reassignment_leftovers, unclean_leader_election
+from spark_jobs.frames import base, elr_guard, rack_health, target
 from spark_jobs.frames.flagged import MASK, Flagged, aggregated, mask
 from spark_jobs.history import rack_outage
 

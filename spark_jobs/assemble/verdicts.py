@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from durability.catalogue import CONTROLS
-from spark_jobs.controls import base
+from spark_jobs.frames import base
 from spark_jobs.frames.literals import literal
 
 CATEGORY_IN_ID = tuple(c.id for c in CONTROLS.values() if c.per_category)
@@ -22,7 +22,7 @@ OWN_UNKNOWN = tuple(c.id for c in CONTROLS.values() if c.own_unknown)
 """A topic's UNKNOWN of these controls says itself what is missing: readings, not a fact."""
 
 KEYS = ("cluster", "resource_type", "resource")
-SNAPSHOT = ("cluster", "captured_at", "snapshot_id")
+SNAPSHOT = base.SNAPSHOT
 IDENTITY = (*SNAPSHOT, "provider", "tier", "resource_type", "resource")
 WRONG_FIELDS = ("min_isr", "min_racks", "unclean")
 WRONG = f"struct<{','.join(f'{name}:string' for name in WRONG_FIELDS)}>"

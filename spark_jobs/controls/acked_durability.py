@@ -10,8 +10,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.run.plan import Plan
-from spark_jobs.controls import base, replica_rack_spread
-from spark_jobs.frames import acks_table, target
+from spark_jobs.controls import replica_rack_spread
+from spark_jobs.frames import acks_table, base, target
 from spark_jobs.frames.acks import NEVER
 from spark_jobs.frames.flagged import Flagged
 from spark_jobs.frames.rack_health import INCONSISTENT, NO_ERROR, NO_LEADER, NOT_ENOUGH_RACKS, NOT_ENOUGH_REPLICAS

@@ -12,8 +12,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.run.plan import Plan
-from spark_jobs.controls import base, replica_rack_spread
-from spark_jobs.frames import rack_health, target
+from spark_jobs.controls import replica_rack_spread
+from spark_jobs.frames import base, rack_health, target
 from spark_jobs.frames.flagged import Flagged, each
 
 CONTROL = "isr-rack-spread"

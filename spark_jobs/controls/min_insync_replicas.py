@@ -9,8 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.run.plan import Plan
-from spark_jobs.controls import base
-from spark_jobs.frames import target
+from spark_jobs.frames import base, target
 from spark_jobs.frames.flagged import Flagged
 
 CONTROL = "min-insync-replicas"

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs.controls import base
-from spark_jobs.frames import acks
+from spark_jobs.frames import acks, base
 from spark_jobs.frames.effective_min_isr import effective_min_isr, enough_in_sync
 from spark_jobs.frames.facts import unlisted
 from spark_jobs.frames.rack_health import (

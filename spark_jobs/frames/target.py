@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from durability.run.plan import Plan
-from spark_jobs.controls import base, elr_guard
+from spark_jobs.frames import base, elr_guard
 from spark_jobs.frames import racks as rack_counts
 
 COLUMNS = ("target_replication_factor", "target_min_insync_replicas", "target_racks", "target_acked_racks", "reassign")

@@ -20,8 +20,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.lake import tables
-from spark_jobs.controls import base, elr_guard
-from spark_jobs.frames import rack_health
+from spark_jobs.frames import base, elr_guard, rack_health
 from spark_jobs.frames.facts import MIN_ISR, MIN_RACKS
 from spark_jobs.frames.flagged import Flagged
 

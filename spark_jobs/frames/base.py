@@ -16,6 +16,8 @@ from spark_jobs.frames.flagged import Flagged, each
 
 PASS, FAIL, UNKNOWN, NOT_APPLICABLE, EXEMPT = "PASS", "FAIL", "UNKNOWN", "NOT_APPLICABLE", "EXEMPT"
 
+SNAPSHOT = ("cluster", "captured_at", "snapshot_id")
+"""What each row says of the snapshot that it is of."""
 REASON = "reason"
 """The member of `evidence` that says which of several texts an outcome has."""
 
