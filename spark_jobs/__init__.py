@@ -1,5 +1,5 @@
-"""The rules, as Column -> Column functions, and the entry point that spark-submit runs.
+"""What Spark computes: outcomes, severities, causes and evidence, as codes and numbers.
 
-`evaluate.py` is the job. `facts.py` reads and joins what was collected, `partitions.py` and `topics.py` derive what the
-rules need, `controls/` holds one file a control, named like it, and `findings.py` turns outcomes into findings.
+`evaluate.py` and `upkeep.py` are what spark-submit runs. `frames/` holds facts as columns, `controls/` one rule a file, `history/`
+readings over time and rack outages, `assemble/` one run, `scale/` the grouping of equal partitions, `retention/` the upkeep.
 """

@@ -4,8 +4,6 @@ what two plans of a large one do otherwise.
 
 from __future__ import annotations
 
-import uuid
-
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
@@ -16,8 +14,8 @@ REQUIRED = {
     # A NULL array has no size: -1 would be a fact nobody collected.
     "spark.sql.legacy.sizeOfNull": "false",
     "spark.sql.ansi.enabled": "true",
-    # What Spark concludes of a row's fields, to filter earlier, doubles with each field that is taken from a struct
-    # (`spark_jobs.packing`): it would never be done.
+    # What Spark concludes of a row's fields, to filter earlier, doubles with each field that is taken from a struct: it would
+    # never be done.
     "spark.sql.constraintPropagation.enabled": "false",
 }
 
@@ -45,34 +43,6 @@ def settled(frame: DataFrame, level: StorageLevel | None = None) -> DataFrame:
     return frame.localCheckpoint(eager=True, storageLevel=level)
 
 
-COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
-
-
-def compiled(frame: DataFrame) -> DataFrame:
-    """`frame` in a session of its own, which makes Java of what is asked of it and of all that it is joined with.
-
-    For plans that read millions of rows and are short, or start so; see `durability.launch.spark` for all others. What is
-    joined has to stand on the right: a frame belongs to the session of the leftmost one.
-
-    >>> few = spark.range(4).where("id > 1")
-    >>> joined = compiled(few).join(few, "id")
-    >>> sorted(row.id for row in joined.collect())
-    [2, 3]
-    >>> [frame.sparkSession.conf.get("spark.sql.codegen.wholeStage") for frame in (few, joined)]
-    ['false', 'true']
-    """
-    spark = frame.sparkSession.newSession()
-    for key, value in {**REQUIRED, **COMPILED}.items():
-        spark.conf.set(key, value)
-    # Such views are shared by all sessions. What was made of one doesn't need it any more, and it would keep the rows.
-    name = f"compiled_{uuid.uuid4().hex}"
-    frame.createGlobalTempView(name)
-    try:
-        return spark.table(f"{spark.conf.get('spark.sql.globalTempDatabase')}.{name}")
-    finally:
-        spark.catalog.dropGlobalTempView(name)
-
-
 def remember_classes(spark: SparkSession) -> None:
     """Ask the JVM once for the classes, and their methods, that every Column expression goes through.
 
@@ -81,19 +51,6 @@ def remember_classes(spark: SparkSession) -> None:
     jvm = spark.sparkContext._jvm
     for name in ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils"):
         setattr(jvm, name, _Remembered(getattr(jvm, name)))
-
-
-def columns(frame: DataFrame) -> list[str]:
-    """`frame.columns`, of a wide frame at once.
-
-    PySpark asks for the whole schema. More than 8 KB of answer come in parts, and TCP holds back the second for the 40 ms that
-    the first one's receipt isn't acknowledged: rules ask thirty times.
-
-    >>> columns(spark.range(1).selectExpr("id", "id AS `a, b`", "struct(id) AS nested"))
-    ['id', 'a, b', 'nested']
-    """
-    names = frame.sparkSession._jvm.org.apache.hadoop.util.StringUtils.join("\n", frame._jdf.columns())
-    return names.split("\n")
 
 
 class _Remembered:

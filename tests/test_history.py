@@ -156,7 +156,7 @@ def test_a_year_of_pulses_costs_what_its_last_days_do(lake, session):
     """One file a day stands for its pulses; Spark opens those of the look-back alone."""
     from pyspark.sql import functions as F
 
-    from spark_jobs import history
+    from spark_jobs.assemble import past as history
     from spark_jobs.session import table
 
     days = [START - timedelta(days=n) for n in range(60)]

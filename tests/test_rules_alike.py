@@ -1,7 +1,6 @@
 """Partitions that are alike are judged through one of them: every result is what it is when each is judged by itself.
 
-Those of one topic through the row that stands for them, those of one placement under the same settings once,
-and topics that only their names tell apart once.
+Those of one topic through the row that stands for them, those of one placement under the same settings once.
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ from durability.policy import load_policy
 from durability.policy.model import Waiver
 from durability.run.plan import Plan
 from durability.topology import validate
-from spark_jobs import alike_topics, placements, topics
+from spark_jobs.assemble import topics
+from spark_jobs.scale import groups as placements
 from tests.support.judge import DEFAULT_POLICY, Judge
 
 
@@ -110,25 +110,15 @@ def strict_policy():
     return replace(policy, tiers=tiers)
 
 
-PRUNING = ("expression.nestedPruning.enabled", "nestedSchemaPruning.enabled")
-"""What large runs turn off (`durability.launch.spark`)."""
-
-
 @pytest.fixture
-def as_run(spark, monkeypatch):
+def as_run(monkeypatch):
     """Has runs look for alike partitions in clusters of so many and more, and go about it as large or small ones do."""
-
-    def prune(on: bool) -> None:
-        for name in PRUNING:
-            spark.conf.set(f"spark.sql.optimizer.{name}", str(on).lower())
 
     def use(patience: int, large: bool) -> None:
         monkeypatch.setattr(alike, "FROM", patience)
         monkeypatch.setattr(Plan, "small", property(lambda plan: not large))
-        prune(not large)
 
-    yield use
-    prune(True)
+    return use
 
 
 def rows_of(judge: Judge) -> dict[str, list]:
@@ -145,21 +135,7 @@ def results(spark, documents, **options) -> dict[str, list]:
 ALL, NONE = 0, 10**9
 
 
-@pytest.fixture
-def judged_for_others(monkeypatch) -> list[int]:
-    """Of each run that looks for alike topics, how many are judged for others."""
-    seen, found = [], alike_topics.found
-
-    def counted(*given):
-        alike = found(*given).localCheckpoint()
-        seen.append(alike.count())
-        return alike
-
-    monkeypatch.setattr(alike_topics, "found", counted)
-    return seen
-
-
-def test_judged_through_one_or_by_itself(spark, documents, as_run, monkeypatch, judged_for_others):
+def test_judged_through_one_or_by_itself(spark, documents, as_run, monkeypatch):
     as_run(ALL, large=True)
     together = results(spark, documents)
     as_run(NONE, large=False)
@@ -174,7 +150,6 @@ def test_judged_through_one_or_by_itself(spark, documents, as_run, monkeypatch, 
     for name, rows_ in apart.items():
         assert rows_ == together[name] == none_alike[name] == one_by_one[name], name
     assert len(together["partition_health"]) > 300
-    assert len(judged_for_others) == 1 and judged_for_others[0] > 5
 
 
 def test_a_pulse_judges_through_one_or_by_itself(spark, documents, as_run, monkeypatch):

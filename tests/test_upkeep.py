@@ -15,8 +15,8 @@ from pyiceberg.expressions import AlwaysTrue
 
 from durability.lake import Lake, alike, keep, tables
 from durability.policy import Retention
-from spark_jobs import compaction
-from spark_jobs.upkeep import Removed, Upkeep
+from spark_jobs.retention import compaction
+from spark_jobs.retention.removal import Removed, Upkeep
 from tests.support.airflow import run_dag
 from tests.support.history import History, age, seen
 

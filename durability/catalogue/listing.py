@@ -77,7 +77,7 @@ def answered(errors: Sequence[str] | None) -> str:
 
 
 def cli_difference(code: str) -> str:
-    """Where kafka-topics shows a partition otherwise, and why; codes: see `spark_jobs.partitions`.
+    """Where kafka-topics shows a partition otherwise, and why; codes: see `spark_jobs.frames.partitions`.
 
     >>> cli_difference("under:3:2")
     'kafka-topics lists it under --under-min-isr-partitions: it compares the configured 3, brokers since 3.7 enforce 2'

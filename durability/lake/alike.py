@@ -25,8 +25,8 @@ WIDEST = 8
 """Entries of a partition's list, at most, for it to be held against others."""
 ITS_OWN = ("broker", "log_dirs")
 READ = ("min.insync.replicas", "min.insync.racks", "unclean.leader.election.enable")
-"""Of a broker's settings those that may count for its partitions (`spark_jobs.facts.REPLICA_SIDE` reads the first); of others,
-such as `node.id` and `log.dirs`, each broker has its own."""
+"""Of a broker's settings those that may count for its partitions (`spark_jobs.frames.facts.REPLICA_SIDE` reads the first); of
+others, such as `node.id` and `log.dirs`, each broker has its own."""
 COLUMNS = ("stands_for", "placement", "alike", "alike_leaders", "room")
 _BITS = 62
 

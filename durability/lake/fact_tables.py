@@ -119,7 +119,7 @@ PARTITIONS = Table(
         ("alike", INTS),
         ("alike_leaders", INTS),
         # In-sync replicas beyond min.insync.replicas, where it is plain what applies. The same for all that one row stands
-        # for: by it a large run leaves rows unread (`spark_jobs.topics.worth_reading`).
+        # for: by it a large run leaves rows unread (`spark_jobs.assemble.topics.worth_reading`).
         ("room", pa.int32()),
     ),
     sort=("cluster", "topic", "partition"),

@@ -115,7 +115,7 @@ CONFIGURED = (
     ("configured_min_insync_racks", pa.int32()),
     ("configured_min_insync_racks_source", pa.string()),
 )
-# A threshold of a topic in a rack outage, or lowered in one; see `spark_jobs.rack_outage`.
+# A threshold of a topic in a rack outage, or lowered in one; see `spark_jobs.history.rack_outage`.
 OUTAGE_ENTRY = pa.struct(
     [
         ("setting", pa.string()),  # min.insync.replicas or min.insync.racks
@@ -144,7 +144,7 @@ TOPIC_POSTURE = Table(
         *CONFIGURED,
         ("rack_outage_step", pa.string()),  # the most urgent one; NULL: none
         ("rack_outage", pa.list_(OUTAGE_ENTRY)),
-        # What the topic should become (spark_jobs/target.py), NULL where unknown; a plan of reassignment leads there.
+        # What the topic should become (spark_jobs/frames/target.py), NULL where unknown; a plan of reassignment leads there.
         ("target_replication_factor", pa.int32()),
         ("target_min_insync_replicas", pa.int32()),
         ("target_racks", pa.int32()),

@@ -1,6 +1,7 @@
 """The way to a topic's target: one replication factor and one min.insync.replicas, which all of its findings ask for.
 
-`spark_jobs.target` decides the target. Here are the commands in the order in which they are safe, or why there are none yet.
+`spark_jobs.frames.target` decides the target. Here are the commands in the order in which they are safe, or why there are
+none yet.
 """
 
 from __future__ import annotations

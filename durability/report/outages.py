@@ -1,6 +1,6 @@
 """KIP-1290's procedure in a rack outage, for reading: what is lost, since when, which step applies, and its commands.
 
-`spark_jobs.rack_outage` decided the steps; here topics with the same step are one command.
+`spark_jobs.history.rack_outage` decided the steps; here topics with the same step are one command.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A moment counted by a pulse or a run lasts to the next one, unless they are further apart than readings over time tolerate
 (`gap_after_seconds` of the cluster's own finding; where it has none, what is prolonged): then nothing is known in between,
 and a day without any known minute is a gap, no zero. A moment that found nothing and could not read everything isn't known
-either. Levels are as `spark_jobs.readings.level` has them. A lake with fewer days than FEWEST has no trend.
+either. Levels are as `spark_jobs.history.readings.level` has them. A lake with fewer days than FEWEST has no trend.
 """
 
 from __future__ import annotations

@@ -49,17 +49,12 @@ FOR_SMALL = {
 FOR_LARGE = {
     # Of the plans over millions of rows there are few, but each is wide: compiled Java for them costs more to make, and to
     # be compiled again by HotSpot, than interpreting them does. So does planning each again as its inputs' sizes get known:
-    # joins of partitions say themselves which side is the small one. What lists unhealthy partitions and what
-    # tells each finding, with what follows of it (a comparison with the last run, if there was one), are compiled,
-    # in sessions of their own (`spark_jobs.session.compiled`).
+    # joins of partitions say themselves which side is the small one.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     # What interpreted expressions share is looked up in a cache that each row empties: computing it twice takes less.
     "spark.sql.subexpressionElimination.enabled": "false",
-    # Rows are carried as a few structs (`spark_jobs.packing`), which these would take apart at every step.
-    "spark.sql.optimizer.expression.nestedPruning.enabled": "false",
-    "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
     # Two cores: HotSpot's best compiler would take one of them for half of the run, were it asked as early as usual. So
     # what it is asked for has been called twelve times as often as that, or its loops have gone round 25 times as often: a
     # stage's loop, compiled while it runs, is compiled again when it is next called. Nor is much of what is compiled

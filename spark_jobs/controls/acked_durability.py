@@ -1,7 +1,7 @@
 """acked-durability: the copies and racks that acks=all guarantees at worst are fewer than required (KIP-926, KIP-1290).
 
-Worst is over every ISR of the effective minimum size (`spark_jobs.acks`). A topic is told by its worst partition, with what
-each acks value means there (`spark_jobs.acks_table`), and by how many of its partitions give each answer.
+Worst is over every ISR of the effective minimum size (`spark_jobs.frames.acks`). A topic is told by its worst partition, with
+what each acks value means there (`spark_jobs.frames.acks_table`), and by how many of its partitions give each answer.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.run.plan import Plan
-from spark_jobs import acks_table, target
-from spark_jobs.acks import NEVER
-from spark_jobs.controls import base, replica_rack_spread
-from spark_jobs.flagged import Flagged
-from spark_jobs.rack_health import INCONSISTENT, NO_ERROR, NO_LEADER, NOT_ENOUGH_RACKS, NOT_ENOUGH_REPLICAS
+from spark_jobs.controls import replica_rack_spread
+from spark_jobs.frames import acks_table, base, target
+from spark_jobs.frames.acks import NEVER
+from spark_jobs.frames.flagged import Flagged
+from spark_jobs.frames.rack_health import INCONSISTENT, NO_ERROR, NO_LEADER, NOT_ENOUGH_RACKS, NOT_ENOUGH_REPLICAS
 
 CONTROL = "acked-durability"
 SEEN, NOW = "acked_durability_worst", "acked_durability_now"

@@ -3,7 +3,7 @@
 Zero is business as usual. Prolonged: now at min ISR or worse for want of replicas, and so for as long as the policy's
 `prolonged_after`: broker(s) may have failed. Bouncing: as many changes between zero and non-zero as the policy's: load or
 network. A maintenance window explains what happens in it, and not what was there before; an orderly rolling restart
-explains both, the first for no longer than the slowest broker before took. See `spark_jobs.readings` for what is measured.
+explains both, the first for no longer than the slowest broker before took. See `spark_jobs.history.readings`.
 
 One moment alone is no reading over time: where nobody takes pulses the control is NOT_APPLICABLE, once a cluster. Where
 they are taken and a gap in them hides what was, it is UNKNOWN.
@@ -17,10 +17,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from durability.run.plan import Plan
-from spark_jobs import readings
-from spark_jobs.controls import base
-from spark_jobs.literals import literal
-from spark_jobs.session import columns
+from spark_jobs.frames import base
+from spark_jobs.frames.literals import literal
+from spark_jobs.history import readings
 
 CONTROL = "at-min-isr-over-time"
 PROLONGED, BOUNCING = "prolonged", "bouncing"
@@ -31,16 +30,17 @@ BROKERS_NAMED = 3
 def judged(
     frame: DataFrame, clusters: DataFrame, of_clusters: DataFrame, found: DataFrame, resource: Column, policy: dict
 ) -> DataFrame:
-    """`frame` (a row a topic, or a row a cluster) beside what `spark_jobs.readings` measured, and what is so of it (`states`).
+    """`frame` (a row a topic, or a row a cluster) beside its readings (`spark_jobs.history.readings`), and what is so of it
+    (`states`).
 
     clusters: with each cluster's `brokers`; of_clusters, found: `readings.clusters` and `readings.readings`; resource: the
     topic's name or readings.WHOLE. Adds `r` and `c`: NULL without trouble, and where nothing could be counted now.
     """
     why = F.transform("brokers", lambda b: F.struct(b["broker"], F.coalesce(b["down"], b["lag_cause"]).alias("why")))
     whole = of_clusters.join(clusters.select("cluster", why.alias("brokers")), "cluster")
-    c = whole.select("cluster", F.struct(*columns(whole)).alias("c"))
-    r = found.select("cluster", F.col("resource").alias("r_resource"), F.struct(*columns(found)).alias("r"))
-    tier = F.col("tier") if "tier" in columns(frame) else F.lit(None).cast("string")
+    c = whole.select("cluster", F.struct(*whole.columns).alias("c"))
+    r = found.select("cluster", F.col("resource").alias("r_resource"), F.struct(*found.columns).alias("r"))
+    tier = F.col("tier") if "tier" in frame.columns else F.lit(None).cast("string")
     return (
         frame.withColumn("r_resource", resource)
         .join(F.broadcast(c), "cluster", "left")

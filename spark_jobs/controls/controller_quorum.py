@@ -11,7 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.run.plan import Plan
-from spark_jobs.controls import base
+from spark_jobs.frames import base
 
 CONTROL = "controller-quorum"
 MAX_LAG_MS = 10_000

@@ -6,9 +6,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.run.plan import Plan
-from spark_jobs import target
-from spark_jobs.controls import base
-from spark_jobs.effective_min_isr import release_number
+from spark_jobs.frames import base, target
+from spark_jobs.frames.effective_min_isr import release_number
 
 CONTROL = "eligible-leader-replicas"
 FEATURE = "eligible.leader.replicas.version"

@@ -12,9 +12,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.run.plan import Plan
-from spark_jobs import rack_health, target
-from spark_jobs.controls import base, replica_rack_spread
-from spark_jobs.flagged import Flagged, each
+from spark_jobs.controls import replica_rack_spread
+from spark_jobs.frames import base, rack_health, target
+from spark_jobs.frames.flagged import Flagged, each
 
 CONTROL = "isr-rack-spread"
 UNDER, AT = rack_health.UNDER, rack_health.AT

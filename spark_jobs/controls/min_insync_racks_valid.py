@@ -11,9 +11,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.run.plan import Plan
-from spark_jobs import target
-from spark_jobs.controls import base
-from spark_jobs.flagged import Flagged
+from spark_jobs.frames import base, target
+from spark_jobs.frames.flagged import Flagged
 
 CONTROL = "min-insync-racks-valid"
 BELOW_ONE, ABOVE_KNOWN, ABOVE_RF, ABOVE_REPLICAS, UNRACKED = (

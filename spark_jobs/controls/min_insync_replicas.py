@@ -1,6 +1,6 @@
 """min-insync-replicas: the min ISR that the leader really enforces is below what the tier requires.
 
-Effective since 3.7: min(min.insync.replicas, replicas); see `spark_jobs.effective_min_isr`.
+Effective since 3.7: min(min.insync.replicas, replicas); see `spark_jobs.frames.effective_min_isr`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.run.plan import Plan
-from spark_jobs import target
-from spark_jobs.controls import base
-from spark_jobs.flagged import Flagged
+from spark_jobs.frames import base, target
+from spark_jobs.frames.flagged import Flagged
 
 CONTROL = "min-insync-replicas"
 

@@ -11,9 +11,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.run.plan import Plan
-from spark_jobs import target
-from spark_jobs.controls import base
-from spark_jobs.flagged import Flagged
+from spark_jobs.frames import base, target
+from spark_jobs.frames.flagged import Flagged
 
 CONTROL = "min-isr-within-replication-factor"
 SEEN = "min_isr_within_replication_factor_worst"

@@ -10,9 +10,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.run.plan import Plan
-from spark_jobs import target
-from spark_jobs.controls import base
-from spark_jobs.flagged import Flagged, each
+from spark_jobs.frames import base, target
+from spark_jobs.frames.flagged import Flagged, each
 
 CONTROL = "partition-health"
 CATEGORIES = ("offline", "under-min-isr", "at-min-isr", "under-replicated")

@@ -10,8 +10,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.run.plan import Plan
-from spark_jobs import target
-from spark_jobs.controls import base
+from spark_jobs.frames import base, target
 
 CONTROL = "policy-feasible"
 

@@ -10,7 +10,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.run.plan import Plan
-from spark_jobs.controls import base
+from spark_jobs.frames import base
 
 CONTROL = "reassignment-leftovers"
 PATIENCE = "1 hour"

@@ -11,8 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.run.plan import Plan
-from spark_jobs import applications
-from spark_jobs.controls import base
+from spark_jobs.frames import applications, base
 
 CONTROL = "standby-replicas"
 

@@ -15,8 +15,7 @@ from pyspark.sql import functions as F
 
 from durability.run.plan import Plan
 from durability.streams.judgement import BELOW_ACHIEVABLE, BELOW_IDEAL, TAG_LIMITS
-from spark_jobs import applications
-from spark_jobs.controls import base
+from spark_jobs.frames import applications, base
 
 CONTROL = "standby-spread"
 STREAMS = "streams"

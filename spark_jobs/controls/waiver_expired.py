@@ -8,15 +8,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from durability.policy.model import IN_DATE
-from spark_jobs.controls import base
+from spark_jobs.frames import base
+from spark_jobs.frames.base import SNAPSHOT
+from spark_jobs.frames.literals import literal
 
 CONTROL = "waiver-expired"
 
 
 def verdicts(failed: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
     """One verdict per cluster and waiver of those listed as `expired` on a failed verdict."""
-    from spark_jobs.verdicts import SNAPSHOT, literal
-
     texts = {
         str(w["index"]): {
             "name": f"{w['control']}:{w['cluster']}:{w['resource']}",

@@ -69,9 +69,11 @@ def judge(spark, histories: dict[str, list[Moment]], policy: Policy, tiers: dict
     """(cluster, resource) -> the findings of at-min-isr-over-time of it, each with observed as a dict, by category."""
     from pyspark.sql import functions as F
 
-    from spark_jobs import history, readings, verdicts
+    from spark_jobs.assemble import past as history
+    from spark_jobs.assemble import verdicts
     from spark_jobs.controls import at_min_isr_over_time as control
-    from spark_jobs.literals import literal
+    from spark_jobs.frames.literals import literal
+    from spark_jobs.history import readings
 
     plan = _plan(histories, policy)
     lines = [(cluster, m) for cluster, line in histories.items() for m in line]

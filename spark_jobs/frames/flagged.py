@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs.session import columns
-
 GATHERED = "flagged"
 MASK = "mask"
 CARRIED = (
@@ -60,7 +58,7 @@ def aggregated(partitions: DataFrame, measures: Mapping[str, Column | Flagged]) 
 
     later = {name: m for name, m in measures.items() if isinstance(m, Flagged)}
     found = {name: m.of(those(m.flag)).alias(name) for name, m in later.items()}
-    names = [n for n in columns(per_topic) if n != GATHERED]
+    names = [n for n in per_topic.columns if n != GATHERED]
     return per_topic.select(*names, *found.values())
 
 

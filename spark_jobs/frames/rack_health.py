@@ -25,7 +25,7 @@ def racks_wanted(min_racks: Column) -> Column:
 def isr_category(isr_span: Column, min_racks: Column, min_racks_known: Column) -> Column:
     """What an ISR's racks are against the minimum, whoever leads: UNDER, AT or NEITHER; NULL where it can't be told.
 
-    isr_span: `spark_jobs.racks.kip_1290_rack_span` of the ISR; min_racks: min.insync.racks, NULL where nobody wants any;
+    isr_span: `spark_jobs.frames.racks.kip_1290_rack_span` of the ISR; min_racks: min.insync.racks, NULL where nobody wants any;
     min_racks_known: False where a setting that may want more could not be read.
 
     >>> df = spark.createDataFrame([((1, 1), 2, True), ((2, 2), 2, True), ((3, 3), 2, True), ((1, 2), 2, True),

@@ -10,9 +10,9 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from spark_jobs.acks import fewest_racks
-from spark_jobs.rack_health import INCONSISTENT, NO_ERROR, NO_LEADER, NOT_ENOUGH_RACKS, NOT_ENOUGH_REPLICAS
-from spark_jobs.racks import layout
+from spark_jobs.frames.acks import fewest_racks
+from spark_jobs.frames.rack_health import INCONSISTENT, NO_ERROR, NO_LEADER, NOT_ENOUGH_RACKS, NOT_ENOUGH_REPLICAS
+from spark_jobs.frames.racks import layout
 
 FACTS = (
     "offline",

@@ -14,17 +14,11 @@ from typing import Any, NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs import alike_topics, packing, rack_health, rack_outage, target, verdicts
-from spark_jobs.controls import (
-    acked_durability,
-    base,
-    elr_guard,
-    partition_health,
-    reassignment_leftovers,
-    unclean_leader_election,
-)
-from spark_jobs.flagged import MASK, Flagged, aggregated, mask
-from spark_jobs.session import columns
+from spark_jobs.assemble import verdicts
+from spark_jobs.controls import acked_durability, partition_health, reassignment_leftovers, unclean_leader_election
+from spark_jobs.frames import base, elr_guard, rack_health, target
+from spark_jobs.frames.flagged import MASK, Flagged, aggregated, mask
+from spark_jobs.history import rack_outage
 
 
 class Asked(NamedTuple):
@@ -91,22 +85,18 @@ def prepared(partitions: DataFrame, asked: Asked) -> DataFrame:
     return reduce(DataFrame.withColumns, asked.of_partitions, partitions)
 
 
-def measured(partitions: DataFrame, topics: DataFrame, asked: Asked, pack: bool = False) -> DataFrame:
+def measured(partitions: DataFrame, topics: DataFrame, asked: Asked) -> DataFrame:
     """One row a topic: `topics`, what is measured over their `prepared` partitions, and what follows of it: each control's
     outcome, and its target.
 
-    Measures are NULL where a topic has no partitions that could be read. pack: as `spark_jobs.packing` has rows.
+    Measures are NULL where a topic has no partitions that could be read.
     """
-    key = ("cluster", "topic")
-    names = alike_topics.carried(columns(topics))
     per_topic = aggregated(partitions, asked.measures)
     if acked_durability.WORST in asked.measures:
         per_topic = per_topic.withColumn(acked_durability.SEEN, acked_durability.worst()).drop(acked_durability.WORST)
     known = F.coalesce(F.col("partitions_known"), F.lit(False))
-    topics = topics.withColumn("partitions_known", known)
-    if pack:
-        topics, per_topic = packing.packed(topics, "topic", *key, *names), packing.packed(per_topic, "partitions", *key)
-    return reduce(packing.beside, asked.of_topics, topics.join(per_topic, list(key), "left"))
+    joined = topics.withColumn("partitions_known", known).join(per_topic, ["cluster", "topic"], "left")
+    return reduce(DataFrame.withColumns, asked.of_topics, joined)
 
 
 def _healthy() -> Column:

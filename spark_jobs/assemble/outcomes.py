@@ -9,8 +9,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from durability.run.plan import Plan
-from spark_jobs import applications, verdicts
+from spark_jobs.assemble import verdicts
 from spark_jobs.controls import having, rules
+from spark_jobs.frames import applications
 
 
 class Asked(NamedTuple):

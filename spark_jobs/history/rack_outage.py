@@ -20,10 +20,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.lake import tables
-from spark_jobs import rack_health
-from spark_jobs.controls import base, elr_guard
-from spark_jobs.facts import MIN_ISR, MIN_RACKS
-from spark_jobs.flagged import Flagged
+from spark_jobs.frames import base, elr_guard, rack_health
+from spark_jobs.frames.facts import MIN_ISR, MIN_RACKS
+from spark_jobs.frames.flagged import Flagged
 
 LOWER, RESTORE, HOLD, GUARDED = "lower", "restore", "hold", "guarded"
 URGENCY = (GUARDED, LOWER, RESTORE, HOLD)

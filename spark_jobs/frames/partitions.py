@@ -10,11 +10,10 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs import acks
-from spark_jobs.controls import base
-from spark_jobs.effective_min_isr import effective_min_isr, enough_in_sync
-from spark_jobs.facts import unlisted
-from spark_jobs.rack_health import (
+from spark_jobs.frames import acks, base
+from spark_jobs.frames.effective_min_isr import effective_min_isr, enough_in_sync
+from spark_jobs.frames.facts import unlisted
+from spark_jobs.frames.rack_health import (
     AT,
     UNDER,
     acks_all_error,
@@ -24,7 +23,7 @@ from spark_jobs.rack_health import (
     rack_category,
     racks_wanted,
 )
-from spark_jobs.racks import against, kip_1290_rack_span, layout, rack_span
+from spark_jobs.frames.racks import against, kip_1290_rack_span, layout, rack_span
 
 TOPIC_SETTINGS = (
     "min_isr_readable",
@@ -324,7 +323,7 @@ def _cli_differs() -> Column:
 
 
 def in_racks(judged: DataFrame) -> DataFrame:
-    """What KIP-1290's metrics and its broker would say (`spark_jobs.rack_health`); NULL where a provider hides racks.
+    """What KIP-1290's metrics and its broker would say (`spark_jobs.frames.rack_health`); NULL where a provider hides racks.
 
     `acks_all_proposed_error`: what a broker of all the proposals would answer, KIP-579's check first.
     """

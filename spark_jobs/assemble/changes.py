@@ -8,8 +8,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs.controls import at_min_isr_over_time, base
-from spark_jobs.session import columns
+from spark_jobs.controls import at_min_isr_over_time
+from spark_jobs.frames import base
 
 LISTED = ("FAIL", "UNKNOWN", "EXEMPT")
 KEYS = ("cluster", "control", "resource_type", "resource")
@@ -144,7 +144,7 @@ def _gone(verdicts: DataFrame, before: DataFrame, resolved: DataFrame, clusters:
     return gone.select(
         "captured_at",
         "snapshot_id",
-        *(c for c in columns(before) if c in set(columns(verdicts)) - {*CLEARED}),
+        *(c for c in before.columns if c in set(verdicts.columns) - {*CLEARED}),
         F.col("message").alias("was"),
         F.lit(None).cast("string").alias("severity"),
         F.col("severity").alias("previous_severity"),

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs.effective_min_isr import caps_min_isr
-from spark_jobs.racks import layout
+from spark_jobs.frames.effective_min_isr import caps_min_isr
+from spark_jobs.frames.racks import layout
 
 Read = Callable[[str], DataFrame]
 """Gives a fact table's rows, those of the judged attempts only."""

@@ -1,19 +1,17 @@
 """Large fleets: partitions of the same placement under the same settings are judged once, whatever their topics.
 
 `durability.lake.alike` numbers a cluster's placements. Seven million partitions of a made-up fleet are some 160,000 rows to
-count over, and these some 17,000 different ones for `spark_jobs.partitions` to judge.
+count over, and these some 17,000 different ones for `spark_jobs.frames.partitions` to judge.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs import packing, partitions
-from spark_jobs.session import columns
+from spark_jobs.frames import partitions
 
 SETTINGS = ("required", *partitions.TOPIC_SETTINGS)
 """All that a partition's topic adds to how it is judged."""
@@ -24,13 +22,6 @@ ROW = "row"
 KEY = ("cluster", "like", "place")
 MOST = 200_000
 """Different ones, at most, to be held in memory and looked up."""
-
-
-class Placed(NamedTuple):
-    """`rows`: of partitions, judged. `alone`: see `_alone`; None where there are too many different ones."""
-
-    rows: DataFrame
-    alone: DataFrame | None
 
 
 def numbered(rows: DataFrame) -> DataFrame:
@@ -46,7 +37,7 @@ def build(
     reassigned: Callable[[DataFrame], DataFrame],
     prepared: Callable[[DataFrame], DataFrame],
     settled: Callable[[DataFrame], DataFrame],
-) -> Placed:
+) -> DataFrame:
     """What `prepared` makes of what `partitions.build` gives of rows of `partitions`; their own are OWN and which they are.
 
     rows: `numbered` and computed, since they are read twice. reassigned: adds `unchanged_reassignment`. settled: computes.
@@ -58,38 +49,17 @@ def build(
     # A number alone is gathered by hashing; rows themselves would be sorted.
     firsts = placed.groupBy(*KEY).agg(F.min(ROW).alias(ROW)).localCheckpoint(eager=True)
     if firsts.count() > MOST:
-        return Placed(prepared(partitions.build(reassigned(rows), topics, clusters)), None)
+        return prepared(partitions.build(reassigned(rows), topics, clusters))
     none = F.lit(None).cast("array<int>")
     ones = rows.drop("placement", "alike", "alike_leaders").join(F.broadcast(firsts.drop("cluster")), ROW)
     ones = ones.withColumns({"placement": F.col("place"), "alike": none, "alike_leaders": none})
     judged = prepared(partitions.build(reassigned(ones), topics, clusters, keep=("like",)))
     of_rows = ("topic", "partition", "ids", "leaders", "placement", "room", *OWN)
-    theirs = [c for c in columns(judged) if c not in (*of_rows, *KEY)]
+    theirs = [c for c in judged.columns if c not in (*of_rows, *KEY)]
     judged = judged.select("cluster", "like", F.col("placement").alias("place"), *theirs)
-    judged = settled(packing.packed(judged, "judged", *KEY))
+    judged = settled(judged)
     own = placed.select(*KEY, "topic", "partition", *partitions.standing(), "placement", "room", *OWN)
-    rows = packing.flat(own.join(F.broadcast(judged), list(KEY)).drop("like", "place"))
-    return Placed(rows, _alone(placed, packing.flat(judged).select(*KEY, "healthy")))
-
-
-def _alone(placed: DataFrame, healthy: DataFrame) -> DataFrame:
-    """cluster, topic, `place`, `first`, `count`: of topics with so many healthy partitions from `first` on, all of one
-    placement, and no others."""
-    last = F.coalesce(F.element_at("alike", -1), F.col("partition"))
-    per_topic = (
-        placed.join(F.broadcast(healthy), list(KEY))
-        .groupBy("cluster", "topic")
-        .agg(
-            F.count("*").alias("rows"),
-            F.bool_and(F.col("healthy") & F.col("placement").isNotNull()).alias("sound"),
-            F.min("place").alias("place"),
-            F.min("partition").alias("first"),
-            F.max(last).alias("last"),
-            F.sum(F.coalesce(F.size("alike"), F.lit(1))).alias("count"),
-        )
-    )
-    whole = (F.col("rows") == 1) & F.col("sound") & (F.col("last") - F.col("first") + 1 == F.col("count"))
-    return per_topic.where(whole).select("cluster", "topic", "place", "first", "count")
+    return own.join(F.broadcast(judged), list(KEY)).drop("like", "place")
 
 
 def _alike(topics: DataFrame) -> DataFrame:

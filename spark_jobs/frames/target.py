@@ -12,9 +12,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from durability.run.plan import Plan
-from spark_jobs import packing
-from spark_jobs import racks as rack_counts
-from spark_jobs.controls import base, elr_guard
+from spark_jobs.frames import base, elr_guard
+from spark_jobs.frames import racks as rack_counts
 
 COLUMNS = ("target_replication_factor", "target_min_insync_replicas", "target_racks", "target_acked_racks", "reassign")
 TARGET, SPREAD = "target", "target_spread_replication_factor"
@@ -199,7 +198,7 @@ def with_target(topics: DataFrame, plan: Plan) -> DataFrame:
 
     Reads beside the columns of `steps` `led_isr_least` (the smallest ISR that has a leader) and `elr_cluster_at_risk`.
     """
-    return packing.beside(topics, {TARGET: _target(plan)})
+    return topics.withColumn(TARGET, _target(plan))
 
 
 def evidence() -> Column:

@@ -12,10 +12,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from durability.catalogue import CONTROLS
-from spark_jobs import alike_topics
-from spark_jobs.controls import base
-from spark_jobs.literals import literal
-from spark_jobs.session import columns
+from spark_jobs.frames import base
+from spark_jobs.frames.literals import literal
 
 CATEGORY_IN_ID = tuple(c.id for c in CONTROLS.values() if c.per_category)
 """Controls with one verdict a category; elsewhere a change of category is the same verdict."""
@@ -24,7 +22,7 @@ OWN_UNKNOWN = tuple(c.id for c in CONTROLS.values() if c.own_unknown)
 """A topic's UNKNOWN of these controls says itself what is missing: readings, not a fact."""
 
 KEYS = ("cluster", "resource_type", "resource")
-SNAPSHOT = ("cluster", "captured_at", "snapshot_id")
+SNAPSHOT = base.SNAPSHOT
 IDENTITY = (*SNAPSHOT, "provider", "tier", "resource_type", "resource")
 WRONG_FIELDS = ("min_isr", "min_racks", "unclean")
 WRONG = f"struct<{','.join(f'{name}:string' for name in WRONG_FIELDS)}>"
@@ -41,7 +39,7 @@ def exploded(frame: DataFrame, resource_type: str, resource: Column, outcomes: l
 
 def gathered(frame: DataFrame, resource_type: str, resource: Column, outcomes: list[Column]) -> DataFrame:
     """`exploded` before it is: a row a resource, with `outcomes`, an array of what `base.verdict` gives."""
-    present = columns(frame)
+    present = frame.columns
     tier = F.col("tier") if "tier" in present else F.lit(None).cast("string")
     return frame.select(
         *SNAPSHOT,
@@ -50,18 +48,16 @@ def gathered(frame: DataFrame, resource_type: str, resource: Column, outcomes: l
         F.lit(resource_type).alias("resource_type"),
         resource.cast("string").alias("resource"),
         (F.col("wrong") if "wrong" in present else F.lit(None).cast(WRONG)).alias("wrong"),
-        *alike_topics.carried(present),
         F.array(*outcomes).alias("outcomes"),
     )
 
 
 def each(gathered: DataFrame) -> DataFrame:
     """`gathered`, exploded."""
-    keys = (*IDENTITY, *alike_topics.carried(columns(gathered)))
     return (
-        gathered.select(*keys, "wrong", F.inline("outcomes"))
+        gathered.select(*IDENTITY, "wrong", F.inline("outcomes"))
         .where("outcome is not null")
-        .select(*keys, *PLAIN, *(c.alias(n) for n, c in _detailed().items()))
+        .select(*IDENTITY, *PLAIN, *(c.alias(n) for n, c in _detailed().items()))
     )
 
 
@@ -103,7 +99,7 @@ def with_providers_duty(verdicts: DataFrame) -> DataFrame:
     duties = [f"{provider} {c.id}" for c in CONTROLS.values() for provider in c.provider_duty]
     theirs = F.coalesce(F.concat_ws(" ", "provider", "control").isin(*duties), F.lit(False))
     details = ("severity", "cause", "category", "evidence")
-    kept = [c for c in columns(verdicts) if c not in ("outcome", *details)]
+    kept = [c for c in verdicts.columns if c not in ("outcome", *details)]
     return verdicts.select(
         *kept,
         F.when(theirs, base.NOT_APPLICABLE).otherwise(F.col("outcome")).alias("outcome"),

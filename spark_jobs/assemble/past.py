@@ -12,11 +12,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from durability.run.plan import Plan
-from spark_jobs import facts, partitions, rack_outage, readings, topics
+from spark_jobs.assemble import topics
+from spark_jobs.assemble.verdicts import SNAPSHOT
 from spark_jobs.controls import min_insync_replicas, partition_health
-from spark_jobs.literals import literal
-from spark_jobs.session import columns
-from spark_jobs.verdicts import SNAPSHOT
+from spark_jobs.frames import facts, partitions
+from spark_jobs.frames.literals import literal
+from spark_jobs.history import rack_outage, readings
 
 COUNTERS = (
     "unknown",
@@ -73,7 +74,7 @@ class Past:
     def counters(self) -> DataFrame:
         """Rows of `health_counters`, with cluster, captured_at and snapshot_id."""
         found = topics.counters(self._topics, self._clusters)
-        counts = [name for name in columns(found) if name not in SNAPSHOT]
+        counts = [name for name in found.columns if name not in SNAPSHOT]
         return found.select(self._key().alias("key"), *counts).select("key.*", *counts)
 
     def outages(self) -> DataFrame:

@@ -12,10 +12,12 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.catalogue import CONTROLS
-from spark_jobs.flagged import Flagged, each
+from spark_jobs.frames.flagged import Flagged, each
 
 PASS, FAIL, UNKNOWN, NOT_APPLICABLE, EXEMPT = "PASS", "FAIL", "UNKNOWN", "NOT_APPLICABLE", "EXEMPT"
 
+SNAPSHOT = ("cluster", "captured_at", "snapshot_id")
+"""What each row says of the snapshot that it is of."""
 REASON = "reason"
 """The member of `evidence` that says which of several texts an outcome has."""
 
@@ -89,7 +91,7 @@ def min_isr_cause(source: Column) -> Column:
 
 
 def outcome_of(control: str) -> Column:
-    """The outcome of a topic control, computed once by `spark_jobs.topics.measured`."""
+    """The outcome of a topic control, computed once by `spark_jobs.assemble.topics.measured`."""
     return F.col(f"{column(control)}_outcome")
 
 

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from durability.policy.match import matches
 from durability.run.plan import Plan
-from spark_jobs.controls import base
+from spark_jobs.frames import base
 
 PLACEMENT = (
     "struct<type:string,standby_replicas:int,rack_aware_tags:array<string>,unknown:string,unread:string,clients:int,tasks:int,"

@@ -1,0 +1,1 @@
+"""Facts as columns: what was collected, joined and counted."""

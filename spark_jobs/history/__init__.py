@@ -1,0 +1,1 @@
+"""Health over time, and the steps of a rack outage."""

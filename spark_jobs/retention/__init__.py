@@ -1,0 +1,1 @@
+"""What the lake no longer keeps is removed, and the rest compacted."""

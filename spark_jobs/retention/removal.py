@@ -1,0 +1,155 @@
+"""Rows that the lake no longer keeps, removed in the order that readers need.
+
+Rows in `runs` go before their results, rows in `snapshots` before their facts, `clusters` last of these: killed in between,
+what is left counts for nobody and goes the next time. A file of which nothing stays is dropped by name, its data unread; one of
+which something does is rewritten without the rest. Rows are named by their run or attempt, never by their days alone, so
+what others commit at the same time is no part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from durability.lake import tables
+from durability.lake.keep import Decision
+from durability.lake.tables import Table
+from spark_jobs import session
+from spark_jobs.retention import compaction
+
+DETAILS = tuple(t for t in tables.RESULTS if t is not tables.HEALTH_COUNTERS)
+OTHER_FACTS = tuple(t for t in tables.FACTS if t is not tables.CLUSTERS)
+
+
+class Removed(NamedTuple):
+    """What became of a table's files: dropped by name, and looked through for the rows that had to go."""
+
+    table: str
+    dropped: int
+    rewritten: int
+
+
+class Upkeep:
+    """One upkeep of a lake: what goes, as `decision` says."""
+
+    def __init__(self, spark: SparkSession, decision: Decision):
+        self.spark, self.decision, self.cuts = spark, decision, decision.cuts
+
+    def remove(self) -> Iterator[Removed]:
+        """Everything that goes, in the order that readers need; says of each table what became of it."""
+        yield self._runs()
+        yield self._snapshots()
+        yield from self._results()
+        yield from self._facts()
+
+    def _runs(self) -> Removed:
+        pulse = (F.col("kind") == "pulse") & _old("finished_at", self.cuts.counters)
+        rows = self._rows(tables.RUNS, self.cuts.counters, "kind", "finished_at")
+        rows = rows.join(self._named(self.decision.runs, "result_id"), "result_id", "left")
+        return self._drop(tables.RUNS, rows.where(pulse | F.col("named")))
+
+    def _snapshots(self) -> Removed:
+        pulse = (F.col("kind") == "pulse") & _old("published_at", self.cuts.pulses)
+        rows = self._rows(tables.SNAPSHOTS, max(self.cuts.pulses, self.cuts.snapshots), "kind", "published_at")
+        rows = rows.join(self._named(self.decision.attempts, "attempt_id"), "attempt_id", "left")
+        return self._drop(tables.SNAPSHOTS, rows.where(pulse | F.col("named")))
+
+    def _results(self) -> Iterator[Removed]:
+        """Details go with their run's time; of `health_counters` those are topics' rows, and clusters' stay with the run's row.
+
+        Results that no run has concluded by the time findings are old never will be.
+        """
+        runs = self.spark.table(session.table("runs")).select("result_id", "kind", "captured_at", "finished_at")
+        young = (F.col("kind") == "pulse") & ~_old("finished_at", self.cuts.pulses)
+        stays = F.coalesce("named", F.lit(False)) | young
+        known = runs.join(self._named(self.decision.in_full, "result_id"), "result_id", "left")
+        # Runs are few, and rows of their results may be millions: those aren't shuffled.
+        known = F.broadcast(known.groupBy("result_id").agg(F.max(stays).alias("stays")).localCheckpoint(eager=True))
+        unconcluded = F.col("stays").isNull() & (F.col("captured_at") < F.lit(self.cuts.findings))
+        before = max(self.cuts.pulses, self.cuts.findings)
+        for table in DETAILS:
+            rows = self._rows(table, before).join(known, "result_id", "left")
+            yield self._drop(table, rows.where(~F.col("stays") | unconcluded))
+        counters, topics = tables.HEALTH_COUNTERS, "topic IS NOT NULL"
+        rows = self._rows(counters, before, where=topics).join(known, "result_id", "left")
+        yield self._drop(counters, rows.where(~F.col("stays") | unconcluded), topics)
+        rows = self._rows(counters, self.cuts.findings).join(known, "result_id", "left_anti")
+        yield self._drop(counters, rows)
+
+    def _facts(self) -> Iterator[Removed]:
+        """Facts of attempts that no row of `snapshots` points at; every attempt has a row in `clusters`, which goes last."""
+        full = self.spark.table(session.table("snapshots")).where(F.col("kind") == "full")
+        rows = self._rows(tables.CLUSTERS, self.cuts.snapshots).join(full, "attempt_id", "left_anti")
+        gone = rows.select("attempt_id", F.to_date("captured_at").alias("day")).distinct().collect()
+        if not gone:
+            return
+        # Likewise attempts, of whose partitions there may be millions.
+        named = F.broadcast(self._named((row.attempt_id for row in gone), "attempt_id"))
+        days = sorted({row.day for row in gone})
+        for table in (*OTHER_FACTS, tables.CLUSTERS):
+            rows = self._rows(table, self.cuts.snapshots).where(F.to_date("captured_at").isin(days))
+            yield self._drop(table, rows.join(named, "attempt_id", "left_semi"))
+
+    # How
+
+    def _rows(self, table: Table, before: datetime, *columns: str, where: str = "true") -> DataFrame:
+        """Rows captured before a moment, in files that were committed long enough ago for their run to be over."""
+        key = _key(table)
+        rows = self.spark.table(session.table(table.name)).where(F.col("captured_at") < F.lit(before)).where(where)
+        return rows.select("_file", "captured_at", key, *columns)
+
+    def _named(self, ids: Iterable[str], key: str) -> DataFrame:
+        """The ids, with `named` True."""
+        listed = [(value, True) for value in ids]
+        return self.spark.createDataFrame(listed, f"{key} string, named boolean")
+
+    def _drop(self, table: Table, goes: DataFrame, where: str = "true") -> Removed:
+        """Removes these rows of a table, by their keys and the condition `where`."""
+        key, name = _key(table), session.table(table.name)
+        found = (
+            goes.groupBy("_file", key)
+            .agg(
+                F.count(F.lit(1)).alias("rows"), F.min("captured_at").alias("first"), F.max("captured_at").alias("last")
+            )
+            .localCheckpoint(eager=True)
+        )
+        if found.isEmpty():
+            return Removed(table.name, 0, 0)
+        settled = self._settled_files(name)
+        found = found.join(settled, F.col("_file") == F.col("file_path")).localCheckpoint(eager=True)
+        by_file = found.groupBy("_file", "record_count").agg(F.sum("rows").alias("rows"))
+        whole = [row["_file"] for row in by_file.where("rows = record_count").collect()]
+        if whole:
+            compaction.drop_files(self.spark, name, whole)
+        partly = found.join(by_file.where("rows < record_count").select("_file"), "_file", "left_semi")
+        bounds = partly.agg(F.countDistinct("_file").alias("files"), F.min("first"), F.max("last")).first()
+        if bounds["files"]:
+            first, last = (compaction.timestamp(moment.replace(tzinfo=UTC)) for moment in bounds[1:])
+            partly.select(key).distinct().createOrReplaceTempView("goes")
+            self.spark.sql(
+                f"DELETE FROM {name} WHERE captured_at >= {first} AND captured_at <= {last} AND {where} "
+                f"AND {key} IN (SELECT {key} FROM goes)"
+            )
+        return Removed(table.name, len(whole), bounds["files"])
+
+    def _settled_files(self, name: str) -> DataFrame:
+        """file_path and record_count of a table's files that were added long enough ago; older commits are forgotten."""
+        young = self.spark.table(f"{name}.snapshots").where(
+            F.col("committed_at") >= F.lit(self.decision.committed_before)
+        )
+        entries = self.spark.table(f"{name}.entries").where("status < 2")
+        settled = entries.join(young.select("snapshot_id"), "snapshot_id", "left_anti")
+        return settled.select("data_file.file_path", "data_file.record_count")
+
+
+def _key(table: Table) -> str:
+    return "attempt_id" if table in (*tables.FACTS, tables.SNAPSHOTS) else "result_id"
+
+
+def _old(written: str, cut: datetime) -> Column:
+    """As `durability.lake.keep` has it: written and captured before."""
+    return (F.col(written) < F.lit(cut)) & (F.col("captured_at") < F.lit(cut))

@@ -1,0 +1,1 @@
+"""Every optimization for large fleets, each with its measurement."""
