@@ -46,5 +46,14 @@ def through_python(spark: SparkSession, plan: Plan, table: tables.Table) -> Data
 
 def append(frame: DataFrame, table: tables.Table) -> None:
     """Appends to a lake table as it comes: one small commit, neither shuffled nor sorted. `lake_upkeep` does that."""
+    name = session.table(table.name)
     options = {"use-table-distribution-and-ordering": "false", "fanout-enabled": "true"}
-    frame.writeTo(session.table(table.name)).options(**options).append()
+    _with_retired(frame, table, name).writeTo(name).options(**options).append()
+
+
+def _with_retired(frame: DataFrame, table: tables.Table, name: str) -> DataFrame:
+    """`frame` with NULL in the retired columns that this lake's table has: Spark writes to no table with a column left out."""
+    if not table.retired:
+        return frame
+    there = {field.name: field.dataType for field in frame.sparkSession.table(name).schema}
+    return frame.withColumns({column: F.lit(None).cast(there[column]) for column in table.retired if column in there})

@@ -21,6 +21,7 @@ from pyiceberg.expressions.visitors import bind, extract_field_ids
 from pyiceberg.io import load_file_io
 from pyiceberg.io.pyarrow import expression_to_pyarrow
 from pyiceberg.table import Table as IcebergTable
+from pyiceberg.types import NestedField
 
 from durability.errors import AuditError, Refused, Unreachable
 from durability.lake import staging
@@ -85,12 +86,20 @@ class Tables:
             )
 
     def _evolve(self, table: Table) -> None:
-        existing = self.catalog.load_table(table.identifier)
-        missing = added_columns(table, existing.schema(), self.place.location)
-        if missing:
-            with existing.update_schema() as update:
+        missing = self._missing(table)
+        if not missing:
+            return
+        try:
+            with self.catalog.load_table(table.identifier).update_schema() as update:
                 for column in missing:
                     update.add_column(column.name, column.field_type)
+        except (CommitFailedException, ValueError):  # another host was quicker, or added them before they were here
+            if self._missing(table):
+                raise
+
+    def _missing(self, table: Table) -> list[NestedField]:
+        existing = self.catalog.load_table(table.identifier)
+        return added_columns(table, existing.schema(), self.place.location)
 
     def load(self, table: Table) -> IcebergTable:
         try:

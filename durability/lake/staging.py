@@ -53,9 +53,9 @@ def system(warehouse: str) -> fs.FileSystem:
 
 
 def path_of(address: str) -> str:
-    """As pyarrow's file systems want it.
+    """As pyarrow's file systems want it. Spark writes addresses of files with one slash.
 
-    >>> path_of("file:///lake/a b"), path_of("s3://bucket/lake")
-    ('/lake/a b', 'bucket/lake')
+    >>> path_of("file:///lake/a b"), path_of("file:/lake/a b"), path_of("s3://bucket/lake")
+    ('/lake/a b', '/lake/a b', 'bucket/lake')
     """
-    return address.partition("://")[2]
+    return address.partition(":")[2].removeprefix("//")

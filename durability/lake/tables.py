@@ -1,7 +1,7 @@
 """The lake's tables, as data: the one place that says which columns exist.
 
 Evolution is additive: a column may be added, as nullable; none is renamed or retyped. A column that is written no more is
-`retired`: lakes that have it keep it.
+`retired`: lakes that have it keep it. Readers and writers go by columns' names, so their order is no matter.
 
 Facts are written under an `attempt_id` and count once a row of `snapshots` points at that attempt; results are written
 under a `run_id` and a `result_id` (the attempt at evaluating) and count once a row of `runs` points at that result.
