@@ -17,7 +17,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from durability.catalogue import requirement_types
+from durability import catalogue
 from durability.lake import tables
 from durability.run.plan import Plan
 from spark_jobs import (
@@ -46,7 +46,7 @@ from spark_jobs.controls import (
     waiver_expired,
 )
 from spark_jobs.lake_tables import Reader
-from spark_jobs.literals import literal
+from spark_jobs.literals import literal, spark_type
 
 
 class Evaluation:
@@ -315,10 +315,7 @@ class Evaluation:
 
 def requirements() -> str:
     """The type of what a tier requires (DDL), by the catalogue's keys."""
-    return f"struct<{','.join(f'{key}:{SPARK_TYPES[kind]}' for key, kind in requirement_types().items())}>"
-
-
-SPARK_TYPES = {"integer": "int", "boolean": "boolean", "strings": "array<string>"}
+    return f"struct<{','.join(f'{key}:{spark_type(r)}' for key, r in catalogue.requirements().items())}>"
 
 
 def asked_of_topics(pulse: bool) -> topics.Asked:

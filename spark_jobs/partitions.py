@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs import acks
+from spark_jobs import acks, settings
 from spark_jobs.controls import base
 from spark_jobs.effective_min_isr import effective_min_isr, enough_in_sync
 from spark_jobs.facts import unlisted
@@ -34,7 +34,9 @@ TOPIC_SETTINGS = (
     "min_racks",
     "min_racks_known",
     "elr_on",
+    *settings.columns(),
 )
+"""All that rules may look at of a partition's topic, beside `required`; by these large runs tell topics apart."""
 
 
 def standing() -> tuple[Column, Column]:
