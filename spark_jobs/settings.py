@@ -109,9 +109,7 @@ def typed(text: Column, kind: str, unlimited: str | None = None) -> Column:
     return F.when(F.abs(value) <= float(GREATEST[kind]), value) if kind == "double" else value
 
 
-def _of_values(
-    name: str, values: Column, known: Column, source: Column, kind: str, unlimited: str | None
-) -> Setting:
+def _of_values(name: str, values: Column, known: Column, source: Column, kind: str, unlimited: str | None) -> Setting:
     found = F.transform(values, lambda text: typed(text, kind, unlimited))
     all_of_them = F.coalesce(known & (F.size(found) > 0) & F.forall(found, lambda v: v.isNotNull()), F.lit(False))
     return Setting(name, F.array_min(found), F.array_max(found), source, all_of_them)

@@ -13,7 +13,9 @@ from durability.catalogue.model import CONTROLS, Control
 
 _LOG, _CLEANER = "log.", "log.cleaner."
 _SAME_BUT_FOR_PREFIX = {
-    **dict.fromkeys(("segment.bytes", "retention.bytes", "index.interval.bytes", "cleanup.policy", "preallocate"), _LOG),
+    **dict.fromkeys(
+        ("segment.bytes", "retention.bytes", "index.interval.bytes", "cleanup.policy", "preallocate"), _LOG
+    ),
     **dict.fromkeys(("message.timestamp.type", "message.timestamp.before.max.ms"), _LOG),
     **dict.fromkeys(("message.timestamp.after.max.ms", "local.retention.ms", "local.retention.bytes"), _LOG),
     **dict.fromkeys(("delete.retention.ms", "min.compaction.lag.ms", "max.compaction.lag.ms"), _CLEANER),
@@ -88,7 +90,9 @@ def declared(controls: Iterable[Control]) -> dict[str, str | None]:
     for control in controls:
         for name, default in control.carried.items():
             if found.setdefault(name, default) != default:
-                raise ValueError(f"{control.id}: the default of {name} is {found[name]} in another control, {default} here")
+                raise ValueError(
+                    f"{control.id}: the default of {name} is {found[name]} in another control, {default} here"
+                )
     return found
 
 

@@ -162,7 +162,9 @@ class Value:
         kind = self.node.tag.rpartition(":")[2]
         number = yaml.safe_load(self.node.value) if kind in ("int", "float") else None
         if not shape.fits(number):
-            limits = [f"{word} {limit:g}" for word, limit in (("from", shape.low), ("to", shape.high)) if limit is not None]
+            limits = [
+                f"{word} {limit:g}" for word, limit in (("from", shape.low), ("to", shape.high)) if limit is not None
+            ]
             raise self.refuse(f"{self.name}: expected {' '.join([shape.words, *limits])}, found {self._found()}")
         return number
 

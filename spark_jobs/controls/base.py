@@ -238,7 +238,7 @@ class TopicSetting:
     def order(self) -> str:
         order = CONTROLS[self.control].scalar
         if order is None:
-            raise ValueError(f"{self.control}: its YAML file has no order; it should say `scalar: \">=\"` or \"<=\"")
+            raise ValueError(f'{self.control}: its YAML file has no order; it should say `scalar: ">="` or "<="')
         return order
 
     def seen(self) -> Setting:
