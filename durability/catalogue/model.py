@@ -40,12 +40,12 @@ class Control:
     `not_cross_checked` says why not. checked_category: the one category that this order is about. requires: what a tier can
     require of it. reads: the settings that decide its verdict. carried: those of them that the file states with Kafka's
     default, as text (None: no default), which rules read through `spark_jobs.settings`; the others have columns of their own
-    (`spark_jobs.facts`). fails_when: the end of that sentence, for the README. active: categories that refuse reads or writes now (None: any
-    FAIL). per_category: one verdict for each category of a resource. own_unknown: a topic's UNKNOWN says itself what is
-    missing. messages, remedies: templates by outcome, or by outcome and reason or category, as "FAIL/offline"; a remedy may
-    be {"planner": name}, see `durability.remedies`. provider_duty: reason by provider for which the control is
-    NOT_APPLICABLE. proposal: about settings that no broker enforces yet. planned: not judged yet. source: KIP number or Kafka
-    class. remediation: what helps in general.
+    (`spark_jobs.facts`). fails_when: the end of that sentence, for the README. active: categories that refuse reads or
+    writes now (None: any FAIL). per_category: one verdict for each category of a resource. own_unknown: a topic's UNKNOWN
+    says itself what is missing. messages, remedies: templates by outcome, or by outcome and reason or category, as
+    "FAIL/offline"; a remedy may be {"planner": name}, see `durability.remedies`. provider_duty: reason by provider for which
+    the control is NOT_APPLICABLE. proposal: about settings that no broker enforces yet. planned: not judged yet. source: KIP
+    number or Kafka class. remediation: what helps in general.
     """
 
     id: str

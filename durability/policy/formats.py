@@ -55,7 +55,7 @@ def _file(format_: str, about: str, /, **members: Member) -> Object:
     return Object(format_, stated, closed=True, about=about)
 
 
-def _required(requirement: Requirement) -> Member:
+def required(requirement: Requirement) -> Member:
     """A key of a tier, as its control's YAML file declares it."""
     if requirement.kind == "integer":
         low, high = requirement.min or 0, INT64 if requirement.max is None else requirement.max
@@ -68,7 +68,7 @@ def _required(requirement: Requirement) -> Member:
 TIER = _keys(
     "tier",
     "What a class of topics needs; a key that is left out isn't required.",
-    **{key: _required(requirement) for key, requirement in requirements().items()},
+    **{key: required(requirement) for key, requirement in requirements().items()},
 )
 
 _ABOUT_EXPRESSION = "RE2 expression that matches the whole "
