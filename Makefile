@@ -104,6 +104,11 @@ lock: $(UV_STAMP)  ## resolve the dependencies again
 	$(UV) pip compile --quiet --universal --generate-hashes --no-emit-index-url --constraints requirements.lock \
 	  --python-version 3.11 --custom-compile-command "make lock" deploy/requirements.txt -o deploy/requirements.lock
 
+.PHONY: catalogue
+catalogue: $(ENV_STAMP)  ## what is made of the control catalogue: docs/controls.md, the README's table, the JSON Schemas
+	@$(PY) -m durability.catalogue.page
+	$(PY) -m durability.schemas
+
 .PHONY: clean
 clean:  ## remove what set-up and runs made here, the lake and the downloads kept
 	@rm -rf .venv $(UV_STAMP) $(ENV_STAMP) $(READY) $(STATE)/uv $(STATE)/airflow $(STATE)/runs build *.egg-info

@@ -7,6 +7,7 @@ of it. So the two can't say different things. The descriptions are `durability.t
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -45,6 +46,20 @@ class Whole(Shape):
 
     def fits(self, value: object) -> bool:
         return type(value) is int and self.low <= value <= self.high
+
+
+@dataclass(frozen=True)
+class Number(Shape):
+    """A number, whole or not, from `low` to `high` (None: no limit)."""
+
+    words: str = "a number"
+    low: float | None = None
+    high: float | None = None
+
+    def fits(self, value: object) -> bool:
+        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+            return False
+        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ def _frame(posture: pa.Table) -> pd.DataFrame:
         name = _column(control)
         known = _usable(posture, name)
         for part in ("observed", "required"):
-            values = pc.if_else(known, posture[f"{name}_{part}"], pa.scalar(0, pa.int32()))
+            values = pc.if_else(known, posture[f"{name}_{part}"], pa.scalar(0, pa.float64()))
             columns[f"{name}_{part}"] = values
         columns[f"{name}_known"] = known.cast(pa.int8())
     return pa.table(columns).to_pandas()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,26 +11,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from durability.catalogue import SCALAR_CONTROLS, SEVERITIES
-from durability.catalogue.page import page
+from durability.catalogue.model import read
+from durability.catalogue.page import page, with_table
+from durability.catalogue.settings import declared
+from durability.errors import BadInput
 from durability.findings import words
 from durability.policy import CONTROLS, PROVIDERS, load_clusters, load_policy, load_waivers, match_column, matches
+from durability.policy.formats import required
 from durability.policy.resolve import resolve
+from durability.policy.yamlfile import read as read_yaml
 from durability.remedies import PLANNERS
+from durability.shapes import Constant, Member, Object
+from spark_jobs import facts
 
 ROOT = Path(__file__).parents[1]
 RESOURCE_TYPES = {"topic", "broker", "cluster", "tier", "application", "waiver"}
-# The table "Controls" of the design.
-IDS = (
-    "replication-factor min-insync-replicas min-isr-within-replication-factor write-headroom "
-    "unclean-leader-election replica-rack-spread isr-rack-spread min-insync-racks-valid "
-    "acked-durability partition-health at-min-isr-over-time broker-rack broker-defaults "
-    "controller-quorum eligible-leader-replicas log-dirs policy-feasible broker-loss rack-loss "
-    "reassignment-leftovers standby-replicas standby-spread waiver-expired"
-)
+KNOWN = {facts.MIN_ISR, facts.MIN_RACKS, facts.UNCLEAN, facts.DEFAULT_RF, facts.AUTO_CREATE, "broker.rack"}
+"""Settings that facts have columns for."""
+HELPERS = {"__init__", "base", "elr_guard"}
 
 
-def test_the_catalogue_has_every_control():
-    assert sorted(CONTROLS) == sorted(IDS.split())
+def test_a_control_that_is_judged_is_a_rule_of_its_name():
+    rules = {path.stem for path in (ROOT / "spark_jobs" / "controls").glob("*.py")} - HELPERS
+    assert rules == {name.replace("-", "_") for name, control in CONTROLS.items() if not control.planned}
+    assert len(rules) >= 21
 
 
 @pytest.mark.parametrize("control", CONTROLS.values(), ids=list(CONTROLS))
@@ -37,7 +42,10 @@ def test_a_control_is_complete(control):
     assert control.severity in SEVERITIES
     assert set(control.severities.values()) <= set(SEVERITIES)
     assert set(control.on) <= RESOURCE_TYPES
-    assert all([control.title, control.means, control.why, control.source, control.remediation])
+    assert all([control.title, control.means, control.why, control.fails_when, control.source, control.remediation])
+    assert control.carried or set(control.reads) <= KNOWN, (
+        "name Kafka's default, as in `reads: {retention.ms: 604800000}`"
+    )
     assert set(control.provider_duty) <= set(PROVIDERS) - {"self", "other"}
     assert (control.scalar is None) != (control.not_cross_checked is None)
 
@@ -56,8 +64,53 @@ def test_a_control_has_words_for_a_failure(control):
         assert text["planner"] in PLANNERS if isinstance(text, dict) else words.ENVIRONMENT.parse(text)
 
 
-def test_the_page_is_current():
-    assert (ROOT / "docs" / "controls.md").read_text(encoding="utf-8") == page()
+def test_the_pages_are_current():
+    assert (ROOT / "docs" / "controls.md").read_text(encoding="utf-8") == page(), "make catalogue"
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert readme == with_table(readme), "make catalogue"
+
+
+def made_up(tmp_path, stated: str):
+    """A control whose file states this instead of what log-dirs reads."""
+    text = (ROOT / "durability/catalogue/log-dirs.yaml").read_text()
+    (tmp_path / "made-up.yaml").write_text(text.replace("reads: []", stated))
+    return read(tmp_path)["made-up"]
+
+
+def test_a_setting_is_declared_with_kafkas_default(tmp_path):
+    stated = "reads: {log.flush.interval.messages: 9223372036854775807, auto.leader.rebalance.enable: true, x: null}"
+    control = made_up(tmp_path, stated)
+    assert control.reads == ("log.flush.interval.messages", "auto.leader.rebalance.enable", "x")
+    assert list(control.carried.values()) == ["9223372036854775807", "true", None]
+    assert declared([control, control]) == control.carried
+    with pytest.raises(ValueError, match=r"made-up: the default of x is None in another control, 1 here"):
+        declared([control, replace(control, carried={"x": "1"})])
+
+
+@pytest.mark.parametrize(
+    "stated, value, refused",
+    [
+        ("{type: number, min: 0, max: 1}", "0.5", None),
+        ("{type: number, min: 0, max: 1}", "1", None),
+        ("{type: number, min: 0, max: 1}", "1.5", "expected a number from 0 to 1"),
+        ("{type: number}", "many", "expected a number"),
+        ("{type: number}", ".nan", "expected a number"),
+        ("{type: integer, min: 1}", "604800000000", None),
+        ("{type: integer, min: 1}", "0", "from 1 to 9223372036854775807"),
+        ("{type: integer, min: 1, max: 32767}", "32768", "from 1 to 32767"),
+    ],
+)
+def test_what_a_tier_can_require_of_a_setting(tmp_path, stated, value, refused):
+    shape = required(made_up(tmp_path, f"requires: {{made_up: {stated}}}").requires[0]).shape
+    (tmp_path / "policy.yaml").write_text(f"format: made-up\nmade_up: {value}\n")
+    root = Object("made-up", {"format": Member(Constant("made-up")), "made_up": Member(shape)}, closed=True)
+    stated_value = read_yaml(tmp_path / "policy.yaml", "policy", root).mapping()["made_up"]
+    if refused:
+        with pytest.raises(BadInput, match=refused):
+            stated_value.read()
+    else:
+        assert stated_value.read() == float(value)
+        assert shape.fits(stated_value.read())
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ from durability.catalogue.model import (
     SEVERITIES,
     Control,
     Requirement,
-    requirement_types,
     requirements,
     severity_of,
 )
@@ -19,7 +18,6 @@ __all__ = [
     "SEVERITIES",
     "Control",
     "Requirement",
-    "requirement_types",
     "requirements",
     "severity_of",
 ]

@@ -13,18 +13,20 @@ FOLDER = Path(__file__).parent
 SEVERITIES = ("critical", "warning", "info")
 TYPES = ("topic", "application", "broker", "cluster", "tier", "waiver")
 """Resource types, in the order in which controls are listed by the first that they are on."""
-KINDS = ("integer", "boolean", "strings")
+KINDS = ("integer", "number", "boolean", "strings")
 """Types of what a tier can require."""
 OUTCOMES = ("FAIL", "UNKNOWN", "NOT_APPLICABLE")
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """A key of a policy's tier. kind: one of KINDS; min: of an integer; choices: of strings; about: for editors."""
+    """A key of a policy's tier. kind: one of KINDS; min and max: of an integer or a number; choices: of strings; about: for
+    editors."""
 
     key: str
     kind: str
-    min: int | None = None
+    min: float | None = None
+    max: float | None = None
     choices: tuple[str, ...] = ()
     about: str = ""
 
@@ -36,12 +38,14 @@ class Control:
     on: resource types. severity: of a FAIL, unless `severities` has one for its category. scalar: the order, ">=" or "<=",
     that observed and required must be in to pass, for controls that Great Expectations checks again; None where
     `not_cross_checked` says why not. checked_category: the one category that this order is about. requires: what a tier can
-    require of it. reads: the settings that decide its verdict. active: categories that refuse reads or writes now (None: any
-    FAIL). per_category: one verdict for each category of a resource. own_unknown: a topic's UNKNOWN says itself what is
-    missing. messages, remedies: templates by outcome, or by outcome and reason or category, as "FAIL/offline"; a remedy may
-    be {"planner": name}, see `durability.remedies`. provider_duty: reason by provider for which the control is
-    NOT_APPLICABLE. proposal: about settings that no broker enforces yet. planned: not judged yet. source: KIP number or Kafka
-    class. remediation: what helps in general.
+    require of it. reads: the settings that decide its verdict. carried: those of them that the file states with Kafka's
+    default, as text (None: no default), which rules read through `spark_jobs.frames.settings`; the others have columns of their
+    own (`spark_jobs.frames.facts`). fails_when: the end of that sentence, for the README. active: categories that refuse reads
+    or writes now (None: any FAIL). per_category: one verdict for each category of a resource. own_unknown: a topic's UNKNOWN
+    says itself what is missing. messages, remedies: templates by outcome, or by outcome and reason or category, as
+    "FAIL/offline"; a remedy may be {"planner": name}, see `durability.remedies`. provider_duty: reason by provider for which
+    the control is NOT_APPLICABLE. proposal: about settings that no broker enforces yet. planned: not judged yet. source: KIP
+    number or Kafka class. remediation: what helps in general.
     """
 
     id: str
@@ -49,6 +53,7 @@ class Control:
     title: str
     means: str
     why: str
+    fails_when: str
     source: str
     severity: str
     remediation: str
@@ -61,6 +66,7 @@ class Control:
     proposal: bool = False
     requires: tuple[Requirement, ...] = ()
     reads: tuple[str, ...] = ()
+    carried: dict[str, str | None] = field(default_factory=dict)
     active: tuple[str | None, ...] = ()
     per_category: bool = False
     own_unknown: bool = False
@@ -91,6 +97,8 @@ def read(folder: Path) -> dict[str, Control]:
 def _control(path: Path) -> Control:
     content = load(path)
     fields: dict[str, Any] = {k: tuple(v) if k in ("on", "reads", "active") else v for k, v in content.items()}
+    if isinstance(content.get("reads"), dict):
+        fields["carried"] = {name: _as_kafka_has_it(default) for name, default in content["reads"].items()}
     try:
         fields["requires"] = tuple(_requirement(key, said) for key, said in content.get("requires", {}).items())
         control = Control(id=path.stem, **fields)
@@ -103,10 +111,20 @@ def _control(path: Path) -> Control:
     return control
 
 
+def _as_kafka_has_it(default: Any) -> str | None:
+    """A setting's value as text.
+
+    >>> [_as_kafka_has_it(value) for value in ("604800000", 0.5, True, None)]
+    ['604800000', '0.5', 'true', None]
+    """
+    return None if default is None else str(default).lower() if isinstance(default, bool) else str(default)
+
+
 def _requirement(key: str, said: dict[str, Any]) -> Requirement:
     if said.get("type") not in KINDS:
         raise TypeError(f"requires {key}: type must be one of {', '.join(KINDS)}")
-    return Requirement(key, said["type"], said.get("min"), tuple(said.get("choices", ())), said.get("about", ""))
+    kind, choices = said["type"], tuple(said.get("choices", ()))
+    return Requirement(key, kind, said.get("min"), said.get("max"), choices, said.get("about", ""))
 
 
 CONTROLS: dict[str, Control] = read(FOLDER)
@@ -125,15 +143,6 @@ def requirements() -> dict[str, Requirement]:
                 raise ValueError(f"{control.id} requires {requirement.key}, which another control does already")
             found[requirement.key] = requirement
     return found
-
-
-def requirement_types() -> dict[str, str]:
-    """The type of each key of a tier, one of KINDS.
-
-    >>> requirement_types()["replication_factor"], requirement_types()["survive"]
-    ('integer', 'strings')
-    """
-    return {key: requirement.kind for key, requirement in requirements().items()}
 
 
 def severity_of(control: str, category: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""docs/controls.md, made from the control catalogue."""
+"""docs/controls.md and the README's table of controls, made from the control catalogue."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from pathlib import Path
 
 from durability.catalogue.model import CONTROLS, PROVIDERS, Control
 
+BEGIN, END = "<!-- controls: made by `make catalogue` -->\n", "<!-- end of controls -->"
+"""Around the table in the README."""
+
 
 def page() -> str:
     """docs/controls.md, made from the catalogue: `python -m durability.catalogue.page` writes it."""
     lines = [
         "# Controls",
         "",
-        "Made from `durability/catalogue/*.yaml` by `python -m durability.catalogue.page`; edit those.",
+        "Made from `durability/catalogue/*.yaml` by `make catalogue`; edit those.",
         "",
         "| control | on | severity | from |",
         "|---|---|---|---|",
@@ -31,6 +34,30 @@ def page() -> str:
         lines += _section(control)
     lines += ["## Providers", "", *(f"- `{name}`: {words}" for name, words in PROVIDERS.items()), ""]
     return "\n".join(lines)
+
+
+def table() -> str:
+    """The controls that are judged and when each fails, as a table in Markdown."""
+    judged = (c for c in CONTROLS.values() if not c.planned)
+    rows = [f"| [{c.id}](docs/controls.md#{c.id}) | {c.fails_when} |" for c in judged]
+    return "\n".join(["| control | fails when |", "|---|---|", *rows, ""])
+
+
+def with_table(readme: str) -> str:
+    """The README's text with `table` between its marks. ValueError where it lacks one."""
+    before, _, rest = readme.partition(BEGIN)
+    _, mark, after = rest.partition(END)
+    if not mark:
+        raise ValueError(f"the README has no {BEGIN.strip()} with {END} after it")
+    return f"{before}{BEGIN}{table()}{mark}{after}"
+
+
+def write(root: Path) -> list[Path]:
+    """Writes both pages of a source tree; returns their paths."""
+    controls, readme = root / "docs" / "controls.md", root / "README.md"
+    controls.write_text(page(), encoding="utf-8")
+    readme.write_text(with_table(readme.read_text(encoding="utf-8")), encoding="utf-8")
+    return [controls, readme]
 
 
 def _severities(control: Control) -> str:
@@ -53,6 +80,5 @@ def _section(control: Control) -> list[str]:
 
 
 if __name__ == "__main__":
-    target = Path(__file__).resolve().parents[2] / "docs" / "controls.md"
-    target.write_text(page(), encoding="utf-8")
-    print(f"wrote {target}")
+    for path in write(Path(__file__).resolve().parents[2]):
+        print(f"wrote {path}")

@@ -7,13 +7,15 @@ from typing import Any
 
 from kafka.protocol.admin import DescribeConfigsRequest
 
+from durability.catalogue.settings import read_of_brokers, read_of_topics
+
 TOPIC, BROKER = 2, 4  # org.apache.kafka.common.config.ConfigResource.Type
 
 # DescribeConfigsResponse.ConfigSource -> the names shared by all rooms.
 SOURCES = {1: "topic", 2: "broker-dynamic", 3: "cluster-default", 4: "broker", 5: "default"}
 
 # What the controls read, and evidence beside it. min.insync.racks is KIP-1290's proposal: no broker has it yet.
-TOPIC_KEYS = (
+_EVIDENCE_OF_TOPICS = (
     "cleanup.policy",
     "confluent.placement.constraints",
     "flush.messages",
@@ -29,7 +31,7 @@ TOPIC_KEYS = (
     "retention.ms",
     "unclean.leader.election.enable",
 )
-BROKER_KEYS = (
+_EVIDENCE_OF_BROKERS = (
     "auto.create.topics.enable",
     "auto.leader.rebalance.enable",
     "broker.rack",
@@ -60,6 +62,8 @@ BROKER_KEYS = (
     "transaction.state.log.replication.factor",
     "unclean.leader.election.enable",
 )
+TOPIC_KEYS = tuple(sorted({*_EVIDENCE_OF_TOPICS, *read_of_topics()}))
+BROKER_KEYS = tuple(sorted({*_EVIDENCE_OF_BROKERS, *read_of_brokers()}))
 
 
 @dataclass

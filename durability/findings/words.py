@@ -1,7 +1,8 @@
 """What a verdict says and what fixes it: templates of the catalogue, filled in with the verdict's evidence.
 
 Templates are Jinja's. They see the finding's fields (cluster, resource, resource_type, control, tier, category, cause,
-partitions), `observed`, `required` and `evidence`, and FILTERS. What is missing is an error; what is null is "unknown".
+partitions), `observed`, `required` and `evidence`, FILTERS, and the commands topic_config, broker_config and
+cluster_config of `durability.remedies.commands`. What is missing is an error; what is null is "unknown".
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from durability.catalogue import listing
 from durability.catalogue.model import CONTROLS, FOLDER, Control, load
 from durability.remedies import PLANNERS
+from durability.remedies.commands import broker_config, cluster_config, topic_config
 
 
 def _shown(value: Any) -> Any:
@@ -24,6 +26,7 @@ def _shown(value: Any) -> Any:
 
 ENVIRONMENT = SandboxedEnvironment(undefined=StrictUndefined, finalize=_shown, autoescape=False)
 ENVIRONMENT.filters.update(listing.FILTERS)
+ENVIRONMENT.globals.update({f.__name__: f for f in (topic_config, cluster_config, broker_config)})
 
 
 @cache

@@ -19,14 +19,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from durability.catalogue.settings import that_count_for_partitions
+
 FROM = 1000
 """Partitions of a cluster from which on it is worth looking for alike ones."""
 WIDEST = 8
 """Entries of a partition's list, at most, for it to be held against others."""
 ITS_OWN = ("broker", "log_dirs")
-READ = ("min.insync.replicas", "min.insync.racks", "unclean.leader.election.enable")
-"""Of a broker's settings those that may count for its partitions (`spark_jobs.frames.facts.REPLICA_SIDE` reads the first); of
-others, such as `node.id` and `log.dirs`, each broker has its own."""
+READ = frozenset(that_count_for_partitions())
+"""Of a broker's settings those that may count for its partitions; of others, such as `node.id` and `log.dirs`, each broker has
+its own."""
 COLUMNS = ("stands_for", "placement", "alike", "alike_leaders", "room")
 _BITS = 62
 
@@ -183,7 +185,7 @@ def _read(column: str, value: Any) -> Any:
     if column in ("configs", "config_sources") and value is not None:
         return {key: stated for key, stated in dict(value).items() if key in READ}
     if column == "unreadable_configs" and value is not None:
-        return sorted(set(value) & set(READ))
+        return sorted(set(value) & READ)
     return value
 
 

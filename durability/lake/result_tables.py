@@ -100,8 +100,10 @@ COUNTED = tuple(name for name, kind in HEALTH_COUNTERS.columns if kind == pa.int
 """The columns of `health_counters` that count partitions."""
 
 
-CHECK = pa.struct([("control", pa.string()), ("observed", pa.int32()), ("required", pa.int32()), ("known", pa.bool_())])
-"""A verdict that is one order between two integers, which Great Expectations checks again: never NULL; `known` False: there
+CHECK = pa.struct(
+    [("control", pa.string()), ("observed", pa.float64()), ("required", pa.float64()), ("known", pa.bool_())]
+)
+"""A verdict that is one order between two numbers, which Great Expectations checks again: never NULL; `known` False: there
 is no verdict to check. The order is the catalogue's (`durability.catalogue.SCALAR_CONTROLS`)."""
 _ONCE_CHECKED = (
     *("replication_factor", "min_insync_replicas", "min_isr_within_replication_factor", "write_headroom"),

@@ -12,6 +12,7 @@ from durability.policy.model import DEGRADED, PERIODS
 from durability.policy.scalars import DURATION, EXPRESSION, Day, Duration, Moment
 from durability.shapes import (
     INT16,
+    INT64,
     Anything,
     Choice,
     Constant,
@@ -20,6 +21,7 @@ from durability.shapes import (
     ListOf,
     MapOf,
     Member,
+    Number,
     Object,
     Shape,
     Text,
@@ -53,17 +55,20 @@ def _file(format_: str, about: str, /, **members: Member) -> Object:
     return Object(format_, stated, closed=True, about=about)
 
 
-def _required(requirement: Requirement) -> Member:
+def required(requirement: Requirement) -> Member:
     """A key of a tier, as its control's YAML file declares it."""
     if requirement.kind == "integer":
-        return _at_least(requirement.min or 0, requirement.about)
+        low, high = requirement.min or 0, INT64 if requirement.max is None else requirement.max
+        return _may(Whole(low=int(low), high=int(high)), requirement.about)
+    if requirement.kind == "number":
+        return _may(Number(low=requirement.min, high=requirement.max), requirement.about)
     return _may(Flag() if requirement.kind == "boolean" else ListOf(Choice(requirement.choices)), requirement.about)
 
 
 TIER = _keys(
     "tier",
     "What a class of topics needs; a key that is left out isn't required.",
-    **{key: _required(requirement) for key, requirement in requirements().items()},
+    **{key: required(requirement) for key, requirement in requirements().items()},
 )
 
 _ABOUT_EXPRESSION = "RE2 expression that matches the whole "

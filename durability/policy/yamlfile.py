@@ -20,7 +20,7 @@ import yaml
 from durability.errors import BadInput
 from durability.policy.match import pattern_problem
 from durability.policy.scalars import DURATION, UNITS, Day, Duration, Expression, Moment
-from durability.shapes import Choice, Either, Flag, ListOf, MapOf, Object, Shape, Text, Whole
+from durability.shapes import Choice, Either, Flag, ListOf, MapOf, Number, Object, Shape, Text, Whole
 
 MAX_BYTES = 8 << 20
 MAX_DEPTH = 16
@@ -126,7 +126,7 @@ class Value:
         return [Value(self.file, n, f"{self.name} {i}", self.shape.element) for i, n in enumerate(nodes, 1)]
 
     def read(self) -> Any:
-        """What its shape makes of it: text, int, bool, timedelta, date or datetime (UTC); of a list, a list of these."""
+        """What its shape makes of it: text, int, float, bool, timedelta, date or datetime (UTC); of a list, a list of these."""
         if isinstance(self.shape, ListOf):
             return [item.read() for item in self.items()]
         one = self.shape.one if isinstance(self.shape, Either) else self.shape
@@ -156,6 +156,16 @@ class Value:
         number = int(self.node.value)
         if not shape.fits(number):
             raise self.refuse(f"{self.name}: expected {shape.words} from {shape.low} to {shape.high}, found {number}")
+        return number
+
+    def _number(self, shape: Number) -> float:
+        kind = self.node.tag.rpartition(":")[2]
+        number = yaml.safe_load(self.node.value) if kind in ("int", "float") else None
+        if number is None or not shape.fits(number):
+            limits = [
+                f"{word} {limit:g}" for word, limit in (("from", shape.low), ("to", shape.high)) if limit is not None
+            ]
+            raise self.refuse(f"{self.name}: expected {' '.join([shape.words, *limits])}, found {self._found()}")
         return number
 
     def _boolean(self, shape: Flag) -> bool:
@@ -218,6 +228,7 @@ _READ: dict[type[Shape], Callable[[Value, Any], Any]] = {
     Text: Value._text,
     Choice: Value._choice,
     Whole: Value._integer,
+    Number: Value._number,
     Flag: Value._boolean,
     Duration: Value._duration,
     Day: Value._day,

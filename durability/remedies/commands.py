@@ -37,6 +37,11 @@ def topic_config(topic: str, setting: str, value: object) -> str:
     return f"{CONFIGS} --entity-type topics --entity-name {topic} --add-config {setting}={value}"
 
 
+def broker_config(broker: str, setting: str, value: object) -> str:
+    """The command that sets one broker's dynamic value."""
+    return f"{CONFIGS} --entity-type brokers --entity-name {broker} --add-config {setting}={value}"
+
+
 def cluster_config(setting: str, value: object) -> str:
     """The command that sets a cluster-wide dynamic default."""
     return f"{CONFIGS} --entity-type brokers --entity-default --add-config {setting}={value}"

@@ -16,9 +16,8 @@ from durability.report.words import SEVERITIES, past, plural
 RANK = {"FAIL": 0, "UNKNOWN": 1, "EXEMPT": 2}
 # A mask is as long as its highest id: a stated id of two thousand million would take 250 MB.
 MASKED = 1 << 17
-# What is happening now, whatever else may happen: partition-health's categories, and KIP-579's mismatch before 3.7.
-NOW = {("partition-health", "offline"), ("partition-health", "under-min-isr")}
-NOW |= {("min-isr-within-replication-factor", "outage"), ("log-dirs", None)}
+NOW = {(control.id, category) for control in CONTROLS.values() for category in control.active}
+"""What is happening now, whatever else may happen: control and category."""
 
 
 def gravity(finding: dict) -> str:

@@ -15,6 +15,7 @@ from durability.shapes import (
     ListOf,
     MapOf,
     Member,
+    Number,
     Object,
     Shape,
     Text,
@@ -128,6 +129,9 @@ def _scalar(shape: Shape) -> dict[str, Any]:
             return {"type": "boolean"}
         case Whole():
             return {"type": "integer", "minimum": shape.low, "maximum": shape.high}
+        case Number():
+            limits = {"minimum": shape.low, "maximum": shape.high}
+            return {"type": "number", **{name: limit for name, limit in limits.items() if limit is not None}}
         case Constant():
             return {"const": shape.words}
         case Choice():

@@ -10,7 +10,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from durability.catalogue import requirement_types
+from durability import catalogue
 from durability.lake import tables
 from durability.run.plan import Plan
 from spark_jobs import session
@@ -25,7 +25,7 @@ from spark_jobs.controls import (
     waiver_expired,
 )
 from spark_jobs.frames import facts, partitions, target
-from spark_jobs.frames.literals import literal
+from spark_jobs.frames.literals import literal, spark_type
 from spark_jobs.history import rack_outage, readings
 from spark_jobs.lake_tables import Reader
 from spark_jobs.scale import groups as placements
@@ -285,10 +285,7 @@ class Evaluation:
 
 def requirements() -> str:
     """The type of what a tier requires (DDL), by the catalogue's keys."""
-    return f"struct<{','.join(f'{key}:{SPARK_TYPES[kind]}' for key, kind in requirement_types().items())}>"
-
-
-SPARK_TYPES = {"integer": "int", "boolean": "boolean", "strings": "array<string>"}
+    return f"struct<{','.join(f'{key}:{spark_type(r)}' for key, r in catalogue.requirements().items())}>"
 
 
 def asked_of_topics(pulse: bool) -> topics.Asked:

@@ -6,13 +6,18 @@ Spark decides and names; it writes no sentence. What a verdict says and what fix
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from durability.catalogue import CONTROLS
+from durability.catalogue import CONTROLS, requirements
+from durability.run.plan import Plan
 from spark_jobs.frames.flagged import Flagged, each
+from spark_jobs.frames.literals import literal, spark_type
+from spark_jobs.frames.settings import Setting, broker_setting, topic_setting
 
 PASS, FAIL, UNKNOWN, NOT_APPLICABLE, EXEMPT = "PASS", "FAIL", "UNKNOWN", "NOT_APPLICABLE", "EXEMPT"
 
@@ -145,8 +150,8 @@ def check(control: str, observed: Column, required: Column, outcome: Column | No
     known = F.coalesce(outcome.isin(PASS, FAIL), F.lit(False)) & ~providers_duty(control)
     return F.struct(
         F.lit(control).alias("control"),
-        F.when(known, observed).otherwise(0).cast("int").alias("observed"),
-        F.when(known, required).otherwise(0).cast("int").alias("required"),
+        F.when(known, observed.cast("double")).otherwise(0.0).alias("observed"),
+        F.when(known, required.cast("double")).otherwise(0.0).alias("required"),
         known.alias("known"),
     )
 
@@ -174,3 +179,138 @@ def infeasible(tier: Column) -> Column:
 def not_feasible(wanted: Column, available: Column) -> Column:
     """Cause where the tier asks more than the cluster has; NULL otherwise. See policy_feasible."""
     return F.when(F.col("brokers_known") & (wanted > available), infeasible(F.col("tier")))
+
+
+# Controls on one setting.
+
+WRONG: dict[str, Callable[[Setting, Column], Column]] = {
+    ">=": lambda setting, required: setting.least < required,
+    "<=": lambda setting, required: setting.most > required,
+    "==": lambda setting, required: (setting.least != required) | (setting.most != required),
+}
+
+
+def compared(setting: Setting, order: str, required: Column) -> Column:
+    """The outcome of a setting that must be in this order, one of WRONG, to what is required: one value that isn't fails it
+    whatever is unknown of others, one that is unknown keeps it from passing.
+
+    NOT_APPLICABLE where nothing is required.
+
+    >>> df = spark.createDataFrame([(2, 3, True, 2), (1, 3, True, 2), (1, None, False, 2), (2, None, False, 2),
+    ...                             (1, 1, True, None)], "least int, most int, known boolean, required int")
+    >>> seen = Setting("num.replica.fetchers", F.col("least"), F.col("most"), F.lit("broker"), F.col("known"))
+    >>> df.withColumn("outcome", compared(seen, ">=", F.col("required"))).show()
+    +-----+----+-----+--------+--------------+
+    |least|most|known|required|       outcome|
+    +-----+----+-----+--------+--------------+
+    |    2|   3| true|       2|          PASS|
+    |    1|   3| true|       2|          FAIL|
+    |    1|NULL|false|       2|          FAIL|
+    |    2|NULL|false|       2|       UNKNOWN|
+    |    1|   1| true|    NULL|NOT_APPLICABLE|
+    +-----+----+-----+--------+--------------+
+    """
+    return (
+        F.when(required.isNull(), NOT_APPLICABLE)
+        .when(WRONG[order](setting, required), FAIL)
+        .when(~setting.known, UNKNOWN)
+        .otherwise(PASS)
+    )
+
+
+@dataclass(frozen=True)
+class TopicSetting:
+    """The rule of a control on topics that holds one setting against what the tier requires, in the catalogue's order.
+
+    control: its id; its YAML file has `scalar` and one key under `requires`. setting, kind, unlimited: see
+    `spark_jobs.frames.settings.topic_setting`. `observed` has the key, the worse value, and `source`; `evidence` both values.
+    """
+
+    control: str
+    setting: str
+    kind: str
+    unlimited: str | None = None
+
+    @property
+    def key(self) -> str:
+        (requirement,) = CONTROLS[self.control].requires
+        return requirement.key
+
+    @property
+    def order(self) -> str:
+        order = CONTROLS[self.control].scalar
+        if order is None:
+            raise ValueError(f'{self.control}: its YAML file has no order; it should say `scalar: ">="` or "<="')
+        return order
+
+    def seen(self) -> Setting:
+        return topic_setting(self.setting, self.kind, unlimited=self.unlimited)
+
+    def required(self) -> Column:
+        return F.col("required")[self.key]
+
+    def outcome(self) -> Column:
+        return compared(self.seen(), self.order, self.required())
+
+    def check(self) -> Column:
+        return check(self.control, _worse(self.seen(), self.order), self.required())
+
+    def topic_verdicts(self, plan: Plan) -> list[Column]:
+        seen = self.seen()
+        inherited = F.lit("configuration:cluster-default")
+        cause = F.when(seen.source == "topic", "configuration:topic").otherwise(inherited)
+        outcome = outcome_of(self.control)
+        return [_of_setting(self.control, seen, self.order, self.key, self.required(), outcome, cause)]
+
+
+@dataclass(frozen=True)
+class BrokerSetting:
+    """The rule of a control on brokers that holds one setting of each against a number, or against what tiers require.
+
+    order: one of WRONG. required: a constant; None: the one key under `requires` of its YAML file, and of the tiers that
+    topics of the cluster are in the strictest counts. Otherwise as TopicSetting.
+    """
+
+    control: str
+    setting: str
+    kind: str
+    order: str = ">="
+    required: Any = None
+    unlimited: str | None = None
+
+    def broker_verdicts(self, plan: Plan) -> list[Column]:
+        """Reads `b`, the broker, and `tiers_used` of its cluster."""
+        seen = broker_setting(self.setting, self.kind, unlimited=self.unlimited)
+        fixed = self.required is not None
+        key = "value" if fixed else CONTROLS[self.control].requires[0].key
+        required = F.lit(self.required) if fixed else strictest(plan, key, self.order)
+        outcome = compared(seen, self.order, required)
+        unread = F.coalesce(F.col("b")["down"], F.lit("unreadable"))
+        cause = F.when(outcome == UNKNOWN, unread).otherwise(f"configuration:{self.setting}")
+        return [_of_setting(self.control, seen, self.order, key, required, outcome, cause)]
+
+
+def strictest(plan: Plan, key: str, order: str = ">=") -> Column:
+    """What the tiers in `tiers_used` require under `key`, the most (of "<=" the least); NULL where none does."""
+    stated = {name: tier[key] for name, tier in plan.policy.tiers.items() if tier.get(key) is not None}
+    by_tier = literal(stated, f"map<string,{spark_type(requirements()[key])}>")
+    used = F.coalesce("tiers_used", F.array().cast("array<string>"))
+    wanted = F.transform(used, lambda tier: F.try_element_at(by_tier, tier))
+    return F.array_min(wanted) if order == "<=" else F.array_max(wanted)
+
+
+def _worse(setting: Setting, order: str) -> Column:
+    return setting.most if order == "<=" else setting.least
+
+
+def _of_setting(
+    control: str, seen: Setting, order: str, key: str, required: Column, outcome: Column, cause: Column
+) -> Column:
+    return verdict(
+        control,
+        outcome,
+        cause=cause,
+        observed={key: _worse(seen, order), "source": seen.source},
+        required={key: required},
+        evidence={"setting": F.lit(seen.name), "least": seen.least, "most": seen.most},
+    )

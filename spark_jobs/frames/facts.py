@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from spark_jobs.frames import settings
 from spark_jobs.frames.effective_min_isr import caps_min_isr
 from spark_jobs.frames.racks import layout
 
@@ -101,6 +102,7 @@ def brokers_by_cluster(brokers: DataFrame) -> DataFrame:
             config(F.col("config_sources"), UNCLEAN).alias("unclean_source"),
             _throttles(F.col("configs"), BROKER_THROTTLES).alias("throttles"),
             _readable(*map(F.col, key), BROKER_THROTTLES).alias("throttles_known"),
+            *(column.alias(name) for name, column in settings.of_broker().items()),
         ).alias("b"),
     )
     return (
@@ -291,6 +293,7 @@ def _own_settings(topics: DataFrame) -> DataFrame:
         ),
         _throttles(configs, TOPIC_THROTTLES).alias("throttles"),
         _readable(configs, F.col("unreadable_configs"), TOPIC_THROTTLES).alias("throttles_known"),
+        *settings.own(),
     )
 
 
@@ -327,6 +330,7 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
         ),
         "brokers_known",
         F.size("brokers").alias("broker_count"),
+        *settings.inherited(),
     )
     return (
         _own_settings(read("topics"))
@@ -343,6 +347,8 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
                 "min_racks": F.greatest(
                     F.coalesce("own_min_racks", "cluster_min_racks"), F.col("required")["min_insync_racks"]
                 ),
+                **settings.of_topic(),
             }
         )
+        .drop(settings.OWN, settings.INHERITED)
     )

@@ -8,6 +8,22 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from durability.catalogue import Requirement
+from durability.shapes import INT32
+
+_TYPES = {"number": "double", "boolean": "boolean", "strings": "array<string>"}
+
+
+def spark_type(requirement: Requirement) -> str:
+    """The type (DDL) of what a tier requires.
+
+    >>> spark_type(Requirement("a", "integer", max=9)), spark_type(Requirement("b", "integer"))
+    ('int', 'bigint')
+    """
+    if requirement.kind == "integer":
+        return "int" if requirement.max is not None and requirement.max <= INT32 else "bigint"
+    return _TYPES[requirement.kind]
+
 
 def literal(value: Any, schema: str) -> Column:
     """A Python value as a constant column of `schema` (DDL).

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs.frames import acks, base
+from spark_jobs.frames import acks, base, settings
 from spark_jobs.frames.effective_min_isr import effective_min_isr, enough_in_sync
 from spark_jobs.frames.facts import unlisted
 from spark_jobs.frames.rack_health import (
@@ -33,7 +33,9 @@ TOPIC_SETTINGS = (
     "min_racks",
     "min_racks_known",
     "elr_on",
+    *settings.columns(),
 )
+"""All that rules may look at of a partition's topic, beside `required`; by these large runs tell topics apart."""
 
 
 def standing() -> tuple[Column, Column]:

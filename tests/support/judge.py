@@ -121,7 +121,9 @@ class Judge:
         self.facts[name] = pa.concat_tables([self.facts[name], table]) if name in self.facts else table
 
     def _read(self, name: str):
-        table = self.results[name] if name in self.results else self.facts[name]
+        # A table of the lake that no run has written yet is empty.
+        none_yet = tables.TABLES[name].arrow.empty_table()
+        table = self.results[name] if name in self.results else self.facts.get(name, none_yet)
         # One chunk: Spark 4.1 loses rows of an Arrow table in many small ones.
         return self.spark.createDataFrame(table.combine_chunks())
 

@@ -120,9 +120,9 @@ def conclude(lake, plan, verified: bool | None, summary: dict) -> None:
 
 def spark(lake, folder: Path):
     """A session on the lake."""
+    from durability.launch.spark import settings
     from pyspark.sql import SparkSession
 
-    from durability.launch.spark import settings
     from durability.runtime import jars
     from spark_jobs.session import REQUIRED
 

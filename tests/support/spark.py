@@ -10,6 +10,13 @@ import pytest
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
     """A local session; a test that needs a lake adds its catalog's settings to a session of its own."""
+    session = start(tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()
+
+
+def start(folder):
+    """A local session with `folder` for its tables."""
     from pyspark.sql import SparkSession
 
     from durability.runtime import jars
@@ -17,7 +24,6 @@ def spark(tmp_path_factory):
     from spark_jobs.session import REQUIRED, remember_classes
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    folder = tmp_path_factory.mktemp("spark")
     jar_files = ",".join(sorted(str(p) for name in ("spark", "spark-s3") for p in jars.ensure(name).glob("*.jar")))
     own = {
         "spark.jars": jar_files,
@@ -35,8 +41,7 @@ def spark(tmp_path_factory):
     remember_classes(session)
     # It says goodbye when the interpreter ends, to streams that pytest has closed.
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    yield session
-    session.stop()
+    return session
 
 
 @pytest.fixture(autouse=True)

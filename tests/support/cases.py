@@ -1,0 +1,164 @@
+"""The cases of each control, tests/cases/<control>.yaml: small clusters drawn as tables, each with what it says of them.
+
+A case is a cluster of its own. Its keys:
+
+    name            what it shows
+    table           a line per partition; this and brokers, version, configs, broker_configs, features, unreadable, streams
+                    and cluster_<member> are what `tests.support.topology.document` takes
+    tier            what its topics require (DEFAULT_TIER unless stated); tiers: by topic, what that one requires
+    quorum          voters as `id:rack`, or `id:rack:lag in ms`; none: ZooKeeper mode
+    each_broker     further members of brokers by id; their configs are added to broker_configs
+    sources         by topic and setting, where a topic's value comes from, if not from the topic
+    application     what the policy says of its Kafka Streams applications
+    waivers         as in a waivers file, of this cluster
+    earlier         snapshots from before: `minutes` before this one, and a table and brokers of their own
+    expect          a list: `resource` (a topic, broker or group; left out: the cluster), outcome, and any of severity, category,
+                    cause, change, partitions, message, remediation, and observed, required with some of their members;
+                    outcome none: there is no finding
+
+In texts that are expected {cluster} and {tier} stand for these names. A file may also have `words`: findings made by hand, which
+need no Spark, each with its message or remediation.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from durability.topology.document import instant
+from tests.support.topology import NOON, document
+
+FOLDER = Path(__file__).parents[1] / "cases"
+DEFAULT_TIER = {
+    **{"replication_factor": 3, "min_insync_replicas": 2, "write_headroom": 1, "replica_racks": 2},
+    **{"acked_copies": 2, "unclean_leader_election": False},
+}
+"""Also the policy's last tier, with which broker-defaults compares."""
+DRAWN = ("table", "brokers", "version", "configs", "broker_configs", "features", "unreadable", "streams")
+OTHERS = ("name", "tier", "tiers", "quorum", "each_broker", "sources", "application", "waivers", "earlier", "expect")
+SOME = ("observed", "required")
+"""What an expectation states some members of."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A case of `control`; `cluster`: its cluster's id, and the name of its tier."""
+
+    control: str
+    cluster: str
+    said: dict[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.control}: {self.said['name']}"
+
+    @property
+    def document(self) -> dict:
+        return self._document(self.said, NOON)
+
+    def earlier(self) -> Iterator[dict]:
+        for before in self.said.get("earlier", ()):
+            for minutes in before["minutes"]:
+                moment = instant(NOON) - timedelta(minutes=minutes)
+                yield self._document(self.said | before, moment.isoformat().replace("+00:00", "Z"))
+
+    def _document(self, said: dict[str, Any], moment: str) -> dict:
+        options = {key: value for key, value in said.items() if key in DRAWN or key.startswith("cluster_")}
+        if "quorum" in said:
+            options["quorum"] = _quorum(said["quorum"])
+        drawn = document(options.pop("table", ""), cluster=self.cluster, captured_at=moment, **options)
+        for broker in drawn["brokers"]:
+            own = said.get("each_broker", {}).get(broker["id"], {})
+            broker |= own | {"configs": broker["configs"] | own.get("configs", {})}
+        for topic in drawn["topics"]:
+            topic["config_sources"] |= said.get("sources", {}).get(topic["name"], {})
+        return drawn
+
+    def expected(self, expectation: dict[str, Any]) -> dict[str, Any]:
+        text = json.dumps({"resource": "{cluster}"} | expectation)
+        return json.loads(text.replace("{cluster}", self.cluster).replace("{tier}", self.cluster))
+
+
+def _quorum(drawn: str) -> dict | None:
+    if drawn == "none":
+        return None
+    voters = []
+    for cell in drawn.split():
+        number, rack, lag = [*cell.split(":"), "", "0"][:3]
+        voters.append({"id": int(number), "rack": rack or None, "lag_ms": int(lag or 0)})
+    return {"leader": voters[0]["id"], "voters": voters, "observers": []}
+
+
+def files() -> dict[str, dict]:
+    """The content of each file, by control."""
+    return {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.yaml"))}
+
+
+def cases(controls: Iterable[str] | None = None) -> list[Case]:
+    """The cases of these controls (all unless stated). ValueError for one with a key that there isn't."""
+    found = []
+    for control, content in files().items():
+        for number, said in enumerate(content["cases"] if controls is None or control in controls else ()):
+            unknown = [k for k in said if k not in (*DRAWN, *OTHERS) and not k.startswith("cluster_")]
+            if unknown or not said.get("expect"):
+                raise ValueError(f"{control}, case {number}: no {', '.join(unknown) or 'expectation'}")
+            found.append(Case(control, f"{control}.{number}", said))
+    return found
+
+
+def policy(of: Iterable[Case]) -> str:
+    """The policy under which these cases are judged, as its file has it."""
+    tiers: dict[str, dict] = {}
+    selectors, applications = [], []
+    for case in of:
+        cluster = re.escape(case.cluster)
+        for topic, required in case.said.get("tiers", {}).items():
+            tiers[f"{case.cluster}.{topic}"] = required
+            selectors.append({"match": {"cluster": cluster, "topic": topic}, "tier": f"{case.cluster}.{topic}"})
+        tiers[case.cluster] = case.said.get("tier", DEFAULT_TIER)
+        selectors.append({"match": {"cluster": cluster}, "tier": case.cluster})
+        if "application" in case.said:
+            applications.append({"match": {"cluster": cluster}, **case.said["application"]})
+    tiers["last"] = DEFAULT_TIER
+    more = {"applications": applications} if applications else {}
+    whole = {"format": "durability-policy/1", "tiers": tiers, "topics": [*selectors, {"tier": "last"}], **more}
+    return json.dumps(whole, indent=1)
+
+
+def waivers(of: Iterable[Case]) -> str:
+    """Their waivers, as a waivers file has them."""
+    found = [w | {"cluster": c.cluster} for c in of for w in c.said.get("waivers", ())]
+    return yaml.safe_dump({"format": "durability-waivers/1", "waivers": found}, sort_keys=False)
+
+
+def mismatches(case: Case, found: list[dict]) -> list[str]:
+    """What isn't as the case expects among the findings of its fleet; `observed` and `required` are objects."""
+    wrong = []
+    for expectation in map(case.expected, case.said["expect"]):
+        about = {"cluster": case.cluster, "control": case.control, "resource": str(expectation["resource"])}
+        about |= {"category": expectation["category"]} if "category" in expectation else {}
+        those = [f for f in found if all(f[key] == value for key, value in about.items())]
+        if expectation["outcome"] == "none" and not those:
+            continue
+        if len(those) != 1:
+            wrong.append(f"{about}: {[(f['outcome'], f['category']) for f in those] or 'no finding'}")
+            continue
+        (finding,) = those
+        for key, value in expectation.items():
+            seen = {k: finding[key].get(k, "absent") for k in value} if key in SOME else finding[key]
+            if key != "resource" and seen != value:
+                wrong.append(f"{about['resource']}: {key} is {seen!r}, expected {value!r}")
+    return wrong
+
+
+def by_hand(control: str, said: dict[str, Any]) -> dict[str, Any]:
+    """A finding of `control` for `durability.findings.words`, of what `words` of its file states."""
+    defaults = {"outcome": "FAIL", "resource_type": "topic", "resource": "orders", "category": None, "tier": "critical"}
+    more = {"cluster": "eu", "provider": "self", "cause": None, "partitions": [], "observed": {}, "required": {}}
+    return {"control": control, **defaults, **more, "evidence": {}, **said}
