@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, Protocol
 
 from durability.collect.connections import stated_connection
 from durability.steps.summary import StepSummary
@@ -13,7 +13,13 @@ CONNECTIONS = ("slackwebhook", "slack_default")
 """Ids of the Connection with the webhook: the first that exists counts."""
 
 
-def notify(findings: Path, webhook: Callable[[], str | None], log: logging.Logger, summary: StepSummary) -> None:
+class Log(Protocol):
+    """A logger, Python's or Airflow's."""
+
+    def error(self, message: str, /, *values: Any) -> Any: ...
+
+
+def notify(findings: Path, webhook: Callable[[], str | None], log: Log, summary: StepSummary) -> None:
     """Send the digest of a findings.json; `summary` says what came of it. Never raises for Slack's sake.
 
     webhook: the webhook's address, None for none. The address is a secret: neither it nor its Connection is logged.
@@ -28,6 +34,9 @@ def notify(findings: Path, webhook: Callable[[], str | None], log: logging.Logge
 
         slack.send(url, slack.digest(load(findings), paths=[findings.with_name("report.html")]))
         summary.text = "sent"
+    except ModuleNotFoundError as error:
+        log.error("the digest could not be sent: %s isn't installed; it comes with the extra 'airflow'", error.name)
+        summary.text = "failed, see the log"
     except Exception as error:
         from durability.errors import AuditError
 

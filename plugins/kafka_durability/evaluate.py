@@ -29,7 +29,7 @@ class EvaluateOperator(SparkJob):
         self.published, self.kind = published, kind
         self._evaluation: SparkEvaluation | None = None
 
-    def execute(self, context: Mapping[str, Any]) -> dict[str, str]:
+    def execute(self, context: Mapping[str, Any]) -> dict[str, str]:  # type: ignore[override]  # goes to XCom
         with reported(self.task_id) as summary:
             settings = Settings.from_params(context["params"])
             plan = self.plan(settings, context)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
@@ -33,6 +33,9 @@ from kafka_durability.assets import announce
 from kafka_durability.hook import KafkaHook
 from kafka_durability.slack import webhook
 from kafka_durability.step import Artifacts, Step
+
+if TYPE_CHECKING:
+    from durability.run import Plan
 
 IN_TIME = 0.8
 """Part of the collect task's execution timeout for reading; the rest is for staging what was read last."""
@@ -240,7 +243,7 @@ def collected_groups(artifacts: Artifacts, collected: Sequence[Mapping[str, str]
     return [Collected.from_dict(artifacts.get(reference)) for reference in references]
 
 
-def evaluated_plan(artifacts: Artifacts, evaluated: Mapping[str, str]):
+def evaluated_plan(artifacts: Artifacts, evaluated: Mapping[str, str]) -> Plan:
     """The run's plan, as `evaluate` left it."""
     from durability.run import Plan
 

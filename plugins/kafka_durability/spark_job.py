@@ -6,9 +6,10 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import Context
 
 from durability.resources import spark_job
 from durability.runtime import spark
@@ -37,4 +38,4 @@ class SparkJob(SparkSubmitOperator):
             self.application_args = arguments(Path(folder))
             self.jars = spark.jars(lake.location)
             self.env_vars = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-            super().execute(context)
+            super().execute(cast(Context, context))
