@@ -18,11 +18,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from bench.clock import machine
+from durability.embedded_kafka import tools
+from durability.embedded_kafka.cluster import LocalCluster
+from durability.embedded_kafka.spec import default_spec
+from durability.embedded_kafka.streams import INPUT, OUTPUT, StreamsApplication
 from durability.errors import AuditError
-from durability.local_kafka import tools
-from durability.local_kafka.cluster import LocalCluster
-from durability.local_kafka.spec import default_spec
-from durability.local_kafka.streams import INPUT, OUTPUT, StreamsApplication
 
 ROUNDS = 5
 OF_A_TOPIC = 10

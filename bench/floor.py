@@ -41,7 +41,7 @@ spark.stop()
 
 def main(environ: Mapping[str, str] = os.environ) -> int:
     """Print the table; returns 1 when the ratio is above TARGET."""
-    from durability.local_kafka import demo
+    from durability.embedded_kafka import demo
     from durability.runtime import processes
 
     rounds = int(environ.get("ROUNDS") or ROUNDS)

@@ -36,8 +36,8 @@ from durability import findings, report, resources
 from durability.lake import Lake, rows
 from durability.lake.attempt import Attempt
 from durability.lake.tables import FINDINGS
+from durability.plan import Plan, build_plan
 from durability.policy import load_policy, load_waivers
-from durability.run import Plan, build_plan
 from durability.runtime import processes, spark
 from expectations import gate, posture
 

@@ -19,8 +19,8 @@ import pyarrow as pa
 from durability.lake import Lake, tables
 from durability.lake.result_tables import COUNTED
 from durability.lake.tables import HEALTH_COUNTERS, RUNS
+from durability.plan.plan import LookBack, Plan, PolicyPart, SnapshotPart, to_text
 from durability.report import trends
-from durability.run.plan import LookBack, Plan, PolicyPart, SnapshotPart, to_text
 
 END = datetime(2026, 11, 22, 2, tzinfo=UTC)
 PULSES = 288

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from durability.run import Plan
+    from durability.plan import Plan
     from expectations.gx import Validation
 
 SHOWN_ROWS = 20

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from durability.lake import Lake
-    from durability.run import Plan
+    from durability.plan import Plan
 
 FAIL, PASS, NOT_JUDGED = "FAIL", "PASS", "not judged"
 FAILED = ("FAIL", "EXEMPT")

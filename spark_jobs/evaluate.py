@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from durability.run.plan import Plan
+from durability.plan.plan import Plan
 from spark_jobs import lake_tables, session
 from spark_jobs.assemble import topics
 from spark_jobs.assemble.evaluation import asked_of_topics, run

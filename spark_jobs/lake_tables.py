@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from durability.lake import tables
-from durability.run.plan import Plan
+from durability.plan.plan import Plan
 from spark_jobs import session
 
 Reader = Callable[[str], DataFrame]

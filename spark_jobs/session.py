@@ -34,7 +34,7 @@ def start(name: str) -> SparkSession:
     return spark
 
 
-def settled(frame: DataFrame, level: StorageLevel | None = None) -> DataFrame:
+def checkpointed(frame: DataFrame, level: StorageLevel | None = None) -> DataFrame:
     """`frame`, computed and kept, without the plan that led to it.
 
     What is read several times is computed once, and Spark need not analyse its whole plan again for every use: for small

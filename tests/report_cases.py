@@ -16,7 +16,7 @@ from durability.lake.tables import (
     PARTITION_HEALTH,
     RESOLVED_POLICY,
 )
-from durability.run.plan import Plan, PolicyPart, SnapshotPart
+from durability.plan.plan import Plan, PolicyPart, SnapshotPart
 
 NIGHT = datetime(2026, 11, 21, 2, tzinfo=UTC)
 SHA = "0123456789abcdef" * 4

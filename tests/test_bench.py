@@ -17,10 +17,10 @@ import pytest
 from bench import collect, fleet, placements, scale
 from bench.clock import Clock, Peak
 from bench.peers import compare
+from durability.embedded_kafka.tools import Described
 from durability.errors import AuditError
 from durability.lake import alike
-from durability.local_kafka.tools import Described
-from durability.run.plan import Plan
+from durability.plan.plan import Plan
 from durability.topology import validate
 from tests.support.judge import Judge
 

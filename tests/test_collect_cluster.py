@@ -12,9 +12,9 @@ import pytest
 from durability.collect import Limits, collect
 from durability.collect.probe import probe
 from durability.collect.wire import Wire
-from durability.local_kafka import seed
-from durability.local_kafka.cluster import LocalCluster
-from durability.local_kafka.spec import ClusterSpec
+from durability.embedded_kafka import seed
+from durability.embedded_kafka.cluster import LocalCluster
+from durability.embedded_kafka.spec import ClusterSpec
 
 pytestmark = pytest.mark.cluster
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from deploy import new_env
-from durability.local_kafka.spec import default_spec
+from durability.embedded_kafka.spec import default_spec
 from durability.policy import load_clusters
 
 ROOT = Path(__file__).resolve().parents[1]

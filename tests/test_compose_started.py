@@ -18,8 +18,8 @@ import yaml
 from deploy import new_env
 from durability.cli import airflow_home
 from durability.collect import collect
+from durability.embedded_kafka import tools
 from durability.errors import Unreachable
-from durability.local_kafka import tools
 from durability.runtime import jars, processes
 from tests.support.airflow import template
 from tests.support.stores import KEY, programs

@@ -10,7 +10,7 @@ import pytest
 
 from durability.catalogue import CONTROLS, SCALAR_CONTROLS
 from durability.lake.tables import DISAGREEMENTS, TOPIC_POSTURE, TOPICS, VERDICTS
-from durability.run import Plan, PolicyPart, SnapshotPart
+from durability.plan import Plan, PolicyPart, SnapshotPart
 from expectations import posture
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -11,8 +11,8 @@ import pytest
 
 from durability.catalogue import CONTROLS
 from durability.lake.tables import TABLES
+from durability.plan import build_plan
 from durability.policy import load_policy, load_waivers
-from durability.run import build_plan
 from durability.topology import validate
 from expectations import gate, posture
 from tests.support.topology import document

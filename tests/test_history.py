@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from durability.lake import tables
+from durability.plan import Plan, build_plan, inputs
 from durability.policy import load_policy
 from durability.report import lost_racks, timeline
-from durability.run import Plan, build_plan, inputs
 from tests.support.lake import publish
 from tests.support.runs import ROOT
 from tests.support.topology import document

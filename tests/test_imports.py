@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def test_naming_the_rooms_loads_nothing_heavy():
     source = (
         "import sys, durability.errors, durability.lake, durability.policy, durability.collect, durability.report, "
-        "durability.topology, durability.run, durability.cli.app, durability.cli.audit, durability.steps.audit, expectations\n"
+        "durability.topology, durability.plan, durability.cli.app, durability.cli.audit, durability.steps.audit, expectations\n"
         "heavy = {'airflow', 'pyspark', 'pandas', 'pyiceberg', 'great_expectations', 'kafka', 'boto3'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )

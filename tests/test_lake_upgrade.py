@@ -21,9 +21,9 @@ from durability import findings, report
 from durability.errors import Refused
 from durability.lake import Lake, catalog, iceberg, restore, tables
 from durability.lake.keep import Decision
+from durability.plan import Plan, build_plan, inputs
 from durability.policy import Retention, load_policy, load_waivers
 from durability.report import timeline, trends
-from durability.run import Plan, build_plan, inputs
 from durability.topology import validate
 from expectations import gate, posture
 from spark_jobs import compaction, evaluate, lake_tables

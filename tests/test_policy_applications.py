@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from durability.lake.tables import RESOLVED_POLICY
+from durability.plan import build_plan
 from durability.policy import load_policy
 from durability.policy.resolve import resolve
-from durability.run import build_plan
 from durability.streams.internal_topics import application_of, by_application
 from tests.support.lake import publish
 from tests.support.streams import recorded

@@ -80,8 +80,8 @@ def pulse(lake, *documents):
 
 @pytest.mark.parametrize("table", tables.FACTS, ids=lambda t: t.name)
 def test_spark_sees_staged_facts_as_it_sees_committed_ones(lake, session, table):
+    from durability.plan import build_plan
     from durability.policy import load_policy
-    from durability.run import build_plan
     from spark_jobs import lake_tables
 
     def rows(frame):
@@ -123,8 +123,8 @@ def test_racks_are_carried_from_the_last_snapshot_that_has_facts(lake):
 
 
 def test_a_cluster_that_cant_be_read_is_recorded_as_of_a_pulse_and_names_the_pulse_before(lake):
+    from durability.plan import build_plan
     from durability.policy import load_policy
-    from durability.run import build_plan
 
     publish(lake, document(SICK, cluster="eu", captured_at="2026-11-20T02:00:00Z"))
     _, (last,) = pulse(lake, document(SICK, cluster="eu", captured_at="2026-11-20T02:05:00Z"))

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 from durability.collect import collect
+from durability.embedded_kafka import seed, tools
+from durability.embedded_kafka.cluster import LocalCluster
+from durability.embedded_kafka.spec import ClusterSpec
 from durability.errors import AuditError
-from durability.local_kafka import seed, tools
-from durability.local_kafka.cluster import LocalCluster
-from durability.local_kafka.spec import ClusterSpec
 from durability.policy.load import load_policy
 from durability.report.health import METRICS, Health
 from durability.report.outages import Outages

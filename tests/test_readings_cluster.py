@@ -11,9 +11,9 @@ from contextlib import contextmanager
 import pytest
 
 from durability.collect import collect
+from durability.embedded_kafka import seed
+from durability.embedded_kafka.cluster import LocalCluster
 from durability.lake import tables
-from durability.local_kafka import seed
-from durability.local_kafka.cluster import LocalCluster
 from tests.support.runs import Runs
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]

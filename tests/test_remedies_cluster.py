@@ -13,7 +13,7 @@ from collections import Counter
 import pytest
 
 from durability.collect import collect
-from durability.local_kafka import seed, tools
+from durability.embedded_kafka import seed, tools
 from durability.policy.load import load_policy
 from durability.remedies import plans
 from durability.report.words import is_script

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from durability.lake.tables import FINDINGS, RUNS
+from durability.plan.plan import LookBack, PolicyPart
 from durability.report import lost_racks
-from durability.run.plan import LookBack, PolicyPart
 from tests.report_cases import health_counters, plan, snapshot
 
 NOW = datetime(2026, 11, 21, 2, tzinfo=UTC)

@@ -11,10 +11,10 @@ from html.parser import HTMLParser
 
 import pytest
 
+from durability.plan.plan import StaleSnapshot
 from durability.policy import CONTROLS
 from durability.report import builder, page, results
 from durability.report.words import CAVEATS
-from durability.run.plan import StaleSnapshot
 from tests.report_cases import (
     NIGHT,
     SHA,

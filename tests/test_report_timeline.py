@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from durability.lake.tables import FINDINGS, HEALTH_COUNTERS, RUNS
+from durability.plan.plan import LookBack, PolicyPart
 from durability.report import timeline
-from durability.run.plan import LookBack, PolicyPart
 from tests.report_cases import health_counters, plan, snapshot
 
 NOW = datetime(2026, 11, 21, 2, tzinfo=UTC)

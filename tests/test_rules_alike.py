@@ -14,9 +14,9 @@ import pytest
 
 from bench import fleet
 from durability.lake import alike, rows
+from durability.plan.plan import Plan
 from durability.policy import load_policy
 from durability.policy.model import Waiver
-from durability.run.plan import Plan
 from durability.topology import validate
 from spark_jobs.assemble import topics
 from spark_jobs.scale import groups as placements

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from durability.local_kafka import tools
+from durability.embedded_kafka import tools
 from durability.policy.load import load_policy
 from durability.report.words import is_script
 from tests import test_rules_acks, test_rules_clusters, test_rules_kips, test_rules_oracle

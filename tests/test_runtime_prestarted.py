@@ -13,7 +13,7 @@ import pytest
 from durability import resources
 from durability.cli import airflow_audit
 from durability.cli.inputs import Input
-from durability.run.plan import SMALL
+from durability.plan.plan import SMALL
 from durability.runtime import prestarted, processes, spark, watchdog
 from durability.steps.evaluate import JobFailed, SparkEvaluation
 from durability.steps.summary import StepSummary
@@ -111,7 +111,7 @@ def test_the_step_fails_with_the_session_and_ends_it_when_killed(monkeypatch) ->
     stopped = []
     session = SimpleNamespace(give=lambda plan: True, wait=lambda log: 1, stop=lambda: stopped.append(True))
     monkeypatch.setattr(prestarted, "take", lambda lake, partitions: session)
-    monkeypatch.setattr("durability.run.inputs.check", lambda lake, plan: None)
+    monkeypatch.setattr("durability.plan.inputs.check", lambda lake, plan: None)
     evaluation = SparkEvaluation(lambda lake, plan: pytest.fail("it was submitted as well"), lambda line: None)
     with pytest.raises(JobFailed, match="exit status 1"):
         evaluation.run(LAKE, PLAN, StepSummary())

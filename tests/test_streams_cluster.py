@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from durability.collect import collect
-from durability.local_kafka import seed
-from durability.local_kafka.streams import INPUT, OUTPUT, StreamsApplication
+from durability.embedded_kafka import seed
+from durability.embedded_kafka.streams import INPUT, OUTPUT, StreamsApplication
 
 pytestmark = pytest.mark.cluster
 

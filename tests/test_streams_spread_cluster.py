@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from durability.embedded_kafka.streams import StreamsApplication
 from durability.lake.facts import Facts
 from durability.lake.rows import group_rows
-from durability.local_kafka.streams import StreamsApplication
 from durability.policy.model import Application
 from durability.streams.judgement import judge
 from durability.topology import validate

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import duckdb
 
-from durability.run.plan import PolicyPart
+from durability.plan.plan import PolicyPart
 
 PEERS = ("duckdb", "polars")
 VERDICTS = "verdicts"

@@ -152,7 +152,7 @@ def demo() -> None:
     """Run the embedded cluster with its deliberate mistakes until Ctrl-C, and print the command that audits it."""
 
     def run() -> int:
-        from durability.local_kafka.demo import run_until_stopped
+        from durability.embedded_kafka.demo import run_until_stopped
 
         run_until_stopped()
         return 0

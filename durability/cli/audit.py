@@ -20,7 +20,7 @@ from durability.cli.options import Options
 
 if TYPE_CHECKING:
     from durability.lake import Lake
-    from durability.run import Plan
+    from durability.plan import Plan
     from durability.runtime.processes import Session
 
 REPORTS = ("report.html", "findings.json", "findings.csv", "data_docs/index.html")
@@ -71,7 +71,7 @@ def _input(options: Options, environ: Mapping[str, str], session: Session, conso
         security = inputs.security(options, environ)
         yield inputs.cluster(session.folder, options.bootstrap, options.cluster or options.bootstrap, security)
     else:
-        from durability.local_kafka import demo
+        from durability.embedded_kafka import demo
 
         began = time.monotonic()
         console.line("Starting the embedded cluster: 3 racks, 6 brokers, deliberate mistakes")

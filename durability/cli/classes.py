@@ -54,9 +54,9 @@ def ensure() -> Path | None:
 def _job(folder: Path, made: Path) -> list[str]:
     """What evaluates the example in a lake below `folder`, as a large fleet is, and leaves its classes in `made`."""
     from durability.lake import Lake, catalog
+    from durability.plan import build_plan
+    from durability.plan.plan import SMALL
     from durability.policy import load_policy, load_waivers
-    from durability.run import build_plan
-    from durability.run.plan import SMALL
 
     # Never the catalog that the environment names: that one is somebody's.
     where = catalog.place(str(folder / "lake"), {})

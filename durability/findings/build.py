@@ -21,7 +21,7 @@ from durability.lake.tables import DISAGREEMENTS, FINDINGS, VERDICTS
 
 if TYPE_CHECKING:
     from durability.lake import Lake
-    from durability.run import Plan
+    from durability.plan import Plan
 
 BATCH = 20_000
 """Verdicts in memory as Python objects at once, at most."""

@@ -20,9 +20,9 @@ from durability.lake.tables import (
 )
 from durability.report import applications, lost_racks, outages, page, plans, results, timeline, trends
 from durability.report.causes import Causes
-from durability.report.files import CsvWriter, JsonWriter, Together
+from durability.report.files import AtomicFiles, CsvWriter, JsonWriter
 from durability.report.health import BROKERS_LISTED
-from durability.report.standing import Standing, Watch
+from durability.report.standing import Standing, StatusCounter
 from durability.report.words import COUNTED_ONLY, stamp
 
 OUTAGE = ("cluster", "topic", "tier", "rack_outage")
@@ -41,7 +41,7 @@ class Summary:
 def build(lake, plan, flagged, out: Path) -> Summary:
     """Report the results of (plan.run_id, plan.result_id) into the folder `out`.
 
-    `lake`: anything with `scan(table, where, columns) -> pa.Table`. `plan`: durability.run.Plan. `flagged`: what
+    `lake`: anything with `scan(table, where, columns) -> pa.Table`. `plan`: durability.plan.Plan. `flagged`: what
     `expectations.posture` returned, of which `verified`, `checked` and `not_cross_checked` are reported.
     The three files are replaced whole, all of them at the end. Errors: Refused when `out` can't be written.
     """
@@ -90,11 +90,11 @@ def write(
     a rack outage's procedure, `lost_since`: by cluster and rack since when it is lost."""
     run = run_of(plan, flagged)
     counts = results.summarise(found.counted, [s["cluster"] for s in run["snapshots"]])
-    causes, watch, rows = Causes(), Watch(), page.Rows()
+    causes, watch, rows = Causes(), StatusCounter(), page.Rows()
     named = applications.applications(streams)
     outage = outages.of(steps, health.lost_racks(), lost_since, plan.policy.tiers)
     racks_lost = outage.clusters()
-    with Together(Path(out)) as files:
+    with AtomicFiles(Path(out)) as files:
         more = {
             "applications": named[: applications.DOCUMENTED],
             "brokers": health.brokers()[:BROKERS_LISTED],
@@ -129,7 +129,7 @@ def run_of(plan, flagged) -> dict[str, object]:
 
 
 def snapshot(part) -> dict[str, object]:
-    """A judged, rejected or failed snapshot (durability.run.SnapshotPart); `stale_snapshot`: the last accepted one of
+    """A judged, rejected or failed snapshot (durability.plan.SnapshotPart); `stale_snapshot`: the last accepted one of
     a cluster that can't be judged now; `compared`: was there an earlier run's result to compare with?"""
     stale = part.stale_snapshot
     return {

@@ -20,10 +20,10 @@ NOW = {(control.id, category) for control in CONTROLS.values() for category in c
 """What is happening now, whatever else may happen: control and category."""
 
 
-def gravity(finding: dict) -> str:
+def priority(finding: dict) -> str:
     """What a finding weighs when one is put before another: "now", a severity, or "proposed" for what no broker enforces.
 
-    >>> gravity({"control": "partition-health", "category": "offline", "severity": "critical", "outcome": "FAIL"})
+    >>> priority({"control": "partition-health", "category": "offline", "severity": "critical", "outcome": "FAIL"})
     'now'
     """
     if finding["outcome"] == "FAIL" and ((finding["control"], finding["category"]) in NOW or _loses_now(finding)):
@@ -44,16 +44,16 @@ def _loses_now(finding: dict) -> bool:
 GRAVITIES = ("now", *SEVERITIES, "proposed", "none")
 
 
-def _weights(gravities: Counter) -> tuple[int, ...]:
+def _weights(priorities: Counter) -> tuple[int, ...]:
     """Ascending is gravest first."""
-    return tuple(-gravities[g] for g in GRAVITIES)
+    return tuple(-priorities[g] for g in GRAVITIES)
 
 
 @dataclass
 class Cause:
     """What one cause brought about in one cluster, among findings of one outcome (EXEMPT: and of one waiver).
 
-    `severities`: findings by severity; `gravities`: by `gravity`; `controls`: by control id; `commands`: gravities of the
+    `severities`: findings by severity; `priorities`: by `priority`; `controls`: by control id; `commands`: priorities of the
     findings that a remediation mends, by its text;
     `messages`: findings by message; `gravest`: place among GRAVITIES and message of the first of its gravest findings;
     `resources`: (type, name) to the partitions concerned, as a bit mask; `beyond`:
@@ -67,7 +67,7 @@ class Cause:
     findings: int = 0
     severities: Counter = field(default_factory=Counter)
     controls: Counter = field(default_factory=Counter)
-    gravities: Counter = field(default_factory=Counter)
+    priorities: Counter = field(default_factory=Counter)
     commands: dict[str, Counter] = field(default_factory=dict)
     messages: Counter = field(default_factory=Counter)
     gravest: tuple[int, str] | None = None
@@ -78,9 +78,9 @@ class Cause:
 
     def add(self, finding: dict) -> None:
         self.findings += 1
-        weight = gravity(finding)
+        weight = priority(finding)
         self.severities[finding["severity"]] += 1
-        self.gravities[weight] += 1
+        self.priorities[weight] += 1
         self.controls[finding["control"]] += 1
         self.changes[finding["change"]] += 1
         if finding["remediation"]:
@@ -143,7 +143,7 @@ class Cause:
     @property
     def order(self) -> tuple:
         """Ascending is worst first: outcome, what is happening now, then how many findings of each severity."""
-        return (RANK[self.outcome], _weights(self.gravities), -self.findings, self.cluster, self.cause or "")
+        return (RANK[self.outcome], _weights(self.priorities), -self.findings, self.cluster, self.cause or "")
 
 
 class Causes:

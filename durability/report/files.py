@@ -23,7 +23,7 @@ COLUMNS = (
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-class Together:
+class AtomicFiles:
     """Several files of one folder, written under temporary names and renamed only when all are complete.
 
     Leaving the block normally renames them in the order they were opened; an error removes what was written, and the
@@ -34,7 +34,7 @@ class Together:
         self.folder = folder
         self._open: list[tuple[TextIO, Path, Path]] = []
 
-    def __enter__(self) -> Together:
+    def __enter__(self) -> AtomicFiles:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -44,7 +44,7 @@ def compared(changes: dict, waived: int) -> str:
     return ", ".join(said + [f"{waived:,} waived"] * (waived > 0))
 
 
-class Watch:
+class StatusCounter:
     """Collects, one finding at a time, which resources are in which state."""
 
     def __init__(self) -> None:
@@ -159,7 +159,7 @@ def _unjudged(snapshots: list[dict]) -> str:
 
 def overview(document: dict) -> tuple[Standing, Causes]:
     """How the fleet stands and why, in one pass over the findings of a findings.json."""
-    causes, watch = Causes(), Watch()
+    causes, watch = Causes(), StatusCounter()
     for finding in document["findings"]:
         causes.add(finding)
         watch.add(finding)

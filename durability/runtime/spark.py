@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from durability.run.plan import SMALL
+from durability.plan.plan import SMALL
 from durability.runtime import class_archive
 
 ALWAYS = {

@@ -13,11 +13,11 @@ from typing import Any, get_type_hints
 import pyarrow as pa
 
 from durability.lake.tables import FINDINGS
+from durability.plan.plan import SnapshotPart, StaleSnapshot
 from durability.remedies import plans as planned
 from durability.report import builder, results
 from durability.report.files import FORMAT
 from durability.report.words import CHANGES, OUTCOMES, SEVERITIES
-from durability.run.plan import SnapshotPart, StaleSnapshot
 from durability.shapes import INT64, Anything, Choice, Constant, Flag, ListOf, MapOf, Member, Object, Shape, Text, Whole
 
 WORD = "x"

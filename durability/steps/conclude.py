@@ -13,7 +13,7 @@ from durability.steps.summary import StepSummary
 
 if TYPE_CHECKING:
     from durability.lake import Lake
-    from durability.run import Plan
+    from durability.plan import Plan
     from expectations.posture import Flagged
 
 COMPLETE, INCOMPLETE, UNVERIFIED = "complete", "incomplete", "unverified"
@@ -89,7 +89,7 @@ def run_row(plan: Plan, status: str, verified: bool | None, summary: Mapping[str
 
 def _counted_earlier(plan: Plan) -> list[dict[str, Any]]:
     """Entries of a `runs` row for the earlier snapshots that the run counted: no later run counts them again."""
-    from durability.run.plan import COUNTED
+    from durability.plan.plan import COUNTED
 
     earlier = plan.look_back.uncounted if plan.look_back else []
     kept = ("cluster", "snapshot_id", "attempt_id", "sha256")

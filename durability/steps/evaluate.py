@@ -13,7 +13,7 @@ from durability.steps.summary import StepSummary
 
 if TYPE_CHECKING:
     from durability.lake import Attempt, Lake
-    from durability.run import Plan
+    from durability.plan import Plan
 
 
 class JobFailed(Exception):
@@ -29,12 +29,12 @@ def plan_evaluation(
     attempts: Sequence[Attempt],
     started_at: datetime | None = None,
 ) -> Plan:
-    """The plan of one evaluation; see `durability.run.build_plan`.
+    """The plan of one evaluation; see `durability.plan.build_plan`.
 
     published: rows that `publish` returned; attempts: what the gate saw, needed of a pulse, whose facts stay staged.
     """
+    from durability.plan import build_plan
     from durability.policy import load_clusters, load_policy, load_waivers
-    from durability.run import build_plan
 
     return build_plan(
         settings.open_lake(),
@@ -67,7 +67,7 @@ class SparkEvaluation:
             if not self._in_prestarted_session(lake, plan):
                 self._submit(lake, plan)
         except Exception:
-            from durability.run import inputs
+            from durability.plan import inputs
 
             # Spark doesn't name a damaged file in words that help; this does. Anything else goes on as it is.
             inputs.check(lake, plan)

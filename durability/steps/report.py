@@ -9,7 +9,7 @@ from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
 
 if TYPE_CHECKING:
-    from durability.run import Plan
+    from durability.plan import Plan
     from expectations.posture import Flagged
 
 

@@ -12,14 +12,14 @@ from kafka_durability.spark_job import SparkJob
 from kafka_durability.step import Artifacts, reported
 
 if TYPE_CHECKING:
-    from durability.run import Plan
+    from durability.plan import Plan
 
 
 class EvaluateOperator(SparkJob):
     """Builds the run's plan and submits `spark_jobs/evaluate.py` with it, or gives it to a prestarted session.
 
     Results are written under a `result_id` that is new with every try, so a cleared task never mixes with an earlier
-    one. Returns a reference to the plan, see `durability.run.Plan`.
+    one. Returns a reference to the plan, see `durability.plan.Plan`.
     """
 
     template_fields = (*SparkJob.template_fields, "published")

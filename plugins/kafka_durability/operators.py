@@ -35,7 +35,7 @@ from kafka_durability.slack import webhook
 from kafka_durability.step import Artifacts, Step
 
 if TYPE_CHECKING:
-    from durability.run import Plan
+    from durability.plan import Plan
 
 IN_TIME = 0.8
 """Part of the collect task's execution timeout for reading; the rest is for staging what was read last."""
@@ -245,6 +245,6 @@ def collected_groups(artifacts: Artifacts, collected: Sequence[Mapping[str, str]
 
 def evaluated_plan(artifacts: Artifacts, evaluated: Mapping[str, str]) -> Plan:
     """The run's plan, as `evaluate` left it."""
-    from durability.run import Plan
+    from durability.plan import Plan
 
     return Plan.from_json(artifacts.get(evaluated["plan"]))

@@ -59,7 +59,7 @@ def compared(verdicts: DataFrame, previous: DataFrame, resolved: DataFrame, clus
     return now.unionByName(_gone(verdicts, before, resolved, clusters), allowMissingColumns=True)
 
 
-def _gravity(severity: Column) -> Column:
+def _priority(severity: Column) -> Column:
     return F.when(severity == "critical", 3).when(severity == "warning", 2).otherwise(1)
 
 
@@ -94,7 +94,7 @@ def _replaced(verdicts: DataFrame, before: DataFrame) -> DataFrame:
         verdicts.where(F.col("outcome") == base.FAIL)
         .join(before.select("cluster", "id"), ["cluster", "id"], "left_anti")
         .groupBy(*KEYS)
-        .agg(F.max(_gravity(F.col("severity"))).alias("replaced"))
+        .agg(F.max(_priority(F.col("severity"))).alias("replaced"))
     )
 
 
@@ -137,7 +137,7 @@ def _gone(verdicts: DataFrame, before: DataFrame, resolved: DataFrame, clusters:
         .join(_replaced(verdicts, before), list(KEYS), "left")
         .join(listed, "cluster", "left")
         .where(~F.coalesce("unknown_now", F.lit(False)))
-        .where(F.coalesce("replaced", F.lit(0)) < _gravity(F.col("severity")))
+        .where(F.coalesce("replaced", F.lit(0)) < _priority(F.col("severity")))
         .where((~absent | deleted) & F.col("topics_known").isNotNull())
         .where(F.col("blind").isNull() | F.col("unknown_now").isNotNull() | deleted)
     )

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from durability import catalogue
 from durability.lake import tables
-from durability.run.plan import Plan
+from durability.plan.plan import Plan
 from spark_jobs import session
 from spark_jobs.assemble import changes, outcomes, topics, verdicts
 from spark_jobs.assemble import past as history
@@ -47,7 +47,7 @@ class Evaluation:
         self.spark, self.plan, self._read = spark, plan, read
         # In bytes, not as objects, where they are many: a fifth less memory, and the garbage collector has half to do.
         level = None if plan.small else StorageLevel.MEMORY_AND_DISK
-        self._settled = partial(session.settled, level=level)
+        self._checkpointed = partial(session.checkpointed, level=level)
         self._background = background
         # Some two thousand expressions, put together while Spark opens tables and computes what they are asked of.
         self._of_topics = background.submit(lambda: of_topics or asked_of_topics(plan.pulse))
@@ -64,22 +64,24 @@ class Evaluation:
         # Likewise what was counted before, which asks for nothing of this run's.
         self._counted = background.submit(self._before) if plan.look_back else None
         of_clusters = facts.clusters(self._judged)
-        self.base_clusters = self._settled(of_clusters)
-        self.topics = self._settled(facts.topics(self._judged, self.resolved, self.base_clusters, self.tiers))
+        self.base_clusters = self._checkpointed(of_clusters)
+        self.topics = self._checkpointed(facts.topics(self._judged, self.resolved, self.base_clusters, self.tiers))
         # What hangs on settings alone, while partitions are counted.
-        self._of_settings = None if plan.pulse else background.submit(lambda: self._settled(self._judged_by_settings()))
+        self._of_settings = (
+            None if plan.pulse else background.submit(lambda: self._checkpointed(self._judged_by_settings()))
+        )
         # A row a topic.
-        self.measured = self._settled(self._measured(scanned.result, self._settled))
+        self.measured = self._checkpointed(self._measured(scanned.result, self._checkpointed))
         self.past = self.earlier = None
         if plan.look_back and plan.look_back.uncounted:
             self.past = history.Past(plan, read, self.resolved, self.tiers)
             # Written, and read over time.
-            self.earlier = self._settled(self.keyed(self.past.counters(), tables.HEALTH_COUNTERS))
+            self.earlier = self._checkpointed(self.keyed(self.past.counters(), tables.HEALTH_COUNTERS))
         if plan.pulse:
             return
         of_topics = topics.by_cluster(self.measured)
         joined = self.base_clusters.join(of_topics, "cluster", "left")
-        self.clusters = self._settled(joined.withColumn("elr_cluster_at_risk", topics.elr_cluster_at_risk()))
+        self.clusters = self._checkpointed(joined.withColumn("elr_cluster_at_risk", topics.elr_cluster_at_risk()))
 
     def _judged(self, name: str) -> DataFrame:
         """A fact table's rows of the snapshots that are judged."""
@@ -87,7 +89,7 @@ class Evaluation:
 
     def _scanned(self, rows: DataFrame) -> DataFrame:
         """Partitions to be judged, computed where they are read twice; a large fleet without alike ones reads them once."""
-        return self._settled(rows) if self._placed or self.plan.small else rows
+        return self._checkpointed(rows) if self._placed or self.plan.small else rows
 
     def _measured(self, scanned: Callable[[], DataFrame], keep: Callable[[DataFrame], DataFrame]) -> DataFrame:
         """Topics with all that is measured over their partitions.
@@ -220,7 +222,7 @@ class Evaluation:
         rows = joined.withColumn(isr_rack_spread.NAMES, isr_rack_spread.names())
         # A map of all brokers isn't for each topic to keep.
         rows = target.with_target(rows, self.plan).drop("rack_of")
-        return self._settled(rows) if self.plan.small else rows
+        return self._checkpointed(rows) if self.plan.small else rows
 
     def outcomes(self) -> DataFrame:
         """Every control's outcome on every resource, before waivers and comparison.
@@ -229,9 +231,11 @@ class Evaluation:
         """
         clusters, of_topics = self._over_time(self.clusters, self._with_targets())
         asked = self._of_verdicts.result()
-        of_clusters = self._background.submit(lambda: self._settled(outcomes.of_clusters(clusters, asked.clusters)))
+        of_clusters = self._background.submit(
+            lambda: self._checkpointed(outcomes.of_clusters(clusters, asked.clusters))
+        )
         each = verdicts.each(outcomes.of_topics(of_topics, asked.topics))
-        each = self._settled(each) if self.plan.small else each
+        each = self._checkpointed(each) if self.plan.small else each
         return each.unionByName(of_clusters.result()).unionByName(self._of_settings.result())
 
     def _judged_by_settings(self) -> DataFrame:
@@ -248,14 +252,14 @@ class Evaluation:
     def _before(self) -> DataFrame:
         """What runs have counted before; of a small run read at once, which takes less than planning it with all else."""
         counted = history.counted(self.plan, self._read, self._captured())
-        return self._settled(counted) if self.plan.small else counted
+        return self._checkpointed(counted) if self.plan.small else counted
 
     def verdicts(self) -> DataFrame:
         """All verdicts of the run, PASS and NOT_APPLICABLE ones too."""
         owed = verdicts.with_providers_duty(self.outcomes())
         waived = verdicts.with_waivers(owed, self.resolved, self.plan.waivers)
         if self.plan.waivers:
-            waived = self._settled(waived)
+            waived = self._checkpointed(waived)
             failed = waived.where(F.size("expired") > 0)
             expired = waiver_expired.verdicts(failed, self.plan.waivers)
             waived = waived.unionByName(expired, allowMissingColumns=True)
@@ -263,7 +267,7 @@ class Evaluation:
         before = {s.previous_result_id: s.previous_policy_sha256 for s in self.plan.snapshots if s.previous_result_id}
         if not before:
             return changes.first_run(named)
-        named = self._settled(named)
+        named = self._checkpointed(named)
         clusters = {s.previous_result_id + " " + s.cluster for s in self.plan.snapshots if s.previous_result_id}
         same_policy = [r for r, sha in before.items() if sha == self.plan.policy.sha256]
         previous = (

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from durability.run.plan import Plan
+from durability.plan.plan import Plan
 from spark_jobs.assemble import verdicts
 from spark_jobs.controls import having, rules
 from spark_jobs.frames import applications

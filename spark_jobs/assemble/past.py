@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from durability.run.plan import Plan
+from durability.plan.plan import Plan
 from spark_jobs.assemble import topics
 from spark_jobs.assemble.verdicts import SNAPSHOT
 from spark_jobs.controls import min_insync_replicas, partition_health

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from durability.run.plan import Plan
+from durability.plan.plan import Plan
 from spark_jobs.controls import replica_rack_spread
 from spark_jobs.frames import acks_table, base, target
 from spark_jobs.frames.acks import NEVER

@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from durability.run.plan import Plan
+from durability.plan.plan import Plan
 from spark_jobs.frames import base
 from spark_jobs.frames.literals import literal
 from spark_jobs.history import readings

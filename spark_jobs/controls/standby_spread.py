@@ -13,7 +13,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from durability.run.plan import Plan
+from durability.plan.plan import Plan
 from durability.streams.judgement import BELOW_ACHIEVABLE, BELOW_IDEAL, TAG_LIMITS
 from spark_jobs.frames import applications, base
 

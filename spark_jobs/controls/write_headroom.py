@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from durability.run.plan import Plan
+from durability.plan.plan import Plan
 from spark_jobs.frames import base, target
 from spark_jobs.frames.flagged import Flagged
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from durability.plan.plan import Plan
 from durability.policy.match import matches
-from durability.run.plan import Plan
 from spark_jobs.frames import base
 
 PLACEMENT = (

@@ -14,7 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.catalogue import CONTROLS, requirements
-from durability.run.plan import Plan
+from durability.plan.plan import Plan
 from spark_jobs.frames.flagged import Flagged, each
 from spark_jobs.frames.literals import literal, spark_type
 from spark_jobs.frames.settings import Setting, broker_setting, topic_setting

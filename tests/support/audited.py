@@ -15,8 +15,8 @@ def audit(session, lake, documents: Sequence[dict], policy: Path, out: Path, nam
     session: one that has `lake` as its catalog (`tests.support.lake.attach`). name: of the run.
     """
     from durability import findings, report
+    from durability.plan import Plan, build_plan
     from durability.policy import load_policy
-    from durability.run import Plan, build_plan
     from durability.topology import validate
     from expectations import gate, posture
     from spark_jobs import evaluate, lake_tables

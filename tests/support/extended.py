@@ -17,8 +17,8 @@ def main(location: str, policy: str, document: str, out: str, *controls: str) ->
 
     from durability.catalogue import page
     from durability.lake import Lake, alike
+    from durability.plan import Plan
     from durability.policy import load_policy, load_waivers
-    from durability.run import Plan
     from tests.support import cases
     from tests.support.audited import audit
     from tests.support.judge import Judge

@@ -15,10 +15,10 @@ import pytest
 from durability.findings import findings_of
 from durability.findings.disputes import Disputes
 from durability.lake import rows, tables
+from durability.plan.applications import applications
+from durability.plan.plan import Earlier, LookBack, Plan, SnapshotPart, from_text, policy_part, to_text
 from durability.policy.load import load_policy
 from durability.policy.model import Policy, Waiver
-from durability.run.applications import applications
-from durability.run.plan import Earlier, LookBack, Plan, SnapshotPart, from_text, policy_part, to_text
 from durability.topology import validate
 
 NONE = tables.DISAGREEMENTS.arrow.empty_table()

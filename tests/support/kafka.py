@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from durability.local_kafka.cluster import LocalCluster
-from durability.local_kafka.spec import default_spec
+from durability.embedded_kafka.cluster import LocalCluster
+from durability.embedded_kafka.spec import default_spec
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from durability.collect import collect
-from durability.local_kafka.cluster import LocalCluster
-from durability.local_kafka.tools import Described, described
+from durability.embedded_kafka.cluster import LocalCluster
+from durability.embedded_kafka.tools import Described, described
 
 # The filter of kafka-topics for each category, and the category of KIP-427 it stands for.
 FILTERS = {

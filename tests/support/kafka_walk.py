@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from durability.local_kafka import seed
-from durability.local_kafka.cluster import LocalCluster
-from durability.local_kafka.spec import ClusterSpec
+from durability.embedded_kafka import seed
+from durability.embedded_kafka.cluster import LocalCluster
+from durability.embedded_kafka.spec import ClusterSpec
 from durability.policy.load import load_policy
 from tests.support.judge import Judge, pick
 from tests.support.kafka_states import THROTTLE, Partition, State, look, reassign, throttle

@@ -76,8 +76,8 @@ RUNS = (
 def write(lake, session, folder: Path) -> None:
     """Runs what the two DAGs run; `folder` holds the policy and what the runs hand out."""
     from durability import report
+    from durability.plan import build_plan
     from durability.policy import load_policy, load_waivers
-    from durability.run import build_plan
     from durability.topology import validate
     from expectations import gate, posture
     from spark_jobs import evaluate, lake_tables

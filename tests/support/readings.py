@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from durability.plan.plan import LookBack, Plan, SnapshotPart, policy_part, to_text
 from durability.policy.model import Maintenance, Policy, Readings, Selector, Tier
-from durability.run.plan import LookBack, Plan, SnapshotPart, policy_part, to_text
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 PULSE = timedelta(minutes=5)

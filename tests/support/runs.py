@@ -100,7 +100,7 @@ class Runs:
         from kafka_durability.evaluate import EvaluateOperator
         from kafka_durability.step import Artifacts
 
-        from durability.run import Plan
+        from durability.plan import Plan
         from spark_jobs import evaluate, lake_tables
 
         step = EvaluateOperator(task_id="evaluate", published=published, kind=kind)

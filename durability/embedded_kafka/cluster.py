@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from durability.embedded_kafka import spec as specs
+from durability.embedded_kafka import tools
+from durability.embedded_kafka.spec import ClusterSpec
 from durability.errors import AuditError, Refused, Unreachable
-from durability.local_kafka import spec as specs
-from durability.local_kafka import tools
-from durability.local_kafka.spec import ClusterSpec
 from durability.runtime import jars, processes
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 
 from durability.lake.conditions import of_attempts
 from durability.lake.tables import BROKERS, GROUPS, RESOLVED_POLICY, TOPICS
+from durability.plan import applications as streams
+from durability.plan.plan import Plan, SnapshotPart
 from durability.policy.match import match_column, matches
 from durability.policy.model import Policy, Waiver
 from durability.policy.resolve import resolve
-from durability.run import applications as streams
-from durability.run.plan import Plan, SnapshotPart
 
 if TYPE_CHECKING:
     from durability.lake import Lake

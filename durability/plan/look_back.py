@@ -8,8 +8,8 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
 from durability.lake.attempt import FULL
+from durability.plan.plan import ACCEPTED, Earlier, LookBack, to_text
 from durability.policy.model import Readings
-from durability.run.plan import ACCEPTED, Earlier, LookBack, to_text
 
 if TYPE_CHECKING:
     from durability.lake import Lake

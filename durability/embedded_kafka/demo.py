@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from durability import resources
-from durability.local_kafka import seed
-from durability.local_kafka.cluster import LocalCluster
-from durability.local_kafka.spec import ClusterSpec
-from durability.local_kafka.streams import INPUT, StreamsApplication
+from durability.embedded_kafka import seed
+from durability.embedded_kafka.cluster import LocalCluster
+from durability.embedded_kafka.spec import ClusterSpec
+from durability.embedded_kafka.streams import INPUT, StreamsApplication
 from durability.runtime import jars
 
 _LINES = ("all streams lead to kafka", "hello kafka streams", "join kafka summit", "replicas in three racks")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from durability.local_kafka import demo, seed
-from durability.local_kafka.cluster import LocalCluster
-from durability.local_kafka.streams import StreamsApplication
+from durability.embedded_kafka import demo, seed
+from durability.embedded_kafka.cluster import LocalCluster
+from durability.embedded_kafka.streams import StreamsApplication
 from durability.policy.catalogue import CONTROLS, severity_of
 
 POLICIES = Path(__file__).parents[1] / "policies"

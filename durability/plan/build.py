@@ -11,9 +11,8 @@ from durability.errors import AuditError
 from durability.lake.attempt import FULL, PULSE
 from durability.lake.conditions import of_attempts
 from durability.lake.tables import CLUSTERS, FACTS
-from durability.policy.model import Cluster, Policy, Waiver
-from durability.run.look_back import look_back
-from durability.run.plan import (
+from durability.plan.look_back import look_back
+from durability.plan.plan import (
     ACCEPTED,
     COUNTED,
     KINDS,
@@ -24,6 +23,7 @@ from durability.run.plan import (
     policy_part,
     to_text,
 )
+from durability.policy.model import Cluster, Policy, Waiver
 
 if TYPE_CHECKING:
     from durability.lake import Attempt, Lake
@@ -53,7 +53,7 @@ def build_plan(
     attempts: of a pulse, what was staged; those of `snapshots` are named in the plan. Others don't need them.
     Raises AuditError if there is no cluster at all, or one twice.
     """
-    from durability.run.resolved import resolve_policy
+    from durability.plan.resolved import resolve_policy
 
     if kind not in KINDS:
         raise ValueError(f"kind {kind!r}; there are {', '.join(KINDS)}")

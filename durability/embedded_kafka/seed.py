@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from durability.embedded_kafka.streams import INPUT, OUTPUT
 from durability.errors import AuditError
-from durability.local_kafka.streams import INPUT, OUTPUT
 
 if TYPE_CHECKING:
-    from durability.local_kafka.cluster import LocalCluster
+    from durability.embedded_kafka.cluster import LocalCluster
 
 CLUSTER = "demo"
 DEAD, UNRACKED, BAD_DISK = 5, 6, 3  # broker ids

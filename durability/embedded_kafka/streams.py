@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from durability.local_kafka.cluster import LocalCluster
-from durability.local_kafka.spec import as_properties
+from durability.embedded_kafka.cluster import LocalCluster
+from durability.embedded_kafka.spec import as_properties
 from durability.runtime import processes
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """What one run is: which snapshots it judges, by which policy, and what it compares them with."""
 
-from durability.run.build import build_plan
-from durability.run.plan import Plan, PolicyPart, SnapshotPart, StaleSnapshot
+from durability.plan.build import build_plan
+from durability.plan.plan import Plan, PolicyPart, SnapshotPart, StaleSnapshot
 
 __all__ = ["Plan", "PolicyPart", "SnapshotPart", "StaleSnapshot", "build_plan"]

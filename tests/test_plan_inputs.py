@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from durability.errors import AuditError
-from durability.run import inputs
+from durability.plan import inputs
 from tests.support.lake import accepted, stage
 from tests.support.topology import document
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from durability.embedded_kafka.cluster import LocalCluster, new_cluster_id
+from durability.embedded_kafka.seed import Topic, create_topics
+from durability.embedded_kafka.spec import ClusterSpec, as_properties, default_spec
 from durability.errors import AuditError, Refused
-from durability.local_kafka.cluster import LocalCluster, new_cluster_id
-from durability.local_kafka.seed import Topic, create_topics
-from durability.local_kafka.spec import ClusterSpec, as_properties, default_spec
 from durability.runtime import processes, watchdog
 
 pytestmark = pytest.mark.cluster
@@ -122,5 +122,5 @@ def test_properties_survive_what_java_would_read_otherwise() -> None:
 
 def test_a_cluster_id_never_looks_like_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = [uuid.UUID(bytes=bytes([0xF8 + n] * 16)) for n in (0, 1, 2, 3)] + [uuid.UUID(int=0)]
-    monkeypatch.setattr("durability.local_kafka.cluster.uuid.uuid4", lambda: drawn.pop(0))
+    monkeypatch.setattr("durability.embedded_kafka.cluster.uuid.uuid4", lambda: drawn.pop(0))
     assert new_cluster_id() == "A" * 22

@@ -10,8 +10,8 @@ import pytest
 
 from durability.errors import AuditError, BadInput
 from durability.lake.tables import RESOLVED_POLICY, TOPICS
+from durability.plan import Plan, build_plan
 from durability.policy import Cluster, fingerprint, load_policy, load_waivers
-from durability.run import Plan, build_plan
 from tests.support.lake import publish, rejected
 from tests.support.topology import document
 

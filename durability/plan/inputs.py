@@ -8,7 +8,7 @@ from durability.lake.tables import FACTS, FINDINGS, HEALTH_COUNTERS, PARTITIONS,
 
 if TYPE_CHECKING:
     from durability.lake import Lake
-    from durability.run.plan import Plan
+    from durability.plan.plan import Plan
 
 
 def check(lake: Lake, plan: Plan) -> None:
