@@ -20,7 +20,9 @@ from tests.support.topology import document
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "extending.md"
-FILES = dict(re.findall(r"^`((?:durability|spark_jobs|tests)/\S+)`:\n\n```\w+\n(.*?)^```$", PAGE.read_text(), re.M | re.S))
+FILES = dict(
+    re.findall(r"^`((?:durability|spark_jobs|tests)/\S+)`:\n\n```\w+\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+)
 NEW = ("retention-time", "replica-fetchers")
 COPIED = ("durability", "spark_jobs", "expectations", "policies", "tests", "docs")
 POLICY = """
@@ -71,7 +73,16 @@ def test_a_control_is_three_files(lake, session, copy, tmp_path):
     (tmp_path / "second.json").write_text(json.dumps(cluster(22)))
     out = tmp_path / "out"
     out.mkdir()
-    command = [sys.executable, "-m", "tests.support.extended", lake.location, after, tmp_path / "second.json", out, *NEW]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.support.extended",
+        lake.location,
+        after,
+        tmp_path / "second.json",
+        out,
+        *NEW,
+    ]
     ended = subprocess.run(
         list(map(str, command)), cwd=copy, env=os.environ | {"PYTHONPATH": str(copy)}, capture_output=True, text=True
     )

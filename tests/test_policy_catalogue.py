@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from durability.catalogue import SCALAR_CONTROLS, SEVERITIES
+from durability.catalogue import settings as asked
 from durability.catalogue.model import read
 from durability.catalogue.page import page, with_table
 from durability.catalogue.settings import declared
+from durability.collect import configs
 from durability.errors import BadInput
 from durability.findings import words
 from durability.policy import CONTROLS, PROVIDERS, load_clusters, load_policy, load_waivers, match_column, matches
@@ -43,7 +45,9 @@ def test_a_control_is_complete(control):
     assert set(control.severities.values()) <= set(SEVERITIES)
     assert set(control.on) <= RESOURCE_TYPES
     assert all([control.title, control.means, control.why, control.fails_when, control.source, control.remediation])
-    assert control.carried or set(control.reads) <= KNOWN, "name Kafka's default, as in `reads: {retention.ms: 604800000}`"
+    assert control.carried or set(control.reads) <= KNOWN, (
+        "name Kafka's default, as in `reads: {retention.ms: 604800000}`"
+    )
     assert set(control.provider_duty) <= set(PROVIDERS) - {"self", "other"}
     assert (control.scalar is None) != (control.not_cross_checked is None)
 
@@ -83,6 +87,19 @@ def test_a_setting_is_declared_with_kafkas_default(tmp_path):
     assert declared([control, control]) == control.carried
     with pytest.raises(ValueError, match=r"made-up: the default of x is None in another control, 1 here"):
         declared([control, replace(control, carried={"x": "1"})])
+
+
+def test_the_collector_asks_for_what_is_declared(monkeypatch):
+    reads = replace(CONTROLS["log-dirs"], id="x", on=("topic",), reads=("retention.ms",), carried={"retention.ms": "1"})
+    monkeypatch.setitem(CONTROLS, "x", reads)
+    monkeypatch.setattr(asked, "of_topics", lambda: {"retention.ms": "1"})
+    monkeypatch.setattr(asked, "of_brokers", dict)
+    assert "retention.ms" in asked.read_of_topics() and "retention.ms" not in asked.read_of_brokers()
+    assert {"log.retention.ms", "log.retention.minutes", "log.retention.hours"} <= set(asked.read_of_brokers())
+    assert "log.retention.hours" in asked.that_count_for_partitions()
+    monkeypatch.undo()
+    assert set(asked.read_of_topics()) <= set(configs.TOPIC_KEYS)
+    assert set(asked.read_of_brokers()) <= set(configs.BROKER_KEYS)
 
 
 @pytest.mark.parametrize(

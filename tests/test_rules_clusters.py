@@ -326,7 +326,9 @@ def test_what_is_acknowledged_and_what_may_be_lost_are_wanted_together(spark, tm
     ],
 )
 def test_what_cant_be_read_never_passes(found, name, unknown):
-    mine = {f["control"]: f["outcome"] for f in pick(found, cluster=name, resource_type="topic") if f["control"] in EARLIER}
+    mine = {
+        f["control"]: f["outcome"] for f in pick(found, cluster=name, resource_type="topic") if f["control"] in EARLIER
+    }
     assert {c for c, outcome in mine.items() if outcome == "UNKNOWN"} == unknown, mine
 
 
