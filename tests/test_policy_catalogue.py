@@ -116,7 +116,7 @@ def test_the_collector_asks_for_what_is_declared(monkeypatch):
     ],
 )
 def test_what_a_tier_can_require_of_a_setting(tmp_path, stated, value, refused):
-    shape = required(made_up(tmp_path, f"requires: {{made_up: {stated}}}").requires[0]).shape
+    shape = required(made_up(tmp_path, f"requires: {{made_up: {stated[:-1]}, about: x}}}}").requires[0]).shape
     (tmp_path / "policy.yaml").write_text(f"format: made-up\nmade_up: {value}\n")
     root = Object("made-up", {"format": Member(Constant("made-up")), "made_up": Member(shape)}, closed=True)
     stated_value = read_yaml(tmp_path / "policy.yaml", "policy", root).mapping()["made_up"]
