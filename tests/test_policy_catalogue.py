@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from durability.catalogue import SCALAR_CONTROLS, SEVERITIES
+from durability.catalogue import settings as asked
 from durability.catalogue.model import read
 from durability.catalogue.page import page, with_table
 from durability.catalogue.settings import declared
+from durability.collect import configs
 from durability.errors import BadInput
 from durability.findings import words
 from durability.policy import CONTROLS, PROVIDERS, load_clusters, load_policy, load_waivers, match_column, matches
@@ -87,6 +89,19 @@ def test_a_setting_is_declared_with_kafkas_default(tmp_path):
         declared([control, replace(control, carried={"x": "1"})])
 
 
+def test_the_collector_asks_for_what_is_declared(monkeypatch):
+    reads = replace(CONTROLS["log-dirs"], id="x", on=("topic",), reads=("retention.ms",), carried={"retention.ms": "1"})
+    monkeypatch.setitem(CONTROLS, "x", reads)
+    monkeypatch.setattr(asked, "of_topics", lambda: {"retention.ms": "1"})
+    monkeypatch.setattr(asked, "of_brokers", dict)
+    assert "retention.ms" in asked.read_of_topics() and "retention.ms" not in asked.read_of_brokers()
+    assert {"log.retention.ms", "log.retention.minutes", "log.retention.hours"} <= set(asked.read_of_brokers())
+    assert "log.retention.hours" in asked.that_count_for_partitions()
+    monkeypatch.undo()
+    assert set(asked.read_of_topics()) <= set(configs.TOPIC_KEYS)
+    assert set(asked.read_of_brokers()) <= set(configs.BROKER_KEYS)
+
+
 @pytest.mark.parametrize(
     "stated, value, refused",
     [
@@ -101,7 +116,7 @@ def test_a_setting_is_declared_with_kafkas_default(tmp_path):
     ],
 )
 def test_what_a_tier_can_require_of_a_setting(tmp_path, stated, value, refused):
-    shape = required(made_up(tmp_path, f"requires: {{made_up: {stated}}}").requires[0]).shape
+    shape = required(made_up(tmp_path, f"requires: {{made_up: {stated[:-1]}, about: x}}}}").requires[0]).shape
     (tmp_path / "policy.yaml").write_text(f"format: made-up\nmade_up: {value}\n")
     root = Object("made-up", {"format": Member(Constant("made-up")), "made_up": Member(shape)}, closed=True)
     stated_value = read_yaml(tmp_path / "policy.yaml", "policy", root).mapping()["made_up"]

@@ -123,8 +123,10 @@ def _as_kafka_has_it(default: Any) -> str | None:
 def _requirement(key: str, said: dict[str, Any]) -> Requirement:
     if said.get("type") not in KINDS:
         raise TypeError(f"requires {key}: type must be one of {', '.join(KINDS)}")
+    if not said.get("about"):
+        raise TypeError(f"requires {key}: `about` is missing, which editors show beside it")
     kind, choices = said["type"], tuple(said.get("choices", ()))
-    return Requirement(key, kind, said.get("min"), said.get("max"), choices, said.get("about", ""))
+    return Requirement(key, kind, said.get("min"), said.get("max"), choices, said["about"])
 
 
 CONTROLS: dict[str, Control] = read(FOLDER)

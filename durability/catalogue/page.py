@@ -74,6 +74,8 @@ def _section(control: Control) -> list[str]:
         lines.append(f"- Judged twice, by Spark and by Great Expectations: observed {control.scalar} required")
     else:
         lines.append(f"- Not cross-checked: {control.not_cross_checked}")
+    if control.requires:
+        lines.append(f"- Required by a tier's {', '.join(f'`{r.key}` ({r.about})' for r in control.requires)}")
     for provider, reason in control.provider_duty.items():
         lines.append(f"- Not applicable on `{provider}`: {reason}")
     return [*lines, ""]

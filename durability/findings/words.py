@@ -21,7 +21,8 @@ from durability.remedies.commands import broker_config, cluster_config, topic_co
 
 
 def _shown(value: Any) -> Any:
-    return "unknown" if value is None else value
+    """As Kafka writes it."""
+    return "unknown" if value is None else str(value).lower() if isinstance(value, bool) else value
 
 
 ENVIRONMENT = SandboxedEnvironment(undefined=StrictUndefined, finalize=_shown, autoescape=False)

@@ -160,7 +160,7 @@ class Value:
 
     def _number(self, shape: Number) -> float:
         kind = self.node.tag.rpartition(":")[2]
-        number = yaml.safe_load(self.node.value) if kind in ("int", "float") else None
+        number: float | None = yaml.safe_load(self.node.value) if kind in ("int", "float") else None
         if number is None or not shape.fits(number):
             limits = [
                 f"{word} {limit:g}" for word, limit in (("from", shape.low), ("to", shape.high)) if limit is not None

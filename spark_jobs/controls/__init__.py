@@ -2,9 +2,11 @@
 
 A rule is found through the catalogue. It may have any of:
 
+    of_partition() -> dict    what its measures need of each partition, by name
     measures() -> dict        measures over a topic's partitions, by name
+    follows() -> dict         what follows of a topic's measures, by name
     outcome() -> Column       the outcome of a topic, computed once, beside its measures
-    check() -> Column         the topic's one comparison of two integers, which Great Expectations checks again
+    check() -> Column         the topic's one comparison of two numbers, which Great Expectations checks again
     topic_verdicts(plan), cluster_verdicts(plan), broker_verdicts(plan), tier_verdicts(plan), application_verdicts(plan)
                               -> list[Column], each made by `base.verdict`, of a resource of that type
 """
@@ -16,8 +18,8 @@ from types import ModuleType
 
 from durability.catalogue import CONTROLS
 
-_APART = ("waiver-expired",)
-"""Controls that come of other controls' verdicts."""
+OF_VERDICTS = "waiver"
+"""Controls on these come of other controls' verdicts."""
 
 
 def rules() -> dict[str, ModuleType]:
@@ -25,7 +27,7 @@ def rules() -> dict[str, ModuleType]:
 
     ModuleNotFoundError for a control that has none.
     """
-    judged = [c for c in CONTROLS.values() if not c.planned and c.id not in _APART]
+    judged = [c for c in CONTROLS.values() if not c.planned and OF_VERDICTS not in c.on]
     return {c.id: import_module(f"spark_jobs.controls.{c.id.replace('-', '_')}") for c in judged}
 
 
