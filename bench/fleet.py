@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 
@@ -94,7 +95,7 @@ def _cluster(rng: np.random.Generator, placement: str, name: str, partitions: in
 
 
 def _brokers(rng: np.random.Generator, count: int) -> Brokers:
-    racks = int(min(rng.integers(2, 7), count))
+    racks = min(int(rng.integers(2, 7)), count)
     of = np.arange(count) % racks
     order = np.lexsort((of, np.arange(count) // racks))
     if rng.random() < 0.04:
@@ -196,7 +197,7 @@ def _application(rng: np.random.Generator, group: str) -> dict:
     """A classic Streams group over three zones, most with a standby for each task."""
     tasks = [f"0_{n}" for n in range(int(rng.integers(2, 24)))]
     standbys = int(rng.random() < 0.8)
-    clients = [
+    clients: list[dict[str, Any]] = [
         {"process": f"{group}-{n}", "tags": {"zone": f"az{n + 1}"}, "active": [], "standby": []} for n in range(3)
     ]
     for n, task in enumerate(tasks):

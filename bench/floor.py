@@ -14,7 +14,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from durability import resources
@@ -46,9 +47,8 @@ def main(environ: Mapping[str, str] = os.environ) -> int:
 
     rounds = int(environ.get("ROUNDS") or ROUNDS)
     given = {k: environ[k] for k in ("BOOTSTRAP", "TOPOLOGY") if environ.get(k)}
-    with processes.Session("durability-bench-") as session, nullcontext() if given else demo.running() as cluster:
-        if not given:
-            given = {"BOOTSTRAP": cluster.bootstrap}
+    with processes.Session("durability-bench-") as session, ExitStack() as stack:
+        given = given or {"BOOTSTRAP": stack.enter_context(demo.running()).bootstrap}
         parts = measured(session.folder, given, rounds)
     medians = {name: statistics.median(seconds) for name, seconds in parts.items()}
     floor = medians["empty DAG"] + medians["empty Spark job"]
@@ -73,9 +73,8 @@ def measured(folder: Path, given: Mapping[str, str], rounds: int) -> dict[str, l
         audit = {**os.environ, "FAIL_ON": "never", "BOOTSTRAP": "", "TOPOLOGY": "", **own, **given}
         parts["empty DAG"].append(_seconds(empty_dag))
         parts["empty Spark job"].append(_seconds(empty_job))
-        parts["audit"].append(
-            _seconds(lambda env=audit: _run([sys.executable, "-m", "durability.cli", "audit", "--airflow"], env))
-        )
+        command = [sys.executable, "-m", "durability.cli", "audit", "--airflow"]
+        parts["audit"].append(_seconds(partial(_run, command, audit)))
     return parts
 
 

@@ -26,6 +26,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.expressions import And, EqualTo, In
 
@@ -64,17 +65,22 @@ def staged(
         return made
 
     for topology in fleet.topologies(size, seed, placement=placement):
-        attempts.append(timed("stage", lambda t=topology: lake.stage(t)).to_json())
-        tables = timed("rows", lambda t=topology: rows.build(t, "bare", "bare"))
-        timed("lake parquet", lambda t=tables: lake.write(t))
-        timed("bare parquet", lambda t=tables: [pq.write_table(t[n], folder / f"{n}.parquet") for n in t])
+        attempts.append(timed("stage", partial(lake.stage, topology)).to_json())
+        tables = timed("rows", partial(rows.build, topology, "bare", "bare"))
+        timed("lake parquet", partial(lake.write, tables))
+        timed("bare parquet", partial(_write_bare, tables, folder))
     return attempts, took
+
+
+def _write_bare(tables: Mapping[str, pa.Table], folder: Path) -> None:
+    for name, table in tables.items():
+        pq.write_table(table, folder / f"{name}.parquet")
 
 
 class Run:
     """One run over one fleet; each step leaves behind what later ones need."""
 
-    def __init__(self, folder: Path, lake, attempts: list[Attempt]):
+    def __init__(self, folder: Path, lake: Lake, attempts: list[Attempt]):
         self.folder, self.lake, self.attempts = folder, lake, attempts
         self.warehouse, self.out = folder / "lake" / "warehouse", folder / "out"
 
@@ -173,7 +179,7 @@ def worded(lake: Lake, plan: Plan) -> int:
     return lake.scan(FINDINGS, where, ["id"]).num_rows
 
 
-def planned(lake, snapshots: list[dict]) -> Plan:
+def planned(lake: Lake, snapshots: list[dict]) -> Plan:
     """The plan of a nightly run over these snapshots, by the policy that is shipped."""
     return build_plan(
         lake,
@@ -220,7 +226,7 @@ def medians(documents: Sequence[dict]) -> dict:
     >>> medians([{"equal": True, "peak_mb": 5, "evaluate": {"spark_s": s}, "machine": {}} for s in (9.0, 2.0, 3.0)])
     {'equal': True, 'peak_mb': 5, 'evaluate': {'spark_s': 3.0}, 'machine': {}}
     """
-    ways = {"equal": all, "peak_mb": max}
+    ways: dict[str, Callable[[list], Any]] = {"equal": all, "peak_mb": max}
 
     def one(name: str, values: list) -> Any:
         if isinstance(values[0], dict):

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pyarrow as pa
 
-from durability.lake import Lake, tables
+from durability.lake import Lake
 from durability.lake.result_tables import COUNTED
 from durability.lake.tables import HEALTH_COUNTERS, RUNS
 from durability.plan.plan import LookBack, Plan, PolicyPart, SnapshotPart, to_text
@@ -46,7 +46,9 @@ def made_up(clusters: int, days: int = 365, seed: int = 1) -> Iterator[tuple[pa.
         yield _counters(rng, clusters, start, taken, results), _runs(clusters, start, taken, results)
 
 
-def _counters(rng, clusters: int, start: datetime, taken: np.ndarray, results: list[str]) -> pa.Table:
+def _counters(
+    rng: np.random.Generator, clusters: int, start: datetime, taken: np.ndarray, results: list[str]
+) -> pa.Table:
     shape = (clusters, PULSES)
     counts = {name: np.zeros(shape, np.int64) for name in COUNTED}
     counts["partitions"][:] = 70_000
@@ -67,7 +69,7 @@ def _counters(rng, clusters: int, start: datetime, taken: np.ndarray, results: l
         "result_id": pa.array(np.array(results)[np.searchsorted(taken, pulse)]),
         **{name: pa.array(values[number, pulse]) for name, values in counts.items()},
     }
-    return _complete(HEALTH_COUNTERS, columns, len(at))
+    return pa.table(columns)
 
 
 def _runs(clusters: int, start: datetime, taken: np.ndarray, results: list[str]) -> pa.Table:
@@ -89,19 +91,17 @@ def _runs(clusters: int, start: datetime, taken: np.ndarray, results: list[str])
     return pa.Table.from_pylist(rows, RUNS.arrow)
 
 
-def _complete(table: tables.Table, columns: dict[str, pa.Array], rows: int) -> pa.Table:
-    return pa.table([columns.get(f.name, pa.nulls(rows, f.type)) for f in table.arrow], schema=table.arrow)
-
-
 def write(lake: Lake, days: Iterable[tuple[pa.Table, pa.Table]]) -> int:
-    """Commits the days, a file each; how many rows of counters there were."""
-    storage, written, rows = lake._tables.storage, ([], []), 0
-    for counters, runs in days:
-        rows += counters.num_rows
-        for paths, table, part in zip(written, (HEALTH_COUNTERS, RUNS), (counters, runs), strict=True):
-            paths.append(storage.write(table.identifier, part))
-    for paths, table in zip(written, (HEALTH_COUNTERS, RUNS), strict=True):
-        lake._tables.add_files(table, paths)
+    """Commits the days, a file each; returns how many rows of counters there were."""
+    runs: list[pa.Table] = []
+
+    def counters() -> Iterator[pa.Table]:
+        for of_day, runs_of_day in days:
+            runs.append(runs_of_day)
+            yield of_day
+
+    rows = lake.append_parts(HEALTH_COUNTERS, counters())
+    lake.append_parts(RUNS, runs)
     return rows
 
 
@@ -123,6 +123,7 @@ def main() -> None:
         written = time.monotonic()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         found = trends.read(lake, plan(clusters), {"critical": 0, "warning": 0})
+        assert found, "a year is enough for trends"
         took = time.monotonic() - written
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         print(f"{clusters} clusters, {rows:,} rows of counters, written in {written - began:.1f} s")

@@ -236,7 +236,8 @@ def test_duckdb_and_polars_judge_as_spark_does(placement, spark, tmp_path, monke
         # As the lake has them: a map's keys are never NULL.
         pq.write_table(table if isinstance(table, pa.Table) else pa.table(table), folder / "rows.parquet")
     files = {n: [str(tmp_path / "lake" / "audit" / n / "data" / "rows.parquet")] for n in judge.facts}
-    inputs = files | {"resolved": files["resolved_policy"], "tiers": judge.plan.policy.tiers}
+    tiers = compare.write_tiers(judge.plan.policy.tiers, tmp_path)
+    inputs = files | {"resolved": files["resolved_policy"], "tiers": [str(tiers)]}
     for name in compare.PEERS:
         (tmp_path / name).mkdir()
         importlib.import_module(f"bench.peers.{name}.__main__").run(inputs, tmp_path / name)

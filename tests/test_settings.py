@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from durability.catalogue import settings as declared
 from durability.lake import rows, tables
 from durability.topology import validate
-from spark_jobs import facts, settings
+from spark_jobs.frames import facts, settings
 from tests.support.topology import document
 
 RETENTION, RATIO, THROTTLED = "retention.ms", "min.cleanable.dirty.ratio", "follower.replication.throttled.replicas"

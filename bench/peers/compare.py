@@ -9,10 +9,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 
+from durability.lake.attempt import Attempt
 from durability.plan.plan import PolicyPart
 
 PEERS = ("duckdb", "polars")
@@ -26,18 +31,41 @@ TABLES = {
 """The lake's table by the file in which a peer writes its rows."""
 NOT_COMPARED = {"run_id", "result_id", "evidence", "provider"}
 """Columns of these tables that no peer has."""
+FACTS = ("clusters", "brokers", "topics", "partitions")
+NUMBERS = (
+    *("replication_factor", "min_insync_replicas", "write_headroom", "replica_racks", "min_insync_racks"),
+    *("acked_copies", "acked_racks"),
+)
+"""What a tier can require of a topic, by its name in the policy."""
+TIERS = pa.schema(
+    [
+        ("tier", pa.string()),
+        *((name, pa.int32()) for name in NUMBERS),
+        *((name, pa.bool_()) for name in ("forbids_unclean", "survives", "survives_rack")),
+    ]
+)
 
 
-def inputs(warehouse: Path, attempts: list, policy: PolicyPart, folder: Path) -> Path:
-    """Writes which files have the facts of `attempts`, and the tiers; warehouse: the folder of a lake that one run planned."""
-    found = {
-        name: [p.removeprefix("file://") for a in attempts for p in a.files[name]]
-        for name in ("clusters", "brokers", "topics", "partitions")
-    }
+def inputs(warehouse: Path, attempts: list[Attempt], policy: PolicyPart, folder: Path) -> Path:
+    """Writes a peer's inputs, files by table; warehouse: the folder of a lake that one run planned."""
+    found = {name: [p.removeprefix("file://") for a in attempts for p in a.files[name]] for name in FACTS}
     found["resolved"] = _files(warehouse, "resolved_policy")
+    found["tiers"] = [str(write_tiers(policy.tiers, folder))]
     path = folder / "inputs.json"
-    path.write_text(json.dumps(found | {"tiers": policy.tiers}))
+    path.write_text(json.dumps(found))
     return path
+
+
+def write_tiers(tiers: Mapping[str, Mapping[str, Any]], folder: Path) -> Path:
+    """Writes one row per tier with what it requires; a number that it doesn't require is NULL."""
+    rows = []
+    for tier, required in tiers.items():
+        survive = required.get("survive") or ()
+        flags = {"survives": len(survive) > 0, "survives_rack": "rack" in survive}
+        flags["forbids_unclean"] = required.get("unclean_leader_election") is False
+        rows.append({"tier": tier, **{name: required.get(name) for name in NUMBERS}, **flags})
+    pq.write_table(pa.Table.from_pylist(rows, TIERS), folder / "tiers.parquet")
+    return folder / "tiers.parquet"
 
 
 def run(peer: str, inputs_file: Path, folder: Path) -> None:

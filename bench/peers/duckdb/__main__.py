@@ -16,12 +16,6 @@ import duckdb
 from bench.peers.duckdb import acks, counters, partitions, topics
 from bench.peers.verdicts import ACKED_DURABILITY, CATEGORIES, HEALTHY, RACKS, SCALARS, Verdict, columns, health
 
-NUMBERS = (
-    *("replication_factor", "min_insync_replicas", "write_headroom", "replica_racks", "min_insync_racks"),
-    *("acked_copies", "acked_racks"),
-)
-TIERS = {"tier": "VARCHAR", **dict.fromkeys(NUMBERS, "INT"), "unclean_leader_election": "BOOLEAN"}
-TIERS |= {"survives": "BOOLEAN", "survives_rack": "BOOLEAN"}
 MACROS = (
     "outcome(wanted, failing) AS CASE WHEN wanted IS NULL THEN 'NOT_APPLICABLE'"
     " WHEN len(failing) > 0 THEN 'FAIL' ELSE 'PASS' END",
@@ -47,24 +41,20 @@ STATEMENTS = (
     *(partitions.TROUBLED, partitions.MEASURED),
     *(topics.UNHEALTHY, topics.OUTCOMES, topics.TARGETS, topics.JOINED, acks.WORST),
 )
-FILES = ("clusters", "brokers", "topics", "resolved", "partitions")
 
 
-def run(inputs: dict, folder: Path) -> None:
-    """inputs: files by table, and the tiers; writes health, posture, verdicts and counters.parquet."""
+def run(inputs: dict[str, list[str]], folder: Path) -> None:
+    """inputs: files by table; writes health, posture, verdicts and counters.parquet."""
     db = duckdb.connect()
     db.execute(
         f"SET memory_limit = '2500MB'; SET preserve_insertion_order = false; SET temp_directory = '{folder}/spill'"
     )
     for macro in MACROS:
         db.execute(f"CREATE TEMP MACRO {macro}")
-    (folder / "tiers.json").write_text(json.dumps([_tier(*t) for t in inputs["tiers"].items()]))
-    types = ", ".join(f"{name}: '{kind}'" for name, kind in TIERS.items())
-    db.execute(f"CREATE TEMP TABLE tiers AS FROM read_json('{folder}/tiers.json', columns = {{{types}}})")
 
     def run_one(statement: str) -> None:
-        for name in FILES:
-            files = ", ".join("'" + path.replace("'", "''") + "'" for path in inputs[name])
+        for name, paths in inputs.items():
+            files = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
             statement = statement.replace(f"${name}", f"[{files}]")
         db.execute(statement)
 
@@ -80,11 +70,6 @@ def run(inputs: dict, folder: Path) -> None:
         "counters": counters.COUNTERS,
     }.items():
         db.execute(f"COPY ({query}) TO '{folder}/{name}.parquet' (FORMAT parquet, COMPRESSION zstd)")
-
-
-def _tier(name: str, required: dict) -> dict:
-    survive = required.get("survive") or ()
-    return {"tier": name, **required, "survives": len(survive) > 0, "survives_rack": "rack" in survive}
 
 
 def _verdicts() -> str:

@@ -58,12 +58,12 @@ SELECT row_number() OVER ()::INT AS tid, cluster, captured_at, snapshot_id, topi
   CAST(coalesce(configs['unclean.leader.election.enable'], 'false') AS BOOLEAN) AS unclean,
   CASE WHEN configs['unclean.leader.election.enable'] IS NULL THEN 'controller'
     ELSE coalesce(config_sources['unclean.leader.election.enable'], 'topic') END AS unclean_source,
-  r.* EXCLUDE tier, NOT unclean_leader_election AS forbids_unclean,
+  r.* EXCLUDE tier,
   CASE WHEN min_insync_racks > 1 THEN min_insync_racks END AS wanted
 FROM read_parquet($topics) JOIN b USING (cluster)
 LEFT JOIN (SELECT cluster, resource AS topic, tier
   FROM read_parquet($resolved) WHERE resource_type = 'topic') USING (cluster, topic)
-LEFT JOIN tiers r USING (tier)
+LEFT JOIN read_parquet($tiers) r USING (tier)
 """
 PARTITIONS = """
 CREATE TEMP TABLE p AS

@@ -203,8 +203,8 @@ def measured(groups: pl.DataFrame, rows: pl.DataFrame, brokers: pl.DataFrame) ->
     return measures.join(acks.worst(groups, rows, brokers), on="topic_no")
 
 
-def run(inputs: dict, folder: Path) -> None:
-    """inputs: files by table, and the tiers; writes health, posture, verdicts and counters.parquet."""
+def run(inputs: dict[str, list[str]], folder: Path) -> None:
+    """inputs: files by table; writes health, posture, verdicts and counters.parquet."""
     brokers = broker_table(inputs["brokers"])
     clusters = cluster_table(inputs["clusters"], brokers)
     topics = topic_table(inputs, clusters)

@@ -7,10 +7,6 @@ import polars as pl
 from bench.peers.polars import unhealthy
 from bench.peers.verdicts import checks
 
-KEYS = (
-    *("replication_factor", "min_insync_replicas", "write_headroom", "replica_racks", "min_insync_racks"),
-    *("acked_copies", "acked_racks"),
-)
 PROBLEMS = ("above-known-racks", "above-replication-factor", "above-replica-racks", "broker-without-rack")
 TARGETS = ("target_replication_factor", "target_min_insync_replicas", "target_racks", "target_acked_racks", "reassign")
 ENTRY = pl.Struct(
@@ -47,16 +43,8 @@ def cluster_table(files: list[str], brokers: pl.DataFrame) -> pl.DataFrame:
     return known.join(stated, on="cluster")
 
 
-def topic_table(inputs: dict, clusters: pl.DataFrame) -> pl.DataFrame:
+def topic_table(inputs: dict[str, list[str]], clusters: pl.DataFrame) -> pl.DataFrame:
     """One row per topic with its tier's requirements and its cluster's facts."""
-    required = [
-        {"tier": name, "forbids_unclean": stated.get("unclean_leader_election") is False}
-        | {"survives": bool(stated.get("survive")), "survives_rack": "rack" in stated.get("survive", ())}
-        | {key: stated.get(key) for key in KEYS}
-        for name, stated in inputs["tiers"].items()
-    ]
-    flags = dict.fromkeys(("forbids_unclean", "survives", "survives_rack"), pl.Boolean)
-    tiers = pl.DataFrame(required, schema={"tier": pl.String} | flags | dict.fromkeys(KEYS, pl.Int32))
     resolved = (
         pl.scan_parquet(inputs["resolved"])
         .filter(c("resource_type") == "topic")
@@ -78,7 +66,7 @@ def topic_table(inputs: dict, clusters: pl.DataFrame) -> pl.DataFrame:
         )
         .collect()
         .join(resolved.collect(), on=["cluster", "topic"], how="left")
-        .join(tiers, on="tier", how="left")
+        .join(pl.read_parquet(inputs["tiers"]), on="tier", how="left")
         .join(clusters, on="cluster")
         .with_row_index("topic_no")
         .with_columns(
