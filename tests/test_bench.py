@@ -248,21 +248,28 @@ def test_duckdb_and_polars_judge_as_spark_does(placement, spark, tmp_path, monke
     assert judge.latest["partition_health"].num_rows > 500
 
 
-def test_a_difference_is_reported(tmp_path):
+def test_a_difference_is_reported_unless_it_is_of_a_control_that_peers_dont_know(tmp_path):
+    known, later = compare.CONTROLS[0], "of-a-later-release"
     rows = pa.table({"cluster": ["eu"] * 2, "partition": [0, 1], "result_id": ["r"] * 2})
     for name in compare.TABLES.values():
         folder = tmp_path / "lake" / "audit" / name / "data"
         folder.mkdir(parents=True)
-        kept = rows.append_column("resource_type", [["topic"] * 2]) if name == compare.VERDICTS else rows
-        pq.write_table(kept, folder / "rows.parquet")
+        kept = rows.to_pylist()
+        if name == compare.VERDICTS:
+            kept = [row | {"resource_type": "topic", "control": control} for row in kept for control in (known, later)]
+        if name == "topic_posture":
+            kept = [row | {"checks": [{"control": known}, {"control": later}]} for row in kept]
+        pq.write_table(pa.Table.from_pylist(kept), folder / "rows.parquet")
     theirs = tmp_path / "duckdb"
     theirs.mkdir()
     for name in compare.TABLES:
-        pq.write_table(
-            rows.select(["cluster", "partition"]).slice(0, 1 if name == "posture" else 2), theirs / f"{name}.parquet"
-        )
+        found = rows.select(["cluster", "partition"])
+        if name == "posture":
+            found = found.slice(0, 1).append_column("checks", [[[{"control": known}]]])
+        pq.write_table(found, theirs / f"{name}.parquet")
     (line,) = compare.differences(tmp_path / "lake", "r", theirs)
-    assert line == "posture: 1 rows of evaluate alone, such as {'cluster': 'eu', 'partition': 1}"
+    only = {"cluster": "eu", "partition": 1, "checks": [{"control": known}]}
+    assert line == f"posture: 1 rows of evaluate alone, such as {only}"
 
 
 @pytest.mark.cluster

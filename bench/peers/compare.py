@@ -17,6 +17,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.peers.verdicts import CONTROLS
 from durability.lake.attempt import Attempt
 from durability.plan.plan import PolicyPart
 
@@ -82,13 +83,14 @@ def differences(warehouse: Path, result_id: str, theirs: Path) -> list[str]:
         for name, table in TABLES.items():
             file = f"'{theirs}/{name}.parquet'"
             columns = [row[0] for row in db.execute(f"DESCRIBE FROM {file}").fetchall()]
-            # Peers know the controls that are measured over partitions.
-            known = f"AND control IN (SELECT control FROM read_parquet({file}))"
-            topics = f"AND resource_type = 'topic' {known}" if table == VERDICTS else ""
+            topics = f"AND resource_type = 'topic' AND control IN {CONTROLS}" if table == VERDICTS else ""
+            known = "*"
+            if "checks" in columns:
+                known = f"* REPLACE (list_filter(checks, lambda c: c.control IN {CONTROLS}) AS checks)"
             files = _files(warehouse, table)
             db.execute(
                 f"CREATE OR REPLACE TEMP TABLE d AS SELECT {', '.join(columns)}, sum(side) AS more FROM ("
-                f" SELECT *, 1 AS side FROM read_parquet({files}) WHERE result_id = '{result_id}' {topics}"
+                f" SELECT {known}, 1 AS side FROM read_parquet({files}) WHERE result_id = '{result_id}' {topics}"
                 f" UNION ALL BY NAME SELECT *, -1 AS side FROM {file}) GROUP BY ALL HAVING more <> 0"
             )
             for whose, sign in (("evaluate", 1), (theirs.name, -1)):
