@@ -6,12 +6,16 @@ hold nothing that a shell reads (checked when a document is read); no other name
 
 from __future__ import annotations
 
-import unicodedata
+import re
 
 CONFIGS = 'kafka-configs --bootstrap-server "$BOOTSTRAP" --alter'
 UNDER_REPLICATED = 'kafka-topics --bootstrap-server "$BOOTSTRAP" --describe --under-replicated-partitions'
 REASSIGN = 'kafka-reassign-partitions --bootstrap-server "$BOOTSTRAP"'
 RUNNING = f"{REASSIGN} --list"
+
+
+BREAKS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]")
+"""Control characters (Unicode's category Cc) and its line separators: what could end a line of shell."""
 
 
 def comment(text: str) -> str:
@@ -20,11 +24,7 @@ def comment(text: str) -> str:
     >>> comment("rack:a\\nrm -r / down")
     '# rack:a rm -r / down'
     """
-    return "# " + "".join(" " if _breaks(c) else c for c in text)
-
-
-def _breaks(character: str) -> bool:
-    return unicodedata.category(character) == "Cc" or character in "\u2028\u2029"
+    return "# " + BREAKS.sub(" ", text)
 
 
 def script(*lines: str | None) -> str:
