@@ -26,7 +26,8 @@ from durability.policy import Retention, load_policy, load_waivers
 from durability.report import timeline, trends
 from durability.topology import validate
 from expectations import gate, posture
-from spark_jobs import compaction, evaluate, lake_tables
+from spark_jobs import evaluate, lake_tables
+from spark_jobs.retention import compaction
 from spark_jobs.upkeep import Upkeep
 from tests.support import old_lake
 from tests.support.lake import attach, publish

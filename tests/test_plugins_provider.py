@@ -16,6 +16,15 @@ from tests.support.wheel import unpacked
 
 ROOT = Path(__file__).resolve().parents[1]
 
+WHEEL_ALONE = """
+# This environment may have the checkout installed too: of each name the first counts, as it does for imports.
+import importlib.metadata
+import importlib_metadata
+for module in (importlib.metadata, importlib_metadata):
+    def once(every=module.distributions, **by):
+        return list({d.metadata["Name"]: d for d in reversed(list(every(**by)))}.values())
+    module.distributions = once
+"""
 LOOK = """
 import json, os, sys
 os.environ["AIRFLOW__CORE__PLUGINS_FOLDER"] = os.environ["FOLDER"]
@@ -60,7 +69,9 @@ def airflow(tmp_path_factory):
         home = tmp_path_factory.mktemp("airflow")
         (home / "plugins").mkdir()
         path = ":".join(str(p) for p in (beside, unpacked()) if p)
-        return result(run_in_airflow(home, source, PYTHONPATH=path, FOLDER=str(folder or home / "plugins")))
+        return result(
+            run_in_airflow(home, WHEEL_ALONE + source, PYTHONPATH=path, FOLDER=str(folder or home / "plugins"))
+        )
 
     return run
 

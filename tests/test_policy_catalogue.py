@@ -24,7 +24,7 @@ from durability.policy.resolve import resolve
 from durability.policy.yamlfile import read as read_yaml
 from durability.remedies import PLANNERS
 from durability.shapes import Constant, Member, Object
-from spark_jobs import facts
+from spark_jobs.frames import facts
 
 ROOT = Path(__file__).parents[1]
 RESOURCE_TYPES = {"topic", "broker", "cluster", "tier", "application", "waiver"}

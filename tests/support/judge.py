@@ -173,7 +173,7 @@ class Judge:
         findings: without them only what topics are measured by, in a third of the time; a pulse has none. earlier:
         documents of the same clusters from before, in one folder with these.
         """
-        from spark_jobs import evaluate
+        from spark_jobs.assemble import evaluation
 
         policy = policy or load_policy(DEFAULT_POLICY)
         topologies = [validate(d, f"{d['cluster']['id']}.json") for d in documents]
@@ -192,10 +192,10 @@ class Judge:
         self.latest = {}
         if not findings:
             with ThreadPoolExecutor(3) as background:
-                measured = evaluate.Evaluation(self.spark, plan, self._read, background)
-                evaluate.write_measures(measured, self._write)
+                measured = evaluation.Evaluation(self.spark, plan, self._read, background)
+                evaluation.write_measures(measured, self._write)
             return []
-        evaluate.run(self.spark, plan, self._read, self._write)
+        evaluation.run(self.spark, plan, self._read, self._write)
         self._finish(plan)
         self._word()
         found = self.latest["findings"].to_pylist() if "findings" in self.latest else []
