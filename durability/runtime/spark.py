@@ -49,7 +49,8 @@ FOR_SMALL = {
 FOR_LARGE = {
     # Of the plans over millions of rows there are few, but each is wide: compiled Java for them costs more to make, and to
     # be compiled again by HotSpot, than interpreting them does. So does planning each again as its inputs' sizes get known:
-    # joins of partitions say themselves which side is the small one.
+    # joins of partitions say themselves which side is the small one. What lists unhealthy partitions, and what makes rows of
+    # topics' verdicts, are compiled (`spark_jobs.scale.compiled`).
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",

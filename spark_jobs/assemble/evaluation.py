@@ -28,7 +28,8 @@ from spark_jobs.frames import facts, partitions, target
 from spark_jobs.frames.literals import literal, spark_type
 from spark_jobs.history import rack_outage, readings
 from spark_jobs.lake_tables import Reader
-from spark_jobs.scale import groups as placements
+from spark_jobs.scale import groups
+from spark_jobs.scale.compiled import compiled
 
 
 class Evaluation:
@@ -56,11 +57,11 @@ class Evaluation:
         # Partition health asks for no tier, so a pulse has none resolved.
         mine = F.lit(False) if plan.pulse else F.col("result_id") == plan.result_id
         self.resolved = read("resolved_policy").where(mine)
-        # Of each placement one is judged, `placements.numbered`.
+        # Of each placement one is judged, `groups.numbered`.
         self._placed = plan.alike and not plan.small
         # The scan takes as long as preparing what its rows are joined with.
         judge = self._judged("partitions").where(facts.standing())
-        scanned = background.submit(self._scanned, placements.numbered(judge) if self._placed else judge)
+        scanned = background.submit(self._scanned, groups.numbered(judge) if self._placed else judge)
         # Likewise what was counted before, which asks for nothing of this run's.
         self._counted = background.submit(self._before) if plan.look_back else None
         of_clusters = facts.clusters(self._judged)
@@ -99,7 +100,7 @@ class Evaluation:
         asked, of_topics = self._of_topics.result(), (self.topics, self.base_clusters)
         prepare = partial(topics.prepared, asked=asked)
         if self._placed:
-            rows = placements.build(scanned(), *of_topics, self._with_previous_reassignments, prepare, keep)
+            rows = groups.build(scanned(), *of_topics, self._with_previous_reassignments, prepare, keep)
         else:
             rows = prepare(partitions.build(self._with_previous_reassignments(scanned()), *of_topics))
         return topics.measured(rows, self.topics, asked)
@@ -111,7 +112,7 @@ class Evaluation:
             return listed
         those = self._judged("partitions")
         if not self.plan.small:
-            those = topics.worth_reading(those, self._rooms())
+            those = compiled(topics.worth_reading(those, self._rooms()))
         return topics.each(listed, those)
 
     def _rooms(self) -> dict[str, int]:
@@ -234,8 +235,11 @@ class Evaluation:
         of_clusters = self._background.submit(
             lambda: self._checkpointed(outcomes.of_clusters(clusters, asked.clusters))
         )
-        each = verdicts.each(outcomes.of_topics(of_topics, asked.topics))
-        each = self._checkpointed(each) if self.plan.small else each
+        gathered = outcomes.of_topics(of_topics, asked.topics)
+        if self.plan.small:
+            each = self._checkpointed(verdicts.each(gathered))
+        else:
+            each = verdicts.each(compiled(self._checkpointed(gathered)))
         return each.unionByName(of_clusters.result()).unionByName(self._of_settings.result())
 
     def _judged_by_settings(self) -> DataFrame:
