@@ -12,7 +12,7 @@ reports.
 | `publish` | commits accepted snapshots, the `snapshots` rows last | clear it; after a day, clear `collect` |
 | `evaluate` | one Spark job for the fleet | its log holds Spark's; a clear writes under a new result id |
 | `cross_check` | Great Expectations over the posture; differences become UNKNOWN | clear it |
-| `findings` | words verdicts and differences once, for every reader | clear it |
+| `findings` | words verdicts and differences once, for every reader | clear it; findings that are there stay |
 | `report` | findings.json, findings.csv, report.html in the out folder | clear it |
 | `notify` | one digest to Slack, if there is a Connection for it | never fails the audit; its log says what went wrong |
 | `conclude` | writes the `runs` row, last, then fails if a cluster is missing or a verdict unverified | see below |

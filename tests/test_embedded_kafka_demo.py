@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from durability.catalogue import CONTROLS, severity_of
 from durability.embedded_kafka import demo, seed
 from durability.embedded_kafka.cluster import LocalCluster
 from durability.embedded_kafka.streams import StreamsApplication
-from durability.policy.catalogue import CONTROLS, severity_of
 
 POLICIES = Path(__file__).parents[1] / "policies"
 

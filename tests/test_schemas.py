@@ -12,10 +12,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from durability import schemas
+from durability.catalogue import PROVIDERS
 from durability.catalogue.causes import DISAGREE
 from durability.errors import BadInput
 from durability.policy import load_clusters, load_policy, load_waivers
-from durability.policy.catalogue import PROVIDERS
 from durability.report import builder, page, results
 from durability.schemas.generate import text
 from durability.topology import read, validate

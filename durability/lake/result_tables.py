@@ -36,8 +36,11 @@ PARTITION_HEALTH = Table(
         ("effective_min_insync_replicas", pa.int32()),
         ("replication_factor", pa.int32()),
         ("out_of_sync", INTS),
-        ("cause", pa.string()),
-        ("cli_differs", pa.string()),  # where kafka-topics shows this partition otherwise, and why
+        ("cause", pa.string()),  # codes, see `durability.catalogue.causes`
+        (
+            "cli_differs",
+            pa.string(),
+        ),  # codes: where kafka-topics shows this partition otherwise, and why (`catalogue.listing`)
         ("categories_known", pa.bool_()),  # False: some category could not be told
         # KIP-1290. A partition may be listed for its racks alone, with no category of KIP-427's.
         ("isr_racks", pa.int32()),  # IsrRackCount; NULL: a rack is unknown
