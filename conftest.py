@@ -19,8 +19,12 @@ pytest_plugins = [
 ]
 
 TOGETHER = {
-    "kafka_session": re.compile(r"tests/test_(bench|collect_fleet|streams_assignor|(?!racks)\w+_cluster)\.py"),
-    "judged_once": re.compile(r"tests/test_rules_(acks|acks_unread|clusters|kips|oracle|remedies)\.py"),
+    "kafka_session": re.compile(
+        r"tests/(cluster/test_(?!racks)|unit/(bench/test_bench|collect/test_fleet|streams/test_assignor)\.py)"
+    ),
+    "judged_once": re.compile(
+        r"tests/unit/spark_jobs/controls/test_(acks|acks_unread|clusters|kips|oracle|remedies)\.py"
+    ),
 }
 """Fixtures of the session that take so long that no two workers make one, and the modules whose tests ask for them."""
 

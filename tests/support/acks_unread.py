@@ -1,5 +1,5 @@
 """Small clusters for acks of which something decisive is unread, unknown or nothing that Kafka takes; see
-test_rules_acks_unread.py."""
+test_acks_unread.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run by tests/test_extending.py in a copy of the tree that has more controls: audits, and judges those controls' cases.
+"""Run by tests/e2e/test_extending.py in a copy of the tree that has more controls: audits, and judges those controls' cases.
 
 `python -m tests.support.extended LAKE POLICY DOCUMENT OUT CONTROL...`
 """

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,9 +19,10 @@ from durability.plan.plan import Earlier, LookBack, Plan, SnapshotPart, from_tex
 from durability.policy.load import load_policy
 from durability.policy.model import Policy, Waiver
 from durability.topology import validate
+from tests import ROOT
 
 NONE = tables.DISAGREEMENTS.arrow.empty_table()
-DEFAULT_POLICY = Path(__file__).parents[2] / "policies" / "policy.yaml"
+DEFAULT_POLICY = ROOT / "policies" / "policy.yaml"
 
 
 def plan_of(
