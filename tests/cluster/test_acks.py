@@ -10,8 +10,6 @@ import pytest
 
 from tests.support.kafka_states import ACKS
 
-pytestmark = pytest.mark.cluster
-
 STATES = (
     *("whole", "moving", "broker-down", "rack-down", "restored"),
     *("old-whole", "old-broker-down", "old-rack-down"),

@@ -16,8 +16,6 @@ from durability.embedded_kafka import seed
 from durability.embedded_kafka.cluster import LocalCluster
 from durability.embedded_kafka.spec import ClusterSpec
 
-pytestmark = pytest.mark.cluster
-
 SOURCES = {
     "DYNAMIC_TOPIC_CONFIG": "topic",
     "DYNAMIC_BROKER_CONFIG": "broker-dynamic",

@@ -15,8 +15,6 @@ from durability.embedded_kafka.spec import ClusterSpec, as_properties, default_s
 from durability.errors import AuditError, Refused
 from durability.runtime import processes, watchdog
 
-pytestmark = pytest.mark.cluster
-
 ONE_NODE = ClusterSpec(
     brokers={1: "az1"}, controllers={1: "az1"}, configs={"offsets.topic.replication.factor": "1"}, heap_mb=128
 )

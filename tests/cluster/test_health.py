@@ -11,8 +11,6 @@ from tests.support.judge import one, pick
 from tests.support.kafka_states import FILTERS, Described, Partition, State
 from tests.support.kafka_walk import OLD_TOPICS, RACKS, TOPICS
 
-pytestmark = pytest.mark.cluster
-
 STATES = ("whole", "moving", "broker-down", "rack-down", "restored", "old-whole", "old-broker-down", "old-rack-down")
 
 

@@ -26,8 +26,6 @@ from durability.runtime import processes
 from tests.support.judge import Judge
 from tests.support.kafka_states import answers, described
 
-pytestmark = pytest.mark.cluster
-
 RACKS = {1: "az1", 2: "az2", 3: "az2", 4: "az3"}
 TOPICS = {  # replicas by partition, and the topic's own min.insync.replicas; the brokers' is 2
     "r-stated": ([[1, 2, 3], [2, 3, 4]], "2"),

@@ -16,7 +16,7 @@ from durability.embedded_kafka.cluster import LocalCluster
 from durability.lake import tables
 from tests.support.runs import Runs
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 TOPIC, HOLDERS = "r-orders", (1, 2, 3)
 PROLONGED_AFTER = 24

@@ -19,8 +19,6 @@ from durability.remedies import plans
 from durability.report.words import is_script
 from tests.support.judge import Judge, pick
 
-pytestmark = pytest.mark.cluster
-
 POLICY = """
 format: durability-policy/1
 name: tests

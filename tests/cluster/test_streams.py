@@ -12,13 +12,9 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
-import pytest
-
 from durability.collect import collect
 from durability.embedded_kafka import seed
 from durability.embedded_kafka.streams import INPUT, OUTPUT, StreamsApplication
-
-pytestmark = pytest.mark.cluster
 
 
 def read(kafka) -> dict:

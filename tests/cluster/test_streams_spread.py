@@ -12,8 +12,6 @@ from durability.streams.judgement import judge
 from durability.topology import validate
 from tests.cluster.test_streams import create_topics, read, stop
 
-pytestmark = pytest.mark.cluster
-
 PLACES = {
     f"{zone}-{cluster}": {"zone": zone, "cluster": cluster} for cluster in ("k1", "k2") for zone in ("z1", "z2", "z3")
 }

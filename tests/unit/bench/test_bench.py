@@ -272,17 +272,6 @@ def test_a_difference_is_reported_unless_it_is_of_a_control_that_peers_dont_know
     assert line == f"posture: 1 rows of evaluate alone, such as {only}"
 
 
-@pytest.mark.cluster
-def test_collecting_is_compared_with_kafka_topics_on_the_same_partitions(kafka):
-    collect.fill(kafka, 45, prefix="bench-collect")
-    kafka.wait_for_full_isr()
-    results = collect.measured(kafka, 1)
-    assert results["partitions"] >= 45 and results["topics"] >= 5 and results["brokers"] == 6
-    for name, (seconds,) in results["seconds"].items():
-        assert results["medians"][name] == seconds > 0
-    assert results["ratio"] == round(results["medians"]["collection"] / results["medians"]["kafka-topics"], 3)
-
-
 def test_a_collection_that_leaves_something_out_is_no_measurement():
     partition = {"partition": 0, "leader": 1, "replicas": [1, 2], "isr": [1], "adding": [], "bytes": 0}
     document = {
