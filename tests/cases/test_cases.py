@@ -6,7 +6,6 @@ import pytest
 
 from durability.catalogue import CONTROLS
 from durability.findings import words
-from durability.policy import load_policy, load_waivers
 from tests.support import cases
 from tests.support.judge import Judge
 
@@ -16,13 +15,11 @@ WORDS = [(control, said) for control, content in FILES.items() for said in conte
 
 
 @pytest.fixture(scope="module")
-def found(spark, tmp_path_factory) -> list[dict]:
-    folder = tmp_path_factory.mktemp("cases")
-    (folder / "policy.yaml").write_text(cases.policy(CASES))
-    (folder / "waivers.yaml").write_text(cases.waivers(CASES))
-    policy, waivers = load_policy(folder / "policy.yaml"), load_waivers(folder / "waivers.yaml")
+def found(spark) -> list[dict]:
     earlier = [document for case in CASES for document in case.earlier()]
-    return Judge(spark).run([case.document for case in CASES], policy, waivers, earlier=earlier)
+    return Judge(spark).run(
+        [case.document for case in CASES], cases.policy(CASES), cases.waivers(CASES), earlier=earlier
+    )
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

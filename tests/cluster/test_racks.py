@@ -19,12 +19,12 @@ from durability.embedded_kafka import seed, tools
 from durability.embedded_kafka.cluster import LocalCluster
 from durability.embedded_kafka.spec import ClusterSpec
 from durability.errors import AuditError
-from durability.policy.load import load_policy
 from durability.report.health import METRICS, Health
 from durability.report.outages import Outages
 from durability.runtime import processes
 from tests.support.judge import Judge
 from tests.support.kafka_states import answers, described
+from tests.support.policy import policy
 
 RACKS = {1: "az1", 2: "az2", 3: "az2", 4: "az3"}
 TOPICS = {  # replicas by partition, and the topic's own min.insync.replicas; the brokers' is 2
@@ -32,12 +32,10 @@ TOPICS = {  # replicas by partition, and the topic's own min.insync.replicas; th
     "r-inherits": ([[1, 3, 2]], None),
     "r-spread": ([[1, 2, 4], [4, 3, 1], [2, 4, 1]], "1"),
 }
-POLICY = """
-format: durability-policy/1
-name: tests
+POLICY = policy("""
 tiers: {racks: {min_insync_racks: 2}}
 topics: [{tier: racks}]
-"""
+""")
 ENFORCED = [name for name in METRICS.values() if "Rack" not in name]  # what today's brokers count
 BEAN = "kafka.server:type=ReplicaManager,name="
 
@@ -127,10 +125,8 @@ class Outage:
 
 
 @pytest.fixture(scope="module")
-def outage(spark, tmp_path_factory) -> Outage:
+def outage(spark) -> Outage:
     """Eligible leader replicas off, so that lowering is safe: all up, broker 3 lost, its rack lost, lowered, back."""
-    path = tmp_path_factory.mktemp("policy") / "policy.yaml"
-    path.write_text(POLICY)
     spec = ClusterSpec(
         brokers=RACKS, controllers={n: RACKS[n] for n in (1, 2, 4)}, features={"eligible.leader.replicas.version": 0}
     )
@@ -139,7 +135,7 @@ def outage(spark, tmp_path_factory) -> Outage:
         topics = [seed.Topic(t, p, {"min.insync.replicas": m} if m else {}) for t, (p, m) in TOPICS.items()]
         seed.create_topics(kafka, topics)
         kafka.wait_for_full_isr()
-        watch = Watch(kafka, Judge(spark), load_policy(path))
+        watch = Watch(kafka, Judge(spark), POLICY)
         nights["up"] = watch("r1", (1, 2, 3, 4))
         kafka.kill_broker(3)
         nights["broker-down"] = watch("r2", (1, 2, 4))

@@ -14,21 +14,19 @@ import pytest
 
 from durability.collect import collect
 from durability.embedded_kafka import seed, tools
-from durability.policy.load import load_policy
 from durability.remedies import plans
 from durability.report.words import is_script
 from tests.support.judge import Judge, pick
+from tests.support.policy import policy
 
-POLICY = """
-format: durability-policy/1
-name: tests
+POLICY = policy("""
 tiers:
   standard: {replication_factor: 3, min_insync_replicas: 2, write_headroom: 1, replica_racks: 3, acked_racks: 2}
   nothing: {}
 topics:
   - {match: {topic: "m-.*"}, tier: standard}
   - {tier: nothing}
-"""
+""")
 TOPICS = {  # brokers 1 and 4 stand in az1, 2 and 5 in az2, 3 and 6 in az3
     "m-alone": ([[1], [5]], "1"),
     "m-above": ([[2, 3]], "3"),
@@ -82,9 +80,7 @@ def follow(kafka, shell, out, script: str) -> None:
 
 
 def test_followed_remedies_leave_nothing_to_mend(kafka, shell, spark, tmp_path):
-    policy_file = tmp_path / "policy.yaml"
-    policy_file.write_text(POLICY)
-    policy, judge = load_policy(policy_file), Judge(spark)
+    judge = Judge(spark)
     seed.create_topics(
         kafka, [seed.Topic(name, at, {"min.insync.replicas": least}) for name, (at, least) in TOPICS.items()]
     )
@@ -92,7 +88,7 @@ def test_followed_remedies_leave_nothing_to_mend(kafka, shell, spark, tmp_path):
     rounds = []
     while len(rounds) < 4:
         document = collect("mended", {"bootstrap.servers": kafka.bootstrap}).document
-        found = judge.run([document], policy, result=f"r{len(rounds)}")
+        found = judge.run([document], POLICY, result=f"r{len(rounds)}")
         failed = [f for f in pick(found, outcome="FAIL") if f["control"] in WANTED and f["resource"] in TOPICS]
         rounds.append({f["resource"] for f in failed})
         if not failed:

@@ -10,10 +10,9 @@ import pytest
 
 from durability.lake import tables
 from durability.plan import Plan, build_plan, inputs
-from durability.policy import load_policy
 from durability.report import lost_racks, timeline
-from tests import ROOT
 from tests.support.lake import publish
+from tests.support.policy import shipped
 from tests.support.topology import document
 
 START = datetime(2026, 11, 21, 0, 0, tzinfo=UTC)
@@ -129,8 +128,7 @@ def test_pulses_are_read_by_the_night(lake, run):
 
 
 def plan(lake, rows, kind="nightly") -> Plan:
-    policy = load_policy(ROOT / "policies" / "policy.yaml")
-    return build_plan(lake, run_id="r", result_id="r:1", kind=kind, policy=policy, waivers=[], snapshots=rows)
+    return build_plan(lake, run_id="r", result_id="r:1", kind=kind, policy=shipped(), waivers=[], snapshots=rows)
 
 
 def test_a_plan_without_history_looks_back_on_nothing(lake):

@@ -13,8 +13,8 @@ import pytest
 from durability.lake import tables
 from durability.steps import task_artifacts
 from durability.topology import validate
-from tests import ROOT
 from tests.support.lake import accepted, publish, stage
+from tests.support.policy import shipped
 from tests.support.runs import SICK
 from tests.support.topology import document
 
@@ -81,7 +81,6 @@ def pulse(lake, *documents):
 @pytest.mark.parametrize("table", tables.FACTS, ids=lambda t: t.name)
 def test_spark_sees_staged_facts_as_it_sees_committed_ones(lake, session, table):
     from durability.plan import build_plan
-    from durability.policy import load_policy
     from spark_jobs import lake_tables
 
     def rows(frame):
@@ -97,7 +96,7 @@ def test_spark_sees_staged_facts_as_it_sees_committed_ones(lake, session, table)
     ]
     attempts, snapshots = pulse(lake, *fleet)
     publish(lake, *fleet, source="x.json")
-    policy = load_policy(ROOT / "policies" / "policy.yaml")
+    policy = shipped()
     keys = {"run_id": "r", "result_id": "r:1", "kind": "pulse"}
     plan = build_plan(lake, policy=policy, waivers=[], snapshots=snapshots, attempts=attempts, **keys)
     committed = rows(session.table(f"{tables.CATALOG}.{table.identifier}"))
@@ -124,7 +123,6 @@ def test_racks_are_carried_from_the_last_snapshot_that_has_facts(lake):
 
 def test_a_cluster_that_cant_be_read_is_recorded_as_of_a_pulse_and_names_the_pulse_before(lake):
     from durability.plan import build_plan
-    from durability.policy import load_policy
 
     publish(lake, document(SICK, cluster="eu", captured_at="2026-11-20T02:00:00Z"))
     _, (last,) = pulse(lake, document(SICK, cluster="eu", captured_at="2026-11-20T02:05:00Z"))
@@ -135,7 +133,7 @@ def test_a_cluster_that_cant_be_read_is_recorded_as_of_a_pulse_and_names_the_pul
         run_id="r",
         result_id="r:1",
         kind="pulse",
-        policy=load_policy(ROOT / "policies" / "policy.yaml"),
+        policy=shipped(),
         waivers=[],
         snapshots=rows,
     )

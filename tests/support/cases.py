@@ -32,7 +32,9 @@ from typing import Any
 
 import yaml
 
+from durability.policy import Policy, Waiver
 from durability.topology.document import instant
+from tests.support import policy as stated
 from tests.support.topology import NOON, document
 
 FOLDER = Path(__file__).parents[1] / "cases"
@@ -112,8 +114,8 @@ def cases(controls: Iterable[str] | None = None) -> list[Case]:
     return found
 
 
-def policy(of: Iterable[Case]) -> str:
-    """The policy under which these cases are judged, as its file has it."""
+def policy(of: Iterable[Case]) -> Policy:
+    """The policy under which these cases are judged."""
     tiers: dict[str, dict] = {}
     selectors, applications = [], []
     for case in of:
@@ -126,15 +128,12 @@ def policy(of: Iterable[Case]) -> str:
         if "application" in case.said:
             applications.append({"match": {"cluster": cluster}, **case.said["application"]})
     tiers["last"] = DEFAULT_TIER
-    more = {"applications": applications} if applications else {}
-    whole = {"format": "durability-policy/1", "tiers": tiers, "topics": [*selectors, {"tier": "last"}], **more}
-    return json.dumps(whole, indent=1)
+    return stated.policy(tiers=tiers, topics=[*selectors, {"tier": "last"}], applications=applications)
 
 
-def waivers(of: Iterable[Case]) -> str:
-    """Their waivers, as a waivers file has them."""
+def waivers(of: Iterable[Case]) -> list[Waiver]:
     found = [w | {"cluster": c.cluster} for c in of for w in c.said.get("waivers", ())]
-    return yaml.safe_dump({"format": "durability-waivers/1", "waivers": found}, sort_keys=False)
+    return stated.waivers(yaml.safe_dump({"waivers": found}, sort_keys=False))
 
 
 def mismatches(case: Case, found: list[dict]) -> list[str]:

@@ -17,7 +17,7 @@ from durability.catalogue.settings import declared
 from durability.collect import configs
 from durability.errors import BadInput
 from durability.findings import words
-from durability.policy import CONTROLS, PROVIDERS, load_clusters, load_policy, load_waivers, match_column, matches
+from durability.policy import CONTROLS, PROVIDERS, load_clusters, load_waivers, match_column, matches
 from durability.policy.formats import required
 from durability.policy.resolve import resolve
 from durability.policy.yamlfile import read as read_yaml
@@ -25,6 +25,7 @@ from durability.remedies import PLANNERS
 from durability.shapes import Constant, Member, Object
 from spark_jobs.frames import facts
 from tests import ROOT
+from tests.support.policy import policy, shipped
 
 RESOURCE_TYPES = {"topic", "broker", "cluster", "tier", "application", "waiver"}
 KNOWN = {facts.MIN_ISR, facts.MIN_RACKS, facts.UNCLEAN, facts.DEFAULT_RF, facts.AUTO_CREATE, "broker.rack"}
@@ -127,9 +128,7 @@ def test_what_a_tier_can_require_of_a_setting(tmp_path, stated, value, refused):
         assert shape.fits(stated_value.read())
 
 
-@pytest.fixture(scope="module")
-def policy():
-    return load_policy(ROOT / "policies" / "policy.yaml")
+DEFAULT = shipped()
 
 
 @pytest.mark.parametrize(
@@ -157,12 +156,12 @@ def policy():
         ("-changelog", "standard"),
     ],
 )
-def test_the_default_policy_knows_the_families_of_internal_topics(policy, topic, tier):
-    assert policy.tier_of("any", topic, topic == "__consumer_offsets") == tier
+def test_the_default_policy_knows_the_families_of_internal_topics(topic, tier):
+    assert DEFAULT.tier_of("any", topic, topic == "__consumer_offsets") == tier
 
 
-def test_the_default_files_load(policy):
-    assert policy.last_tier == "standard"
+def test_the_default_files_load():
+    assert DEFAULT.last_tier == "standard"
     assert load_waivers(ROOT / "policies" / "waivers.yaml") == []
     assert load_clusters(ROOT / "policies" / "clusters.yaml") == []
 
@@ -176,6 +175,13 @@ def test_the_examples_in_the_default_files_load(tmp_path):
         assert load(tmp_path / name)
 
 
+MATCHED = policy("""
+tiers: {a: {replication_factor: 1}, b: {replication_factor: 2}, c: {}}
+topics:
+  - {match: {internal: true, cluster: 'a.*'}, tier: a}
+  - {match: {internal: false, topic: '[ab].*'}, tier: b}
+  - {match: {team: 'x.*'}, tier: c}
+""")
 NAMES = st.text(st.sampled_from("ab-._\nä"), max_size=6)
 EXPRESSIONS = st.sampled_from(["a.*", ".*", "(a|b)+", "[^a]*", "a|ab", "", "^a$", "(?i)A.*", "ä?.", r"a\.b", "a{2,3}"])
 
@@ -188,28 +194,17 @@ def test_a_column_is_matched_like_its_values(expression, names):
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(NAMES, NAMES, st.sampled_from([True, False, None])), max_size=8))
-def test_topics_are_resolved_like_one_topic(tmp_path_factory, rows):
-    text = """\
-format: durability-policy/1
-tiers: {a: {replication_factor: 1}, b: {replication_factor: 2}, c: {}}
-topics:
-  - {match: {internal: true, cluster: 'a.*'}, tier: a}
-  - {match: {internal: false, topic: '[ab].*'}, tier: b}
-  - {match: {team: 'x.*'}, tier: c}
-"""
-    path = tmp_path_factory.mktemp("policy") / "policy.yaml"
-    path.write_text(text)
-    policy = load_policy(path)
+def test_topics_are_resolved_like_one_topic(rows):
     teams = {"a": "xy", "b": "z"}
     columns = list(zip(*rows, strict=True)) or [[], [], []]
     kinds = (pa.string(), pa.string(), pa.bool_())
     table = pa.table(
         {n: pa.array(c, k) for n, c, k in zip(("cluster", "topic", "internal"), columns, kinds, strict=True)}
     )
-    assert resolve(policy, table, teams).to_pylist() == [policy.tier_of(c, t, i, teams.get(c)) for c, t, i in rows]
+    assert resolve(MATCHED, table, teams).to_pylist() == [MATCHED.tier_of(c, t, i, teams.get(c)) for c, t, i in rows]
 
 
-def test_a_hundred_thousand_topics_are_resolved(policy):
+def test_a_hundred_thousand_topics_are_resolved():
     count = 100_000
     table = pa.table(
         {
@@ -218,4 +213,4 @@ def test_a_hundred_thousand_topics_are_resolved(policy):
             "internal": pa.array([False] * count),
         }
     )
-    assert set(resolve(policy, table).to_pylist()) == {"standard"}
+    assert set(resolve(DEFAULT, table).to_pylist()) == {"standard"}

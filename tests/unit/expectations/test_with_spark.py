@@ -11,18 +11,15 @@ import pytest
 from durability.catalogue import CONTROLS
 from durability.lake.tables import TABLES
 from durability.plan import build_plan
-from durability.policy import load_policy, load_waivers
 from durability.topology import validate
 from expectations import gate, posture
-from tests import ROOT
+from tests.support.policy import shipped, waivers
 from tests.support.topology import document
 
-DEFAULT_POLICY = ROOT / "policies" / "policy.yaml"
-WAIVERS = """\
-format: durability-waivers/1
+WAIVERS = waivers("""
 waivers:
   - {control: .*, cluster: eu, resource: accepted, owner: a, reason: r, expires: 2027-01-31}
-"""
+""")
 # Racks: az1 1,4; az2 2,5; az3 3.
 EU = """
     topic       leader  replicas  isr    elr  adding  removing  min
@@ -42,13 +39,12 @@ EU = """
 
 
 @pytest.fixture
-def evaluated(lake, spark, tmp_path):
+def evaluated(lake, spark):
     """Evaluates documents; `tamper(table name, rows)` may change what Spark writes. Returns the plan."""
 
     def run(*documents, providers=None, tamper=lambda name, rows: rows):
         from spark_jobs import evaluate
 
-        (tmp_path / "waivers.yaml").write_text(WAIVERS)
         attempts = [
             lake.stage(validate(d, "x.json"), provider=(providers or {}).get(d["cluster"]["id"], "self"))
             for d in documents
@@ -59,8 +55,8 @@ def evaluated(lake, spark, tmp_path):
             run_id="run",
             result_id="result",
             kind="nightly",
-            policy=load_policy(DEFAULT_POLICY),
-            waivers=load_waivers(tmp_path / "waivers.yaml"),
+            policy=shipped(),
+            waivers=WAIVERS,
             snapshots=snapshots,
             started_at=datetime(2026, 11, 21, 12, 5, tzinfo=UTC),
         )

@@ -11,44 +11,30 @@ import pytest
 from durability.errors import AuditError, BadInput
 from durability.lake.tables import RESOLVED_POLICY, TOPICS
 from durability.plan import Plan, build_plan
-from durability.policy import Cluster, fingerprint, load_policy, load_waivers
+from durability.policy import Cluster, fingerprint
 from tests.support.lake import publish, rejected
+from tests.support.policy import policy, waivers
 from tests.support.topology import document
 
-POLICY = """\
-format: durability-policy/1
-name: house
+POLICY = policy("""
 tiers: {critical: {replication_factor: 3, unclean_leader_election: false}, scratch: {replication_factor: 1}}
 topics:
   - {match: {team: 'sandbox'}, tier: scratch}
   - {match: {topic: 'tmp-.*'}, tier: scratch}
   - {match: {cluster: 'eu.*'}, tier: critical}
 applications: [{match: {group: 'pay-.*'}, tier: critical, rack_aware_tags: [zone], standby_replicas: 1}]
-"""
-WAIVERS = """\
-format: durability-waivers/1
+""")
+WAIVERS = waivers("""
 waivers:
   - {control: '.*', cluster: 'eu', resource: 'or.*', owner: a, reason: r, expires: 2027-01-31}
   - {control: broker-rack, cluster: '.*', resource: '1', owner: a, reason: r, expires: 2020-01-31}
   - {control: replication-factor, cluster: '.*', resource: orders, owner: a, reason: r, expires: 2027-01-31}
-"""
+""")
 TABLE = "topic replicas\n orders 1,2\n tmp-1 1"
 
 
 @pytest.fixture
-def policy(tmp_path):
-    (tmp_path / "policy.yaml").write_text(POLICY)
-    return load_policy(tmp_path / "policy.yaml")
-
-
-@pytest.fixture
-def waivers(tmp_path):
-    (tmp_path / "waivers.yaml").write_text(WAIVERS)
-    return load_waivers(tmp_path / "waivers.yaml")
-
-
-@pytest.fixture
-def plan_of(lake, policy, waivers):
+def plan_of(lake):
     """Plans a run over rows of `snapshots`."""
 
     def build(snapshots, run="run-1", result="result-1", **more):
@@ -57,8 +43,8 @@ def plan_of(lake, policy, waivers):
             run_id=run,
             result_id=result,
             kind="nightly",
-            policy=policy,
-            waivers=waivers,
+            policy=POLICY,
+            waivers=WAIVERS,
             snapshots=snapshots,
             **more,
         )
@@ -130,13 +116,13 @@ def test_a_clusters_team_decides_as_it_was_staged(lake, plan_of):
     assert resolved(lake, "result-1")["eu", "topic", "orders"] == ("scratch", [0, 2])
 
 
-def test_a_plan_survives_json(lake, plan_of, policy, waivers, tmp_path):
+def test_a_plan_survives_json(lake, plan_of, tmp_path):
     plan = plan_of(publish(lake, document(TABLE, cluster="eu")), started_at=datetime(2026, 11, 21, 2, tzinfo=UTC))
     again = Plan.read(plan.write(tmp_path / "plan.json"))
     assert again == plan
     assert again.started_at == "2026-11-21T02:00:00Z"
-    assert again.policy.sha256 == fingerprint(policy, waivers)
-    assert again.policy.tier("critical") == policy.tiers["critical"]
+    assert again.policy.sha256 == fingerprint(POLICY, WAIVERS)
+    assert again.policy.tier("critical") == POLICY.tiers["critical"]
     assert again.policy.last_tier == "critical"
 
 

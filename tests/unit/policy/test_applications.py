@@ -7,16 +7,14 @@ import pytest
 
 from durability.lake.tables import RESOLVED_POLICY
 from durability.plan import build_plan
-from durability.policy import load_policy
 from durability.policy.resolve import resolve
 from durability.streams.internal_topics import application_of, by_application
 from tests.support.lake import publish
+from tests.support.policy import policy
 from tests.support.streams import recorded
 from tests.support.topology import document
 
-POLICY = """\
-format: durability-policy/1
-name: house
+POLICY = policy("""
 tiers: {critical: {replication_factor: 3}, standard: {replication_factor: 2}, scratch: {replication_factor: 1}}
 topics:
   - {match: {topic: 'scratch-.*'}, tier: scratch}
@@ -26,21 +24,15 @@ applications:
   - {match: {group: 'pay.*'}, tier: critical, standby_replicas: 1}
   - {match: {group: 'scratch-app'}, standby_replicas: 1}
   - {match: {group: 'classic-app'}, tier: scratch}
-"""
+""")
 COUNT = "KSTREAM-AGGREGATE-STATE-STORE-0000000003"
 
 
-@pytest.fixture
-def policy(tmp_path):
-    (tmp_path / "policy.yaml").write_text(POLICY)
-    return load_policy(tmp_path / "policy.yaml")
-
-
-def tiers(policy, topics: str, **groups: str) -> list[str | None]:
+def tiers(topics: str, **groups: str) -> list[str | None]:
     """Tiers of these topics of cluster eu (or of `cluster:topic`) where these groups exist."""
     rows = [name.split(":") if ":" in name else ["eu", name] for name in topics.split()]
     columns = {"cluster": [r[0] for r in rows], "topic": [r[1] for r in rows], "internal": [False] * len(rows)}
-    return resolve(policy, pa.table(columns), {}, {c: g.split() for c, g in groups.items()}).to_pylist()
+    return resolve(POLICY, pa.table(columns), {}, {c: g.split() for c, g in groups.items()}).to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -62,17 +54,17 @@ def tiers(policy, topics: str, **groups: str) -> list[str | None]:
         ("classic-app-pay-x-changelog", "classic-app classic-app-pay", "standard"),  # the longest id wins, line or not
     ],
 )
-def test_whose_tier_a_topic_has(policy, topic, groups, tier):
-    assert tiers(policy, topic, eu=groups) == [tier]
+def test_whose_tier_a_topic_has(topic, groups, tier):
+    assert tiers(topic, eu=groups) == [tier]
 
 
-def test_lines_and_groups_are_of_the_topics_cluster(policy):
+def test_lines_and_groups_are_of_the_topics_cluster():
     topics = "eu:pay-eu-s-changelog us:pay-eu-s-changelog ap:pay-eu-s-changelog eu:orders"
-    assert tiers(policy, topics, eu="pay pay-eu", us="pay-eu") == ["critical", "scratch", "standard", "standard"]
+    assert tiers(topics, eu="pay pay-eu", us="pay-eu") == ["critical", "scratch", "standard", "standard"]
 
 
-def test_without_applications_nothing_changes(policy):
-    assert tiers(policy, "pay-s-changelog orders scratch-1") == ["standard", "standard", "scratch"]
+def test_without_applications_nothing_changes():
+    assert tiers("pay-s-changelog orders scratch-1") == ["standard", "standard", "scratch"]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +82,7 @@ def test_the_application_of_a_topic(topic, groups, group):
     assert by_application([topic, "orders"], groups) == ({group: [topic]} if group else {})
 
 
-def test_a_run_resolves_them(lake, policy):
+def test_a_run_resolves_them(lake):
     """A classic group by its bytes, one of type streams, one that a document states; a consumer group owns no topics."""
     plain = {"type": "classic", "state": "Stable", "protocol_type": "consumer", "members": []}
     groups = [
@@ -115,6 +107,6 @@ def test_a_run_resolves_them(lake, policy):
     }
     table = "topic replicas\n" + "".join(f"{topic} 1,2\n" for topic in expected)
     published = publish(lake, document(table, cluster="eu", groups=groups, streams=streams))
-    build_plan(lake, run_id="r", result_id="r", kind="nightly", policy=policy, waivers=[], snapshots=published)
+    build_plan(lake, run_id="r", result_id="r", kind="nightly", policy=POLICY, waivers=[], snapshots=published)
     found = {r["resource"]: r["tier"] for r in lake.scan(RESOLVED_POLICY).to_pylist() if r["resource_type"] == "topic"}
     assert found == expected

@@ -9,7 +9,7 @@ import pytest
 
 from durability.errors import BadInput
 from durability.policy import Retention, fingerprint, load_clusters, load_policy, load_waivers
-from tests import ROOT
+from tests.support.policy import shipped
 from tests.support.schemas import agreeing
 
 POLICY = """\
@@ -287,8 +287,7 @@ def test_how_long_the_lake_keeps_things_is_read_and_no_part_of_the_fingerprint(l
     )
     assert load(load_policy, POLICY).retention == Retention()
     assert fingerprint(policy) == fingerprint(load(load_policy, POLICY))
-    shipped = load_policy(ROOT / "policies" / "policy.yaml")
-    assert shipped.retention == Retention(), "the shipped file states the defaults"
+    assert shipped().retention == Retention(), "the shipped file states the defaults"
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,12 @@
 
 import pytest
 
-from durability.policy.load import load_policy, load_waivers
 from tests.support.judge import Judge, one, pick
+from tests.support.policy import policy, waivers
 from tests.support.topology import document
 
 BROKERS = "0:az1 1:az2 2:az3"
 POLICY = """
-format: durability-policy/1
-name: tests
 tiers:
   critical: {replication_factor: 3, min_insync_replicas: 2, write_headroom: 1, unclean_leader_election: false}
   loose: {replication_factor: 1, min_insync_replicas: 1}
@@ -17,8 +15,7 @@ topics:
   - {match: {topic: "relaxed"}, tier: TIER}
   - {tier: critical}
 """
-WAIVERS = """
-format: durability-waivers/1
+WAIVERS = waivers("""
 waivers:
   - {control: "replication-factor", cluster: ".*", resource: "waived.*", owner: team-a, approved_by: cto, reason: "<b>soon</b>",
      ticket: T-1, expires: 2026-11-21}
@@ -26,7 +23,7 @@ waivers:
      ticket: T-2, expires: 2026-11-20}
   - {control: "write-.*", cluster: ".*", resource: "nobody", owner: team-c, approved_by: cto, reason: none, ticket: T-3,
      expires: 2026-11-20}
-"""
+""")
 LATER = "2026-11-22T12:00:00Z"
 
 
@@ -65,32 +62,20 @@ def worsens(second, **options):
 
 
 @pytest.fixture(scope="module")
-def policies(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("policy")
-
-    def policy(tier):
-        (folder / f"{tier}.yaml").write_text(POLICY.replace("TIER", tier))
-        return load_policy(folder / f"{tier}.yaml")
-
-    (folder / "waivers.yaml").write_text(WAIVERS)
-    return policy("critical"), policy("loose"), load_waivers(folder / "waivers.yaml")
-
-
-@pytest.fixture(scope="module")
-def runs(spark, policies):
-    strict, loose, waivers = policies
+def runs(spark):
+    strict, loose = (policy(POLICY.replace("TIER", tier)) for tier in ("critical", "loose"))
     judge = Judge(spark)
     first = judge.run(fleet(), strict, result="r1")
     second = judge.run(
         fleet(second=True),
         loose,
-        waivers,
+        WAIVERS,
         result="r2",
         previous=judge.plan,
         failed=[("lost", "no route")],
         providers={"healed": "confluent"},
     )
-    third = judge.run([], loose, waivers, result="r3", previous=judge.plan, failed=[("lost", "still no route")])
+    third = judge.run([], loose, WAIVERS, result="r3", previous=judge.plan, failed=[("lost", "still no route")])
     return first, second, third
 
 

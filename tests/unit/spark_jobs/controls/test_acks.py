@@ -7,11 +7,10 @@ import pytest
 
 from tests.support.acks_unread import UNREAD
 from tests.support.judge import one, pick
+from tests.support.policy import policy
 from tests.support.topology import document
 
-POLICY = """
-format: durability-policy/1
-name: tests
+POLICY = policy("""
 tiers:
   wanted: {acked_copies: 2, acked_racks: 2, write_headroom: 1, unclean_leader_election: false}
   enforced: {acked_copies: 2, acked_racks: 2, min_insync_racks: 2, unclean_leader_election: false}
@@ -28,7 +27,7 @@ topics:
   - {match: {topic: "enforced.*"}, tier: enforced}
   - {match: {topic: "four-racks"}, tier: four-racks}
   - {tier: wanted}
-"""
+""")
 THREE = "0:az1 1:az2 2:az3"
 FIVE = "0:az1 1:az1 2:az2 3:az2 4:az3"
 KIP_926 = """

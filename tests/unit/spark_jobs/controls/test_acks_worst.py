@@ -9,9 +9,9 @@ import random
 
 import pytest
 
-from durability.policy.load import load_policy
 from tests.support.judge import Judge, pick
 from tests.support.oracle_acks import Case
+from tests.support.policy import policy
 
 RACKS = ("az1", "az2", "az3", "az4")
 MOST = 7
@@ -22,25 +22,13 @@ TIERS = {
     "copies": (2, None),
     "racks": (None, 2),
 }
-POLICY = "\n".join(
-    [
-        "format: durability-policy/1",
-        "name: acks",
-        "tiers:",
-        *(
-            f"  {name}: {{"
-            + ", ".join(
-                f"{key}: {value}"
-                for key, value in (("acked_copies", c), ("acked_racks", r), ("min_insync_racks", r))
-                if value
-            )
-            + "}"
-            for name, (c, r) in TIERS.items()
-        ),
-        "topics:",
-        *(f"  - {{match: {{topic: '{name}[.].*'}}, tier: {name}}}" for name in TIERS),
-        "  - {tier: copies}",
-    ]
+POLICY = policy(
+    tiers={
+        name: ({"acked_copies": copies} if copies else {})
+        | ({"acked_racks": racks, "min_insync_racks": racks} if racks else {})
+        for name, (copies, racks) in TIERS.items()
+    },
+    topics=[*({"match": {"topic": f"{name}[.].*"}, "tier": name} for name in TIERS), {"tier": "copies"}],
 )
 
 
@@ -154,15 +142,13 @@ class Fleet:
 
 
 @pytest.fixture(scope="module")
-def fleets(spark, tmp_path_factory):
+def fleets(spark):
     """The clusters, and their findings by topic."""
-    path = tmp_path_factory.mktemp("policy") / "policy.yaml"
-    path.write_text(POLICY)
     fleets = {
         "new": Fleet("new", "4.3", [*cases(new=True), *moves(new=True)]),
         "old": Fleet("old", "3.6", [*itertools.islice(cases(new=False), 0, None, 3), *moves(new=False)]),
     }
-    found = Judge(spark).run([f.document for f in fleets.values()], load_policy(path))
+    found = Judge(spark).run([f.document for f in fleets.values()], POLICY)
     mine = pick(found, control="acked-durability", resource_type="topic")
     return fleets, {(f["cluster"], f["resource"]): f for f in mine}
 

@@ -4,17 +4,15 @@ import pytest
 
 from durability.catalogue import CONTROLS as CATALOGUE
 from durability.catalogue import SCALAR_CONTROLS
-from durability.policy.load import load_policy
 from spark_jobs.controls import rules, waiver_expired
 from tests.support.judge import Judge, one, pick
+from tests.support.policy import policy
 from tests.support.topology import document
 
 THREE = "0:az1 1:az2 2:az3"
 TABLE = "topic replicas min\nt 0,1,2 2"
 STRONG = {"default.replication.factor": "3", "min.insync.replicas": "2", "auto.create.topics.enable": "false"}
-POLICY = """
-format: durability-policy/1
-name: tests
+POLICY = policy("""
 tiers:
   wide: {replication_factor: 3, replica_racks: 4}
   critical: {replication_factor: 3, min_insync_replicas: 2, write_headroom: 1, replica_racks: 2, min_insync_racks: 2,
@@ -23,7 +21,7 @@ topics:
   - {match: {topic: "wide"}, tier: wide}
   - {tier: critical}
 applications: [{match: {group: counts}, rack_aware_tags: [zone], standby_replicas: 1}]
-"""
+""")
 COUNTS = {
     **{"group": "counts", "type": "classic", "state": "Stable", "in_transition": False, "stateful_tasks": ["0_0"]},
     "clients": [
@@ -277,9 +275,7 @@ def test_a_tier_that_cant_be_met_is_one_cause(found):
     assert one(found, cluster="few-brokers", control="replication-factor")["cause"] == brokers["cause"]
 
 
-MET = """
-format: durability-policy/1
-name: tests
+MET = policy("""
 tiers:
   survives-a-rack: {acked_racks: 2, survive: [rack]}
   survives-a-broker: {acked_copies: 3, survive: [broker]}
@@ -292,13 +288,11 @@ topics:
   - {match: {topic: c}, tier: headroom}
   - {match: {topic: d}, tier: two-racks}
   - {tier: plain}
-"""
+""")
 
 
-def test_what_is_acknowledged_and_what_may_be_lost_are_wanted_together(spark, tmp_path):
+def test_what_is_acknowledged_and_what_may_be_lost_are_wanted_together(spark):
     """By hand: with min.insync.replicas m every ISR of size m must reach the racks, and what is lost comes on top."""
-    path = tmp_path / "policy.yaml"
-    path.write_text(MET)
     unmet = {
         "three 0:az1 1:az2 2:az3": {"survives-a-broker", "headroom"},
         "two 0:az1 1:az1 2:az2 3:az2": {"survives-a-rack"},
@@ -308,7 +302,7 @@ def test_what_is_acknowledged_and_what_may_be_lost_are_wanted_together(spark, tm
     }
     topics = "topic replicas min\n" + "\n".join(f"{name} 0,1,2 2" for name in "abcde")
     documents = [document(topics, brokers=drawn.partition(" ")[2], cluster=drawn.partition(" ")[0]) for drawn in unmet]
-    found = Judge(spark).run(documents, load_policy(path))
+    found = Judge(spark).run(documents, MET)
     for drawn, tiers in unmet.items():
         mine = pick(found, control="policy-feasible", cluster=drawn.partition(" ")[0])
         assert {f["outcome"] for f in mine} <= {"PASS", "FAIL"} and len(mine) == 5

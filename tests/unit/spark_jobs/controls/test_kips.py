@@ -3,12 +3,11 @@
 import pytest
 
 from tests.support.judge import one, pick
+from tests.support.policy import policy
 from tests.support.topology import document
 
 RACKED = "0:az1 1:az2 2:az3"
-POLICY = """
-format: durability-policy/1
-name: tests
+POLICY = policy("""
 tiers:
   wanted: {replication_factor: 3, min_insync_replicas: 2, write_headroom: 1, replica_racks: 2, min_insync_racks: 2,
            unclean_leader_election: false}
@@ -18,7 +17,7 @@ topics:
   - {match: {topic: "racks3"}, tier: racks-3}
   - {match: {topic: "free"}, tier: nothing}
   - {tier: wanted}
-"""
+""")
 
 
 def kip_427(name, minimum, replicas, isr, leader, down):

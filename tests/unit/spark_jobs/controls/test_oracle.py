@@ -3,7 +3,6 @@
 The seed is fixed and printed on failure; ORACLE_SEED=number tries another, ORACLE_CLUSTERS=number more or fewer.
 """
 
-import json
 import os
 import random
 
@@ -11,6 +10,7 @@ import pytest
 
 from tests.support.oracle import FAIL, UNSURE, Oracle
 from tests.support.oracle_facts import MIN_ISR, MIN_RACKS, UNCLEAN
+from tests.support.policy import policy
 
 SEED = int(os.environ.get("ORACLE_SEED", "20261121"))
 CLUSTERS = int(os.environ.get("ORACLE_CLUSTERS", "150"))
@@ -28,15 +28,8 @@ TIERS = {
     "loose": {"replication_factor": 1, "write_headroom": 0},
     "nothing": {},
 }
-POLICY = "\n".join(
-    [
-        "format: durability-policy/1",
-        "name: oracle",
-        f"tiers: {json.dumps(TIERS)}",
-        "topics:",
-        *(f"  - {{match: {{topic: '{name}-.*'}}, tier: {name}}}" for name in TIERS),
-        "  - {tier: nothing}",
-    ]
+POLICY = policy(
+    tiers=TIERS, topics=[*({"match": {"topic": f"{name}-.*"}, "tier": name} for name in TIERS), {"tier": "nothing"}]
 )
 CHECKED = {
     "replication-factor",

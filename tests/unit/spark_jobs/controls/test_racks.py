@@ -5,16 +5,14 @@ All are judged as one fleet in one job. Brokers don't enforce min.insync.racks: 
 
 import pytest
 
-from durability.policy.load import load_policy
 from tests.support.judge import Judge, one, pick
+from tests.support.policy import policy
 from tests.support.topology import document
 
-POLICY = """
-format: durability-policy/1
-name: tests
+POLICY = policy("""
 tiers: {racks: {min_insync_racks: 2}, free: {}}
 topics: [{match: {topic: "free.*"}, tier: free}, {tier: racks}]
-"""
+""")
 RACKS = "min.insync.racks"
 AT, UNDER = "at-min-rack-isr", "under-min-rack-isr"
 
@@ -113,12 +111,10 @@ def broker_validations():
 
 
 @pytest.fixture(scope="module")
-def judge(spark, tmp_path_factory):
-    path = tmp_path_factory.mktemp("policy") / "policy.yaml"
-    path.write_text(POLICY)
+def judge(spark):
     judge = Judge(spark)
     everything = [EXAMPLE, UNNAMED, MIXED, LED, ANSWERED, ASKS_NOTHING, *validations(), *broker_validations()]
-    judge.found = judge.run(everything, load_policy(path))
+    judge.found = judge.run(everything, POLICY)
     return judge
 
 

@@ -8,9 +8,9 @@ import subprocess
 import pytest
 
 from durability.embedded_kafka import tools
-from durability.policy.load import load_policy
 from durability.report.words import is_script
 from tests.support.judge import Judge, one, pick
+from tests.support.policy import policy
 from tests.support.topology import document
 from tests.unit.spark_jobs.controls import test_acks, test_clusters, test_kips, test_oracle
 
@@ -23,9 +23,7 @@ TOOLS = {
 }
 HOSTILE = "az\n1; touch /tmp/x\u2028`id`"
 BRICKS = "0:az1 1:az2 2:az3"
-POLICY = """
-format: durability-policy/1
-name: targets
+POLICY = policy("""
 tiers:
   standard: {replication_factor: 3, min_insync_replicas: 2, write_headroom: 1, replica_racks: 2}
   copies: {acked_copies: 2, survive: [broker]}
@@ -40,7 +38,7 @@ topics:
   - {match: {topic: "wide.*"}, tier: wide}
   - {match: {topic: "nothing.*"}, tier: nothing}
   - {tier: standard}
-"""
+""")
 TARGETS = """
     topic           replicas isr    min
     payments        0,1      0,1    3
@@ -65,10 +63,8 @@ def with_controllers(doc):
 
 
 @pytest.fixture(scope="module")
-def targets(spark, tmp_path_factory):
+def targets(spark):
     """Findings and posture over TARGETS, on 4.3 with and without the ELR, and on 3.6."""
-    path = tmp_path_factory.mktemp("policy") / "policy.yaml"
-    path.write_text(POLICY)
     judge = Judge(spark)
     found = judge.run(
         [
@@ -87,7 +83,7 @@ def targets(spark, tmp_path_factory):
             document("topic replicas isr min\nt 0,1,2 0,1,2 2", brokers="0 1 2", cluster="nowhere"),
             hostile_rack(),
         ],
-        load_policy(path),
+        POLICY,
     )  # fmt: skip
     return found, {(p["cluster"], p["topic"]): p for p in judge.posture()}
 

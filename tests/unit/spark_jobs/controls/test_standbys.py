@@ -8,16 +8,14 @@ from collections.abc import Iterable
 
 import pytest
 
-from durability.policy.load import load_policy
 from durability.streams.classic import NO_EVIDENCE
 from tests.support import walk
 from tests.support.judge import Judge, one, pick
+from tests.support.policy import policy
 from tests.support.topology import document
 from tests.unit.streams.test_placement import application
 
-POLICY = """
-format: durability-policy/1
-name: tests
+POLICY = policy("""
 tiers: {gold: {}}
 applications:
   - {match: {group: "zone-1.*"}, tier: gold, rack_aware_tags: [zone], standby_replicas: 1}
@@ -31,7 +29,7 @@ applications:
   - {match: {group: "random-2-.*"}, rack_aware_tags: [zone, cluster], standby_replicas: 1}
   - {match: {group: "random-3-.*"}, rack_aware_tags: [zone, cluster, host], standby_replicas: 2}
 topics: [{tier: gold}]
-"""
+""")
 
 
 def app(group: str, clients: str, stateful: Iterable[str] | None = None, **stated) -> dict:
@@ -175,16 +173,14 @@ def judge(spark) -> Judge:
 
 
 @pytest.fixture(scope="module")
-def found(judge: Judge, tmp_path_factory) -> list[dict]:
-    path = tmp_path_factory.mktemp("policy") / "policy.yaml"
-    path.write_text(POLICY)
+def found(judge: Judge) -> list[dict]:
     groups = [*(a for a, _ in KAFKA.values()), *STATES.values(), *RANDOM.values()]
     documents = [
         document(cluster="streams", streams=groups, unreadable=UNREADABLE),
         document(cluster="blind", streams=[], unreadable={"/streams": "CLUSTER_AUTHORIZATION_FAILED"}),
         document(cluster="none"),
     ]
-    return judge.run(documents, load_policy(path), failed=[("down", "no answer")])
+    return judge.run(documents, POLICY, failed=[("down", "no answer")])
 
 
 def spread(found: list[dict], group: str) -> dict:

@@ -5,16 +5,14 @@ Each run is the same fleet a little later, compared with the run before, as nigh
 
 import pytest
 
-from durability.policy.load import load_policy
 from tests.support.judge import Judge
+from tests.support.policy import policy
 from tests.support.topology import document
 
-POLICY = """
-format: durability-policy/1
-name: tests
+POLICY = policy("""
 tiers: {racks: {min_insync_racks: 2}, free: {}}
 topics: [{match: {topic: "free.*"}, tier: free}, {tier: racks}]
-"""
+""")
 REPLICAS, RACKS = "min.insync.replicas", "min.insync.racks"
 UP, DOWN = "1:A 2:A 3:B 4:B 5:C", "1:A 2:A 3:B! 4:B! 5:C"
 ELR = {"eligible.leader.replicas.version": 1}
@@ -89,14 +87,12 @@ for name, lines in GUARDED.items():
 
 
 @pytest.fixture(scope="module")
-def nights(spark, tmp_path_factory):
+def nights(spark):
     """Per night: cluster -> (topic, setting) -> what `topic_posture` says of the outage; and the counters of that night."""
-    path = tmp_path_factory.mktemp("policy") / "policy.yaml"
-    path.write_text(POLICY)
-    policy, judge, last, out = load_policy(path), Judge(spark), None, []
+    judge, last, out = Judge(spark), None, []
     for hour in range(max(map(len, HISTORIES.values()))):
         documents = [shown(name, hour) for name, days in HISTORIES.items() if hour < len(days)]
-        judge.run(documents, policy, findings=False, result=f"r{hour}", previous=last)
+        judge.run(documents, POLICY, findings=False, result=f"r{hour}", previous=last)
         last = judge.plan
         out.append(entries_of(judge) | {"counters": judge.latest["health_counters"].to_pylist()})
     return out
@@ -187,10 +183,8 @@ def test_a_lost_broker_is_no_lost_rack_unless_it_was_alone_there(nights):
     assert nights[0]["lost-alone"]["free", REPLICAS]["racks"] == ["C"]
 
 
-def test_a_folder_of_every_night_says_what_the_nights_said(spark, nights, tmp_path):
+def test_a_folder_of_every_night_says_what_the_nights_said(spark, nights):
     """Each history is cut at every night, the nights before it documents that no run has judged."""
-    path = tmp_path / "policy.yaml"
-    path.write_text(POLICY)
     cuts = [(name, last) for name, days in HISTORIES.items() for last in range(1, len(days))]
 
     def named(name, hour, last):
@@ -200,7 +194,7 @@ def test_a_folder_of_every_night_says_what_the_nights_said(spark, nights, tmp_pa
     judge = Judge(spark)
     judge.run(
         [named(name, last, last) for name, last in cuts],
-        load_policy(path),
+        POLICY,
         findings=False,
         earlier=[named(name, hour, last) for name, last in cuts for hour in range(last)],
     )

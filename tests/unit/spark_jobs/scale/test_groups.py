@@ -15,12 +15,12 @@ import pytest
 from bench import fleet
 from durability.lake import alike, rows
 from durability.plan.plan import Plan
-from durability.policy import load_policy
 from durability.policy.model import Waiver
 from durability.topology import validate
 from spark_jobs.assemble import topics
 from spark_jobs.scale import groups as placements
-from tests.support.judge import DEFAULT_POLICY, Judge
+from tests.support.judge import Judge
+from tests.support.policy import shipped
 
 
 def uneven(document: dict, rng: random.Random) -> dict:
@@ -104,7 +104,7 @@ def documents():
 
 
 def strict_policy():
-    policy = load_policy(DEFAULT_POLICY)
+    policy = shipped()
     more = {"min_insync_racks": 2, "acked_copies": 2}
     tiers = {n: replace(t, requirements={**t.requirements, **more}) for n, t in policy.tiers.items()}
     return replace(policy, tiers=tiers)
