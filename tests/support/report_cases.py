@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from durability.lake.tables import (
     RESOLVED_POLICY,
 )
 from durability.plan.plan import Plan, PolicyPart, SnapshotPart
+from durability.report import builder, page, results
 
 NIGHT = datetime(2026, 11, 21, 2, tzinfo=UTC)
 SHA = "0123456789abcdef" * 4
@@ -137,3 +139,25 @@ def plan(**more) -> Plan:
 def flagged(**more) -> SimpleNamespace:
     fields = {"verified": True, "disagreements": 0, "checked": {"replication-factor": 4}}
     return SimpleNamespace(**{**fields, "not_cross_checked": ["partition-health"], "problems": [], **more})
+
+
+def written(rows, out: Path, *, health=(), counters=(), read=None, checked=None, parts=None, **more) -> dict:
+    """Writes the files of a run with these findings into `out`; returns its findings.json.
+
+    health, counters: rows of `partition_health` and `health_counters`. read: rows of `clusters`. checked: what the
+    cross-check found. parts: more arguments of `builder.write`. more: fields of the plan.
+    """
+    table = findings(rows)
+    found = results.assemble(table, table)
+    state = page.Health(partition_health(list(health)), health_counters(list(counters)))
+    builder.write(found, state, read, plan(**more), checked or flagged(), out, **(parts or {}))
+    return json.loads((out / "findings.json").read_text(encoding="utf-8"))
+
+
+def findings_json(rows, snapshots=None) -> dict:
+    """findings.json of these rows, without files."""
+    table = findings(rows)
+    found = results.assemble(table, table)
+    run = builder.run_of(plan(snapshots=snapshots or [snapshot()]), flagged())
+    summary = results.summarise(found.counted, [s["cluster"] for s in run["snapshots"]])
+    return {"run": run, "summary": summary, "findings": list(results.documents(found.listed, plan().waivers))}

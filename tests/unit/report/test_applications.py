@@ -8,8 +8,8 @@ from durability import report
 from durability.lake import tables
 from durability.report.applications import applications, on_page
 from durability.report.files import load
+from tests.support.html import SCRIPT, parse
 from tests.support.report_cases import findings, flagged, placements, plan
-from tests.unit.report.test_page import SCRIPT, parse
 
 JUDGED = {
     "type": "classic",

@@ -9,18 +9,8 @@ import pytest
 
 from durability.errors import BadInput, Refused
 from durability.policy import CONTROLS
-from durability.report import builder, files, page, results
-from tests.support.report_cases import (
-    NIGHT,
-    SHA,
-    finding,
-    findings,
-    flagged,
-    health_counters,
-    partition_health,
-    plan,
-    snapshot,
-)
+from durability.report import files
+from tests.support.report_cases import NIGHT, SHA, finding, snapshot, written
 
 RUN_KEYS = {"id", "started_at", "verified", "policy", "snapshots"}
 SNAPSHOT_KEYS = {"cluster", "snapshot_id", "captured_at", "status", "reason", "sha256"}
@@ -28,15 +18,6 @@ FINDING_KEYS = {
     *("id", "cluster", "resource_type", "resource", "control", "outcome", "severity", "cause", "observed", "required"),
     *("partitions", "message", "remediation", "change", "why", "since", "waiver"),
 }
-
-
-def report(rows, out, **more):
-    """The run's files in `out`; its findings.json."""
-    table = findings(rows)
-    found = results.assemble(table, table)
-    health = page.Health(partition_health([]), health_counters([]))
-    builder.write(found, health, None, plan(**more), flagged(), out)
-    return json.loads((out / "findings.json").read_text(encoding="utf-8"))
 
 
 def test_the_format_is_the_documented_one(tmp_path):
@@ -50,7 +31,7 @@ def test_the_format_is_the_documented_one(tmp_path):
         message="partitions 0, 4: 2 replicas, 3 required",
         remediation="add replicas",
     )
-    document = report([row], tmp_path)
+    document = written([row], tmp_path)
     assert set(document) == {"format", "run", "applications", "brokers", "rack_outages", "summary", "findings"}
     assert document["format"] == "durability-findings/1"
     assert set(document["run"]) == RUN_KEYS
@@ -67,7 +48,7 @@ def test_the_format_is_the_documented_one(tmp_path):
 @pytest.mark.parametrize("control", CONTROLS)
 def test_observed_keys_of_every_control_arrive_unchanged(control, tmp_path):
     observed = {"replication_factor": 2, "acks": {"all": {"error": None}}, "tasks": [{"task": "0_0"}], "source": "é<"}
-    document = report([finding("x", control, observed=observed)], tmp_path)
+    document = written([finding("x", control, observed=observed)], tmp_path)
     assert document["findings"][0]["observed"] == observed
     assert list(document["summary"]["controls"]) == [control]
 
@@ -81,7 +62,7 @@ def test_what_passed_is_counted_and_not_listed(tmp_path):
         finding("e", "write-headroom", severity="warning", change="new"),
         finding("f", "write-headroom", "EXEMPT", waiver=0),
     ]
-    document = report(rows, tmp_path, snapshots=[snapshot(), snapshot("dead", "failed")])
+    document = written(rows, tmp_path, snapshots=[snapshot(), snapshot("dead", "failed")])
     assert [f["resource"] for f in document["findings"]] == ["a", "e", "d", "f"]
     summary = document["summary"]
     assert summary["outcomes"] == {"FAIL": 2, "UNKNOWN": 1, "EXEMPT": 1, "PASS": 1, "NOT_APPLICABLE": 1}
@@ -98,7 +79,7 @@ def test_resolved_findings_are_listed_with_why_and_not_counted(tmp_path):
         finding("was", "replication-factor", "PASS", change="resolved", why="fixed"),
         finding("is", "replication-factor"),
     ]
-    document = report(rows, tmp_path)
+    document = written(rows, tmp_path)
     assert {(f["resource"], f["why"]) for f in document["findings"]} == {
         ("gone", "resource-deleted"),
         ("was", "fixed"),
@@ -112,14 +93,14 @@ def test_resolved_findings_are_listed_with_why_and_not_counted(tmp_path):
 
 def test_a_finding_resolved_by_a_waiver_still_stands_as_exempt(tmp_path):
     row = finding("cache-a", "replication-factor", "EXEMPT", waiver=0, change="resolved", why="waived")
-    document = report([row], tmp_path)
+    document = written([row], tmp_path)
     assert document["summary"]["outcomes"]["EXEMPT"] == 1
     assert document["summary"]["changes"]["resolved"] == 1
     assert [f["why"] for f in document["findings"]] == ["waived"]
 
 
 def test_an_exempt_finding_names_who_accepted_it_until_when(tmp_path):
-    document = report([finding("cache-a", "replication-factor", "EXEMPT", waiver=0)], tmp_path)
+    document = written([finding("cache-a", "replication-factor", "EXEMPT", waiver=0)], tmp_path)
     assert document["findings"][0]["waiver"] == {
         "index": 0,
         "owner": "payments",
@@ -134,7 +115,7 @@ def test_every_finding_is_a_row_of_the_csv_and_none_is_a_formula(tmp_path):
     hostile = ["=1+1", "+x", "-x", "@x", "\tx", "\rx", 'plain "quoted", text\nsecond line']
     rows = [finding(f"t{i}", "standby-spread", message=text, cause=text) for i, text in enumerate(hostile)]
     rows.append(finding("cache-a", "replication-factor", "EXEMPT", waiver=0, partitions=[3, 5], since=NIGHT))
-    report(rows, tmp_path)
+    written(rows, tmp_path)
     with (tmp_path / "findings.csv").open(encoding="utf-8", newline="") as file:
         read = list(csv.DictReader(file))
     assert len(read) == len(rows)
@@ -147,10 +128,10 @@ def test_every_finding_is_a_row_of_the_csv_and_none_is_a_formula(tmp_path):
 
 
 def test_a_report_that_fails_leaves_the_one_before(tmp_path):
-    before = report([finding("a", "replication-factor")], tmp_path)
+    before = written([finding("a", "replication-factor")], tmp_path)
     broken = finding("b", "replication-factor", observed="not JSON")
     with pytest.raises(ValueError):
-        report([broken], tmp_path)
+        written([broken], tmp_path)
     assert json.loads((tmp_path / "findings.json").read_text()) == before
     assert {p.name for p in tmp_path.iterdir()} == {"findings.json", "findings.csv", "report.html"}
 
@@ -158,12 +139,12 @@ def test_a_report_that_fails_leaves_the_one_before(tmp_path):
 def test_an_output_folder_that_is_a_file_is_refused(tmp_path):
     (tmp_path / "out").write_text("")
     with pytest.raises(Refused, match="out: can't be used as output folder"):
-        report([], tmp_path / "out")
+        written([], tmp_path / "out")
 
 
 def test_findings_stream_back_from_disk(tmp_path):
     rows = [finding(f"t{i}", "replication-factor", message='line\nbreak, "id" } ]') for i in range(20)]
-    whole = report(rows, tmp_path)
+    whole = written(rows, tmp_path)
     streamed = files.load(tmp_path / "findings.json")
     assert list(streamed["findings"]) == whole["findings"] == list(streamed["findings"])
     assert {k: v for k, v in streamed.items() if k != "findings"} == {k: v for k, v in whole.items() if k != "findings"}

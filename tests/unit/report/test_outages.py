@@ -1,7 +1,6 @@
 """The rack outage in the report: what is lost, since when, the step, and commands that a shell could run as they stand."""
 
 import csv
-import json
 import shlex
 from datetime import timedelta
 
@@ -9,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from durability.lake.tables import TOPIC_POSTURE
-from durability.report import builder, outages, page, results
+from durability.report import builder, outages
 from durability.report.lost_racks import Lost
-from tests.support.report_cases import NIGHT, finding, findings, flagged, health_counters, partition_health, plan
+from tests.support.report_cases import NIGHT, finding, written
 
 CLUSTER = "eu-payments"
 ENTRY = {
@@ -33,7 +32,6 @@ PREFIX = 'kafka-configs --bootstrap-server "$BOOTSTRAP" --alter --entity-type to
 
 def report(tmp_path, entries, counters=LOST, since=NIGHT, perhaps=None):
     """findings.json's rack_outages, and the page; entries: (topic, what differs from ENTRY)."""
-    table = findings([finding("x", "write-headroom", "PASS")])
     steps = pa.Table.from_pylist(
         [
             {"cluster": CLUSTER, "topic": t, "tier": e.get("tier"), "rack_outage": [{**ENTRY, **e, "tier": None}]}
@@ -41,11 +39,8 @@ def report(tmp_path, entries, counters=LOST, since=NIGHT, perhaps=None):
         ],
         schema=pa.schema([TOPIC_POSTURE.arrow.field(n) for n in builder.OUTAGE]),
     )
-    found = results.assemble(table, table)
-    health = page.Health(partition_health([]), health_counters(list(counters)))
-    lost = {(CLUSTER, "az2"): Lost(since, perhaps or since)}
-    builder.write(found, health, None, plan(), flagged(), tmp_path, steps=steps, lost_since=lost)
-    document = json.loads((tmp_path / "findings.json").read_text())
+    parts = {"steps": steps, "lost_since": {(CLUSTER, "az2"): Lost(since, perhaps or since)}}
+    document = written([finding("x", "write-headroom", "PASS")], tmp_path, counters=counters, parts=parts)
     return document["rack_outages"], (tmp_path / "report.html").read_text()
 
 

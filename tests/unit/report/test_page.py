@@ -7,72 +7,27 @@ import hashlib
 import json
 import re
 from datetime import timedelta
-from html.parser import HTMLParser
 
 import pytest
 
 from durability.plan.plan import StaleSnapshot
 from durability.policy import CONTROLS
-from durability.report import builder, page, results
 from durability.report.words import CAVEATS
+from tests.support.html import SCRIPT, parse
 from tests.support.report_cases import (
     NIGHT,
     SHA,
     WAIVERS,
     facts,
     finding,
-    findings,
     flagged,
-    health_counters,
-    partition_health,
-    plan,
     snapshot,
+    written,
 )
 
-VOID = {"meta", "br", "wbr", "hr", "img", "input", "link", "path", "rect", "circle", "use"}
-SCRIPT = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
 
-
-class Reader(HTMLParser):
-    """Collects a page's text, ids, links and tags, and fails on a tag that isn't closed where it should be."""
-
-    def __init__(self):
-        super().__init__(convert_charrefs=True)
-        self.open, self.text, self.ids, self.tags, self.attributes = [], [], [], set(), []
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.add(tag)
-        self.attributes += [(tag, name, value) for name, value in attrs]
-        self.ids += [value for name, value in attrs if name == "id"]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.tags.add(tag)
-        self.attributes += [(tag, name, value) for name, value in attrs]
-
-    def handle_endtag(self, tag):
-        assert self.open and self.open.pop() == tag, f"</{tag}> at {self.getpos()}"
-
-    def handle_data(self, data):
-        if not self.open or self.open[-1] != "style":
-            self.text.append(data)
-
-
-def parse(html):
-    reader = Reader()
-    reader.feed(html)
-    reader.close()
-    assert not reader.open
-    words = re.sub(r"\s+", " ", " ".join(reader.text))
-    return words, reader
-
-
-def render(rows, out, *, health=(), counters=(), read=None, second=None, **more):
-    table = findings(rows)
-    found = results.assemble(table, table)
-    state = page.Health(partition_health(list(health)), health_counters(list(counters)))
-    builder.write(found, state, read, plan(**more), second or flagged(), out)
+def render(rows, out, **more) -> str:
+    written(rows, out, **more)
     return (out / "report.html").read_text(encoding="utf-8")
 
 
@@ -245,10 +200,10 @@ def hostile_fleet():
     health[0]["cli_differs"] = SCRIPT
     counters = [{"cluster": SCRIPT, "topic": SCRIPT, "partitions": 1, "offline": 1}]
     read = facts([{"cluster": SCRIPT, "unreadable": [{"path": SCRIPT, "reason": SCRIPT}], "hidden_partitions": 1}])
-    second = flagged(verified=False, problems=[SCRIPT], checked={SCRIPT: 1}, not_cross_checked=[SCRIPT])
+    checked = flagged(verified=False, problems=[SCRIPT], checked={SCRIPT: 1}, not_cross_checked=[SCRIPT])
     return rows, {
         **{"waivers": waivers, "snapshots": [snapshot(), dead], "health": health, "counters": counters},
-        **{"read": read, "second": second},
+        **{"read": read, "checked": checked},
     }
 
 
@@ -359,7 +314,7 @@ def test_the_evidence_stands_on_the_page(tmp_path):
 
 
 def test_an_unverified_run_says_so_first(tmp_path):
-    words, _ = parse(render([], tmp_path, second=flagged(verified=False, problems=["3 verdicts differ"])))
+    words, _ = parse(render([], tmp_path, checked=flagged(verified=False, problems=["3 verdicts differ"])))
     assert words.index("This run is not verified. 3 verdicts differ.") < words.index("What to mend first")
 
 

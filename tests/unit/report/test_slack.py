@@ -13,8 +13,7 @@ import pytest
 
 from durability.errors import AuditError
 from durability.report import slack
-from tests.support.report_cases import finding, snapshot
-from tests.unit.report.test_words import read
+from tests.support.report_cases import finding, findings_json, snapshot
 
 SECRET = "T000/B000/supersecret"
 
@@ -63,7 +62,7 @@ def waits(monkeypatch):
 
 
 def test_a_digest_arrives_as_it_was_made(server):
-    payload = slack.digest(read([finding("a", "replication-factor")]))
+    payload = slack.digest(findings_json([finding("a", "replication-factor")]))
     slack.send(server.url, payload)
     assert server.received == [payload]
 
@@ -147,7 +146,7 @@ def test_the_digest_is_three_lines_worst_cause_first():
         finding("d", "log-dirs", "PASS", change="resolved", why="fixed"),
     ]
     payload = slack.digest(
-        read(rows, [snapshot(), snapshot("dead", "failed")]),
+        findings_json(rows, [snapshot(), snapshot("dead", "failed")]),
         link="https://example.org/r?a=1&b=2",
         paths=["out/report.html"],
     )
@@ -167,7 +166,7 @@ def test_the_digest_is_three_lines_worst_cause_first():
 def test_strangers_cannot_call_the_channel_or_break_out_of_code():
     hostile = "<!channel> <https://evil.example|x> & `*rm*`\n*new line*"
     row = finding("a", "standby-spread", cause=hostile, remediation=hostile, cluster=hostile)
-    payload = slack.digest(read([row], [snapshot(hostile, "failed", reason=hostile), snapshot()]))
+    payload = slack.digest(findings_json([row], [snapshot(hostile, "failed", reason=hostile), snapshot()]))
     assert "<" not in json.dumps(payload["blocks"][:2])
     assert len(section(payload).split("\n")) == 3
     assert "`&lt;!channel&gt; &lt;https://evil.example|x&gt; &amp; '*rm*' *new line*`" in section(payload)
@@ -179,7 +178,7 @@ def test_slacks_limits_hold_for_the_longest_texts():
         finding(f"{i}{long}", "log-dirs", cause=f"{i}{long}", remediation=long, cluster=f"{i}{long}") for i in range(9)
     ]
     snapshots = [snapshot(f"{i}{long}", "failed") for i in range(60)] + [snapshot()]
-    payload = slack.digest(read(rows, snapshots), link=f"https://example.org/{long}", paths=[long] * 9)
+    payload = slack.digest(findings_json(rows, snapshots), link=f"https://example.org/{long}", paths=[long] * 9)
     assert len(payload["blocks"]) <= 50
     assert len(payload["text"]) <= 3_000
     assert len(payload["blocks"][0]["text"]["text"]) <= 150

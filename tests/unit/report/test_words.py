@@ -6,26 +6,14 @@ import json
 
 import pytest
 
-from durability.report import console, results
+from durability.report import console
 from durability.report.causes import Causes
 from durability.report.standing import overview
-from tests.support.report_cases import finding, findings, plan, snapshot
-
-
-def read(rows, snapshots=None):
-    """findings.json of these rows, without files."""
-    from durability.report.builder import run_of
-    from tests.support.report_cases import flagged
-
-    table = findings(rows)
-    found = results.assemble(table, table)
-    run = run_of(plan(snapshots=snapshots or [snapshot()]), flagged())
-    summary = results.summarise(found.counted, [s["cluster"] for s in run["snapshots"]])
-    return {"run": run, "summary": summary, "findings": list(results.documents(found.listed, plan().waivers))}
+from tests.support.report_cases import finding, findings_json, snapshot
 
 
 def headline(*rows, **more):
-    return overview(read(list(rows), **more))[0].headline
+    return overview(findings_json(list(rows), **more))[0].headline
 
 
 def test_findings_of_one_cause_are_one_group_whose_first_command_mends_most():
@@ -43,7 +31,7 @@ def test_findings_of_one_cause_are_one_group_whose_first_command_mends_most():
         finding("b", "replication-factor", cause="configuration:topic", remediation="add replicas"),
         finding("c", "replication-factor", cause="broker:3 down", cluster="us", remediation="start 3"),
     ]
-    ranked = Causes(read(rows)["findings"]).ranked("FAIL")
+    ranked = Causes(findings_json(rows)["findings"]).ranked("FAIL")
     assert [(c.cause, c.cluster) for c in ranked] == [
         ("broker:3 down", "eu-payments"),
         ("configuration:topic", "eu-payments"),
@@ -59,7 +47,7 @@ def test_findings_of_one_cause_are_one_group_whose_first_command_mends_most():
 def test_one_critical_finding_outranks_many_warnings():
     rows = [finding(f"w{i}", "write-headroom", severity="warning", cause="many") for i in range(5)]
     rows.append(finding("c", "replication-factor", cause="few"))
-    assert [c.cause for c in Causes(read(rows)["findings"]).ranked("FAIL")] == ["few", "many"]
+    assert [c.cause for c in Causes(findings_json(rows)["findings"]).ranked("FAIL")] == ["few", "many"]
 
 
 def test_what_happens_now_comes_first_and_what_no_broker_enforces_last():
@@ -72,7 +60,7 @@ def test_what_happens_now_comes_first_and_what_no_broker_enforces_last():
         finding("w", "write-headroom", severity="warning", cause="configuration:headroom", resource_type="broker"),
         finding("dead", "partition-health", **health),
     ]
-    ranked = Causes(read(rows)["findings"]).ranked("FAIL")
+    ranked = Causes(findings_json(rows)["findings"]).ranked("FAIL")
     assert [c.cause for c in ranked] == [
         "broker:3 down",
         "configuration:topic",
@@ -85,7 +73,7 @@ def test_the_first_command_mends_the_gravest_finding_before_the_most():
     rows = [finding(f"i{i}", "partition-health", severity="info", cause="x", remediation="many") for i in range(5)]
     rows += [finding(f"w{i}", "write-headroom", severity="warning", cause="x", remediation="some") for i in range(3)]
     rows.append(finding("c", "replication-factor", cause="x", remediation="one"))
-    (cause,) = Causes(read(rows)["findings"]).ranked("FAIL")
+    (cause,) = Causes(findings_json(rows)["findings"]).ranked("FAIL")
     assert cause.first_commands(3) == [("one", 1), ("some", 3), ("many", 5)]
 
 
@@ -97,13 +85,13 @@ def test_failures_come_before_gaps_before_accepted_risks():
         finding("d", "write-headroom", severity="info", cause="configuration:topic"),
         finding("e", "write-headroom", "PASS", change="resolved", why="fixed", cause="configuration:topic"),
     ]
-    ranked = Causes(read(rows)["findings"]).ranked()
+    ranked = Causes(findings_json(rows)["findings"]).ranked()
     assert [c.outcome for c in ranked] == ["FAIL", "UNKNOWN", "EXEMPT", "EXEMPT"]
     assert [c.waiver["owner"] for c in ranked[2:]] == ["payments", "audit"]
 
 
 def test_a_partition_id_that_nobody_has_costs_no_memory():
-    (cause,) = Causes(read([finding("a", "log-dirs", partitions=[0, 2_000_000_000])])["findings"]).ranked()
+    (cause,) = Causes(findings_json([finding("a", "log-dirs", partitions=[0, 2_000_000_000])])["findings"]).ranked()
     assert cause.partitions == 2
 
 
@@ -147,13 +135,13 @@ def test_how_the_fleet_stands_in_a_sentence(rows, sentence):
 
 
 def test_a_fleet_of_which_nothing_was_judged_is_not_called_good():
-    standing, _ = overview(read([], [snapshot("a", "failed"), snapshot("b", "rejected")]))
+    standing, _ = overview(findings_json([], [snapshot("a", "failed"), snapshot("b", "rejected")]))
     assert standing.headline == "2 of 2 clusters could not be judged: a and b."
     assert standing.tone == "unknown"
 
 
 def test_a_cluster_that_could_not_be_judged_keeps_the_rest_from_being_called_good():
-    standing, _ = overview(read([PASSED], [snapshot(), snapshot("b", "failed")]))
+    standing, _ = overview(findings_json([PASSED], [snapshot(), snapshot("b", "failed")]))
     assert standing.tone == "unknown"
     assert "1 of 2 clusters could not be judged: b." in standing.details
 
@@ -164,7 +152,7 @@ def test_the_terminal_says_what_matters_and_where_the_reports_are():
         for i in range(7)
     ]
     rows.append(finding("u", "log-dirs", "UNKNOWN", cause="unreadable"))
-    document = read(rows, [snapshot(), snapshot("dead", "failed", reason="nobody answered")])
+    document = findings_json(rows, [snapshot(), snapshot("dead", "failed", reason="nobody answered")])
     text = console.summary_text(document, ["out/report.html", "out/findings.json"])
     assert "7 of 8 topics have critical findings." in text
     assert "1. Broker 0 down in eu-payments: 1 finding on 1 topic (1 critical)\n     start 0\n" in text
@@ -184,7 +172,7 @@ def test_commands_can_be_copied_from_the_terminal():
         'kafka-reassign-partitions --bootstrap-server "$BOOTSTRAP" --execute ' + "--reassignment-json-file " + "x" * 99
     )
     row = finding("x", "replication-factor", cause="c", remediation=f"# {'Words. ' * 30}\n{command}\n{command}")
-    lines = console.summary_text(read([row]), []).splitlines()
+    lines = console.summary_text(findings_json([row]), []).splitlines()
     assert lines.count("     " + command) == 2
     assert all(line.startswith("     # ") for line in lines if "Words." in line) and max(map(len, lines[:8])) <= 120
 
@@ -192,7 +180,7 @@ def test_commands_can_be_copied_from_the_terminal():
 def test_colour_is_added_only_when_asked_for_and_strangers_bring_none(tmp_path):
     row = finding("x", "standby-spread", cause="\x1b[2J\u202egnp", remediation="rm\n\x1b]0;title\x07")
     path = tmp_path / "findings.json"
-    path.write_text(json.dumps({"format": "durability-findings/1", **read([row])}))
+    path.write_text(json.dumps({"format": "durability-findings/1", **findings_json([row])}))
     plain = console.summary_text(path, [])
     assert "\x1b" not in plain and "\u202e" not in plain and "\x07" not in plain
     coloured = console.summary_text(path, [], colour=True)

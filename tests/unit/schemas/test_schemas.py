@@ -15,19 +15,11 @@ from durability.catalogue import PROVIDERS
 from durability.catalogue.causes import DISAGREE
 from durability.errors import BadInput
 from durability.policy import load_clusters, load_policy, load_waivers
-from durability.report import builder, page, results
 from durability.schemas.generate import text
 from durability.topology import read, validate
 from tests import ROOT
-from tests.support.report_cases import (
-    finding,
-    findings,
-    flagged,
-    health_counters,
-    partition_health,
-    plan,
-    snapshot,
-)
+from tests.support import report_cases
+from tests.support.report_cases import finding, snapshot
 from tests.support.schemas import (
     BEYOND_PARTLY_READ,
     BEYOND_POLICY,
@@ -331,13 +323,9 @@ def written(tmp_path_factory) -> dict:
         finding("fine", "replication-factor", "PASS"),
         finding("lost", "write-headroom", "UNKNOWN", cause=DISAGREE),
     ]
-    table = findings(rows)
-    found = results.assemble(table.select(results.COUNTED), table)
-    health = page.Health(partition_health([]), health_counters([{"partitions": 12}]))
     snapshots = [snapshot(), snapshot("us", "failed", captured_at=None, snapshot_id=None, reason="no answer")]
     out = tmp_path_factory.mktemp("out")
-    builder.write(found, health, None, plan(snapshots=snapshots), flagged(), out)
-    return json.loads((out / "findings.json").read_text())
+    return report_cases.written(rows, out, counters=[{"partitions": 12}], snapshots=snapshots)
 
 
 def test_findings_are_as_their_schema_says(written):
