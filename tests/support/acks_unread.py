@@ -10,14 +10,6 @@ FOUR = "1:az1 2:az1 3:az2 4:az2"
 RELEASES = {1: {"kafka_version": "3.6.2"}}
 
 
-def differing(cluster: str, table: str, by_broker: dict[int, dict], **options) -> dict:
-    """A document whose brokers differ: by_broker gives what one has beside the others."""
-    made = document(table, cluster=cluster, **options)
-    for broker in made["brokers"]:
-        broker |= by_broker.get(broker["id"], {})
-    return made
-
-
 def own(value: str) -> dict:
     return {"configs": {"min.insync.replicas": value}}
 
@@ -41,8 +33,7 @@ def with_controllers(cluster: str, values: list[str], elr: int | None = 1, **opt
 
 
 UNREAD = [
-    differing(
-        "leader-unread",
+    document(
         """
         topic   leader  replicas  isr  min
         t       1       1,2       1,2  3
@@ -50,18 +41,24 @@ UNREAD = [
         nobody  -       1,2       -    2
         fits    1       1,2       1,2  2
         """,
-        RELEASES,
+        cluster="leader-unread",
+        each_broker=RELEASES,
         brokers=PAIR,
         unreadable=leader("t", "short", "nobody", "fits"),
     ),
-    differing(
-        "leader-unread-values-differ",
+    document(
         "topic leader replicas min\nt 1 1,2,3 -\nagreed 1 1,3,4 -",
-        {1: own("2"), 2: own("1"), 3: own("2"), 4: own("2")},
+        cluster="leader-unread-values-differ",
+        each_broker={1: own("2"), 2: own("1"), 3: own("2"), 4: own("2")},
         brokers="1:az1 2:az2 3:az3 4:az2",
         unreadable=leader("t", "agreed"),
     ),
-    differing("no-leader", "topic leader replicas isr min\nt - 1,2 - 3\nfits - 1,2 - 2", RELEASES, brokers=PAIR),
+    document(
+        "topic leader replicas isr min\nt - 1,2 - 3\nfits - 1,2 - 2",
+        cluster="no-leader",
+        each_broker=RELEASES,
+        brokers=PAIR,
+    ),
     document(
         "topic leader replicas isr min\nt 1 1,2,3 1 4\nwhole 1 1,2,3 1,2,3 4",
         version="trunk",
@@ -95,7 +92,12 @@ UNREAD = [
     with_controllers("elr-records-differ", ["1", "2"]),
     with_controllers("elr-unread", ["1"], elr=None),
     with_controllers("elr-off", ["1"], elr=0),
-    differing("below-one", "topic replicas min\nzero 1,2 0\nnegative 1,2 -1\nt 1,2 -", {1: own("0")}, brokers=PAIR),
+    document(
+        "topic replicas min\nzero 1,2 0\nnegative 1,2 -1\nt 1,2 -",
+        cluster="below-one",
+        each_broker={1: own("0")},
+        brokers=PAIR,
+    ),
     document(
         "topic replicas min\nt 1,2,3 -",
         version="3.6",

@@ -43,8 +43,9 @@ DEFAULT_TIER = {
     **{"acked_copies": 2, "unclean_leader_election": False},
 }
 """Also the policy's last tier, with which broker-defaults compares."""
-DRAWN = ("table", "brokers", "version", "configs", "broker_configs", "features", "unreadable", "streams")
-OTHERS = ("name", "tier", "tiers", "quorum", "each_broker", "sources", "application", "waivers", "earlier", "expect")
+DRAWN = ("table", "brokers", "version", "configs", "broker_configs", "each_broker", "sources")
+DRAWN += ("features", "unreadable", "streams")
+OTHERS = ("name", "tier", "tiers", "quorum", "application", "waivers", "earlier", "expect")
 SOME = ("observed", "required")
 """What an expectation states some members of."""
 
@@ -73,28 +74,12 @@ class Case:
     def _document(self, said: dict[str, Any], moment: str) -> dict:
         options = {key: value for key, value in said.items() if key in DRAWN or key.startswith("cluster_")}
         if "quorum" in said:
-            options["quorum"] = _quorum(said["quorum"])
-        drawn = document(options.pop("table", ""), cluster=self.cluster, captured_at=moment, **options)
-        for broker in drawn["brokers"]:
-            own = said.get("each_broker", {}).get(broker["id"], {})
-            broker |= own | {"configs": broker["configs"] | own.get("configs", {})}
-        for topic in drawn["topics"]:
-            topic["config_sources"] |= said.get("sources", {}).get(topic["name"], {})
-        return drawn
+            options["quorum"] = None if said["quorum"] == "none" else said["quorum"]
+        return document(options.pop("table", ""), cluster=self.cluster, captured_at=moment, **options)
 
     def expected(self, expectation: dict[str, Any]) -> dict[str, Any]:
         text = json.dumps({"resource": "{cluster}"} | expectation)
         return json.loads(text.replace("{cluster}", self.cluster).replace("{tier}", self.cluster))
-
-
-def _quorum(drawn: str) -> dict | None:
-    if drawn == "none":
-        return None
-    voters = []
-    for cell in drawn.split():
-        number, rack, lag = [*cell.split(":"), "", "0"][:3]
-        voters.append({"id": int(number), "rack": rack or None, "lag_ms": int(lag or 0)})
-    return {"leader": voters[0]["id"], "voters": voters, "observers": []}
 
 
 def files() -> dict[str, dict]:

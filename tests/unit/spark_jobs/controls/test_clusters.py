@@ -31,18 +31,8 @@ COUNTS = {
 }
 
 
-def quorum(*voters, leader=101):
-    """voters: (id, rack, lag in ms)"""
-    return {"leader": leader, "voters": [{"id": i, "rack": r, "lag_ms": lag} for i, r, lag in voters], "observers": []}
-
-
 def cluster(name, table=TABLE, brokers=THREE, **options):
     return document(table, brokers=brokers, cluster=name, **{"broker_configs": STRONG, **options})
-
-
-def altered(doc, change):
-    change(doc)
-    return doc
 
 
 def controllers(*configs):
@@ -54,8 +44,8 @@ UNCLEAN = "unclean.leader.election.enable"
 
 def inherited(name, value="2", **options):
     """The topic's min.insync.replicas is what one broker answered from its own settings."""
-    doc = cluster(name, table=f"topic replicas min\nt 0,1,2 {value}", **options)
-    return altered(doc, lambda d: d["topics"][0]["config_sources"].update({"min.insync.replicas": "broker"}))
+    answered = {"t": {"min.insync.replicas": "broker"}}
+    return cluster(name, table=f"topic replicas min\nt 0,1,2 {value}", sources=answered, **options)
 
 
 def with_elr(name, **options):
@@ -65,84 +55,82 @@ def with_elr(name, **options):
     return cluster(name, table="topic replicas\nt 0,1,2", broker_configs=weak, features=on, **options)
 
 
+THROTTLED = {0: {"configs": {"leader.replication.throttled.rate": "1000"}}}
 BROKER_2_UNREAD = {"/brokers/2/configs": "CLUSTER_AUTHORIZATION_FAILED"}
-FLEET = {
-    "good": cluster("good", features={"eligible.leader.replicas.version": 1}, streams=[COUNTS]),
+FLEET = [
+    cluster("good", features={"eligible.leader.replicas.version": 1}, streams=[COUNTS]),
     # controller-quorum
-    "one-voter": cluster("one-voter", quorum=quorum((101, "az1", 0))),
-    "two-in-a-rack": cluster("two-in-a-rack", quorum=quorum((101, "az1", 0), (102, "az1", 0), (103, "az2", 0))),
-    "two-racks": cluster(
-        "two-racks", brokers="0:az1 1:az2 2:az1", quorum=quorum((101, "az1", 0), (102, "az1", 0), (103, "az2", 0))
+    cluster("one-voter", quorum="101:az1"),
+    cluster("two-in-a-rack", quorum="101:az1 102:az1 103:az2"),
+    cluster(
+        "two-racks", brokers="0:az1 1:az2 2:az1", quorum="101:az1 102:az1 103:az2"
     ),
-    "lagging": cluster("lagging", quorum=quorum((101, "az1", 0), (102, "az2", 10_001), (103, "az3", 10_000))),
-    "even": cluster("even", quorum=quorum(*((101 + i, f"az{i + 1}", 0) for i in range(4)))),
-    "rackless-voters": cluster("rackless-voters", quorum=quorum((101, None, 0), (102, None, 0), (103, "az2", 0))),
-    "combined": cluster("combined", quorum=quorum((0, None, 0), (1, None, 0), (2, None, 0), leader=0)),
-    "zookeeper": cluster("zookeeper", quorum=None, version="3.6"),
-    "quorum-unread": cluster("quorum-unread", unreadable={"/cluster/quorum": "CLUSTER_AUTHORIZATION_FAILED"}),
+    cluster("lagging", quorum="101:az1 102:az2:10001 103:az3:10000"),
+    cluster("even", quorum="101:az1 102:az2 103:az3 104:az4"),
+    cluster("rackless-voters", quorum="101 102 103:az2"),
+    cluster("combined", quorum="0 1 2"),
+    cluster("zookeeper", quorum=None, version="3.6"),
+    cluster("quorum-unread", unreadable={"/cluster/quorum": "CLUSTER_AUTHORIZATION_FAILED"}),
     # eligible-leader-replicas
-    "old": cluster("old", version="3.9"),
-    "features-unread": cluster("features-unread", unreadable={"/cluster/features": "TIMEOUT"}),
+    cluster("old", version="3.9"),
+    cluster("features-unread", unreadable={"/cluster/features": "TIMEOUT"}),
     # log-dirs
-    "disk-lost": altered(cluster("disk-lost"), lambda d: d["brokers"][1].update(offline_log_dirs=1)),
-    "disk-unread": altered(
-        cluster("disk-unread", unreadable={"/brokers/1/offline_log_dirs": "TIMEOUT"}),
-        lambda d: [b.update(offline_log_dirs=0) for b in d["brokers"]],
+    cluster("disk-lost", each_broker={1: {"offline_log_dirs": 1}}),
+    cluster(
+        "disk-unread",
+        each_broker={n: {"offline_log_dirs": 0} for n in range(3)},
+        unreadable={"/brokers/1/offline_log_dirs": "TIMEOUT"},
     ),
     # broker-defaults
-    "weak": cluster("weak", broker_configs={**STRONG, "default.replication.factor": "2"}),
-    "weak-auto": cluster("weak-auto", broker_configs={}),
-    "differ": altered(cluster("differ"), lambda d: d["brokers"][1]["configs"].update({"min.insync.replicas": "3"})),
-    "configs-unread": cluster("configs-unread", unreadable={"/brokers/1/configs": "CLUSTER_AUTHORIZATION_FAILED"}),
-    "dead-configs": cluster("dead-configs", brokers="0:az1 1:az2 2:az3!", unreadable={"/brokers/2/configs": "down"}),
+    cluster("weak", broker_configs={**STRONG, "default.replication.factor": "2"}),
+    cluster("weak-auto", broker_configs={}),
+    cluster("differ", each_broker={1: {"configs": {"min.insync.replicas": "3"}}}),
+    cluster("configs-unread", unreadable={"/brokers/1/configs": "CLUSTER_AUTHORIZATION_FAILED"}),
+    cluster("dead-configs", brokers="0:az1 1:az2 2:az3!", unreadable={"/brokers/2/configs": "down"}),
     # unclean-leader-election
-    "controllers-say-yes": cluster("controllers-say-yes", cluster_controllers=controllers({}, {UNCLEAN: "true"})),
-    "controllers-say-no": cluster(
+    cluster("controllers-say-yes", cluster_controllers=controllers({}, {UNCLEAN: "true"})),
+    cluster(
         "controllers-say-no", broker_configs={**STRONG, UNCLEAN: "true"}, cluster_controllers=controllers({}, {})
     ),
-    "controllers-unread": cluster(
+    cluster(
         "controllers-unread",
         table="topic replicas min\nt 0,1,2 2\nsays-so 0,1,2 2",
         configs={"says-so": {UNCLEAN: "true"}},
         unreadable={"/cluster/controllers": "TIMEOUT"},
     ),
     # policy-feasible
-    "few-racks": cluster("few-racks", table="topic replicas min\nt 0,1,2 2\nwide 0,1,2 2"),
-    "few-brokers": cluster("few-brokers", table="topic replicas min\nt 0,1 2", brokers="0:az1 1:az2"),
+    cluster("few-racks", table="topic replicas min\nt 0,1,2 2\nwide 0,1,2 2"),
+    cluster("few-brokers", table="topic replicas min\nt 0,1 2", brokers="0:az1 1:az2"),
     # reassignment-leftovers
-    "throttled": altered(
-        cluster("throttled"), lambda d: d["brokers"][0]["configs"].update({"leader.replication.throttled.rate": "1000"})
-    ),
-    "topic-throttled": cluster(
+    cluster("throttled", each_broker=THROTTLED),
+    cluster(
         "topic-throttled", configs={"t": {"follower.replication.throttled.replicas": "0:1,0:2"}}
     ),
-    "throttled-at-work": altered(
-        cluster("throttled-at-work", table="topic replicas isr min adding\nt 0,1,2,3 0,1,2 2 3", brokers=THREE + " 3:az1"),
-        lambda d: d["brokers"][0]["configs"].update({"leader.replication.throttled.rate": "1000"}),
+    cluster(
+        "throttled-at-work", table="topic replicas isr min adding\nt 0,1,2,3 0,1,2 2 3", brokers=THREE + " 3:az1",
+        each_broker=THROTTLED,
     ),
-    "stuck": cluster(
+    cluster(
         "stuck", table="topic replicas isr min adding\nt 0,1,2,3 0,1,2 2 3", brokers=THREE + " 3:az1!"
     ),
     # what can't be read
-    "topic-configs-unread": cluster("topic-configs-unread", unreadable={"/topics/0/configs": "TOPIC_AUTHORIZATION_FAILED"}),
-    "isr-unread": cluster("isr-unread", unreadable={"/topics/0/partitions/0/isr": "TIMEOUT"}),
-    "leader-unread": cluster("leader-unread", unreadable={"/topics/0/partitions/0/leader": "TIMEOUT"}),
-    "partitions-unread": cluster("partitions-unread", unreadable={"/topics/0/partitions": "TIMEOUT"}),
-    "brokers-unread": altered(
-        cluster("brokers-unread", unreadable={"/brokers": "CLUSTER_AUTHORIZATION_FAILED"}), lambda d: d.update(brokers=[])
-    ),
-    "inherited": inherited("inherited"),
-    "inherited-unread": inherited("inherited-unread", unreadable=BROKER_2_UNREAD),
-    "inherited-unread-1": inherited("inherited-unread-1", value="1", unreadable=BROKER_2_UNREAD),
-    "inherited-down": inherited("inherited-down", brokers="0:az1 1:az2 2:az3!", unreadable=BROKER_2_UNREAD),
-    "elr-all-seen": with_elr("elr-all-seen", cluster_hidden_partitions=0),
-    "elr-hidden": with_elr("elr-hidden", cluster_hidden_partitions=3),
-    "elr-may-hide": with_elr("elr-may-hide", cluster_hidden_partitions=None),
+    cluster("topic-configs-unread", unreadable={"/topics/0/configs": "TOPIC_AUTHORIZATION_FAILED"}),
+    cluster("isr-unread", unreadable={"/topics/0/partitions/0/isr": "TIMEOUT"}),
+    cluster("leader-unread", unreadable={"/topics/0/partitions/0/leader": "TIMEOUT"}),
+    cluster("partitions-unread", unreadable={"/topics/0/partitions": "TIMEOUT"}),
+    cluster("brokers-unread", brokers="", unreadable={"/brokers": "CLUSTER_AUTHORIZATION_FAILED"}),
+    inherited("inherited"),
+    inherited("inherited-unread", unreadable=BROKER_2_UNREAD),
+    inherited("inherited-unread-1", value="1", unreadable=BROKER_2_UNREAD),
+    inherited("inherited-down", brokers="0:az1 1:az2 2:az3!", unreadable=BROKER_2_UNREAD),
+    with_elr("elr-all-seen", cluster_hidden_partitions=0),
+    with_elr("elr-hidden", cluster_hidden_partitions=3),
+    with_elr("elr-may-hide", cluster_hidden_partitions=None),
     # partitions of one topic that differ
-    "two-factors": cluster("two-factors", table="topic replicas min\nt 0,1,2 2\nt 1 2"),
-    "a-topic-unread": cluster("a-topic-unread", unreadable={"/topics/payments": "TOPIC_AUTHORIZATION_FAILED"}),
-    "liveness-unread": cluster("liveness-unread", unreadable={"/brokers/0/live": "TIMEOUT"}),
-}  # fmt: skip
+    cluster("two-factors", table="topic replicas min\nt 0,1,2 2\nt 1 2"),
+    cluster("a-topic-unread", unreadable={"/topics/payments": "TOPIC_AUTHORIZATION_FAILED"}),
+    cluster("liveness-unread", unreadable={"/brokers/0/live": "TIMEOUT"}),
+]  # fmt: skip
 
 CONTROLS = list(rules())
 # Of a setting that a later control reads nothing is said here.
@@ -167,7 +155,7 @@ def found(judged_once):
 
 
 def judge_fleet(judged_once):
-    return judged_once("clusters", POLICY, list(FLEET.values()), failed=[("gone", "connection refused")])[1]
+    return judged_once("clusters", POLICY, FLEET, failed=[("gone", "connection refused")])[1]
 
 
 def test_a_good_cluster_has_nothing_to_say(found):

@@ -77,48 +77,46 @@ KIP_1290 = document(  # RF 5 on 3 racks, 2 / 2 / 1
     cluster="kip-1290",
 )
 MISMATCH = "topic leader replicas isr min\nt 0 0,1 0,1 3"
-CLUSTERS = {
-    "kip-579-on-3.6": document(MISMATCH, brokers=RACKED, version="3.6", cluster="kip-579-on-3.6"),
-    "kip-579-on-4.3": document(MISMATCH, brokers=RACKED, version="4.3", cluster="kip-579-on-4.3"),
-    "kip-579-unknown": document(
+CLUSTERS = [
+    document(MISMATCH, brokers=RACKED, version="3.6", cluster="kip-579-on-3.6"),
+    document(MISMATCH, brokers=RACKED, version="4.3", cluster="kip-579-on-4.3"),
+    document(
         MISMATCH,
         brokers=RACKED,
         version="4.3",
         cluster="kip-579-unknown",
         unreadable={"/cluster/kafka_version": "TIMEOUT"},
     ),
-    "4.10-is-new": document(MISMATCH, brokers=RACKED, version="4.10", cluster="4.10-is-new"),
-    "kip-1290": KIP_1290,
-    "no-racks": document("topic replicas min\nt 0,1,2 2", brokers="0 1 2", cluster="no-racks"),
-    "one-unracked": document("topic replicas min\nt 0,1,2 2", brokers="0:az1 1:az2 2", cluster="one-unracked"),
-    "two-unracked": document("topic replicas isr min\nt 0,1,2 1,2 2", brokers="0:az1 1 2", cluster="two-unracked"),
-    "rack-unread": document(
+    document(MISMATCH, brokers=RACKED, version="4.10", cluster="4.10-is-new"),
+    KIP_1290,
+    document("topic replicas min\nt 0,1,2 2", brokers="0 1 2", cluster="no-racks"),
+    document("topic replicas min\nt 0,1,2 2", brokers="0:az1 1:az2 2", cluster="one-unracked"),
+    document("topic replicas isr min\nt 0,1,2 1,2 2", brokers="0:az1 1 2", cluster="two-unracked"),
+    document(
         "topic replicas min\nt 0,1,2 2\nu 0,1 2",
         brokers=RACKED,
         cluster="rack-unread",
         unreadable={"/brokers/1/rack": "TIMEOUT"},
     ),
-    "growing": document(  # RF 1 -> 2: judged by the worse of before and after
+    document(  # RF 1 -> 2: judged by the worse of before and after
         "topic replicas isr min adding\nt 0,1 0 2 1", brokers=RACKED, cluster="growing"
     ),
-    "shrinking": document(  # 3 -> 2
+    document(  # 3 -> 2
         "topic replicas min removing\nt 0,1,2 2 2", brokers=RACKED, cluster="shrinking"
     ),
-    "reassignments-unread": document(
+    document(
         "topic replicas isr min\nt 0,1,2 0,1 1\nwhole 0,1,2 0,1,2 1",
         brokers=RACKED,
         cluster="reassignments-unread",
         unreadable={"/cluster/reassignments": "CLUSTER_AUTHORIZATION_FAILED"},
     ),
-    "racks-down": document(
+    document(
         "topic leader replicas isr min\nt 0 0,2,4 0,4 2\nt 0 0,2,5 0,5 2\nu 1 1,3,5 1,5 1\nw - 2,3 - 1",
         brokers="0:az1 1:az1 2:az2! 3:az2! 4:az3 5:az3",
         cluster="racks-down",
     ),
-    "worst-partition": document(
-        "topic replicas min\nt 0,1,2 2\nt 0,1,2 2\nt 0,1 2", brokers=RACKED, cluster="worst-partition"
-    ),
-}
+    document("topic replicas min\nt 0,1,2 2\nt 0,1,2 2\nt 0,1 2", brokers=RACKED, cluster="worst-partition"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +125,7 @@ def found(judged_once):
 
 
 def judge_fleet(judged_once):
-    return judged_once("kips", POLICY, [d for d, *_ in HEALTH.values()] + list(CLUSTERS.values()))[1]
+    return judged_once("kips", POLICY, [*(d for d, *_ in HEALTH.values()), *CLUSTERS])[1]
 
 
 @pytest.mark.parametrize("name", HEALTH)

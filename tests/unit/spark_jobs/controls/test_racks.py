@@ -100,11 +100,10 @@ def validations():
 def broker_validations():
     for name, brokers, value in (("refuses", "1:A 2", "2"), ("warns", "1:A 2:B", "3"), ("bad", "1:A 2:B", "0")):
         yield document("topic replicas min\nfree 1,2 1", brokers=brokers, cluster=name, broker_configs={RACKS: value})
-    dynamic = document("topic replicas min\nfree 1,2 1", brokers="1:A 2:B", cluster="dynamic")
-    for broker in dynamic["brokers"]:
-        broker["configs"] = {RACKS: "0"}
-        broker["config_sources"] = {RACKS: "cluster-default"}
-    yield dynamic
+    default = {"configs": {RACKS: "0"}, "config_sources": {RACKS: "cluster-default"}}
+    yield document(
+        "topic replicas min\nfree 1,2 1", brokers="1:A 2:B", cluster="dynamic", each_broker={1: default, 2: default}
+    )
     yield document(
         "topic replicas min\nfree 1,2 1", brokers="1:A 2:B", cluster="text", configs={"free": {RACKS: "two"}}
     )

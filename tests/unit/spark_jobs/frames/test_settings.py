@@ -47,15 +47,14 @@ def cluster(name: str, brokers: dict[int, dict] | None = None, **options) -> dic
         f"/topics/one-unread/configs/{RETENTION}": "TIMEOUT",
         **options.pop("unreadable", {}),
     }
-    drawn = document(TOPICS, cluster=name, configs=stated, unreadable=unreadable, **options)
-    sources = {"answered": {RETENTION: "broker"}, "dynamic": {RETENTION: "cluster-default"}}
-    for topic in drawn["topics"]:
-        topic["config_sources"] |= sources.get(topic["name"], {})
-        if topic["name"] == "not-asked":
-            topic["config_sources"] = {"cleanup.policy": "default"}
-    for broker in drawn["brokers"]:
-        broker |= (brokers or {}).get(broker["id"], {})
-    return drawn
+    sources = {
+        "answered": {RETENTION: "broker"},
+        "dynamic": {RETENTION: "cluster-default"},
+        "not-asked": {"cleanup.policy": "default"},
+    }
+    return document(
+        TOPICS, cluster=name, configs=stated, sources=sources, unreadable=unreadable, each_broker=brokers, **options
+    )
 
 
 FLEET = [
