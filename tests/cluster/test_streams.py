@@ -12,24 +12,13 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
-from durability.collect import collect
-from durability.embedded_kafka import seed
-from durability.embedded_kafka.streams import INPUT, OUTPUT, StreamsApplication
-
-
-def read(kafka) -> dict:
-    return collect("test", {"bootstrap.servers": kafka.bootstrap}).document
+from durability.embedded_kafka.streams import INPUT, StreamsApplication
+from tests.support.kafka_streams import create_topics, read, stop
 
 
 def told(kafka, group: str) -> dict:
     """The group's entry of `streams[]`; empty if there is none."""
     return next((entry for entry in read(kafka)["streams"] if entry["group"] == group), {})
-
-
-def create_topics(kafka) -> None:
-    with kafka.admin() as admin:
-        missing = {INPUT, OUTPUT} - set(admin.list_topics())
-    seed.create_topics(kafka, [seed.Topic(t, ((1, 2, 3), (2, 3, 1), (3, 1, 2))) for t in missing])
 
 
 def process_of(application: StreamsApplication, zone: str) -> str:
@@ -77,11 +66,6 @@ def actives_by_tool(kafka, application: StreamsApplication) -> dict[str, set[str
         pairs = [part.rsplit(":", 1) for part in partitions.split(";")]
         found[zone] = {f"{subtopology[topic]}_{n}" for topic, numbers in pairs for n in numbers.split(",")}
     return found
-
-
-def stop(application: StreamsApplication) -> None:
-    for zone in list(application.pids):
-        application.stop_instance(zone)
 
 
 def test_a_classic_application(kafka):

@@ -10,7 +10,7 @@ from durability.lake.rows import group_rows
 from durability.policy.model import Application
 from durability.streams.judgement import judge
 from durability.topology import validate
-from tests.cluster.test_streams import create_topics, read, stop
+from tests.support.kafka_streams import create_topics, read, stop
 
 PLACES = {
     f"{zone}-{cluster}": {"zone": zone, "cluster": cluster} for cluster in ("k1", "k2") for zone in ("z1", "z2", "z3")

@@ -20,6 +20,62 @@ from pathlib import Path
 NOON = "2026-11-21T12:00:00Z"
 LISTS = ("replicas", "isr", "elr", "last_known_elr", "adding", "removing")
 COLUMNS = {"topic", "partition", "leader", "min", "internal", "bytes", *LISTS}
+EXAMPLE = {
+    "format": "kafka-topology/1",
+    "cluster": {
+        "id": "eu-payments",
+        "kafka_version": "4.3",
+        "captured_at": "2026-11-21T02:00:00Z",
+        "consistent": True,
+        "features": {"eligible.leader.replicas.version": 1},
+        "quorum": {"leader": 100, "voters": [{"id": 100, "rack": "az1", "lag_ms": 0}], "observers": []},
+        "controllers": [{"id": 100, "configs": {"default.replication.factor": "3"}}],
+    },
+    "brokers": [
+        {
+            "id": number,
+            "rack": "az1",
+            "live": True,
+            "kafka_version": "4.3",
+            "offline_log_dirs": 0,
+            "configs": {"min.insync.replicas": "2"},
+        }
+        for number in range(4)
+    ],
+    "topics": [
+        {
+            "name": "orders",
+            "internal": False,
+            "configs": {"min.insync.replicas": "2"},
+            "config_sources": {"min.insync.replicas": "topic"},
+            "partitions": [
+                {
+                    "partition": 0,
+                    "leader": 1,
+                    "replicas": [1, 2, 3],
+                    "isr": [1, 2],
+                    "elr": [3],
+                    "last_known_elr": [],
+                    "adding": [],
+                    "removing": [],
+                    "bytes": 1048576,
+                }
+            ],
+        }
+    ],
+    "streams": [
+        {
+            "group": "enrich",
+            "type": "classic",
+            "state": "Stable",
+            "in_transition": False,
+            "stateful_tasks": ["0_0", "0_1"],
+            "clients": [{"process": "p1", "tags": {"zone": "az1"}, "active": ["0_0"], "standby": ["0_1"]}],
+        }
+    ],
+    "unreadable": [{"path": "/brokers/0/configs", "reason": "CLUSTER_AUTHORIZATION_FAILED"}],
+}
+"""The document shown in the format's description, with what it leaves out added to the brokers."""
 
 
 def document(

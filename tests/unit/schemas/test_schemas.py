@@ -30,8 +30,7 @@ from tests.support.schemas import (
     write_as_yaml,
     yaml_document,
 )
-from tests.support.topology import document, healthy
-from tests.unit.topology.test_validation import EXAMPLE
+from tests.support.topology import EXAMPLE, document, healthy
 
 SHIPPED = [
     path

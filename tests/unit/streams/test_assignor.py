@@ -13,7 +13,7 @@ import pytest
 from durability.streams.placement import Kinds
 from tests.support import walk
 from tests.support.assignor import Client, KafkaAssignor
-from tests.unit.streams.test_placement import application, kinds_of
+from tests.support.walk import application, kinds_of
 
 SHAPES = int(os.environ.get("DURABILITY_ASSIGNOR_SHAPES", "24"))
 """Random applications that Kafka places in each test."""

@@ -10,23 +10,7 @@ import pytest
 
 from durability.streams.placement import Kinds, TooMany
 from tests.support import walk
-
-AWARE = ("zone", "cluster", "host")
-
-
-def application(rng: random.Random, clients: int, untagged: float = 0.0) -> tuple[list[dict], tuple[str, ...]]:
-    """Random clients, and which of their tags are rack-aware."""
-    values = {tag: rng.randint(1, 4) for tag in AWARE}
-    tags = [
-        {tag: f"{tag[0]}{rng.randrange(values[tag])}" for tag in AWARE if rng.random() >= untagged}
-        for _ in range(clients)
-    ]
-    return tags, AWARE[: rng.randint(1, 3)]
-
-
-def kinds_of(tags, aware) -> Kinds:
-    others = [{tag: value for tag, value in client.items() if tag not in aware} for client in tags]
-    return Kinds([tuple(client.get(tag) for tag in aware) for client in tags], others)
+from tests.support.walk import application, kinds_of
 
 
 @pytest.mark.parametrize("untagged", [0.0, 0.3])

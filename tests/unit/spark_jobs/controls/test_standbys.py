@@ -13,7 +13,7 @@ from tests.support import walk
 from tests.support.judge import Judge, one, pick
 from tests.support.policy import policy
 from tests.support.topology import document
-from tests.unit.streams.test_placement import application
+from tests.support.walk import application
 
 POLICY = policy("""
 tiers: {gold: {}}
