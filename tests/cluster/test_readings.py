@@ -85,12 +85,7 @@ def history(kafka) -> list[dict]:
     return [*rolling, *stuck]
 
 
-def test_an_orderly_rolling_restart_is_none_and_a_broker_that_stays_away_is_one(
-    history, lake, session, tmp_path, monkeypatch
-):
-    from tests import ROOT
-
-    monkeypatch.syspath_prepend(str(ROOT / "plugins"))
+def test_an_orderly_rolling_restart_is_none_and_a_broker_that_stays_away_is_one(history, lake, session, tmp_path):
     policy = tmp_path / "policy.yaml"
     policy.write_text(POLICY)
     run = Runs(tmp_path, lake, session, policy)

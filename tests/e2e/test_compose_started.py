@@ -166,7 +166,7 @@ def test_sparks_master_and_worker(session, tmp_path):
         time.sleep(0.3)
 
 
-def test_the_databases_are_made_for_a_user_each(postgresql, tmp_path):
+def test_the_databases_are_made_for_a_user_each(postgresql):
     user, _, address = re.fullmatch(r"postgresql://(.+):(.+)@(.+)", postgresql).groups()
     host, port = address.split(":")
     env = {**os.environ, "PATH": f"{programs()}{os.pathsep}{os.environ['PATH']}", "PGHOST": host, "PGPORT": port}

@@ -111,6 +111,5 @@ class Runs:
 
 
 @pytest.fixture
-def run(tmp_path, lake, session, monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "plugins"))
+def run(tmp_path, lake, session):
     return Runs(tmp_path, lake, session)

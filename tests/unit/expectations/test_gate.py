@@ -114,7 +114,7 @@ def test_no_snapshot_is_no_pass(lake):
         gate.check(lake, [])
 
 
-def test_a_vanished_expectation_is_an_error(monkeypatch):
+def test_a_vanished_expectation_is_an_error():
     import great_expectations.expectations as gxe
     import pandas as pd
 

@@ -91,7 +91,7 @@ def lake_day(day):
     return GreaterThanOrEqual("captured_at", f"2026-11-{day}T00:00:00+00:00")
 
 
-def test_spark_reads_a_table_that_got_a_column_after_its_files(tmp_path, lake, session, monkeypatch):
+def test_spark_reads_a_table_that_got_a_column_after_its_files(lake, session, monkeypatch):
     publish(lake, healthy(cluster="before"))
     wider = replace(tables.TOPICS, columns=(*tables.TOPICS.columns, ("colour", pa.string())))
     monkeypatch.setattr(iceberg, "TABLES", tables.TABLES | {"topics": wider})

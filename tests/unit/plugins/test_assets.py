@@ -71,8 +71,7 @@ def test_an_event_carries_the_counts_of_the_run(tmp_path, findings):
     ("changes", "alarming"),
     [({}, True), ({"new": 0}, False), ({"critical": 0}, True), ({"critical": 0, "unknown": 0}, False)],
 )
-def test_the_documented_dag_reads_the_event(monkeypatch, changes, alarming):
-    monkeypatch.syspath_prepend(str(ROOT / "plugins"))
+def test_the_documented_dag_reads_the_event(changes, alarming):
     from kafka_durability.assets import FINDINGS
 
     example: dict = {}

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-from tests import ROOT
 from tests.support.airflow import result, run_dag, run_in_airflow
-
-PLUGINS = str(ROOT / "plugins")
-
-
-@pytest.fixture(autouse=True)
-def plugins_on_path(monkeypatch):
-    """As Airflow has it."""
-    monkeypatch.syspath_prepend(PLUGINS)
 
 
 def test_a_hook_gives_the_connections_settings(tmp_path):

@@ -131,7 +131,6 @@ def test_airflows_test_button_says_what_is_wrong_and_no_secret(airflow):
 @pytest.fixture
 def hook(monkeypatch):
     """A hook whose Connection has a secret, and what a probe of it answers or raises."""
-    monkeypatch.syspath_prepend(str(ROOT / "plugins"))
     from kafka_durability.hook import KafkaHook
 
     asked = []
@@ -179,8 +178,7 @@ def test_a_server_that_never_answers_is_given_up_in_time_whatever_the_connection
     assert probing.QUICK.deadline <= 10
 
 
-def test_the_form_offers_what_the_collector_supports(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "plugins"))
+def test_the_form_offers_what_the_collector_supports():
     from kafka_durability.provider import get_provider_info
 
     fields = get_provider_info()["connection-types"][0]["conn-fields"]

@@ -131,51 +131,69 @@ def test_nothing_is_required_of_a_topic_that_no_line_matches(load):
     assert policy.tier_of("eu", "orders", False) is None
 
 
+# A line of the file, what stands there instead, the line of the error, and its words.
+WRONG_POLICY = [
+    ("    replication_factor: 1", "    replication_facto: 1", 6, "did you mean replication_factor?"),
+    ("    replication_factor: 1", "    replication_factor: 0", 6, "from 1 to 32767, found 0"),
+    ("    replication_factor: 1", "    replication_factor: '3'", 6, 'expected a whole number, found "3"'),
+    ("    replication_factor: 1", "    replication_factor: 1.5", 6, "expected a whole number"),
+    ("    replication_factor: 1", "    replication_factor: 0x10", 6, "expected a whole number"),
+    ("    replication_factor: 1", "    replication_factor:", 6, "expected a whole number, found nothing"),
+    ("    replication_factor: 1", "    survive: [brokers]", 6, "did you mean broker?"),
+    ("    replication_factor: 1", "    survive: rack", 6, "expected a list"),
+    (
+        "    replication_factor: 1",
+        "    unclean_leader_election: never",
+        6,
+        'expected true or false, found "never"',
+    ),
+    ("    replication_factor: 1", "    replication_factor: 1\n    replication_factor: 2", 7, "there twice"),
+    ("  scratch:\n", "  critical:\n", 5, "there twice"),
+    (
+        "  - {tier: critical}\n",
+        "  - {tier: critcal}\n",
+        11,
+        '"critcal" is not defined; did you mean critical? (defined: critical, scratch)',
+    ),
+    ("  - {tier: critical}\n", "  - {match: {topic: 'a('}, tier: critical}\n", 11, "not a valid RE2 expression"),
+    ("  - {tier: critical}\n", "  - {match: {topic: '(?=a)'}, tier: critical}\n", 11, "no look-around"),
+    ("  - {tier: critical}\n", "  - {match: {topic: 'a)(b'}, tier: critical}\n", 11, "not a valid RE2 expression"),
+    ("  - {tier: critical}\n", "  - {match: {topics: a}, tier: critical}\n", 11, "did you mean topic?"),
+    ("  - {tier: critical}\n", "  - {match: {cluster: 12}, tier: critical}\n", 11, "put it in quotes"),
+    ("  - {tier: critical}\n", "  - {tier: critical}\n  - {tier: scratch}\n", 12, "never reached: line 11"),
+    ("  - {tier: critical}\n", "  - {match: {topic: a}}\n", 11, "`tier` is missing"),
+    ("prolonged_after: 45m", "prolonged_after: 45", 14, "such as 10s, 30m, 6h or 1d"),
+    ("prolonged_after: 45m", "prolonged_after: 0m", 14, "expected a duration"),
+    ("to: 2026-11-21T04:00:00+01:00", "to: 2026-11-21T01:00:00+01:00", 15, "is not after `from`"),
+    ("to: 2026-11-21T04:00:00+01:00", "to: 2026-11-21T04:00:00", 15, "time zone is missing"),
+    ("to: 2026-11-21T04:00:00+01:00", "to: tomorrow", 15, "expected a moment such as 2026-11-21T01:00:00Z"),
+    ("format: durability-policy/1", "format: durability-policy/2", 1, "expected durability-policy/1"),
+    ("format: durability-policy/1\n", "", 1, "`format` is missing"),
+    ("name: payments", "nmae: payments", 2, "did you mean name?"),
+]
+WRONG_WAIVER = [
+    ("    expires: 2027-01-31\n", "", 3, "`expires` is missing"),
+    ("2027-01-31", "2027-02-31", 10, "expected a day such as 2027-01-31"),
+    ("2027-01-31", "31.1.2027", 10, "expected a day"),
+    ("2027-01-31", "2027-01-31T00:00:00Z", 10, "expected a day"),
+    ("replica-rack-.*", "replica-rack-sprad", 3, "matches no control; did you mean replica-rack-spread?"),
+    ("replica-rack-.*", "'['", 3, "not a valid RE2 expression"),
+    ("    owner: team-billing\n", "    ower: team-billing\n", 6, "did you mean owner?"),
+    ("    owner: team-billing\n", "    owner: ''\n", 6, "found an empty string"),
+    ("    owner: team-billing\n", "", 3, "`owner` is missing"),
+]
+
+
 @pytest.mark.parametrize(
-    ("line", "instead", "where", "words"),
+    ("loader", "text", "line", "instead", "where", "words"),
     [
-        ("    replication_factor: 1", "    replication_facto: 1", 6, "did you mean replication_factor?"),
-        ("    replication_factor: 1", "    replication_factor: 0", 6, "from 1 to 32767, found 0"),
-        ("    replication_factor: 1", "    replication_factor: '3'", 6, 'expected a whole number, found "3"'),
-        ("    replication_factor: 1", "    replication_factor: 1.5", 6, "expected a whole number"),
-        ("    replication_factor: 1", "    replication_factor: 0x10", 6, "expected a whole number"),
-        ("    replication_factor: 1", "    replication_factor:", 6, "expected a whole number, found nothing"),
-        ("    replication_factor: 1", "    survive: [brokers]", 6, "did you mean broker?"),
-        ("    replication_factor: 1", "    survive: rack", 6, "expected a list"),
-        (
-            "    replication_factor: 1",
-            "    unclean_leader_election: never",
-            6,
-            'expected true or false, found "never"',
-        ),
-        ("    replication_factor: 1", "    replication_factor: 1\n    replication_factor: 2", 7, "there twice"),
-        ("  scratch:\n", "  critical:\n", 5, "there twice"),
-        (
-            "  - {tier: critical}\n",
-            "  - {tier: critcal}\n",
-            11,
-            '"critcal" is not defined; did you mean critical? (defined: critical, scratch)',
-        ),
-        ("  - {tier: critical}\n", "  - {match: {topic: 'a('}, tier: critical}\n", 11, "not a valid RE2 expression"),
-        ("  - {tier: critical}\n", "  - {match: {topic: '(?=a)'}, tier: critical}\n", 11, "no look-around"),
-        ("  - {tier: critical}\n", "  - {match: {topic: 'a)(b'}, tier: critical}\n", 11, "not a valid RE2 expression"),
-        ("  - {tier: critical}\n", "  - {match: {topics: a}, tier: critical}\n", 11, "did you mean topic?"),
-        ("  - {tier: critical}\n", "  - {match: {cluster: 12}, tier: critical}\n", 11, "put it in quotes"),
-        ("  - {tier: critical}\n", "  - {tier: critical}\n  - {tier: scratch}\n", 12, "never reached: line 11"),
-        ("  - {tier: critical}\n", "  - {match: {topic: a}}\n", 11, "`tier` is missing"),
-        ("prolonged_after: 45m", "prolonged_after: 45", 14, "such as 10s, 30m, 6h or 1d"),
-        ("prolonged_after: 45m", "prolonged_after: 0m", 14, "expected a duration"),
-        ("to: 2026-11-21T04:00:00+01:00", "to: 2026-11-21T01:00:00+01:00", 15, "is not after `from`"),
-        ("to: 2026-11-21T04:00:00+01:00", "to: 2026-11-21T04:00:00", 15, "time zone is missing"),
-        ("to: 2026-11-21T04:00:00+01:00", "to: tomorrow", 15, "expected a moment such as 2026-11-21T01:00:00Z"),
-        ("format: durability-policy/1", "format: durability-policy/2", 1, "expected durability-policy/1"),
-        ("format: durability-policy/1\n", "", 1, "`format` is missing"),
-        ("name: payments", "nmae: payments", 2, "did you mean name?"),
+        *((load_policy, POLICY, *wrong) for wrong in WRONG_POLICY),
+        *((load_waivers, WAIVER, *wrong) for wrong in WRONG_WAIVER),
     ],
 )
-def test_a_wrong_policy_is_refused_with_its_line(load, line, instead, where, words):
-    assert line in POLICY
-    message = refused(load, load_policy, POLICY.replace(line, instead, 1))
+def test_a_wrong_file_is_refused_with_its_line(load, loader, text, line, instead, where, words):
+    assert line in text
+    message = refused(load, loader, text.replace(line, instead, 1))
     assert message.startswith(f", line {where}: "), message
     assert words in message
 
@@ -220,27 +238,6 @@ def test_a_waiver_names_what_it_covers(load):
     assert (waiver.index, waiver.expires) == (0, date(2027, 1, 31))
     assert waiver.applies("replica-rack-spread", "eu", "billing.invoices")
     assert not waiver.applies("replica-rack-spread", "eu-2", "billing.invoices")
-
-
-@pytest.mark.parametrize(
-    ("line", "instead", "where", "words"),
-    [
-        ("    expires: 2027-01-31\n", "", 3, "`expires` is missing"),
-        ("2027-01-31", "2027-02-31", 10, "expected a day such as 2027-01-31"),
-        ("2027-01-31", "31.1.2027", 10, "expected a day"),
-        ("2027-01-31", "2027-01-31T00:00:00Z", 10, "expected a day"),
-        ("replica-rack-.*", "replica-rack-sprad", 3, "matches no control; did you mean replica-rack-spread?"),
-        ("replica-rack-.*", "'['", 3, "not a valid RE2 expression"),
-        ("    owner: team-billing\n", "    ower: team-billing\n", 6, "did you mean owner?"),
-        ("    owner: team-billing\n", "    owner: ''\n", 6, "found an empty string"),
-        ("    owner: team-billing\n", "", 3, "`owner` is missing"),
-    ],
-)
-def test_a_wrong_waiver_is_refused_with_its_line(load, line, instead, where, words):
-    assert line in WAIVER
-    message = refused(load, load_waivers, WAIVER.replace(line, instead, 1))
-    assert message.startswith(f", line {where}: "), message
-    assert words in message
 
 
 def test_clusters_have_sensible_defaults(load):
