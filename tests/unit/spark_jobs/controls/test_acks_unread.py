@@ -3,8 +3,8 @@ certainty is said whatever else is missing. Judged with the fleet of test_acks.p
 
 import pytest
 
+from tests.support.acks_fleet import acks, judge_fleet
 from tests.support.judge import one, pick
-from tests.unit.spark_jobs.controls.test_acks import acks, judge_fleet
 
 BOTH = {"before 3.7": "NOT_ENOUGH_REPLICAS", "since 3.7": None}
 ABOVE = "min-isr-within-replication-factor"
