@@ -4,8 +4,6 @@
 stays with one of them: `TOGETHER`.
 """
 
-import re
-
 import pytest
 
 pytest_plugins = [
@@ -18,35 +16,31 @@ pytest_plugins = [
     "tests.support.stores",
 ]
 
-TOGETHER = {
-    "kafka_session": re.compile(r"tests/test_(bench|collect_fleet|streams_assignor|(?!racks)\w+_cluster)\.py"),
-    "judged_once": re.compile(r"tests/test_rules_(acks|acks_unread|clusters|kips|oracle|remedies)\.py"),
-}
-"""Fixtures of the session that take so long that no two workers make one, and the modules whose tests ask for them."""
+TOGETHER = {"kafka_session": "tests/cluster/", "judged_once": "tests/unit/spark_jobs/controls/"}
+"""Fixtures of the session that take so long that no two workers make one, and the folder whose tests ask for them."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long comes first: what is left at the end keeps both workers busy."""
+    """Marks tests of real brokers, and starts what takes long first: what is left at the end keeps both workers busy."""
     for item in items:
-        for fixture, modules in TOGETHER.items():
-            if fixture in getattr(item, "fixturenames", ()) and not modules.match(item.nodeid):
-                raise pytest.UsageError(f"{item.nodeid} asks for {fixture}: name its module in TOGETHER of conftest.py")
-    kafka = TOGETHER["kafka_session"]
-    slow = {i.path for i in items if i.get_closest_marker("slow") or i.get_closest_marker("cluster")}
-    items.sort(key=lambda item: (not kafka.match(item.nodeid), item.path not in slow))
+        for fixture, folder in TOGETHER.items():
+            if fixture in getattr(item, "fixturenames", ()) and not item.nodeid.startswith(folder):
+                raise pytest.UsageError(f"{item.nodeid} asks for {fixture}: move its module into {folder}")
+        if item.nodeid.startswith("tests/cluster/"):
+            item.add_marker("cluster")
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    long = tuple(TOGETHER.values())
+    items.sort(key=lambda item: (not item.nodeid.startswith(long), item.path not in slow))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log):
-    """A module's tests go to one worker, for the fixtures of the module, and so do those TOGETHER."""
+    """A module's tests go to one worker, for the fixtures of the module, and so do those of a folder in TOGETHER."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Together(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            for fixture, modules in TOGETHER.items():
-                if modules.match(nodeid):
-                    return fixture
-            return nodeid.partition("::")[0]
+            return next((f for f in TOGETHER.values() if nodeid.startswith(f)), nodeid.partition("::")[0])
 
     return Together(config, log)

@@ -9,7 +9,7 @@ to the least-loaded clients regardless of tags.
 **Which client is the least loaded is free.** A client's load is its tasks divided by its threads; threads aren't on the
 wire, and loads depend on the order in which tasks were handled and on the tasks of that moment. For every sequence of
 clients that the exclusions allow there are loads under which Kafka's class takes exactly these clients in this order:
-loads that rise along the sequence, every other client loaded more (tests/test_streams_assignor.py has Kafka's own class
+loads that rise along the sequence, every other client loaded more (tests/unit/streams/test_assignor.py has Kafka's own class
 do so). So a set of standbys is achievable if some sequence of clients none of which was excluded at its turn yields it,
 and what Kafka's class places is always achievable.
 

@@ -32,7 +32,9 @@ from typing import Any
 
 import yaml
 
+from durability.policy import Policy, Waiver
 from durability.topology.document import instant
+from tests.support import policy as stated
 from tests.support.topology import NOON, document
 
 FOLDER = Path(__file__).parents[1] / "cases"
@@ -41,8 +43,9 @@ DEFAULT_TIER = {
     **{"acked_copies": 2, "unclean_leader_election": False},
 }
 """Also the policy's last tier, with which broker-defaults compares."""
-DRAWN = ("table", "brokers", "version", "configs", "broker_configs", "features", "unreadable", "streams")
-OTHERS = ("name", "tier", "tiers", "quorum", "each_broker", "sources", "application", "waivers", "earlier", "expect")
+DRAWN = ("table", "brokers", "version", "configs", "broker_configs", "each_broker", "sources")
+DRAWN += ("features", "unreadable", "streams")
+OTHERS = ("name", "tier", "tiers", "quorum", "application", "waivers", "earlier", "expect")
 SOME = ("observed", "required")
 """What an expectation states some members of."""
 
@@ -71,28 +74,12 @@ class Case:
     def _document(self, said: dict[str, Any], moment: str) -> dict:
         options = {key: value for key, value in said.items() if key in DRAWN or key.startswith("cluster_")}
         if "quorum" in said:
-            options["quorum"] = _quorum(said["quorum"])
-        drawn = document(options.pop("table", ""), cluster=self.cluster, captured_at=moment, **options)
-        for broker in drawn["brokers"]:
-            own = said.get("each_broker", {}).get(broker["id"], {})
-            broker |= own | {"configs": broker["configs"] | own.get("configs", {})}
-        for topic in drawn["topics"]:
-            topic["config_sources"] |= said.get("sources", {}).get(topic["name"], {})
-        return drawn
+            options["quorum"] = None if said["quorum"] == "none" else said["quorum"]
+        return document(options.pop("table", ""), cluster=self.cluster, captured_at=moment, **options)
 
     def expected(self, expectation: dict[str, Any]) -> dict[str, Any]:
         text = json.dumps({"resource": "{cluster}"} | expectation)
         return json.loads(text.replace("{cluster}", self.cluster).replace("{tier}", self.cluster))
-
-
-def _quorum(drawn: str) -> dict | None:
-    if drawn == "none":
-        return None
-    voters = []
-    for cell in drawn.split():
-        number, rack, lag = [*cell.split(":"), "", "0"][:3]
-        voters.append({"id": int(number), "rack": rack or None, "lag_ms": int(lag or 0)})
-    return {"leader": voters[0]["id"], "voters": voters, "observers": []}
 
 
 def files() -> dict[str, dict]:
@@ -112,8 +99,8 @@ def cases(controls: Iterable[str] | None = None) -> list[Case]:
     return found
 
 
-def policy(of: Iterable[Case]) -> str:
-    """The policy under which these cases are judged, as its file has it."""
+def policy(of: Iterable[Case]) -> Policy:
+    """The policy under which these cases are judged."""
     tiers: dict[str, dict] = {}
     selectors, applications = [], []
     for case in of:
@@ -126,15 +113,12 @@ def policy(of: Iterable[Case]) -> str:
         if "application" in case.said:
             applications.append({"match": {"cluster": cluster}, **case.said["application"]})
     tiers["last"] = DEFAULT_TIER
-    more = {"applications": applications} if applications else {}
-    whole = {"format": "durability-policy/1", "tiers": tiers, "topics": [*selectors, {"tier": "last"}], **more}
-    return json.dumps(whole, indent=1)
+    return stated.policy(tiers=tiers, topics=[*selectors, {"tier": "last"}], applications=applications)
 
 
-def waivers(of: Iterable[Case]) -> str:
-    """Their waivers, as a waivers file has them."""
+def waivers(of: Iterable[Case]) -> list[Waiver]:
     found = [w | {"cluster": c.cluster} for c in of for w in c.said.get("waivers", ())]
-    return yaml.safe_dump({"format": "durability-waivers/1", "waivers": found}, sort_keys=False)
+    return stated.waivers(yaml.safe_dump({"waivers": found}, sort_keys=False))
 
 
 def mismatches(case: Case, found: list[dict]) -> list[str]:

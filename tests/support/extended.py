@@ -1,4 +1,4 @@
-"""Run by tests/test_extending.py in a copy of the tree that has more controls: audits, and judges those controls' cases.
+"""Run by tests/e2e/test_extending.py in a copy of the tree that has more controls: audits, and judges those controls' cases.
 
 `python -m tests.support.extended LAKE POLICY DOCUMENT OUT CONTROL...`
 """
@@ -18,7 +18,6 @@ def main(location: str, policy: str, document: str, out: str, *controls: str) ->
     from durability.catalogue import page
     from durability.lake import Lake, alike
     from durability.plan import Plan
-    from durability.policy import load_policy, load_waivers
     from tests.support import cases
     from tests.support.audited import audit
     from tests.support.judge import Judge
@@ -32,14 +31,11 @@ def main(location: str, policy: str, document: str, out: str, *controls: str) ->
     spark = start(folder / "spark")
     drawn = cases.cases(controls)
     assert {case.control for case in drawn} == set(controls)
-    (folder / "cases.json").write_text(cases.policy(drawn))
-    (folder / "waivers.yaml").write_text(cases.waivers(drawn))
-    waivers = load_waivers(folder / "waivers.yaml")
     # As a small run judges, and as a large one, which judges alike partitions and topics once: settings tell them apart.
     for large in (False, True):
         if large:
             alike.FROM, Plan.small = 0, property(lambda plan: False)
-        found = Judge(spark).run([case.document for case in drawn], load_policy(folder / "cases.json"), waivers)
+        found = Judge(spark).run([case.document for case in drawn], cases.policy(drawn), cases.waivers(drawn))
         wrong = {str(case): mismatches for case in drawn if (mismatches := cases.mismatches(case, found))}
         assert not wrong, f"large: {large} {json.dumps(wrong, indent=1)}"
     alike.FROM, Plan.small = as_is

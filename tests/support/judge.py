@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,12 +16,11 @@ from durability.findings.disputes import Disputes
 from durability.lake import rows, tables
 from durability.plan.applications import applications
 from durability.plan.plan import Earlier, LookBack, Plan, SnapshotPart, from_text, policy_part, to_text
-from durability.policy.load import load_policy
 from durability.policy.model import Policy, Waiver
 from durability.topology import validate
+from tests.support.policy import shipped
 
 NONE = tables.DISAGREEMENTS.arrow.empty_table()
-DEFAULT_POLICY = Path(__file__).parents[2] / "policies" / "policy.yaml"
 
 
 def plan_of(
@@ -175,7 +173,7 @@ class Judge:
         """
         from spark_jobs.assemble import evaluation
 
-        policy = policy or load_policy(DEFAULT_POLICY)
+        policy = policy or shipped()
         topologies = [validate(d, f"{d['cluster']['id']}.json") for d in documents]
         plan = plan_of(topologies, policy, waivers, **options)
         plan = replace(plan, look_back=self._earlier(earlier, plan.result_id))
@@ -208,19 +206,17 @@ class Judge:
 
 
 @pytest.fixture(scope="session")
-def judged_once(spark, tmp_path_factory):
-    """Judges a fleet that several modules ask about, the first time: (name, policy's YAML, documents, options of `run`).
+def judged_once(spark):
+    """Judges a fleet that several modules ask about, the first time: (name, policy, documents, options of `run`).
 
     Gives the judge and its findings, which nobody may change.
     """
     kept: dict[str, tuple[Judge, list[dict]]] = {}
 
-    def judge(name: str, policy: str, documents: list[dict], **options) -> tuple[Judge, list[dict]]:
+    def judge(name: str, policy: Policy, documents: list[dict], **options) -> tuple[Judge, list[dict]]:
         if name not in kept:
-            path = tmp_path_factory.mktemp("policy") / "policy.yaml"
-            path.write_text(policy)
             made = Judge(spark)
-            kept[name] = made, made.run(documents, load_policy(path), **options)
+            kept[name] = made, made.run(documents, policy, **options)
         return kept[name]
 
     return judge

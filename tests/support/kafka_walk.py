@@ -15,9 +15,9 @@ import pytest
 from durability.embedded_kafka import seed
 from durability.embedded_kafka.cluster import LocalCluster
 from durability.embedded_kafka.spec import ClusterSpec
-from durability.policy.load import load_policy
 from tests.support.judge import Judge, pick
 from tests.support.kafka_states import THROTTLE, Partition, State, look, reassign, throttle
+from tests.support.policy import policy
 
 RACKS = {1: "az1", 2: "az2", 3: "az3", 4: "az1", 5: "az2", 6: "az3"}
 ALONE, LOST_RACK = 5, "az2"  # the broker that dies first; its rack follows, broker 2 with a voter
@@ -43,12 +43,10 @@ OLD_TOPICS: dict[str, tuple[int | None, list[list[int]]]] = {
     "h-rf3-min2": (2, [[1, 2, 3]]),
     "h-rf3-default": (None, [[3, 1, 2]]),
 }
-POLICY = """
-format: durability-policy/1
-name: tests
+POLICY = policy("""
 tiers: {all: {replication_factor: 1, min_insync_racks: 2, acked_copies: 2, acked_racks: 2}}
 topics: [{tier: all}]
-"""
+""")
 
 
 def create(kafka: LocalCluster, topics: dict[str, tuple[int | None, list[list[int]]]]) -> None:
@@ -138,21 +136,19 @@ def partition_of(name: str) -> Partition:
 
 
 @pytest.fixture(scope="session")
-def judged(spark, kafka_session, tmp_path_factory) -> Judged:
+def judged(spark, kafka_session) -> Judged:
     with ThreadPoolExecutor(1) as beside:
         old = beside.submit(an_old_release)
         states = from_whole_to_a_rack_lost_and_back(kafka_session)
     with kafka_session.admin() as admin:
         admin.delete_topics(list(TOPICS))
     everything = states | old.result()
-    path = tmp_path_factory.mktemp("policy") / "policy.yaml"
-    path.write_text(POLICY)
-    policy, judge = load_policy(path), Judge(spark)
+    judge = Judge(spark)
     first = {name: state.as_cluster(name) for name, state in everything.items() if name != "restored"}
     partitions = [apart(state.as_cluster(name)) for name, state in everything.items()]
-    found = judge.run([*first.values(), *partitions], policy, result="r1")
+    found = judge.run([*first.values(), *partitions], POLICY, result="r1")
     plan = judge.plan
-    after = judge.run([states["restored"].as_cluster("rack-down")], policy, result="r2", previous=plan)
+    after = judge.run([states["restored"].as_cluster("rack-down")], POLICY, result="r2", previous=plan)
     after = pick(after, cluster="rack-down")
     by_state = {name: pick(found, cluster=name) for name in first}
     acks = {name: pick(found, cluster=name + ALONE_TOPIC, control="acked-durability") for name in everything}

@@ -1,4 +1,4 @@
-"""Makes the lake of an earlier version that tests/test_lake_upgrade.py upgrades: two nights, and a pulse in between.
+"""Makes the lake of an earlier version that tests/unit/lake/test_upgrade.py upgrades: two nights, and a pulse in between.
 
 Run it in a checkout of that version, whose code writes the lake, and name the archive to make:
 

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 from durability.findings import write as word
+from tests import ROOT
 from tests.support import topology
 from tests.support.lake import attach
 from tests.support.topology import document
 
-ROOT = Path(__file__).resolve().parents[2]
 SICK = """
     topic    leader  replicas  isr    min
     healthy  1       1,2,3     1,2,3  2
@@ -111,6 +111,5 @@ class Runs:
 
 
 @pytest.fixture
-def run(tmp_path, lake, session, monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "plugins"))
+def run(tmp_path, lake, session):
     return Runs(tmp_path, lake, session)

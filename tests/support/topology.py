@@ -20,6 +20,62 @@ from pathlib import Path
 NOON = "2026-11-21T12:00:00Z"
 LISTS = ("replicas", "isr", "elr", "last_known_elr", "adding", "removing")
 COLUMNS = {"topic", "partition", "leader", "min", "internal", "bytes", *LISTS}
+EXAMPLE = {
+    "format": "kafka-topology/1",
+    "cluster": {
+        "id": "eu-payments",
+        "kafka_version": "4.3",
+        "captured_at": "2026-11-21T02:00:00Z",
+        "consistent": True,
+        "features": {"eligible.leader.replicas.version": 1},
+        "quorum": {"leader": 100, "voters": [{"id": 100, "rack": "az1", "lag_ms": 0}], "observers": []},
+        "controllers": [{"id": 100, "configs": {"default.replication.factor": "3"}}],
+    },
+    "brokers": [
+        {
+            "id": number,
+            "rack": "az1",
+            "live": True,
+            "kafka_version": "4.3",
+            "offline_log_dirs": 0,
+            "configs": {"min.insync.replicas": "2"},
+        }
+        for number in range(4)
+    ],
+    "topics": [
+        {
+            "name": "orders",
+            "internal": False,
+            "configs": {"min.insync.replicas": "2"},
+            "config_sources": {"min.insync.replicas": "topic"},
+            "partitions": [
+                {
+                    "partition": 0,
+                    "leader": 1,
+                    "replicas": [1, 2, 3],
+                    "isr": [1, 2],
+                    "elr": [3],
+                    "last_known_elr": [],
+                    "adding": [],
+                    "removing": [],
+                    "bytes": 1048576,
+                }
+            ],
+        }
+    ],
+    "streams": [
+        {
+            "group": "enrich",
+            "type": "classic",
+            "state": "Stable",
+            "in_transition": False,
+            "stateful_tasks": ["0_0", "0_1"],
+            "clients": [{"process": "p1", "tags": {"zone": "az1"}, "active": ["0_0"], "standby": ["0_1"]}],
+        }
+    ],
+    "unreadable": [{"path": "/brokers/0/configs", "reason": "CLUSTER_AUTHORIZATION_FAILED"}],
+}
+"""The document shown in the format's description, with what it leaves out added to the brokers."""
 
 
 def document(
@@ -32,8 +88,10 @@ def document(
     configs: dict[str, dict[str, str]] | None = None,
     broker_configs: dict[str, str] | None = None,
     features: dict[str, int] | None = None,
-    quorum: dict | str | None = "three voters",
+    quorum: dict | str | None = "101:az1 102:az2 103:az3",
     unreadable: dict[str, str] | None = None,
+    each_broker: dict[int, dict] | None = None,
+    sources: dict[str, dict[str, str]] | None = None,
     **parts,
 ) -> dict:
     """A `kafka-topology/1` document with one partition per line of `table`.
@@ -47,8 +105,11 @@ def document(
         Left out: every id named in the table, live, on az1, az2, az3 in turn (broker 1 on az1).
     configs: further topic overrides by topic name; their source is `topic`.
     broker_configs: the static configs of every broker.
-    quorum: the document's quorum; by default voters 101, 102 and 103 on az1, az2 and az3. None: ZooKeeper mode.
+    quorum: the document's quorum: as it stands there, or its voters as `id:rack:lag in ms` separated by blanks, the first
+        one leading, without rack or lag where left out. None: ZooKeeper mode.
     unreadable: reasons by path.
+    each_broker: by id, what one broker has besides or instead; its `configs` are added to those of every broker.
+    sources: by topic, where values come from that aren't the topic's own.
     parts: further top-level members (`streams`, `groups`), or members of `cluster` as `cluster_<name>`.
     """
     lines = [line.split() for line in table.splitlines() if line.strip()]
@@ -58,6 +119,8 @@ def document(
     for name, extra in (configs or {}).items():
         topics[name]["configs"].update(extra)
         topics[name]["config_sources"].update(dict.fromkeys(extra, "topic"))
+    for name, stated in (sources or {}).items():
+        topics[name]["config_sources"].update(stated)
     doc = {
         "format": "kafka-topology/1",
         "cluster": {
@@ -65,9 +128,9 @@ def document(
             "kafka_version": version,
             "captured_at": captured_at,
             "features": {} if features is None else features,
-            "quorum": _three_voters() if quorum == "three voters" else quorum,
+            "quorum": _voters(quorum) if isinstance(quorum, str) else quorum,
         },
-        "brokers": _brokers(_named(topics) if brokers is None else brokers, broker_configs or {}),
+        "brokers": _brokers(_named(topics) if brokers is None else brokers, broker_configs or {}, each_broker or {}),
         "topics": list(topics.values()),
     }
     if unreadable:
@@ -134,15 +197,20 @@ def _named(topics: dict[str, dict]) -> str:
     return " ".join(f"{i}:az{(i - 1) % 3 + 1}" for i in sorted(ids or {1, 2, 3}))
 
 
-def _brokers(drawn: str, configs: dict[str, str]) -> list[dict]:
+def _brokers(drawn: str, configs: dict[str, str], each: dict[int, dict]) -> list[dict]:
     rows = []
     for cell in drawn.split():
         number, _, rack = cell.rstrip("!").partition(":")
         live = not cell.endswith("!")
-        rows.append({"id": int(number), "rack": rack or None, "live": live, "configs": dict(configs)})
+        own = each.get(int(number), {})
+        row = {"id": int(number), "rack": rack or None, "live": live, **own}
+        rows.append(row | {"configs": configs | own.get("configs", {})})
     return rows
 
 
-def _three_voters() -> dict:
-    voters = [{"id": 100 + n, "rack": f"az{n}", "lag_ms": 0} for n in (1, 2, 3)]
-    return {"leader": 101, "voters": voters, "observers": []}
+def _voters(drawn: str) -> dict:
+    voters = []
+    for cell in drawn.split():
+        number, rack, lag = [*cell.split(":"), "", "0"][:3]
+        voters.append({"id": int(number), "rack": rack or None, "lag_ms": int(lag or 0)})
+    return {"leader": voters[0]["id"], "voters": voters, "observers": []}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, permutations
+
+from durability.streams.placement import Kinds
 
 Tags = Sequence[Mapping[str, str]]
 """Each client's tags, by position."""
@@ -111,3 +114,22 @@ def better(tags: Tags, aware: Sequence[str], active: int, standbys: frozenset[in
     others = [c for c in range(len(tags)) if c != active]
     every = (frozenset(c) for c in combinations(others, len(standbys)))
     return {c for c in every if shared(c) != now and all(a <= b for a, b in zip(shared(c), now, strict=True))}
+
+
+AWARE = ("zone", "cluster", "host")
+
+
+def application(rng: random.Random, clients: int, untagged: float = 0.0) -> tuple[list[dict], tuple[str, ...]]:
+    """Random clients, and which of their tags are rack-aware."""
+    values = {tag: rng.randint(1, 4) for tag in AWARE}
+    tags = [
+        {tag: f"{tag[0]}{rng.randrange(values[tag])}" for tag in AWARE if rng.random() >= untagged}
+        for _ in range(clients)
+    ]
+    return tags, AWARE[: rng.randint(1, 3)]
+
+
+def kinds_of(tags: Tags, aware: Sequence[str]) -> Kinds:
+    """The kinds of these clients, as the module under test counts them."""
+    others = [{tag: value for tag, value in client.items() if tag not in aware} for client in tags]
+    return Kinds([tuple(client.get(tag) for tag in aware) for client in tags], others)

@@ -10,7 +10,8 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests import ROOT
+
 FOLDERS = ("durability", "expectations", "spark_jobs", "plugins", "policies", "dags", "docs")
 
 

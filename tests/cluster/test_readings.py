@@ -1,0 +1,109 @@
+"""A running cluster, looked at all the while: brokers restarted in an orderly way, then one that stays away (KIP-427)."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from durability.collect import collect
+from durability.embedded_kafka import seed
+from durability.embedded_kafka.cluster import LocalCluster
+from durability.lake import tables
+from tests.support.runs import Runs
+
+pytestmark = pytest.mark.slow
+
+TOPIC, HOLDERS = "r-orders", (1, 2, 3)
+PROLONGED_AFTER = 24
+POLICY = f"""
+format: durability-policy/1
+name: quick
+tiers: {{all: {{replication_factor: 1}}}}
+topics: [{{tier: all}}]
+readings: {{prolonged_after: {PROLONGED_AFTER}s, bouncing: {{changes: 3, within: 10m}}}}
+"""
+
+
+@contextmanager
+def looking(kafka: LocalCluster, cluster: str, seen: list[dict]) -> Iterator[None]:
+    """Collects the cluster once a second, under that name, until the block is left."""
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            seen.append(collect(cluster, {"bootstrap.servers": kafka.bootstrap}).document)
+            over.wait(1)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(60)
+    assert not thread.is_alive()
+
+
+def isr(document: dict) -> set[int]:
+    (topic,) = (t for t in document["topics"] if t["name"] == TOPIC)
+    return set(topic["partitions"][0]["isr"])
+
+
+def wait_for(seen: list[dict], wanted: set[int], seconds: float = 90) -> None:
+    """Until a document that was begun from now on shows this ISR."""
+    count, until = len(seen) + 1, time.monotonic() + seconds
+    while not any(isr(d) == wanted for d in seen[count:]):
+        assert time.monotonic() < until, f"the ISR was never {wanted}"
+        time.sleep(0.2)
+
+
+@pytest.fixture
+def history(kafka) -> list[dict]:
+    """`rolling`: three brokers restarted one after the other; `stuck`: one is stopped and not started again."""
+    seed.create_topics(kafka, [seed.Topic(TOPIC, [list(HOLDERS)], {"min.insync.replicas": "2"})])
+    kafka.wait_for_full_isr()
+    rolling: list[dict] = []
+    with looking(kafka, "rolling", rolling):
+        wait_for(rolling, set(HOLDERS))
+        for broker in HOLDERS:
+            kafka.stop_broker(broker)
+            wait_for(rolling, set(HOLDERS) - {broker})
+            kafka.restart_broker(broker)
+            kafka.wait_for_full_isr()
+            wait_for(rolling, set(HOLDERS))
+    stuck: list[dict] = []
+    with looking(kafka, "stuck", stuck):
+        wait_for(stuck, set(HOLDERS))
+        kafka.stop_broker(2)
+        wait_for(stuck, {1, 3})
+        time.sleep(PROLONGED_AFTER + 3)
+    return [*rolling, *stuck]
+
+
+def test_an_orderly_rolling_restart_is_none_and_a_broker_that_stays_away_is_one(history, lake, session, tmp_path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(POLICY)
+    run = Runs(tmp_path, lake, session, policy)
+    assert run("nightly", "2026-11-21T02:00:00Z", documents=history) == "complete"
+    (row,) = lake.runs("nightly")
+    found: dict[tuple[str, str], list[dict]] = {}
+    for f in lake.results(tables.FINDINGS, row).to_pylist():
+        if f["control"] == "at-min-isr-over-time" and f["resource"] in (TOPIC, "rolling", "stuck"):
+            found.setdefault((f["cluster"], f["resource"]), []).append(f | {"observed": json.loads(f["observed"])})
+    for resource in (TOPIC, "rolling"):
+        (orderly,) = found["rolling", resource]
+        assert orderly["outcome"] == "PASS", orderly
+        assert orderly["observed"]["changes"] == 2 * len(HOLDERS)
+    # The gate refuses what changed while it was read, as it may just then.
+    without = [d["cluster"]["captured_at"] for d in history if d["cluster"]["id"] == "stuck" and isr(d) == {1, 3}]
+    first_without = [moment[:19] for moment in without[:3]]
+    for resource in (TOPIC, "stuck"):
+        (stays_away,) = found["stuck", resource]
+        assert (stays_away["outcome"], stays_away["category"]) == ("FAIL", "prolonged"), stays_away
+        assert stays_away["cause"] == "broker:2 down"
+        assert stays_away["observed"]["since"][:19] in first_without

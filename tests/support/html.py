@@ -1,0 +1,46 @@
+"""Pages of HTML as tests read them."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+VOID = {"meta", "br", "wbr", "hr", "img", "input", "link", "path", "rect", "circle", "use"}
+SCRIPT = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
+"""A name that wants to be run."""
+
+
+class Reader(HTMLParser):
+    """Collects a page's text, ids, links and tags, and fails on a tag that isn't closed where it should be."""
+
+    def __init__(self):
+        super().__init__(convert_charrefs=True)
+        self.open, self.text, self.ids, self.tags, self.attributes = [], [], [], set(), []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes += [(tag, name, value) for name, value in attrs]
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open.pop() == tag, f"</{tag}> at {self.getpos()}"
+
+    def handle_data(self, data):
+        if not self.open or self.open[-1] != "style":
+            self.text.append(data)
+
+
+def parse(html: str) -> tuple[str, Reader]:
+    """The words of a page, one blank between each, and its reader."""
+    reader = Reader()
+    reader.feed(html)
+    reader.close()
+    assert not reader.open
+    words = re.sub(r"\s+", " ", " ".join(reader.text))
+    return words, reader

@@ -1,0 +1,80 @@
+"""The program as a newcomer meets it: its help, its version, its schemas, and what it says where something is missing."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+
+import pytest
+from typer.testing import CliRunner
+
+from durability.cli.app import app
+from durability.cli.options import Given
+from tests import ROOT
+
+VARIABLES = {
+    *("BOOTSTRAP", "COMMAND_CONFIG", "CLUSTER", "CLUSTERS", "TOPOLOGY", "POLICY", "WAIVERS", "OUT", "LAKE"),
+    *("FAIL_ON", "BASELINE"),
+}
+
+
+def run(*arguments: str, **environ: str):
+    wide = {"COLUMNS": "200", "TERMINAL_WIDTH": "200", "NO_COLOR": "1"}
+    return CliRunner().invoke(app, arguments, env={**wide, **environ}, prog_name="kafka-durability")
+
+
+def test_help_names_every_command_and_hides_those_of_set_up():
+    said = run("--help").output
+    for command in ("audit", "up", "demo", "restore", "schema"):
+        assert f"│ {command} " in said
+    assert "migrate" not in said and "classes" not in said
+
+
+def test_help_of_audit_names_every_option_its_variable_and_the_exit_statuses():
+    said = run("audit", "--help").output
+    flags = {f"--{name.replace('_', '-')}" for name in Given.__dataclass_fields__ if name != "labels"}
+    assert all(flag in said for flag in flags | {"--airflow"})
+    assert all(f"[env var: {name}]" in said for name in VARIABLES)
+    assert "0 done, 1 --fail-on reached, 2 incomplete or refused" in said
+
+
+def test_the_makefile_passes_every_variable_on():
+    (line,) = [line for line in (ROOT / "Makefile").read_text().splitlines() if line.startswith("export BOOTSTRAP")]
+    assert set(line.split()) >= VARIABLES
+
+
+def test_a_checkouts_version():
+    assert run("--version").output == "kafka-durability 0.1.0\n"
+
+
+def test_without_a_command_the_help_is_shown():
+    assert "kafka-durability audit" in run().output
+
+
+@pytest.fixture
+def schemas(monkeypatch):
+    made = types.ModuleType("durability.schemas")
+    made.NAMES = ("topology", "policy")
+    made.schema = lambda name: {"title": name}
+    monkeypatch.setitem(sys.modules, "durability.schemas", made)
+
+
+def test_a_schema_is_printed_by_its_name(schemas):
+    assert json.loads(run("schema", "policy").output) == {"title": "policy"}
+    assert run("schema").output.split() == ["policy", "topology"]
+    refused = run("schema", "polcy")
+    assert refused.exit_code == 2 and "error: there is no format polcy; there are policy, topology" in refused.output
+
+
+def test_where_airflow_is_missing_it_is_said_with_the_command_that_installs_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("durability.cli.airflow_home.importlib.util.find_spec", lambda name: None)
+    given = {"OUT": str(tmp_path / "out"), "LAKE": str(tmp_path / "lake"), "BOOTSTRAP": "127.0.0.1:1"}
+    for arguments in (("up",), ("audit", "--airflow")):
+        refused = run(*arguments, **given)
+        assert refused.exit_code == 2 and "pip install 'kafka-durability-audit[airflow]'" in refused.output
+
+
+def test_a_lake_that_is_not_there_is_not_restored(tmp_path):
+    refused = run("restore", LAKE=str(tmp_path / "none"))
+    assert refused.exit_code == 2 and f"error: LAKE={tmp_path / 'none'}: no such folder" in refused.output

@@ -1,0 +1,197 @@
+"""The snapshot gate: readings that contradict themselves are rejected, each with the check and the count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from durability.errors import AuditError
+from durability.topology import validate
+from expectations import contradictions, gate, gx
+from tests.support.topology import document, healthy
+
+GOOD = """
+    topic    replicas  isr    min
+    orders   1,2,3     1,2,3  2
+    orders   2,3,1     2,3    2
+    invoices 3,1       3      1
+"""
+
+
+def staged(lake, *documents, source="test.json"):
+    return [lake.stage(validate(doc, source)) for doc in documents]
+
+
+def reason_of(lake, doc) -> str | None:
+    (verdict,) = gate.check(lake, staged(lake, doc))
+    assert verdict.accepted == (verdict.reason is None)
+    return verdict.reason
+
+
+def test_sound_snapshots_are_accepted(lake):
+    verdicts = gate.check(lake, staged(lake, document(GOOD, cluster="eu"), healthy(cluster="us")))
+    assert [(v.cluster, v.accepted, v.reason) for v in verdicts] == [("eu", True, None), ("us", True, None)]
+    assert set(verdicts[0].counts) == {c.id for c in gate.CHECKS}
+
+
+def test_a_broken_snapshot_doesnt_stop_the_others(lake):
+    bad = document("topic leader replicas isr\n orders 3 1,2 1,2", brokers="1:a 2:b 3:c", cluster="bad")
+    verdicts = gate.check(lake, staged(lake, healthy(cluster="a"), bad, healthy(cluster="z")))
+    assert [(v.cluster, v.accepted) for v in verdicts] == [("a", True), ("bad", False), ("z", True)]
+
+
+@pytest.mark.parametrize(
+    ("table", "parts", "reason"),
+    [
+        ("topic leader replicas isr\n a 3 1,2 1,2\n a 1 1,2 1\n b 3 2 2", {}, "leader-within-replicas: 2 partitions"),
+        ("topic leader replicas isr\n a 3 1,2,3 1,2\n a 1 1,2 -\n b 2 1,2 2", {}, "leader-in-sync: 2 partitions"),
+        ("topic leader replicas isr\n a 1 1,2 1,3\n a 1 1,2 1,3", {}, "isr-within-replicas: 2 partitions"),
+        ("topic leader replicas isr elr\n a 1 1,2 1 3", {}, "elr-within-replicas: 1 partitions"),
+        (GOOD, {"cluster_consistent": False}, "consistent: 1 (the cluster changed while it was read)"),
+        (GOOD, {"cluster_hidden_partitions": 7}, "hidden-partitions: 7 partitions are on log dirs"),
+        (
+            GOOD,
+            {"cluster_declared": {"brokers": 3, "topics": 4, "partitions": 5}},
+            "declared-topics: 2 topic rows more or fewer than the cluster declared; "
+            "declared-partitions: 2 partition rows",
+        ),
+        (GOOD, {"unreadable": {"/topics": "TIMEOUT"}}, "nothing to judge); /topics: TIMEOUT"),
+    ],
+)
+def test_contradictions_are_named_and_counted(lake, table, parts, reason):
+    assert reason in reason_of(lake, document(table, brokers="1:a 2:b 3:c", **parts))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/brokers/1/configs",
+        "/brokers/1/rack",
+        "/topics/orders/partitions/0/isr",
+        "/topics/orders/partitions/0/replicas",
+        "/topics/orders/partitions/0/leader",
+        "/topics/orders/partitions",
+        "/topics/orders/configs",
+        "/cluster/quorum",
+    ],
+)
+def test_what_could_not_be_read_is_no_contradiction(lake, path):
+    assert reason_of(lake, document(GOOD, unreadable={path: "CLUSTER_AUTHORIZATION_FAILED"})) is None
+
+
+def test_offline_and_leaderless_partitions_are_no_contradiction(lake):
+    assert reason_of(lake, document("topic leader replicas isr elr\n a - 1,2 - 1\n a - 1,2 1 -")) is None
+
+
+def test_a_planned_cluster_without_topics_is_accepted(lake):
+    assert reason_of(lake, document(brokers="1:a 2:b 3:c")) is None
+
+
+def test_a_document_may_be_an_excerpt_but_a_live_cluster_may_not(lake):
+    gap = document("topic partition replicas\n a 0 1,2\n a 7 1,2")
+    assert reason_of(lake, gap) is None
+    (verdict,) = gate.check(lake, staged(lake, gap, source="live"))
+    assert "topics-complete: 1 topics lack partitions" in verdict.reason
+
+
+def test_a_truncated_file_is_named(lake):
+    broken, whole = staged(lake, healthy(cluster="broken"), healthy(cluster="whole"))
+    path = Path(broken.files["partitions"][0].removeprefix("file://"))
+    path.write_bytes(path.read_bytes()[:-40])
+    first, second = gate.check(lake, [broken, whole])
+    assert not first.accepted
+    assert path.name in first.reason
+    assert second.accepted
+
+
+def test_no_snapshot_is_no_pass(lake):
+    with pytest.raises(AuditError, match="no cluster could be read"):
+        gate.check(lake, [])
+
+
+def test_a_vanished_expectation_is_an_error():
+    import great_expectations.expectations as gxe
+    import pandas as pd
+
+    def expectation(name, identity):
+        return gxe.ExpectColumnValuesToBeBetween(column=name, min_value=0, max_value=0, meta={"id": identity})
+
+    frame = pd.DataFrame({"a": [0, 1], "b": [0, 0]})
+    result = gx.validate("t", frame, [expectation("a", "one"), expectation("b", "two")])
+    assert (result.failed, result.checked) == ({"one": [1], "two": []}, {"one": 2, "two": 2})
+    with pytest.raises(RuntimeError, match="ids that differ"):
+        gx.validate("t", frame, [expectation("a", "one"), expectation("b", "one")])
+    with pytest.raises(RuntimeError, match="no nulls"):
+        gx.validate("t", frame.assign(a=[None, 1.0]), [expectation("a", "one")])
+    with pytest.raises(RuntimeError, match="no_such_column"):
+        gx.validate("t", frame, [expectation("no_such_column", "one")])
+
+
+def test_no_expectation_is_an_error():
+    import pandas as pd
+
+    with pytest.raises(RuntimeError, match="need ids"):
+        gx.validate("t", pd.DataFrame({"a": [1]}), [])
+
+
+IDS = st.lists(st.integers(0, 4), max_size=4, unique=True)
+PARTITION = st.tuples(
+    st.sampled_from("abc"),
+    st.integers(0, 3),
+    st.none() | st.integers(0, 4),
+    st.none() | IDS,
+    st.none() | IDS,
+    st.none() | IDS,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(PARTITION, max_size=12), st.integers(1, 5))
+def test_columns_are_counted_like_rows(rows, batch_rows):
+    """Oracle: the same questions asked of one partition at a time, in plain Python."""
+    kinds = (pa.string(), pa.int32(), pa.int32(), *[pa.list_(pa.int32())] * 3)
+    columns = list(zip(*rows, strict=True)) or [[]] * 6
+    arrays = [pa.array(c, k) for c, k in zip(columns, kinds, strict=True)]
+    table = pa.table(dict(zip(contradictions.COLUMNS, arrays, strict=True)))
+    seen = contradictions.scan(iter(table.to_batches(max_chunksize=batch_rows)))
+
+    def outside(inner, outer):
+        return inner is not None and outer is not None and not set(inner) <= set(outer)
+
+    assert seen.rows == len(rows)
+    assert seen.leader_not_replica == sum(outside(None if r[2] is None else [r[2]], r[3]) for r in rows)
+    assert seen.leader_not_in_sync == sum(outside(None if r[2] is None else [r[2]], r[4]) for r in rows)
+    assert seen.isr_not_replica == sum(outside(r[4], r[3]) for r in rows)
+    assert seen.elr_not_replica == sum(outside(r[5], r[3]) for r in rows)
+    assert seen.brokers == {b for r in rows for ids in ([r[2]] if r[2] is not None else [], *r[3:]) for b in ids or []}
+
+    listed = pa.table(
+        {
+            "topic": pa.array(["a", "b"]),
+            "declared_partitions": pa.array([2, None], pa.int32()),
+            "partitions_known": pa.array([True, True]),
+        }
+    )
+    ids = {p for t, p, *_ in rows if t == "a"}
+    distinct = {(r[0], r[1]) for r in rows}
+    assert contradictions.against_topics(seen, listed, numbered=True) == {
+        "duplicate_partitions": len(rows) - len(distinct),
+        "unlisted_topics": int("c" in {t for t, _ in distinct}),
+        "incomplete_topics": int(ids != {0, 1}),
+    }
+
+
+def test_negative_and_repeated_ids_are_values_like_others():
+    lists = pa.array([[-1, 2], [2, 2]], pa.list_(pa.int32()))
+    batch = pa.record_batch(
+        [pa.array(["a", "a"]), pa.array([0, 1], pa.int32()), pa.array([-1, 3], pa.int32()), lists, lists, lists],
+        names=contradictions.COLUMNS,
+    )
+    seen = contradictions.scan(iter([batch]))
+    assert (seen.leader_not_replica, seen.isr_not_replica) == (1, 0)
+    assert np.array_equal(np.sort(seen.keys[0]), [0, 1])

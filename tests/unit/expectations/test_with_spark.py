@@ -1,0 +1,124 @@
+"""Gate, plan, Spark's rules and the cross-check in a row, on one lake: they agree, and tampering shows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from durability.catalogue import CONTROLS
+from durability.lake.tables import TABLES
+from durability.plan import build_plan
+from durability.topology import validate
+from expectations import gate, posture
+from tests.support.policy import shipped, waivers
+from tests.support.topology import document
+
+WAIVERS = waivers("""
+waivers:
+  - {control: .*, cluster: eu, resource: accepted, owner: a, reason: r, expires: 2027-01-31}
+""")
+# Racks: az1 1,4; az2 2,5; az3 3.
+EU = """
+    topic       leader  replicas  isr    elr  adding  removing  min
+    good        1       1,2,3     1,2,3  -    -       -         2
+    thin        1       1         1      -    -       -         1
+    accepted    1       1         1      -    -       -         1
+    wide        1       1,2       1,2    -    -       -         3
+    tight       1       1,2,3     1,2,3  -    -       -         3
+    one-rack    1       1,4       1,4    -    -       -         2
+    __own       2       2,5,1     2,5    -    -       -         2
+    offline     -       1,2,3     -      1    -       -         2
+    moving      1       1,2,3,5   1,2,3  -    5       3         2
+    unclean     1       1,2,3     1,2,3  -    -       -         2
+    unread      1       1,2,3     1,2,3  -    -       -         2
+    unconfigured 1      1,2,3     1,2,3  -    -       -         -
+"""
+
+
+@pytest.fixture
+def evaluated(lake, spark):
+    """Evaluates documents; `tamper(table name, rows)` may change what Spark writes. Returns the plan."""
+
+    def run(*documents, providers=None, tamper=lambda name, rows: rows):
+        from spark_jobs import evaluate
+
+        attempts = [
+            lake.stage(validate(d, "x.json"), provider=(providers or {}).get(d["cluster"]["id"], "self"))
+            for d in documents
+        ]
+        snapshots = lake.publish(attempts, gate.check(lake, attempts))
+        plan = build_plan(
+            lake,
+            run_id="run",
+            result_id="result",
+            kind="nightly",
+            policy=shipped(),
+            waivers=WAIVERS,
+            snapshots=snapshots,
+            started_at=datetime(2026, 11, 21, 12, 5, tzinfo=UTC),
+        )
+        evaluate.run(
+            spark,
+            plan,
+            lambda name: spark.createDataFrame(lake.scan(TABLES[name])),
+            lambda frame, table: lake.append(table, tamper(table.name, frame.toArrow())),
+        )
+        return plan
+
+    return run
+
+
+def eu(**parts) -> dict:
+    return document(
+        EU,
+        cluster="eu",
+        brokers="1:az1 2:az2 3:az3 4:az1 5:az2",
+        configs={"unclean": {"unclean.leader.election.enable": "true"}},
+        unreadable={"/topics/unread/partitions/0/isr": "TIMEOUT", "/topics/unconfigured/configs": "DENIED"},
+        **parts,
+    )
+
+
+@pytest.mark.slow
+def test_spark_and_great_expectations_agree(lake, evaluated, tmp_path):
+    no_racks = document(EU, cluster="serverless", brokers="1 2 3 4 5")
+    contradiction = document("topic leader replicas isr\n a 9 1,2 1,2", cluster="odd", brokers="1:a 2:b 9:c")
+    plan = evaluated(eu(), no_racks, contradiction, providers={"serverless": "msk-serverless"})
+    assert [(s.cluster, s.status) for s in plan.snapshots] == [
+        ("eu", "accepted"),
+        ("odd", "rejected"),
+        ("serverless", "accepted"),
+    ]
+    flagged = posture.flag(lake, plan, tmp_path / "out")
+    assert (flagged.problems, flagged.disagreements, flagged.verified) == ([], 0, True)
+    # What the default policy requires; a control that came later may be required of nothing.
+    assert all(checked for control, checked in flagged.checked.items() if not CONTROLS[control].carried)
+    assert (tmp_path / "out" / "data_docs" / "index.html").exists()
+
+
+@pytest.mark.slow
+def test_a_tampered_posture_and_tampered_findings_show(lake, evaluated, tmp_path):
+    def tamper(name: str, rows: pa.Table) -> pa.Table:
+        if name == "topic_posture":
+            listed = rows.to_pylist()
+            for row in (row for row in listed if row["topic"] == "thin"):
+                row["checks"] = [
+                    c | ({"observed": 3} if c["control"] == "replication-factor" else {}) for c in row["checks"]
+                ]
+            return pa.Table.from_pylist(listed, TABLES[name].arrow)
+        if name == "verdicts":
+            is_it = pc.and_(pc.equal(rows["resource"], "tight"), pc.equal(rows["control"], "write-headroom"))
+            return rows.filter(pc.invert(is_it))
+        return rows
+
+    plan = evaluated(eu(), tamper=tamper)
+    flagged = posture.flag(lake, plan, tmp_path / "out")
+    assert not flagged.verified
+    rows = lake.scan(TABLES["disagreements"]).to_pylist()
+    assert sorted((r["control"], r["resource"], r["spark"], r["expectations"]) for r in rows) == [
+        ("replication-factor", "thin", "FAIL", "PASS"),
+        ("write-headroom", "tight", "no failure", "FAIL"),
+    ]

@@ -1,0 +1,48 @@
+"""The Airflow plugin: it loads, and its hook reads Connections."""
+
+from __future__ import annotations
+
+import json
+
+from tests.support.airflow import result, run_dag, run_in_airflow
+
+
+def test_a_hook_gives_the_connections_settings(tmp_path):
+    source = """
+import json
+from airflow import settings
+settings.initialize()
+from kafka_durability.hook import KafkaHook
+from durability.errors import BadInput
+seen = {}
+for name in ("kafka_full", "kafka_host", "kafka_empty"):
+    try:
+        seen[name] = KafkaHook(name).settings()
+    except BadInput as error:
+        seen[name] = str(error)
+print("RESULT", json.dumps(seen))
+"""
+    full = {"conn_type": "kafka", "extra": {"bootstrap.servers": "a:1,b:2", "security.protocol": "SSL"}}
+    host = {"conn_type": "kafka", "host": "c", "port": 3, "login": "u", "password": "p"}
+    output = run_in_airflow(
+        tmp_path,
+        source,
+        AIRFLOW_CONN_KAFKA_FULL=json.dumps(full),
+        AIRFLOW_CONN_KAFKA_HOST=json.dumps(host),
+        AIRFLOW_CONN_KAFKA_EMPTY=json.dumps({"conn_type": "kafka"}),
+    )
+    assert result(output) == {
+        "kafka_full": {"bootstrap.servers": "a:1,b:2", "security.protocol": "SSL"},
+        "kafka_host": {"bootstrap.servers": "c:3", "sasl.username": "u", "sasl.password": "p"},
+        "kafka_empty": "Connection kafka_empty, bootstrap.servers: missing; expected host:port in the extra",
+    }
+
+
+def test_a_fleet_without_a_cluster_is_skipped_and_not_failed(tmp_path):
+    """As shipped: nobody has named a cluster yet, and the schedule runs."""
+    (tmp_path / "clusters.yaml").write_text("format: durability-clusters/1\nclusters: []\n")
+    conf = {"clusters": "clusters.yaml", "lake": str(tmp_path / "lake"), "out": "out"}
+    states = run_dag(tmp_path, "health_pulse", conf)
+    assert states == {"run": "success", "plan": "success", "discard": "success"} | dict.fromkeys(
+        ("collect", "gate", "publish", "evaluate", "conclude"), "skipped"
+    )

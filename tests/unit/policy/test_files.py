@@ -1,0 +1,315 @@
+"""Policy files: what they say, and how a wrong one is refused, with its line and what was expected."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from durability.errors import BadInput
+from durability.policy import Retention, fingerprint, load_clusters, load_policy, load_waivers
+from tests.support.policy import shipped
+from tests.support.schemas import agreeing
+
+POLICY = """\
+format: durability-policy/1
+name: payments
+tiers:
+  critical: {replication_factor: 3, min_insync_replicas: 2, unclean_leader_election: false, survive: [rack, broker]}
+  scratch:
+    replication_factor: 1
+topics:
+  - {match: {internal: true}, tier: critical}
+  - {match: {cluster: "dev-.*"}, tier: scratch}
+  - {match: {team: "pay.*", topic: "x-.*"}, tier: scratch}
+  - {tier: critical}
+applications:
+  - {match: {group: "pay-.*"}, tier: critical, rack_aware_tags: [zone], standby_replicas: 1}
+readings: {prolonged_after: 45m, bouncing: {changes: 4, within: 1d}}
+maintenance: [{cluster: eu, from: 2026-11-21T01:00:00Z, to: 2026-11-21T04:00:00+01:00, reason: upgrade}]
+"""
+WAIVER = """\
+format: durability-waivers/1
+waivers:
+  - control: replica-rack-.*
+    cluster: eu
+    resource: 'billing\\..*'
+    owner: team-billing
+    approved_by: head of platform
+    reason: no third rack yet
+    ticket: OPS-1
+    expires: 2027-01-31
+"""
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Writes text to a file and loads it; its JSON Schema has to agree."""
+
+    def write(loader, text):
+        path = tmp_path / "file.yaml"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return agreeing(loader, path)
+
+    return write
+
+
+def refused(load, loader, text) -> str:
+    with pytest.raises(BadInput) as caught:
+        load(loader, text)
+    return str(caught.value).partition("file.yaml")[2]
+
+
+def test_a_policy_says_what_it_says(load):
+    policy = load(load_policy, POLICY)
+    assert policy.name == "payments"
+    assert policy.last_tier == "critical"
+    assert policy.tiers["critical"].to_dict() == {
+        "replication_factor": 3,
+        "min_insync_replicas": 2,
+        "unclean_leader_election": False,
+        "survive": ["broker", "rack"],
+    }
+    assert "min_insync_replicas" not in policy.tiers["scratch"].to_dict()
+    assert policy.applications[0].rack_aware_tags == ("zone",)
+    assert policy.readings.prolonged_after == timedelta(minutes=45)
+    assert policy.readings.bouncing_within == timedelta(days=1)
+    assert policy.maintenance[0].end == datetime(2026, 11, 21, 3, tzinfo=UTC)
+
+
+def test_delays_by_category_and_tier(load):
+    told = "{default: 40m, offline: 1m, tiers: {scratch: 1d, critical: {under-min-isr: 2m, default: 10m}}}"
+    readings = load(load_policy, POLICY.replace("prolonged_after: 45m", f"prolonged_after: {told}")).readings
+    minutes = {
+        tier: [readings.delay(c, tier) / timedelta(minutes=1) for c in ("at-min-isr", "under-min-isr", "offline")]
+        for tier in (None, "critical", "scratch")
+    }
+    assert minutes == {None: [40, 40, 1], "critical": [10, 2, 10], "scratch": [1440, 1440, 1440]}
+    assert readings.shortest_delay == timedelta(minutes=1)
+    assert readings.look_back == timedelta(days=2)
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ("soon", "expected a duration"),
+        ("{offlin: 1m}", "did you mean offline?"),
+        ("{offline: 1}", "expected a duration"),
+        ("{tiers: {critica: 1m}}", 'tier "critica" is not defined; did you mean critical?'),
+        ("{tiers: {critical: {tiers: {}}}}", "tiers"),
+    ],
+)
+def test_delays_that_cant_be_right_are_refused(load, told, words):
+    with pytest.raises(BadInput, match=re.escape(words)) as refused:
+        load(load_policy, POLICY.replace("prolonged_after: 45m", f"prolonged_after: {told}"))
+    assert "line" in str(refused.value)
+
+
+def test_a_policy_without_such_delays_keeps_the_fingerprint_it_had(load):
+    """Computed with the version before there were any."""
+    assert fingerprint(load(load_policy, POLICY)) == "96932b32c1e63fa280a62c0a542b4066bf8ef6257cd817612dfd5405e977d126"
+
+
+def test_the_first_selector_that_matches_decides(load):
+    policy = load(load_policy, POLICY)
+    assert policy.tier_of("dev-1", "__consumer_offsets", True) == "critical"
+    assert policy.tier_of("dev-1", "orders", False) == "scratch"
+    assert policy.tier_of("prod-dev-1", "orders", False) == "critical"  # expressions match the whole name
+    assert policy.tier_of("eu", "x-1", False, team="payments") == "scratch"
+    assert policy.tier_of("eu", "x-1", False) == "critical"  # a cluster without team matches no team
+
+
+def test_whether_a_topic_is_internal_follows_its_name_when_it_could_not_be_read(load):
+    policy = load(load_policy, POLICY)
+    assert policy.tier_of("dev-1", "__transaction_state", None) == "critical"
+    assert policy.tier_of("dev-1", "orders", None) == "scratch"
+
+
+def test_nothing_is_required_of_a_topic_that_no_line_matches(load):
+    policy = load(load_policy, POLICY.replace("  - {tier: critical}\n", "").replace("{internal: true}", "{topic: a}"))
+    assert policy.tier_of("eu", "orders", False) is None
+
+
+# A line of the file, what stands there instead, the line of the error, and its words.
+WRONG_POLICY = [
+    ("    replication_factor: 1", "    replication_facto: 1", 6, "did you mean replication_factor?"),
+    ("    replication_factor: 1", "    replication_factor: 0", 6, "from 1 to 32767, found 0"),
+    ("    replication_factor: 1", "    replication_factor: '3'", 6, 'expected a whole number, found "3"'),
+    ("    replication_factor: 1", "    replication_factor: 1.5", 6, "expected a whole number"),
+    ("    replication_factor: 1", "    replication_factor: 0x10", 6, "expected a whole number"),
+    ("    replication_factor: 1", "    replication_factor:", 6, "expected a whole number, found nothing"),
+    ("    replication_factor: 1", "    survive: [brokers]", 6, "did you mean broker?"),
+    ("    replication_factor: 1", "    survive: rack", 6, "expected a list"),
+    (
+        "    replication_factor: 1",
+        "    unclean_leader_election: never",
+        6,
+        'expected true or false, found "never"',
+    ),
+    ("    replication_factor: 1", "    replication_factor: 1\n    replication_factor: 2", 7, "there twice"),
+    ("  scratch:\n", "  critical:\n", 5, "there twice"),
+    (
+        "  - {tier: critical}\n",
+        "  - {tier: critcal}\n",
+        11,
+        '"critcal" is not defined; did you mean critical? (defined: critical, scratch)',
+    ),
+    ("  - {tier: critical}\n", "  - {match: {topic: 'a('}, tier: critical}\n", 11, "not a valid RE2 expression"),
+    ("  - {tier: critical}\n", "  - {match: {topic: '(?=a)'}, tier: critical}\n", 11, "no look-around"),
+    ("  - {tier: critical}\n", "  - {match: {topic: 'a)(b'}, tier: critical}\n", 11, "not a valid RE2 expression"),
+    ("  - {tier: critical}\n", "  - {match: {topics: a}, tier: critical}\n", 11, "did you mean topic?"),
+    ("  - {tier: critical}\n", "  - {match: {cluster: 12}, tier: critical}\n", 11, "put it in quotes"),
+    ("  - {tier: critical}\n", "  - {tier: critical}\n  - {tier: scratch}\n", 12, "never reached: line 11"),
+    ("  - {tier: critical}\n", "  - {match: {topic: a}}\n", 11, "`tier` is missing"),
+    ("prolonged_after: 45m", "prolonged_after: 45", 14, "such as 10s, 30m, 6h or 1d"),
+    ("prolonged_after: 45m", "prolonged_after: 0m", 14, "expected a duration"),
+    ("to: 2026-11-21T04:00:00+01:00", "to: 2026-11-21T01:00:00+01:00", 15, "is not after `from`"),
+    ("to: 2026-11-21T04:00:00+01:00", "to: 2026-11-21T04:00:00", 15, "time zone is missing"),
+    ("to: 2026-11-21T04:00:00+01:00", "to: tomorrow", 15, "expected a moment such as 2026-11-21T01:00:00Z"),
+    ("format: durability-policy/1", "format: durability-policy/2", 1, "expected durability-policy/1"),
+    ("format: durability-policy/1\n", "", 1, "`format` is missing"),
+    ("name: payments", "nmae: payments", 2, "did you mean name?"),
+]
+WRONG_WAIVER = [
+    ("    expires: 2027-01-31\n", "", 3, "`expires` is missing"),
+    ("2027-01-31", "2027-02-31", 10, "expected a day such as 2027-01-31"),
+    ("2027-01-31", "31.1.2027", 10, "expected a day"),
+    ("2027-01-31", "2027-01-31T00:00:00Z", 10, "expected a day"),
+    ("replica-rack-.*", "replica-rack-sprad", 3, "matches no control; did you mean replica-rack-spread?"),
+    ("replica-rack-.*", "'['", 3, "not a valid RE2 expression"),
+    ("    owner: team-billing\n", "    ower: team-billing\n", 6, "did you mean owner?"),
+    ("    owner: team-billing\n", "    owner: ''\n", 6, "found an empty string"),
+    ("    owner: team-billing\n", "", 3, "`owner` is missing"),
+]
+
+
+@pytest.mark.parametrize(
+    ("loader", "text", "line", "instead", "where", "words"),
+    [
+        *((load_policy, POLICY, *wrong) for wrong in WRONG_POLICY),
+        *((load_waivers, WAIVER, *wrong) for wrong in WRONG_WAIVER),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_line(load, loader, text, line, instead, where, words):
+    assert line in text
+    message = refused(load, loader, text.replace(line, instead, 1))
+    assert message.startswith(f", line {where}: "), message
+    assert words in message
+
+
+def test_a_tier_that_no_topic_can_meet_is_refused_with_the_reason(load):
+    text = POLICY.replace(
+        "replication_factor: 3, min_insync_replicas: 2", "replication_factor: 2, min_insync_replicas: 3"
+    )
+    assert "can never have that many in sync" in refused(load, load_policy, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "the file is empty"),
+        ("- a", "expected keys and values, found a list"),
+        ("a: [", "not valid YAML"),
+        ("a: b: c", "not valid YAML"),
+        (b"format: \xff", "not UTF-8"),
+        ("a: &x [1]\nb: [*x, *x]", "anchors"),
+        ("a: !!python/object:os.system {}", "tags"),
+        ("[" * 40 + "]" * 40, "levels deep"),
+        ("[" * 100_000, "levels deep"),
+        ("format: durability-policy/1\n---\na: 1", "second YAML document"),
+        ("format: durability-policy/1\x07", "not valid YAML"),
+    ],
+)
+def test_what_is_no_sound_yaml_is_refused(load, text, words):
+    assert words in refused(load, load_policy, text)
+
+
+def test_a_missing_file_and_a_folder_are_named(tmp_path):
+    with pytest.raises(BadInput, match=r"none\.yaml: no such file"):
+        load_policy(tmp_path / "none.yaml")
+    with pytest.raises(BadInput, match="can't be read"):
+        load_policy(tmp_path)
+
+
+def test_a_waiver_names_what_it_covers(load):
+    (waiver,) = load(load_waivers, WAIVER)
+    assert waiver.controls == ("replica-rack-spread",)
+    assert (waiver.index, waiver.expires) == (0, date(2027, 1, 31))
+    assert waiver.applies("replica-rack-spread", "eu", "billing.invoices")
+    assert not waiver.applies("replica-rack-spread", "eu-2", "billing.invoices")
+
+
+def test_clusters_have_sensible_defaults(load):
+    text = """\
+format: durability-clusters/1
+clusters:
+  - id: eu
+  - {id: us, connection: kafka_us, provider: msk, team: events, controllers: {100: az1, 101: az2}, read_within: 5m}
+"""
+    eu, us = load(load_clusters, text)
+    assert (eu.connection, eu.provider, eu.team, eu.controllers) == ("eu", "self", None, {})
+    assert (us.connection, us.provider, us.team) == ("kafka_us", "msk", "events")
+    assert us.controllers == {100: "az1", 101: "az2"}
+    assert (eu.read_within, us.read_within) == (timedelta(minutes=2), timedelta(minutes=5))
+    assert load(load_clusters, "format: durability-clusters/1\nclusters: []\n") == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("{id: eu, provider: mks}", "did you mean msk?"),
+        ("{id: eu}, {id: eu}", "there twice, first in line 2"),
+        ("{connection: a}", "`id` is missing"),
+        ("{id: eu, controllers: {one: az1}}", "node ids and their racks"),
+        ("{id: eu, controllers: [az1]}", "expected keys and values, found a list"),
+        ("{id: eu, read_within: 2}", "expected a duration such as 10s"),
+        ("{id: eu, read_within: 2h}", "expected 30m at most"),
+    ],
+)
+def test_a_wrong_cluster_is_refused(load, entry, words):
+    message = refused(load, load_clusters, f"format: durability-clusters/1\nclusters: [{entry}]\n")
+    assert message.startswith(", line 2: ")
+    assert words in message
+
+
+def test_how_long_the_lake_keeps_things_is_read_and_no_part_of_the_fingerprint(load):
+    stated = "retention: {snapshots: 30d, pulses: 12h, evidence: {each: quarter, for: 3650d}}\n"
+    policy = load(load_policy, POLICY + stated)
+    assert policy.retention == Retention(
+        snapshots=timedelta(days=30),
+        pulses=timedelta(hours=12),
+        evidence_each="quarter",
+        evidence_for=timedelta(days=3650),
+    )
+    assert load(load_policy, POLICY).retention == Retention()
+    assert fingerprint(policy) == fingerprint(load(load_policy, POLICY))
+    assert shipped().retention == Retention(), "the shipped file states the defaults"
+
+
+@pytest.mark.parametrize(
+    ("stated", "complaint"),
+    [
+        ("{snapshot: 30d}", 'unknown key "snapshot"; did you mean snapshots?'),
+        ("{snapshots: 30}", "expected a duration such as 10s, 30m, 6h or 1d"),
+        ("{pulses: 0d}", "expected a duration"),
+        ("{evidence: {each: moon}}", '"moon" is not one of week, month, quarter'),
+        ("{evidence: 10d}", "expected keys and values (each, for)"),
+    ],
+)
+def test_a_wrong_retention_is_refused_with_its_line(load, stated, complaint):
+    said = refused(load, load_policy, f"{POLICY}retention: {stated}\n")
+    assert f"line {POLICY.count(chr(10)) + 1}" in said and complaint in said
+
+
+def test_the_fingerprint_is_of_what_the_files_mean(load):
+    policy, waivers = load(load_policy, POLICY), load(load_waivers, WAIVER)
+    mark = fingerprint(policy, waivers)
+    lines = POLICY.splitlines(keepends=True)
+    reordered = "# a comment\n" + "".join([lines[0], *lines[2:], lines[1]]).replace("[rack, broker]", "[broker, rack]")
+    assert fingerprint(load(load_policy, reordered), waivers) == mark
+    moved = POLICY.replace(lines[7] + lines[8], lines[8] + lines[7])
+    assert fingerprint(load(load_policy, moved), waivers) != mark
+    assert fingerprint(load(load_policy, POLICY.replace("45m", "46m")), waivers) != mark
+    assert fingerprint(policy, load(load_waivers, WAIVER.replace("2027", "2028"))) != mark
+    assert fingerprint(policy, []) != mark

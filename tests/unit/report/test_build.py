@@ -1,0 +1,72 @@
+"""The reports of a run, from a real lake."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from durability import report
+from durability.lake import tables
+from tests.support.report_cases import (
+    NIGHT,
+    facts,
+    finding,
+    findings,
+    flagged,
+    health_counters,
+    partition_health,
+    plan,
+)
+
+RESULT = {"captured_at": NIGHT, "run_id": "run-1", "result_id": "result-1"}
+
+
+@pytest.fixture
+def audited(lake):
+    """A lake with one result of run-1, and another of the same run that doesn't count."""
+    rows = [
+        finding("orders", "replication-factor"),
+        finding("fine", "replication-factor", "PASS"),
+        finding("doubted", "replication-factor", "PASS"),
+        finding("gone", "log-dirs", "PASS", change="resolved", why="fixed"),
+    ]
+    lake.append(tables.FINDINGS, findings(rows))
+    lake.append(tables.FINDINGS, findings([{**finding("other", "log-dirs"), "result_id": "result-0"}]))
+    health = {**RESULT, "topic": "orders", "partition": 0, "categories": ["offline"], "cause": "broker:3 down"}
+    lake.append(tables.PARTITION_HEALTH, partition_health([health]))
+    counters = {**RESULT, "topic": "orders", "partitions": 1, "offline": 1}
+    lake.append(tables.HEALTH_COUNTERS, health_counters([counters]))
+    unreadable = [{"path": "/cluster/controllers", "reason": "DENIED"}]
+    read = [
+        {"cluster": "eu-payments", "captured_at": NIGHT, "attempt_id": "attempt-1", "unreadable": unreadable},
+        {"cluster": "eu-payments", "captured_at": NIGHT - timedelta(days=1), "attempt_id": "attempt-0"},
+    ]
+    lake.append(tables.CLUSTERS, facts(read))
+    return lake
+
+
+def test_a_result_is_reported_and_no_other(audited, tmp_path):
+    out = tmp_path / "out"
+    summary = report.build(audited, plan(), flagged(), out)
+    document = json.loads((out / "findings.json").read_text())
+    assert [(f["resource"], f["outcome"]) for f in document["findings"]] == [("orders", "FAIL"), ("gone", "PASS")]
+    assert document["summary"] == summary.counts
+    assert summary.counts["outcomes"]["PASS"] == 2
+    assert summary.counts["resources"] == {"topic": 3}
+    assert {name: path.exists() for name, path in summary.files.items()} == {
+        "findings.json": True,
+        "findings.csv": True,
+        "report.html": True,
+    }
+    page = (out / "report.html").read_text()
+    assert "/cluster/controllers" in page
+    assert "Broker 3 down" in page
+
+
+def test_a_run_without_any_snapshot_still_has_its_report(lake, tmp_path):
+    summary = report.build(lake, plan(snapshots=[]), flagged(), tmp_path / "out")
+    assert summary.counts["outcomes"]["FAIL"] == 0
+    assert summary.standing.headline == "Nothing was judged: the run has no cluster."
+    assert summary.standing.tone == "unknown"

@@ -1,0 +1,186 @@
+"""The digest's shape, and its delivery to a server that is busy, broken or absent."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from durability.errors import AuditError
+from durability.report import slack
+from tests.support.report_cases import finding, findings_json, snapshot
+
+SECRET = "T000/B000/supersecret"
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch):
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def server():
+    """An HTTP server that gives the answers queued in `answers`, in order, and 200 after them."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            self.server.received.append(json.loads(body))
+            status, headers = self.server.answers.pop(0) if self.server.answers else (200, {})
+            text = b"ok" if status == 200 else b"invalid_payload" if status == 400 else b"<html>sorry</html>"
+            self.send_response(status)
+            for name, value in {"Content-Length": str(len(text)), **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *args):
+            """Quiet."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as httpd:
+        httpd.answers, httpd.received = [], []
+        httpd.url = f"http://127.0.0.1:{httpd.server_port}/services/{SECRET}"
+        thread = threading.Thread(target=httpd.serve_forever, args=(0.02,))
+        thread.start()
+        yield httpd
+        httpd.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def waits(monkeypatch):
+    """The seconds that the sender slept, without sleeping them; other threads sleep on."""
+    slept, sender, really = [], threading.current_thread(), time.sleep
+    monkeypatch.setattr("time.sleep", lambda s: slept.append(s) if threading.current_thread() is sender else really(s))
+    return slept
+
+
+def test_a_digest_arrives_as_it_was_made(server):
+    payload = slack.digest(findings_json([finding("a", "replication-factor")]))
+    slack.send(server.url, payload)
+    assert server.received == [payload]
+
+
+def test_a_busy_slack_is_asked_again_when_it_says(server, waits):
+    server.answers = [(429, {"Retry-After": "7"})]
+    slack.send(server.url, {"text": "x"})
+    assert len(server.received) == 2
+    assert waits == [7]
+
+
+@pytest.mark.parametrize("retry_after", ["86400", "Fri, 31 Dec 2100 23:59:59 GMT", None])
+def test_a_wait_is_never_longer_than_allowed(server, waits, retry_after):
+    server.answers = [(429, {"Retry-After": retry_after} if retry_after else {})]
+    slack.send(server.url, {"text": "x"}, longest=30)
+    assert len(server.received) == 2
+    assert max(waits) <= 30
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_a_server_error_is_retried_with_growing_waits_and_then_given_up(server, waits, status):
+    server.answers = [(status, {})] * 20
+    with pytest.raises(slack.NotificationFailed, match=f"HTTP {status}"):
+        slack.send(server.url, {"text": "x"}, retries=3, pause=1)
+    assert len(server.received) == 4
+    assert [0.5 * 2**n <= wait <= 1.5 * 2**n for n, wait in enumerate(waits)] == [True] * 3
+
+
+def test_busy_and_broken_share_one_bound(server, waits):
+    server.answers = [(500, {}), (429, {"Retry-After": "1"}), (503, {}), (429, {}), (500, {})]
+    with pytest.raises(slack.NotificationFailed):
+        slack.send(server.url, {"text": "x"}, retries=2)
+    assert len(server.received) == 3
+
+
+def test_a_refusal_is_not_repeated_and_names_slacks_word(server, waits):
+    server.answers = [(400, {})]
+    with pytest.raises(slack.NotificationFailed, match="HTTP 400, invalid_payload"):
+        slack.send(server.url, {"text": "x"})
+    assert len(server.received) == 1 and not waits
+
+
+def test_a_dead_port_is_tried_again_and_fails_without_telling_the_address(waits, caplog):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/services/{SECRET}"
+    with caplog.at_level(logging.DEBUG), pytest.raises(slack.NotificationFailed) as failure:
+        slack.send(url, {"text": "x"}, retries=2)
+    assert len(waits) == 2
+    assert isinstance(failure.value, AuditError)
+    assert "ConnectionRefusedError" in str(failure.value)
+    assert failure.value.__suppress_context__
+    assert SECRET not in str(failure.value) + caplog.text
+
+
+@pytest.mark.parametrize("url", [f"ftp://x/{SECRET}", SECRET, f"http://[{SECRET}", f"https://ex ample/{SECRET}", ""])
+def test_an_address_that_is_none_fails_without_being_told(url, waits):
+    with pytest.raises(slack.NotificationFailed) as failure:
+        slack.send(url, {"text": "x"})
+    assert SECRET not in str(failure.value)
+
+
+def test_the_address_is_never_logged(server, waits, caplog):
+    server.answers = [(500, {}), (429, {"Retry-After": "1"})]
+    with caplog.at_level(logging.DEBUG):
+        slack.send(server.url, {"text": "x"})
+    assert "supersecret" not in caplog.text
+
+
+def section(payload):
+    return payload["blocks"][1]["text"]["text"]
+
+
+def test_the_digest_is_three_lines_worst_cause_first():
+    rows = [
+        finding("a", "replication-factor", cause="configuration:topic", severity="warning", remediation="add"),
+        finding(
+            "b", "partition-health", category="offline", cause="broker:3 down", remediation="start 3", change="new"
+        ),
+        finding("c", "log-dirs", "UNKNOWN", cause="unreadable"),
+        finding("d", "log-dirs", "PASS", change="resolved", why="fixed"),
+    ]
+    payload = slack.digest(
+        findings_json(rows, [snapshot(), snapshot("dead", "failed")]),
+        link="https://example.org/r?a=1&b=2",
+        paths=["out/report.html"],
+    )
+    lines = section(payload).split("\n")
+    assert len(lines) == 3
+    assert lines[0] == ":red_circle: *1 of 3 topics has critical findings: 1 has partitions offline now.*"
+    assert lines[1].startswith(
+        "*Worst:* Broker 3 down in eu-payments (1 critical), 1 finding on 1 topic. First: `start 3`"
+    )
+    assert "Then Topics' own configuration in eu-payments (1 warning)." in lines[1]
+    assert lines[2] == "1 new, 2 persisting, 1 resolved, 1 unknown. Not judged: dead."
+    foot = payload["blocks"][2]["elements"][0]["text"]
+    assert "<https://example.org/r?a=1&amp;b=2|Read the report>" in foot
+    assert "`out/report.html`" in foot
+
+
+def test_strangers_cannot_call_the_channel_or_break_out_of_code():
+    hostile = "<!channel> <https://evil.example|x> & `*rm*`\n*new line*"
+    row = finding("a", "standby-spread", cause=hostile, remediation=hostile, cluster=hostile)
+    payload = slack.digest(findings_json([row], [snapshot(hostile, "failed", reason=hostile), snapshot()]))
+    assert "<" not in json.dumps(payload["blocks"][:2])
+    assert len(section(payload).split("\n")) == 3
+    assert "`&lt;!channel&gt; &lt;https://evil.example|x&gt; &amp; '*rm*' *new line*`" in section(payload)
+
+
+def test_slacks_limits_hold_for_the_longest_texts():
+    long = "<&>" * 5_000
+    rows = [
+        finding(f"{i}{long}", "log-dirs", cause=f"{i}{long}", remediation=long, cluster=f"{i}{long}") for i in range(9)
+    ]
+    snapshots = [snapshot(f"{i}{long}", "failed") for i in range(60)] + [snapshot()]
+    payload = slack.digest(findings_json(rows, snapshots), link=f"https://example.org/{long}", paths=[long] * 9)
+    assert len(payload["blocks"]) <= 50
+    assert len(payload["text"]) <= 3_000
+    assert len(payload["blocks"][0]["text"]["text"]) <= 150
+    assert len(section(payload)) <= 3_000
+    assert len(payload["blocks"][2]["elements"][0]["text"]) <= 3_000

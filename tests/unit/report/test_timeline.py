@@ -1,0 +1,132 @@
+"""The timeline of a cluster: what is drawn, where nothing is, and that it stays small and harmless."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from xml.etree import ElementTree
+
+import pyarrow as pa
+import pytest
+
+from durability.lake.tables import FINDINGS, HEALTH_COUNTERS, RUNS
+from durability.plan.plan import LookBack, PolicyPart
+from durability.report import timeline
+from tests.support.report_cases import health_counters, plan, snapshot
+
+NOW = datetime(2026, 11, 21, 2, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+HOSTILE = "eu<script>alert(1)</script>"
+
+
+def drawn(moments: dict[int, dict], *, results=None, cluster="eu-payments", maintenance=(), gap=900, finished=None):
+    """The timeline of counters by minutes before now; results: another result_id than the pulse's, by minutes."""
+    rows = [
+        {"cluster": cluster, "captured_at": NOW - m * MINUTE, "result_id": (results or {}).get(m, "pulse"), **counts}
+        for m, counts in moments.items()
+    ]
+    finished = {"pulse": NOW} | (finished or {})
+    runs = [{"result_id": r, "finished_at": at} for r, at in finished.items()]
+    told = {"cluster": cluster, "outcome": "FAIL", "category": "prolonged"}
+    told["observed"] = json.dumps({"reading": "prolonged", "gap_after_seconds": gap})
+    readings = {"look_back": 30 * 3600}
+    made = plan(
+        snapshots=[snapshot(cluster)],
+        policy=PolicyPart("p", "0" * 64, {}, None, readings=readings, maintenance=list(maintenance)),
+        look_back=LookBack("2026-11-19T20:00:00Z", {}),
+    )
+    return timeline.timelines(
+        health_counters(rows),
+        pa.Table.from_pylist(runs, RUNS.arrow),
+        pa.Table.from_pylist([told], FINDINGS.arrow),
+        made,
+    )
+
+
+def test_kinds_without_what_is_by_configuration():
+    counts = {"offline": 1, "under_min_isr": 5, "under_min_isr_by_configuration": 2, "at_min_isr": 7}
+    (line,) = drawn({5: {}, 0: counts | {"at_min_isr_by_configuration": 4}})
+    assert [(p.offline, p.under, p.at) for p in line.points] == [(0, 0, 0), (1, 3, 3)]
+    assert (line.peak, line.reading) == (7, "prolonged")
+
+
+def test_a_result_counts_once_its_run_does_and_the_last_one_of_a_moment():
+    at = {"offline": 0}
+    (line,) = drawn({10: at, 5: {"offline": 9}, 0: at}, results={5: "broken off"})
+    assert [p.offline for p in line.points] == [0, 0]
+    both = {10: at, 5: {"offline": 1}, 0: at}
+    (line,) = drawn(both, results={5: "again"}, finished={"again": NOW + MINUTE})
+    assert [p.offline for p in line.points] == [0, 1, 0]
+    (line,) = drawn({10: at, 0: {"offline": 2}}, results={0: "result-1"})
+    assert [p.offline for p in line.points] == [0, 2], "this run's own"
+
+
+def test_a_gap_is_drawn_as_one():
+    (line,) = drawn({60: {"offline": 1}, 55: {"offline": 1}, 10: {"offline": 1}, 5: {}, 0: {}})
+    (picture,) = timeline.pictures([line])["shown"]
+    (gap,) = picture["gaps"]
+    assert (gap["from"], gap["to"]) == (NOW - 55 * MINUTE, NOW - 10 * MINUTE)
+    for bar in picture["bars"]:
+        assert bar["x"] + bar["width"] <= gap["x"] + 1.5 or bar["x"] >= gap["x"] + gap["width"] - 0.01
+
+
+def test_what_could_not_be_read_is_drawn_as_no_zero():
+    counts = {20: {}, 15: {"unknown": 2}, 10: {}, 5: {"unknown": 2, "offline": 1}, 0: {"unknown": 1}}
+    (line,) = drawn(counts)
+    assert [p.unread for p in line.points] == [False, True, False, False, True]
+    (picture,) = timeline.pictures([line])["shown"]
+    assert [g["from"] for g in picture["gaps"]] == [NOW - 15 * MINUTE, NOW]
+    assert len(picture["seen"]) == 3 and len(picture["bars"]) == 1
+
+
+def test_maintenance_is_shaded_once():
+    windows = [
+        {"cluster": "eu-.*", "from": "2026-11-21T01:10:00Z", "to": "2026-11-21T01:20:00Z", "reason": "a"},
+        {"cluster": "eu-.*", "from": "2026-11-21T01:15:00Z", "to": "2026-11-21T01:30:00Z", "reason": "b"},
+        {"cluster": "us", "from": "2026-11-21T01:40:00Z", "to": "2026-11-21T01:50:00Z", "reason": "c"},
+    ]
+    (line,) = drawn({m: {} for m in range(60, -1, -5)}, maintenance=windows)
+    (shaded,) = timeline.pictures([line])["shown"][0]["windows"]
+    assert shaded["reason"] == "a; b"
+    assert shaded["x"] == pytest.approx(timeline.WIDTH / 6, abs=0.1)
+    assert shaded["width"] == pytest.approx(timeline.WIDTH / 3, abs=0.1)
+
+
+def test_many_moments_are_drawn_as_few_and_the_worst_is_kept():
+    moments = {m: {"at_min_isr": 1} for m in range(1799, -1, -1)}
+    moments[777] = {"offline": 50}
+    (line,) = drawn(moments)
+    assert len(line.points) <= timeline.POINTS and line.peak == 50
+    assert sum(p.offline == 50 for p in line.points) == 1
+    assert not timeline.pictures([line])["shown"][0]["gaps"]
+
+
+def test_nothing_is_read_without_a_look_back():
+    assert timeline.read(None, plan()) == []
+
+
+def test_the_picture_is_one_and_a_hostile_name_stays_text():
+    from durability.report.page import _environment
+
+    window = {"cluster": ".*", "from": "2026-11-21T01:40:00Z", "to": "2026-11-21T01:50:00Z", "reason": '"><script>'}
+    lines = drawn({30: {"offline": 3}, 25: {"at_min_isr": 2}, 0: {}}, cluster=HOSTILE, maintenance=[window])
+    text = _environment().get_template("readings.html.j2").render(timelines=timeline.pictures(lines))
+    assert "<script" not in text and "style=" not in text and "http" not in text
+    (svg,) = re.findall(r'<svg class="timeline".*?</svg>', text, re.S)
+    names = [node.get("class") for node in ElementTree.fromstring(svg).iter("rect")]
+    assert names.count("t-gap") == 1 and names.count("t-window") == 1
+    assert {"f-critical", "f-warning", "t-seen"} <= set(names)
+
+
+def test_the_lake_is_asked_for_whole_clusters_alone():
+    asked = {}
+
+    class Lake:
+        def scan(self, table, where, columns=None):
+            asked[table.name] = str(where)
+            return table.arrow.empty_table()
+
+    policy = PolicyPart("p", "0" * 64, {}, None, readings={"look_back": 3600})
+    assert timeline.read(Lake(), plan(policy=policy, look_back=LookBack("2026-11-19T20:00:00Z", {}))) == []
+    assert "IsNull" in asked[HEALTH_COUNTERS.name] and "2026-11-19" in asked[HEALTH_COUNTERS.name]

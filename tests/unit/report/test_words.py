@@ -1,0 +1,188 @@
+"""Causes, the sentence on how the fleet stands, and the terminal's summary."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from durability.report import console
+from durability.report.causes import Causes
+from durability.report.standing import overview
+from tests.support.report_cases import finding, findings_json, snapshot
+
+
+def headline(*rows, **more):
+    return overview(findings_json(list(rows), **more))[0].headline
+
+
+def test_findings_of_one_cause_are_one_group_whose_first_command_mends_most():
+    rows = [
+        finding(
+            "a",
+            "partition-health",
+            category="under-min-isr",
+            cause="broker:3 down",
+            partitions=[0, 1],
+            remediation="start 3",
+        ),
+        finding("a", "isr-rack-spread", cause="broker:3 down", partitions=[1, 2], remediation="start 3"),
+        finding("b", "partition-health", severity="warning", cause="broker:3 down", partitions=[0], remediation="look"),
+        finding("b", "replication-factor", cause="configuration:topic", remediation="add replicas"),
+        finding("c", "replication-factor", cause="broker:3 down", cluster="us", remediation="start 3"),
+    ]
+    ranked = Causes(findings_json(rows)["findings"]).ranked("FAIL")
+    assert [(c.cause, c.cluster) for c in ranked] == [
+        ("broker:3 down", "eu-payments"),
+        ("configuration:topic", "eu-payments"),
+        ("broker:3 down", "us"),
+    ]
+    worst = ranked[0]
+    assert worst.extent == "3 findings on 2 topics, 4 partitions"  # a: 0, 1, 2; b: 0
+    assert worst.weight == "2 critical, 1 warning"
+    assert worst.first_commands(1) == [("start 3", 2)]
+    assert dict(worst.controls) == {"partition-health": 2, "isr-rack-spread": 1}
+
+
+def test_one_critical_finding_outranks_many_warnings():
+    rows = [finding(f"w{i}", "write-headroom", severity="warning", cause="many") for i in range(5)]
+    rows.append(finding("c", "replication-factor", cause="few"))
+    assert [c.cause for c in Causes(findings_json(rows)["findings"]).ranked("FAIL")] == ["few", "many"]
+
+
+def test_what_happens_now_comes_first_and_what_no_broker_enforces_last():
+    health = {"cause": "broker:3 down", "category": "offline"}
+    rows = [
+        *(finding(f"t{i}", "min-insync-racks-valid", cause="configuration:broker.rack") for i in range(9)),
+        finding("6", "broker-rack", severity="warning", cause="configuration:broker.rack", resource_type="broker"),
+        *(finding(f"c{i}", "replication-factor", cause="configuration:topic") for i in range(3)),
+        finding("w", "write-headroom", severity="warning", cause="configuration:headroom"),
+        finding("w", "write-headroom", severity="warning", cause="configuration:headroom", resource_type="broker"),
+        finding("dead", "partition-health", **health),
+    ]
+    ranked = Causes(findings_json(rows)["findings"]).ranked("FAIL")
+    assert [c.cause for c in ranked] == [
+        "broker:3 down",
+        "configuration:topic",
+        "configuration:headroom",
+        "configuration:broker.rack",
+    ]
+
+
+def test_the_first_command_mends_the_gravest_finding_before_the_most():
+    rows = [finding(f"i{i}", "partition-health", severity="info", cause="x", remediation="many") for i in range(5)]
+    rows += [finding(f"w{i}", "write-headroom", severity="warning", cause="x", remediation="some") for i in range(3)]
+    rows.append(finding("c", "replication-factor", cause="x", remediation="one"))
+    (cause,) = Causes(findings_json(rows)["findings"]).ranked("FAIL")
+    assert cause.first_commands(3) == [("one", 1), ("some", 3), ("many", 5)]
+
+
+def test_failures_come_before_gaps_before_accepted_risks():
+    rows = [
+        finding("a", "log-dirs", "UNKNOWN", cause="unreadable"),
+        finding("b", "write-headroom", "EXEMPT", waiver=0, cause="configuration:topic"),
+        finding("c", "write-headroom", "EXEMPT", waiver=1, cause="configuration:topic"),
+        finding("d", "write-headroom", severity="info", cause="configuration:topic"),
+        finding("e", "write-headroom", "PASS", change="resolved", why="fixed", cause="configuration:topic"),
+    ]
+    ranked = Causes(findings_json(rows)["findings"]).ranked()
+    assert [c.outcome for c in ranked] == ["FAIL", "UNKNOWN", "EXEMPT", "EXEMPT"]
+    assert [c.waiver["owner"] for c in ranked[2:]] == ["payments", "audit"]
+
+
+def test_a_partition_id_that_nobody_has_costs_no_memory():
+    (cause,) = Causes(findings_json([finding("a", "log-dirs", partitions=[0, 2_000_000_000])])["findings"]).ranked()
+    assert cause.partitions == 2
+
+
+PASSED = finding("fine", "replication-factor", "PASS")
+OFFLINE = finding("a", "partition-health", category="offline")
+UNDER = finding("b", "partition-health", category="under-min-isr")
+ONE_COPY = finding("c", "min-insync-replicas", observed={"effective_min_insync_replicas": 1})
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ([PASSED], "The one topic meets what the policy requires of it."),
+        ([PASSED, {**PASSED, "resource": "x"}], "All 2 topics meet what the policy requires of them."),
+        ([PASSED, OFFLINE], "1 of 2 topics has critical findings: 1 has partitions offline now."),
+        (
+            [PASSED, OFFLINE, UNDER, {**UNDER, "resource": "x"}, ONE_COPY],
+            "4 of 5 topics have critical findings: 1 has partitions offline now, 2 refuse acks=all writes now and "
+            "1 may acknowledge a write that only one broker holds.",
+        ),
+        (
+            [PASSED, finding("a", "write-headroom", severity="warning")],
+            "Nothing is critical; 1 of 2 topics has warnings.",
+        ),
+        (
+            [PASSED, finding("3", "log-dirs", resource_type="broker")],
+            "No topic has a critical finding, but 1 critical finding concerns brokers or whole clusters.",
+        ),
+        (
+            [PASSED, finding("a", "log-dirs", "UNKNOWN")],
+            "Nothing failed among what could be read, but not everything could: compliance isn't shown.",
+        ),
+        (
+            [PASSED, finding("a", "log-dirs", "EXEMPT", waiver=0)],
+            "All 2 topics meet the policy, or are exempt by a waiver.",
+        ),
+    ],
+)
+def test_how_the_fleet_stands_in_a_sentence(rows, sentence):
+    assert headline(*rows) == sentence
+
+
+def test_a_fleet_of_which_nothing_was_judged_is_not_called_good():
+    standing, _ = overview(findings_json([], [snapshot("a", "failed"), snapshot("b", "rejected")]))
+    assert standing.headline == "2 of 2 clusters could not be judged: a and b."
+    assert standing.tone == "unknown"
+
+
+def test_a_cluster_that_could_not_be_judged_keeps_the_rest_from_being_called_good():
+    standing, _ = overview(findings_json([PASSED], [snapshot(), snapshot("b", "failed")]))
+    assert standing.tone == "unknown"
+    assert "1 of 2 clusters could not be judged: b." in standing.details
+
+
+def test_the_terminal_says_what_matters_and_where_the_reports_are():
+    rows = [
+        finding(f"t{i}", "replication-factor", cause=f"broker:{i} down", remediation=f"start {i}", change="new")
+        for i in range(7)
+    ]
+    rows.append(finding("u", "log-dirs", "UNKNOWN", cause="unreadable"))
+    document = findings_json(rows, [snapshot(), snapshot("dead", "failed", reason="nobody answered")])
+    text = console.summary_text(document, ["out/report.html", "out/findings.json"])
+    assert "7 of 8 topics have critical findings." in text
+    assert "1. Broker 0 down in eu-payments: 1 finding on 1 topic (1 critical)\n     start 0\n" in text
+    assert "and 3 more causes, in the report" in text
+    assert "7 new, 1 persisting, 0 resolved" in text
+    assert "dead could not be judged (failed): nobody answered" in text
+    assert "Not readable by the auditor in eu-payments: 1 finding on 1 topic: log-dirs of u\n" in text
+    document["run"]["snapshots"] = [{**s, "compared": False} for s in document["run"]["snapshots"]]
+    assert "First run: nothing to compare with" in console.summary_text(document, [])
+    assert text.endswith("  out/report.html\n  out/findings.json\n")
+    assert 15 <= text.count("\n") <= 30
+    assert "\x1b" not in text
+
+
+def test_commands_can_be_copied_from_the_terminal():
+    command = (
+        'kafka-reassign-partitions --bootstrap-server "$BOOTSTRAP" --execute ' + "--reassignment-json-file " + "x" * 99
+    )
+    row = finding("x", "replication-factor", cause="c", remediation=f"# {'Words. ' * 30}\n{command}\n{command}")
+    lines = console.summary_text(findings_json([row]), []).splitlines()
+    assert lines.count("     " + command) == 2
+    assert all(line.startswith("     # ") for line in lines if "Words." in line) and max(map(len, lines[:8])) <= 120
+
+
+def test_colour_is_added_only_when_asked_for_and_strangers_bring_none(tmp_path):
+    row = finding("x", "standby-spread", cause="\x1b[2J\u202egnp", remediation="rm\n\x1b]0;title\x07")
+    path = tmp_path / "findings.json"
+    path.write_text(json.dumps({"format": "durability-findings/1", **findings_json([row])}))
+    plain = console.summary_text(path, [])
+    assert "\x1b" not in plain and "\u202e" not in plain and "\x07" not in plain
+    coloured = console.summary_text(path, [], colour=True)
+    assert "\x1b[31;1m" in coloured
+    assert "\x1b[2J" not in coloured

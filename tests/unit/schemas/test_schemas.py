@@ -1,0 +1,358 @@
+"""The JSON Schemas say what the readers do, and the shipped files are sound by both."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import pytest
+import yaml
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from durability import schemas
+from durability.catalogue import PROVIDERS
+from durability.catalogue.causes import DISAGREE
+from durability.errors import BadInput
+from durability.policy import load_clusters, load_policy, load_waivers
+from durability.schemas.generate import text
+from durability.topology import read, validate
+from tests import ROOT
+from tests.support import report_cases
+from tests.support.report_cases import finding, snapshot
+from tests.support.schemas import (
+    BEYOND_PARTLY_READ,
+    BEYOND_POLICY,
+    BEYOND_TOPOLOGY,
+    agreeing,
+    beyond_schema,
+    problems,
+    write_as_yaml,
+    yaml_document,
+)
+from tests.support.topology import EXAMPLE, document, healthy
+
+SHIPPED = [
+    path
+    for folder in ("policies", "policies/demo", "deploy")
+    for path in sorted((ROOT / folder).glob("*.yaml"))
+    if path.read_text().count("\nformat: durability-")
+]
+LOADERS = {
+    "durability-policy/1": load_policy,
+    "durability-waivers/1": load_waivers,
+    "durability-clusters/1": load_clusters,
+}
+
+# Every key there is, so that each is dropped and mistyped below.
+POLICY = {
+    "format": "durability-policy/1",
+    "$schema": "../policy.json",
+    "name": "house",
+    "tiers": {
+        "critical": {
+            "replication_factor": 3,
+            "min_insync_replicas": 2,
+            "write_headroom": 0,
+            "replica_racks": 2,
+            "min_insync_racks": 2,
+            "acked_copies": 2,
+            "acked_racks": 2,
+            "unclean_leader_election": False,
+            "survive": ["broker", "rack"],
+        },
+        "scratch": {},
+    },
+    "topics": [
+        {"match": {"cluster": "eu", "topic": "a.*", "internal": True, "team": "pay"}, "tier": "critical"},
+        {"tier": "scratch"},
+    ],
+    "applications": [
+        {
+            "match": {"group": "pay-.*", "cluster": "eu"},
+            "tier": "critical",
+            "rack_aware_tags": ["zone"],
+            "standby_replicas": 1,
+        }
+    ],
+    "readings": {
+        "prolonged_after": {
+            "default": "30m",
+            "offline": "5m",
+            "tiers": {"critical": {"at-min-isr": "1h"}, "scratch": "1d"},
+        },
+        "bouncing": {"changes": 3, "within": "6h"},
+    },
+    "maintenance": [
+        {"cluster": "eu", "from": "2026-11-21T01:00:00Z", "to": "2026-11-21 04:00+01:00", "reason": "upgrade"}
+    ],
+    "retention": {
+        "snapshots": "90d",
+        "findings": "400d",
+        "pulses": "14d",
+        "counters": "400d",
+        "evidence": {"each": "month", "for": "2555d"},
+    },
+}
+WAIVERS = {
+    "format": "durability-waivers/1",
+    "waivers": [
+        {
+            "control": "replica-rack-.*",
+            "cluster": "eu",
+            "resource": "billing",
+            "owner": "team-billing",
+            "approved_by": "head of platform",
+            "reason": "no third rack yet",
+            "ticket": "OPS-1",
+            "expires": "2027-01-31",
+        }
+    ],
+}
+CLUSTERS = {
+    "format": "durability-clusters/1",
+    "clusters": [
+        {
+            "id": "eu",
+            "connection": "kafka_eu",
+            "provider": "msk",
+            "team": "events",
+            "controllers": {"100": "az1"},
+            "read_within": "30m",
+        },
+        {"id": "us"},
+    ],
+}
+READ = {"policy": (POLICY, load_policy), "waivers": (WAIVERS, load_waivers), "clusters": (CLUSTERS, load_clusters)}
+WHOLE = {name: value for name, value in EXAMPLE.items() if name != "unreadable"} | {
+    "groups": [{"group": "g", "type": "consumer", "state": None, "members": [{"member_id": "m", "metadata": "AAE="}]}]
+}
+
+
+# Files
+
+
+@pytest.mark.parametrize("name", schemas.NAMES)
+def test_the_files_are_what_the_code_says(name):
+    assert schemas.file(name).read_text(encoding="utf-8") == text(schemas.schema(name)), (
+        "run python -m durability.schemas"
+    )
+    assert sorted(path.stem for path in schemas.FOLDER.glob("*.json")) == sorted(schemas.NAMES)
+
+
+def test_an_unknown_name_is_a_key_error():
+    with pytest.raises(KeyError):
+        schemas.schema("plan")
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_shipped_file_names_its_schema_and_is_sound_by_it(path):
+    first = path.read_text(encoding="utf-8").splitlines()[0]
+    named = (path.parent / first.removeprefix("# yaml-language-server: $schema=")).resolve()
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert json.loads(named.read_text(encoding="utf-8"))["title"] == content["format"]
+    agreeing(LOADERS[content["format"]], path)
+
+
+def test_every_kind_of_shipped_file_was_among_them():
+    assert {yaml.safe_load(path.read_text())["format"] for path in SHIPPED} == set(LOADERS)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "examples").glob("*.json")), ids=lambda path: path.name)
+def test_the_documented_topologies_are_sound(path):
+    read(path)
+    assert problems("topology", json.loads(path.read_text())) == []
+
+
+# Agreement with the readers. The tests of the readers compare with the schemas too, see `tests.support.schemas`.
+
+
+def places(value: object, here: tuple = ()) -> list[tuple]:
+    """Where something is in a document, but for the document itself."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [place for key, element in inner for place in ((*here, key), *places(element, (*here, key)))]
+
+
+JUNK = [None, "", " ", "x", "0m", "9999999d", "2026-11-21T02:00:00Z", "2027-01-31", 0, -1, 1.5, 40_000, 2**31, 2**63]
+JUNK += [True, [], {}, [None], [1, 1], ["x"], {"a": 1}, {"100": "az"}, "a\n", "1\n"]
+
+
+@st.composite
+def mutated(draw, original: dict) -> dict:
+    """The document with a member dropped, replaced, or added that no format knows."""
+    changed = copy.deepcopy(original)
+    *parents, last = draw(st.sampled_from(places(original)))
+    inside = changed
+    for key in parents:
+        inside = inside[key]
+    kind = draw(st.sampled_from(["drop", "replace", "replace", "add"]))
+    if kind == "drop":
+        del inside[last]
+    elif kind == "replace":
+        inside[last] = draw(st.sampled_from(JUNK))
+    elif isinstance(inside, dict):
+        inside["x-unknown"] = draw(st.sampled_from(JUNK))
+    else:
+        inside.append(draw(st.sampled_from([*JUNK, inside[last]])))
+    return changed
+
+
+def verdict(reader, *args) -> BadInput | None:
+    try:
+        agreeing(reader, *args)
+    except BadInput as refusal:
+        return refusal
+    return None
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_file_with_every_key_is_read(name, tmp_path):
+    original, reader = READ[name]
+    agreeing(reader, write_as_yaml(tmp_path / "file.yaml", original))
+    assert yaml_document(tmp_path / "file.yaml") == original
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_changed_file_is_refused_by_both_or_neither(name, tmp_path_factory):
+    original, reader = READ[name]
+    path = tmp_path_factory.mktemp(name) / "file.yaml"
+    seen = set()
+
+    @settings(max_examples=300, deadline=None)
+    @given(mutated(original))
+    def agree(changed):
+        seen.add(verdict(reader, write_as_yaml(path, changed)) is None)
+
+    agree()
+    assert seen == {True, False}
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.one_of(mutated(WHOLE), mutated(healthy()), mutated(EXAMPLE)))
+@example({**WHOLE, "unreadable": []})
+@example({**WHOLE, "unreadable": None})
+@example({**WHOLE, "$schema": "https://example.org/topology.json"})
+@example({"format": "kafka-topology/1", "unreadable": [{"path": "", "reason": "timeout"}]})
+def test_a_changed_topology_is_refused_by_both_or_neither(changed):
+    verdict(validate, changed, "f.json")
+
+
+def test_a_topology_may_name_its_schema():
+    assert verdict(validate, {**WHOLE, "$schema": "topology.json"}, "f.json") is None
+
+
+UNREAD = {"path": "/brokers/0/configs", "reason": "timeout"}
+EXCEPTIONS = {
+    "a replica on a broker that isn't described": document("topic replicas\na 1,2", brokers="1:a"),
+    "an identity twice": {**WHOLE, "topics": WHOLE["topics"] * 2},
+    "an integer written as 2.0": document("topic replicas\na 1", cluster_features={"x": 1}) | {"streams": []},
+    "a moment that isn't in the calendar": healthy(captured_at="2026-02-30T00:00:00Z"),
+    "what has no canonical JSON": {**WHOLE, "x": float("inf")},
+    "missing, and not what is unreadable": {n: v for n, v in WHOLE.items() if n != "topics"} | {"unreadable": [UNREAD]},
+    "empty, and not what is unreadable": document("topic replicas\na -", brokers="1:a", unreadable={"/streams": "x"}),
+    "a broker twice in a list": document("topic replicas isr\na 1,1 1", unreadable={"/streams": "x"}),
+}
+EXCEPTIONS["an integer written as 2.0"]["brokers"][0]["id"] = 1.0
+
+
+@pytest.mark.parametrize("name", BEYOND_TOPOLOGY | BEYOND_PARTLY_READ)
+def test_what_only_the_reader_of_topologies_refuses(name):
+    changed = EXCEPTIONS[name]
+    assert problems("topology", changed) == []
+    with pytest.raises(BadInput) as refused:
+        validate(changed, "f.json")
+    assert beyond_schema(refused.value, [(BEYOND_TOPOLOGY | BEYOND_PARTLY_READ)[name]])
+
+
+def changed(original: dict, place: str, value: object) -> str:
+    copied = copy.deepcopy(original)
+    *parents, last = [int(key) if key.isdigit() else key for key in place.split("/")]
+    inside = copied
+    for key in parents:
+        inside = inside[key]
+    inside[last] = value
+    return json.dumps(copied)
+
+
+POLICY_EXCEPTIONS = {
+    "a tier that isn't defined": (load_policy, changed(POLICY, "topics/1/tier", "crit")),
+    "a tier that no topic can meet": (load_policy, changed(POLICY, "tiers/critical/min_insync_replicas", 4)),
+    "a line that is never reached": (load_policy, changed(POLICY, "topics/0/match", {})),
+    "an expression that RE2 doesn't know": (load_policy, changed(POLICY, "topics/0/match/topic", "(?=a)")),
+    "a control that there isn't": (load_waivers, changed(WAIVERS, "waivers/0/control", "replicas")),
+    "a window that ends before it begins": (load_policy, changed(POLICY, "maintenance/0/to", "2026-11-20T01:00Z")),
+    "a day that isn't in the calendar": (load_waivers, changed(WAIVERS, "waivers/0/expires", "2027-02-31")),
+    "a number written another way": (load_policy, changed(POLICY, "tiers/critical/acked_racks", 2.0)),
+    "a key or an identity twice": (load_clusters, changed(CLUSTERS, "clusters/1/id", "eu")),
+}
+
+
+@pytest.mark.parametrize("name", BEYOND_POLICY)
+def test_what_only_the_readers_of_policy_files_refuse(name, tmp_path):
+    reader, content = POLICY_EXCEPTIONS[name]
+    path = tmp_path / "file.yaml"
+    path.write_text(content)
+    with pytest.raises(BadInput) as refused:
+        agreeing(reader, path)
+    assert beyond_schema(refused.value, [BEYOND_POLICY[name]])
+    kind = next(kind for kind, (_, loader) in READ.items() if loader is reader)
+    assert problems(kind, yaml_document(path)) == []
+
+
+def test_editors_are_told_the_words_and_limits():
+    tier = schemas.schema("policy")["$defs"]["tier"]["properties"]
+    assert (tier["write_headroom"]["minimum"], tier["replication_factor"]["maximum"]) == (0, 32767)
+    assert tier["survive"]["items"]["enum"] == ["broker", "rack"]
+    assert schemas.schema("clusters")["$defs"]["cluster"]["properties"]["provider"]["enum"] == list(PROVIDERS)
+    assert all(key["description"] for key in tier.values())
+
+
+# What the audit writes
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory) -> dict:
+    """A findings.json with one finding of each kind."""
+    rows = [
+        finding("orders", "replication-factor", observed={"replication_factor": 2}, partitions=[0, 7], tier="critical"),
+        finding("cache-1", "replication-factor", "EXEMPT", waiver=0, cause="configuration:topic"),
+        finding("7", "log-dirs", "UNKNOWN", resource_type="broker", message="not read", since=None),
+        finding("gone", "log-dirs", "PASS", change="resolved", why="fixed", previous_severity="warning"),
+        finding(None, "controller-quorum", "FAIL", "info", resource_type="cluster"),
+        finding("fine", "replication-factor", "PASS"),
+        finding("lost", "write-headroom", "UNKNOWN", cause=DISAGREE),
+    ]
+    snapshots = [snapshot(), snapshot("us", "failed", captured_at=None, snapshot_id=None, reason="no answer")]
+    out = tmp_path_factory.mktemp("out")
+    return report_cases.written(rows, out, counters=[{"partitions": 12}], snapshots=snapshots)
+
+
+def test_findings_are_as_their_schema_says(written):
+    assert {f["outcome"] for f in written["findings"]} == {"FAIL", "EXEMPT", "UNKNOWN", "PASS"}
+    assert problems("findings", written) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("format", "durability-findings/2"),
+        ("run/verified", None),
+        ("run/snapshots/0/status", None),
+        ("summary/outcomes/FAIL", -1),
+        ("summary/clusters/eu-payments/PASS", "1"),
+        ("findings/0/outcome", "MAYBE"),
+        ("findings/0/severity", "grave"),
+        ("findings/0/partitions", None),
+        ("findings/0/observed", []),
+        ("findings/0/waiver", {"index": 0}),
+    ],
+)
+def test_findings_that_readers_could_not_use_are_refused(written, place, value):
+    assert problems("findings", json.loads(changed(written, place, value)))
+
+
+def test_a_key_of_a_finding_that_is_missing_is_named(written):
+    for key in ("id", "message", "since", "waiver"):
+        short = copy.deepcopy(written)
+        del short["findings"][0][key]
+        assert problems("findings", short) == [f"$.findings[0]: '{key}' is a required property"]

@@ -1,0 +1,192 @@
+"""Waivers, providers' duties, and what changed between two runs: one pair of fleets, judged one after the other."""
+
+import pytest
+
+from tests.support.judge import Judge, one, pick
+from tests.support.policy import policy, waivers
+from tests.support.topology import document
+
+BROKERS = "0:az1 1:az2 2:az3"
+POLICY = """
+tiers:
+  critical: {replication_factor: 3, min_insync_replicas: 2, write_headroom: 1, unclean_leader_election: false}
+  loose: {replication_factor: 1, min_insync_replicas: 1}
+topics:
+  - {match: {topic: "relaxed"}, tier: TIER}
+  - {tier: critical}
+"""
+WAIVERS = waivers("""
+waivers:
+  - {control: "replication-factor", cluster: ".*", resource: "waived.*", owner: team-a, approved_by: cto, reason: "<b>soon</b>",
+     ticket: T-1, expires: 2026-11-21}
+  - {control: "replication-factor", cluster: ".*", resource: "lapsed", owner: team-b, approved_by: cto, reason: later,
+     ticket: T-2, expires: 2026-11-20}
+  - {control: "write-.*", cluster: ".*", resource: "nobody", owner: team-c, approved_by: cto, reason: none, ticket: T-3,
+     expires: 2026-11-20}
+""")
+LATER = "2026-11-22T12:00:00Z"
+
+
+def fleet(second=False):
+    rows = {
+        "stays": "0,1",
+        "mended": "0,1,2" if second else "0,1",
+        "deleted": None if second else "0,1",
+        "relaxed": "0,1",
+        "waived-now": "0,1",
+        "fresh": "0,1" if second else "0,1,2",
+    }
+    table = "topic replicas isr min\n" + "\n".join(f"{t} {r} {r} 1" for t, r in rows.items() if r)
+    sick = (
+        "topic leader replicas isr min\nt 0 0,1,2 0,1,2 2"
+        if second
+        else "topic leader replicas isr min\nt 0 0,1,2 0,1 2"
+    )
+    options = {"captured_at": LATER} if second else {}
+    turned = {"unreadable": {"/topics/0/configs": "TIMEOUT"}} if second else {}
+    return [
+        document(table, brokers=BROKERS, cluster="c", **options),
+        document(sick, brokers=BROKERS if second else "0:az1 1:az2 2:az3!", cluster="healed", **options),
+        document("topic replicas min\nt 0,1,2 1", brokers=BROKERS, cluster="blinded", **turned, **options),
+        worsens(second, **options),
+        *([] if second else [document("topic replicas min\nt 0,1 1", brokers=BROKERS, cluster="lost")]),
+    ]
+
+
+def worsens(second, **options):
+    """One broker is down, then two."""
+    isr, down = ("0", "1:az2! 2:az3!") if second else ("0,1", "1:az2 2:az3!")
+    return document(
+        f"topic leader replicas isr min\nt 0 0,1,2 {isr} 2", brokers=f"0:az1 {down}", cluster="worse", **options
+    )
+
+
+@pytest.fixture(scope="module")
+def runs(spark):
+    strict, loose = (policy(POLICY.replace("TIER", tier)) for tier in ("critical", "loose"))
+    judge = Judge(spark)
+    first = judge.run(fleet(), strict, result="r1")
+    second = judge.run(
+        fleet(second=True),
+        loose,
+        WAIVERS,
+        result="r2",
+        previous=judge.plan,
+        failed=[("lost", "no route")],
+        providers={"healed": "confluent"},
+    )
+    third = judge.run([], loose, WAIVERS, result="r3", previous=judge.plan, failed=[("lost", "still no route")])
+    return first, second, third
+
+
+def test_everything_is_new_on_the_first_run(runs):
+    first, *_ = runs
+    listed = [f for f in first if f["outcome"] not in ("PASS", "NOT_APPLICABLE")]
+    assert {f["change"] for f in listed} == {"new"}
+    assert {f["since"].isoformat() for f in listed} == {"2026-11-21T12:00:00+00:00"}
+
+
+@pytest.mark.parametrize(
+    "resource, outcome, change, why",
+    [
+        ("stays", "FAIL", "persisting", None),
+        ("mended", "PASS", "resolved", "fixed"),
+        ("deleted", "NOT_APPLICABLE", "resolved", "resource-deleted"),
+        ("relaxed", "PASS", "resolved", "policy-changed"),
+        ("fresh", "FAIL", "new", None),
+    ],
+)
+def test_what_changed(runs, resource, outcome, change, why):
+    mine = [f for f in pick(runs[1], cluster="c", control="replication-factor", resource=resource) if f["change"]]
+    assert [(f["outcome"], f["change"], f["why"]) for f in mine] == [(outcome, change, why)]
+    expected = "2026-11-22" if change == "new" else "2026-11-21"
+    assert mine[0]["since"].date().isoformat() == expected
+
+
+def test_ids_are_stable_and_unique(runs):
+    first, second, _ = runs
+    for found in runs:
+        current = [f for f in found if f["change"] != "resolved"]
+        assert len({(f["cluster"], f["id"]) for f in current}) == len(current)
+    key = {"cluster": "c", "control": "replication-factor", "resource": "stays"}
+    assert one(first, **key)["id"] == one(second, **key)["id"]
+
+
+def test_a_cause_that_went_away(runs):
+    healed = [f for f in pick(runs[1], cluster="healed", control="partition-health") if f["change"] == "resolved"]
+    assert {(f["category"], f["why"]) for f in healed} == {
+        ("at-min-isr", "cause-cleared"),
+        ("under-replicated", "cause-cleared"),
+    }
+    # It weighs nothing and asks for nothing any more, and says what was.
+    assert {(f["category"], f["severity"], f["previous_severity"], f["remediation"]) for f in healed} == {
+        ("at-min-isr", None, "warning", None),
+        ("under-replicated", None, "info", None),
+    }
+    assert all(f["message"].startswith("was: partition") for f in healed)
+
+
+def test_what_gets_worse_is_not_resolved(runs):
+    health = pick(runs[1], cluster="worse", control="partition-health")
+    assert {(f["category"], f["change"]) for f in health} == {
+        ("under-min-isr", "new"),
+        ("under-replicated", "persisting"),
+    }
+
+
+def test_what_turns_unknown_resolves_nothing(runs):
+    _, second, _ = runs
+    blinded = pick(second, cluster="blinded", control="min-insync-replicas", resource="t")
+    assert [(f["outcome"], f["change"]) for f in blinded] == [("UNKNOWN", "persisting")]
+    assert {f["change"] for f in pick(second, cluster="lost")} == {"new", "persisting"}  # what failed goes on unmended
+    assert {f["outcome"] for f in pick(second, cluster="lost")} == {"UNKNOWN"}
+
+
+def test_a_cluster_that_stays_unreadable_is_unknown_since_it_was(runs):
+    *_, second, third = runs
+    assert {(f["cluster"], f["outcome"], f["change"]) for f in third} == {("lost", "UNKNOWN", "persisting")}
+    assert {f["since"] for f in third} == {f["since"] for f in pick(second, cluster="lost")}
+
+
+def test_the_providers_duty_is_not_applicable(runs):
+    healed = {f["control"]: f for f in pick(runs[1], cluster="healed", change=None)}
+    for control in ("broker-rack", "controller-quorum", "broker-defaults"):
+        assert healed[control]["outcome"] == "NOT_APPLICABLE"
+        assert healed[control]["message"]
+
+
+@pytest.fixture(scope="module")
+def waived(spark, policies):
+    strict, _, waivers = policies
+    table = "topic replicas isr min\nwaived-1 0,1 0,1 1\nlapsed 0,1 0,1 1\nplain 0,1 0,1 1"
+    before, after = (
+        document(table, brokers=BROKERS, cluster="today"),
+        document(table, brokers=BROKERS, cluster="tomorrow", captured_at="2026-11-22T00:00:00Z"),
+    )
+    return Judge(spark).run([before, after], strict, waivers)
+
+
+def test_a_waiver_counts_through_its_day_and_not_longer(waived):
+    key = {"control": "replication-factor", "resource": "waived-1"}
+    exempt = one(waived, cluster="today", **key)
+    assert (exempt["outcome"], exempt["waiver"], exempt["severity"]) == ("EXEMPT", 0, "critical")
+    assert exempt["observed"] == {"replication_factor": 2}
+    late = one(waived, cluster="tomorrow", **key)
+    assert (late["outcome"], late["waiver"]) == ("FAIL", None)
+    assert one(waived, cluster="today", control="replication-factor", resource="plain")["outcome"] == "FAIL"
+    # Another control of the same topic isn't covered
+    assert one(waived, cluster="today", control="min-insync-replicas", resource="waived-1")["outcome"] == "FAIL"
+
+
+def test_an_expired_waiver_that_would_still_match_is_a_finding(waived):
+    expired = pick(waived, control="waiver-expired")
+    assert {(f["cluster"], f["resource"], f["outcome"]) for f in expired} == {
+        ("today", "replication-factor:.*:lapsed", "FAIL"),
+        ("tomorrow", "replication-factor:.*:lapsed", "FAIL"),
+        ("tomorrow", "replication-factor:.*:waived.*", "FAIL"),
+    }
+    for finding in expired:
+        assert (finding["severity"], finding["cause"]) == ("warning", f"waiver:{finding['resource']}")
+        assert "would still match 1 failed finding(s)" in finding["message"] and finding["remediation"].startswith(
+            "Mend"
+        )

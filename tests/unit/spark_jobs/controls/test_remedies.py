@@ -1,0 +1,310 @@
+"""Remediations can be followed: a script that bash takes and Kafka's own tools understand, or a sentence of advice; and
+all of a topic's remedies speak of one target."""
+
+import re
+import shlex
+import subprocess
+
+import pytest
+
+from durability.embedded_kafka import tools
+from durability.report.words import is_script
+from tests.support.judge import Judge, one, pick
+from tests.support.policy import policy
+from tests.support.topology import document
+from tests.unit.spark_jobs.controls import test_acks, test_clusters, test_kips, test_oracle
+
+TOOLS = {
+    "kafka-topics": "TopicCommand",
+    "kafka-configs": "ConfigCommand",
+    "kafka-reassign-partitions": "ReassignPartitionsCommand",
+    "kafka-log-dirs": "LogDirsCommand",
+    "kafka-features": "FeatureCommand",
+}
+HOSTILE = "az\n1; touch /tmp/x\u2028`id`"
+BRICKS = "0:az1 1:az2 2:az3"
+POLICY = policy("""
+tiers:
+  standard: {replication_factor: 3, min_insync_replicas: 2, write_headroom: 1, replica_racks: 2}
+  copies: {acked_copies: 2, survive: [broker]}
+  wide: {replication_factor: 5}
+  spread: {acked_racks: 2, write_headroom: 1}
+  much: {acked_copies: 3, write_headroom: 1}
+  nothing: {}
+topics:
+  - {match: {cluster: much}, tier: much}
+  - {match: {topic: "spread.*"}, tier: spread}
+  - {match: {topic: "copies.*"}, tier: copies}
+  - {match: {topic: "wide.*"}, tier: wide}
+  - {match: {topic: "nothing.*"}, tier: nothing}
+  - {tier: standard}
+""")
+TARGETS = """
+    topic           replicas isr    min
+    payments        0,1      0,1    3
+    clicks          0,1      0,1    1
+    single          0        0      -
+    ledger          0,1,2    0,1,2  3
+    weak            0,1,2    0,1,2  1
+    default         0,1,2    0,1,2  -
+    rack            0,3,4    0,3,4  2
+    good            0,1,2    0,1,2  2
+    copies          0        0      1
+    nothing.above   0,1      0,1    3
+    nothing.one     0        0      1
+    wide            0,1,2    0,1,2  1
+"""
+SIX = "0:az1 1:az2 2:az3 3:az1 4:az1"
+
+
+def with_controllers(doc):
+    doc["cluster"]["controllers"] = [{"id": 101, "configs": {}}]
+    return doc
+
+
+@pytest.fixture(scope="module")
+def targets(spark):
+    """Findings and posture over TARGETS, on 4.3 with and without the ELR, and on 3.6."""
+    judge = Judge(spark)
+    found = judge.run(
+        [
+            document(TARGETS, brokers=SIX, cluster="new", features={"eligible.leader.replicas.version": 0}),
+            document(TARGETS, brokers=SIX, cluster="old", version="3.6"),
+            document("topic replicas isr\nt 0,1,2 0,1\nrack 0,3,2 0,3", brokers="0:az1 1:az2 2:az1! 3:az1",
+                     cluster="down"),
+            document("topic replicas isr elr min\nt 0,1,2 0 1 3", brokers=BRICKS, cluster="elr",
+                     features={"eligible.leader.replicas.version": 1}),
+            document("topic replicas\nt 0,1", brokers=f"0:{HOSTILE.split()[0]} 1:az2", cluster="hostile"),
+            document("topic leader replicas isr min\nt 0 0,1,2 0 1\ngap 0 0,1,2 0 1\ngap - 0,1,2 1 1",
+                     brokers="0:az1 1:az2 2:az3", cluster="short", features={"eligible.leader.replicas.version": 0}),
+            document("topic replicas isr min\nspread.t 0,1,2 0,1,2 2", brokers="0:a 1:a 2:a 3:a 4:b", cluster="lopsided"),
+            document("topic replicas isr min\nspread.t 0,1,2 0,1,2 2", brokers="0:a 1:a 2:a 3:b 4:b", cluster="wide"),
+            document("topic replicas isr min\nt 0,1,2 0,1,2 2", brokers="0:az1 1:az2 2:az3", cluster="much"),
+            document("topic replicas isr min\nt 0,1,2 0,1,2 2", brokers="0 1 2", cluster="nowhere"),
+            hostile_rack(),
+        ],
+        POLICY,
+    )  # fmt: skip
+    return found, {(p["cluster"], p["topic"]): p for p in judge.posture()}
+
+
+@pytest.fixture(scope="module")
+def everything(targets, judged_once):
+    """Remediations of all findings over the tests' fleets and over random clusters: each with one finding it belongs to."""
+    found = list(targets[0])
+    for module in (test_clusters, test_kips, test_acks):
+        found += module.judge_fleet(judged_once)
+    found += test_oracle.judge_fleet(judged_once)[2]
+    return {f["remediation"]: f for f in found if f["remediation"]}
+
+
+def hostile_rack():
+    """A rack that is down and whose name wants to be run."""
+    down = document("topic replicas isr\nt 0,1,2 1,2", brokers="0:az1! 1:az2 2:az3", cluster="rack")
+    for broker in down["brokers"]:
+        broker["rack"] = HOSTILE if broker["id"] != 2 else "az3"
+    down["brokers"][1]["live"] = False
+    return down
+
+
+@pytest.fixture(scope="module")
+def options(tmp_path_factory):
+    """Long options of Kafka's own tools by tool, out of their --help."""
+    home = tmp_path_factory.mktemp("tools")
+    known = {}
+    for tool, name in TOOLS.items():
+        command = tools.java("4.3.1", tools.main_class("4.3.1", name), heap_mb=96, home=home)
+        asked = [["upgrade", "--help"], ["--help"]] if tool == "kafka-features" else [["--help"]]
+        said = [subprocess.run([*command, *a], capture_output=True, text=True, timeout=60) for a in asked]
+        known[tool] = {word for s in said for word in re.findall(r"--[a-z][a-z-]+", s.stdout + s.stderr)}
+        assert "--bootstrap-server" in known[tool], said
+    return known
+
+
+def commands(text):
+    return [line for line in text.splitlines() if not line.startswith("#")]
+
+
+def test_every_remediation_is_advice_or_a_script_of_kafkas_own_commands(everything, options):
+    scripts = [text for text in everything if is_script(text)]
+    assert len(scripts) > 30
+    assert len({everything[text]["control"] for text in scripts}) >= 10
+    for text in scripts:
+        checked = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True)
+        assert (checked.returncode, checked.stderr) == (0, ""), text
+        for line in commands(text):
+            words = shlex.split(line, comments=True)
+            assert words[0] in TOOLS, line
+            assert words[1:3] == ["--bootstrap-server", "$BOOTSTRAP"], line
+            used = {w for w in words if w.startswith("--")}
+            assert used <= options[words[0]], (line, used - options[words[0]])
+            assert not re.search(r"[;&|<>`]|\$\(", line.partition(" # ")[0]), line
+    for text in set(everything) - set(scripts):
+        assert "\n" not in text and not re.search(r"kafka-\w+|--\w|\$BOOTSTRAP", text), text
+
+
+def test_bash_runs_just_the_commands(everything, tmp_path):
+    """Each tool replaced by one that notes its arguments: what bash runs is what the lines say, whatever the comments hold."""
+    for tool in TOOLS:
+        (tmp_path / tool).write_text('#!/bin/bash\necho "${0##*/} $*" >> "$NOTED"\n')
+        (tmp_path / tool).chmod(0o755)
+    noted = tmp_path / "noted"
+    scripts = [text for text in everything if is_script(text)]
+    hostile = [text for text in scripts if "touch" in text]
+    assert hostile, "a rack's name stands in a comment"
+    for text in [*hostile, *scripts[:: max(1, len(scripts) // 25)]]:
+        noted.write_text("")
+        env = {"PATH": f"{tmp_path}:/bin:/usr/bin", "NOTED": str(noted), "BOOTSTRAP": "b:9092"}
+        done = subprocess.run(["bash"], input=text, text=True, capture_output=True, env=env, cwd=tmp_path)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), text
+        wanted = [" ".join(shlex.split(c, comments=True)).replace("$BOOTSTRAP", "b:9092") for c in commands(text)]
+        assert noted.read_text().splitlines() == wanted
+
+
+@pytest.mark.parametrize(
+    ("topic", "replicas", "least", "reassign"),
+    [
+        ("payments", 3, 2, True),
+        ("clicks", 3, 2, True),
+        ("single", 3, 2, True),
+        ("ledger", 3, 2, False),
+        ("weak", 3, 2, False),
+        ("default", 3, 2, False),
+        ("rack", 3, 2, True),
+        ("good", 3, 2, False),
+        ("copies", 3, 2, True),
+        ("nothing.above", 2, 2, False),
+        ("nothing.one", 1, 1, False),
+        ("wide", 5, 1, True),
+    ],
+)
+def test_a_topic_has_one_target(targets, topic, replicas, least, reassign):
+    for cluster in ("new", "old"):
+        row = targets[1][(cluster, topic)]
+        assert (row["target_replication_factor"], row["target_min_insync_replicas"], row["reassign"]) == (
+            *(replicas, least),
+            reassign,
+        )
+
+
+ABOUT_COPIES = ("replication-factor", "min-insync-replicas", "min-isr-within-replication-factor", "write-headroom")
+
+
+def test_all_findings_of_a_topic_ask_for_the_same(targets):
+    for cluster in ("new", "old"):
+        for topic in ("payments", "clicks", "single", "ledger", "weak", "nothing.above"):
+            mine = [f for f in pick(targets[0], cluster=cluster, resource=topic, outcome="FAIL")]
+            texts = {f["remediation"] for f in mine if f["control"] in ABOUT_COPIES}
+            assert len(texts) == 1, (cluster, topic, texts)
+
+
+def remedy(targets, cluster, topic, control):
+    return one(targets[0], cluster=cluster, resource=topic, control=control, outcome="FAIL")["remediation"]
+
+
+def test_what_is_lowered_says_what_that_costs(targets):
+    kept = remedy(targets, "new", "nothing.above", "min-isr-within-replication-factor")
+    assert "Brokers enforce no more than this already" in kept and "give the topic 3 replicas" in kept
+    assert kept.endswith("--entity-name nothing.above --add-config min.insync.replicas=2")
+    outage = remedy(targets, "old", "payments", "min-isr-within-replication-factor")
+    assert "No acks=all write can pass as it is" in outage
+    # Lowered before replicas are added, which count at once: otherwise what passes now would be refused.
+    lines = commands(outage)
+    assert lines[0].endswith("--entity-name payments --add-config min.insync.replicas=2")
+    assert "--execute --throttle" in lines[1] and lines[1].endswith("plans/old/payments.json")
+    assert "--verify" in lines[2]
+    assert "from 3 replicas to 2" in remedy(targets, "new", "ledger", "write-headroom")
+
+
+def test_a_plan_that_names_a_broker_that_is_down_waits_for_it(targets):
+    lines = remedy(targets, "down", "rack", "replica-rack-spread").splitlines()
+    wait = "# Not before broker 2 is back: the tool refuses a plan that names it."
+    assert lines.index(wait) < next(n for n, line in enumerate(lines) if "--execute" in line)
+    assert "Not before" not in remedy(targets, "new", "rack", "replica-rack-spread")
+
+
+def test_what_is_raised_waits_for_the_replicas(targets):
+    clicks = remedy(targets, "new", "clicks", "min-insync-replicas")
+    assert [c.split()[0] for c in commands(clicks)] == [*["kafka-reassign-partitions"] * 2, "kafka-configs"]
+    single = remedy(targets, "new", "single", "replication-factor")
+    assert "min.insync.replicas=2 comes next" in single and "kafka-configs" not in single
+
+
+def test_what_would_be_refused_now_is_said_before_the_command(targets):
+    # A partition without a leader takes no writes; what the others would refuse is said all the same.
+    for topic in ("t", "gap"):
+        lines = remedy(targets, "short", topic, "min-insync-replicas").splitlines()
+        assert lines[-1].endswith("--add-config min.insync.replicas=2")
+        assert lines[-2].startswith("# First bring back the replicas that are out of sync: with 1 in sync")
+    assert "bring back" not in remedy(targets, "new", "weak", "min-insync-replicas")
+
+
+def test_racks_of_unequal_size(targets):
+    """Two acknowledged racks and headroom: of `lopsided`, only one replica can stand outside the rack a."""
+    found, posture = targets
+    (tier,) = pick(found, cluster="lopsided", control="policy-feasible", resource="spread")
+    assert (tier["outcome"], tier["message"]) == (
+        "FAIL",
+        "2 brokers needed outside the racks with most brokers (1 of them), 1 there",
+    )
+    acked = one(found, cluster="lopsided", control="acked-durability", resource="spread.t")
+    assert acked["cause"] == tier["cause"] and acked["remediation"].startswith("Add brokers or racks")
+    row = posture["lopsided", "spread.t"]
+    assert (row["target_replication_factor"], row["target_acked_racks"], row["reassign"]) == (3, None, False)
+    # Two brokers outside are enough: four replicas, two in each rack, of which three span both.
+    row = posture["wide", "spread.t"]
+    assert (row["target_replication_factor"], row["target_min_insync_replicas"], row["reassign"]) == (4, 3, True)
+    assert one(found, cluster="wide", control="acked-durability", resource="spread.t")["cause"] == "placement"
+
+
+def test_where_no_broker_names_a_rack_that_is_what_to_mend(targets):
+    tier = one(targets[0], cluster="nowhere", control="policy-feasible", resource="standard")
+    assert (tier["outcome"], tier["message"]) == ("FAIL", "2 racks needed, and no broker names a rack")
+    assert tier["remediation"].startswith("Set broker.rack in server.properties of brokers 0, 1, 2")
+
+
+def test_what_more_brokers_would_mend_has_the_policys_cause(targets):
+    tier = one(targets[0], cluster="much", control="policy-feasible", resource="much")
+    assert tier["message"] == "4 brokers needed, 3 there"
+    acked = one(targets[0], cluster="much", control="acked-durability", resource="t")
+    assert acked["cause"] == tier["cause"]
+    assert acked["remediation"].startswith("Add brokers or racks")
+
+
+def test_a_weak_default_is_mended_once(targets):
+    text = remedy(targets, "new", "default", "min-insync-replicas")
+    assert commands(text)[0].endswith("--entity-type brokers --entity-default --add-config min.insync.replicas=2")
+
+
+def test_nothing_is_changed_that_would_wipe_an_elr(targets):
+    mine = pick(targets[0], cluster="elr", resource="t", outcome="FAIL")
+    assert {"kafka-configs" in f["remediation"] for f in mine} == {False}
+    assert remedy(targets, "elr", "t", "write-headroom").startswith("Don't change min.insync.replicas now")
+
+
+def test_more_brokers_than_there_are_is_advice(targets):
+    assert remedy(targets, "hostile", "t", "replication-factor").startswith("Give the cluster 3 brokers (it has 2)")
+
+
+def test_the_elr_is_switched_on_after_its_min_isr_and_not_while_replicas_are_missing(targets):
+    new = one(targets[0], cluster="new", control="eligible-leader-replicas")["remediation"]
+    assert [c.split()[0] for c in commands(new)] == ["kafka-configs", "kafka-features"]
+    assert commands(new)[0].endswith("--entity-default --add-config min.insync.replicas=2")
+    assert one(targets[0], cluster="down", control="eligible-leader-replicas")["remediation"].startswith("Not now")
+
+
+def test_a_value_that_is_no_number_is_named(spark):
+    doc = document(
+        "topic replicas min\nt 0,1,2 two\nu 0,1,2 2",
+        brokers=BRICKS,
+        configs={"u": {"min.insync.racks": "many", "unclean.leader.election.enable": "perhaps"}},
+    )
+    found = Judge(spark).run([with_controllers(doc)])
+    for control in ("min-insync-replicas", "write-headroom", "partition-health"):
+        finding = one(found, control=control, resource="t")
+        assert (finding["outcome"], finding["message"]) == (
+            "UNKNOWN",
+            f"{control} can't be judged: min.insync.replicas is no number from 1 on: two",
+        )
+    assert "neither true nor false: perhaps" in one(found, control="unclean-leader-election", resource="u")["message"]
+    assert "not a number: many" in one(found, control="min-insync-racks-valid", resource="u")["message"]

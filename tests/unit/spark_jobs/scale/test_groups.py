@@ -1,0 +1,329 @@
+"""Partitions that are alike are judged through one of them: every result is what it is when each is judged by itself.
+
+Those of one topic through the row that stands for them, those of one placement under the same settings once.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from bench import fleet
+from durability.lake import alike, rows
+from durability.plan.plan import Plan
+from durability.policy.model import Waiver
+from durability.topology import validate
+from spark_jobs.assemble import topics
+from spark_jobs.scale import groups as placements
+from tests.support.judge import Judge
+from tests.support.policy import shipped
+
+
+def uneven(document: dict, rng: random.Random) -> dict:
+    """The document with brokers that differ in what rules look at, and partitions that are worth a finding."""
+    for broker in document["brokers"]:
+        # As every live broker says of itself.
+        broker["configs"] = broker["configs"] | {"node.id": str(broker["id"]), "log.dirs": f"/data/{broker['id']}"}
+        fate = rng.random()
+        if fate < 0.15:
+            broker["configs"] = broker["configs"] | {"min.insync.replicas": rng.choice(["1", "2", "3"])}
+        elif fate < 0.25:
+            broker["rack"] = rng.choice([None, "", "az1", "az9"])
+        elif fate < 0.3:
+            broker["kafka_version"] = rng.choice(["3.6", "3.9"])
+        elif fate < 0.35:
+            document["unreadable"].append({"path": f"/brokers/{broker['id']}/configs", "reason": "denied"})
+        elif fate < 0.4:
+            document["unreadable"].append({"path": f"/brokers/{broker['id']}/rack", "reason": "denied"})
+    for topic in document["topics"]:
+        if rng.random() < 0.3:
+            topic["configs"] = topic["configs"] | {"min.insync.racks": rng.choice(["1", "2", "3"])}
+        for p in topic["partitions"]:
+            if rng.random() < 0.1:
+                p["isr"] = [b for b in p["replicas"] if b == p["leader"] or rng.random() < 0.6]
+            elif rng.random() < 0.02:
+                p["isr"] = list({*p["isr"], rng.choice(document["brokers"])["id"]})
+            rng.shuffle(p["isr"])
+            fate = rng.random()
+            if fate < 0.02:
+                p["adding"] = p["replicas"][-1:]
+            elif fate < 0.04:
+                p["leader"] = None
+            elif fate < 0.05:
+                document["unreadable"].append(
+                    {"path": f"/topics/{topic['name']}/partitions/{p['partition']}/isr", "reason": "timed out"}
+                )
+    return document
+
+
+def with_alike_topics(document: dict, rng: random.Random) -> dict:
+    """The document with topics that only their names tell apart, on brokers that are up, in a rack each; of some nothing is
+    amiss, others have settings that a command mends."""
+    by_rack = {b["rack"]: b["id"] for b in document["brokers"] if b["live"] and b["rack"]}
+    replicas = rng.sample(sorted(by_rack.values()), min(3, len(by_rack)))
+    for least, unclean, count in ((2, "false", 3), (1, "false", 2), (1, "true", 2), (2, "true", 1)):
+        first = copy.deepcopy(document["topics"][0]) | {"internal": False}
+        first["configs"] = {"min.insync.replicas": str(least), "unclean.leader.election.enable": unclean}
+        for p in first["partitions"]:
+            p |= {"replicas": replicas, "isr": list(replicas), "leader": replicas[0], "elr": [], "adding": []}
+        names = [f"alike-{least}-{unclean}-{which}" for which in "bca"[:count]]
+        document["topics"] += [copy.deepcopy(first) | {"name": name} for name in names]
+    return document
+
+
+@pytest.fixture(scope="module")
+def documents():
+    """Six clusters of some two hundred partitions each."""
+    rng = random.Random(7)
+    made = []
+    for seed in range(6):
+        (topology,) = fleet.topologies(999, seed)
+        document = topology.document
+        document["cluster"]["id"] = f"cluster-{seed}"
+        document["brokers"] += [
+            {**document["brokers"][n % 3], "id": 100 + n, "rack": f"az{n % 4 + 1}"} for n in range(rng.randrange(2, 7))
+        ]
+        ids = [b["id"] for b in document["brokers"] if b["live"]]
+        document["topics"] = document["topics"][:12]
+        for topic in document["topics"]:
+            topic["partitions"] = topic["partitions"][:40]
+            if rng.random() < 0.7:
+                factor = min(rng.choice([1, 2, 3, 3, 3, 4]), len(ids))
+                for p in topic["partitions"]:
+                    p["replicas"] = rng.sample(ids, factor)
+                    p["isr"], p["leader"], p["elr"] = list(p["replicas"]), p["replicas"][0], []
+        made.append(with_alike_topics(uneven(document, rng), rng))
+    # Here partitions are listed for their racks, whatever is in sync beyond min.insync.replicas.
+    for broker in made[0]["brokers"]:
+        broker["configs"] = broker["configs"] | {"min.insync.racks": "2"}
+    return made
+
+
+def strict_policy():
+    policy = shipped()
+    more = {"min_insync_racks": 2, "acked_copies": 2}
+    tiers = {n: replace(t, requirements={**t.requirements, **more}) for n, t in policy.tiers.items()}
+    return replace(policy, tiers=tiers)
+
+
+@pytest.fixture
+def as_run(monkeypatch):
+    """Has runs look for alike partitions in clusters of so many and more, and go about it as large or small ones do."""
+
+    def use(patience: int, large: bool) -> None:
+        monkeypatch.setattr(alike, "FROM", patience)
+        monkeypatch.setattr(Plan, "small", property(lambda plan: not large))
+
+    return use
+
+
+def rows_of(judge: Judge) -> dict[str, list]:
+    """The rows of each result table of the judge's latest run."""
+    return {name: sorted(map(repr, table.to_pylist())) for name, table in judge.latest.items()}
+
+
+def results(spark, documents, **options) -> dict[str, list]:
+    judge = Judge(spark)
+    judge.run(documents, strict_policy(), **options)
+    return rows_of(judge)
+
+
+ALL, NONE = 0, 10**9
+
+
+def test_judged_through_one_or_by_itself(spark, documents, as_run, monkeypatch):
+    as_run(ALL, large=True)
+    together = results(spark, documents)
+    as_run(NONE, large=False)
+    apart = results(spark, documents)
+    as_run(NONE, large=True)
+    none_alike = results(spark, documents)
+    # Too many placements to look them up.
+    as_run(ALL, large=True)
+    monkeypatch.setattr(placements, "MOST", 1)
+    one_by_one = results(spark, documents)
+    assert apart.keys() == {"verdicts", "findings", "partition_health", "health_counters", "topic_posture"}
+    for name, rows_ in apart.items():
+        assert rows_ == together[name] == none_alike[name] == one_by_one[name], name
+    assert len(together["partition_health"]) > 300
+
+
+def test_a_pulse_judges_through_one_or_by_itself(spark, documents, as_run, monkeypatch):
+    as_run(ALL, large=True)
+    read, worth_reading = [], topics.worth_reading
+
+    def counted(partitions, rooms):
+        kept = worth_reading(partitions, rooms)
+        others = [frame.where("stands_for = 0").count() for frame in (kept, partitions)]
+        read.append((*others, partitions.where("stands_for = 0 and room > 0").count()))
+        return kept
+
+    monkeypatch.setattr(topics, "worth_reading", counted)
+    together = results(spark, documents, kind="pulse")
+    as_run(NONE, large=False)
+    apart = results(spark, documents, kind="pulse")
+    assert apart.keys() == {"partition_health", "health_counters"}
+    assert together == apart and len(apart["partition_health"]) > 300
+    ((kept, others, roomy),) = read
+    assert others - roomy < kept < others, "those with room are left out where none of them is listed, and only there"
+
+
+def at(document: dict, moment: str) -> dict:
+    later = copy.deepcopy(document)
+    later["cluster"]["captured_at"] = moment
+    return later
+
+
+def later_on(document: dict, rng: random.Random) -> dict:
+    """Some of what was amiss is mended, some is new; a topic is gone."""
+    later = at(document, "2026-11-22T02:00:00Z")
+    later["topics"].pop()
+    for topic in later["topics"]:
+        if rng.random() < 0.3:
+            topic["configs"] = topic["configs"] | {"min.insync.replicas": rng.choice(["1", "2", "3"])}
+        for p in topic["partitions"]:
+            fate = rng.random()
+            if fate < 0.1:
+                p["isr"] = list(p["replicas"])
+            elif fate < 0.2:
+                p["isr"] = [b for b in p["replicas"] if b == p["leader"] or rng.random() < 0.5]
+    return later
+
+
+def second_night(spark, documents, looks_back: bool) -> tuple[dict[str, list], list[dict]]:
+    """Rows and findings of a run that compares with the one before, knows waivers and can't read one cluster.
+
+    looks_back: on an hour and a half, on what the run before counted and on snapshots from before and after it that nobody has.
+    """
+    rng = random.Random(11)
+    later = [later_on(document, rng) for document in documents[:-1]]
+    times = ("00:30", "01:05", "01:35") if looks_back else ()
+    earlier = [at(document, f"2026-11-22T{time}:00Z") for time in times for document in later]
+    controls = ("replication-factor", "partition-health", "at-min-isr-over-time", "log-dirs")
+    expiries = (date(2026, 12, 31), date(2026, 11, 1))
+    waivers = [
+        Waiver(n, ".*", controls, f"cluster-[{2 * n}{2 * n + 1}]", ".*", "team", "later", day)
+        for n, day in enumerate(expiries)
+    ]
+    judge, policy = Judge(spark), strict_policy()
+    judge.run([at(document, "2026-11-22T00:45:00Z") for document in documents], policy)
+    lost = documents[-1]["cluster"]["id"]
+    found = judge.run(
+        later, policy, waivers, result="r2", previous=judge.plan, earlier=earlier, failed=[(lost, "no route")]
+    )
+    return rows_of(judge), found
+
+
+@pytest.mark.parametrize("looks_back", [True, False])
+def test_a_second_night_judged_through_one_or_by_itself(spark, documents, as_run, looks_back):
+    as_run(ALL, large=True)
+    together, found = second_night(spark, documents, looks_back)
+    as_run(NONE, large=False)
+    apart, _ = second_night(spark, documents, looks_back)
+    for name, rows_ in apart.items():
+        assert rows_ == together[name], name
+    assert {"new", "persisting", "resolved"} <= {f["change"] for f in found}
+    assert {"EXEMPT", "FAIL", "PASS", "UNKNOWN"} <= {f["outcome"] for f in found}
+    controls = {f["control"] for f in found if f["outcome"] == "FAIL"}
+    assert {"waiver-expired", *(("at-min-isr-over-time",) if looks_back else ())} <= controls, controls
+
+
+def read_of(broker: dict) -> str:
+    """What of a live broker's row, but the name of its rack, may count for its partitions."""
+    own = {n: v for n, v in broker.items() if n not in ("broker", "log_dirs", "rack")}
+    for name in ("configs", "config_sources"):
+        own[name] = {key: value for key, value in dict(own[name] or {}).items() if key not in ("node.id", "log.dirs")}
+    return repr((broker["configs"] is None, own))
+
+
+def told_apart_by(row: dict, brokers: dict[int, dict]) -> tuple:
+    """What rules may see of a partition: who leads, the racks of those in sync and what stands in each, the ids of those
+    that are named, which rack the former share with these."""
+
+    def of(id):
+        return brokers.get(id, {"live": None, "rack_state": "unknown", "rack": None})
+
+    def facts(id):
+        known = of(id)["live"] is True and of(id)["rack_state"] in ("named", "none")
+        return read_of(of(id)) if known else str(id)
+
+    led = of(row["leader"])["live"] is True
+    named = [b for b in row["replicas"] if b not in row["isr"] or not led]
+    in_sync = [b for b in row["replicas"] if b not in named]
+    by_id = {of(b)["rack"] for b in row["replicas"] if b in named or facts(b) == str(b)} - {None}
+    racks = {}
+    for b in in_sync:
+        rack = of(b)["rack"]
+        racks.setdefault(b if rack is None else rack, (rack if rack in by_id else None, []))[1].append(facts(b))
+    rack = of(row["leader"])["rack"]
+    beside = [b for b in row["replicas"] if b in row["isr"] and rack is not None and of(b)["rack"] == rack]
+    return (
+        (facts(row["leader"]), None if facts(row["leader"]) == str(row["leader"]) else len(beside)),
+        tuple(sorted((str(label), tuple(sorted(members))) for label, members in racks.values())),
+        tuple((b, b in row["isr"]) for b in named),
+        *map(tuple, (row["elr"], row["last_known_elr"])),
+    )
+
+
+def room(row: dict, document: dict) -> int | None:
+    """In-sync replicas beyond min.insync.replicas, of a user's topic's partition that all replicas of are in sync."""
+    unread = {u["path"] for u in document["unreadable"]}
+    (topic,) = (t for t in document["topics"] if t["name"] == row["topic"])
+    configs = topic["configs"]
+    brokers = [b["configs"] for b in document["brokers"] if f"/brokers/{b['id']}/configs" not in unread]
+    least = max((int(c["min.insync.replicas"]) for c in brokers if "min.insync.replicas" in c), default=1)
+    whole = row["isr"] is not None and len(row["isr"]) >= len(row["replicas"])
+    if not whole or topic.get("internal") or configs.get("min.insync.racks", "1") != "1":
+        return None
+    return len(row["isr"]) - int(configs.get("min.insync.replicas", least))
+
+
+def test_what_may_stand_for_what(documents, monkeypatch):
+    """Alike: nothing that rules may see tells them apart, and one topic; the first stands for all of them."""
+    monkeypatch.setattr(alike, "FROM", 0)
+    groups = shrunk = across = with_room = 0
+    for document in documents:
+        topology = validate(document, "x.json")
+        built = rows.build(topology, "s", "a")
+        brokers = {b["broker"]: b for b in built["brokers"].to_pylist()}
+        table = built["partitions"].to_pylist()
+        by_place = {(r["topic"], r["partition"]): r for r in table}
+        placements: dict[int, set] = {}
+        for row in table:
+            if row["placement"] is not None:
+                assert row["adding"] == row["removing"] == [] and row["unreadable"] is None
+                placements.setdefault(row["placement"], set()).add(told_apart_by(row, brokers))
+        assert all(len(seen) == 1 for seen in placements.values())
+        assert len(set().union(*placements.values())) == len(placements)
+        across += len({(r["topic"], r["placement"]) for r in table}) > len(placements)
+        stood_for = set()
+        for row in table:
+            if not row["stands_for"]:
+                continue
+            groups += 1
+            those = [by_place[row["topic"], p] for p in row["alike"]]
+            shrunk += len(row["isr"]) < len(row["replicas"])
+            assert row["partition"] == min(row["alike"]) == those[0]["partition"]
+            assert row["stands_for"] == len(those) > 1
+            assert [t["leader"] for t in those] == row["alike_leaders"]
+            assert {t["placement"] for t in those} == {row["placement"]}
+            assert all(t is row or t["stands_for"] == 0 for t in those)
+            places = {(row["topic"], p) for p in row["alike"]}
+            assert not places & stood_for
+            stood_for |= places
+        alone = {(r["topic"], r["partition"]) for r in table if r["stands_for"] is None}
+        assert alone | stood_for == set(by_place) and not alone & stood_for
+        order = [(r["stands_for"] == 0, r["stands_for"] == 0 and (r["room"] or 0) > 0) for r in table]
+        assert order == sorted(order)
+        parts = [part.num_rows for part in alike.apart(built["partitions"])]
+        assert parts == [order.count(kind) for kind in sorted(set(order))]
+        assert [r["room"] for r in table] == [room(r, document) for r in table]
+        with_room += sum(roomy for _, roomy in order)
+        assert len({(r["topic"], r["placement"]) for r in table if r["stands_for"]}) == sum(
+            bool(r["stands_for"]) for r in table
+        )
+    assert groups > 50 and shrunk > 5 and across > 3 and with_room > 50

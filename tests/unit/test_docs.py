@@ -1,0 +1,28 @@
+"""What the documentation shows works as it stands there."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from durability.topology import kinds, validate
+from tests import ROOT
+
+DOCS = ROOT / "docs"
+
+
+def test_the_topology_example_is_a_topology_document():
+    text = (DOCS / "topology.md").read_text()
+    document = json.loads(re.search(r"```json\n(.*?)```", text, re.DOTALL)[1])
+    assert validate(document, "docs/topology.md").cluster == "eu-payments"
+    example = json.loads((DOCS / "examples" / "eu-payments.json").read_text())
+    (group,) = validate(example, "eu-payments.json").document["streams"]
+    assert (group["group"], group["stateful_tasks"]) == ("payments-ledger", ["0_0", "0_1"])
+    assert {name: value for name, value in example.items() if name != "streams"} == document
+
+
+def test_the_topology_table_has_every_member_that_must_be_there():
+    told = set(re.findall(r"\w+", (DOCS / "topology.md").read_text()))
+    objects = (kinds.ROOT, kinds.CLUSTER, kinds.QUORUM, kinds.VOTER, kinds.BROKER, kinds.TOPIC, kinds.PARTITION)
+    required = {name for described in objects for name in described.required}
+    assert required <= told
