@@ -1,8 +1,6 @@
-"""The vocabulary in which the public formats are described as data.
+"""The shapes of values, in which `durability.topology.kinds` and `durability.policy.formats` describe the public formats.
 
-A format's description is read twice: the readers check documents by it, and `durability.schemas` makes its JSON Schema
-of it. So the two can't say different things. The descriptions are `durability.topology.kinds` and
-`durability.policy.formats`.
+Readers check documents by these descriptions, and `durability.schemas` makes JSON Schemas of the same.
 """
 
 from __future__ import annotations
@@ -18,13 +16,13 @@ INT16, INT32, INT64 = (2 ** (bits - 1) - 1 for bits in (16, 32, 64))
 
 
 class Shape:
-    """What a value has to be. words: how messages call it."""
+    """What a value has to be. words: its name in messages."""
 
     scalar: ClassVar[bool] = True
     words: str
 
     def fits(self, value: object) -> bool:
-        """Is this value, as JSON has it, one? Of a list, map or object only its own type is checked, not what is in it."""
+        """Whether this value, as JSON has it, is one. For a list, map or object only its own type is checked."""
         raise TypeError(f"{type(self).__name__} fits nothing")
 
 
@@ -64,9 +62,12 @@ class Number(Shape):
 
 @dataclass(frozen=True)
 class Text(Shape):
-    """Text. pattern: what all of it matches, in the syntax that Python and ECMA-262 share; least and longest: its length;
-    blank: may it be white space only; but: words that it can't be; check: what no pattern says; format: JSON Schema's
-    name for it, a hint for editors."""
+    """Text.
+
+    pattern: what all of it matches, in the syntax that Python and ECMA-262 share. least, longest: its length.
+    blank: whether it may be white space only. but: words that it can't be. check: what no pattern can express.
+    format: JSON Schema's name for it, a hint for editors.
+    """
 
     words: str = "text"
     pattern: str | None = None
@@ -123,8 +124,10 @@ class Anything(Shape):
 
 @dataclass(frozen=True)
 class ListOf(Shape):
-    """least: how many elements it has at least. distinct: none is there twice. identity: the member by which its elements,
-    objects, are told apart, so that no two have the same."""
+    """A list. least: of how many elements at least. distinct: whether no element may repeat.
+
+    identity: the member that identifies its elements, which are objects; no two may have the same.
+    """
 
     scalar: ClassVar[bool] = False
     element: Shape
@@ -139,7 +142,7 @@ class ListOf(Shape):
 
 @dataclass(frozen=True)
 class MapOf(Shape):
-    """An object whose keys aren't known beforehand. keys: what they are; least: how many there are at least."""
+    """An object with any keys. keys: the shape of a key; least: how many keys at least."""
 
     scalar: ClassVar[bool] = False
     value: Shape
@@ -153,8 +156,10 @@ class MapOf(Shape):
 
 @dataclass(frozen=True)
 class Member:
-    """A member of an object. optional: may be missing; nullable: may be null; vital: is needed even where it, or what it
-    is in, could not be read (of a topology document); about: what it means, for editors."""
+    """A member of an object. optional: it may be missing; nullable: it may be null; about: what it means, for editors.
+
+    vital: a topology document needs it even if it, or the object around it, could not be read.
+    """
 
     shape: Shape
     optional: bool = False
@@ -165,8 +170,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Object(Shape):
-    """An object of known members. name: what one is called; closed: other members are refused, not left alone; about: what
-    it is, for editors."""
+    """An object with known members. closed: whether other members are refused, not ignored; about: what it is, for editors."""
 
     scalar: ClassVar[bool] = False
     name: str
