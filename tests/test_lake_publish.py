@@ -90,6 +90,15 @@ def test_a_cluster_that_could_not_be_read_is_recorded(lake):
     assert lake.last_accepted("lost") is None
 
 
+def test_of_a_result_written_twice_the_newest_row_counts(lake):
+    run = {"run_id": "r", "kind": "nightly", "captured_at": datetime(2026, 11, 21, tzinfo=UTC)}
+    for result, minute, status in (("r:1", 5, "complete"), ("r:2", 6, "complete"), ("r:1", 7, "unverified")):
+        finished = run["captured_at"] + timedelta(minutes=minute)
+        lake.commit_run({**run, "result_id": result, "finished_at": finished, "status": status})
+    assert [(r["result_id"], r["status"]) for r in lake.runs("nightly")] == [("r:2", "complete"), ("r:1", "unverified")]
+    assert lake.runs("pulse") == []
+
+
 def test_an_attempt_without_a_verdict_is_refused(lake):
     attempt = stage(lake, healthy())
     with pytest.raises(Refused, match="no verdict"):

@@ -107,10 +107,7 @@ def _s3(region_key: str) -> dict[str, str]:
     """Endpoint and region from the variables that the AWS tools read; credentials come from the default chain."""
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    return {
-        **({"s3.endpoint": endpoint} if endpoint else {}),
-        **({region_key: region} if region else {}),
-    }
+    return {name: value for name, value in {"s3.endpoint": endpoint, region_key: region}.items() if value}
 
 
 def spark_conf(where: Place) -> dict[str, str]:

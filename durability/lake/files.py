@@ -46,7 +46,7 @@ class Files:
         """
         address = f"{self.folder(table)}/data/{uuid.uuid4().hex}.parquet"
         with (
-            storage_errors(f"the lake's file {address} could not be written"),
+            _storage_errors(f"the lake's file {address} could not be written"),
             pq.ParquetWriter(
                 path_of(address), parts[0].schema, filesystem=self.system, compression="zstd", store_schema=False
             ) as writer,
@@ -90,21 +90,21 @@ class Files:
 
     def listed(self, folder: str) -> list[fs.FileInfo]:
         """The files directly in a folder; none if there is no such folder."""
-        with storage_errors(f"the folder {folder} can't be listed"):
+        with _storage_errors(f"the folder {folder} can't be listed"):
             entries = self.system.get_file_info(fs.FileSelector(path_of(folder), allow_not_found=True))
             return [entry for entry in entries if entry.type == fs.FileType.File]
 
     def text(self, address: str) -> str:
         """What a file has in it."""
         with (
-            storage_errors(f"the file {address} can't be read"),
+            _storage_errors(f"the file {address} can't be read"),
             self.system.open_input_stream(path_of(address)) as file,
         ):
             return file.read().decode(errors="replace")
 
     def write_text(self, address: str, text: str) -> None:
         with (
-            storage_errors(f"the file {address} can't be written"),
+            _storage_errors(f"the file {address} can't be written"),
             self.system.open_output_stream(path_of(address)) as file,
         ):
             file.write(text.encode())
@@ -113,13 +113,13 @@ class Files:
         """Removes files and returns how many; a file that is gone already isn't counted."""
         removed = 0
         for address in addresses:
-            with storage_errors(f"the file {address} can't be removed"), suppress(FileNotFoundError):
+            with _storage_errors(f"the file {address} can't be removed"), suppress(FileNotFoundError):
                 self.system.delete_file(path_of(address))
                 removed += 1
         return removed
 
     def exists(self, address: str) -> bool:
-        with storage_errors(f"the file {address} can't be looked up"):
+        with _storage_errors(f"the file {address} can't be looked up"):
             return self.system.get_file_info(path_of(address)).type == fs.FileType.File
 
 
@@ -144,7 +144,7 @@ def _damage(address: str) -> Iterator[None]:
 
 
 @contextmanager
-def storage_errors(what: str) -> Iterator[None]:
+def _storage_errors(what: str) -> Iterator[None]:
     """Turns a full disk, a missing permission or an unreachable store into Unreachable."""
     try:
         yield

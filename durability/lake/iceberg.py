@@ -45,6 +45,7 @@ TABLE_PROPERTIES = {
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
     "commit.retry.num-retries": "20",
+    "commit.retry.max-wait-ms": "2000",
     "write.parquet.compression-codec": "zstd",
     "write.distribution-mode": "none",  # a sort order alone would have Spark shuffle every small write
 }
