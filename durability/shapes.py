@@ -15,22 +15,21 @@ INT16, INT32, INT64 = (2 ** (bits - 1) - 1 for bits in (16, 32, 64))
 
 
 class Shape:
-    """What a value has to be. words: its name in messages."""
+    """What a value has to be. words: its name in messages; json: its type as JSON is read."""
 
     scalar: ClassVar[bool] = True
+    json: ClassVar[type]
     words: str
 
     def fits(self, value: object) -> bool:
         """Whether this value, as JSON has it, is one. For a list, map or object only its own type is checked."""
-        raise TypeError(f"{type(self).__name__} fits nothing")
+        return type(value) is self.json
 
 
 @dataclass(frozen=True)
 class Flag(Shape):
+    json: ClassVar[type] = bool
     words: str = "true or false"
-
-    def fits(self, value: object) -> bool:
-        return type(value) is bool
 
 
 @dataclass(frozen=True)
@@ -122,14 +121,12 @@ class ListOf(Shape):
     """
 
     scalar: ClassVar[bool] = False
+    json: ClassVar[type] = list
     element: Shape
     least: int = 0
     distinct: bool = False
     identity: str = ""
     words: str = "a list"
-
-    def fits(self, value: object) -> bool:
-        return type(value) is list
 
 
 @dataclass(frozen=True)
@@ -137,13 +134,11 @@ class MapOf(Shape):
     """An object with any keys. keys: the shape of a key; least: how many keys at least."""
 
     scalar: ClassVar[bool] = False
+    json: ClassVar[type] = dict
     value: Shape
     keys: Text | None = None
     least: int = 0
     words: str = "an object"
-
-    def fits(self, value: object) -> bool:
-        return isinstance(value, dict)
 
 
 @dataclass(frozen=True)
@@ -165,14 +160,12 @@ class Object(Shape):
     """An object with known members. closed: whether other members are refused, not ignored; about: what it is, for editors."""
 
     scalar: ClassVar[bool] = False
+    json: ClassVar[type] = dict
     name: str
     members: Mapping[str, Member]
     closed: bool = False
     about: str = ""
     words: str = "an object"
-
-    def fits(self, value: object) -> bool:
-        return isinstance(value, dict)
 
     @property
     def title(self) -> str:

@@ -304,15 +304,15 @@ class Lake:
         return self._tables.parts(table, where)
 
     def append(self, table: Table, added: pa.Table) -> None:
-        """Commits rows to a table, all at once. Columns that `added` hasn't are NULL."""
+        """Commits rows to a table, all at once. Columns that `added` lacks are NULL; an unknown one is a KeyError."""
         self.append_parts(table, [added])
 
     def append_parts(self, table: Table, parts: Iterable[pa.Table]) -> int:
         """`append` of rows that come in parts, in one commit; each is written as it comes. Returns how many rows."""
         addresses, count = [], 0
         for part in parts:
-            complete = pa.concat_tables([table.arrow.empty_table(), part], promote_options="permissive")
-            complete = complete.select(table.arrow.names).cast(table.arrow)
+            stated = part.cast(pa.schema([table.arrow.field(name) for name in part.column_names]))
+            complete = pa.concat_tables([table.arrow.empty_table(), stated], promote_options="default")
             if complete["captured_at"].null_count:
                 raise ValueError(f"{table.name}: rows without captured_at")
             addresses += [self._tables.files.write(table, of_day) for of_day in _by_day(table, complete)]

@@ -7,9 +7,8 @@ commit that lost a race leaves a file too, with the number of the commit that wo
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from durability.errors import Refused
 from durability.lake import catalog
@@ -67,35 +66,31 @@ def restore(location: str) -> list[str]:
 def _newest(files: Files, addresses: list[str], pointer: str | None) -> str:
     """The address of a table's newest metadata file; pointer: the one that the backup names."""
     last = max(map(_version, addresses))
-    read = {address: _parsed(files.text(address)) for address in addresses if _version(address) == last}
-    sound = {address: metadata for address, metadata in read.items() if metadata is not None}
-    if not sound:
-        raise Refused(f"the metadata file {max(read)} is damaged; put it in order or move it away")
-    if len(sound) > 1 and pointer not in sound:
+    candidates = [address for address in addresses if _version(address) == last]
+    complete = [address for address in candidates if _is_complete(files, address)]
+    if not complete:
         raise Refused(
-            f"several metadata files may be a table's newest: {' and '.join(sorted(map(_name, sound)))}. Move the ones away "
-            "that the catalog didn't name: they are of commits that lost a race, or that never ended"
+            f"the metadata file {candidates[-1]} is damaged or lacks its manifests; repair it or move it away"
         )
-    chosen = pointer if pointer in sound else next(iter(sound))
-    manifests = _manifest_list(sound[chosen])
-    if manifests and not files.exists(manifests):
-        raise Refused(f"the metadata file {chosen} needs {manifests}, which is missing")
-    return chosen
+    if pointer in complete:
+        return pointer
+    if len(complete) > 1:
+        raise Refused(
+            f"several metadata files may be a table's newest: {' and '.join(map(_name, complete))}. Move the ones away that "
+            "the catalog didn't name: they are of commits that lost a race, or that never ended"
+        )
+    return complete[0]
 
 
-def _parsed(text: str) -> dict[str, Any] | None:
-    """A metadata file's content; None if it is damaged."""
+def _is_complete(files: Files, address: str) -> bool:
+    """Whether a metadata file can be read and its current manifests exist: a commit that lost a race removes its own."""
     try:
-        stated = json.loads(text)
-    except ValueError:
-        return None
-    return stated if isinstance(stated, dict) and "table-uuid" in stated else None
-
-
-def _manifest_list(metadata: Mapping[str, Any]) -> str | None:
-    """The address of the current snapshot's list of manifests; None for a table without snapshots."""
-    current = metadata.get("current-snapshot-id")
-    return next((s["manifest-list"] for s in metadata.get("snapshots") or [] if s["snapshot-id"] == current), None)
+        metadata = json.loads(files.text(address))
+        current = metadata.get("current-snapshot-id")
+        manifests = [s["manifest-list"] for s in metadata.get("snapshots") or [] if s["snapshot-id"] == current]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False
+    return "table-uuid" in metadata and all(files.exists(manifest) for manifest in manifests)
 
 
 def _last_backup(files: Files) -> dict[str, str]:

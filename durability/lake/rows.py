@@ -58,6 +58,7 @@ def build(
 def cluster_row(facts: Facts, provider: str, team: str | None) -> dict:
     """The row of `clusters`."""
     document, unreadable = facts.document, facts.unreadable
+    quorum_unread = unreadable.covers("cluster", "quorum", "voters")
     return {
         "kafka_version": facts.cluster("kafka_version"),
         "provider": provider,
@@ -66,7 +67,7 @@ def cluster_row(facts: Facts, provider: str, team: str | None) -> dict:
         "sha256": facts.topology.sha256,
         "consistent": facts.cluster("consistent", True),
         "features": facts.cluster("features"),
-        "quorum_mode": _quorum_mode(facts),
+        "quorum_mode": None if quorum_unread else "kraft" if _quorum(facts) else "zookeeper",
         "quorum_leader": facts.value(("cluster", "quorum"), _quorum(facts), "leader"),
         "controllers_stated": "controllers" in document["cluster"] or unreadable.touches("cluster", "controllers"),
         "controllers_known": not unreadable.touches("cluster", "controllers"),
@@ -87,12 +88,6 @@ def _points_nowhere(facts: Facts, prefix: str) -> bool:
 
 def _quorum(facts: Facts) -> dict:
     return facts.document["cluster"].get("quorum") or {}
-
-
-def _quorum_mode(facts: Facts) -> str | None:
-    if facts.unreadable.covers("cluster", "quorum", "voters"):
-        return None
-    return "kraft" if _quorum(facts) else "zookeeper"
 
 
 def _declared(facts: Facts) -> dict:
