@@ -48,10 +48,10 @@ POLICY, WAIVERS = ROOT / "policies" / "policy.yaml", ROOT / "policies" / "waiver
 
 def staged(
     location: str, folder: Path, size: int, seed: int, placement: str
-) -> tuple[list[str], dict[str, tuple[float, float]]]:
+) -> tuple[list[Attempt], dict[str, tuple[float, float]]]:
     """Stages the fleet cluster by cluster, and writes the same rows as bare Parquet files.
 
-    Returns the attempts as JSON, and seconds and processor seconds by step. Meant for a process of its own, so that the
+    Returns the attempts, and seconds and processor seconds by step. Meant for a process of its own, so that the
     memory that a fleet takes is not in the peak of the steps that follow.
     """
     lake = Lake.open(location)
@@ -65,7 +65,7 @@ def staged(
         return made
 
     for topology in fleet.topologies(size, seed, placement=placement):
-        attempts.append(timed("stage", partial(lake.stage, topology)).to_json())
+        attempts.append(timed("stage", partial(lake.stage, topology)))
         tables = timed("rows", partial(rows.build, topology, "bare", "bare"))
         timed("lake parquet", partial(lake.write, tables))
         timed("bare parquet", partial(_write_bare, tables, folder))
@@ -88,7 +88,7 @@ class Run:
         self.decisions = gate.check(self.lake, self.attempts)
 
     def publish(self) -> None:
-        self.snapshots = [asdict(r) for r in self.lake.publish(self.attempts, self.decisions)]
+        self.snapshots = self.lake.publish(self.attempts, self.decisions)
 
     def make_plan(self) -> None:
         self.plan = planned(self.lake, self.snapshots)
@@ -117,7 +117,7 @@ class Run:
 
     def _submit(self, job: Path, *arguments: str) -> None:
         """Runs a Spark job with the settings that `evaluate` has for so many partitions."""
-        properties = {**spark.settings(self.plan.partitions), **self.lake.spark_conf(), **self.lake.spark_secrets()}
+        properties = {**spark.settings(self.plan.partitions), **self.lake.spark_conf()}
         (self.folder / "spark.properties").unlink(missing_ok=True)
         file = spark.write_properties(self.folder / "spark.properties", properties)
         command, log = spark.submit(file, str(job), *arguments), self.folder / "spark.log"
@@ -154,7 +154,7 @@ def measured(folder: Path, size: int, seed: int, placement: str) -> dict:
         attempts, took = own.submit(staged, lake.location, folder, size, seed, placement).result()
     for name, (wall, cpu) in took.items():
         clock.add(name, wall, cpu)
-    run = Run(folder, lake, [Attempt.from_json(text) for text in attempts])
+    run = Run(folder, lake, attempts)
     for name, step in STEPS.items():
         with clock(name):
             step(run)

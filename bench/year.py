@@ -17,8 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from durability.lake import Lake
-from durability.lake.result_tables import COUNTED
-from durability.lake.tables import HEALTH_COUNTERS, RUNS
+from durability.lake.tables import COUNTED, HEALTH_COUNTERS, RUNS
 from durability.plan.plan import LookBack, Plan, PolicyPart, SnapshotPart, to_text
 from durability.report import trends
 

@@ -1,8 +1,6 @@
-"""Where the files are that aren't modules: in a checkout beside the packages, in an installed wheel below `share`.
+"""Where shipped files are, and the default folders for state (the lake, Airflow's home) and cache (jars).
 
-Also the folders that this project writes to unless told otherwise: its state (the lake, Airflow's home) and its cache (jars).
-A checkout keeps both in itself (`.state`, `.cache`); an installed wheel uses the user's folders of the XDG Base Directory
-Specification.
+Shipped files are beside the packages in a checkout, below `share` in an installed wheel.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""The vocabulary in which the public formats are described as data.
+"""The shapes of values, in which `durability.topology.kinds` and `durability.policy.formats` describe the public formats.
 
-A format's description is read twice: the readers check documents by it, and `durability.schemas` makes its JSON Schema
-of it. So the two can't say different things. The descriptions are `durability.topology.kinds` and
-`durability.policy.formats`.
+Readers check documents by these descriptions, and `durability.schemas` makes JSON Schemas of the same.
 """
 
 from __future__ import annotations
@@ -10,30 +8,28 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import ClassVar
 
 INT16, INT32, INT64 = (2 ** (bits - 1) - 1 for bits in (16, 32, 64))
 
 
 class Shape:
-    """What a value has to be. words: how messages call it."""
+    """What a value has to be. words: its name in messages; json: its type as JSON is read."""
 
     scalar: ClassVar[bool] = True
+    json: ClassVar[type]
     words: str
 
     def fits(self, value: object) -> bool:
-        """Is this value, as JSON has it, one? Of a list, map or object only its own type is checked, not what is in it."""
-        raise TypeError(f"{type(self).__name__} fits nothing")
+        """Whether this value, as JSON has it, is one. For a list, map or object only its own type is checked."""
+        return type(value) is self.json
 
 
 @dataclass(frozen=True)
 class Flag(Shape):
+    json: ClassVar[type] = bool
     words: str = "true or false"
-
-    def fits(self, value: object) -> bool:
-        return type(value) is bool
 
 
 @dataclass(frozen=True)
@@ -64,9 +60,12 @@ class Number(Shape):
 
 @dataclass(frozen=True)
 class Text(Shape):
-    """Text. pattern: what all of it matches, in the syntax that Python and ECMA-262 share; least and longest: its length;
-    blank: may it be white space only; but: words that it can't be; check: what no pattern says; format: JSON Schema's
-    name for it, a hint for editors."""
+    """Text.
+
+    pattern: what all of it matches, in the syntax that Python and ECMA-262 share. least, longest: its length.
+    blank: whether it may be white space only. but: words that it can't be. check: what no pattern can express.
+    format: JSON Schema's name for it, a hint for editors.
+    """
 
     words: str = "text"
     pattern: str | None = None
@@ -78,18 +77,11 @@ class Text(Shape):
     format: str | None = None
 
     def fits(self, value: object) -> bool:
-        return type(value) is str and (self._any or self._matches(value))
-
-    @cached_property
-    def _any(self) -> bool:
-        return replace(self, words="", format=None) == Text("")
-
-    def _matches(self, text: str) -> bool:
-        if len(text) < self.least or (self.longest and len(text) > self.longest) or text in self.but:
+        if type(value) is not str or len(value) < self.least or (self.longest and len(value) > self.longest):
             return False
-        if self.pattern and not re.fullmatch(self.pattern, text, re.ASCII):
+        if value in self.but or (self.pattern and not re.fullmatch(self.pattern, value, re.ASCII)):
             return False
-        return (self.blank or bool(text.strip())) and (not self.check or self.check(text))
+        return (self.blank or bool(value.strip())) and (not self.check or self.check(value))
 
 
 @dataclass(frozen=True)
@@ -123,38 +115,38 @@ class Anything(Shape):
 
 @dataclass(frozen=True)
 class ListOf(Shape):
-    """least: how many elements it has at least. distinct: none is there twice. identity: the member by which its elements,
-    objects, are told apart, so that no two have the same."""
+    """A list. least: of how many elements at least. distinct: whether no element may repeat.
+
+    identity: the member that identifies its elements, which are objects; no two may have the same.
+    """
 
     scalar: ClassVar[bool] = False
+    json: ClassVar[type] = list
     element: Shape
     least: int = 0
     distinct: bool = False
     identity: str = ""
     words: str = "a list"
 
-    def fits(self, value: object) -> bool:
-        return type(value) is list
-
 
 @dataclass(frozen=True)
 class MapOf(Shape):
-    """An object whose keys aren't known beforehand. keys: what they are; least: how many there are at least."""
+    """An object with any keys. keys: the shape of a key; least: how many keys at least."""
 
     scalar: ClassVar[bool] = False
+    json: ClassVar[type] = dict
     value: Shape
     keys: Text | None = None
     least: int = 0
     words: str = "an object"
 
-    def fits(self, value: object) -> bool:
-        return isinstance(value, dict)
-
 
 @dataclass(frozen=True)
 class Member:
-    """A member of an object. optional: may be missing; nullable: may be null; vital: is needed even where it, or what it
-    is in, could not be read (of a topology document); about: what it means, for editors."""
+    """A member of an object. optional: it may be missing; nullable: it may be null; about: what it means, for editors.
+
+    vital: a topology document needs it even if it, or the object around it, could not be read.
+    """
 
     shape: Shape
     optional: bool = False
@@ -165,18 +157,15 @@ class Member:
 
 @dataclass(frozen=True)
 class Object(Shape):
-    """An object of known members. name: what one is called; closed: other members are refused, not left alone; about: what
-    it is, for editors."""
+    """An object with known members. closed: whether other members are refused, not ignored; about: what it is, for editors."""
 
     scalar: ClassVar[bool] = False
+    json: ClassVar[type] = dict
     name: str
     members: Mapping[str, Member]
     closed: bool = False
     about: str = ""
     words: str = "an object"
-
-    def fits(self, value: object) -> bool:
-        return isinstance(value, dict)
 
     @property
     def title(self) -> str:

@@ -1,4 +1,4 @@
-"""The lake's tables as a run reads and writes them."""
+"""Reads and writes the lake's tables in a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Reader = Callable[[str], DataFrame]
 
 
 def reader(spark: SparkSession, plan: Plan) -> Reader:
-    """Gives the lake's tables; of a pulse, the fact tables as they would be if its staged files were committed."""
+    """A reader of the lake's tables. For a pulse, fact tables have the rows of its staged files."""
     facts_of = {table.name for table in tables.FACTS} if plan.pulse else set()
 
     def read(name: str) -> DataFrame:
@@ -36,7 +36,7 @@ def reader(spark: SparkSession, plan: Plan) -> Reader:
 
 
 def through_python(spark: SparkSession, plan: Plan, table: tables.Table) -> DataFrame:
-    """A pulse's staged facts, read by the driver: on S3 Spark knows Iceberg's tables and no files beside them."""
+    """A pulse's staged facts, read by the driver: on S3 Spark can read Iceberg tables, but not plain files."""
     from durability.lake import Lake
 
     rows = Lake.open(plan.lake).read_files(table, plan.staged[table.name])
@@ -45,14 +45,14 @@ def through_python(spark: SparkSession, plan: Plan, table: tables.Table) -> Data
 
 
 def append(frame: DataFrame, table: tables.Table) -> None:
-    """Appends to a lake table as it comes: one small commit, neither shuffled nor sorted. `lake_upkeep` does that."""
+    """Appends to a lake table in one commit, without a shuffle or a sort: `lake_upkeep` sorts later."""
     name = session.table(table.name)
     options = {"use-table-distribution-and-ordering": "false", "fanout-enabled": "true"}
     _with_retired(frame, table, name).writeTo(name).options(**options).append()
 
 
 def _with_retired(frame: DataFrame, table: tables.Table, name: str) -> DataFrame:
-    """`frame` with NULL in the retired columns that this lake's table has: Spark writes to no table with a column left out."""
+    """`frame` with NULL in the retired columns that this lake's table has: Spark requires all columns of a table."""
     if not table.retired:
         return frame
     there = {field.name: field.dataType for field in frame.sparkSession.table(name).schema}

@@ -1,6 +1,6 @@
-"""Upkeep of the lake: `spark-submit upkeep.py --decision decision.json`.
+"""Upkeep of the lake: `spark-submit upkeep.py --plan retention.json`.
 
-Removes what `durability.lake.keep` decided, then compacts, forgets states of before and removes files of no table.
+Removes what `durability.lake.retention` decided, then compacts tables, expires old states and removes orphan files.
 """
 
 from __future__ import annotations
@@ -10,30 +10,29 @@ import argparse
 from pyspark.sql import SparkSession
 
 from durability.lake import tables
-from durability.lake import upkeep_notes as notes
-from durability.lake.keep import Decision
+from durability.lake.retention import RetentionPlan
 from spark_jobs import session
 from spark_jobs.retention import compaction
 from spark_jobs.retention.removal import Upkeep
 
 
-def run(spark: SparkSession, decision: Decision) -> None:
-    """One upkeep, table by table, with a line on what was done."""
-    for removed in Upkeep(spark, decision).remove():
+def run(spark: SparkSession, plan: RetentionPlan) -> None:
+    """One upkeep, table by table; prints a line for each thing that it did."""
+    for removed in Upkeep(spark, plan).remove():
         if removed.dropped or removed.rewritten:
-            print(notes.removed(removed.table, removed.dropped, removed.rewritten), flush=True)
+            print(f"{removed.table}: files_dropped={removed.dropped} files_rewritten={removed.rewritten}", flush=True)
     for table in tables.TABLES.values():
-        for line in compaction.tidied(spark, table, decision):
+        for line in compaction.maintain(spark, table, plan):
             print(f"{table.name}: {line}", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--decision", required=True, help="what durability.lake.keep decided, as JSON")
-    decision = Decision.read(parser.parse_args().decision)
+    parser.add_argument("--plan", required=True, help="what durability.lake.retention decided, as JSON")
+    plan = RetentionPlan.read(parser.parse_args().plan)
     spark = session.start("durability upkeep")
     try:
-        run(spark, decision)
+        run(spark, plan)
     finally:
         spark.stop()
 

@@ -127,7 +127,7 @@ def _submit(session: Session, log: Path, environment: Mapping[str, str], lake: L
     from durability.runtime import spark
     from durability.steps.evaluate import JobFailed
 
-    properties = {**spark.settings(plan.partitions), **lake.spark_conf(), **lake.spark_secrets()}
+    properties = {**spark.settings(plan.partitions), **lake.spark_conf()}
     file = spark.write_properties(session.folder / "spark.properties", properties)
     stated = plan.write(session.folder / "plan.json")
     job = str(resources.spark_job(JOB))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -75,7 +75,7 @@ def _job(folder: Path, made: Path) -> list[str]:
     plan = replace(plan, partitions=SMALL, snapshots=[replace(s, partitions=SMALL) for s in plan.snapshots])
     # A machine for small fleets need not have what a large one takes.
     small = {"spark.driver.memory": "1g", spark.DRIVER_OPTIONS: f'-XX:+UseSerialGC "-XX:ArchiveClassesAtExit={made}"'}
-    properties = {**spark.settings(plan.partitions), **lake.spark_conf(), **lake.spark_secrets(), **small}
+    properties = {**spark.settings(plan.partitions), **lake.spark_conf(), **small}
     file = spark.write_properties(folder / "spark.properties", properties)
     return spark.submit(file, str(spark_job("evaluate.py")), "--plan", str(plan.write(folder / "plan.json")))
 
@@ -86,4 +86,4 @@ def _published(lake: Lake) -> list[dict]:
 
     attempt = lake.stage(validate(json.loads(EXAMPLE.read_text(encoding="utf-8")), EXAMPLE.name))
     accepted = SimpleNamespace(attempt_id=attempt.attempt_id, cluster=attempt.cluster, accepted=True, reason=None)
-    return [asdict(row) for row in lake.publish([attempt], [accepted])]
+    return lake.publish([attempt], [accepted])

@@ -1,7 +1,6 @@
-"""Where facts and results are kept: Apache Iceberg tables that Spark and Python share.
+"""The lake of facts and results: Apache Iceberg tables that Spark and Python share.
 
-`Lake` and its Iceberg library are imported on first use, so that who only needs an `Attempt` or the tables' columns
-doesn't pay for them.
+`Lake` and pyiceberg are imported on first use: `Attempt` and the tables' columns need neither.
 """
 
 from typing import TYPE_CHECKING, Any

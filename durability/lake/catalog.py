@@ -1,44 +1,33 @@
-"""Where a lake is, how its catalog is reached from Python and from Spark, and the lock that keeps writers apart."""
+"""Where a lake is, and how its catalog is reached from Python and from Spark."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from durability.errors import Refused, Unreachable
+from durability.errors import Refused
 from durability.lake.tables import CATALOG
 
 CATALOG_FILE = "catalog.db"
-LOCK_FILE = "lake.lock"
-LOCK_TIMEOUT = 300.0  # seconds; a commit takes less than one
 _BUSY_SECONDS = 60
 
 
 @dataclass(frozen=True)
 class Place:
-    """A lake's address. folder: where it lies on this host, None on S3; catalog: a PostgreSQL URL, None if embedded."""
+    """A lake's address. folder: on this host, None on S3; catalog: a PostgreSQL URL, None for SQLite's file in the folder."""
 
     location: str
     folder: Path | None
     warehouse: str
     catalog: str | None
 
-    @property
-    def embedded(self) -> bool:
-        return self.catalog is None
-
 
 def place(location: str, environ: dict[str, str] | None = None) -> Place:
-    """Where a lake is: a folder with its own catalog, or a folder or s3:// address with DURABILITY_CATALOG's.
-
-    Raises Refused if the address can't be used.
-    """
+    """The lake at a folder or s3:// address; DURABILITY_CATALOG names its PostgreSQL catalog. Raises Refused if it can't be."""
     environ = dict(os.environ) if environ is None else environ
     url = environ.get("DURABILITY_CATALOG") or None
     if url and urlsplit(url).scheme.partition("+")[0] not in ("postgresql", "postgres"):
@@ -65,7 +54,7 @@ def place(location: str, environ: dict[str, str] | None = None) -> Place:
 
 
 def prepare(where: Place) -> None:
-    """Makes the lake's folder; raises Refused if it can't be written or holds something else."""
+    """Creates the lake's folder. Raises Refused if it can't be written to or has something else in it."""
     if where.folder is None:
         return
     try:
@@ -79,7 +68,7 @@ def prepare(where: Place) -> None:
         raise Refused(
             f"the lake folder {where.folder} can't be written to. Change its permissions or name another with LAKE"
         )
-    if where.embedded:
+    if where.catalog is None:
         _refuse_foreign(where.folder, names)
 
 
@@ -87,11 +76,11 @@ def _refuse_foreign(folder: Path, names: set[str]) -> None:
     if CATALOG_FILE not in names:
         if "warehouse" in names:
             raise Refused(
-                f"the lake at {folder} has lost its catalog ({CATALOG_FILE}); `make restore LAKE={folder}` makes it anew"
+                f"the lake at {folder} has lost its catalog ({CATALOG_FILE}); `make restore LAKE={folder}` restores it"
             )
-        if names - {LOCK_FILE}:
+        if names:
             raise Refused(
-                f"the folder {folder} isn't empty and holds no lake ({CATALOG_FILE}). Name an empty or new one with LAKE"
+                f"the folder {folder} isn't empty and has no lake in it ({CATALOG_FILE}). Name an empty or new one with LAKE"
             )
         return
     try:
@@ -115,17 +104,17 @@ def properties(where: Place) -> dict[str, str]:
 
 
 def _s3(region_key: str) -> dict[str, str]:
-    """Endpoint and region as the AWS tools take them from the environment; credentials come from the default chain."""
+    """Endpoint and region from the variables that the AWS tools read; credentials come from the default chain."""
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    return {
-        **({"s3.endpoint": endpoint} if endpoint else {}),
-        **({region_key: region} if region else {}),
-    }
+    return {name: value for name, value in {"s3.endpoint": endpoint, region_key: region}.items() if value}
 
 
 def spark_conf(where: Place) -> dict[str, str]:
-    """Spark settings for a catalog named `durability` on this lake; passwords are in `spark_secrets`."""
+    """Spark settings for a catalog named `durability` on this lake.
+
+    They may have the catalog's password: pass them in a file that only its owner can read, never on a command line.
+    """
     name = f"spark.sql.catalog.{CATALOG}"
     conf = {
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -145,49 +134,11 @@ def spark_conf(where: Place) -> dict[str, str]:
         conf[f"{name}.uri"] = f"jdbc:postgresql://{url.hostname or 'localhost'}{port}{url.path}{query}"
         if url.username:
             conf[f"{name}.jdbc.user"] = unquote(url.username)
+        if url.password:
+            conf[f"{name}.jdbc.password"] = unquote(url.password)
     if where.folder is None:
         conf[f"{name}.io-impl"] = "org.apache.iceberg.aws.s3.S3FileIO"
         conf |= {f"{name}.{key}": value for key, value in _s3("client.region").items()}
         if f"{name}.s3.endpoint" in conf:
             conf[f"{name}.s3.path-style-access"] = "true"
     return conf
-
-
-def spark_secrets(where: Place) -> dict[str, str]:
-    """The settings that belong in a file only its owner can read, never on a command line."""
-    password = None if where.catalog is None else urlsplit(where.catalog).password
-    return {f"spark.sql.catalog.{CATALOG}.jdbc.password": unquote(password)} if password else {}
-
-
-@contextmanager
-def locked(where: Place, timeout: float = LOCK_TIMEOUT) -> Iterator[None]:
-    """Keeps other Python writers of an embedded lake out; the lock goes with its process, however that ends."""
-    if where.folder is None or not where.embedded:
-        yield
-        return
-    path = where.folder / LOCK_FILE
-    try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise Refused(f"the lake's lock {path} can't be opened: {error.strerror}") from None
-    try:
-        _wait_for(handle, where, timeout)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _wait_for(handle: int, where: Place, timeout: float) -> None:
-    import fcntl
-
-    deadline = time.monotonic() + timeout
-    while True:
-        try:
-            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise Unreachable(
-                    f"the lake at {where.location} was locked by another process for {timeout:.0f} s; "
-                    "wait for the other audit to end, or stop it"
-                ) from None
-            time.sleep(0.02)

@@ -1,20 +1,23 @@
-"""Conditions that readers of the lake share; the library of Iceberg's expressions is loaded on first use."""
+"""Conditions that readers of the lake share; pyiceberg is loaded on first use."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from datetime import UTC
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 
+def captured_within(moments: Sequence[datetime]) -> Any:
+    """The condition for rows captured between the first and the last of these moments. It prunes files by day."""
+    from pyiceberg.expressions import And, GreaterThanOrEqual, LessThanOrEqual
+
+    first, last = (moment.astimezone(UTC).isoformat() for moment in (min(moments), max(moments)))
+    return And(GreaterThanOrEqual("captured_at", first), LessThanOrEqual("captured_at", last))
+
+
 def of_attempts(rows: Iterable[Mapping[str, Any]]) -> Any:
-    """The condition for facts of these snapshots (attempt_id, captured_at); the days come first, to prune files."""
-    from pyiceberg.expressions import And, GreaterThanOrEqual, In, LessThanOrEqual
+    """The condition for facts of these snapshots (attempt_id, captured_at)."""
+    from pyiceberg.expressions import And, In
 
     rows = list(rows)
-    moments = [r["captured_at"].astimezone(UTC).isoformat() for r in rows]
-    return And(
-        GreaterThanOrEqual("captured_at", min(moments)),
-        LessThanOrEqual("captured_at", max(moments)),
-        In("attempt_id", [r["attempt_id"] for r in rows]),
-    )
+    return And(captured_within([r["captured_at"] for r in rows]), In("attempt_id", [r["attempt_id"] for r in rows]))

@@ -1,4 +1,4 @@
-"""A topology document to be asked for facts: what could not be read is None, whatever the document says there."""
+"""A topology document with its unreadable parts: what could not be read is None, whatever the document states there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from durability.topology.unreadable import Unreadable
 
 
 class Facts:
-    """A topology with its unreadable places; its `streams` has what only raw bytes in `groups` tell."""
+    """A topology and its unreadable parts. Its `streams` include the groups that only raw bytes in `groups` describe."""
 
     def __init__(self, topology: Topology):
         self.topology = topology
@@ -20,15 +20,11 @@ class Facts:
 
     def cluster(self, name: str, absent: object = None) -> Any:
         """A member of the document's `cluster`: `absent` where it isn't stated, None where it couldn't be read."""
-        if self.unreadable.touches("cluster", name):
-            return None
-        return self.document["cluster"].get(name, absent)
+        return self.value(("cluster",), self.document["cluster"], name, absent)
 
     def value(self, place: tuple, element: dict, name: str, absent: object = None) -> Any:
-        """A member of the object at `place`, likewise."""
-        if self.unreadable.touches(*place, name):
-            return None
-        return element.get(name, absent)
+        """A member of the object at `place`: `absent` where it isn't stated, None where it couldn't be read."""
+        return None if self.unreadable.touches(*place, name) else element.get(name, absent)
 
     def listed(self, *place: str | int) -> Iterable[tuple[tuple, dict]]:
         """The objects of the list at `place`, with their places; none where it isn't stated."""
@@ -39,25 +35,25 @@ class Facts:
             yield (*place, index), element if isinstance(element, dict) else {}
 
     def named(self, identity: str, *place: str | int) -> list[tuple[tuple, dict]]:
-        """Those of them that say which thing they are, sorted by that."""
+        """The objects of the list at `place` that state their identity, with their places, sorted by it."""
         found = [(where, element) for where, element in self.listed(*place) if element.get(identity) is not None]
         return sorted(found, key=lambda pair: pair[1][identity])
 
+    def whole(self, *place: str | int) -> bool:
+        """Whether the list at `place` could be read and lacks no element."""
+        lacking = any(isinstance(part, str) for part in self.unreadable.parts(*place))
+        return not lacking and not self.unreadable.covers(*place)
+
     def all_named(self, identity: str, *place: str | int) -> bool:
-        """Could the list be read, and does everything in it say which thing it is?"""
-        whole = not any(isinstance(part, str) for part in self.unreadable.parts(*place))
-        return (
-            whole
-            and not self.unreadable.covers(*place)
-            and all(element.get(identity) is not None for _, element in self.listed(*place))
-        )
+        """Whether the list at `place` is whole and every object in it states its identity."""
+        return self.whole(*place) and all(element.get(identity) is not None for _, element in self.listed(*place))
 
     def configs(self, place: tuple, element: dict) -> tuple[dict | None, dict | None, list[str] | None]:
-        """configs, config_sources and the names of those that couldn't be read, of the thing at `place`."""
+        """configs, config_sources and the names of the configs that couldn't be read, of the object at `place`."""
         where = (*place, "configs")
-        sources = self.value(place, element, "config_sources", {})
         if self.unreadable.covers(*where):
             return None, None, None
         unread = sorted(str(name) for name in self.unreadable.parts(*where))
-        configs = {name: value for name, value in (element.get("configs") or {}).items() if name not in unread}
-        return configs, sources, unread
+        configs = {name: value for name, value in sorted((element.get("configs") or {}).items()) if name not in unread}
+        sources = self.value(place, element, "config_sources", {})
+        return configs, sources and dict(sorted(sources.items())), unread

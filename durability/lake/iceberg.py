@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TypeVar
 
 import pyarrow as pa
@@ -14,29 +15,37 @@ from pyiceberg.exceptions import (
     CommitFailedException,
     NoSuchTableError,
     TableAlreadyExistsError,
+    ValidationError,
 )
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.parser import parse
-from pyiceberg.expressions.visitors import bind, extract_field_ids
-from pyiceberg.io import load_file_io
+from pyiceberg.expressions.visitors import bind
 from pyiceberg.io.pyarrow import expression_to_pyarrow
 from pyiceberg.table import Table as IcebergTable
-from pyiceberg.types import NestedField
+from pyiceberg.table.sorting import NullOrder
+from pyiceberg.transforms import DayTransform, IdentityTransform
 
 from durability.errors import AuditError, Refused, Unreachable
-from durability.lake import staging
-from durability.lake.catalog import Place, locked, properties
-from durability.lake.schemas import added_columns, iceberg_schema, partition_spec, sort_order
-from durability.lake.storage import Storage, Wanted
+from durability.lake.catalog import Place, properties
+from durability.lake.files import Files
 from durability.lake.tables import CATALOG, NAMESPACE, TABLES, Table
 
 T = TypeVar("T")
-FIRST_USER_RETRIES = 3
+RETRIES = 5
+# What fails while another host creates or changes the same thing. The next attempt finds it done.
+RACES = (
+    CommitFailedException,
+    TableAlreadyExistsError,
+    sqlalchemy.exc.IntegrityError,
+    sqlalchemy.exc.OperationalError,
+    sqlalchemy.exc.ProgrammingError,
+)
 TABLE_PROPERTIES = {
     "format-version": "2",
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
     "commit.retry.num-retries": "20",
+    "commit.retry.max-wait-ms": "2000",
     "write.parquet.compression-codec": "zstd",
     "write.distribution-mode": "none",  # a sort order alone would have Spark shuffle every small write
 }
@@ -47,59 +56,62 @@ class Tables:
 
     def __init__(self, place: Place):
         self.place = place
-        with self._errors("its catalog can't be opened"), self._lock():
-            self.catalog = _among_first_users(lambda: SqlCatalog(CATALOG, **properties(place)))
-        self.storage = Storage(load_file_io(self.catalog.properties, place.warehouse), place.warehouse)
-
-    def _lock(self) -> AbstractContextManager[None]:
-        return locked(self.place)
+        self.files = Files(place)
+        with self._errors("its catalog can't be opened"):
+            self.catalog = _retried(lambda: SqlCatalog(CATALOG, **properties(place)))
 
     def ensure(self) -> None:
-        """Makes the namespace and every table, and adds the columns that an earlier version didn't have.
+        """Creates the namespace and every missing table, and adds the columns that an earlier version didn't have.
 
-        Raises Refused if a table of the lake is no earlier state of what is written now.
+        Raises Refused if a table of the lake was written by a newer version or doesn't fit.
         """
-        with self._errors("its tables can't be prepared"), self._lock():
-            _among_first_users(lambda: self.catalog.create_namespace_if_not_exists(NAMESPACE))
-            existing = {name for _, name in self.catalog.list_tables(NAMESPACE)}
-            if not existing and self.metadata_files(TABLES["snapshots"]):
+        with self._errors("its tables can't be prepared"):
+            _retried(lambda: self.catalog.create_namespace_if_not_exists(NAMESPACE))
+            # Files first: a host that creates the lake at this moment has other tables in the catalog before these files.
+            if self.files.metadata(TABLES["snapshots"]) and not self.catalog.list_tables(NAMESPACE):
                 raise Refused(
-                    f"the lake at {self.place.location} has files and its catalog has no table of it: the catalog is lost, or "
-                    f"DURABILITY_CATALOG names another; `make restore LAKE={self.place.location}` makes it anew"
+                    f"the lake at {self.place.location} has files, but its catalog has no tables: the catalog is lost, or "
+                    f"DURABILITY_CATALOG names another one; `make restore LAKE={self.place.location}` restores it"
                 )
             for table in TABLES.values():
-                if table.name not in existing:
-                    self._create(table)
-                self._evolve(table)
+                _retried(partial(self._ensure_table, table))
+
+    def _ensure_table(self, table: Table) -> None:
+        try:
+            current = self.catalog.load_table(table.identifier)
+        except NoSuchTableError:
+            self._create(table)
+        else:
+            self._evolve(table, current)
 
     def _create(self, table: Table) -> None:
-        schema = iceberg_schema(table)
-        mapping = {"schema.name-mapping.default": schema.name_mapping.model_dump_json()}
-        with suppress(TableAlreadyExistsError):  # another host was quicker; whether it is the same is checked next
-            self.catalog.create_table(
-                table.identifier,
-                schema,
-                location=self.storage.table_location(table.identifier),
-                partition_spec=partition_spec(table),
-                sort_order=sort_order(table),
-                properties=TABLE_PROPERTIES | mapping,
+        with self.catalog.create_table_transaction(
+            table.identifier, table.arrow, self.files.folder(table), properties=TABLE_PROPERTIES
+        ) as creation:
+            with creation.update_spec() as spec:
+                spec.add_field("captured_at", DayTransform(), "captured_at_day")
+            with creation.update_sort_order() as order:
+                for column in table.sort:
+                    order.asc(column, IdentityTransform(), NullOrder.NULLS_FIRST)
+            mapping = creation.table_metadata.schema().name_mapping
+            creation.set_properties({"schema.name-mapping.default": mapping.model_dump_json()})
+
+    def _evolve(self, table: Table, current: IcebergTable) -> None:
+        known = {*table.arrow.names, *table.retired}
+        unknown = [field.name for field in current.schema().fields if field.name not in known]
+        if unknown:
+            raise Refused(
+                f"the lake at {self.place.location} was written by a newer version of this program: its table "
+                f"{table.identifier} has columns unknown here ({', '.join(unknown)}). Use that version, or another LAKE"
             )
-
-    def _evolve(self, table: Table) -> None:
-        missing = self._missing(table)
-        if not missing:
-            return
         try:
-            with self.catalog.load_table(table.identifier).update_schema() as update:
-                for column in missing:
-                    update.add_column(column.name, column.field_type)
-        except (CommitFailedException, ValueError):  # another host was quicker, or added them before they were here
-            if self._missing(table):
-                raise
-
-    def _missing(self, table: Table) -> list[NestedField]:
-        existing = self.catalog.load_table(table.identifier)
-        return added_columns(table, existing.schema(), self.place.location)
+            with current.update_schema() as update:
+                update.union_by_name(table.arrow)
+        except (ValueError, ValidationError) as error:
+            raise Refused(
+                f"the lake at {self.place.location} can't be used: its table {table.identifier} has a column of another "
+                f"type ({error}). It was written by a version of this program that doesn't fit: use another LAKE"
+            ) from None
 
     def load(self, table: Table) -> IcebergTable:
         try:
@@ -109,22 +121,18 @@ class Tables:
                 f"the lake at {self.place.location} has no table {table.identifier}: it was never set up; run an audit on it"
             ) from None
 
-    def metadata_files(self, table: Table) -> list[str]:
-        """The addresses of a table's metadata files, whether its catalog knows them or not."""
-        return staging.metadata_files(self.place.warehouse, self.storage.table_location(table.identifier))
-
     def add_files(self, table: Table, paths: Sequence[str]) -> None:
         """Commits Parquet files to a table, all at once."""
-        with self._errors(f"{table.identifier} can't be committed to"), self._lock():
+        with self._errors(f"{table.identifier} can't be committed to"):
             self.load(table).add_files(list(paths), check_duplicate_files=False)
 
-    def files(self, table: Table, where: BooleanExpression) -> set[str]:
+    def committed(self, table: Table, where: BooleanExpression) -> set[str]:
         """The addresses of the committed files that may hold rows matching `where`; reads no data."""
         with self._errors(f"{table.identifier} can't be read"):
             return {task.file.file_path for task in self.load(table).scan(row_filter=where).plan_files()}
 
     def names_of_files(self, table: Table) -> set[str]:
-        """The names of all data files that any snapshot of the table refers to, expired ones aside."""
+        """The names of all data files that any snapshot of the table refers to, expired snapshots aside."""
         with self._errors(f"{table.identifier} can't be read"):
             current = self.load(table)
             manifests = {m.manifest_path: m for s in current.metadata.snapshots for m in s.manifests(current.io)}
@@ -134,38 +142,21 @@ class Tables:
                 for entry in manifest.fetch_manifest_entry(current.io, discard_deleted=False)
             }
 
-    def scan(
+    def parts(
         self,
         table: Table,
         where: str | BooleanExpression | None = None,
-        columns: Iterable[str] | None = None,
-    ) -> pa.Table:
-        """The matching rows (all where no condition is given), with the Arrow types of `tables.py`."""
-        names = list(columns) if columns is not None else table.arrow.names
-        wanted = pa.schema([table.arrow.field(name) for name in names])
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.Table]:
+        """The matching rows (all without a condition), file by file, with the Arrow types of `tables.py`."""
         condition = (parse(where) if isinstance(where, str) else where) or AlwaysTrue()
         with self._errors(f"{table.identifier} can't be read"):
             current = self.load(table)
-            bound = bind(current.schema(), condition, case_sensitive=True)
-            found = (current.schema().find_column_name(number) for number in extract_field_ids(bound))
-            used = {name for name in found if name is not None}
-            rows = Wanted(wanted, expression_to_pyarrow(bound), table.arrow, used)
-            parts = []
+            bound = expression_to_pyarrow(bind(current.schema(), condition, case_sensitive=True))
             for task in current.scan(row_filter=condition).plan_files():
                 if task.delete_files:
                     raise Refused(f"{task.file.file_path} has row-level deletes, which no writer of this lake makes")
-                parts.append(self.storage.read(task.file.file_path, rows))
-            return pa.concat_tables([wanted.empty_table(), *parts])
-
-    def parts(self, table: Table, where: BooleanExpression) -> Iterator[pa.Table]:
-        """`scan` file by file, so that what grows with the fleet needn't be in memory as a whole."""
-        with self._errors(f"{table.identifier} can't be read"):
-            current = self.load(table)
-            bound = bind(current.schema(), where, case_sensitive=True)
-            used = {name for n in extract_field_ids(bound) if (name := current.schema().find_column_name(n))}
-            rows = Wanted(table.arrow, expression_to_pyarrow(bound), table.arrow, used)
-            for task in current.scan(row_filter=where).plan_files():
-                yield self.storage.read(task.file.file_path, rows)
+                yield self.files.read(table, task.file.file_path, columns, bound)
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
@@ -187,13 +178,13 @@ class Tables:
             raise Unreachable(f"{where} ({_cause(error)})") from None
 
 
-def _among_first_users(make: Callable[[], T]) -> T:
-    """Makes what another host may be making at this moment: its row or table in the way means that it is there."""
-    for _ in range(FIRST_USER_RETRIES):
-        with suppress(sqlalchemy.exc.IntegrityError, sqlalchemy.exc.OperationalError, sqlalchemy.exc.ProgrammingError):
-            return make()
+def _retried(work: Callable[[], T]) -> T:
+    """Does what another host may be doing at the same moment."""
+    for _ in range(RETRIES):
+        with suppress(*RACES):
+            return work()
         time.sleep(0.1)
-    return make()
+    return work()
 
 
 def _cause(error: Exception) -> str:

@@ -1,8 +1,8 @@
-"""The lake as the rooms use it: stage facts, publish them, read them, keep results.
+"""The lake as the other packages use it: stage facts, publish them, read them, write results.
 
-Facts count from their row in `snapshots`, results from theirs in `runs`; each is written last, so that whoever dies in
-between leaves what was there before. A pulse's facts are never committed: its row in `snapshots` says that it was taken,
-its staged files are read by its own run and removed with it.
+Facts exist for readers from their row in `snapshots` on, results from theirs in `runs`. Each is written last, so a task
+killed before that changes nothing for readers. A pulse's facts are never committed: its run reads the staged files and
+removes them.
 """
 
 from __future__ import annotations
@@ -10,28 +10,24 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.expressions import (
-    AlwaysTrue,
-    And,
-    BooleanExpression,
-    EqualTo,
-    GreaterThanOrEqual,
-    In,
-    LessThanOrEqual,
-)
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThanOrEqual
 
 from durability.errors import Refused
-from durability.lake import alike, catalog, keep, restore, rows, staging, tables
-from durability.lake.attempt import FULL, PULSE, Attempt, SnapshotRow
+from durability.lake import alike, catalog, restore, retention, rows, tables
+from durability.lake.attempt import FULL, PULSE, Attempt
+from durability.lake.conditions import captured_within, of_attempts
+from durability.lake.facts import Facts
 from durability.lake.iceberg import Tables
-from durability.lake.storage import Wanted
-from durability.lake.tables import FACTS, TABLES, Table
+from durability.lake.tables import FACTS, Table
 from durability.policy.model import Retention
 from durability.topology.document import Topology
+
+ORPHANED_AFTER = timedelta(days=1)
+"""Longer than any run takes from staging to publishing."""
 
 
 class Verdict(Protocol):
@@ -57,28 +53,24 @@ class Lake:
 
     @classmethod
     def open(cls, location: str) -> Lake:
-        """The lake at a folder (made if need be) or s3:// address; DURABILITY_CATALOG names its PostgreSQL catalog.
+        """The lake at a folder (created if missing) or s3:// address; DURABILITY_CATALOG names its PostgreSQL catalog.
 
-        Raises Refused if the place can't be used or holds something else, Unreachable if its catalog doesn't answer.
+        Raises Refused if the place can't be used or has something else in it, Unreachable if its catalog doesn't answer.
         """
         place = catalog.place(str(location))
         catalog.prepare(place)
         return cls(place)
 
     def ensure(self) -> None:
-        """Makes the tables that aren't there and adds columns to those of an earlier version; may run concurrently.
+        """Creates missing tables, and adds missing columns to those of an earlier version; may run concurrently.
 
         Raises Refused if the lake's tables fit no earlier version.
         """
         self._tables.ensure()
 
     def spark_conf(self) -> dict[str, str]:
-        """Settings of a Spark session whose catalog `durability` is this lake, without secrets."""
+        """Settings of a Spark session whose catalog `durability` is this lake, see `durability.lake.catalog.spark_conf`."""
         return catalog.spark_conf(self.place)
-
-    def spark_secrets(self) -> dict[str, str]:
-        """The rest of those settings: for a properties file that only its owner can read."""
-        return catalog.spark_secrets(self.place)
 
     # Facts
 
@@ -94,17 +86,19 @@ class Lake:
         """Writes a topology's rows as Parquet files of fresh names and commits nothing.
 
         provider, team: who runs the cluster and who owns it, as the clusters file says.
-        earlier: topologies of the same input. A broker that is down and whose rack isn't known takes its rack from
+        earlier: topologies of the same input. A broker that is down and whose rack is unknown takes its rack from
             the newest of them that is older than this one, else from the cluster's last accepted snapshot.
         """
         snapshot_id = f"{topology.cluster}@{topology.captured_at.isoformat()}" if topology.live else topology.sha256
         attempt_id = attempt_id or uuid.uuid4().hex
-        built = rows.build(topology, snapshot_id, attempt_id, provider=provider, team=team)
-        missing = rows.unknown_racks(built[tables.BROKERS.name])
-        if missing:
-            carried = self._known_racks(topology, earlier)
-            built[tables.BROKERS.name] = rows.carry(built[tables.BROKERS.name], carried)
-        files = self.write(built)
+        built = rows.build(
+            topology,
+            snapshot_id,
+            attempt_id,
+            provider=provider,
+            team=team,
+            earlier_racks=lambda: self._earlier_racks(topology, earlier),
+        )
         return Attempt(
             cluster=topology.cluster,
             snapshot_id=snapshot_id,
@@ -112,125 +106,114 @@ class Lake:
             captured_at=topology.captured_at,
             sha256=topology.sha256,
             source=topology.source,
-            files=files,
+            files=self.write(built),
             partitions=built[tables.PARTITIONS.name].num_rows,
         )
 
     def write(self, built: Mapping[str, pa.Table]) -> dict[str, list[str]]:
-        """Writes rows by fact table's name as files of fresh names, which no table shows; their addresses by table."""
+        """Writes rows by fact table as files of fresh names and commits nothing; returns their addresses by table."""
         return {
-            table.name: [self._tables.storage.write(table.identifier, *_parts(table, built[table.name]))]
+            table.name: [self._tables.files.write(table, *_parts(table, built[table.name]))]
             for table in FACTS
             if built[table.name].num_rows
         }
 
-    def _known_racks(self, topology: Topology, earlier: Iterable[Topology]) -> dict[int, str]:
-        """Racks by broker id: the last accepted snapshot's, then each earlier topology's of the input over them."""
+    def _earlier_racks(self, topology: Topology, earlier: Iterable[Topology]) -> dict[int, str]:
+        """Racks by broker id: those of the last accepted snapshot, replaced by those of older topologies of the input."""
         last = self.last_accepted(topology.cluster, before=topology.captured_at)
-        racks = rows.racks_of(self.facts(tables.BROKERS, last)) if last else {}
+        racks = rows.named_racks(self.facts(tables.BROKERS, last).to_pylist()) if last else {}
         older = [t for t in earlier if t.cluster == topology.cluster and t.captured_at < topology.captured_at]
         for other in sorted(older, key=lambda t: t.captured_at):
-            racks |= rows.racks_named(other)
+            racks |= rows.named_racks(rows.broker_rows(Facts(other)))
         return racks
 
     def read_staged(self, attempt: Attempt, table: Table) -> pa.Table:
-        """The rows that an attempt staged for a fact table; raises Refused, naming the file, if it is damaged."""
+        """The rows that an attempt staged for a fact table. Raises Refused, naming the file, if it is damaged."""
         return self.read_files(table, attempt.files.get(table.name, []))
 
-    def read_files(self, table: Table, paths: Iterable[str]) -> pa.Table:
-        """The rows of files staged for a fact table; raises Refused, naming the file, if one is damaged."""
-        parts = [self._tables.storage.read(path, Wanted(table.arrow, None, table.arrow)) for path in paths]
-        return pa.concat_tables(parts) if parts else table.arrow.empty_table()
+    def read_files(self, table: Table, addresses: Iterable[str]) -> pa.Table:
+        """The rows of files staged for a fact table. Raises Refused, naming the file, if one is damaged."""
+        parts = [self._tables.files.read(table, address) for address in addresses]
+        return pa.concat_tables([table.arrow.empty_table(), *parts])
 
-    def publish(self, attempts: Sequence[Attempt], verdicts: Iterable[Verdict]) -> list[SnapshotRow]:
-        """Commits attempts, each fact table once, then their rows in `snapshots`, which make them count.
+    def publish(self, attempts: Sequence[Attempt], verdicts: Iterable[Verdict]) -> list[dict[str, Any]]:
+        """Commits attempts, each fact table once, then their rows in `snapshots`, and returns these rows.
 
-        An attempt that the gate rejected is kept, with the reason. What an interrupted publish has committed already
-        isn't committed again. Of a pulse's attempts nothing is committed but the rows in `snapshots`.
+        A rejected attempt is kept, with the reason. What an interrupted publish has committed isn't committed again. Of a
+        pulse's attempts only the rows in `snapshots` are committed.
         Raises Refused, naming the file, if one is missing or damaged; then nothing is committed.
         """
-        judged = {verdict.attempt_id: verdict for verdict in verdicts}
+        by_attempt = {verdict.attempt_id: verdict for verdict in verdicts}
         for attempt in attempts:
-            if attempt.attempt_id not in judged:
+            if attempt.attempt_id not in by_attempt:
                 raise Refused(f"cluster {attempt.cluster}: its snapshot has no verdict; rerun the gate")
-            for paths in attempt.files.values():
-                for path in paths:
-                    self._tables.storage.footer(path)
+            for address in (address for addresses in attempt.files.values() for address in addresses):
+                self._tables.files.footer(address)
         full = [attempt for attempt in attempts if attempt.kind != PULSE]
         for table in FACTS:
-            self._publish_table(table, full)
-        now = datetime.now(UTC)
-        published = [_snapshot_row(attempt, judged[attempt.attempt_id], now) for attempt in attempts]
-        self._append_snapshots(published)
-        return published
-
-    def _publish_table(self, table: Table, attempts: Sequence[Attempt]) -> None:
-        paths = [path for attempt in attempts for path in attempt.files.get(table.name, [])]
-        if not paths:
-            return
-        there = self._committed(table, attempts)
-        fresh = [path for path in paths if path not in there]
-        if fresh:
-            self._tables.add_files(table, fresh)
+            if staged := _staged(table, full):
+                there = self._committed(table, full)
+                if fresh := [address for address in staged if address not in there]:
+                    self._tables.add_files(table, fresh)
+        columns = ("cluster", "captured_at", "snapshot_id", "attempt_id", "sha256", "source", "kind", "partitions")
+        snapshots = []
+        for attempt in attempts:
+            verdict = by_attempt[attempt.attempt_id]
+            status = "accepted" if verdict.accepted else "rejected"
+            row = {name: getattr(attempt, name) for name in columns}
+            snapshots.append(row | {"status": status, "reason": verdict.reason})
+        return self._append_snapshots(snapshots)
 
     def _committed(self, table: Table, attempts: Sequence[Attempt]) -> set[str]:
-        """The committed files of a fact table that may hold rows of these attempts."""
-        moments = [attempt.captured_at for attempt in attempts]
-        ids = {attempt.attempt_id for attempt in attempts}
-        return self._tables.files(table, And(_between(min(moments), max(moments)), In("attempt_id", ids)))
+        """The committed files of a fact table that may have rows of these attempts."""
+        return self._tables.committed(table, of_attempts(map(vars, attempts)))
 
     def discard(self, attempts: Sequence[Attempt]) -> int:
-        """Removes the staged files of attempts, but none that is committed; returns how many were there to remove."""
+        """Removes the staged files of attempts, but none that is committed; returns how many it removed."""
         removed = 0
         for table in FACTS:
-            paths = [path for attempt in attempts for path in attempt.files.get(table.name, [])]
-            if paths:
-                removed += staging.remove(self.place.warehouse, set(paths) - self._committed(table, attempts))
+            if staged := _staged(table, attempts):
+                removed += self._tables.files.remove(set(staged) - self._committed(table, attempts))
         return removed
 
-    def discard_orphans(self, older_than: timedelta = staging.ORPHANED_AFTER) -> int:
-        """Removes staged files of runs that were killed: so old, and in no snapshot of their table; returns how many.
+    def discard_orphans(self, older_than: timedelta = ORPHANED_AFTER) -> int:
+        """Removes staged files of killed runs: those as old as that and in no snapshot of their table; returns how many.
 
         A run that may still publish must be younger than that.
         """
         before = datetime.now(UTC) - older_than
         removed = 0
         for table in FACTS:
-            # Listed before the table is read, so that what is committed in between is seen as committed.
-            old = staging.listed(self.place.warehouse, self._tables.storage.table_location(table.identifier), before)
-            if old:
+            # Listed before the table is read: a file committed in between is then known as committed.
+            if old := self._tables.files.written_before(table, before):
                 known = self._tables.names_of_files(table)
-                orphans = [path for path in old if path.rpartition("/")[2] not in known]
-                removed += staging.remove(self.place.warehouse, orphans)
+                removed += self._tables.files.remove(a for a in old if a.rpartition("/")[2] not in known)
         return removed
 
-    def record_failures(self, failures: Iterable[tuple[str, datetime, str]], kind: str = FULL) -> list[SnapshotRow]:
-        """Writes that clusters could not be read: (cluster, when it was tried, why). kind: of the run that tried."""
-        now = datetime.now(UTC)
-        failed = [
-            SnapshotRow(
-                cluster=cluster,
-                captured_at=captured_at,
-                snapshot_id=f"{cluster}@{captured_at.astimezone(UTC).isoformat()}",
-                attempt_id=uuid.uuid4().hex,
-                status="failed",
-                reason=reason,
-                sha256=None,
-                source=None,
-                published_at=now,
-                kind=kind,
-                partitions=None,
-            )
-            for cluster, captured_at, reason in failures
-        ]
-        self._append_snapshots(failed)
-        return failed
+    def record_failures(self, failures: Iterable[tuple[str, datetime, str]], kind: str = FULL) -> list[dict[str, Any]]:
+        """Writes and returns rows of `snapshots` for clusters that could not be read.
 
-    def _append_snapshots(self, published: list[SnapshotRow]) -> None:
-        if published:
-            self.append(
-                tables.SNAPSHOTS, pa.Table.from_pylist([vars(row) for row in published], tables.SNAPSHOTS.arrow)
-            )
+        failures: (cluster, when it was tried, why). kind: of the run that tried.
+        """
+        return self._append_snapshots(
+            {
+                "cluster": cluster,
+                "captured_at": captured_at,
+                "snapshot_id": f"{cluster}@{captured_at.astimezone(UTC).isoformat()}",
+                "attempt_id": uuid.uuid4().hex,
+                "status": "failed",
+                "reason": reason,
+                "kind": kind,
+            }
+            for cluster, captured_at, reason in failures
+        )
+
+    def _append_snapshots(self, snapshots: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        now = datetime.now(UTC)
+        added = pa.Table.from_pylist([{**row, "published_at": now} for row in snapshots], tables.SNAPSHOTS.arrow)
+        if added.num_rows:
+            self.append(tables.SNAPSHOTS, added)
+        return added.to_pylist()
 
     def snapshots(
         self,
@@ -238,76 +221,67 @@ class Lake:
         status: str | None = None,
         kind: str | None = None,
         since: datetime | None = None,
-    ) -> list[dict]:
+    ) -> list[dict[str, Any]]:
         """The rows of `snapshots` that count: of each snapshot the newest, sorted by cluster and captured_at.
 
         kind: full or pulse, both by default. A document's snapshot may have been taken by a pulse and in full: those are
-        two rows, since the one has facts and the other hasn't. since: captured then or later.
+        two rows, since only one has facts. since: captured then or later.
         """
         where: BooleanExpression = EqualTo("cluster", cluster) if cluster is not None else AlwaysTrue()
         if kind is not None:
             where = And(where, EqualTo("kind", kind))
         if since is not None:
             where = And(where, GreaterThanOrEqual("captured_at", since.astimezone(UTC).isoformat()))
-        newest: dict[tuple[str, str, str], dict] = {}
-        for row in self.scan(tables.SNAPSHOTS, where).to_pylist():
-            key = (row["cluster"], row["snapshot_id"], row["kind"])
-            if key not in newest or newest[key]["published_at"] <= row["published_at"]:
-                newest[key] = row
+        listed = sorted(self.scan(tables.SNAPSHOTS, where).to_pylist(), key=lambda row: row["published_at"])
+        newest = {(row["cluster"], row["snapshot_id"], row["kind"]): row for row in listed}
         found = [row for row in newest.values() if status is None or row["status"] == status]
         return sorted(found, key=lambda row: (row["cluster"], row["captured_at"], row["published_at"]))
 
-    def last_accepted(self, cluster: str, before: datetime | None = None) -> dict | None:
-        """The newest accepted row of `snapshots` of a cluster (captured before that moment) with all its facts, if any.
-
-        A pulse's has none.
-        """
+    def last_accepted(self, cluster: str, before: datetime | None = None) -> dict[str, Any] | None:
+        """The newest accepted full snapshot of a cluster, captured before that moment, as its row of `snapshots`; if any."""
         accepted = self.snapshots(cluster, "accepted", FULL)
         older = [row for row in accepted if before is None or row["captured_at"] < before]
         return older[-1] if older else None
 
-    def facts(self, table: Table, snapshot: Mapping, columns: Iterable[str] | None = None) -> pa.Table:
+    def facts(self, table: Table, snapshot: Mapping[str, Any]) -> pa.Table:
         """The rows of a fact table that a row of `snapshots` points at."""
-        here = And(EqualTo("cluster", snapshot["cluster"]), EqualTo("attempt_id", snapshot["attempt_id"]))
-        moment = snapshot["captured_at"]
-        return self.scan(table, And(_between(moment, moment), here), columns)
+        return self.scan(table, of_attempts([snapshot]))
 
     # Results
 
-    def commit_run(self, run: Mapping) -> None:
+    def commit_run(self, run: Mapping[str, Any]) -> None:
         """Writes a row of `runs` (its columns by name): from then on that run's results exist."""
-        unknown = set(run) - {name for name, _ in tables.RUNS.columns}
-        if unknown:
-            raise ValueError(f"runs has no columns {sorted(unknown)}")
         self.append(tables.RUNS, pa.Table.from_pylist([dict(run)], tables.RUNS.arrow))
 
-    def runs(self, kind: str | None = None) -> list[dict]:
-        """The rows of `runs`, oldest first by finished_at; of a result written twice, the newest."""
+    def runs(self, kind: str | None = None, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """The rows of `runs`, oldest first by finished_at; of a result written twice, the newest.
+
+        columns: result_id and finished_at have to be among them; all by default.
+        """
         where = EqualTo("kind", kind) if kind is not None else None
-        newest: dict[str, dict] = {}
-        for row in sorted(self.scan(tables.RUNS, where).to_pylist(), key=lambda row: row["finished_at"]):
+        newest: dict[str, dict[str, Any]] = {}
+        for row in sorted(self.scan(tables.RUNS, where, columns).to_pylist(), key=lambda row: row["finished_at"]):
             newest.pop(row["result_id"], None)
             newest[row["result_id"]] = row
         return list(newest.values())
 
-    def results(self, table: Table, run: Mapping, where: BooleanExpression | None = None) -> pa.Table:
+    def results(self, table: Table, run: Mapping[str, Any], where: BooleanExpression | None = None) -> pa.Table:
         """The rows of a result table that a row of `runs` points at."""
-        condition = And(EqualTo("run_id", run["run_id"]), EqualTo("result_id", run["result_id"]))
+        condition: BooleanExpression = And(EqualTo("run_id", run["run_id"]), EqualTo("result_id", run["result_id"]))
         moments = [snapshot["captured_at"] for snapshot in run["snapshots"] or [] if snapshot["captured_at"]]
         if moments:
-            condition = And(_between(min(moments), max(moments)), condition)
+            condition = And(captured_within(moments), condition)
         return self.scan(table, condition if where is None else And(condition, where))
 
     # Upkeep
 
-    def decide(self, retention: Retention, look_back: timedelta, now: datetime) -> keep.Decision:
-        """What the lake keeps at `now`, see `durability.lake.keep`; look_back: of the policy's readings over time."""
+    def plan_retention(self, periods: Retention, look_back: timedelta, now: datetime) -> retention.RetentionPlan:
+        """What the lake keeps at `now`, see `durability.lake.retention`; look_back: of the policy's readings over time."""
         full = self.scan(tables.SNAPSHOTS, EqualTo("kind", FULL)).to_pylist()
-        nightly = self.scan(tables.RUNS, EqualTo("kind", "nightly"), keep.RUN_COLUMNS).to_pylist()
-        return keep.decide(retention, look_back, now, full, nightly)
+        return retention.plan(periods, look_back, now, full, self.runs("nightly", retention.RUN_COLUMNS))
 
     def backup(self, now: datetime) -> str:
-        """Writes where each table's metadata is beside the tables; returns the address, see `durability.lake.restore`."""
+        """Writes where each table's metadata is, beside the tables; returns the address, see `durability.lake.restore`."""
         return restore.backup(self._tables, now)
 
     # Any table
@@ -316,79 +290,47 @@ class Lake:
         self,
         table: Table,
         where: str | BooleanExpression | None = None,
-        columns: Iterable[str] | None = None,
+        columns: Sequence[str] | None = None,
     ) -> pa.Table:
         """The rows of a table that meet a condition (all by default), in the column types of `tables.py`.
 
         Raises Refused, naming the file, if one is missing or damaged.
         """
-        return self._tables.scan(table, where, columns)
+        schema = table.arrow if columns is None else pa.schema([table.arrow.field(name) for name in columns])
+        return pa.concat_tables([schema.empty_table(), *self._tables.parts(table, where, columns)])
 
     def parts(self, table: Table, where: BooleanExpression) -> Iterator[pa.Table]:
-        """The rows of a table that meet a condition, file by file; errors as `scan`."""
+        """`scan`, file by file: what grows with the fleet need not be in memory as a whole."""
         return self._tables.parts(table, where)
 
     def append(self, table: Table, added: pa.Table) -> None:
-        """Commits rows to a table, all at once. Columns that `added` hasn't are NULL; an unknown one is a ValueError."""
+        """Commits rows to a table, all at once. Columns that `added` lacks are NULL; an unknown one is a KeyError."""
         self.append_parts(table, [added])
 
     def append_parts(self, table: Table, parts: Iterable[pa.Table]) -> int:
         """`append` of rows that come in parts, in one commit; each is written as it comes. Returns how many rows."""
-        paths, rows_ = [], 0
+        addresses, count = [], 0
         for part in parts:
-            complete = _complete(table, part)
-            paths += [self._tables.storage.write(table.identifier, of_day) for of_day in _by_day(table, complete)]
-            rows_ += complete.num_rows
-        if paths:
-            self._tables.add_files(table, paths)
-        return rows_
-
-
-def _complete(table: Table, added: pa.Table) -> pa.Table:
-    """`added` with the table's columns, in its order."""
-    unknown = set(added.column_names) - set(table.arrow.names)
-    if unknown or table.name not in TABLES:
-        raise ValueError(f"{table.name} has no columns {sorted(unknown)}")
-    columns = [
-        added[field.name].cast(field.type) if field.name in added.column_names else pa.nulls(added.num_rows, field.type)
-        for field in table.arrow
-    ]
-    return pa.Table.from_arrays(columns, schema=table.arrow)
-
-
-def _between(first: datetime, last: datetime) -> BooleanExpression:
-    return And(
-        GreaterThanOrEqual("captured_at", first.astimezone(UTC).isoformat()),
-        LessThanOrEqual("captured_at", last.astimezone(UTC).isoformat()),
-    )
+            stated = part.cast(pa.schema([table.arrow.field(name) for name in part.column_names]))
+            complete = pa.concat_tables([table.arrow.empty_table(), stated], promote_options="default")
+            if complete["captured_at"].null_count:
+                raise ValueError(f"{table.name}: rows without captured_at")
+            addresses += [self._tables.files.write(table, of_day) for of_day in _by_day(table, complete)]
+            count += complete.num_rows
+        if addresses:
+            self._tables.add_files(table, addresses)
+        return count
 
 
 def _by_day(table: Table, added: pa.Table) -> list[pa.Table]:
     """The rows in the table's order, one part for each day of captured_at: a file lies in one partition."""
-    ordered = added.sort_by([(name, "ascending") for name in table.sort]) if added.num_rows > 1 else added
-    if not table.by_day or not ordered.num_rows:
-        return [ordered] if ordered.num_rows else []
-    if ordered["captured_at"].null_count:
-        raise ValueError(f"{table.name}: rows without captured_at")
+    ordered = added.sort_by([(name, "ascending") for name in table.sort])
     days = pc.floor_temporal(ordered["captured_at"], unit="day")
-    distinct = pc.unique(days)
-    return [ordered] if len(distinct) == 1 else [ordered.filter(pc.equal(days, day)) for day in distinct]
+    return [ordered.filter(pc.equal(days, day)) for day in pc.unique(days)]
 
 
-def _snapshot_row(attempt: Attempt, verdict: Verdict, now: datetime) -> SnapshotRow:
-    return SnapshotRow(
-        cluster=attempt.cluster,
-        captured_at=attempt.captured_at,
-        snapshot_id=attempt.snapshot_id,
-        attempt_id=attempt.attempt_id,
-        status="accepted" if verdict.accepted else "rejected",
-        reason=verdict.reason,
-        sha256=attempt.sha256,
-        source=attempt.source,
-        published_at=now,
-        kind=attempt.kind,
-        partitions=attempt.partitions,
-    )
+def _staged(table: Table, attempts: Iterable[Attempt]) -> list[str]:
+    return [address for attempt in attempts for address in attempt.files.get(table.name, [])]
 
 
 def _parts(table: Table, rows: pa.Table) -> list[pa.Table]:

@@ -1,21 +1,20 @@
-"""A topology as Arrow tables, one per fact table, built column by column.
+"""A topology as Arrow tables, one per fact table.
 
-Whatever lies under an `unreadable` path is NULL here, stated or not; what the format lets out has the value that its
-absence means (`consistent` is then true, a broker's version the cluster's).
+Everything under an `unreadable` path is NULL here, stated or not. A field that is absent has the value that its absence
+means in the format: `consistent` is then true, a broker's version is the cluster's.
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from durability.lake import tables
 from durability.lake.facts import Facts
-from durability.lake.partition_rows import keyed, partition_table
-from durability.lake.tables import Table
+from durability.lake.partition_rows import partition_table
 from durability.streams.internal_topics import by_application
 from durability.topology.document import Topology
 from durability.topology.unreadable import resolve, tokens
@@ -28,10 +27,12 @@ def build(
     *,
     provider: str = "self",
     team: str | None = None,
+    earlier_racks: Callable[[], Mapping[int, str]] = dict,
 ) -> dict[str, pa.Table]:
     """The rows of one topology, by fact table name, each with the columns of `tables.py` and sorted as it says.
 
-    provider: who runs the cluster; where it is "self" and the document names one, the document's counts.
+    provider: who runs the cluster; if it is "self" and the document names one, the document's counts.
+    earlier_racks: gives racks by broker id, for brokers that are down and whose rack is unknown; called if there is one.
     """
     facts = Facts(topology)
     keys = {
@@ -41,21 +42,23 @@ def build(
         "attempt_id": attempt_id,
     }
     stated, brokers, topics = facts.cluster("provider"), broker_rows(facts), topic_rows(facts)
-    built = {
+    partitions = partition_table(facts, keys, brokers, topics)
+    _carry_racks(brokers, earlier_racks)
+    rows_of = {
         tables.CLUSTERS: [cluster_row(facts, stated if provider == "self" and stated else provider, team)],
         tables.BROKERS: brokers,
         tables.CONTROLLERS: controller_rows(facts),
         tables.TOPICS: topics,
         tables.GROUPS: group_rows(facts),
     }
-    result = {table.name: _from_rows(table, keys, rows) for table, rows in built.items()}
-    result[tables.PARTITIONS.name] = partition_table(facts, keys, brokers, topics)
-    return result
+    built = {t.name: pa.Table.from_pylist([keys | row for row in rows], t.arrow) for t, rows in rows_of.items()}
+    return built | {tables.PARTITIONS.name: partitions}
 
 
 def cluster_row(facts: Facts, provider: str, team: str | None) -> dict:
     """The row of `clusters`."""
     document, unreadable = facts.document, facts.unreadable
+    quorum_unread = unreadable.covers("cluster", "quorum", "voters")
     return {
         "kafka_version": facts.cluster("kafka_version"),
         "provider": provider,
@@ -64,10 +67,8 @@ def cluster_row(facts: Facts, provider: str, team: str | None) -> dict:
         "sha256": facts.topology.sha256,
         "consistent": facts.cluster("consistent", True),
         "features": facts.cluster("features"),
-        "quorum_mode": _quorum_mode(facts),
-        "quorum_leader": _quorum(facts).get("leader")
-        if not unreadable.touches("cluster", "quorum", "leader")
-        else None,
+        "quorum_mode": None if quorum_unread else "kraft" if _quorum(facts) else "zookeeper",
+        "quorum_leader": facts.value(("cluster", "quorum"), _quorum(facts), "leader"),
         "controllers_stated": "controllers" in document["cluster"] or unreadable.touches("cluster", "controllers"),
         "controllers_known": not unreadable.touches("cluster", "controllers"),
         "brokers_known": facts.all_named("id", "brokers") and not _points_nowhere(facts, "/brokers/"),
@@ -81,19 +82,12 @@ def cluster_row(facts: Facts, provider: str, team: str | None) -> dict:
 
 
 def _points_nowhere(facts: Facts, prefix: str) -> bool:
-    """Is something unreadable that the document doesn't even name? Then there is more than it shows."""
+    """Whether something unreadable isn't in the document at all. Then the cluster has more than the document shows."""
     return any(path.startswith(prefix) for path in facts.unreadable.unresolved)
 
 
 def _quorum(facts: Facts) -> dict:
     return facts.document["cluster"].get("quorum") or {}
-
-
-def _quorum_mode(facts: Facts) -> str | None:
-    unread = [("cluster", "quorum"), ("cluster", "quorum", "voters")]
-    if any(facts.unreadable.covers(*place) for place in unread):
-        return None
-    return "kraft" if _quorum(facts) else "zookeeper"
 
 
 def _declared(facts: Facts) -> dict:
@@ -111,25 +105,23 @@ def _declared(facts: Facts) -> dict:
 
 def broker_rows(facts: Facts) -> list[dict]:
     """The rows of `brokers`, by id."""
-    live_source = facts.topology.live
     version = facts.cluster("kafka_version")
     rows = []
     for place, broker in facts.named("id", "brokers"):
         rack, state = _rack(facts, place, broker)
-        up = facts.value(place, broker, "live")
-        own = facts.value(place, broker, "kafka_version", version)
-        own = version if own is None and not facts.unreadable.touches(*place, "kafka_version") else own
-        configs, sources, unread = facts.configs(place, broker)
+        own = facts.value(place, broker, "kafka_version")
+        version_unread = facts.unreadable.touches(*place, "kafka_version")
         dirs_unread = facts.unreadable.touches(*place, "log_dirs")
+        configs, sources, unread = facts.configs(place, broker)
         rows.append(
             {
                 "broker": broker["id"],
                 "rack": rack,
                 "rack_state": state,
                 "described": facts.value(place, broker, "described", True),
-                "live": up,
-                "fenced": facts.value(place, broker, "fenced", None if live_source else False),
-                "kafka_version": own,
+                "live": facts.value(place, broker, "live"),
+                "fenced": facts.value(place, broker, "fenced", None if facts.topology.live else False),
+                "kafka_version": version if own is None and not version_unread else own,
                 "max_metadata_version": facts.value(place, broker, "max_metadata_version"),
                 "offline_log_dirs": None if dirs_unread else facts.value(place, broker, "offline_log_dirs"),
                 "log_dirs": facts.value(place, broker, "log_dirs"),
@@ -150,40 +142,24 @@ def _rack(facts: Facts, place: tuple, broker: dict) -> tuple[str | None, str]:
     return None, "unknown" if broker.get("described") is False else "none"
 
 
-def unknown_racks(brokers: pa.Table) -> set[int]:
-    """The brokers that are down (or can't be told to be up) and whose rack isn't known."""
-    columns = (brokers[name].to_pylist() for name in ("broker", "live", "rack_state"))
-    return {broker for broker, live, state in zip(*columns, strict=True) if state == "unknown" and live is not True}
+def _carry_racks(brokers: list[dict], earlier_racks: Callable[[], Mapping[int, str]]) -> None:
+    """Gives the brokers that are down, or not known to be up, and whose rack is unknown the rack that they had earlier."""
+    unknown = [row for row in brokers if row["rack_state"] == "unknown" and row["live"] is not True]
+    racks = earlier_racks() if unknown else {}
+    for row in unknown:
+        if row["broker"] in racks:
+            row.update(rack=racks[row["broker"]], rack_state="carried")
 
 
-def racks_of(brokers: pa.Table) -> dict[int, str]:
+def named_racks(brokers: Iterable[Mapping[str, Any]]) -> dict[int, str]:
     """The racks that rows of `brokers` name, by broker id."""
-    columns = (brokers[name].to_pylist() for name in ("broker", "rack"))
-    return {broker: rack for broker, rack in zip(*columns, strict=True) if rack is not None}
-
-
-def racks_named(topology: Topology) -> dict[int, str]:
-    """The racks that a topology names, by broker id."""
-    return {row["broker"]: row["rack"] for row in broker_rows(Facts(topology)) if row["rack"] is not None}
-
-
-def carry(brokers: pa.Table, racks: dict[int, str]) -> pa.Table:
-    """Rows of `brokers` in which those of `unknown_racks` have the rack given for them, marked as carried."""
-    wanting = unknown_racks(brokers) & set(racks)
-    ids = brokers["broker"].to_pylist()
-    for name, value_of in (("rack", racks.get), ("rack_state", lambda broker: "carried")):
-        column = brokers[name].to_pylist()
-        carried = [value_of(broker) if broker in wanting else old for broker, old in zip(ids, column, strict=True)]
-        position = brokers.schema.get_field_index(name)
-        brokers = brokers.set_column(position, tables.BROKERS.arrow.field(name), pa.array(carried, pa.string()))
-    return brokers
+    return {row["broker"]: row["rack"] for row in brokers if row["rack"] is not None}
 
 
 def controller_rows(facts: Facts) -> list[dict]:
     """The rows of `controllers`: quorum voters, observers and described controllers, merged by node id."""
     racks = {broker["id"]: _rack(facts, place, broker)[0] for place, broker in facts.named("id", "brokers")}
     leader_unread = facts.unreadable.touches("cluster", "quorum", "leader")
-    leader = None if leader_unread else _quorum(facts).get("leader")
     rows: dict[int, dict] = {}
     for role, *place in (
         ("voter", "cluster", "quorum", "voters"),
@@ -194,16 +170,9 @@ def controller_rows(facts: Facts) -> list[dict]:
             continue
         for where, node in facts.named("id", *place):
             number = node["id"]
-            row = rows.setdefault(
-                number,
-                {
-                    "controller": number,
-                    "role": role,
-                    "leader": None if leader_unread else number == leader,
-                    "rack": None,
-                },
-            )
-            row["rack"] = row["rack"] or facts.value(where, node, "rack") or racks.get(number)
+            led = None if leader_unread else number == _quorum(facts).get("leader")
+            row = rows.setdefault(number, {"controller": number, "role": role, "leader": led})
+            row["rack"] = row.get("rack") or facts.value(where, node, "rack") or racks.get(number)
             row["rack_state"] = "named" if row["rack"] else "unknown"
             if role != "controller":
                 row.setdefault("lag_ms", facts.value(where, node, "lag_ms"))
@@ -238,9 +207,9 @@ _STREAM = ("type", "state", "in_transition", "stateful_tasks", "subscription_ver
 
 
 def group_rows(facts: Facts) -> list[dict]:
-    """The rows of `groups`, by name: what `streams` says of a group beside what `groups` says of it.
+    """The rows of `groups`, by name: what `streams` and `groups` state of a group.
 
-    A group of which the document says nothing but that it couldn't be read has a row too.
+    A group that only an unreadable path names has a row too.
     """
     rows: dict[str, dict] = {}
     streams = facts.named("group", "streams")
@@ -269,7 +238,7 @@ def group_rows(facts: Facts) -> list[dict]:
 def _unlisted_groups(facts: Facts) -> Iterator[tuple[str, str]]:
     """Group and reason of each unreadable path that names a group of neither list.
 
-    A number is an index only where the list is that long: groups may be named in digits.
+    A group's name may be a number. A number is an index only where the list is that long.
     """
     for path, reason in facts.unreadable.paths:
         named = tokens(path) or ()
@@ -280,8 +249,8 @@ def _unlisted_groups(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _clients(facts: Facts, place: tuple, stream: dict) -> list[dict] | None:
-    """A group's clients, of each what could be read; None unless all of them are there."""
-    if facts.unreadable.covers(*place) or any(isinstance(part, str) for part in facts.unreadable.parts(*place)):
+    """A group's clients, with the members that could be read; None unless all clients are there."""
+    if not facts.whole(*place):
         return None
     clients = [client or {} for client in stream.get("clients") or []]
     names = ("process", "tags", "active", "standby")
@@ -289,33 +258,7 @@ def _clients(facts: Facts, place: tuple, stream: dict) -> list[dict] | None:
 
 
 def _member(member: dict) -> dict:
-    """A group's member with its bytes decoded; bytes that aren't stated are unknown."""
-    decoded = {
-        name: None if member.get(name) is None else base64.b64decode(member[name])
-        for name in ("metadata", "assignment")
-    }
-    return {**{name: member.get(name) for name in ("member_id", "client_id", "client_host")}, **decoded}
-
-
-def _from_rows(table: Table, keys: dict, rows: list[dict]) -> pa.Table:
-    """Few rows as an Arrow table; a column that a row leaves out is NULL in it."""
-    kinds = dict(table.columns)
-    columns = {
-        name: pa.array([_arrow(row.get(name), kind) for row in rows], kind)
-        for name, kind in kinds.items()
-        if name not in keys
-    }
-    return keyed(table, keys, columns, len(rows))
-
-
-def _arrow(value: Any, kind: pa.DataType) -> Any:
-    """A value as Arrow wants it: maps as pairs, also inside lists of objects."""
-    if value is None:
-        return None
-    if pa.types.is_map(kind):
-        return sorted(value.items())
-    if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
-        return [
-            {field.name: _arrow(element.get(field.name), field.type) for field in kind.value_type} for element in value
-        ]
-    return value
+    """A group's member with its bytes decoded; bytes that aren't stated are NULL."""
+    stated = {name: member.get(name) for name in ("member_id", "client_id", "client_host")}
+    encoded = {name: member.get(name) for name in ("metadata", "assignment")}
+    return stated | {name: None if text is None else base64.b64decode(text) for name, text in encoded.items()}

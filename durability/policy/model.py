@@ -135,7 +135,7 @@ PERIODS = ("week", "month", "quarter")
 
 @dataclass(frozen=True)
 class Retention:
-    """How long the lake keeps what; no verdict depends on it. See `durability.lake.keep` for what stays whatever its age.
+    """How long the lake keeps what; no verdict depends on it. See `durability.lake.retention` for what stays at any age.
 
     `snapshots`: facts as collected. `findings`: what nightly runs found. `pulses`: which topics and partitions a pulse found
     unhealthy. `counters`: clusters' partition counts, of pulses and nightly runs. Of each period (PERIODS) the first

@@ -54,7 +54,7 @@ def start(session: Session, lake: str, job: Path, environment: Mapping[str, str]
 def _properties(place: Place, partitions: int) -> dict[str, str]:
     from durability.lake import catalog
 
-    return {**spark.settings(partitions), **catalog.spark_conf(place), **catalog.spark_secrets(place)}
+    return {**spark.settings(partitions), **catalog.spark_conf(place)}
 
 
 def take(lake: str, partitions: int) -> PrestartedSession | None:

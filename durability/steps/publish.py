@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from durability.steps.results import Failure, Gated
@@ -17,13 +17,13 @@ def publish(settings: Settings, kind: str, gated: Gated, summary: StepSummary) -
     """
     lake = settings.open_lake()
     attempts = [replace(a, kind=SNAPSHOT_KINDS[kind]) for a in gated.attempts]
-    rows = [asdict(row) for row in lake.publish(attempts, gated.verdicts)] if attempts else []
+    rows = lake.publish(attempts, gated.verdicts) if attempts else []
     # A document that can't be used leaves no row in the lake; the report alone names it.
     if settings.topology:
         missing = [unread(failure) for failure in gated.failures]
     else:
         failures = [(f.cluster, f.at, f.reason) for f in gated.failures]
-        missing = [asdict(row) for row in lake.record_failures(failures, SNAPSHOT_KINDS[kind])]
+        missing = lake.record_failures(failures, SNAPSHOT_KINDS[kind])
     summary.text = f"{counted(len(rows), 'snapshot')} {'noted' if kind == PULSE else 'committed'}"
     newest: dict[str, dict[str, Any]] = {}
     for row in sorted(rows + missing, key=lambda r: r["captured_at"]):

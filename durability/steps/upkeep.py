@@ -9,7 +9,7 @@ from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
 
 if TYPE_CHECKING:
-    from durability.lake.keep import Decision
+    from durability.lake.retention import RetentionPlan
 
 
 def backup(settings: Settings, summary: StepSummary) -> str:
@@ -20,13 +20,13 @@ def backup(settings: Settings, summary: StepSummary) -> str:
     return summary.text
 
 
-def decide(settings: Settings, summary: StepSummary) -> tuple[Decision, int]:
+def decide(settings: Settings, summary: StepSummary) -> tuple[RetentionPlan, int]:
     """What goes by the policy's `retention`, and how many partitions the largest snapshot has, which sizes the Spark job."""
     from durability.policy import load_policy
 
     policy = load_policy(settings.policy)
     lake = settings.open_lake()
-    decision = lake.decide(policy.retention, policy.readings.look_back, datetime.now(UTC))
+    decision = lake.plan_retention(policy.retention, policy.readings.look_back, datetime.now(UTC))
     summary.text = (
         f"{len(decision.attempts)} snapshots and {len(decision.runs)} nightly runs go, "
         f"{len(decision.evidence)} runs are evidence"

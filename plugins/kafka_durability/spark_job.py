@@ -33,7 +33,7 @@ class SparkJob(SparkSubmitOperator):
         Spark reads input and catalog settings from a folder that is this task's alone and goes with it.
         """
         with tempfile.TemporaryDirectory(prefix="durability-spark-") as folder:
-            properties = {**spark.settings(partitions), **lake.spark_conf(), **lake.spark_secrets()}
+            properties = {**spark.settings(partitions), **lake.spark_conf()}
             self.properties_file = str(spark.write_properties(Path(folder) / "spark.properties", properties))
             self.application_args = arguments(Path(folder))
             self.jars = spark.jars(lake.location)

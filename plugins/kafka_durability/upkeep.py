@@ -33,6 +33,6 @@ class UpkeepOperator(SparkJob):
             self.submit(
                 settings.open_lake(),
                 largest,
-                lambda folder: ["--decision", str(decision.write(folder / "decision.json"))],
+                lambda folder: ["--plan", str(decision.write(folder / "retention.json"))],
                 context,
             )

@@ -1,4 +1,4 @@
-"""A table's files and states kept few, by Iceberg's own procedures; each is asked only where it has something to do."""
+"""Keeps a table's files and states few with Iceberg's own procedures; each is called only where it has something to do."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from durability.lake import tables
-from durability.lake import upkeep_notes as notes
-from durability.lake.keep import Decision
+from durability.lake.retention import RetentionPlan
 from durability.lake.tables import CATALOG, Table
 from spark_jobs import session
 
 MANIFESTS = 16
-"""From so many manifests on they are made fewer; every commit adds one."""
+"""From so many manifests on they are rewritten into fewer; every commit adds one."""
 FILE_BYTES = 128 << 20
 ROW_GROUP_BYTES = 16 << 20
 OPTIONS = {
@@ -30,40 +29,37 @@ OPTIONS = {
 APART = "stands_for DESC NULLS FIRST, cluster ASC NULLS FIRST, topic ASC NULLS FIRST, partition ASC NULLS FIRST"
 
 
-def tidied(spark: SparkSession, table: Table, decision: Decision) -> Iterator[str]:
-    """Compacts the days that are over, makes manifests few, forgets states and removes files of before; says what it did."""
+def maintain(spark: SparkSession, table: Table, plan: RetentionPlan) -> Iterator[str]:
+    """Compacts a table's past days, rewrites its manifests, expires states and removes orphan files; says what it did."""
     name = session.table(table.name)
-    if crowded(spark, name, decision.compact_before):
-        before, after = compact(spark, table, decision.compact_before)
-        yield notes.compacted(before, after)
+    if crowded(spark, name, plan.compact_before):
+        before, after = compact(spark, table, plan.compact_before)
+        yield f"files={before}->{after}"
     manifests = spark.table(f"{name}.manifests").count()
     if manifests >= MANIFESTS:
         _call(spark, "rewrite_manifests", table, "use_caching => false")
-        yield notes.fewer_manifests(manifests)
-    states = spark.table(f"{name}.snapshots").where(F.col("committed_at") < F.lit(decision.expire_before))
+        yield f"manifests_rewritten={manifests}"
+    states = spark.table(f"{name}.snapshots").where(F.col("committed_at") < F.lit(plan.expire_before))
     if not states.join(spark.table(f"{name}.refs"), "snapshot_id", "left_anti").isEmpty():
-        _call(
-            spark, "expire_snapshots", table, f"older_than => {timestamp(decision.expire_before)}", "retain_last => 1"
-        )
-        yield notes.expired(decision.expire_before)
+        _call(spark, "expire_snapshots", table, f"older_than => {timestamp(plan.expire_before)}", "retain_last => 1")
+        yield f"expired_before={plan.expire_before:%Y-%m-%dT%H:%M}"
     # S3 is listed through Iceberg's own client: Spark has no file system for it here.
-    listing = ["prefix_listing => true"] if _on_s3(spark) else []
-    orphans = _call(
-        spark, "remove_orphan_files", table, f"older_than => {timestamp(decision.orphans_before)}", *listing
-    )
+    on_s3 = (spark.conf.get(f"spark.sql.catalog.{CATALOG}.warehouse") or "").startswith("s3://")
+    listing = ["prefix_listing => true"] if on_s3 else []
+    orphans = _call(spark, "remove_orphan_files", table, f"older_than => {timestamp(plan.orphans_before)}", *listing)
     if orphans:
-        yield notes.orphans_removed(len(orphans))
+        yield f"orphans_removed={len(orphans)}"
 
 
 def crowded(spark: SparkSession, name: str, before: datetime) -> bool:
-    """Has a day that is over several files that are small?"""
+    """Whether a day before that moment has several small files."""
     files = spark.table(f"{name}.files").where(f"file_size_in_bytes < {FILE_BYTES * 3 // 4}")
     by_day = files.groupBy(F.col("partition.captured_at_day").alias("day")).count()
     return not by_day.where((F.col("day") < F.lit(before.date())) & (F.col("count") > 1)).isEmpty()
 
 
 def compact(spark: SparkSession, table: Table, before: datetime) -> tuple[int, int]:
-    """Rewrites the small files of each day that is over in the table's order; how many there were, and are."""
+    """Rewrites the small files of each day before that moment in the table's order; returns how many there were, and are."""
     name = session.table(table.name)
     apart = table is tables.PARTITIONS
     if apart:
@@ -87,7 +83,7 @@ def compact(spark: SparkSession, table: Table, before: datetime) -> tuple[int, i
 
 
 def drop_files(spark: SparkSession, name: str, paths: Sequence[str]) -> None:
-    """Commits that a table has these files no more; no data is read, and rows that others add meanwhile aren't touched."""
+    """Commits that a table has these files no more. It reads no data and conflicts with no rows that others add meanwhile."""
     jvm = spark._jvm
     delete = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name).newDelete()
     for path in paths:
@@ -97,15 +93,11 @@ def drop_files(spark: SparkSession, name: str, paths: Sequence[str]) -> None:
     delete.commit()
 
 
-def _call(spark: SparkSession, procedure: str, table: Table, *arguments: str) -> list:
-    named = ", ".join([f"table => '{table.identifier}'", *arguments])
-    return spark.sql(f"CALL {CATALOG}.system.{procedure}({named})").collect()
-
-
 def timestamp(moment: datetime) -> str:
-    """As the session's SQL has it, whose time zone is UTC."""
+    """A moment as the session's SQL has it, in the session's time zone, UTC."""
     return f"TIMESTAMP '{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}'"
 
 
-def _on_s3(spark: SparkSession) -> bool:
-    return (spark.conf.get(f"spark.sql.catalog.{CATALOG}.warehouse") or "").startswith("s3://")
+def _call(spark: SparkSession, procedure: str, table: Table, *arguments: str) -> list:
+    named = ", ".join([f"table => '{table.identifier}'", *arguments])
+    return spark.sql(f"CALL {CATALOG}.system.{procedure}({named})").collect()

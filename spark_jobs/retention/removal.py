@@ -1,9 +1,9 @@
-"""Rows that the lake no longer keeps, removed in the order that readers need.
+"""Removes rows that the lake no longer keeps, in the order that readers need.
 
-Rows in `runs` go before their results, rows in `snapshots` before their facts, `clusters` last of these: killed in between,
-what is left counts for nobody and goes the next time. A file of which nothing stays is dropped by name, its data unread; one of
-which something does is rewritten without the rest. Rows are named by their run or attempt, never by their days alone, so
-what others commit at the same time is no part of it.
+Rows in `runs` go before their results. Rows in `snapshots` go before their facts, of which `clusters` goes last. If the job is
+killed in between, no reader sees what is left, and the next upkeep removes it. A file of which nothing stays is dropped by
+name, unread; a file of which something stays is rewritten. Rows are named by their run or attempt, never by days alone, so
+rows that others commit meanwhile aren't touched.
 """
 
 from __future__ import annotations
@@ -16,17 +16,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from durability.lake import tables
-from durability.lake.keep import Decision
+from durability.lake.retention import RetentionPlan
 from durability.lake.tables import Table
 from spark_jobs import session
 from spark_jobs.retention import compaction
 
-DETAILS = tuple(t for t in tables.RESULTS if t is not tables.HEALTH_COUNTERS)
-OTHER_FACTS = tuple(t for t in tables.FACTS if t is not tables.CLUSTERS)
-
 
 class Removed(NamedTuple):
-    """What became of a table's files: dropped by name, and looked through for the rows that had to go."""
+    """How many of a table's files were dropped by name, and how many rewritten without some of their rows."""
 
     table: str
     dropped: int
@@ -34,49 +31,44 @@ class Removed(NamedTuple):
 
 
 class Upkeep:
-    """One upkeep of a lake: what goes, as `decision` says."""
+    """One upkeep of a lake: removes what `plan` names."""
 
-    def __init__(self, spark: SparkSession, decision: Decision):
-        self.spark, self.decision, self.cuts = spark, decision, decision.cuts
+    def __init__(self, spark: SparkSession, plan: RetentionPlan):
+        self.spark, self.plan, self.cuts = spark, plan, plan.cuts
 
     def remove(self) -> Iterator[Removed]:
-        """Everything that goes, in the order that readers need; says of each table what became of it."""
-        yield self._runs()
-        yield self._snapshots()
+        """Removes everything that goes, in the order that readers need; says of each table what became of it."""
+        yield self._listed(tables.RUNS, self.cuts.counters, "finished_at", self.cuts.counters, self.plan.runs)
+        before = max(self.cuts.pulses, self.cuts.snapshots)
+        yield self._listed(tables.SNAPSHOTS, before, "published_at", self.cuts.pulses, self.plan.attempts)
         yield from self._results()
         yield from self._facts()
 
-    def _runs(self) -> Removed:
-        pulse = (F.col("kind") == "pulse") & _old("finished_at", self.cuts.counters)
-        rows = self._rows(tables.RUNS, self.cuts.counters, "kind", "finished_at")
-        rows = rows.join(self._named(self.decision.runs, "result_id"), "result_id", "left")
-        return self._drop(tables.RUNS, rows.where(pulse | F.col("named")))
-
-    def _snapshots(self) -> Removed:
-        pulse = (F.col("kind") == "pulse") & _old("published_at", self.cuts.pulses)
-        rows = self._rows(tables.SNAPSHOTS, max(self.cuts.pulses, self.cuts.snapshots), "kind", "published_at")
-        rows = rows.join(self._named(self.decision.attempts, "attempt_id"), "attempt_id", "left")
-        return self._drop(tables.SNAPSHOTS, rows.where(pulse | F.col("named")))
+    def _listed(self, table: Table, before: datetime, written: str, pulses: datetime, ids: list[str]) -> Removed:
+        """Removes the rows of these ids, and of old pulses, from `runs` or `snapshots`. pulses: the cut that makes one old."""
+        rows = self._rows(table, before, "kind", written)
+        rows = rows.join(self._named(ids, _key(table)), _key(table), "left")
+        old_pulse = (F.col("kind") == "pulse") & _old(written, pulses)
+        return self._drop(table, rows.where(old_pulse | F.col("named")))
 
     def _results(self) -> Iterator[Removed]:
-        """Details go with their run's time; of `health_counters` those are topics' rows, and clusters' stay with the run's row.
+        """Details go with their run's time. In `health_counters` those are topics' rows; clusters' rows stay with the run's row.
 
         Results that no run has concluded by the time findings are old never will be.
         """
         runs = self.spark.table(session.table("runs")).select("result_id", "kind", "captured_at", "finished_at")
         young = (F.col("kind") == "pulse") & ~_old("finished_at", self.cuts.pulses)
         stays = F.coalesce("named", F.lit(False)) | young
-        known = runs.join(self._named(self.decision.in_full, "result_id"), "result_id", "left")
+        known = runs.join(self._named(self.plan.in_full, "result_id"), "result_id", "left")
         # Runs are few, and rows of their results may be millions: those aren't shuffled.
         known = F.broadcast(known.groupBy("result_id").agg(F.max(stays).alias("stays")).localCheckpoint(eager=True))
         unconcluded = F.col("stays").isNull() & (F.col("captured_at") < F.lit(self.cuts.findings))
         before = max(self.cuts.pulses, self.cuts.findings)
-        for table in DETAILS:
-            rows = self._rows(table, before).join(known, "result_id", "left")
-            yield self._drop(table, rows.where(~F.col("stays") | unconcluded))
-        counters, topics = tables.HEALTH_COUNTERS, "topic IS NOT NULL"
-        rows = self._rows(counters, before, where=topics).join(known, "result_id", "left")
-        yield self._drop(counters, rows.where(~F.col("stays") | unconcluded), topics)
+        counters = tables.HEALTH_COUNTERS
+        for table in (*(t for t in tables.RESULTS if t is not counters), counters):
+            details = "topic IS NOT NULL" if table is counters else "true"
+            rows = self._rows(table, before, where=details).join(known, "result_id", "left")
+            yield self._drop(table, rows.where(~F.col("stays") | unconcluded), details)
         rows = self._rows(counters, self.cuts.findings).join(known, "result_id", "left_anti")
         yield self._drop(counters, rows)
 
@@ -87,25 +79,21 @@ class Upkeep:
         gone = rows.select("attempt_id", F.to_date("captured_at").alias("day")).distinct().collect()
         if not gone:
             return
-        # Likewise attempts, of whose partitions there may be millions.
+        # Attempts are few, and their partitions may be millions: those aren't shuffled.
         named = F.broadcast(self._named((row.attempt_id for row in gone), "attempt_id"))
         days = sorted({row.day for row in gone})
-        for table in (*OTHER_FACTS, tables.CLUSTERS):
+        for table in (*(t for t in tables.FACTS if t is not tables.CLUSTERS), tables.CLUSTERS):
             rows = self._rows(table, self.cuts.snapshots).where(F.to_date("captured_at").isin(days))
             yield self._drop(table, rows.join(named, "attempt_id", "left_semi"))
 
-    # How
-
     def _rows(self, table: Table, before: datetime, *columns: str, where: str = "true") -> DataFrame:
-        """Rows captured before a moment, in files that were committed long enough ago for their run to be over."""
-        key = _key(table)
+        """Rows captured before a moment: their files, times and keys, and these columns."""
         rows = self.spark.table(session.table(table.name)).where(F.col("captured_at") < F.lit(before)).where(where)
-        return rows.select("_file", "captured_at", key, *columns)
+        return rows.select("_file", "captured_at", _key(table), *columns)
 
     def _named(self, ids: Iterable[str], key: str) -> DataFrame:
         """The ids, with `named` True."""
-        listed = [(value, True) for value in ids]
-        return self.spark.createDataFrame(listed, f"{key} string, named boolean")
+        return self.spark.createDataFrame([(value, True) for value in ids], f"{key} string, named boolean")
 
     def _drop(self, table: Table, goes: DataFrame, where: str = "true") -> Removed:
         """Removes these rows of a table, by their keys and the condition `where`."""
@@ -119,8 +107,8 @@ class Upkeep:
         )
         if found.isEmpty():
             return Removed(table.name, 0, 0)
-        settled = self._settled_files(name)
-        found = found.join(settled, F.col("_file") == F.col("file_path")).localCheckpoint(eager=True)
+        files = self._committed_files(name)
+        found = found.join(files, F.col("_file") == F.col("file_path")).localCheckpoint(eager=True)
         by_file = found.groupBy("_file", "record_count").agg(F.sum("rows").alias("rows"))
         whole = [row["_file"] for row in by_file.where("rows = record_count").collect()]
         if whole:
@@ -136,14 +124,12 @@ class Upkeep:
             )
         return Removed(table.name, len(whole), bounds["files"])
 
-    def _settled_files(self, name: str) -> DataFrame:
-        """file_path and record_count of a table's files that were added long enough ago; older commits are forgotten."""
-        young = self.spark.table(f"{name}.snapshots").where(
-            F.col("committed_at") >= F.lit(self.decision.committed_before)
-        )
+    def _committed_files(self, name: str) -> DataFrame:
+        """file_path and record_count of a table's files that were committed long enough ago for their run to be over."""
+        young = self.spark.table(f"{name}.snapshots").where(F.col("committed_at") >= F.lit(self.plan.committed_before))
         entries = self.spark.table(f"{name}.entries").where("status < 2")
-        settled = entries.join(young.select("snapshot_id"), "snapshot_id", "left_anti")
-        return settled.select("data_file.file_path", "data_file.record_count")
+        old = entries.join(young.select("snapshot_id"), "snapshot_id", "left_anti")
+        return old.select("data_file.file_path", "data_file.record_count")
 
 
 def _key(table: Table) -> str:
@@ -151,5 +137,5 @@ def _key(table: Table) -> str:
 
 
 def _old(written: str, cut: datetime) -> Column:
-    """As `durability.lake.keep` has it: written and captured before."""
+    """As `durability.lake.retention` has it: written and captured before."""
     return (F.col(written) < F.lit(cut)) & (F.col("captured_at") < F.lit(cut))

@@ -108,7 +108,7 @@ def test_a_pulse_of_the_same_document_does_not_hide_its_facts(lake):
     doc = document(SICK)
     (full,) = publish(lake, doc)
     _, (row,) = pulse(lake, doc)
-    assert (row.kind, row.snapshot_id) == ("pulse", full.snapshot_id)
+    assert (row["kind"], row["snapshot_id"]) == ("pulse", full.snapshot_id)
     assert lake.last_accepted("test")["attempt_id"] == full.attempt_id
     assert [s["kind"] for s in lake.snapshots()] == ["full", "pulse"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pyiceberg.expressions import AlwaysTrue
 
-from durability.lake import Lake, alike, keep, tables
+from durability.lake import Lake, alike, retention, tables
 from durability.policy import Retention
 from spark_jobs.retention import compaction
 from spark_jobs.retention.removal import Removed, Upkeep
@@ -33,20 +33,22 @@ def history(lake, monkeypatch):
     return History(lake, monkeypatch, NOW)
 
 
-def upkeep(session, lake, tidied=None, now=NOW, retention=RETENTION):
+def upkeep(session, lake, tidied=None, now=NOW, periods=RETENTION):
     """One upkeep as if everything in the lake had been committed when it says so; what it decided, and what it said."""
     real = datetime.now(UTC)
-    decided = lake.decide(retention, timedelta(hours=30), now)
-    decided = replace(decided, committed_before=real + DAY, expire_before=real + DAY, orphans_before=real - keep.READ)
+    decided = lake.plan_retention(periods, timedelta(hours=30), now)
+    decided = replace(
+        decided, committed_before=real + DAY, expire_before=real + DAY, orphans_before=real - retention.READ
+    )
     said = [r for r in Upkeep(session, decided).remove() if r.dropped or r.rewritten]
     said += [
-        (t.name, line) for t in tidied or tables.TABLES.values() for line in compaction.tidied(session, t, decided)
+        (t.name, line) for t in tidied or tables.TABLES.values() for line in compaction.maintain(session, t, decided)
     ]
     return decided, said
 
 
 def files(lake) -> dict[str, int]:
-    return {t.name: len(lake._tables.files(t, AlwaysTrue())) for t in tables.TABLES.values()}
+    return {t.name: len(lake._tables.committed(t, AlwaysTrue())) for t in tables.TABLES.values()}
 
 
 def test_what_stays_reads_as_before_and_the_rest_is_gone(lake, session, history):
@@ -77,7 +79,7 @@ def test_what_stays_reads_as_before_and_the_rest_is_gone(lake, session, history)
     with ThreadPoolExecutor(1) as beside:
         writing = beside.submit(lambda: [history.publish(history.stage(0.02, f"busy-{n}"))[0] for n in range(2)])
         decided, said = upkeep(session, lake)
-    meanwhile = [row.attempt_id for row in writing.result()]
+    meanwhile = [row["attempt_id"] for row in writing.result()]
     assert seen(lake, facts, stay_in_full | young) == before
     assert decided.evidence == ["nightly:evidence", "nightly:found"]
     # Files of which nothing stays are dropped unread; before days were compacted, only counters shared theirs.
@@ -123,17 +125,17 @@ def test_on_s3_too_what_stays_reads_as_before(lake, session, history):
     _, said = upkeep(session, lake, (tables.SNAPSHOTS, tables.PARTITIONS, tables.FINDINGS))
     assert seen(lake, facts, {"found"}) == before
     assert {r.table for r in said if isinstance(r, Removed) and r.dropped} >= {"snapshots", "findings", "partitions"}
-    assert ("partitions", "3 files compacted into 1") in said
+    assert ("partitions", "files=3->1") in said
     assert {row["result_id"] for row in lake.scan(tables.FINDINGS).to_pylist()} == {"found"}
     assert {r["result_id"] for r in lake.runs()} == {"counted only", "old pulse", "found"}
     # Rows that others stand for are last, in the order in which row groups are left out.
     stands = [row["stands_for"] == 0 for row in lake.scan(tables.PARTITIONS).to_pylist()]
     assert any(stands) and stands == sorted(stands)
     assert lake.read_staged(staged, tables.PARTITIONS).num_rows == 8
-    files_left = lake._tables.files(tables.PARTITIONS, AlwaysTrue())
+    files_left = lake._tables.committed(tables.PARTITIONS, AlwaysTrue())
     compaction.drop_files(session, f"durability.{tables.PARTITIONS.identifier}", sorted(files_left))
     assert lake.scan(tables.PARTITIONS).num_rows == 0
-    assert lake._tables.storage.footer(files_left.pop()).num_rows == len(stands), "the file itself stays for now"
+    assert lake._tables.files.footer(files_left.pop()).num_rows == len(stands), "the file itself stays for now"
 
 
 SHORT = "snapshots: 10d, findings: 50d, pulses: 5d, counters: 80d, evidence: {each: month, for: 10d}"
@@ -151,7 +153,7 @@ def test_the_dag_backs_up_removes_what_is_old_and_keeps_the_rest(lake, monkeypat
     attempts = [s["attempt_id"] for r in lake.runs() if r["result_id"] == "last night" for s in r["snapshots"]]
     age(lake, 7)
     before = seen(lake, attempts, {"last night"})
-    day = Path(min(lake._tables.files(tables.FINDINGS, AlwaysTrue())).removeprefix("file://")).parent
+    day = Path(min(lake._tables.committed(tables.FINDINGS, AlwaysTrue())).removeprefix("file://")).parent
     old, young = (day / f"{name}.parquet" for name in ("of-no-table", "of-no-table-yet"))
     for orphan in (old, young):
         orphan.write_bytes(b"left by a task that was killed")

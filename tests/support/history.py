@@ -60,12 +60,12 @@ class History:
                 "run_id": f"{kind}:{name}",
                 "result_id": name,
                 "kind": kind,
-                "captured_at": max(r.captured_at for r in rows),
+                "captured_at": max(r["captured_at"] for r in rows),
                 "started_at": self.at,
                 "finished_at": self.at + timedelta(minutes=3),
                 "status": status,
                 "verified": verified,
-                "snapshots": [{c: getattr(r, c) for c in columns} for r in rows],
+                "snapshots": [{c: r[c] for c in columns} for r in rows],
                 "summary": json.dumps({"severities": {"critical": 1}}),
             }
         )
@@ -90,8 +90,8 @@ def _earlier(metadata, millis: int):
 def _rows(table, snapshot, name: str, topics) -> list[dict]:
     columns = dict(table.columns)
     named = "resource" if "resource" in columns else "topic"
-    keys = {"cluster": snapshot.cluster, "captured_at": snapshot.captured_at, "snapshot_id": snapshot.snapshot_id}
-    kind = "pulse" if snapshot.kind == "pulse" else "nightly"
+    keys = {name: snapshot[name] for name in ("cluster", "captured_at", "snapshot_id")}
+    kind = "pulse" if snapshot["kind"] == "pulse" else "nightly"
     rows = [keys | {"run_id": f"{kind}:{name}", "result_id": name, named: topic} for topic in topics]
     if table is tables.HEALTH_COUNTERS:
         return [row | dict.fromkeys(tables.COUNTED, 3) for row in rows]

@@ -33,7 +33,7 @@ def attach(session, lake):
     # Spark was started before these were in the environment, where it would look for them.
     keys = {"s3.access-key-id": KEY["AWS_ACCESS_KEY_ID"], "s3.secret-access-key": KEY["AWS_SECRET_ACCESS_KEY"]}
     theirs = {f"spark.sql.catalog.{CATALOG}.{name}": value for name, value in keys.items()}
-    for name, value in {**lake.spark_conf(), **lake.spark_secrets(), **theirs}.items():
+    for name, value in {**lake.spark_conf(), **theirs}.items():
         if name.startswith("spark.sql.catalog."):
             session.conf.set(name, value)
 

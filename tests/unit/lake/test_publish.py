@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from durability.errors import BadInput, Refused
-from durability.lake import Attempt, iceberg, tables
+from durability.lake import iceberg, tables
 from durability.topology import validate
 from tests import ROOT
 from tests.support.lake import EVERYWHERE, accepted, counts, publish, rejected, stage
@@ -21,7 +21,7 @@ def test_staged_facts_do_not_exist_until_published(lake):
     attempt = stage(lake, healthy(topics=2, partitions=3))
     assert lake.snapshots() == [] and lake.scan(tables.PARTITIONS).num_rows == 0
     [row] = lake.publish([attempt], accepted(attempt))
-    assert (row.status, row.partitions, row.sha256) == ("accepted", 6, attempt.sha256)
+    assert (row["status"], row["partitions"], row["sha256"]) == ("accepted", 6, attempt.sha256)
     assert counts(lake) == {"clusters": 1, "brokers": 3, "controllers": 3, "topics": 2, "partitions": 6, "groups": 0}
 
 
@@ -37,11 +37,6 @@ def test_what_is_read_back_is_what_was_staged(lake):
 def test_a_null_list_is_not_read_as_an_empty_one(lake):
     publish(lake, healthy(unreadable={"/brokers/0/log_dirs": "CLUSTER_AUTHORIZATION_FAILED"}))
     assert lake.scan(tables.BROKERS, columns=["log_dirs"])["log_dirs"].null_count == 3
-
-
-def test_an_attempt_travels_as_json(lake):
-    attempt = stage(lake, healthy(), attempt_id="try-1")
-    assert Attempt.from_json(attempt.to_json()) == attempt and attempt.attempt_id == "try-1"
 
 
 def test_a_document_is_known_by_its_hash_and_a_live_reading_by_cluster_and_moment(lake):
@@ -92,6 +87,15 @@ def test_a_cluster_that_could_not_be_read_is_recorded(lake):
     [row] = lake.snapshots("lost")
     assert (row["status"], row["reason"], row["partitions"]) == ("failed", "no broker answered", None)
     assert lake.last_accepted("lost") is None
+
+
+def test_of_a_result_written_twice_the_newest_row_counts(lake):
+    run = {"run_id": "r", "kind": "nightly", "captured_at": datetime(2026, 11, 21, tzinfo=UTC)}
+    for result, minute, status in (("r:1", 5, "complete"), ("r:2", 6, "complete"), ("r:1", 7, "unverified")):
+        finished = run["captured_at"] + timedelta(minutes=minute)
+        lake.commit_run({**run, "result_id": result, "finished_at": finished, "status": status})
+    assert [(r["result_id"], r["status"]) for r in lake.runs("nightly")] == [("r:2", "complete"), ("r:1", "unverified")]
+    assert lake.runs("pulse") == []
 
 
 def test_an_attempt_without_a_verdict_is_refused(lake):

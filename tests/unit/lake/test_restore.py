@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,8 +10,7 @@ import pytest
 
 from durability.cli import restore as command
 from durability.errors import Refused
-from durability.lake import Lake, restore, staging, tables
-from durability.lake.restore import Metadata, newest
+from durability.lake import Lake, restore, tables
 from tests.support.lake import EVERYWHERE, publish
 from tests.support.topology import healthy
 
@@ -22,7 +20,7 @@ NOW = datetime(2026, 11, 22, 4, 30, tzinfo=UTC)
 def lose_catalog(lake) -> None:
     """As a disk that is gone, or a database dropped, leaves it."""
     lake._tables.catalog.engine.dispose()
-    if lake.place.embedded:
+    if lake.place.catalog is None:
         Path(lake.location, "catalog.db").unlink()
         return
     import psycopg2
@@ -61,7 +59,7 @@ def test_a_lost_catalog_is_made_anew_with_what_was_committed_after_the_backup(la
 
 
 def metadata(lake, table=tables.SNAPSHOTS) -> list[Path]:
-    return sorted(Path(p.removeprefix("file://")) for p in lake._tables.metadata_files(table))
+    return sorted(Path(p.removeprefix("file://")) for p in lake._tables.files.metadata(table))
 
 
 def lose_race(base: Path, name: str) -> Path:
@@ -131,37 +129,3 @@ def test_the_last_backups_stay(lake):
         lake.backup(NOW + timedelta(days=day))
     names = sorted(p.name for p in Path(lake.location, "warehouse", restore.FOLDER).iterdir())
     assert len(names) == restore.BACKUPS and names[-1].startswith("20261208T")
-    assert staging.listed(lake.place.warehouse, f"{lake.place.warehouse}/{restore.FOLDER}", NOW) == []
-
-
-def commits(seed: int, count: int, kept: int = 5) -> tuple[dict[str, Metadata], str, bool]:
-    """A history of commits and of losers against them, files rotated out: the files, the newest, is its end a tie?"""
-    chance = random.Random(seed)
-    files, chain, tied = {}, [], False
-
-    def written(name: str, at: int) -> Metadata:
-        log = tuple(chain[-kept:])
-        moments = [int(before[:5]) * 10 for before in log]
-        return Metadata(name, log, min(moments, default=at), max(moments, default=-1), at)
-
-    for number in range(count):
-        losers = [written(f"{number:05d}-lost{n}", number * 10 + 1) for n in range(chance.choice([0, 0, 0, 1, 2]))]
-        winner = written(f"{number:05d}-won", number * 10)
-        files |= {file.name: file for file in (*losers, winner)}
-        chain.append(winner.name)
-        tied = bool(losers)
-        for old in chain[:-kept]:
-            files.pop(old, None)
-    return files, chain[-1], tied
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 8, 30])
-def test_the_end_of_the_chain_is_found_or_a_tie_is_refused(count):
-    for seed in range(60):
-        files, last, tied = commits(seed, count)
-        if tied:
-            with pytest.raises(Refused, match=f"{last}"):
-                newest(files)
-        else:
-            assert newest(files) == last
-        assert newest(files, pointer=last) == last

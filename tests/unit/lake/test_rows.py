@@ -215,7 +215,7 @@ def test_groups_come_from_streams_and_from_raw_bytes():
         ],
     }
     enrich, wordcount = rows_of(document(DRAWN, streams=[STREAM], groups=[raw]), tables.GROUPS)
-    assert enrich["clients"][0]["tags"] == [("host", "a"), ("zone", "az1")] and enrich["members"] is None
+    assert dict(enrich["clients"][0]["tags"]) == {"host": "a", "zone": "az1"} and enrich["members"] is None
     assert wordcount["members"][0]["metadata"] == b"\x00\xff" and wordcount["members"][0]["assignment"] is None
     assert wordcount["clients"] is None and wordcount["in_transition"] is None
 

@@ -84,7 +84,7 @@ def test_python_reads_what_spark_wrote_and_spark_what_python_wrote_since(lake, s
     assert read.schema.equals(tables.FINDINGS.arrow)
     assert sorted(read["captured_at"].to_pylist()) == moments
     assert read["partitions"].to_pylist() == [[1, None]] * 2 and read["outcome"].null_count == 2
-    assert len(lake._tables.files(tables.FINDINGS, lake_day(22))) == 1
+    assert len(lake._tables.committed(tables.FINDINGS, lake_day(22))) == 1
 
 
 def lake_day(day):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -19,8 +18,8 @@ from pyiceberg.types import StringType
 
 from durability import findings, report
 from durability.errors import Refused
-from durability.lake import Lake, catalog, iceberg, restore, tables
-from durability.lake.keep import Decision
+from durability.lake import Lake, catalog, restore, tables
+from durability.lake.retention import RetentionPlan
 from durability.plan import Plan, build_plan, inputs
 from durability.policy import Retention, load_policy, load_waivers
 from durability.report import timeline, trends
@@ -227,8 +226,8 @@ def test_upkeep_compacts_rows_of_before_with_new_ones_and_removes_what_is_old(la
     made = night(lake, session, tmp_path, "2026-11-21T18:00:00Z")  # the same day as the last of before
     before, both = shown(lake), (tables.TOPIC_POSTURE, tables.FINDINGS)
     soon = decided(lake, datetime(2026, 11, 22, 4, 30, tzinfo=UTC), Retention())
-    said = [line for table in both for line in compaction.tidied(session, table, soon)]
-    assert "2 files compacted into 1" in said and shown(lake) == before
+    said = [line for table in both for line in compaction.maintain(session, table, soon)]
+    assert "files=2->1" in said and shown(lake) == before
     assert retired(lake, LAST)["good"] == (1, 1, True)
 
     short = Retention(snapshots=10 * DAY, findings=10 * DAY, pulses=5 * DAY, counters=200 * DAY, evidence_for=10 * DAY)
@@ -241,16 +240,14 @@ def test_upkeep_compacts_rows_of_before_with_new_ones_and_removes_what_is_old(la
     assert set(retired(lake, "now").values()) == {(None, None, None)}
 
 
-def decided(lake: Lake, now: datetime, retention: Retention) -> Decision:
+def decided(lake: Lake, now: datetime, retention: Retention) -> RetentionPlan:
     """As if everything had been committed when it says so."""
     real = datetime.now(UTC)
-    decision = lake.decide(retention, timedelta(hours=30), now)
+    decision = lake.plan_retention(retention, timedelta(hours=30), now)
     return replace(decision, committed_before=real + DAY, expire_before=real + DAY, orphans_before=real - 3 * DAY)
 
 
-def test_hosts_that_upgrade_a_lake_at_once_all_succeed(lake, monkeypatch):
-    """On a catalog without a lock, as PostgreSQL's."""
-    monkeypatch.setattr(iceberg, "locked", lambda place: nullcontext())
+def test_hosts_that_upgrade_a_lake_at_once_all_succeed(lake):
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: Lake(catalog.place(lake.location, {})).ensure(), range(4)))
     assert [name for name in _columns(lake) if name == "checks"] == ["checks"]

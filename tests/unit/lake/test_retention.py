@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from durability.lake import keep
+from durability.lake import retention
 from durability.policy import Retention
 
 NOW = datetime(2026, 11, 22, 4, 30, tzinfo=UTC)
@@ -60,7 +60,7 @@ def histories(draw):
                 "verified": draw(st.sampled_from([True, True, False])),
                 "snapshots": entries,
             }
-            runs += [row, {**row, "finished_at": ago(age) + timedelta(minutes=9)}] if draw(st.booleans()) else [row]
+            runs.append(row)
     return snapshots, runs
 
 
@@ -117,10 +117,8 @@ def facts_stay(row, snapshots, runs) -> bool:
 @settings(max_examples=150, deadline=None)
 @given(histories())
 def test_what_goes_is_what_nothing_speaks_for(history):
-    snapshots, runs = history
-    decided = keep.decide(RETENTION, LOOK_BACK, NOW, snapshots, runs)
-    last = {r["result_id"]: r for r in runs}  # a result written twice: the later row
-    rows = list(last.values())
+    snapshots, rows = history
+    decided = retention.plan(RETENTION, LOOK_BACK, NOW, snapshots, rows)
     assert set(decided.in_full) == {r["result_id"] for r in rows if stays_in_full(r, rows)}
     old = {r["result_id"] for r in rows if days(max(r["captured_at"], r["finished_at"])) > 60}
     assert set(decided.runs) == old - set(decided.in_full)
@@ -128,30 +126,30 @@ def test_what_goes_is_what_nothing_speaks_for(history):
     assert set(decided.attempts) == {s["attempt_id"] for s in snapshots} - stay
 
     # What one upkeep left, the next leaves too.
-    left = [s for s in snapshots if s["attempt_id"] in stay], [r for r in runs if r["result_id"] not in decided.runs]
-    again = keep.decide(RETENTION, LOOK_BACK, NOW, *left)
+    left = [s for s in snapshots if s["attempt_id"] in stay], [r for r in rows if r["result_id"] not in decided.runs]
+    again = retention.plan(RETENTION, LOOK_BACK, NOW, *left)
     assert (again.attempts, again.runs) == ([], []) and set(again.in_full) == set(decided.in_full)
 
 
 def test_nothing_that_readings_look_back_on_goes_whatever_the_policy_says():
     hasty = Retention(*[timedelta(hours=1)] * 4, evidence_for=DAY)
-    cuts = keep.Cuts.of(hasty, timedelta(days=5), NOW)
+    cuts = retention.Cuts.of(hasty, timedelta(days=5), NOW)
     assert set(vars(cuts).values()) == {datetime(2026, 11, 16, tzinfo=UTC)}
-    assert keep.Cuts.of(hasty, timedelta(hours=1), NOW).pulses == datetime(2026, 11, 20, tzinfo=UTC), (
+    assert retention.Cuts.of(hasty, timedelta(hours=1), NOW).pulses == datetime(2026, 11, 20, tzinfo=UTC), (
         "two days, whole ones"
     )
 
 
 def test_pulses_are_counted_as_long_as_their_details_stay():
-    cuts = keep.Cuts.of(Retention(pulses=30 * DAY, counters=20 * DAY), LOOK_BACK, NOW)
+    cuts = retention.Cuts.of(Retention(pulses=30 * DAY, counters=20 * DAY), LOOK_BACK, NOW)
     assert cuts.counters == cuts.pulses == datetime(2026, 10, 23, tzinfo=UTC)
 
 
-def test_a_decision_is_read_as_it_was_written(tmp_path):
+def test_a_plan_is_read_as_it_was_written(tmp_path):
     entry = {"cluster": "eu", "attempt_id": "a", "status": "accepted", "captured_at": ago(300)}
     run = dict(run_id="r", result_id="r:1", captured_at=ago(300), started_at=ago(300), finished_at=ago(300))
-    decided = keep.decide(
+    decided = retention.plan(
         RETENTION, LOOK_BACK, NOW, [], [{**run, "status": "complete", "verified": True, "snapshots": [entry]}]
     )
     assert decided.in_full == ["r:1"]
-    assert keep.Decision.read(decided.write(tmp_path / "decision.json")) == decided
+    assert retention.RetentionPlan.read(decided.write(tmp_path / "retention.json")) == decided

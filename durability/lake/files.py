@@ -1,0 +1,156 @@
+"""The files below a lake's warehouse: written under fresh names, listed, read and removed."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from pyarrow import fs
+from pyiceberg.io.pyarrow import PyArrowFileIO
+
+from durability.errors import Refused, Unreachable
+from durability.lake.catalog import Place, properties
+from durability.lake.tables import Table
+
+ROW_GROUP = 250_000
+# The names that `Files.write` gives. Spark names its files otherwise, and those are left alone.
+_WRITTEN_HERE = re.compile(r"[0-9a-f]{32}\.parquet")
+
+
+class Files:
+    """The files of one lake. Errors name the file: Refused where it is missing or damaged, Unreachable where the store fails."""
+
+    def __init__(self, place: Place):
+        self.warehouse = place.warehouse
+        scheme, bucket, _ = PyArrowFileIO.parse_location(place.warehouse)
+        self.system: fs.FileSystem = PyArrowFileIO(properties(place)).fs_by_scheme(scheme, bucket)
+
+    def folder(self, table: Table) -> str:
+        """The address of a table's folder."""
+        return f"{self.warehouse}/{table.identifier.replace('.', '/')}"
+
+    def write(self, table: Table, *parts: pa.Table) -> str:
+        """Writes rows into the table's data folder as one Parquet file of a fresh name; returns its address.
+
+        parts: tables of the same columns; rows of two of them are in no row group together.
+
+        The file has no field ids: the table's name mapping gives each column its id, so it stays readable when
+        columns are added.
+        """
+        address = f"{self.folder(table)}/data/{uuid.uuid4().hex}.parquet"
+        with (
+            _storage_errors(f"the lake's file {address} could not be written"),
+            pq.ParquetWriter(
+                path_of(address), parts[0].schema, filesystem=self.system, compression="zstd", store_schema=False
+            ) as writer,
+        ):
+            for rows in parts:
+                writer.write_table(rows, row_group_size=ROW_GROUP)
+        return address
+
+    def read(
+        self, table: Table, address: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None
+    ) -> pa.Table:
+        """The rows of one file that meet a condition, with the table's column types; a column that the file lacks is NULL.
+
+        pyiceberg's own reader isn't used: it returns a NULL list of structs as an empty one.
+        """
+        names = table.arrow.names if columns is None else columns
+        wanted = pa.schema([table.arrow.field(name) for name in names])
+        with _damage(address):
+            fragment = ds.ParquetFileFormat().make_fragment(path_of(address), self.system)
+            return fragment.to_table(schema=table.arrow, columns=wanted.names, filter=where).cast(wanted)
+
+    def footer(self, address: str) -> pq.FileMetaData:
+        """A Parquet file's footer."""
+        with _damage(address):
+            return pq.read_metadata(path_of(address), filesystem=self.system)
+
+    def written_before(self, table: Table, moment: datetime) -> list[str]:
+        """The addresses of a table's files that `write` made, committed or not, and that were last changed before a moment."""
+        folder = f"{self.folder(table)}/data"
+        return [
+            f"{folder}/{entry.base_name}"
+            for entry in self.listed(folder)
+            if _WRITTEN_HERE.fullmatch(entry.base_name) and entry.mtime < moment
+        ]
+
+    def metadata(self, table: Table) -> list[str]:
+        """The addresses of the metadata files in a table's folder, by name."""
+        folder = f"{self.folder(table)}/metadata"
+        names = sorted(entry.base_name for entry in self.listed(folder))
+        return [f"{folder}/{name}" for name in names if name.endswith(".metadata.json")]
+
+    def listed(self, folder: str) -> list[fs.FileInfo]:
+        """The files directly in a folder; none if there is no such folder."""
+        with _storage_errors(f"the folder {folder} can't be listed"):
+            entries = self.system.get_file_info(fs.FileSelector(path_of(folder), allow_not_found=True))
+            return [entry for entry in entries if entry.type == fs.FileType.File]
+
+    def text(self, address: str) -> str:
+        """What a file has in it."""
+        with (
+            _storage_errors(f"the file {address} can't be read"),
+            self.system.open_input_stream(path_of(address)) as file,
+        ):
+            return file.read().decode(errors="replace")
+
+    def write_text(self, address: str, text: str) -> None:
+        with (
+            _storage_errors(f"the file {address} can't be written"),
+            self.system.open_output_stream(path_of(address)) as file,
+        ):
+            file.write(text.encode())
+
+    def remove(self, addresses: Iterable[str]) -> int:
+        """Removes files and returns how many; a file that is gone already isn't counted."""
+        removed = 0
+        for address in addresses:
+            with _storage_errors(f"the file {address} can't be removed"), suppress(FileNotFoundError):
+                self.system.delete_file(path_of(address))
+                removed += 1
+        return removed
+
+    def exists(self, address: str) -> bool:
+        with _storage_errors(f"the file {address} can't be looked up"):
+            return self.system.get_file_info(path_of(address)).type == fs.FileType.File
+
+
+def path_of(address: str) -> str:
+    """As pyarrow's file systems want it. Spark writes addresses of files with one slash.
+
+    >>> path_of("file:///lake/a b"), path_of("file:/lake/a b"), path_of("s3://bucket/lake")
+    ('/lake/a b', '/lake/a b', 'bucket/lake')
+    """
+    return address.partition(":")[2].removeprefix("//")
+
+
+@contextmanager
+def _damage(address: str) -> Iterator[None]:
+    """Turns what reading a Parquet file can raise into Refused."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise Refused(f"the lake's file {address} is missing") from None
+    except (pa.ArrowException, OSError) as error:
+        raise Refused(f"the lake's file {address} is damaged or can't be read: {_first_line(error)}") from None
+
+
+@contextmanager
+def _storage_errors(what: str) -> Iterator[None]:
+    """Turns a full disk, a missing permission or an unreachable store into Unreachable."""
+    try:
+        yield
+    except OSError as error:
+        raise Unreachable(f"{what}: {_first_line(error)}") from None
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
