@@ -36,23 +36,22 @@ class Files:
         """The address of a table's folder."""
         return f"{self.warehouse}/{table.identifier.replace('.', '/')}"
 
-    def write(self, table: Table, *parts: pa.Table) -> str:
+    def write(self, table: Table, rows: pa.Table) -> str:
         """Writes rows into the table's data folder as one Parquet file of a fresh name; returns its address.
-
-        parts: tables of the same columns; rows of two of them are in no row group together.
 
         The file has no field ids: the table's name mapping gives each column its id, so it stays readable when
         columns are added.
         """
         address = f"{self.folder(table)}/data/{uuid.uuid4().hex}.parquet"
-        with (
-            _storage_errors(f"the lake's file {address} could not be written"),
-            pq.ParquetWriter(
-                path_of(address), parts[0].schema, filesystem=self.system, compression="zstd", store_schema=False
-            ) as writer,
-        ):
-            for rows in parts:
-                writer.write_table(rows, row_group_size=ROW_GROUP)
+        with _storage_errors(f"the lake's file {address} could not be written"):
+            pq.write_table(
+                rows,
+                path_of(address),
+                filesystem=self.system,
+                compression="zstd",
+                store_schema=False,
+                row_group_size=ROW_GROUP,
+            )
         return address
 
     def read(

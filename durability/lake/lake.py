@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThanOrEqual
 
 from durability.errors import Refused
-from durability.lake import alike, catalog, restore, retention, rows, tables
+from durability.lake import catalog, restore, retention, rows, tables
 from durability.lake.attempt import FULL, PULSE, Attempt
 from durability.lake.conditions import captured_within, of_attempts
 from durability.lake.facts import Facts
@@ -113,7 +113,7 @@ class Lake:
     def write(self, built: Mapping[str, pa.Table]) -> dict[str, list[str]]:
         """Writes rows by fact table as files of fresh names and commits nothing; returns their addresses by table."""
         return {
-            table.name: [self._tables.files.write(table, *_parts(table, built[table.name]))]
+            table.name: [self._tables.files.write(table, built[table.name])]
             for table in FACTS
             if built[table.name].num_rows
         }
@@ -331,7 +331,3 @@ def _by_day(table: Table, added: pa.Table) -> list[pa.Table]:
 
 def _staged(table: Table, attempts: Iterable[Attempt]) -> list[str]:
     return [address for attempt in attempts for address in attempt.files.get(table.name, [])]
-
-
-def _parts(table: Table, rows: pa.Table) -> list[pa.Table]:
-    return alike.apart(rows) if table is tables.PARTITIONS else [rows]

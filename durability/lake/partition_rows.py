@@ -6,9 +6,9 @@ from operator import itemgetter
 
 import pyarrow as pa
 
-from durability.lake import alike
+from durability.lake import partition_groups
 from durability.lake.facts import Facts
-from durability.lake.tables import PARTITIONS, Table
+from durability.lake.tables import PARTITION_GROUPS, PARTITIONS, Table
 from durability.topology.kinds import PARTITION_LISTS
 
 _FIELDS = ("leader", *PARTITION_LISTS, "bytes")
@@ -21,10 +21,10 @@ def keyed(table: Table, keys: dict[str, object], columns: dict[str, pa.Array], r
     return pa.Table.from_arrays([arrays[name] for name in kinds], schema=table.arrow)
 
 
-def partition_table(facts: Facts, keys: dict[str, object], brokers: list[dict], topic_rows: list[dict]) -> pa.Table:
-    """The rows of `partitions`, by topic and partition, those that another stands for behind all others (`alike.Alike`).
+def partition_tables(facts: Facts, keys: dict[str, object], brokers: list[dict]) -> tuple[pa.Table, pa.Table]:
+    """The rows of `partitions`, by topic and partition, and of `partition_groups`; of a cluster with few partitions none.
 
-    brokers, topic_rows: the rows of `brokers` and `topics`. A partition that doesn't say its number has none.
+    brokers: the rows of `brokers`. A partition that doesn't say its number has none.
     """
     partitions: list[dict] = []
     topics: list[str] = []
@@ -46,11 +46,13 @@ def partition_table(facts: Facts, keys: dict[str, object], brokers: list[dict], 
     columns["topic"] = pa.array(topics, kinds["topic"])
     columns["bytes"] = pa.array([partition.get("bytes") for partition in partitions], kinds["bytes"])
     columns["unreadable"] = pa.array([unread.get(row) for row in range(len(partitions))], kinds["unreadable"])
-    few = len(partitions) < alike.FROM
-    found = alike.none(len(partitions)) if few else alike.found(columns, brokers, topic_rows)
-    columns |= {name: getattr(found, name) for name in alike.COLUMNS}
-    table = keyed(PARTITIONS, keys, columns, len(partitions))
-    return table if few else table.take(pa.array(found.order))
+    if len(partitions) < partition_groups.FROM:
+        columns["partition_group"] = pa.nulls(len(partitions), kinds["partition_group"])
+        return keyed(PARTITIONS, keys, columns, len(partitions)), PARTITION_GROUPS.arrow.empty_table()
+    groups = partition_groups.grouped(columns, brokers)
+    columns["partition_group"] = pa.array(groups, kinds["partition_group"], mask=groups < 0)
+    rows = keyed(PARTITIONS, keys, columns, len(partitions))
+    return rows, partition_groups.first_of_each(rows)
 
 
 def _with_nulls(facts: Facts, where: tuple) -> list[tuple[dict, list[str]]]:

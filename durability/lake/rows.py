@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from durability.lake import tables
 from durability.lake.facts import Facts
-from durability.lake.partition_rows import partition_table
+from durability.lake.partition_rows import partition_tables
 from durability.streams.internal_topics import by_application
 from durability.topology.document import Topology
 from durability.topology.unreadable import resolve, tokens
@@ -42,8 +42,9 @@ def build(
         "attempt_id": attempt_id,
     }
     stated, brokers, topics = facts.cluster("provider"), broker_rows(facts), topic_rows(facts)
-    partitions = partition_table(facts, keys, brokers, topics)
+    # Before partitions are grouped: a replica that is down counts in the rack of its broker.
     _carry_racks(brokers, earlier_racks)
+    partitions, groups = partition_tables(facts, keys, brokers)
     rows_of = {
         tables.CLUSTERS: [cluster_row(facts, stated if provider == "self" and stated else provider, team)],
         tables.BROKERS: brokers,
@@ -52,7 +53,7 @@ def build(
         tables.GROUPS: group_rows(facts),
     }
     built = {t.name: pa.Table.from_pylist([keys | row for row in rows], t.arrow) for t, rows in rows_of.items()}
-    return built | {tables.PARTITIONS.name: partitions}
+    return built | {tables.PARTITIONS.name: partitions, tables.PARTITION_GROUPS.name: groups}
 
 
 def cluster_row(facts: Facts, provider: str, team: str | None) -> dict:

@@ -150,15 +150,25 @@ PARTITIONS = Table(
         ("removing", INTS),
         ("bytes", pa.int64()),
         ("unreadable", STRINGS),  # names of this partition's fields that could not be read; NULL: all were
-        # Partitions of a topic that no rule can tell apart (`alike`): the row that stands for them has how many they
-        # are, their ids and their leaders; the others have 0. NULL: the row stands for itself.
-        ("stands_for", pa.int32()),
-        ("placement", pa.int32()),  # the same for those of a cluster that only their topic tells apart; NULL: its own
-        ("alike", INTS),
-        ("alike_leaders", INTS),
-        # In-sync replicas beyond min.insync.replicas, where it is plain what applies. The same for all that one row stands
-        # for: by it a large run leaves rows unread (`spark_jobs.assemble.topics.worth_reading`).
-        ("room", pa.int32()),
+        # The same for partitions of a cluster that only their topic tells apart; NULL: like no other, or not looked at.
+        ("partition_group", pa.int32()),
+    ),
+    sort=("cluster", "topic", "partition"),
+    retired=("stands_for", "placement", "alike", "alike_leaders", "room"),
+)
+
+# Partitions that rules can't tell apart, a row per topic and group: the facts of the first one and which the others are. Of
+# clusters with few partitions there are none. See `durability.lake.partition_groups`.
+PARTITION_GROUPS = Table(
+    "partition_groups",
+    (
+        *(column for column in PARTITIONS.columns if column[0] != "bytes"),
+        ("partitions", INTS),  # their numbers, that of the first one included
+        ("leaders", INTS),  # of each
+        (
+            "reads",
+            pa.string(),
+        ),  # what the groups were made by: those of an earlier version may join what rules now tell apart
     ),
     sort=("cluster", "topic", "partition"),
 )
@@ -186,7 +196,7 @@ GROUPS = Table(
     ),
 )
 
-FACTS = (CLUSTERS, BROKERS, CONTROLLERS, TOPICS, PARTITIONS, GROUPS)
+FACTS = (CLUSTERS, BROKERS, CONTROLLERS, TOPICS, PARTITIONS, PARTITION_GROUPS, GROUPS)
 
 # The row that makes an attempt count. status: accepted, rejected (by the gate), failed (could not be read).
 SNAPSHOTS = Table(

@@ -7,10 +7,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.compute as pc
+
 from durability.errors import AuditError
+from durability.lake import partition_groups
 from durability.lake.attempt import FULL, PULSE
 from durability.lake.conditions import of_attempts
-from durability.lake.tables import CLUSTERS, FACTS
+from durability.lake.tables import CLUSTERS, FACTS, PARTITION_GROUPS
 from durability.plan.look_back import look_back
 from durability.plan.plan import (
     ACCEPTED,
@@ -79,6 +82,9 @@ def build_plan(
         lake=lake.location,
         staged={t.name: [path for a in staged for path in a.files.get(t.name, [])] for t in FACTS} if staged else {},
         look_back=back,
+        grouped=[a.attempt_id for a in staged if a.files.get(PARTITION_GROUPS.name)]
+        if kind == PULSE
+        else _grouped(lake, [*judged, *(vars(e) | {"captured_at": from_text(e.captured_at)} for e in earlier)]),
     )
     return plan if plan.pulse else replace(plan, applications=resolve_policy(lake, plan, policy, waivers))
 
@@ -107,6 +113,15 @@ def _cluster_facts(lake: Lake, rows: list[dict[str, Any]]) -> dict[str, Row]:
         return {}
     found = lake.scan(CLUSTERS, of_attempts(rows), ["attempt_id", "provider", "team"])
     return {r["attempt_id"]: r for r in found.to_pylist()}
+
+
+def _grouped(lake: Lake, rows: Sequence[Row]) -> list[str]:
+    """The attempts whose partitions are grouped by all that rules read now."""
+    many = [row for row in rows if (row["partitions"] or 0) >= partition_groups.FROM]
+    if not many:
+        return []
+    found = lake.scan(PARTITION_GROUPS, of_attempts(many), ["attempt_id", "reads"])
+    return pc.unique(found.filter(pc.field("reads") == partition_groups.READS)["attempt_id"]).to_pylist()
 
 
 def _staged(rows: list[dict[str, Any]], attempts: Sequence[Attempt]) -> list[Attempt]:

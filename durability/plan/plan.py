@@ -148,7 +148,8 @@ class Plan:
     `waivers`: `Waiver.to_dict`, in the order of the file; `partitions`: of all judged snapshots, by which the Spark
     session is sized; `lake`: its location. `staged`: of a pulse, the judged attempts' staged Parquet files by fact table:
     its facts are in no table of the lake. Empty for a nightly run. `applications`: how many Streams applications have a
-    judgement in `resolved_policy`. `look_back`: None where the lake has no earlier snapshot of any judged cluster from so
+    judgement in `resolved_policy`. `grouped`: the attempts, of judged and uncounted snapshots, whose rows of `partition_groups`
+    may be used. `look_back`: None where the lake has no earlier snapshot of any judged cluster from so
     short a time before, and for a pulse.
     """
 
@@ -164,13 +165,7 @@ class Plan:
     staged: dict[str, list[str]] = field(default_factory=dict)
     applications: int = 0
     look_back: LookBack | None = None
-
-    @property
-    def alike(self) -> bool:
-        """May some partitions of a judged snapshot stand for others?"""
-        from durability.lake import alike
-
-        return any(s.partitions >= alike.FROM for s in self.judged)
+    grouped: list[str] = field(default_factory=list)
 
     @property
     def small(self) -> bool:

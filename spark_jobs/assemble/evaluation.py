@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
 
@@ -57,11 +57,10 @@ class Evaluation:
         # Partition health asks for no tier, so a pulse has none resolved.
         mine = F.lit(False) if plan.pulse else F.col("result_id") == plan.result_id
         self.resolved = read("resolved_policy").where(mine)
-        # Of each placement one is judged, `groups.numbered`.
-        self._placed = plan.alike and not plan.small
+        self._grouped = bool(plan.grouped) and not plan.small
         # The scan takes as long as preparing what its rows are joined with.
-        judge = self._judged("partitions").where(facts.standing())
-        scanned = background.submit(self._scanned, groups.numbered(judge) if self._placed else judge)
+        judge = groups.representatives(read, [s.attempt_id for s in plan.judged], plan.grouped)
+        scanned = background.submit(self._scanned, groups.numbered(judge) if self._grouped else judge)
         # Likewise what was counted before, which asks for nothing of this run's.
         self._counted = background.submit(self._before) if plan.look_back else None
         of_clusters = facts.clusters(self._judged)
@@ -71,8 +70,9 @@ class Evaluation:
         self._of_settings = (
             None if plan.pulse else background.submit(lambda: self._checkpointed(self._judged_by_settings()))
         )
-        # A row a topic.
-        self.measured = self._checkpointed(self._measured(scanned.result, self._checkpointed))
+        # A row a topic, or several that only their names tell apart.
+        self._measured_once = self._checkpointed(self._measured(scanned.result, self._checkpointed))
+        self.measured = groups.expand(self._measured_once)
         self.past = self.earlier = None
         if plan.look_back and plan.look_back.uncounted:
             self.past = history.Past(plan, read, self.resolved, self.tiers)
@@ -89,37 +89,33 @@ class Evaluation:
         return self._read(name).where(F.col("attempt_id").isin([s.attempt_id for s in self.plan.judged]))
 
     def _scanned(self, rows: DataFrame) -> DataFrame:
-        """Partitions to be judged, computed where they are read twice; a large fleet without alike ones reads them once."""
-        return self._checkpointed(rows) if self._placed or self.plan.small else rows
+        """Partitions to be judged, computed where they are read twice; those of a large fleet without groups are read once."""
+        return self._checkpointed(rows) if self._grouped or self.plan.small else rows
 
     def _measured(self, scanned: Callable[[], DataFrame], keep: Callable[[DataFrame], DataFrame]) -> DataFrame:
         """Topics with all that is measured over their partitions.
 
         scanned: gives the partitions to be judged. keep: computes.
         """
-        asked, of_topics = self._of_topics.result(), (self.topics, self.base_clusters)
-        prepare = partial(topics.prepared, asked=asked)
-        if self._placed:
-            rows = groups.build(scanned(), *of_topics, self._with_previous_reassignments, prepare, keep)
-        else:
-            rows = prepare(partitions.build(self._with_previous_reassignments(scanned()), *of_topics))
-        return topics.measured(rows, self.topics, asked)
+        asked = self._of_topics.result()
+
+        def judge(rows: DataFrame, keep: Sequence[str] = ()) -> DataFrame:
+            rows = self._with_previous_reassignments(rows)
+            return topics.prepared(partitions.build(rows, self.topics, self.base_clusters, keep), asked)
+
+        if not self._grouped:
+            return topics.measured(judge(scanned()), self.topics, asked)
+        # A pulse asks little of a topic: it takes longer to find those that share everything but their names.
+        grouped = groups.group(scanned(), self.topics, judge, keep, None if self.plan.pulse else "healthy")
+        return topics.measured(grouped.partitions, grouped.topics, asked)
 
     def health(self) -> DataFrame:
         """The rows of `partition_health`."""
         listed = topics.health_rows(self.measured)
-        if not self.plan.alike:
+        if not self.plan.grouped:
             return listed
-        those = self._judged("partitions")
-        if not self.plan.small:
-            those = compiled(topics.worth_reading(those, self._rooms()))
-        return topics.each(listed, those)
-
-    def _rooms(self) -> dict[str, int]:
-        """By cluster what `topics.worth_reading` asks for; none of those that have nothing to be read."""
-        greatest = F.max("room_listed").alias("room_listed")
-        known = self.measured.groupBy("cluster").agg(greatest) if self.plan.pulse else self.clusters
-        return dict(known.select("cluster", "room_listed").where("room_listed is not null").collect())
+        members = self._judged("partitions")
+        return topics.each(listed, members if self.plan.small else compiled(members))
 
     def counters(self) -> DataFrame:
         """The rows of `health_counters`: of the judged snapshots, and of earlier ones that nobody has counted."""
@@ -147,7 +143,7 @@ class Evaluation:
             return rows.withColumn("unchanged_reassignment", F.lit(False))
         old = (
             self._read("partitions")
-            .where(F.col("attempt_id").isin(before) & facts.standing() & (F.size("adding") > 0))
+            .where(F.col("attempt_id").isin(before) & (F.size("adding") > 0))
             .select(
                 "cluster",
                 "topic",
@@ -184,7 +180,7 @@ class Evaluation:
                 F.coalesce("partition_count", F.lit(0)).cast("int").alias("partitions"),
                 *(c.alias(n) for n, c in columns.items()),
                 *target.COLUMNS,
-                F.array(*(rule.check() for rule in having("check"))).alias("checks"),
+                "checks",
             )
             .withColumn("rack_outage_step", rack_outage.most_urgent(F.col("rack_outage")))
         )
@@ -219,7 +215,9 @@ class Evaluation:
         """`measured` with each topic's target; kept where topics are few, since each verdict has it."""
         rack_of = F.transform_values("broker", lambda _, broker: broker["rack"]).alias("rack_of")
         of_clusters = self.clusters.select("cluster", "elr_cluster_at_risk", rack_of)
-        joined = self.measured.join(F.broadcast(of_clusters), "cluster")
+        # Readings over time are a topic's own.
+        measured = self.measured if self.plan.look_back else self._measured_once
+        joined = measured.join(F.broadcast(of_clusters), "cluster")
         rows = joined.withColumn(isr_rack_spread.NAMES, isr_rack_spread.names())
         # A map of all brokers isn't for each topic to keep.
         rows = target.with_target(rows, self.plan).drop("rack_of")
@@ -239,7 +237,7 @@ class Evaluation:
         if self.plan.small:
             each = self._checkpointed(verdicts.each(gathered))
         else:
-            each = verdicts.each(compiled(self._checkpointed(gathered)))
+            each = groups.expand(verdicts.each(compiled(self._checkpointed(gathered))), "resource")
         return each.unionByName(of_clusters.result()).unionByName(self._of_settings.result())
 
     def _judged_by_settings(self) -> DataFrame:
@@ -260,8 +258,7 @@ class Evaluation:
 
     def verdicts(self) -> DataFrame:
         """All verdicts of the run, PASS and NOT_APPLICABLE ones too."""
-        owed = verdicts.with_providers_duty(self.outcomes())
-        waived = verdicts.with_waivers(owed, self.resolved, self.plan.waivers)
+        waived = verdicts.with_waivers(self.outcomes(), self.resolved, self.plan.waivers)
         if self.plan.waivers:
             waived = self._checkpointed(waived)
             failed = waived.where(F.size("expired") > 0)

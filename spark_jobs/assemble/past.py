@@ -18,6 +18,7 @@ from spark_jobs.controls import min_insync_replicas, partition_health
 from spark_jobs.frames import facts, partitions
 from spark_jobs.frames.literals import literal
 from spark_jobs.history import rack_outage, readings
+from spark_jobs.scale import groups
 
 COUNTERS = (
     "unknown",
@@ -55,7 +56,8 @@ class Past:
         tier_then = resolved.where(F.col("resource_type") == "topic").withColumn("cluster", F.explode(of_cluster))
         self._clusters = facts.clusters(by_attempt).localCheckpoint(eager=True)
         of_topics = facts.topics(by_attempt, tier_then, self._clusters, tiers).localCheckpoint(eager=True)
-        to_judge = by_attempt("partitions").where(facts.standing()).withColumn("unchanged_reassignment", F.lit(False))
+        rows = groups.representatives(read, [e.attempt_id for e in earlier], plan.grouped)
+        to_judge = rows.withColumns({"cluster": F.col("attempt_id"), "unchanged_reassignment": F.lit(False)})
         rows = partitions.build(to_judge, of_topics, self._clusters)
         # The steps of an outage read what min-insync-replicas measures, beside their own.
         controls = [partition_health] if plan.pulse else [min_insync_replicas, partition_health]

@@ -1,7 +1,7 @@
 """Topics with all that the rules measure over their partitions, and what clusters need of their topics.
 
-One aggregation over one scan of the partitions that are judged: the unhealthy ones travel along as an array. Only where
-some stand for others (`durability.lake.alike`) are those others read, for the rows of `partition_health` (`each`).
+One aggregation over one scan of the partitions that are judged: the unhealthy ones travel along as an array. If a partition
+stands for a group, the others of the group are read for the rows of `partition_health` alone (`each`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ def asked(controls: list[ModuleType], *, outages: bool, targets: bool = False) -
         of_partitions.insert(0, own)
     follows = _joined(controls, "follows")
     of_topics = [*([follows] if follows else ()), {f"{base.column(c.CONTROL)}_outcome": c.outcome() for c in controls}]
-    return Asked(found, of_partitions, [*of_topics, *(target.steps() if targets else ())])
+    if targets:
+        *steps, last = target.steps()
+        of_topics += [*steps, last | {"checks": F.array(*(c.check() for c in controls if hasattr(c, "check")))}]
+    return Asked(found, of_partitions, of_topics)
 
 
 def _joined(modules: list[ModuleType], function: str) -> dict[str, Any]:
@@ -66,18 +69,12 @@ def _measures(controls: list[ModuleType], *, outages: bool, targets: bool) -> di
         "led_isr_least": F.min(F.when(~F.col("offline"), F.col("isr_count"))),
         "stuck_partitions": base.partition_ids(reassignment_leftovers.stuck()),
         "unhealthy": F.sort_array(F.collect_list(F.when(~F.col("healthy"), _health_row()))),
-        "room_listed": F.max(F.when(~F.col("healthy") & (F.size("ids") > 1), _room())),
     }
     modules = [*controls, elr_guard, *([rack_outage] if outages else ()), *([target] if targets else ())]
     of_modules = _joined(modules, "measures")
     if twice := found.keys() & of_modules.keys():
         raise ValueError(f"a control measures {sorted(twice)}, which all topics have")
     return found | of_modules
-
-
-def _room() -> Column:
-    """Of a row of partitions, up to which `room` the others that it stands for may have."""
-    return F.greatest(F.coalesce("room", F.lit(0)), F.lit(0))
 
 
 def prepared(partitions: DataFrame, asked: Asked) -> DataFrame:
@@ -95,7 +92,9 @@ def measured(partitions: DataFrame, topics: DataFrame, asked: Asked) -> DataFram
     if acked_durability.WORST in asked.measures:
         per_topic = per_topic.withColumn(acked_durability.SEEN, acked_durability.worst()).drop(acked_durability.WORST)
     known = F.coalesce(F.col("partitions_known"), F.lit(False))
-    joined = topics.withColumn("partitions_known", known).join(per_topic, ["cluster", "topic"], "left")
+    joined = topics.withColumn("partitions_known", known).join(
+        per_topic.hint("shuffle_hash"), ["cluster", "topic"], "left"
+    )
     return reduce(DataFrame.withColumns, asked.of_topics, joined)
 
 
@@ -107,7 +106,7 @@ def _healthy() -> Column:
 
 
 def _health() -> Column:
-    """Of a partition that isn't healthy what its row of `partition_health` says, the same for all of its placement."""
+    """Of a partition that isn't healthy what its row of `partition_health` says, the same for all of its group."""
     categories = [F.when(partition_health.flag(c), c) for c in partition_health.CATEGORIES]
     fields = {
         "categories": F.array_compact(F.array(*categories)),
@@ -137,7 +136,7 @@ def _health() -> Column:
 
 def _health_row() -> Column:
     """`health` with the partition's own brokers, and which partitions it is of."""
-    own = ("partition", "leader", "replicas", "isr", "elr", "ids", "leaders", "placement")
+    own = ("partition", "leader", "replicas", "isr", "elr", "ids", "leaders", "partition_group")
     return F.struct(*own, "health.*")
 
 
@@ -153,7 +152,6 @@ def by_cluster(measured: DataFrame) -> DataFrame:
         ),
         F.sum((~F.col("throttles_known")).cast("int")).alias("unread_throttles"),
         F.sum(waits).alias("unclean_undecided"),
-        F.max("room_listed").alias("room_listed"),
         F.bool_or(F.coalesce("elr_partitions_at_risk", F.lit(True))).alias("elr_cluster_at_risk"),
         F.bool_or(F.coalesce(F.size("unhealthy") > F.size(_whole()), F.lit(True)) | ~F.col("partitions_known")).alias(
             "degraded"
@@ -179,30 +177,18 @@ def health_rows(measured: DataFrame) -> DataFrame:
     return measured.select(*of, F.explode("unhealthy").alias("u")).select(*of, "u.*")
 
 
-def worth_reading(partitions: DataFrame, rooms: Mapping[str, int]) -> DataFrame:
-    """`partitions` without those that no row of `health_rows` stands for, as far as their clusters and `room` tell: that is most
-    of most clusters' rows, in row groups of their own. rooms: by cluster its topics' greatest `room_listed`."""
-    by_room: dict[int, list[str]] = {}
-    for cluster, room in rooms.items():
-        by_room.setdefault(room, []).append(cluster)
-    within = [
-        F.col("cluster").isin(clusters) & (F.col("room").isNull() | (F.col("room") <= room))
-        for room, clusters in by_room.items()
-    ]
-    return partitions.where(reduce(Column.__or__, within, F.lit(False)))
-
-
 def each(listed: DataFrame, partitions: DataFrame) -> DataFrame:
     """A row for each partition that rows of `health_rows` stand for; partitions: the rows of all of them.
 
-    Those that are alike have brokers of their own, and in common those that are out of sync.
+    Partitions of one group have brokers of their own, and in common those that are out of sync.
     """
     alone = F.size("ids") == 1
     own = ("partition", "leader", "replicas", "isr")
     several = listed.where(~alone).drop(*own)
-    those = partitions.where(F.col("stands_for").isNotNull()).select("cluster", "topic", "placement", *own)
-    joined = those.join(F.broadcast(several), ["cluster", "topic", "placement"])
-    # First what is of the partitions' own session.
+    members = partitions.where(F.col("partition_group").isNotNull())
+    members = members.select("cluster", "topic", "partition_group", *own)
+    joined = members.join(F.broadcast(several), ["cluster", "topic", "partition_group"])
+    # The session that compiles is that of the leftmost frame.
     return joined.unionByName(listed.where(alone))
 
 
@@ -261,22 +247,19 @@ def _rack_sizes() -> dict[str, Column]:
     return dict(zip(RACK_COUNTS, sizes, strict=True))
 
 
-LED = ("leaders", "categories", "categories_known", "rack_category", "rack_unknown")
-"""What of a listed partition its leader's counts are made of."""
+LED_COUNTS = ("under_min_isr", "at_min_isr", "under_replicated", "under_min_rack_isr", "at_min_rack_isr", "unknown")
 
 
-def _led_counts() -> dict[str, Column]:
-    """Per count of a broker, whether the partition `u` is in it."""
-    categories, rack = F.col("u.categories"), F.col("u.rack_category")
-    flags = {
-        "under_min_isr": F.array_contains(categories, "under-min-isr"),
-        "at_min_isr": F.array_contains(categories, "at-min-isr"),
-        "under_replicated": F.array_contains(categories, "under-replicated"),
-        "under_min_rack_isr": rack == rack_health.UNDER,
-        "at_min_rack_isr": rack == rack_health.AT,
-        "unknown": ~F.col("u.categories_known") | F.col("u.rack_unknown"),
-    }
-    return {name: F.sum(F.coalesce(flag, F.lit(False)).cast("int")) for name, flag in flags.items()}
+def _led_counts(unhealthy: Column) -> dict[str, Column]:
+    """By count of a broker, whether a partition that it leads is in it: 1 or 0."""
+    categories, rack = unhealthy["categories"], unhealthy["rack_category"]
+    flags = (
+        *(F.array_contains(categories, c) for c in ("under-min-isr", "at-min-isr", "under-replicated")),
+        rack == rack_health.UNDER,
+        rack == rack_health.AT,
+        ~unhealthy["categories_known"] | unhealthy["rack_unknown"],
+    )
+    return {n: F.coalesce(flag.cast("int"), F.lit(0)) for n, flag in zip(LED_COUNTS, flags, strict=True)}
 
 
 def _by_leader(measured: DataFrame, clusters: DataFrame) -> DataFrame:
@@ -286,15 +269,18 @@ def _by_leader(measured: DataFrame, clusters: DataFrame) -> DataFrame:
     KIP-1290's UnderMinRackIsrPartitionCount and AtMinRackIsrPartitionCount. An offline partition has no leader and is in
     none of them. `unknown`: led partitions some of whose categories can't be told.
     """
-    narrow = F.transform("unhealthy", lambda u: F.struct(*(u[n] for n in LED)))
-    rows = measured.select("cluster", F.explode(narrow).alias("u"))
-    led = rows.select("cluster", "u", F.explode("u.leaders").alias("id")).where(F.col("id").isNotNull())
-    sums = _led_counts()
-    counts = led.groupBy("cluster", "id").agg(*(c.alias(name) for name, c in sums.items()))
+    narrow = F.transform(
+        "unhealthy", lambda u: F.struct(u["leaders"].alias("leaders"), *(c.alias(n) for n, c in _led_counts(u).items()))
+    )
+    rows = measured.select("cluster", F.inline(narrow))
+    led = rows.select("cluster", F.explode("leaders").alias("id"), *LED_COUNTS).where(F.col("id").isNotNull())
+    counts = led.groupBy("cluster", "id").agg(*(F.sum(n).alias(n) for n in LED_COUNTS))
     known = clusters.select("cluster", F.col("broker").alias("of"))
     broker = F.try_element_at("of", F.col("id"))
-    entry = F.struct(F.col("id").alias("broker"), broker["rack"].alias("rack"), broker["live"].alias("live"), *sums)
-    anything = sum(F.col(name) for name in sums) > 0
+    entry = F.struct(
+        F.col("id").alias("broker"), broker["rack"].alias("rack"), broker["live"].alias("live"), *LED_COUNTS
+    )
+    anything = sum(F.col(name) for name in LED_COUNTS) > 0
     joined = counts.where(anything).join(F.broadcast(known), "cluster")
     return joined.groupBy("cluster").agg(F.sort_array(F.collect_list(entry)).alias("brokers"))
 

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from durability.catalogue import CONTROLS
 from spark_jobs.frames import base
 from spark_jobs.frames.literals import literal
+from spark_jobs.scale import groups
 
 CATEGORY_IN_ID = tuple(c.id for c in CONTROLS.values() if c.per_category)
 """Controls with one verdict a category; elsewhere a change of category is the same verdict."""
@@ -48,16 +49,18 @@ def gathered(frame: DataFrame, resource_type: str, resource: Column, outcomes: l
         F.lit(resource_type).alias("resource_type"),
         resource.cast("string").alias("resource"),
         (F.col("wrong") if "wrong" in present else F.lit(None).cast(WRONG)).alias("wrong"),
+        *([groups.NAMES] if groups.NAMES in present else ()),
         F.array(*outcomes).alias("outcomes"),
     )
 
 
 def each(gathered: DataFrame) -> DataFrame:
-    """`gathered`, exploded."""
-    return (
-        gathered.select(*IDENTITY, "wrong", F.inline("outcomes"))
+    """`gathered`, exploded; what the cluster's provider is responsible for is NOT_APPLICABLE."""
+    keys = (*IDENTITY, *([groups.NAMES] if groups.NAMES in gathered.columns else ()))
+    return _with_providers_duty(
+        gathered.select(*keys, "wrong", F.inline("outcomes"))
         .where("outcome is not null")
-        .select(*IDENTITY, *PLAIN, *(c.alias(n) for n, c in _detailed().items()))
+        .select(*keys, *PLAIN, *(c.alias(n) for n, c in _detailed().items()))
     )
 
 
@@ -94,16 +97,16 @@ def _detailed() -> dict[str, Column]:
     }
 
 
-def with_providers_duty(verdicts: DataFrame) -> DataFrame:
-    """NOT_APPLICABLE where the cluster's provider is responsible for a control."""
+def _with_providers_duty(verdicts: DataFrame) -> DataFrame:
     duties = [f"{provider} {c.id}" for c in CONTROLS.values() for provider in c.provider_duty]
-    theirs = F.coalesce(F.concat_ws(" ", "provider", "control").isin(*duties), F.lit(False))
+    # A column of its own, since it is read five times.
+    duty = F.coalesce(F.concat_ws(" ", "provider", "control").isin(*duties), F.lit(False))
     details = ("severity", "cause", "category", "evidence")
     kept = [c for c in verdicts.columns if c not in ("outcome", *details)]
-    return verdicts.select(
+    return verdicts.withColumn("duty", duty).select(
         *kept,
-        F.when(theirs, base.NOT_APPLICABLE).otherwise(F.col("outcome")).alias("outcome"),
-        *(F.when(~theirs, F.col(c)).alias(c) for c in details),
+        F.when(F.col("duty"), base.NOT_APPLICABLE).otherwise(F.col("outcome")).alias("outcome"),
+        *(F.when(~F.col("duty"), F.col(c)).alias(c) for c in details),
     )
 
 

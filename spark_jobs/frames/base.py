@@ -23,6 +23,8 @@ PASS, FAIL, UNKNOWN, NOT_APPLICABLE, EXEMPT = "PASS", "FAIL", "UNKNOWN", "NOT_AP
 
 SNAPSHOT = ("cluster", "captured_at", "snapshot_id")
 """What each row says of the snapshot that it is of."""
+CHECK = ("control", "observed", "required", "known")
+"""The fields of an entry of `topic_posture.checks`."""
 REASON = "reason"
 """The member of `evidence` that says which of several texts an outcome has."""
 
@@ -148,12 +150,12 @@ def check(control: str, observed: Column, required: Column, outcome: Column | No
     verdict."""
     outcome = outcome_of(control) if outcome is None else outcome
     known = F.coalesce(outcome.isin(PASS, FAIL), F.lit(False)) & ~providers_duty(control)
-    return F.struct(
-        F.lit(control).alias("control"),
-        F.when(known, observed.cast("double")).otherwise(0.0).alias("observed"),
-        F.when(known, required.cast("double")).otherwise(0.0).alias("required"),
-        known.alias("known"),
-    )
+
+    def entry(observed: Column, required: Column, known: bool) -> Column:
+        values = (F.lit(control), observed.cast("double"), required.cast("double"), F.lit(known))
+        return F.struct(*(v.alias(name) for v, name in zip(values, CHECK, strict=True)))
+
+    return F.when(known, entry(observed, required, True)).otherwise(entry(F.lit(0.0), F.lit(0.0), False))
 
 
 def causes_where(flag: Column) -> Flagged:

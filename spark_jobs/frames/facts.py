@@ -30,11 +30,6 @@ BROKER_THROTTLES = (
 TOPIC_THROTTLES = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 
 
-def standing() -> Column:
-    """Of rows of `partitions` those to judge: the others are like one of them in all that a rule looks at."""
-    return F.col("stands_for").isNull() | (F.col("stands_for") > 0)
-
-
 def config(configs: Column, key: str) -> Column:
     """A setting's value as stated; NULL where it isn't stated or the configs could not be read."""
     return F.try_element_at(configs, F.lit(key))

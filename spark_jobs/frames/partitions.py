@@ -38,21 +38,11 @@ TOPIC_SETTINGS = (
 """All that rules may look at of a partition's topic, beside `required`; by these large runs tell topics apart."""
 
 
-def standing() -> tuple[Column, Column]:
-    """`ids` and `leaders`: the partitions that a row stands for."""
-    return (
-        F.coalesce("alike", F.array("partition")).alias("ids"),
-        F.coalesce("alike_leaders", F.array("leader")).alias("leaders"),
-    )
-
-
 def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame, keep: Sequence[str] = ()) -> DataFrame:
     """Partitions beside their topic's settings, with each replica id turned into its broker (`brokers`, `leading`).
 
-    partitions: rows of the fact table with `unchanged_reassignment`, whether the last snapshot showed it just the same; the
-    columns `keep` of theirs stay.
-
-    A row stands for the partitions `ids`, led by `leaders` in that order: see `durability.lake.alike`.
+    partitions: rows that stand for the partitions `ids`, led by `leaders` in that order (`spark_jobs.scale.groups`), with
+    `unchanged_reassignment`, whether the last snapshot showed it just the same; the columns `keep` of theirs stay.
     """
     per_topic = topics.select("cluster", "topic", "required", *TOPIC_SETTINGS)
     per_cluster = clusters.select(
@@ -65,9 +55,9 @@ def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame, keep: S
         "cluster",
         "topic",
         "partition",
-        *standing(),
-        "placement",
-        "room",
+        "ids",
+        "leaders",
+        "partition_group",
         *keep,
         "unchanged_reassignment",
         "required",

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from durability.lake import tables
 from durability.lake.retention import RetentionPlan
 from durability.lake.tables import CATALOG, Table
 from spark_jobs import session
@@ -16,7 +15,6 @@ from spark_jobs import session
 MANIFESTS = 16
 """From so many manifests on they are rewritten into fewer; every commit adds one."""
 FILE_BYTES = 128 << 20
-ROW_GROUP_BYTES = 16 << 20
 OPTIONS = {
     "min-input-files": "2",
     "target-file-size-bytes": str(FILE_BYTES),
@@ -25,8 +23,6 @@ OPTIONS = {
     "partial-progress.enabled": "true",
     "partial-progress.max-commits": "10",
 }
-# Rows that others stand for come last: row groups of their own, which nobody has to read (`durability.lake.alike`).
-APART = "stands_for DESC NULLS FIRST, cluster ASC NULLS FIRST, topic ASC NULLS FIRST, partition ASC NULLS FIRST"
 
 
 def maintain(spark: SparkSession, table: Table, plan: RetentionPlan) -> Iterator[str]:
@@ -61,12 +57,7 @@ def crowded(spark: SparkSession, name: str, before: datetime) -> bool:
 def compact(spark: SparkSession, table: Table, before: datetime) -> tuple[int, int]:
     """Rewrites the small files of each day before that moment in the table's order; returns how many there were, and are."""
     name = session.table(table.name)
-    apart = table is tables.PARTITIONS
-    if apart:
-        # Iceberg wants an order that differs from the table's to be one that the table knows.
-        spark.sql(f"ALTER TABLE {name} WRITE LOCALLY ORDERED BY {APART}")
-        spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.parquet.row-group-size-bytes' = '{ROW_GROUP_BYTES}')")
-    order = APART if apart else ", ".join(f"{column} ASC NULLS FIRST" for column in table.sort)
+    order = ", ".join(f"{column} ASC NULLS FIRST" for column in table.sort)
     options = ", ".join(f"'{key}', '{value}'" for key, value in OPTIONS.items())
     (done,) = _call(
         spark,

@@ -16,7 +16,7 @@ def main(location: str, policy: str, document: str, out: str, *controls: str) ->
     from pyspark.sql import functions
 
     from durability.catalogue import page
-    from durability.lake import Lake, alike
+    from durability.lake import Lake, partition_groups
     from durability.plan import Plan
     from tests.support import cases
     from tests.support.audited import audit
@@ -25,20 +25,20 @@ def main(location: str, policy: str, document: str, out: str, *controls: str) ->
     from tests.support.spark import start
 
     root = Path(__file__).parents[2]
-    as_is = alike.FROM, Plan.small
+    as_is = partition_groups.FROM, Plan.small
     page.write(root)
     folder = Path(out)
     spark = start(folder / "spark")
     drawn = cases.cases(controls)
     assert {case.control for case in drawn} == set(controls)
-    # As a small run judges, and as a large one, which judges alike partitions and topics once: settings tell them apart.
+    # As a small run judges, and as a large one, which evaluates equal partitions and topics once: settings tell them apart.
     for large in (False, True):
         if large:
-            alike.FROM, Plan.small = 0, property(lambda plan: False)
+            partition_groups.FROM, Plan.small = 0, property(lambda plan: False)
         found = Judge(spark).run([case.document for case in drawn], cases.policy(drawn), cases.waivers(drawn))
         wrong = {str(case): mismatches for case in drawn if (mismatches := cases.mismatches(case, found))}
         assert not wrong, f"large: {large} {json.dumps(wrong, indent=1)}"
-    alike.FROM, Plan.small = as_is
+    partition_groups.FROM, Plan.small = as_is
     for control in controls:
         rule = import_module(f"spark_jobs.controls.{control.replace('-', '_')}")
         assert str(root) in str(rule.__file__), rule

@@ -180,6 +180,7 @@ class Judge:
         for t, part in zip(topologies, plan.snapshots, strict=False):
             for name, table in rows.build(t, part.snapshot_id, part.attempt_id, provider=part.provider).items():
                 self._add(name, table)
+        plan = replace(plan, grouped=pc.unique(self.facts["partition_groups"]["attempt_id"]).to_pylist())
         attempts = pa.array([part.attempt_id for part in plan.judged], pa.string())
         groups = self.facts.get("groups")
         mine = groups.filter(pc.is_in(groups["attempt_id"], attempts)) if groups is not None else None

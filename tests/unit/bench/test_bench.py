@@ -19,7 +19,7 @@ from bench.clock import Clock, Peak
 from bench.peers import compare
 from durability.embedded_kafka.tools import Described
 from durability.errors import AuditError
-from durability.lake import alike
+from durability.lake import partition_groups
 from durability.plan.plan import Plan
 from durability.topology import validate
 from tests.support.judge import Judge
@@ -225,7 +225,7 @@ def test_duckdb_and_polars_judge_as_spark_does(placement, spark, tmp_path, monke
     The fleet has a rack of several brokers down, eligible leader replicas, topics whose replicas have to move for the racks
     that their tier requires, and a cluster without racks.
     """
-    monkeypatch.setattr(alike, "FROM", 100)
+    monkeypatch.setattr(partition_groups, "FROM", 100)
     monkeypatch.setattr(Plan, "small", False)
     judge = Judge(spark)
     judge.run([t.document for t in fleet.topologies(15_000, seed=2075, placement=placement)])

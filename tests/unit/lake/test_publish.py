@@ -14,6 +14,15 @@ from tests.support.lake import EVERYWHERE, accepted, counts, publish, rejected, 
 from tests.support.topology import healthy
 
 pytestmark = EVERYWHERE
+STAGED = {
+    "clusters": 1,
+    "brokers": 3,
+    "controllers": 3,
+    "topics": 2,
+    "partitions": 6,
+    "partition_groups": 0,
+    "groups": 0,
+}
 FIRST, SECOND = "2026-11-21T02:00:00Z", "2026-11-22T02:00:00Z"
 
 
@@ -22,7 +31,15 @@ def test_staged_facts_do_not_exist_until_published(lake):
     assert lake.snapshots() == [] and lake.scan(tables.PARTITIONS).num_rows == 0
     [row] = lake.publish([attempt], accepted(attempt))
     assert (row["status"], row["partitions"], row["sha256"]) == ("accepted", 6, attempt.sha256)
-    assert counts(lake) == {"clusters": 1, "brokers": 3, "controllers": 3, "topics": 2, "partitions": 6, "groups": 0}
+    assert counts(lake) == {
+        "clusters": 1,
+        "brokers": 3,
+        "controllers": 3,
+        "topics": 2,
+        "partitions": 6,
+        "partition_groups": 0,
+        "groups": 0,
+    }
 
 
 def test_what_is_read_back_is_what_was_staged(lake):
@@ -178,7 +195,15 @@ def test_a_publish_that_failed_half_way_can_be_repeated_with_the_same_attempts(l
             lake.publish([attempt], accepted(attempt))
     assert seen == ["clusters", "brokers", "controllers", "topics"] and lake.snapshots() == []
     lake.publish([attempt], accepted(attempt))
-    assert counts(lake) == {"clusters": 1, "brokers": 3, "controllers": 3, "topics": 2, "partitions": 6, "groups": 0}
+    assert counts(lake) == {
+        "clusters": 1,
+        "brokers": 3,
+        "controllers": 3,
+        "topics": 2,
+        "partitions": 6,
+        "partition_groups": 0,
+        "groups": 0,
+    }
 
 
 def test_bad_input_never_reaches_the_lake(lake):

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from durability.lake import rows, tables
+from durability.lake import partition_groups, rows, tables
 from durability.topology import validate
 from tests.support.topology import document
 
@@ -30,7 +30,8 @@ def only(doc, table, **options):
 
 
 @pytest.mark.parametrize("table", tables.FACTS, ids=lambda table: table.name)
-def test_every_table_has_its_columns_and_keys(table):
+def test_every_table_has_its_columns_and_keys(table, monkeypatch):
+    monkeypatch.setattr(partition_groups, "FROM", 1)
     built = build(document(DRAWN, streams=[STREAM]))[table.name]
     assert built.schema.equals(table.arrow) and built.num_rows
     assert set(built["snapshot_id"].to_pylist()) == {"snapshot"} and set(built["attempt_id"].to_pylist()) == {"attempt"}

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from durability.errors import AuditError, BadInput
+from durability.lake import partition_groups
 from durability.lake.tables import RESOLVED_POLICY, TOPICS
 from durability.plan import Plan, build_plan
 from durability.policy import Cluster, fingerprint
@@ -204,3 +205,16 @@ def test_a_hundred_thousand_topics(lake, plan_of):
     rows = lake.scan(RESOLVED_POLICY, columns=["resource_type", "tier", "waivers"]).to_pylist()
     waived = [r for r in rows if r["resource_type"] == "topic" and r["waivers"] == [0]]
     assert len(waived) == count
+
+
+def test_groups_of_an_earlier_version_are_left_alone(lake, plan_of, monkeypatch):
+    """Groups made by other settings than rules read now may join partitions that differ: each is evaluated by itself."""
+    monkeypatch.setattr(partition_groups, "FROM", 1)
+    now = publish(lake, document(TABLE, cluster="eu"))
+    monkeypatch.setattr(partition_groups, "READS", "older")
+    older = publish(lake, document(TABLE, cluster="us"))
+    monkeypatch.undo()
+    monkeypatch.setattr(partition_groups, "FROM", 1)
+    assert plan_of([*now, *older]).grouped == [now[0]["attempt_id"]]
+    monkeypatch.setattr(partition_groups, "FROM", 100)
+    assert plan_of([*now, *older]).grouped == []

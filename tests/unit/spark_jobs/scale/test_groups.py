@@ -1,7 +1,4 @@
-"""Partitions that are alike are judged through one of them: every result is what it is when each is judged by itself.
-
-Those of one topic through the row that stands for them, those of one placement under the same settings once.
-"""
+"""Groups of partitions and of topics are evaluated once: every result is what it is when each is evaluated by itself."""
 
 from __future__ import annotations
 
@@ -13,12 +10,11 @@ from datetime import date
 import pytest
 
 from bench import fleet
-from durability.lake import alike, rows
+from durability.lake import partition_groups, rows
 from durability.plan.plan import Plan
 from durability.policy.model import Waiver
 from durability.topology import validate
-from spark_jobs.assemble import topics
-from spark_jobs.scale import groups as placements
+from spark_jobs.scale import groups
 from tests.support.judge import Judge
 from tests.support.policy import shipped
 
@@ -115,7 +111,7 @@ def as_run(monkeypatch):
     """Has runs look for alike partitions in clusters of so many and more, and go about it as large or small ones do."""
 
     def use(patience: int, large: bool) -> None:
-        monkeypatch.setattr(alike, "FROM", patience)
+        monkeypatch.setattr(partition_groups, "FROM", patience)
         monkeypatch.setattr(Plan, "small", property(lambda plan: not large))
 
     return use
@@ -144,7 +140,7 @@ def test_judged_through_one_or_by_itself(spark, documents, as_run, monkeypatch):
     none_alike = results(spark, documents)
     # Too many placements to look them up.
     as_run(ALL, large=True)
-    monkeypatch.setattr(placements, "MOST", 1)
+    monkeypatch.setattr(groups, "MOST", 1)
     one_by_one = results(spark, documents)
     assert apart.keys() == {"verdicts", "findings", "partition_health", "health_counters", "topic_posture"}
     for name, rows_ in apart.items():
@@ -154,22 +150,11 @@ def test_judged_through_one_or_by_itself(spark, documents, as_run, monkeypatch):
 
 def test_a_pulse_judges_through_one_or_by_itself(spark, documents, as_run, monkeypatch):
     as_run(ALL, large=True)
-    read, worth_reading = [], topics.worth_reading
-
-    def counted(partitions, rooms):
-        kept = worth_reading(partitions, rooms)
-        others = [frame.where("stands_for = 0").count() for frame in (kept, partitions)]
-        read.append((*others, partitions.where("stands_for = 0 and room > 0").count()))
-        return kept
-
-    monkeypatch.setattr(topics, "worth_reading", counted)
     together = results(spark, documents, kind="pulse")
     as_run(NONE, large=False)
     apart = results(spark, documents, kind="pulse")
     assert apart.keys() == {"partition_health", "health_counters"}
     assert together == apart and len(apart["partition_health"]) > 300
-    ((kept, others, roomy),) = read
-    assert others - roomy < kept < others, "those with room are left out where none of them is listed, and only there"
 
 
 def at(document: dict, moment: str) -> dict:
@@ -269,61 +254,58 @@ def told_apart_by(row: dict, brokers: dict[int, dict]) -> tuple:
     )
 
 
-def room(row: dict, document: dict) -> int | None:
-    """In-sync replicas beyond min.insync.replicas, of a user's topic's partition that all replicas of are in sync."""
-    unread = {u["path"] for u in document["unreadable"]}
-    (topic,) = (t for t in document["topics"] if t["name"] == row["topic"])
-    configs = topic["configs"]
-    brokers = [b["configs"] for b in document["brokers"] if f"/brokers/{b['id']}/configs" not in unread]
-    least = max((int(c["min.insync.replicas"]) for c in brokers if "min.insync.replicas" in c), default=1)
-    whole = row["isr"] is not None and len(row["isr"]) >= len(row["replicas"])
-    if not whole or topic.get("internal") or configs.get("min.insync.racks", "1") != "1":
-        return None
-    return len(row["isr"]) - int(configs.get("min.insync.replicas", least))
-
-
-def test_what_may_stand_for_what(documents, monkeypatch):
-    """Alike: nothing that rules may see tells them apart, and one topic; the first stands for all of them."""
-    monkeypatch.setattr(alike, "FROM", 0)
-    groups = shrunk = across = with_room = 0
+def test_what_is_grouped(documents, monkeypatch):
+    """Nothing that rules may see tells the partitions of a group apart; a topic's first one of a group stands for the others."""
+    monkeypatch.setattr(partition_groups, "FROM", 0)
+    several = shrunk = across = 0
     for document in documents:
-        topology = validate(document, "x.json")
-        built = rows.build(topology, "s", "a")
+        built = rows.build(validate(document, "x.json"), "s", "a")
         brokers = {b["broker"]: b for b in built["brokers"].to_pylist()}
         table = built["partitions"].to_pylist()
         by_place = {(r["topic"], r["partition"]): r for r in table}
-        placements: dict[int, set] = {}
+        assert list(by_place) == sorted(by_place)
+        members: dict[int, list] = {}
         for row in table:
-            if row["placement"] is not None:
+            if row["partition_group"] is not None:
                 assert row["adding"] == row["removing"] == [] and row["unreadable"] is None
-                placements.setdefault(row["placement"], set()).add(told_apart_by(row, brokers))
-        assert all(len(seen) == 1 for seen in placements.values())
-        assert len(set().union(*placements.values())) == len(placements)
-        across += len({(r["topic"], r["placement"]) for r in table}) > len(placements)
-        stood_for = set()
-        for row in table:
-            if not row["stands_for"]:
-                continue
-            groups += 1
-            those = [by_place[row["topic"], p] for p in row["alike"]]
-            shrunk += len(row["isr"]) < len(row["replicas"])
-            assert row["partition"] == min(row["alike"]) == those[0]["partition"]
-            assert row["stands_for"] == len(those) > 1
-            assert [t["leader"] for t in those] == row["alike_leaders"]
-            assert {t["placement"] for t in those} == {row["placement"]}
-            assert all(t is row or t["stands_for"] == 0 for t in those)
-            places = {(row["topic"], p) for p in row["alike"]}
-            assert not places & stood_for
-            stood_for |= places
-        alone = {(r["topic"], r["partition"]) for r in table if r["stands_for"] is None}
-        assert alone | stood_for == set(by_place) and not alone & stood_for
-        order = [(r["stands_for"] == 0, r["stands_for"] == 0 and (r["room"] or 0) > 0) for r in table]
-        assert order == sorted(order)
-        parts = [part.num_rows for part in alike.apart(built["partitions"])]
-        assert parts == [order.count(kind) for kind in sorted(set(order))]
-        assert [r["room"] for r in table] == [room(r, document) for r in table]
-        with_room += sum(roomy for _, roomy in order)
-        assert len({(r["topic"], r["placement"]) for r in table if r["stands_for"]}) == sum(
-            bool(r["stands_for"]) for r in table
-        )
-    assert groups > 50 and shrunk > 5 and across > 3 and with_room > 50
+                members.setdefault(row["partition_group"], []).append(row)
+        seen = [{told_apart_by(row, brokers) for row in those} for those in members.values()]
+        assert all(len(one) == 1 for one in seen) and len(set().union(*seen)) == len(seen)
+        across += any(len({r["topic"] for r in those}) > 1 for those in members.values())
+        stood_for = []
+        for group in built["partition_groups"].to_pylist():
+            those = [by_place[group["topic"], p] for p in group["partitions"]]
+            assert {name: group[name] for name in group.keys() & those[0].keys()} == {
+                name: those[0][name] for name in group.keys() & those[0].keys()
+            }
+            assert group["partition"] == min(group["partitions"]) and group["reads"] == partition_groups.READS
+            assert [r["leader"] for r in those] == group["leaders"]
+            assert {r["partition_group"] for r in those} == {group["partition_group"]}
+            assert len(those) == 1 or group["partition_group"] is not None
+            several += len(those) > 1
+            shrunk += len(those) > 1 and len(group["isr"]) < len(group["replicas"])
+            stood_for += [(group["topic"], p) for p in group["partitions"]]
+        assert sorted(stood_for) == list(by_place)
+        keys = [(g["topic"], g["partition_group"]) for g in built["partition_groups"].to_pylist()]
+        of_groups = [key for key in keys if key[1] is not None]
+        assert len(of_groups) == len(set(of_groups))
+    assert several > 50 and shrunk > 5 and across > 3
+
+
+def test_a_rack_carried_from_before_tells_partitions_apart(monkeypatch):
+    """A replica that is down counts in its broker's rack, known from an earlier snapshot: 0 and 2 span two racks, 1 three."""
+    monkeypatch.setattr(partition_groups, "FROM", 0)
+    (topology,) = fleet.topologies(999, 1)
+    document = topology.document
+    racks = {1: "az1", 2: "az2", 3: "az3", 4: None}
+    one = document["brokers"][0]
+    document["brokers"] = [one | {"id": b, "rack": rack, "live": rack is not None} for b, rack in racks.items()]
+    document["unreadable"] = [{"path": "/brokers/4/rack", "reason": "down"}]
+    topic = document["topics"][0] | {"name": "t", "configs": {}}
+    first = topic["partitions"][0] | {"leader": 1, "elr": [], "adding": [], "removing": []}
+    topic["partitions"] = [
+        first | {"partition": n, "replicas": [1, other, 4], "isr": [1, other]} for n, other in enumerate((2, 3, 2))
+    ]
+    document["topics"] = [topic]
+    built = rows.build(validate(document, "x.json"), "s", "a", earlier_racks=lambda: {4: "az2"})
+    assert [g["partitions"] for g in built["partition_groups"].to_pylist()] == [[0, 2], [1]]

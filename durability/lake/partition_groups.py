@@ -1,61 +1,68 @@
-"""Partitions that no rule can tell apart: judged once, through one of their rows.
+"""Partitions that no rule can tell apart, in groups: each group is evaluated once, through its first partition.
 
-What rules look at of a partition that isn't being reassigned are the facts of its topic, of the brokers that hold it, and
-which of those are out of sync or down; and live brokers whose rows differ in nothing but the id (and the bytes on their
-disks) are interchangeable while they are in sync. So are racks in which all replicas are: rules count them, and what names
-them is told from the partition's own row. So the partitions of a cluster have few *placements*, whatever their number, and
-a topic of a thousand partitions over six racks has one row to judge, or a few, that stand for all of them.
+A rule sees the settings of a partition's topic, the brokers that hold the partition, and which of them are out of sync or down.
+Live brokers whose rows differ in their id and their disks alone are interchangeable while they are in sync. So are racks in which
+all replicas are in sync: rules count them, and texts name them from the partition's own row. A partition that is being reassigned
+is like no other. So a cluster has few groups, whatever its number of partitions.
 """
 
 from __future__ import annotations
 
-import itertools
+import hashlib
 import json
-import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from durability.catalogue.settings import that_count_for_partitions
+from durability.lake.tables import PARTITION_GROUPS
 
 FROM = 1000
-"""Partitions of a cluster from which on it is worth looking for alike ones."""
+"""The number of a cluster's partitions from which on they are grouped."""
 WIDEST = 8
-"""Entries of a partition's list, at most, for it to be held against others."""
+"""The longest list of replicas of a partition that is compared with others."""
 ITS_OWN = ("broker", "log_dirs")
+"""What of a live broker's row no rule looks at for its partitions."""
 READ = frozenset(that_count_for_partitions())
-"""Of a broker's settings those that may count for its partitions; of others, such as `node.id` and `log.dirs`, each broker has
-its own."""
-COLUMNS = ("stands_for", "placement", "alike", "alike_leaders", "room")
+"""Of a broker's settings those that a control reads for partitions. Other settings, such as `node.id`, differ on each broker."""
+READS = hashlib.sha256(json.dumps(["1", *sorted(READ)]).encode()).hexdigest()[:16]
+"""What groups were made by. Groups made by fewer settings than rules read now may join partitions that differ."""
 _BITS = 62
 
 
-class Alike(NamedTuple):
-    """Of each row, see the columns of `partitions`; `order` puts the rows that stand for any before those that don't, and of
-    those the ones with room last: hardly one of them is worth a row of `partition_health`."""
+def grouped(columns: dict[str, pa.Array], brokers: list[dict]) -> np.ndarray:
+    """A number for each partition of a cluster, the same for those that only their topic tells apart; -1: like no other.
 
-    stands_for: pa.Array
-    placement: pa.Array
-    alike: pa.Array
-    alike_leaders: pa.Array
-    room: pa.Array
-    order: np.ndarray
-
-
-def found(columns: dict[str, pa.Array], brokers: list[dict], topics: list[dict]) -> Alike:
-    """The alike ones among the rows of one cluster, by topic and partition; brokers, topics: its rows of those tables.
-
-    Of those of a topic that have the same placement the first stands for all.
+    columns: of the rows of `partitions`. brokers: rows of `brokers`.
     """
     rows = np.flatnonzero(_comparable(columns))
-    placement, leaders = np.full(len(columns["topic"]), -1), columns["leader"].fill_null(-1).to_numpy()
-    placement[rows] = _placements(
-        {name: columns[name].take(pa.array(rows)) for name in _JUDGED}, leaders[rows], brokers
-    )
-    return _grouped(placement, columns["topic"], columns["partition"], leaders, _room(columns, brokers, topics))
+    numbers, leaders = np.full(len(columns["topic"]), -1), columns["leader"].fill_null(-1).to_numpy()
+    lists = {name: columns[name].take(pa.array(rows)) for name in _JUDGED}
+    numbers[rows] = _placements(lists, leaders[rows], brokers)
+    return numbers
+
+
+def first_of_each(partitions: pa.Table) -> pa.Table:
+    """The rows of `partition_groups`: for each topic and `partition_group` the first of the rows of `partitions`, in their order,
+    with the numbers and the leaders of all. A row without a group stands for itself."""
+    groups = partitions["partition_group"].combine_chunks().fill_null(-1).to_numpy()
+    topics = partitions["topic"].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+    alone = -1 - np.arange(len(groups))
+    key = np.where(groups < 0, alone, topics * (int(groups.max(initial=0)) + 1) + groups)
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    # Groups in the order of their first rows, and a group's rows in theirs.
+    members = np.argsort(first[which], kind="stable")
+    offsets = pa.array(np.concatenate([[0], np.cumsum(np.bincount(which)[np.argsort(first)])]), pa.int32())
+    of_all = {
+        name: pa.ListArray.from_arrays(offsets, partitions[column].combine_chunks().take(pa.array(members)))
+        for name, column in (("partitions", "partition"), ("leaders", "leader"))
+    }
+    of_all["reads"] = pa.array([READS] * len(first), pa.string())
+    rows = partitions.take(pa.array(np.sort(first)))
+    return pa.table({f.name: of_all[f.name] if f.name in of_all else rows[f.name] for f in PARTITION_GROUPS.arrow})
 
 
 _JUDGED = ("replicas", "isr", "elr", "last_known_elr")
@@ -209,89 +216,3 @@ def _numbered(columns: list[np.ndarray]) -> np.ndarray:
             key = np.unique(key, return_inverse=True)[1]
         key = key * base + column
     return np.unique(key, return_inverse=True)[1]
-
-
-def _room(columns: dict[str, pa.Array], brokers: list[dict], topics: list[dict]) -> pa.Array:
-    """In-sync replicas of each row beyond its topic's min.insync.replicas, or where that has none beyond the brokers'
-    greatest; NULL where not all are in sync, that is no number, racks are asked for, or the topic is one of Kafka's own:
-    these few are what policies ask most of, in racks too.
-
-    The same for all of a topic that are alike: by that a large run knows which rows it need not read. No rule judges by it.
-    """
-    stated = [(broker["configs"] or {}).get("min.insync.replicas") for broker in brokers]
-    inherited = max((number for number in map(_number, stated) if number is not None), default=1)
-    needed = {t["topic"]: None if t["internal"] else _needed(t["configs"], inherited) for t in topics}
-    names = columns["topic"].dictionary_encode()
-    by_name = pa.array([needed.get(name) for name in names.dictionary.to_pylist()], pa.int32())
-    in_sync = pc.list_value_length(columns["isr"])
-    whole = pc.greater_equal(in_sync, pc.list_value_length(columns["replicas"]))
-    return pc.if_else(whole, pc.subtract(in_sync, by_name.take(names.indices)), pa.scalar(None, pa.int32()))
-
-
-def _needed(configs: dict | None, inherited: int) -> int | None:
-    if configs is None or configs.get("min.insync.racks") not in (None, "1"):
-        return None
-    stated = configs.get("min.insync.replicas")
-    return inherited if stated is None else _number(stated)
-
-
-def _number(stated: str | None) -> int | None:
-    return int(stated) if stated and re.fullmatch("[0-9]{1,9}", stated) else None
-
-
-def _grouped(
-    placement: np.ndarray, topics: pa.Array, partitions: pa.Array, leaders: np.ndarray, room: pa.Array
-) -> Alike:
-    """Rows of one topic and placement as the columns say it; a row that is like no other stands for itself."""
-    count, rows = len(placement), np.flatnonzero(placement >= 0)
-    topic = topics.dictionary_encode().indices.to_numpy()[rows].astype(np.int64)
-    key = topic * (int(placement.max(initial=0)) + 1) + placement[rows]
-    by_key = np.argsort(key, kind="stable")
-    rows, key = rows[by_key], key[by_key]
-    starts = np.flatnonzero(np.diff(key, prepend=-1))
-    sizes = np.diff(starts, append=len(rows))
-    several = np.repeat(sizes > 1, sizes)
-    first = rows[starts[sizes > 1]]
-    rows, sizes = rows[several], sizes[sizes > 1]
-    stands_for = np.zeros(count, np.int32)
-    alone = np.ones(count, bool)
-    alone[rows] = False
-    stands_for[first] = sizes
-    # Groups in the order of the rows that stand for them.
-    by_row = np.argsort(first)
-    bounds = np.concatenate([[0], np.cumsum(sizes)])
-    members = np.concatenate([rows[bounds[g] : bounds[g + 1]] for g in by_row]) if len(by_row) else rows
-    held = np.full(count, -1)
-    held[first] = sizes
-    offsets = pa.array(
-        np.concatenate([[0], np.cumsum(np.maximum(held, 0))]), pa.int32(), mask=np.append(held < 0, False)
-    )
-    ids = partitions.take(pa.array(members))
-    return Alike(
-        pa.array(stands_for, mask=alone),
-        pa.array(placement, pa.int32(), mask=placement < 0),
-        pa.ListArray.from_arrays(offsets, ids),
-        pa.ListArray.from_arrays(offsets, pa.array(leaders[members], pa.int32(), mask=leaders[members] < 0)),
-        room,
-        np.argsort(np.where((stands_for == 0) & ~alone, 1 + _roomy(room), 0), kind="stable"),
-    )
-
-
-def _roomy(room: pa.Array | pa.ChunkedArray) -> np.ndarray:
-    return pc.greater(room, 0).fill_null(False).to_numpy(zero_copy_only=False)
-
-
-def apart(rows: pa.Table) -> list[pa.Table]:
-    """Rows of `partitions` in their order, those that another stands for apart, and of these those with room: in row groups
-    that need not be read."""
-    others = pc.equal(rows["stands_for"], 0).fill_null(False)
-    stand = rows.num_rows - pc.sum(others).as_py()
-    tight = rows.num_rows - int(_roomy(rows["room"])[stand:].sum())
-    cuts = (0, stand, tight, rows.num_rows)
-    return [rows.slice(start, end - start) for start, end in itertools.pairwise(cuts) if end > start]
-
-
-def none(count: int) -> Alike:
-    """Every row stands for itself."""
-    number, ids = pa.nulls(count, pa.int32()), pa.nulls(count, pa.list_(pa.int32()))
-    return Alike(number, number, ids, ids, number, np.arange(count))
