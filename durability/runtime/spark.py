@@ -84,13 +84,14 @@ def settings(partitions: int) -> dict[str, str]:
     >>> settings(1000)["spark.driver.memory"], settings(7_000_000)["spark.driver.memory"]
     ('1g', '2500m')
     """
+    archive = class_archive.option()
     if partitions < SMALL:
-        return {**ALWAYS, **FOR_SMALL}
+        return {**ALWAYS, **FOR_SMALL, DRIVER_OPTIONS: f"{FOR_SMALL[DRIVER_OPTIONS]} {archive}".rstrip()}
     asked = os.environ.get("DURABILITY_SPARK_MEMORY")
     # All of it from the start: a heap that grows is looked through as a whole each time.
     heap = f" -Xms{asked}" if asked else f" -Xms{HEAP} -Xmn{YOUNG}"
     by_size = {
-        DRIVER_OPTIONS: f"{FOR_LARGE[DRIVER_OPTIONS]}{heap} {class_archive.option()}".rstrip(),
+        DRIVER_OPTIONS: f"{FOR_LARGE[DRIVER_OPTIONS]}{heap} {archive}".rstrip(),
         "spark.driver.memory": asked or HEAP,
         "spark.sql.shuffle.partitions": str(max(SHUFFLED, partitions // 1_000_000)),
     }
