@@ -144,7 +144,7 @@ def _stepped(
         "racks": at["outage_racks"],
         "partitions": at[f"hurt_{kind}"],
     }
-    return F.when(step.isNotNull(), struct({name: fields[name].cast(kind_) for name, kind_ in ENTRY.items()}))
+    return F.when(step.isNotNull(), struct({name: fields[name].cast(type_name) for name, type_name in ENTRY.items()}))
 
 
 def _touched(at: Column) -> Column:
