@@ -7,7 +7,7 @@ name: topic name, broker id, group, node id or partition number. Whatever lies u
 from __future__ import annotations
 
 Tokens = tuple[str | int, ...]
-_NAMES: dict[Tokens, str] = {
+IDENTITIES: dict[Tokens, str] = {
     ("topics",): "name",
     ("brokers",): "id",
     ("streams",): "group",
@@ -62,7 +62,7 @@ def resolve(document: dict, path: str) -> Tokens | None:
     for part in segments:
         if isinstance(here, list):
             index = _index(here, part, _name_of(tuple(found)))
-            if index is None and tuple(found) in _NAMES:
+            if index is None and tuple(found) in IDENTITIES:
                 return None
             if index is None:  # an element that the list should have had: the list isn't whole
                 return (*found, part)
@@ -77,7 +77,7 @@ def resolve(document: dict, path: str) -> Tokens | None:
 def _name_of(found: Tokens) -> str | None:
     if len(found) == 3 and found[0] == "topics" and found[2] == "partitions":
         return "partition"
-    return _NAMES.get(found)
+    return IDENTITIES.get(found)
 
 
 def _index(elements: list, part: str, name: str | None) -> int | None:
