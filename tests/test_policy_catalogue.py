@@ -25,6 +25,7 @@ from durability.policy.yamlfile import read as read_yaml
 from durability.remedies import PLANNERS
 from durability.shapes import Constant, Member, Object
 from spark_jobs.frames import facts
+from tests.support.tiers import tier_of
 
 ROOT = Path(__file__).parents[1]
 RESOURCE_TYPES = {"topic", "broker", "cluster", "tier", "application", "waiver"}
@@ -158,7 +159,7 @@ def policy():
     ],
 )
 def test_the_default_policy_knows_the_families_of_internal_topics(policy, topic, tier):
-    assert policy.tier_of("any", topic, topic == "__consumer_offsets") == tier
+    assert tier_of(policy, "any", topic, topic == "__consumer_offsets") == tier
 
 
 def test_the_default_files_load(policy):
@@ -206,7 +207,7 @@ topics:
     table = pa.table(
         {n: pa.array(c, k) for n, c, k in zip(("cluster", "topic", "internal"), columns, kinds, strict=True)}
     )
-    assert resolve(policy, table, teams).to_pylist() == [policy.tier_of(c, t, i, teams.get(c)) for c, t, i in rows]
+    assert resolve(policy, table, teams).to_pylist() == [tier_of(policy, c, t, i, teams.get(c)) for c, t, i in rows]
 
 
 def test_a_hundred_thousand_topics_are_resolved(policy):
