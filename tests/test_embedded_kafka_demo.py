@@ -14,12 +14,13 @@ from durability.catalogue import CONTROLS, severity_of
 from durability.embedded_kafka import demo, seed
 from durability.embedded_kafka.cluster import LocalCluster
 from durability.embedded_kafka.streams import StreamsApplication
+from tests.support.planted import PLANTED
 
 POLICIES = Path(__file__).parents[1] / "policies"
 
 
 def test_mistakes_are_planted_for_controls_that_are_judged() -> None:
-    planted = {p.control for p in seed.PLANTED if p.companion is None}
+    planted = {p.control for p in PLANTED if p.companion is None}
     assert planted <= {name for name, control in CONTROLS.items() if not control.planned}
     assert len(planted) >= 20  # all but the one that is judged over time; later controls need no mistake here
 
@@ -38,7 +39,7 @@ def test_the_demo_says_how_to_audit_it_and_what_a_rack_is() -> None:
 
 def test_the_list_speaks_the_catalogues_language() -> None:
     topics = {topic.name for topic in seed.TOPICS}
-    for planted in seed.PLANTED:
+    for planted in PLANTED:
         control = CONTROLS[planted.control]
         assert planted.resource_type in control.on, planted
         assert planted.category is None or planted.category in control.severities, planted
@@ -51,11 +52,11 @@ def test_the_list_speaks_the_catalogues_language() -> None:
             category = "above-replica-racks" if category == "above-known-racks" else category
             assert planted.severity == severity_of(planted.control, category), planted
         if planted.companion:
-            assert planted.companion in {p.control for p in seed.PLANTED if p.companion is None}, planted
+            assert planted.companion in {p.control for p in PLANTED if p.companion is None}, planted
 
 
 def test_good_topics_are_no_part_of_any_mistake() -> None:
-    mistaken = {p.resource for p in seed.PLANTED if p.resource_type == "topic" and p.companion != "broker-rack"}
+    mistaken = {p.resource for p in PLANTED if p.resource_type == "topic" and p.companion != "broker-rack"}
     assert mistaken.isdisjoint(topic.name for topic in seed.GOOD)
 
 
@@ -133,4 +134,4 @@ def written(cluster: LocalCluster) -> int:
 
 
 def test_planted_can_be_written_down() -> None:
-    assert json.loads(json.dumps([planted.__dict__ for planted in seed.PLANTED]))
+    assert json.loads(json.dumps([planted.__dict__ for planted in PLANTED]))
