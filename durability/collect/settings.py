@@ -1,6 +1,6 @@
-"""Connection settings: librdkafka-style keys, as in an Airflow `kafka` Connection's extra -> kafka-python's.
+"""Connection settings: from librdkafka's keys, as in an Airflow `kafka` Connection's extra, to kafka-python's.
 
-An unknown key or a value that can't be used is an error that names the key, never its value: it may be a secret.
+Errors name the key, never its value, which may be a secret.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from durability.errors import BadInput
 
@@ -18,8 +18,7 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "AWS_MSK_IAM"
 NEEDS_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 DNS_LOOKUPS = ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
 
-# Settings of clients that produce or consume, and of librdkafka itself: Connections carry them, reading metadata
-# doesn't depend on them.
+# Settings of producers, consumers and librdkafka itself that Connections may have. Reading metadata doesn't depend on them.
 _IRRELEVANT = """
 acks allow.auto.create.topics api.version.fallback.ms api.version.request api.version.request.timeout.ms
 auto.commit.interval.ms auto.offset.reset batch.num.messages batch.size broker.address.family
@@ -41,7 +40,6 @@ statistics.interval.ms stats_cb throttle_cb topic.blacklist topic.metadata.refre
 topic.metadata.refresh.interval.ms topic.metadata.refresh.sparse transaction.timeout.ms
 transactional.id
 """
-IRRELEVANT = frozenset(_IRRELEVANT.split())
 
 _SSL_KEYS = (
     "ssl.ca.location",
@@ -61,23 +59,20 @@ _ALIASES = {
 }
 
 
-Default = TypeVar("Default", str, None)
-
-
 def client_config(settings: Mapping[str, object], where: str = "the Kafka connection") -> dict[str, Any]:
     """kafka-python's configuration for these settings.
 
     settings: keys as librdkafka knows them (`bootstrap.servers`, `security.protocol`, `sasl.*`, `ssl.*`, `client.id`,
         `request.timeout.ms` or `socket.timeout.ms`, `socket.connection.setup.timeout.ms`, `client.dns.lookup`).
-        Producer and consumer keys are let pass. TLS verifies certificate and host name unless the settings say no.
-    where: what to call them in an error.
-    Raises BadInput for a missing, unknown or unusable setting; the error names the key and never shows a value.
+        Producer and consumer keys are ignored. TLS verifies certificate and host name unless the settings turn it off.
+    where: the settings' name in errors.
+    Raises BadInput for a missing, unknown or unusable setting; it names the key and never shows a value.
 
     >>> client_config({"bootstrap.servers": "a:9092, b:9092"})["bootstrap_servers"]
     ['a:9092', 'b:9092']
     """
     read = _Settings(settings, where)
-    protocol = read.choice("security.protocol", PROTOCOLS, "PLAINTEXT")
+    protocol = read.choice("security.protocol", PROTOCOLS) or "PLAINTEXT"
     config: dict[str, Any] = {
         "bootstrap_servers": read.servers(),
         "client_id": read.text("client.id") or CLIENT_ID,
@@ -89,7 +84,7 @@ def client_config(settings: Mapping[str, object], where: str = "the Kafka connec
     ):
         if (span := read.milliseconds(key)) is not None:
             config[name] = span
-    if lookup := read.choice("client.dns.lookup", DNS_LOOKUPS, None):
+    if lookup := read.choice("client.dns.lookup", DNS_LOOKUPS):
         config["client_dns_lookup"] = lookup
     sasl = _sasl(read, protocol)
     tls = {key: value for key in _SSL_KEYS if (value := read.text(key)) is not None}
@@ -102,7 +97,7 @@ def client_config(settings: Mapping[str, object], where: str = "the Kafka connec
 
 
 class _Settings:
-    """The settings, taken one by one; what nobody took is unknown."""
+    """The settings, taken one by one. A setting that wasn't taken is unknown."""
 
     def __init__(self, settings: Mapping[str, object], where: str):
         self.where = where
@@ -132,10 +127,10 @@ class _Settings:
             raise self.wrong(key, "expected text")
         return str(value)
 
-    def choice(self, key: str, allowed: tuple[str, ...], default: Default) -> str | Default:
+    def choice(self, key: str, allowed: tuple[str, ...]) -> str | None:
         value = self.text(key)
         if value is None:
-            return default
+            return None
         for each in allowed:
             if value.strip().lower() == each.lower():
                 return each
@@ -162,15 +157,15 @@ class _Settings:
         return servers
 
     def nothing_left(self) -> None:
-        unknown = sorted(self.left - IRRELEVANT)
+        unknown = sorted(self.left - set(_IRRELEVANT.split()))
         if unknown:
             keys = ", ".join(unknown[:5])
             raise self.wrong(keys, "unknown or unsupported setting; see the documented connection settings")
 
 
 def _sasl(read: _Settings, protocol: str) -> dict[str, Any]:
-    """kafka-python's SASL settings; checked only where the security protocol uses them."""
-    mechanism = read.choice("sasl.mechanism", MECHANISMS, None)
+    """kafka-python's SASL settings; checked only if the security protocol uses SASL."""
+    mechanism = read.choice("sasl.mechanism", MECHANISMS)
     username, password = read.text("sasl.username"), read.text("sasl.password")
     service = read.text("sasl.kerberos.service.name")
     oauth = {key: read.text(key) for key in sorted(read.left) if key.startswith("sasl.oauthbearer.")}
@@ -196,18 +191,12 @@ def _sasl(read: _Settings, protocol: str) -> dict[str, Any]:
 
 
 def _tls(read: _Settings, tls: dict[str, str]) -> ssl.SSLContext:
-    """A context of our own: a missing or unusable file is then said with its key, before anything is connected."""
+    """A context made here, so that an error names the key of a missing or unusable file before anything is connected."""
     if "ssl.cipher.suites" in tls:
         raise read.wrong("ssl.cipher.suites", "isn't supported; leave it out")
     context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
-    identification = tls.get("ssl.endpoint.identification.algorithm", "https").lower()
-    if identification not in ("https", "none"):
-        raise read.wrong("ssl.endpoint.identification.algorithm", "expected https or none")
-    context.check_hostname = identification == "https"
-    verification = tls.get("enable.ssl.certificate.verification", "true").lower()
-    if verification not in ("true", "false"):
-        raise read.wrong("enable.ssl.certificate.verification", "expected true or false")
-    if verification == "false":
+    context.check_hostname = _either(read, tls, "ssl.endpoint.identification.algorithm", "https", "none")
+    if not _either(read, tls, "enable.ssl.certificate.verification", "true", "false"):
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if location := tls.get("ssl.ca.location"):
@@ -226,13 +215,21 @@ def _tls(read: _Settings, tls: dict[str, str]) -> ssl.SSLContext:
     if key and not certificate:
         raise read.wrong("ssl.certificate.location", "is missing, and ssl.key.location needs it")
     if certificate:
-        password = tls.get("ssl.key.password", "")  # never asked for on a terminal
+        password = tls.get("ssl.key.password", "")  # without one OpenSSL would ask on the terminal
         _load(
             read,
             "ssl.key.location" if key else "ssl.certificate.location",
             lambda: context.load_cert_chain(certificate, key, password=lambda: password),
         )
     return context
+
+
+def _either(read: _Settings, tls: dict[str, str], key: str, default: str, other: str) -> bool:
+    """Whether a setting has its default."""
+    value = tls.get(key, default).lower()
+    if value not in (default, other):
+        raise read.wrong(key, f"expected {default} or {other}")
+    return value == default
 
 
 def _load(read: _Settings, key: str, load: Callable[[], object]) -> None:

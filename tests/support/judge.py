@@ -19,6 +19,7 @@ from durability.plan.plan import Earlier, LookBack, Plan, SnapshotPart, from_tex
 from durability.policy.model import Policy, Waiver
 from durability.topology import validate
 from tests.support.policy import shipped
+from tests.support.tiers import tier_of
 
 NONE = tables.DISAGREEMENTS.arrow.empty_table()
 
@@ -104,7 +105,7 @@ def resolved(topologies, plan: Plan, policy: Policy, waivers: list[Waiver], stre
         for b in t.document["brokers"]:
             add(t.cluster, "broker", str(b["id"]))
         for topic in t.document["topics"]:
-            add(t.cluster, "topic", topic["name"], policy.tier_of(t.cluster, topic["name"], topic["internal"]))
+            add(t.cluster, "topic", topic["name"], tier_of(policy, t.cluster, topic["name"], topic["internal"]))
     return out
 
 
