@@ -16,7 +16,7 @@ import pytest
 
 from bench import collect, fleet, placements, scale
 from bench.clock import Clock, Peak
-from bench.peers import compare
+from bench.peers import compare, program
 from durability.embedded_kafka.tools import Described
 from durability.errors import AuditError
 from durability.lake import alike
@@ -240,7 +240,7 @@ def test_duckdb_and_polars_judge_as_spark_does(placement, spark, tmp_path, monke
     inputs = files | {"resolved": files["resolved_policy"], "tiers": [str(tiers)]}
     for name in compare.PEERS:
         (tmp_path / name).mkdir()
-        importlib.import_module(f"bench.peers.{name}.__main__").run(inputs, tmp_path / name)
+        program.run(importlib.import_module(f"bench.peers.{name}.__main__").measure, inputs, tmp_path / name)
         assert compare.differences(tmp_path / "lake", judge.plan.result_id, tmp_path / name) == []
         for file, table in compare.TABLES.items():
             columns = set(pq.read_schema(tmp_path / name / f"{file}.parquet").names)
