@@ -11,7 +11,7 @@ reports.
 | `gate` | rejects snapshots that contradict themselves | the lake can't be reached; clear it |
 | `publish` | commits accepted snapshots, the `snapshots` rows last | clear it; after a day, clear `collect` |
 | `evaluate` | one Spark job for the fleet | its log holds Spark's; a clear writes under a new result id |
-| `cross_check` | Great Expectations over the posture; differences become UNKNOWN | clear it |
+| `cross_check` | Great Expectations over the posture; differences become UNKNOWN | clear it; see below |
 | `findings` | words verdicts and differences once, for every reader | clear it; findings that are there stay |
 | `report` | findings.json, findings.csv, report.html in the out folder | clear it |
 | `notify` | one digest to Slack, if there is a Connection for it | never fails the audit; its log says what went wrong |
@@ -19,6 +19,9 @@ reports.
 
 **`conclude` failed**: the report is out and says which clusters are UNKNOWN and why. Mend the cause (address, ACLs,
 broker) and trigger a new run; clearing `collect` and what follows also works and reads those clusters anew.
+
+**`cross_check` again after `findings`**: if it finds other differences than before, `findings` fails and says so. Clear
+`evaluate` with everything downstream: verdicts, differences and findings are written under a new result id.
 
 **Other DAGs** can be scheduled on the Asset `kafka_durability_findings`, whose event `report` sends (docs/airflow.md).
 

@@ -33,9 +33,9 @@ Topic = tuple[str, str]  # cluster, topic
 
 @dataclass(frozen=True)
 class Flagged:
-    """What the cross-check found. `verified`: Spark and Great Expectations agree on every topic of every judged
-    cluster. `disagreements`: rows written; `checked`: topics looked at, by control; `not_cross_checked`: ids of the
-    controls that have no order to check; `problems`: in words, why the run isn't verified."""
+    """What the cross-check found. `verified`: Spark and Great Expectations agree on every topic of every judged cluster.
+    `disagreements`: rows written, one for each topic and control; `checked`: topics looked at, by control;
+    `not_cross_checked`: controls that have no order to check; `problems`: in words, why the run isn't verified."""
 
     verified: bool
     disagreements: int
@@ -212,7 +212,7 @@ def _differences(
         judged = _names_where(names, known)
         empty = _names_where(names, pc.and_(known, pc.invert(_usable(posture, _column(control)))))
         says = [(topic, "known, without a value", NOT_JUDGED) for topic in sorted(empty)]
-        for topic in sorted(flagged[control] ^ spark[control].keys()):
+        for topic in sorted((flagged[control] ^ spark[control].keys()) - empty):
             second = FAIL if topic in flagged[control] else PASS if topic in judged else NOT_JUDGED
             says.append((topic, spark[control].get(topic, "no failure"), second))
         found += [
