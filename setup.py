@@ -31,6 +31,12 @@ class BuildWithShared(build_py):
             for target, source in self._shared().items():
                 self.mkpath(str(Path(target).parent))
                 self.copy_file(source, target, preserve_mode=False)
+                if target.endswith(".yaml"):
+                    # Its first line names a schema by a relative path; `share` is within the package of the schemas.
+                    text = Path(source).read_text(encoding="utf-8")
+                    Path(target).write_text(
+                        text.replace("../durability/schemas/", "../../schemas/", 1), encoding="utf-8"
+                    )
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
         shared = [] if self.editable_mode else list(self._shared())
