@@ -10,6 +10,7 @@ from pathlib import Path
 from durability import resources
 from durability.cli.options import Options
 from durability.collect import client_properties, connections
+from durability.steps.settings import Settings
 
 CONNECTION = "kafka_bootstrap"
 """Id of the Connection for a single cluster."""
@@ -27,6 +28,17 @@ class Input:
     clusters: Path
     topology: Path | None = None
     connection: Mapping[str, object] | None = None
+
+    def settings(self, options: Options) -> Settings:
+        """What the steps of a run over this input are given."""
+        return Settings(
+            policy=options.policy,
+            waivers=options.waivers,
+            clusters=self.clusters,
+            out=options.out,
+            lake=options.lake,
+            topology=self.topology,
+        )
 
     def connect(self, name: str, environ: Mapping[str, str]) -> Mapping[str, object]:
         """The settings of a Connection, without Airflow."""

@@ -38,6 +38,10 @@ class Settings:
         paths = {name: Path(params[name]) for name in ("policy", "waivers", "clusters", "out")}
         return cls(**paths, lake=params["lake"], topology=Path(params["topology"]) if params["topology"] else None)
 
+    def to_params(self) -> dict[str, str | None]:
+        """What `from_params` reads; JSON, no secrets."""
+        return {name: None if value is None else str(value) for name, value in vars(self).items()}
+
     def open_lake(self) -> Lake:
         """The lake; Refused or Unreachable where its address can't be used."""
         from durability.lake import Lake
