@@ -20,7 +20,7 @@ class BuildWithShared(build_py):
         """By file below the build folder the file of the checkout that it is a copy of."""
         root = Path(__file__).resolve().parent
         files = (f for folder in SHARED for f in sorted((root / folder).rglob("*")) if (f.suffix or f.name) in KINDS)
-        # The package in plugins/ is installed as such; Airflow needs a folder to look into all the same.
+        # The package in plugins/ is installed as a package; Airflow still needs a folder for plugins.
         files = (f for f in files if f.suffix != ".py" or f.relative_to(root).parts[0] != "plugins")
         share = Path(self.build_lib, "durability", "share")
         return {str(share / f.relative_to(root)): str(f.relative_to(root)) for f in files}

@@ -33,10 +33,6 @@ class Check:
     id: str
     words: str
 
-    @property
-    def column(self) -> str:
-        return self.id.replace("-", "_")
-
 
 CHECKS = (
     Check("files-readable", "staged files can't be read"),
@@ -85,7 +81,7 @@ def check(lake: Lake, attempts: Sequence[Attempt]) -> list[Verdict]:
     import pandas as pd
 
     counted = [_counts(lake, attempt) for attempt in attempts]
-    frame = pd.DataFrame([[counts[c.id] for c in CHECKS] for counts, _ in counted], columns=[c.column for c in CHECKS])
+    frame = pd.DataFrame([[counts[c.id] for c in CHECKS] for counts, _ in counted], columns=[c.id for c in CHECKS])
     validation = validate("snapshot_gate", frame.astype("int64"), _expectations())
     failed: list[list[Check]] = [[] for _ in attempts]
     for one in CHECKS:
@@ -109,7 +105,7 @@ def _expectations() -> list[Any]:
 
     return [
         gxe.ExpectColumnValuesToBeBetween(
-            column=c.column,
+            column=c.id,
             min_value=0,
             max_value=0,
             severity=FailureSeverity.CRITICAL,

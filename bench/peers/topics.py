@@ -10,7 +10,7 @@ MEASURES = ("unhealthy", "measured", "acks")
 """The tables that an engine makes; `tid` is a topic's number in `topic_facts`.
 
 - unhealthy: partitions with a category of KIP-427 or KIP-1290. `causes`: what is down, else what lags; `missing`: bits of lost
-  racks with replicas of it; `few_racks`: its ISR spans fewer racks than wanted, whoever leads; `misplaced`: so do its replicas;
+  racks with replicas of it; `few_racks`: its ISR spans fewer racks than wanted, led or not; `misplaced`: so do its replicas;
   `at_risk`: a changed min.insync.replicas may cost it eligible leaders.
 - measured: a row per topic. The lowest rf, effective min ISR, span, isr_racks and headroom (headroom_rf: replicas of the first
   partition with it); `smallest`: the min.insync.replicas that guarantees the acked racks, else NEVER; `would_do`: the replicas

@@ -54,7 +54,7 @@ def airflow_environment(
     environment.pop(prestarted.VARIABLE, None)
     if SPARK not in environment:
         environment[SPARK] = json.dumps({"conn_type": "spark", "host": "local[*]"})
-        environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # a session on this host listens to nobody else
+        environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # the session is reachable from this host alone
     if what.connection is not None:
         connection = {"conn_type": "kafka", "extra": dict(what.connection)}
         environment[f"AIRFLOW_CONN_{CONNECTION.upper()}"] = json.dumps(connection)

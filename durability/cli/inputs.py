@@ -57,7 +57,7 @@ def cluster(folder: Path, bootstrap: str, name: str, security: Mapping[str, obje
     """One cluster by its address, as a clusters file of its own in `folder`. security: its other settings."""
     file = folder / "clusters.yaml"
     listed = {"id": name, "connection": CONNECTION, "provider": "self"}
-    # JSON is YAML, and quotes whatever an address may hold.
+    # JSON is YAML, and escapes any character of an address.
     file.write_text(json.dumps({"format": "durability-clusters/1", "clusters": [listed]}))
     return Input(name, file, connection={**(security or {}), connections.SERVERS: bootstrap})
 

@@ -65,7 +65,7 @@ def _resources(kind: str, attempts: pa.ChunkedArray, names: pa.ChunkedArray, **m
 def streams_groups(groups: pa.Table) -> dict[str, set[str]]:
     """By cluster the groups of `groups` that are or may be Kafka Streams applications.
 
-    Of a classic group that isn't stable brokers don't tell the protocol: it may be one.
+    Brokers don't name the protocol of a classic group that isn't stable: it may be one.
     """
     found: dict[str, set[str]] = {}
     for row in groups.select(_PROTOCOL_COLUMNS).to_pylist():

@@ -1,8 +1,8 @@
 """Java libraries the audit needs, fetched once into the cache folder (`durability.resources`) and checked against `jars.lock`.
 
 The lock names every jar of a set with its SHA-256; nothing else is ever put on a class path. The downloader is Apache
-Ivy, which comes with pyspark, so no address of a registry stands here: a user with an own mirror points
-DURABILITY_IVY_SETTINGS at an Ivy settings file. Sets:
+Ivy, which comes with pyspark, so no address of a registry is written here. For a mirror of your own,
+point DURABILITY_IVY_SETTINGS at an Ivy settings file. Sets:
 
 - `kafka-4.3.1`: brokers, command-line tools, Streams and its examples, with their runtime dependencies;
 - `kafka-3.6.2`: the old broker (before effective min ISR, KAFKA-15583) and its tools;

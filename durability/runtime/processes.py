@@ -1,4 +1,4 @@
-"""Children that die with their parent, whatever kills it, and ports that nobody of ours takes twice.
+"""Children that end with their parent, whatever ends it, and ports that are leased to one process.
 
 A `Session` marks what it starts, and everything started by that in turn, with an environment variable. A watchdog in a
 session of its own waits for its owner (or the `make` above it) to end, then terminates every marked process it finds in
@@ -37,8 +37,8 @@ _leases_guard = threading.Lock()
 class Session:
     """Processes and a temporary folder that end with this object, with `close()`, or with the owner's death.
 
-    `environment()` is what any further process needs to belong to it: whoever starts one itself (an Airflow run that
-    calls spark-submit, say) passes it on. Close it once; a context manager does.
+    `environment()` is what any further process needs to belong to it: a program that starts one itself (Airflow with
+    spark-submit, for instance) passes it on. Close it once; a context manager does.
     """
 
     def __init__(self, prefix: str = "durability-"):
@@ -136,7 +136,7 @@ def stop_family(leader: subprocess.Popen, number: int, seconds: float = STOP_SEC
         time.sleep(0.1)
     while left := watchdog.family(leader.pid):
         for pid in left:
-            watchdog.tell(pid, signal.SIGKILL)
+            watchdog.send(pid, signal.SIGKILL)
         time.sleep(0.05)
         leader.poll()
     return leader.wait()

@@ -1,4 +1,4 @@
-"""What every step of a run is told: whose policy, which input, where results go."""
+"""The settings of a run, which every step gets: policy, input, and where results go."""
 
 from __future__ import annotations
 

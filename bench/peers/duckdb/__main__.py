@@ -44,7 +44,7 @@ SELECT tid, partition, unracked,
   coalesce(list_transform(range(1, len(held) + 1), lambda n: list_sum(held[1:n])), [])::INT[] AS held_by
 FROM racked JOIN counted USING (racks)
 """
-# Unhealthy partitions, and those with no more racks than wanted. `racked`: KIP-1290's category, whoever leads.
+# Unhealthy partitions, and those with no more racks than wanted. `racked`: KIP-1290's category, led or not.
 UNHEALTHY = """
 CREATE TEMP TABLE unhealthy AS
 WITH facts AS (
