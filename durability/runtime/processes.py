@@ -7,7 +7,6 @@ session of its own waits for its owner (or the `make` above it) to end, then ter
 
 from __future__ import annotations
 
-import fcntl
 import os
 import random
 import shutil
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import IO
 
 from durability.errors import Refused
+from durability.runtime.locks import try_lock
 from durability.runtime.watchdog import MARK
 
 # Below Linux's range for outgoing connections: a stopped broker's port must still be free when it comes back.
@@ -160,7 +160,7 @@ def free_port() -> int:
     claims.mkdir(mode=0o700, exist_ok=True)
     for port in random.sample(PORTS, 500):
         with _leases_guard:
-            if port not in _leases and (lease := _claim(claims / str(port))) is not None:
+            if port not in _leases and (lease := try_lock(claims / str(port))) is not None:
                 if _is_free(port):
                     _leases[port] = lease
                     return port
@@ -174,16 +174,6 @@ def release_port(port: int) -> None:
         lease = _leases.pop(port, None)
     if lease is not None:
         lease.close()
-
-
-def _claim(path: Path) -> IO[str] | None:
-    file = path.open("w")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        return None
-    return file
 
 
 def _is_free(port: int) -> bool:
