@@ -131,6 +131,16 @@ class Lake:
         """The rows that an attempt staged for a fact table. Raises Refused, naming the file, if it is damaged."""
         return self.read_files(table, attempt.files.get(table.name, []))
 
+    def staged_batches(
+        self, attempt: Attempt, table: Table, columns: Sequence[str], rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Some columns of what an attempt staged for a fact table, at most so many rows at a time.
+
+        Raises Refused, naming the file, if it is damaged.
+        """
+        for address in attempt.files.get(table.name, []):
+            yield from self._tables.files.batches(address, columns, rows)
+
     def read_files(self, table: Table, addresses: Iterable[str]) -> pa.Table:
         """The rows of files staged for a fact table. Raises Refused, naming the file, if one is damaged."""
         parts = [self._tables.files.read(table, address) for address in addresses]

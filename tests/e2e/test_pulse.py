@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from durability.lake import tables
-from durability.steps import task_artifacts
+from durability.steps.task_artifacts import FOLDER, TaskArtifacts
 from durability.topology import validate
 from tests.support.lake import accepted, publish, stage
 from tests.support.policy import shipped
@@ -165,14 +165,12 @@ def test_orphans_go_when_they_are_a_day_old(lake):
 
 
 def test_two_dags_due_at_the_same_minute_keep_their_artifacts_apart(tmp_path):
-    runs = [
-        task_artifacts.run_name(dag, "scheduled__2026-11-21T02:00:00+00:00")
-        for dag in ("nightly_audit", "health_pulse")
-    ]
-    references = [task_artifacts.put(str(tmp_path), run, "gate", run) for run in runs]
-    assert [task_artifacts.get(str(tmp_path), r) for r in references] == runs
+    run_id = "scheduled__2026-11-21T02:00:00+00:00"
+    nightly, pulse = (TaskArtifacts(str(tmp_path), dag, run_id) for dag in ("nightly_audit", "health_pulse"))
+    references = [artifacts.put("gate", number) for number, artifacts in enumerate((nightly, pulse))]
+    assert [nightly.get(reference) for reference in references] == [0, 1]
     for reference in references:
-        os.utime(tmp_path / task_artifacts.FOLDER / reference, (0, 0))
-    task_artifacts.prune(str(tmp_path), "health_pulse", 1)
-    assert task_artifacts.get(str(tmp_path), references[0]) == runs[0]
-    assert not (tmp_path / task_artifacts.FOLDER / references[1]).parent.exists()
+        os.utime(tmp_path / FOLDER / reference, (0, 0))
+    pulse.prune(1)
+    assert nightly.get(references[0]) == 0
+    assert not (tmp_path / FOLDER / references[1]).parent.exists()

@@ -184,7 +184,10 @@ class Judge:
         attempts = pa.array([part.attempt_id for part in plan.judged], pa.string())
         groups = self.facts.get("groups")
         mine = groups.filter(pc.is_in(groups["attempt_id"], attempts)) if groups is not None else None
-        streams = applications(mine, policy).to_pylist() if mine is not None else []
+        streams = []
+        if mine is not None:
+            about = {"attempt_id": mine["attempt_id"], "resource": mine["group"]}
+            streams = pa.table(about | applications(mine, policy)).to_pylist()
         self.plan = plan = replace(plan, applications=sum(s["placement"] is not None for s in streams))
         policies = resolved(topologies, plan, policy, list(waivers), streams)
         self._add("resolved_policy", pa.Table.from_pylist(policies, tables.RESOLVED_POLICY.arrow))

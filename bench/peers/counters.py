@@ -1,4 +1,4 @@
-"""The DuckDB program's counters: one row per topic with unhealthy partitions, one row per cluster with its leaders'."""
+"""Counters: one row per topic with unhealthy partitions, one row per cluster with its leaders'."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ COUNTERS = f"""
 WITH of_topics AS (
   SELECT tid, {", ".join(f"({count})::BIGINT AS {name}" for name, count in _COUNTED.items())},
     ordered(flatten(list(CASE WHEN offline THEN replicas ELSE out_of_sync END ORDER BY partition))) AS out_of_sync
-  FROM u GROUP BY tid
+  FROM unhealthy GROUP BY tid
 ), of_clusters AS (
   SELECT cluster, any_value(captured_at) AS captured_at, any_value(snapshot_id) AS snapshot_id,
     sum(partitions)::BIGINT AS partitions, {_SUMS},
     coalesce(list_sort(list_distinct(flatten(list(out_of_sync)))), []) AS out_of_sync
-  FROM t JOIN m USING (tid) LEFT JOIN of_topics USING (tid) GROUP BY cluster
+  FROM topic_facts JOIN measured USING (tid) LEFT JOIN of_topics USING (tid) GROUP BY cluster
 ), led AS (
   SELECT cluster, leader AS broker, {", ".join(f"({_COUNTED[name]})::BIGINT AS {name}" for name in _LED)}
-  FROM u JOIN t USING (tid) WHERE NOT offline GROUP BY cluster, leader
+  FROM unhealthy JOIN topic_facts USING (tid) WHERE NOT offline GROUP BY cluster, leader
 ), leaders AS (
   SELECT cluster, list({{{", ".join(f"{n}: {n}" for n in ("broker", "rack", "live", *_LED))}}} ORDER BY broker) AS brokers
-  FROM led JOIN k USING (cluster, broker) GROUP BY cluster
+  FROM led JOIN broker_facts USING (cluster, broker) GROUP BY cluster
 ), lost AS (
   SELECT cluster, list({{rack: rack, brokers: brokers}} ORDER BY rack) AS lost_racks
-  FROM (SELECT cluster, rack, list(broker ORDER BY broker) AS brokers FROM k WHERE lost GROUP BY cluster, rack)
+  FROM (SELECT cluster, rack, list(broker ORDER BY broker) AS brokers FROM broker_facts WHERE lost GROUP BY cluster, rack)
   GROUP BY cluster
 )
 SELECT cluster, captured_at, snapshot_id, topic, partitions::BIGINT AS partitions, o.* EXCLUDE tid
-FROM of_topics o JOIN t USING (tid) JOIN m USING (tid)
+FROM of_topics o JOIN topic_facts USING (tid) JOIN measured USING (tid)
 UNION ALL BY NAME SELECT * FROM of_clusters LEFT JOIN leaders USING (cluster) LEFT JOIN lost USING (cluster)
 """

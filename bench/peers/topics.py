@@ -1,29 +1,35 @@
-"""What the DuckDB program knows of a topic: its unhealthy partitions by category, its outcomes, its target, its posture."""
+"""What follows for a topic from its measured partitions: its troubles by category, its outcomes, its target, its posture."""
 
 from __future__ import annotations
 
-from bench.peers.duckdb.partitions import MARKS, NEVER
-from bench.peers.verdicts import CATEGORIES, checks
+from bench.peers.verdicts import checks
 
+NEVER = 1_000_000
+"""In place of a min.insync.replicas that no partition can have."""
+MEASURES = ("unhealthy", "measured", "acks")
+"""The tables that an engine makes; `tid` is a topic's number in `topic_facts`.
 
-def _measures(flag: str) -> str:
-    return f"""
-  list_sort(list(partition) FILTER ({flag})) AS {flag}_ids,
-  min((isr_count::BIGINT << 32) + rf) FILTER ({flag}) AS {flag}_least,
-  bool_or(NOT whole) FILTER ({flag}) AS {flag}_shrunk, bool_and(whole) FILTER ({flag}) AS {flag}_whole,
-  named(flatten(list(causes) FILTER ({flag} AND len(causes) > 0))) AS {flag}_causes,"""
-
-
-def of_category(flag: str) -> str:
-    """Topics with unhealthy partitions of a category, and what `bench.peers.verdicts.health` needs of them."""
-    return f"""SELECT *, {flag}_ids AS ids, {flag}_shrunk AS shrunk, {flag}_whole AS whole, {flag}_causes AS causes,
-      ({flag}_least >> 32)::INT AS h_isr, ({flag}_least & 4294967295)::INT AS h_rf FROM r WHERE {flag}_ids IS NOT NULL"""
-
+- unhealthy: partitions with a category of KIP-427 or KIP-1290. `causes`: what is down, else what lags; `missing`: bits of lost
+  racks with replicas of it; `few_racks`: its ISR spans fewer racks than wanted, led or not; `misplaced`: so do its replicas;
+  `at_risk`: a changed min.insync.replicas may cost it eligible leaders.
+- measured: a row per topic. The lowest rf, effective min ISR, span, isr_racks and headroom (headroom_rf: replicas of the first
+  partition with it); `smallest`: the min.insync.replicas that guarantees the acked racks, else NEVER; `would_do`: the replicas
+  suffice for KIP-1290's pair. Lists of partitions that fall short, NULL if none does: in replicas (few_replicas), effective min
+  ISR (few_in_sync), replicas for min.insync.replicas (above), headroom (no_headroom), racks (few_racks), what acks=all
+  guarantees (short), and replicas or racks for min.insync.racks (above_rf, above_span).
+- acks: of each topic's worst partition what acks=all means there, w_...; see `bench.peers.verdicts`.
+"""
 
 # `named` gives what is down, else what lags, as one text: topics with the same trouble share a cause.
-UNHEALTHY = f"""
-CREATE TEMP TABLE s AS
-SELECT tid, {"".join(map(_measures, CATEGORIES))}
+CATEGORIES = """
+CREATE TEMP TABLE categories AS
+SELECT tid, category, list_sort(list(partition)) AS ids, bool_or(NOT whole) AS shrunk, bool_and(whole) AS whole,
+  named(flatten(list(causes) FILTER (len(causes) > 0))) AS causes, min({isr: isr_count, rf: rf}) AS least
+FROM (SELECT *, unnest(categories) AS category FROM unhealthy) GROUP BY tid, category
+"""
+TROUBLES = """
+CREATE TEMP TABLE troubles AS
+SELECT tid,
   list_sort(list(partition) FILTER (few_racks)) AS under_racks, list_sort(list(partition) FILTER (at_racks)) AS at_racks,
   coalesce(bool_or(misplaced) AND NOT bool_or(few_racks AND NOT misplaced AND len(causes) > 0), false) AS isr_misplaced,
   named(flatten(list(causes) FILTER ((at_racks OR (few_racks AND NOT misplaced)) AND len(causes) > 0))) AS rack_causes,
@@ -35,26 +41,20 @@ SELECT tid, {"".join(map(_measures, CATEGORIES))}
   count(*) FILTER (missing <> 0 AND under)::INT AS hurt_replicas, min(isr_count) FILTER (missing <> 0 AND under) AS hurt_isr,
   count(*) FILTER (missing <> 0 AND few_racks AND NOT offline)::INT AS hurt_racks,
   min(isr_racks) FILTER (missing <> 0 AND few_racks AND NOT offline) AS hurt_isr_racks
-FROM u GROUP BY tid
+FROM unhealthy GROUP BY tid
 """
-_FLAGGED = ", ".join(
-    f"CASE WHEN mark & {1 << n} <> 0 THEN list_transform(list_filter(marks, lambda k: k & {1 << n} <> 0),"
-    f" lambda k: (k >> {len(MARKS)})::INT) END AS {name}"
-    for n, name in enumerate(MARKS)
-)
 _COUNTED = ", ".join(
-    f"coalesce(s.{n}, 0) AS {n}" for n in ("n_offline", "n_under", "n_inconsistent", "n_few", "n_few_racks")
+    f"coalesce(troubles.{n}, 0) AS {n}" for n in ("n_offline", "n_under", "n_inconsistent", "n_few", "n_few_racks")
 )
 OUTCOMES = f"""
-CREATE TEMP TABLE o AS
+CREATE TEMP TABLE outcomes AS
 WITH joined AS (
-  SELECT t.*, m.* EXCLUDE (tid, marks, mark, headroom), s.* EXCLUDE tid REPLACE ({_COUNTED}),
-    (m.headroom >> 40) - 1024 AS headroom, m.headroom & 255 AS headroom_rf, {_FLAGGED},
+  SELECT topic_facts.*, measured.* EXCLUDE tid, troubles.* EXCLUDE tid REPLACE ({_COUNTED}),
     brokers, racks, rack_count, sizes, unnamed, elr_on,
     greatest(1, min_insync_replicas, acked_copies, acked_racks, CASE WHEN survives THEN 2 END) AS least_copies,
     greatest(0, write_headroom, CASE WHEN survives THEN 1 END) AS least_headroom,
     greatest(1, replica_racks, min_insync_racks, acked_racks, CASE WHEN survives_rack THEN 2 END) AS target_racks
-  FROM t JOIN m USING (tid) JOIN b USING (cluster) LEFT JOIN s USING (tid)
+  FROM topic_facts JOIN measured USING (tid) JOIN cluster_facts USING (cluster) LEFT JOIN troubles USING (tid)
 ), judged AS (
   SELECT *, list_filter([
       CASE WHEN min_insync_racks > rack_count + unnamed THEN 'above-known-racks' END,
@@ -71,17 +71,16 @@ SELECT *, outcome(replication_factor, few_replicas) AS o_rf, outcome(min_insync_
   outcome(replica_racks, few_racks) AS o_racks,
   CASE WHEN o_under_racks = 'PASS' AND at_racks IS NOT NULL THEN 'FAIL' ELSE o_under_racks END AS o_isr_racks,
   outcome(coalesce(acked_copies, acked_racks), short) AS o_acked,
-  CASE WHEN len(problems) > 0 THEN 'FAIL' ELSE outcome(min_insync_racks, NULL) END AS o_valid,
-  coalesce(offline_ids, under_ids, at_min_ids, under_replicated_ids) IS NULL AS healthy
+  CASE WHEN len(problems) > 0 THEN 'FAIL' ELSE outcome(min_insync_racks, NULL) END AS o_valid
 FROM judged
 """
 # The replicas needed. If acked racks are required: the min.insync.replicas that guarantees them with the replicas where they
 # are (`kept`), or the first number of replicas that does with headroom, spread evenly over the racks (`spread_rf`).
 TARGETS = f"""
-CREATE TEMP TABLE g AS
+CREATE TEMP TABLE targets AS
 WITH needed AS (
   SELECT *, greatest(rf, replication_factor, least(target_racks, rack_count), least_copies + least_headroom) AS needed
-  FROM o
+  FROM outcomes
 ), kept AS (
   SELECT *, CASE WHEN smallest IS NOT NULL AND needed = rf AND greatest(least_copies, smallest) + least_headroom <= needed
     THEN greatest(least_copies, smallest) END AS kept,
@@ -114,9 +113,10 @@ SELECT tid, target_rf, target_min_isr, target_acked_racks, grows, too_few_broker
   would_do AS racks_would_do, elr_on AND coalesce(at_risk, false) AS unsafe
 FROM placed
 """
-JOINED = "CREATE TEMP VIEW r AS SELECT o.* EXCLUDE (smallest, would_do), g.* EXCLUDE tid FROM o JOIN g USING (tid)"
-_ENTRIES = (", ".join(f"{field}: {sql}" for field, sql in entry.items()) for entry in checks())
-_CHECKS = ", ".join(f"{{{entry}}}" for entry in _ENTRIES)
+RESULT = """
+CREATE TEMP VIEW result AS
+SELECT outcomes.* EXCLUDE (smallest, would_do), targets.* EXCLUDE tid FROM outcomes JOIN targets USING (tid)
+"""
 
 
 def _outage(setting: str, hurt: str, value: str, source: str, now: str, now_source: str, least: str) -> str:
@@ -128,7 +128,7 @@ def _outage(setting: str, hurt: str, value: str, source: str, now: str, now_sour
 
 
 POSTURE = f"""
-SELECT cluster, captured_at, snapshot_id, topic, internal, tier, partitions, [{_CHECKS}] AS checks,
+SELECT cluster, captured_at, snapshot_id, topic, internal, tier, partitions, {checks()} AS checks,
   min_isr AS configured_min_insync_replicas, min_isr_source AS configured_min_insync_replicas_source,
   NULL::INT AS configured_min_insync_racks, NULL::VARCHAR AS configured_min_insync_racks_source,
   CASE WHEN hurt_replicas > 0 OR hurt_racks > 0 THEN CASE WHEN unsafe THEN 'guarded' ELSE 'lower' END END
@@ -139,5 +139,22 @@ SELECT cluster, captured_at, snapshot_id, topic, internal, tier, partitions, [{_
   ], lambda e: e IS NOT NULL) END AS rack_outage,
   target_rf AS target_replication_factor, target_min_isr AS target_min_insync_replicas, target_racks, target_acked_racks,
   reassign
-FROM r
+FROM result
+"""
+# `cli_differs`: kafka-topics compares min.insync.replicas as configured, and counts leaderless partitions.
+HEALTH = """
+SELECT cluster, captured_at, snapshot_id, topic, partition, categories,
+  at_min AND whole AS by_configuration, leader, replicas, isr, elr, u.min_isr AS min_insync_replicas,
+  effective AS effective_min_insync_replicas, rf::INT AS replication_factor, out_of_sync,
+  array_to_string(causes, ', ') AS cause,
+  nullif(concat_ws(';', CASE WHEN offline THEN 'leaderless' END,
+    CASE WHEN NOT offline AND isr_count >= effective AND isr_count < u.min_isr
+      THEN concat_ws(':', 'under', u.min_isr, effective) END,
+    CASE WHEN NOT offline AND u.min_isr <> effective AND isr_count = effective THEN 'not-at' END), '') AS cli_differs,
+  true AS categories_known, isr_racks, min_insync_racks, rack_category,
+  rack_category = 'at-min-rack-isr' AND NOT at_racks AS rack_by_placement,
+  CASE WHEN offline THEN 'LEADER_NOT_AVAILABLE' WHEN under THEN 'NOT_ENOUGH_REPLICAS' ELSE 'NONE' END AS acks_all_error,
+  CASE WHEN acks_all_error = 'NONE' AND rack_category = 'under-min-rack-isr' THEN 'NOT_ENOUGH_RACKS'
+    ELSE acks_all_error END AS acks_all_kip_1290_error
+FROM unhealthy u JOIN topic_facts USING (tid)
 """
