@@ -139,7 +139,7 @@ def test_a_cluster_that_cant_be_read_is_recorded_as_of_a_pulse_and_names_the_pul
         waivers=[],
         snapshots=rows,
     )
-    assert plan.snapshots[0].stale_snapshot.snapshot_id == last.snapshot_id
+    assert plan.snapshots[0].stale_snapshot.snapshot_id == last["snapshot_id"]
     assert plan.staged == {} and lake.scan(tables.RESOLVED_POLICY).num_rows == 0
 
 
