@@ -145,7 +145,7 @@ def test_a_plan_with_history_names_what_nobody_has_counted(lake):
     rows = publish(lake, seen(0, "1,2,3"), seen(5, "1,2"), seen(10, "1,2"))
     lake.record_failures([("eu", START + timedelta(minutes=7), "no route")])
     back = plan(lake, [rows[-1]]).look_back
-    assert [e.attempt_id for e in back.uncounted] == [r.attempt_id for r in rows[:2]]
+    assert [e.attempt_id for e in back.uncounted] == [r["attempt_id"] for r in rows[:2]]
     assert back.tried == {"eu": 3} and back.since == "2026-11-19T18:10:00Z"
     assert Plan.from_json(plan(lake, [rows[-1]]).to_json()).look_back == back
 
@@ -164,7 +164,7 @@ def test_a_year_of_pulses_costs_what_its_last_days_do(lake, session):
         lake.append(tables.HEALTH_COUNTERS, _rows(tables.HEALTH_COUNTERS, keys | counts))
         lake.append(tables.RUNS, _rows(tables.RUNS, {**keys, "kind": "pulse", "finished_at": day}))
     (row,) = publish(lake, seen(60, "1,2,3"))
-    lake.append(tables.SNAPSHOTS, _rows(tables.SNAPSHOTS, {**vars(row), "kind": "pulse", "captured_at": days[1]}))
+    lake.append(tables.SNAPSHOTS, _rows(tables.SNAPSHOTS, {**row, "kind": "pulse", "captured_at": days[1]}))
     made = plan(lake, [row])
     assert made.look_back
     counted = history.counted(made, lambda name: session.table(table(name)), F.lit(at(60)).cast("timestamp"))

@@ -108,8 +108,8 @@ def test_a_pulse_of_the_same_document_does_not_hide_its_facts(lake):
     doc = document(SICK)
     (full,) = publish(lake, doc)
     _, (row,) = pulse(lake, doc)
-    assert (row["kind"], row["snapshot_id"]) == ("pulse", full.snapshot_id)
-    assert lake.last_accepted("test")["attempt_id"] == full.attempt_id
+    assert (row["kind"], row["snapshot_id"]) == ("pulse", full["snapshot_id"])
+    assert lake.last_accepted("test")["attempt_id"] == full["attempt_id"]
     assert [s["kind"] for s in lake.snapshots()] == ["full", "pulse"]
 
 
@@ -127,7 +127,7 @@ def test_a_cluster_that_cant_be_read_is_recorded_as_of_a_pulse_and_names_the_pul
     publish(lake, document(SICK, cluster="eu", captured_at="2026-11-20T02:00:00Z"))
     _, (last,) = pulse(lake, document(SICK, cluster="eu", captured_at="2026-11-20T02:05:00Z"))
     rows = lake.record_failures([("eu", datetime(2026, 11, 20, 2, 10, tzinfo=UTC), "no route")], "pulse")
-    assert [r.kind for r in rows] == ["pulse"]
+    assert [r["kind"] for r in rows] == ["pulse"]
     plan = build_plan(
         lake,
         run_id="r",
@@ -137,7 +137,7 @@ def test_a_cluster_that_cant_be_read_is_recorded_as_of_a_pulse_and_names_the_pul
         waivers=[],
         snapshots=rows,
     )
-    assert plan.snapshots[0].stale_snapshot.snapshot_id == last.snapshot_id
+    assert plan.snapshots[0].stale_snapshot.snapshot_id == last["snapshot_id"]
     assert plan.staged == {} and lake.scan(tables.RESOLVED_POLICY).num_rows == 0
 
 

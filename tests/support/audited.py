@@ -39,7 +39,10 @@ def audit(session, lake, documents: Sequence[dict], policy: Path, out: Path, nam
     summary = report.build(lake, plan, flagged, out)
     row = {"run_id": plan.run_id, "result_id": plan.result_id, "kind": plan.kind, "status": "complete"}
     row |= {"verified": flagged.verified, "policy_name": plan.policy.name, "policy_sha256": plan.policy.sha256}
-    row |= {"captured_at": max(s.captured_at for s in snapshots), "started_at": datetime.fromisoformat(plan.started_at)}
-    row |= {"snapshots": [{c: getattr(s, c) for c in SNAPSHOT} for s in snapshots]}
+    row |= {
+        "captured_at": max(s["captured_at"] for s in snapshots),
+        "started_at": datetime.fromisoformat(plan.started_at),
+    }
+    row |= {"snapshots": [{c: s[c] for c in SNAPSHOT} for s in snapshots]}
     lake.commit_run(row | {"finished_at": datetime.now(UTC), "waivers": "[]", "summary": "{}"})
     return plan, summary
