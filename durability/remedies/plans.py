@@ -1,9 +1,9 @@
-"""Reassignment plans, as kafka-reassign-partitions reads them: OUT/plans/<cluster>/<topic>.json.
+"""Reassignment plans for kafka-reassign-partitions: OUT/plans/<cluster>/<topic>.json.
 
-For the topics that `topic_posture` says a plan leads to their target. Replicas that are there stay, in their order and
-so with their preferred leader, unless they stand in each other's way; new ones go to live brokers in racks that the
-partition lacks, the least loaded first. A replica on a broker that is down stays too: it comes back with its broker, and
-until then Kafka's tool refuses the plan.
+A topic gets a plan if its row in `topic_posture` has `reassign`. Existing replicas keep their place and order, and so their
+preferred leader, unless two of them must be in different racks. New replicas go to live brokers in racks that the partition
+lacks, to the least loaded broker first. A replica on a broker that is down also stays. Kafka's tool rejects such a plan
+until the broker is back.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any
 
 EVEN = ("target_acked_racks", "target_min_insync_replicas")
 Partition = tuple[int, "list[int] | None", "list[int] | None"]
-"""Id, replicas (None: unread), and those being removed."""
+"""Id, replicas (None: could not be read), and the replicas being removed."""
 FOLDER, INDEX, FORMAT = "plans", "index.json", "durability-plans/1"
 
 
 def folder(cluster: str) -> str:
-    """The cluster's folder in OUT/plans: its id, where that is safe as a name in a file system and on a command line.
+    """The cluster's folder in OUT/plans: its id, made safe for file systems and command lines.
 
     >>> folder("eu-payments"), folder("../eu payments")
     ('eu-payments', 'eu_payments-f46c93fe')
@@ -34,8 +34,8 @@ def folder(cluster: str) -> str:
 
 @dataclass(frozen=True)
 class Broker:
-    """`rack`: None where it has none or it is unknown; such a broker adds no rack. `live` None: unknown, so that it gets no
-    new replica."""
+    """A broker. rack: None if it has none or the rack is unknown; such a broker adds no rack. live: None if unknown; such a
+    broker gets no new replica."""
 
     id: int
     rack: str | None
@@ -43,19 +43,19 @@ class Broker:
 
 
 class Placement:
-    """Chooses replicas of a cluster's partitions, one after the other; the load counts what was chosen already."""
+    """Chooses the replicas of a cluster's partitions, one partition after the other, and counts the load of brokers."""
 
     def __init__(self, brokers: Iterable[Broker], load: Counter[int]):
-        """load: replicas by broker id, over the whole cluster or over what is known of it."""
+        """load: the number of replicas by broker id, over the known partitions of the cluster."""
         self.brokers = {b.id: b for b in brokers}
         self.load = Counter(load)
 
     def choose(
         self, replicas: Sequence[int], copies: int, racks: int, acked: tuple[int, int] | None = None
     ) -> list[int] | None:
-        """`copies` replicas or as many as there are, over `racks` racks or more; None where live brokers don't suffice.
+        """At least `copies` replicas that span at least `racks` racks. None if the live brokers don't suffice.
 
-        acked: racks, and the number of replicas any of which together must span them.
+        acked: (racks, n): any n of the replicas must span that many racks.
         """
         chosen = list(replicas)
         while len(chosen) < copies:
@@ -64,7 +64,7 @@ class Placement:
                 return None
             chosen.append(new)
         while len(self._racks(chosen)) < racks:
-            # The last replica that stands in a rack with another, or in none: the first one is the preferred leader.
+            # Move the last replica that shares a rack or has none. The first replica is the preferred leader.
             spare = next((b for b in reversed(chosen) if self._spare(b, chosen)), None)
             new = self._best(chosen, self._racks(chosen))
             if spare is None or new is None:
@@ -86,13 +86,14 @@ class Placement:
         return self.brokers[broker].rack if broker in self.brokers else None
 
     def _guarantees(self, chosen: Sequence[int], racks: int, least: int) -> bool:
-        """Do any `least` of the replicas span `racks` racks? Brokers without a rack may all be among them."""
+        """Do any `least` of the replicas span `racks` racks? All brokers without a rack may be among these replicas."""
         crowd = Counter(self._rack(b) for b in chosen)
         nowhere = crowd.pop(None, 0)
         return len(crowd) >= racks and nowhere + sum(n for _, n in crowd.most_common(racks - 1)) < least
 
     def _leveller(self, chosen: Sequence[int]) -> tuple[int, int] | None:
-        """A replica of the fullest rack and a broker of a rack with at least two fewer; one without a rack goes first."""
+        """A replica to move, and its new broker: from the fullest rack to one with at least two fewer. A replica on a broker
+        without a rack moves first."""
         crowd = Counter(self._rack(b) for b in chosen)
         nowhere = crowd.pop(None, 0)
         full = max(crowd, key=crowd.__getitem__, default=None)
@@ -106,8 +107,10 @@ class Placement:
         return rack is None or [self._rack(other) for other in chosen].count(rack) > 1
 
     def _best(self, chosen: Sequence[int], without: Iterable[str] | None = None) -> int | None:
-        """The live broker that adds a rack, or the least crowded one, with the fewest replicas; `without`: it must add one
-        beside these."""
+        """The live broker in the rack with the fewest of these replicas; of several, the broker with the fewest replicas.
+
+        without: the broker's rack must be none of these.
+        """
         crowd = Counter(self._rack(b) for b in chosen)
         free = [b for b in self.brokers.values() if b.live and b.id not in chosen]
         if without is not None:
@@ -117,7 +120,7 @@ class Placement:
 
 
 def written(topic: str, partitions: Iterable[tuple[int, Sequence[int]]]) -> str:
-    """A plan in kafka-reassign-partitions' format, version 1."""
+    """A plan as JSON text in the format of kafka-reassign-partitions, version 1."""
     rows = [{"topic": topic, "partition": p, "replicas": list(replicas)} for p, replicas in partitions]
     return json.dumps({"version": 1, "partitions": rows}, indent=1) + "\n"
 
@@ -125,7 +128,7 @@ def written(topic: str, partitions: Iterable[tuple[int, Sequence[int]]]) -> str:
 def moved(
     placement: Placement, partitions: Iterable[Partition], topic: Mapping[str, Any]
 ) -> tuple[list[tuple[int, list[int]]], str | None]:
-    """The partitions whose replicas change, with their new ones; or why there is no plan."""
+    """The partitions whose replicas change, each with its new replicas; or the reason why there is no plan."""
     moves = []
     acked = tuple(topic[name] for name in EVEN)
     for partition, replicas, removing in partitions:
@@ -136,18 +139,18 @@ def moved(
             staying, topic["target_replication_factor"], topic["target_racks"], None if None in acked else acked
         )
         if chosen is None:
-            return [], "the brokers that are up, and their racks, don't suffice"
+            return [], "the live brokers and their racks don't suffice"
         if chosen != replicas:
             moves.append((partition, chosen))
-    return moves, None if moves else "nothing has to move"
+    return moves, None if moves else "no replica has to move"
 
 
 def not_before(
     placement: Placement, partitions: Iterable[Partition], moves: Iterable[tuple[int, list[int]]]
 ) -> dict[str, str]:
-    """A plan's `not_before` in the index, where a partition that moves has a replica on a broker that is down.
+    """The key `not_before` of a plan in the index, if a partition that moves has a replica on a broker that is down.
 
-    The tool knows no such broker, and can't throttle one that a replica leaves.
+    Kafka's tool doesn't know this broker, and it can't throttle a broker that is down.
     """
     moving = dict(moves)
     named = {b for partition, now, _ in partitions if partition in moving for b in [*(now or ()), *moving[partition]]}
@@ -155,4 +158,4 @@ def not_before(
     if not down:
         return {}
     who = f"broker {down[0]} is" if len(down) == 1 else f"brokers {', '.join(map(str, down))} are"
-    return {"not_before": f"{who} back: the tool refuses a plan that names {'it' if len(down) == 1 else 'one of them'}"}
+    return {"not_before": f"{who} back: the tool rejects a plan that names {'it' if len(down) == 1 else 'one of them'}"}
