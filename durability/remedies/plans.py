@@ -71,10 +71,10 @@ class Placement:
                 return None
             chosen[chosen.index(spare)] = new
         while acked and not self._guarantees(chosen, *acked):
-            swap = self._leveller(chosen)
-            if swap is None:
+            move = self._balancing_move(chosen)
+            if move is None:
                 return None
-            chosen[chosen.index(swap[0])] = swap[1]
+            chosen[chosen.index(move[0])] = move[1]
         self.load.update(set(chosen) - set(replicas))
         self.load.subtract(set(replicas) - set(chosen))
         return chosen
@@ -87,19 +87,20 @@ class Placement:
 
     def _guarantees(self, chosen: Sequence[int], racks: int, least: int) -> bool:
         """Do any `least` of the replicas span `racks` racks? All brokers without a rack may be among these replicas."""
-        crowd = Counter(self._rack(b) for b in chosen)
-        nowhere = crowd.pop(None, 0)
-        return len(crowd) >= racks and nowhere + sum(n for _, n in crowd.most_common(racks - 1)) < least
+        per_rack = Counter(self._rack(b) for b in chosen)
+        without_rack = per_rack.pop(None, 0)
+        in_fullest = sum(n for _, n in per_rack.most_common(racks - 1))
+        return len(per_rack) >= racks and without_rack + in_fullest < least
 
-    def _leveller(self, chosen: Sequence[int]) -> tuple[int, int] | None:
+    def _balancing_move(self, chosen: Sequence[int]) -> tuple[int, int] | None:
         """A replica to move, and its new broker: from the fullest rack to one with at least two fewer. A replica on a broker
         without a rack moves first."""
-        crowd = Counter(self._rack(b) for b in chosen)
-        nowhere = crowd.pop(None, 0)
-        full = max(crowd, key=crowd.__getitem__, default=None)
-        room = [rack for rack in self._racks(self.brokers) if nowhere or crowd[rack] + 1 < crowd[full]]
-        new = self._best(chosen, self._racks(self.brokers) - set(room))
-        spare = next((b for b in reversed(chosen) if self._rack(b) == (None if nowhere else full)), None)
+        per_rack = Counter(self._rack(b) for b in chosen)
+        without_rack = per_rack.pop(None, 0)
+        fullest = max(per_rack, key=per_rack.__getitem__, default=None)
+        full = {r for r in self._racks(self.brokers) if not without_rack and per_rack[r] + 1 >= per_rack[fullest]}
+        new = self._best(chosen, full)
+        spare = next((b for b in reversed(chosen) if self._rack(b) == (None if without_rack else fullest)), None)
         return None if new is None or spare is None else (spare, new)
 
     def _spare(self, broker: int, chosen: Sequence[int]) -> bool:
@@ -111,11 +112,11 @@ class Placement:
 
         without: the broker's rack must be none of these.
         """
-        crowd = Counter(self._rack(b) for b in chosen)
+        per_rack = Counter(self._rack(b) for b in chosen)
         free = [b for b in self.brokers.values() if b.live and b.id not in chosen]
         if without is not None:
             free = [b for b in free if b.rack is not None and b.rack not in without]
-        order = {b.id: (crowd[b.rack] if b.rack is not None else len(chosen), self.load[b.id], b.id) for b in free}
+        order = {b.id: (per_rack[b.rack] if b.rack is not None else len(chosen), self.load[b.id], b.id) for b in free}
         return min(order, key=order.__getitem__, default=None)
 
 
