@@ -30,7 +30,7 @@ def named(partitions: Sequence[int] | None) -> str:
 
 
 def lasted(seconds: float) -> str:
-    """A duration in a readable unit.
+    """A length of time for people.
 
     >>> [lasted(s) for s in (42.0, 1800, 5430.0, 180000)]
     ['42 s', '30 min', '1 h 30 min', '2 days']

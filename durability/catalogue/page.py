@@ -26,8 +26,8 @@ def page() -> str:
         "",
         "A requirement that a topic's tier leaves out is not evaluated. If a fact could not be read, the outcome is UNKNOWN,",
         "which never counts as compliant. Where the provider is responsible, the outcome is NOT_APPLICABLE. Planned controls",
-        'are not evaluated yet. "Fix" is general advice. A finding has its own remediation: advice or commands to paste, see',
-        "[findings.md](findings.md).",
+        "are not evaluated yet. The remediations on this page are general advice. A finding has its own remediation, advice or",
+        "commands to paste, see [findings.md](findings.md).",
         "",
     ]
     for control in CONTROLS.values():
@@ -68,7 +68,11 @@ def _section(control: Control) -> list[str]:
     lines = [f"## {control.id}", "", f"**{control.title}.** {control.means}", "", control.why, ""]
     if control.planned:
         lines += ["Planned: not evaluated yet.", ""]
-    lines += [f"- Severity: {_severities(control)}", f"- Source: {control.source}", f"- Fix: {control.remediation}"]
+    lines += [
+        f"- Severity: {_severities(control)}",
+        f"- Source: {control.source}",
+        f"- Remediation: {control.remediation}",
+    ]
     if control.scalar:
         lines.append(f"- Evaluated by Spark and checked by Great Expectations: observed {control.scalar} required")
     else:
