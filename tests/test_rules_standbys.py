@@ -263,8 +263,8 @@ def test_groups_that_neither_control_judges(found: list[dict], group: str, outco
     [
         ("zone-1-moving", "when the group is Stable"),
         ("zone-1-rebalancing", "when the group is Stable"),
-        ("zone-1-denied", "Grant the auditor Describe on the group"),
-        ("zone-1-listed", "Grant the auditor Describe on the group"),
+        ("zone-1-denied", "Let the auditor describe the group"),
+        ("zone-1-listed", "Let the auditor describe the group"),
         ("zone-1-gone", "the application's release of Kafka Streams"),
         ("zone-1-fresh", "after the group's next rebalance"),
     ],

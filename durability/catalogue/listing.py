@@ -137,7 +137,7 @@ UNREAD = {
     "bytes": "Check the application's release of Kafka Streams. This audit reads SubscriptionInfo 6 to 11 (tags: only 11) and"
     " AssignmentInfo 6 to 11; the message states what the members write",
     "evidence": "Audit again after the group's next rebalance",
-    "access": "Grant the auditor Describe on the group, then audit again",
+    "access": "Let the auditor describe the group, then audit again",
 }
 
 
