@@ -1,7 +1,7 @@
-"""The settings that controls declare: what is asked of a cluster for them, and under which names brokers have a topic's.
+"""The settings that controls declare, and the broker settings behind a topic's settings.
 
-A control's YAML file declares a setting under `reads`, with Kafka's default: `reads: {retention.ms: 604800000}`. Then the
-collector asks for it, and rules read it through `spark_jobs.frames.settings`.
+A control's YAML file declares a setting under `reads`, with Kafka's default: `reads: {retention.ms: 604800000}`. The
+collector then reads the setting, and rules get it through `spark_jobs.frames.settings`.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _UNLESS_STATED = {
     "log.flush.interval.ms": (("log.flush.scheduler.interval.ms", 1),),
     "log.retention.ms": (("log.retention.minutes", _MINUTES), ("log.retention.hours", _HOURS)),
 }
-"""What counts where a broker's setting isn't stated, the first that is, and its factor."""
+"""The settings that replace a broker setting that isn't stated, each with its factor. The first stated one counts."""
 
 Names = tuple[tuple[str, int], ...]
-"""A broker's settings with the factor that each is to be multiplied by; the first that is stated counts."""
+"""Broker settings, each with the factor for its value. The first stated one counts."""
 
 
 def broker_names(setting: str) -> Names:
-    """A broker's setting, and what counts where it isn't stated.
+    """A broker setting, and the settings that replace it if it isn't stated.
 
     >>> broker_names("num.replica.fetchers")
     (('num.replica.fetchers', 1),)
@@ -58,9 +58,10 @@ def broker_names(setting: str) -> Names:
 
 
 def names_on_brokers(setting: str) -> Names:
-    """What brokers call the setting that a topic without an override has from them; empty where it has it from nobody.
+    """The broker settings that a topic without an override inherits. Empty for a setting that only topics have.
 
-    One that isn't known here goes by the same name. From `org.apache.kafka.server.config.ServerTopicConfigSynonyms`.
+    A setting that this module doesn't list has the same name on brokers. Source:
+    `org.apache.kafka.server.config.ServerTopicConfigSynonyms`.
 
     >>> names_on_brokers("max.message.bytes"), names_on_brokers("remote.storage.enable")
     ((('message.max.bytes', 1),), ())
@@ -74,18 +75,18 @@ def names_on_brokers(setting: str) -> Names:
 
 @cache
 def of_topics() -> dict[str, str | None]:
-    """The settings of topics that rules read through `spark_jobs.frames.settings`, with Kafka's default (None: undeclared)."""
+    """Topic settings that rules read through `spark_jobs.frames.settings`, with Kafka's default (None: no default)."""
     return declared(c for c in CONTROLS.values() if "topic" in c.on)
 
 
 @cache
 def of_brokers() -> dict[str, str | None]:
-    """Likewise those of brokers, which controls on anything but topics alone read."""
+    """Broker settings that rules read through `spark_jobs.frames.settings`: of every control that isn't only on topics."""
     return declared(c for c in CONTROLS.values() if set(c.on) != {"topic"})
 
 
 def declared(controls: Iterable[Control]) -> dict[str, str | None]:
-    """The settings that `controls` declare, by name. ValueError where two of them state different defaults."""
+    """The defaults that `controls` declare, by setting. ValueError if two controls declare different defaults."""
     found: dict[str, str | None] = {}
     for control in controls:
         for name, default in control.carried.items():
@@ -97,18 +98,18 @@ def declared(controls: Iterable[Control]) -> dict[str, str | None]:
 
 
 def read_of_topics() -> list[str]:
-    """All that controls on topics read of a topic's own settings."""
+    """The topic settings that controls on topics read."""
     return sorted({name for c in CONTROLS.values() if "topic" in c.on for name in c.reads})
 
 
 def read_of_brokers() -> list[str]:
-    """All that controls read of brokers' settings, for topics too."""
+    """The broker settings that controls read, for topics and for brokers."""
     found = {name for setting in of_topics() for name, _ in names_on_brokers(setting)}
     found |= {name for setting in of_brokers() for name, _ in broker_names(setting)}
     return sorted(found | {name for c in CONTROLS.values() for name in c.reads if name not in c.carried})
 
 
 def that_count_for_partitions() -> list[str]:
-    """What of brokers' settings may count for the partitions that they hold."""
+    """The broker settings that may decide the verdict of a broker's partitions."""
     found = {name for setting in of_topics() for name, _ in names_on_brokers(setting)}
     return sorted(found | {n for c in CONTROLS.values() if "topic" in c.on for n in c.reads if n not in c.carried})
