@@ -33,12 +33,13 @@ from pyiceberg.expressions import And, EqualTo, In
 from bench import fleet, floor, placements
 from bench.clock import Clock, Peak, machine
 from bench.peers import compare
-from durability import findings, report, resources
+from durability import findings, resources
 from durability.lake import Lake, rows
 from durability.lake.attempt import Attempt
 from durability.lake.tables import FINDINGS
 from durability.plan import Plan, build_plan
 from durability.policy import load_policy, load_waivers
+from durability.report.build import build
 from durability.runtime import processes, spark
 from expectations import gate, posture
 
@@ -113,7 +114,7 @@ class Run:
         findings.write(self.lake, self.plan)
 
     def report(self) -> None:
-        report.build(self.lake, self.plan, self.checked, self.out)
+        build(self.lake, self.plan, self.checked, self.out)
 
     def _submit(self, job: Path, *arguments: str) -> None:
         """Runs a Spark job with the settings that `evaluate` has for so many partitions."""

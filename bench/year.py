@@ -20,7 +20,7 @@ from durability.lake import Lake
 from durability.lake.result_tables import COUNTED
 from durability.lake.tables import HEALTH_COUNTERS, RUNS
 from durability.plan.plan import LookBack, Plan, PolicyPart, SnapshotPart, to_text
-from durability.report import trends
+from durability.report.data import trends
 
 END = datetime(2026, 11, 22, 2, tzinfo=UTC)
 PULSES = 288

@@ -11,7 +11,7 @@ import pytest
 from durability.lake import tables
 from durability.plan import Plan, build_plan, inputs
 from durability.policy import load_policy
-from durability.report import lost_racks, timeline
+from durability.report.data import lost_racks, timeline
 from tests.support.lake import publish
 from tests.support.runs import ROOT
 from tests.support.topology import document

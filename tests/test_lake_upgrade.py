@@ -17,13 +17,14 @@ from pathlib import Path
 import pytest
 from pyiceberg.types import StringType
 
-from durability import findings, report
+from durability import findings
 from durability.errors import Refused
 from durability.lake import Lake, catalog, iceberg, restore, tables
 from durability.lake.keep import Decision
 from durability.plan import Plan, build_plan, inputs
 from durability.policy import Retention, load_policy, load_waivers
-from durability.report import timeline, trends
+from durability.report.build import Summary, build
+from durability.report.data import timeline, trends
 from durability.topology import validate
 from expectations import gate, posture
 from spark_jobs import evaluate, lake_tables
@@ -63,7 +64,7 @@ class Night:
     lake: Lake
     session: object
     plan: Plan
-    report: report.Summary
+    report: Summary
 
     def findings(self, result: str | None = None) -> dict[tuple, dict]:
         """By control, resource and category."""
@@ -94,7 +95,7 @@ def night(lake: Lake, session, folder: Path, moment: str) -> Night:
     flagged = posture.flag(lake, plan, folder)
     assert flagged.problems == [] and all(flagged.checked.values())
     findings.write(lake, plan)
-    made = report.build(lake, plan, flagged, folder)
+    made = build(lake, plan, flagged, folder)
     lake.commit_run(_row(plan))
     return Night(lake, session, plan, made)
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from durability import report
 from durability.lake import tables
+from durability.report.build import build
 from tests.report_cases import (
     NIGHT,
     facts,
@@ -49,7 +49,7 @@ def audited(lake):
 
 def test_a_result_is_reported_and_no_other(audited, tmp_path):
     out = tmp_path / "out"
-    summary = report.build(audited, plan(), flagged(), out)
+    summary = build(audited, plan(), flagged(), out)
     document = json.loads((out / "findings.json").read_text())
     assert [(f["resource"], f["outcome"]) for f in document["findings"]] == [("orders", "FAIL"), ("gone", "PASS")]
     assert document["summary"] == summary.counts
@@ -66,7 +66,7 @@ def test_a_result_is_reported_and_no_other(audited, tmp_path):
 
 
 def test_a_run_without_any_snapshot_still_has_its_report(lake, tmp_path):
-    summary = report.build(lake, plan(snapshots=[]), flagged(), tmp_path / "out")
+    summary = build(lake, plan(snapshots=[]), flagged(), tmp_path / "out")
     assert summary.counts["outcomes"]["FAIL"] == 0
     assert summary.standing.headline == "Nothing was judged: the run has no cluster."
     assert summary.standing.tone == "unknown"

@@ -9,7 +9,9 @@ import pytest
 
 from durability.errors import BadInput, Refused
 from durability.policy import CONTROLS
-from durability.report import builder, files, page, results
+from durability.report import build, files
+from durability.report.data import results
+from durability.report.html import page
 from tests.report_cases import (
     NIGHT,
     SHA,
@@ -35,7 +37,7 @@ def report(rows, out, **more):
     table = findings(rows)
     found = results.assemble(table, table)
     health = page.Health(partition_health([]), health_counters([]))
-    builder.write(found, health, None, plan(**more), flagged(), out)
+    build.write(found, health, None, plan(**more), flagged(), out)
     return json.loads((out / "findings.json").read_text(encoding="utf-8"))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from durability.lake.tables import FINDINGS, RUNS
 from durability.plan.plan import LookBack, PolicyPart
-from durability.report import lost_racks
+from durability.report.data import lost_racks
 from tests.report_cases import health_counters, plan, snapshot
 
 NOW = datetime(2026, 11, 21, 2, tzinfo=UTC)

@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 
 from durability.lake.tables import TOPIC_POSTURE
-from durability.report import builder, outages, page, results
-from durability.report.lost_racks import Lost
+from durability.report import build
+from durability.report.data import outages, results
+from durability.report.data.lost_racks import Lost
+from durability.report.html import page
 from tests.report_cases import NIGHT, finding, findings, flagged, health_counters, partition_health, plan
 
 CLUSTER = "eu-payments"
@@ -39,12 +41,12 @@ def report(tmp_path, entries, counters=LOST, since=NIGHT, perhaps=None):
             {"cluster": CLUSTER, "topic": t, "tier": e.get("tier"), "rack_outage": [{**ENTRY, **e, "tier": None}]}
             for t, e in entries
         ],
-        schema=pa.schema([TOPIC_POSTURE.arrow.field(n) for n in builder.OUTAGE]),
+        schema=pa.schema([TOPIC_POSTURE.arrow.field(n) for n in build.OUTAGE]),
     )
     found = results.assemble(table, table)
     health = page.Health(partition_health([]), health_counters(list(counters)))
     lost = {(CLUSTER, "az2"): Lost(since, perhaps or since)}
-    builder.write(found, health, None, plan(), flagged(), tmp_path, steps=steps, lost_since=lost)
+    build.write(found, health, None, plan(), flagged(), tmp_path, steps=steps, lost_since=lost)
     document = json.loads((tmp_path / "findings.json").read_text())
     return document["rack_outages"], (tmp_path / "report.html").read_text()
 

@@ -13,7 +13,9 @@ import pytest
 
 from durability.plan.plan import StaleSnapshot
 from durability.policy import CONTROLS
-from durability.report import builder, page, results
+from durability.report import build
+from durability.report.data import results
+from durability.report.html import page
 from durability.report.words import CAVEATS
 from tests.report_cases import (
     NIGHT,
@@ -72,7 +74,7 @@ def render(rows, out, *, health=(), counters=(), read=None, second=None, **more)
     table = findings(rows)
     found = results.assemble(table, table)
     state = page.Health(partition_health(list(health)), health_counters(list(counters)))
-    builder.write(found, state, read, plan(**more), second or flagged(), out)
+    build.write(found, state, read, plan(**more), second or flagged(), out)
     return (out / "report.html").read_text(encoding="utf-8")
 
 

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from durability.errors import AuditError
-from durability.report import slack
+from durability.report.text import slack
 from tests.report_cases import finding, snapshot
 from tests.test_report_words import read
 

@@ -12,7 +12,7 @@ import pytest
 
 from durability.lake.tables import FINDINGS, HEALTH_COUNTERS, RUNS
 from durability.plan.plan import LookBack, PolicyPart
-from durability.report import timeline
+from durability.report.data import timeline
 from tests.report_cases import health_counters, plan, snapshot
 
 NOW = datetime(2026, 11, 21, 2, tzinfo=UTC)
@@ -107,7 +107,7 @@ def test_nothing_is_read_without_a_look_back():
 
 
 def test_the_picture_is_one_and_a_hostile_name_stays_text():
-    from durability.report.page import _environment
+    from durability.report.html.page import _environment
 
     window = {"cluster": ".*", "from": "2026-11-21T01:40:00Z", "to": "2026-11-21T01:50:00Z", "reason": '"><script>'}
     lines = drawn({30: {"offline": 3}, 25: {"at_min_isr": 2}, 0: {}}, cluster=HOSTILE, maintenance=[window])

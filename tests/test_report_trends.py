@@ -13,7 +13,8 @@ import pytest
 
 from bench import year
 from durability.lake import tables
-from durability.report import page, trends
+from durability.report.data import trends
+from durability.report.html import page
 from tests.report_cases import health_counters, plan, snapshot
 
 START = datetime(2026, 11, 1, tzinfo=UTC)

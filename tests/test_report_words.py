@@ -6,15 +6,16 @@ import json
 
 import pytest
 
-from durability.report import console, results
-from durability.report.causes import Causes
-from durability.report.standing import overview
+from durability.report.data import results
+from durability.report.data.causes import Causes
+from durability.report.data.headline import overview
+from durability.report.text import console
 from tests.report_cases import finding, findings, plan, snapshot
 
 
 def read(rows, snapshots=None):
     """findings.json of these rows, without files."""
-    from durability.report.builder import run_of
+    from durability.report.build import run_of
     from tests.report_cases import flagged
 
     table = findings(rows)

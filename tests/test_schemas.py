@@ -16,7 +16,9 @@ from durability.catalogue import PROVIDERS
 from durability.catalogue.causes import DISAGREE
 from durability.errors import BadInput
 from durability.policy import load_clusters, load_policy, load_waivers
-from durability.report import builder, page, results
+from durability.report import build
+from durability.report.data import results
+from durability.report.html import page
 from durability.schemas.generate import text
 from durability.topology import read, validate
 from tests.report_cases import (
@@ -337,7 +339,7 @@ def written(tmp_path_factory) -> dict:
     health = page.Health(partition_health([]), health_counters([{"partitions": 12}]))
     snapshots = [snapshot(), snapshot("us", "failed", captured_at=None, snapshot_id=None, reason="no answer")]
     out = tmp_path_factory.mktemp("out")
-    builder.write(found, health, None, plan(snapshots=snapshots), flagged(), out)
+    build.write(found, health, None, plan(snapshots=snapshots), flagged(), out)
     return json.loads((out / "findings.json").read_text())
 
 

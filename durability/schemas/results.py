@@ -15,7 +15,8 @@ import pyarrow as pa
 from durability.lake.tables import FINDINGS
 from durability.plan.plan import SnapshotPart, StaleSnapshot
 from durability.remedies import plans as planned
-from durability.report import builder, results
+from durability.report import build
+from durability.report.data import results
 from durability.report.files import FORMAT
 from durability.report.words import CHANGES, OUTCOMES, SEVERITIES
 from durability.shapes import INT64, Anything, Choice, Constant, Flag, ListOf, MapOf, Member, Object, Shape, Text, Whole
@@ -109,7 +110,7 @@ def _run(full: bool) -> dict[str, Any]:
     part = SnapshotPart(cluster=WORD, status=WORD, **(optional if full else {}))
     policy = SimpleNamespace(name=WORD, sha256=WORD)
     plan = SimpleNamespace(run_id=WORD, started_at=MOMENT, policy=policy, snapshots=[part])
-    return builder.run_of(plan, SimpleNamespace(verified=True))
+    return build.run_of(plan, SimpleNamespace(verified=True))
 
 
 def _summary() -> Object:

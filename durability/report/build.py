@@ -18,11 +18,13 @@ from durability.lake.tables import (
     RESOLVED_POLICY,
     TOPIC_POSTURE,
 )
-from durability.report import applications, lost_racks, outages, page, plans, results, timeline, trends
-from durability.report.causes import Causes
+from durability.report import plans
+from durability.report.data import applications, lost_racks, outages, results, timeline, trends
+from durability.report.data.causes import Causes
+from durability.report.data.headline import Standing, StatusCounter
+from durability.report.data.health import BROKERS_LISTED
 from durability.report.files import AtomicFiles, CsvWriter, JsonWriter
-from durability.report.health import BROKERS_LISTED
-from durability.report.standing import Standing, StatusCounter
+from durability.report.html import page
 from durability.report.words import COUNTED_ONLY, stamp
 
 OUTAGE = ("cluster", "topic", "tier", "rack_outage")

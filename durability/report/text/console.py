@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
-from durability.report.causes import Cause, Causes
+from durability.report.data.causes import Cause, Causes
+from durability.report.data.headline import compared, first, overview
 from durability.report.files import load
-from durability.report.standing import compared, first, overview
 from durability.report.words import cause_title, clipped, clipped_script, is_script, joined, plural, readable
 
 WIDTH = 110

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from durability.report.causes import Causes
+from durability.report.data.causes import Causes
 from durability.report.words import CHANGES, joined, past, plural
 
 NOW = {  # partition-health's categories that need somebody today

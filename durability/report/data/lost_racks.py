@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from durability.lake.tables import HEALTH_COUNTERS, RUNS
-from durability.report import timeline
+from durability.report.data import timeline
 
 COLUMNS = ("cluster", "captured_at", "result_id", "lost_racks")
 

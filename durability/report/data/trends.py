@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from durability.lake.tables import HEALTH_COUNTERS, RUNS
-from durability.report import timeline
+from durability.report.data import timeline
 
 YEAR = 366
 FEWEST = 3

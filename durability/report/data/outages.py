@@ -13,8 +13,8 @@ from typing import TextIO
 
 import pyarrow as pa
 
+from durability.report.data.lost_racks import Lost
 from durability.report.files import safe
-from durability.report.lost_racks import Lost
 from durability.report.words import stamp
 
 FILE = "rack_outages.csv"

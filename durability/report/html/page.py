@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from durability.report import outages
-from durability.report.applications import on_page
-from durability.report.causes import Causes
-from durability.report.health import BROKERS, METRICS, Health
-from durability.report.standing import Standing, compared, first
-from durability.report.timeline import Timeline, pictures
-from durability.report.trends import Trends, charts
+from durability.report.data import outages
+from durability.report.data.applications import on_page
+from durability.report.data.causes import Causes
+from durability.report.data.headline import Standing, compared, first
+from durability.report.data.health import BROKERS, METRICS, Health
+from durability.report.data.timeline import Timeline, pictures
+from durability.report.data.trends import Trends, charts
 from durability.report.words import (
     CAVEATS,
     cause_title,

@@ -26,9 +26,9 @@ from slack_sdk.http_retry.jitter import Jitter
 from slack_sdk.webhook import WebhookClient
 
 from durability.errors import AuditError
-from durability.report.causes import Cause, Causes
+from durability.report.data.causes import Cause, Causes
+from durability.report.data.headline import compared, first, overview
 from durability.report.files import load
-from durability.report.standing import compared, first, overview
 from durability.report.words import cause_title, is_command, joined, plural, readable
 
 SECTION, HEADER, LINE = 3_000, 150, 900
