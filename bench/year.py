@@ -122,7 +122,7 @@ def main() -> None:
         rows = write(lake, made_up(clusters))
         written = time.monotonic()
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        found = trends.read(lake, plan(clusters), {"critical": 0, "warning": 0})
+        found = trends.read(lake, plan(clusters), {"critical": 0, "warning": 0}, {})
         assert found, "a year is enough for trends"
         took = time.monotonic() - written
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -17,6 +19,11 @@ from durability.lake.tables import (
     RESOLVED_POLICY,
 )
 from durability.plan.plan import Plan, PolicyPart, SnapshotPart
+from durability.report.build import Summary, write
+from durability.report.data import results
+from durability.report.data.health import Health
+from durability.report.data.outages import Outages
+from durability.report.data.run_data import UNREAD, RunData
 
 NIGHT = datetime(2026, 11, 21, 2, tzinfo=UTC)
 SHA = "0123456789abcdef" * 4
@@ -137,3 +144,21 @@ def plan(**more) -> Plan:
 def flagged(**more) -> SimpleNamespace:
     fields = {"verified": True, "disagreements": 0, "checked": {"replication-factor": 4}}
     return SimpleNamespace(**{**fields, "not_cross_checked": ["partition-health"], "problems": [], **more})
+
+
+def run_data(rows: Sequence[dict] = (), health: Sequence[dict] = (), counters: Sequence[dict] = (), **more) -> RunData:
+    """What `run_data.read` would return for these rows of `findings`, `partition_health` and `health_counters`."""
+    listed = [r for r in rows if r["outcome"] not in ("PASS", "NOT_APPLICABLE") or r["change"] == "resolved"]
+    counts = health_counters(list(counters))
+    of = Health(partition_health(list(health)), counts)
+    more.setdefault("outages", Outages(lost=of.lost_racks()))
+    if "unread" in more:
+        more["unread"] = more["unread"].select(UNREAD)
+    return RunData(findings(list(rows)).select(results.COUNTED), results.worst_first(findings(listed)), of, **more)
+
+
+def report(rows: Sequence[dict], out: Path, second: SimpleNamespace | None = None, **more) -> Summary:
+    """Writes the reports of these rows into `out`; more: of `run_data`, and fields of the plan."""
+    names = ("health", "counters", "unread", "applications", "outages", "timelines", "trends")
+    stated = {name: more.pop(name) for name in names if name in more}
+    return write(run_data(rows, **stated), plan(**more), second or flagged(), out)

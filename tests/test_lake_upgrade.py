@@ -24,7 +24,7 @@ from durability.lake.keep import Decision
 from durability.plan import Plan, build_plan, inputs
 from durability.policy import Retention, load_policy, load_waivers
 from durability.report.build import Summary, build
-from durability.report.data import timeline, trends
+from durability.report.data import moments, timeline, trends
 from durability.topology import validate
 from expectations import gate, posture
 from spark_jobs import evaluate, lake_tables
@@ -211,9 +211,9 @@ def test_the_documented_query_reads_a_check_before_and_after(upgraded):
 
 @pytest.mark.slow
 def test_the_report_has_timelines_and_trends_of_before_and_after(upgraded):
-    (line,) = timeline.read(upgraded.lake, upgraded.plan)
+    (line,) = timeline.read(upgraded.lake, upgraded.plan, moments.readings(upgraded.lake, upgraded.plan))
     assert [(p.first.day, p.first.hour) for p in line.points] == [(21, 11), (21, 12), (22, 12)]
-    year = trends.read(upgraded.lake, upgraded.plan, {})
+    year = trends.read(upgraded.lake, upgraded.plan, {}, {})
     assert (year.first, [n.day for n in year.nights]) == (date(2026, 11, 20), [0, 1, 2])
     page = upgraded.report.files["report.html"].read_text(encoding="utf-8")
     assert "The last year" in page

@@ -6,8 +6,9 @@ import json
 
 from durability.lake import tables
 from durability.report.build import build
-from durability.report.data.applications import applications, on_page
+from durability.report.data.applications import applications
 from durability.report.files import load
+from durability.report.html import page
 from tests.report_cases import findings, flagged, placements, plan
 from tests.test_report_page import SCRIPT, parse
 
@@ -62,7 +63,7 @@ def test_a_fleet_without_applications_has_no_such_section(lake, tmp_path):
 def test_the_page_stays_small():
     losses = [{"tag": "host", "value": f"h{n:02}", "count": 30, "tasks": ["0_0"] * 20} for n in range(20)]
     documents = applications(placements([(f"app-{n}", {**JUDGED, "losses": losses}) for n in range(300)]))
-    shown = on_page(documents)
+    shown = page.first(documents, page.APPLICATIONS, page.application_row)
     assert (len(shown["shown"]), shown["left"]) == (100, 200)
-    (tag,) = shown["shown"][0]["tags"]
-    assert (len(tag["lost"]), tag["more"], tag["lost"][0]["more"]) == (6, 14, 24)
+    (tag,) = shown["shown"][0]["tags"].values()
+    assert (len(tag["values"]), tag["more"], tag["values"][0]["more"]) == (6, 14, 24)

@@ -68,5 +68,5 @@ def test_a_result_is_reported_and_no_other(audited, tmp_path):
 def test_a_run_without_any_snapshot_still_has_its_report(lake, tmp_path):
     summary = build(lake, plan(snapshots=[]), flagged(), tmp_path / "out")
     assert summary.counts["outcomes"]["FAIL"] == 0
-    assert summary.standing.headline == "Nothing was judged: the run has no cluster."
-    assert summary.standing.tone == "unknown"
+    assert summary.headline.sentence == "Nothing was evaluated: the run has no cluster."
+    assert summary.headline.tone == "unknown"

@@ -9,20 +9,8 @@ import pytest
 
 from durability.errors import BadInput, Refused
 from durability.policy import CONTROLS
-from durability.report import build, files
-from durability.report.data import results
-from durability.report.html import page
-from tests.report_cases import (
-    NIGHT,
-    SHA,
-    finding,
-    findings,
-    flagged,
-    health_counters,
-    partition_health,
-    plan,
-    snapshot,
-)
+from durability.report import files
+from tests.report_cases import NIGHT, SHA, finding, report, snapshot
 
 RUN_KEYS = {"id", "started_at", "verified", "policy", "snapshots"}
 SNAPSHOT_KEYS = {"cluster", "snapshot_id", "captured_at", "status", "reason", "sha256"}
@@ -32,12 +20,9 @@ FINDING_KEYS = {
 }
 
 
-def report(rows, out, **more):
-    """The run's files in `out`; its findings.json."""
-    table = findings(rows)
-    found = results.assemble(table, table)
-    health = page.Health(partition_health([]), health_counters([]))
-    build.write(found, health, None, plan(**more), flagged(), out)
+def read(rows, out, **more):
+    """The run's findings.json, once its files are in `out`."""
+    report(rows, out, **more)
     return json.loads((out / "findings.json").read_text(encoding="utf-8"))
 
 
@@ -52,7 +37,7 @@ def test_the_format_is_the_documented_one(tmp_path):
         message="partitions 0, 4: 2 replicas, 3 required",
         remediation="add replicas",
     )
-    document = report([row], tmp_path)
+    document = read([row], tmp_path)
     assert set(document) == {"format", "run", "applications", "brokers", "rack_outages", "summary", "findings"}
     assert document["format"] == "durability-findings/1"
     assert set(document["run"]) == RUN_KEYS
@@ -69,7 +54,7 @@ def test_the_format_is_the_documented_one(tmp_path):
 @pytest.mark.parametrize("control", CONTROLS)
 def test_observed_keys_of_every_control_arrive_unchanged(control, tmp_path):
     observed = {"replication_factor": 2, "acks": {"all": {"error": None}}, "tasks": [{"task": "0_0"}], "source": "é<"}
-    document = report([finding("x", control, observed=observed)], tmp_path)
+    document = read([finding("x", control, observed=observed)], tmp_path)
     assert document["findings"][0]["observed"] == observed
     assert list(document["summary"]["controls"]) == [control]
 
@@ -83,7 +68,7 @@ def test_what_passed_is_counted_and_not_listed(tmp_path):
         finding("e", "write-headroom", severity="warning", change="new"),
         finding("f", "write-headroom", "EXEMPT", waiver=0),
     ]
-    document = report(rows, tmp_path, snapshots=[snapshot(), snapshot("dead", "failed")])
+    document = read(rows, tmp_path, snapshots=[snapshot(), snapshot("dead", "failed")])
     assert [f["resource"] for f in document["findings"]] == ["a", "e", "d", "f"]
     summary = document["summary"]
     assert summary["outcomes"] == {"FAIL": 2, "UNKNOWN": 1, "EXEMPT": 1, "PASS": 1, "NOT_APPLICABLE": 1}
@@ -100,7 +85,7 @@ def test_resolved_findings_are_listed_with_why_and_not_counted(tmp_path):
         finding("was", "replication-factor", "PASS", change="resolved", why="fixed"),
         finding("is", "replication-factor"),
     ]
-    document = report(rows, tmp_path)
+    document = read(rows, tmp_path)
     assert {(f["resource"], f["why"]) for f in document["findings"]} == {
         ("gone", "resource-deleted"),
         ("was", "fixed"),
@@ -114,14 +99,14 @@ def test_resolved_findings_are_listed_with_why_and_not_counted(tmp_path):
 
 def test_a_finding_resolved_by_a_waiver_still_stands_as_exempt(tmp_path):
     row = finding("cache-a", "replication-factor", "EXEMPT", waiver=0, change="resolved", why="waived")
-    document = report([row], tmp_path)
+    document = read([row], tmp_path)
     assert document["summary"]["outcomes"]["EXEMPT"] == 1
     assert document["summary"]["changes"]["resolved"] == 1
     assert [f["why"] for f in document["findings"]] == ["waived"]
 
 
 def test_an_exempt_finding_names_who_accepted_it_until_when(tmp_path):
-    document = report([finding("cache-a", "replication-factor", "EXEMPT", waiver=0)], tmp_path)
+    document = read([finding("cache-a", "replication-factor", "EXEMPT", waiver=0)], tmp_path)
     assert document["findings"][0]["waiver"] == {
         "index": 0,
         "owner": "payments",
@@ -138,21 +123,21 @@ def test_every_finding_is_a_row_of_the_csv_and_none_is_a_formula(tmp_path):
     rows.append(finding("cache-a", "replication-factor", "EXEMPT", waiver=0, partitions=[3, 5], since=NIGHT))
     report(rows, tmp_path)
     with (tmp_path / "findings.csv").open(encoding="utf-8", newline="") as file:
-        read = list(csv.DictReader(file))
-    assert len(read) == len(rows)
-    by_topic = {row["resource"]: row for row in read}
+        listed = list(csv.DictReader(file))
+    assert len(listed) == len(rows)
+    by_topic = {row["resource"]: row for row in listed}
     assert [by_topic[f"t{i}"]["message"] for i in range(6)] == [f"'{text}" for text in hostile[:6]]
     assert by_topic["t6"]["message"] == hostile[6]
     assert by_topic["cache-a"]["partitions"] == "3;5"
     assert by_topic["cache-a"]["waiver_owner"] == "payments"
-    assert not [cell for row in read for cell in row.values() if cell.startswith(files.FORMULA)]
+    assert not [cell for row in listed for cell in row.values() if cell.startswith(files.FORMULA)]
 
 
 def test_a_report_that_fails_leaves_the_one_before(tmp_path):
-    before = report([finding("a", "replication-factor")], tmp_path)
+    before = read([finding("a", "replication-factor")], tmp_path)
     broken = finding("b", "replication-factor", observed="not JSON")
     with pytest.raises(ValueError):
-        report([broken], tmp_path)
+        read([broken], tmp_path)
     assert json.loads((tmp_path / "findings.json").read_text()) == before
     assert {p.name for p in tmp_path.iterdir()} == {"findings.json", "findings.csv", "report.html"}
 
@@ -165,7 +150,7 @@ def test_an_output_folder_that_is_a_file_is_refused(tmp_path):
 
 def test_findings_stream_back_from_disk(tmp_path):
     rows = [finding(f"t{i}", "replication-factor", message='line\nbreak, "id" } ]') for i in range(20)]
-    whole = report(rows, tmp_path)
+    whole = read(rows, tmp_path)
     streamed = files.load(tmp_path / "findings.json")
     assert list(streamed["findings"]) == whole["findings"] == list(streamed["findings"])
     assert {k: v for k, v in streamed.items() if k != "findings"} == {k: v for k, v in whole.items() if k != "findings"}

@@ -155,10 +155,10 @@ def test_the_digest_is_three_lines_worst_cause_first():
     assert len(lines) == 3
     assert lines[0] == ":red_circle: *1 of 3 topics has critical findings: 1 has partitions offline now.*"
     assert lines[1].startswith(
-        "*Worst:* Broker 3 down in eu-payments (1 critical), 1 finding on 1 topic. First: `start 3`"
+        "*Worst:* Broker 3 down in eu-payments (1 critical), 1 finding on 1 topic. Fix first: `start 3`"
     )
     assert "Then Topics' own configuration in eu-payments (1 warning)." in lines[1]
-    assert lines[2] == "1 new, 2 persisting, 1 resolved, 1 unknown. Not judged: dead."
+    assert lines[2] == "1 new, 2 persisting, 1 resolved, 1 unknown. Not evaluated: dead."
     foot = payload["blocks"][2]["elements"][0]["text"]
     assert "<https://example.org/r?a=1&amp;b=2|Read the report>" in foot
     assert "`out/report.html`" in foot

@@ -16,20 +16,9 @@ from durability.catalogue import PROVIDERS
 from durability.catalogue.causes import DISAGREE
 from durability.errors import BadInput
 from durability.policy import load_clusters, load_policy, load_waivers
-from durability.report import build
-from durability.report.data import results
-from durability.report.html import page
 from durability.schemas.generate import text
 from durability.topology import read, validate
-from tests.report_cases import (
-    finding,
-    findings,
-    flagged,
-    health_counters,
-    partition_health,
-    plan,
-    snapshot,
-)
+from tests.report_cases import finding, report, snapshot
 from tests.support.schemas import (
     BEYOND_PARTLY_READ,
     BEYOND_POLICY,
@@ -149,7 +138,7 @@ def test_the_files_are_what_the_code_says(name):
     assert schemas.file(name).read_text(encoding="utf-8") == text(schemas.schema(name)), (
         "run python -m durability.schemas"
     )
-    assert sorted(path.stem for path in schemas.FOLDER.glob("*.json")) == sorted(schemas.NAMES)
+    assert sorted(path.stem for path in Path(schemas.__file__).parent.glob("*.json")) == sorted(schemas.NAMES)
 
 
 def test_an_unknown_name_is_a_key_error():
@@ -334,18 +323,26 @@ def written(tmp_path_factory) -> dict:
         finding("fine", "replication-factor", "PASS"),
         finding("lost", "write-headroom", "UNKNOWN", cause=DISAGREE),
     ]
-    table = findings(rows)
-    found = results.assemble(table.select(results.COUNTED), table)
-    health = page.Health(partition_health([]), health_counters([{"partitions": 12}]))
     snapshots = [snapshot(), snapshot("us", "failed", captured_at=None, snapshot_id=None, reason="no answer")]
     out = tmp_path_factory.mktemp("out")
-    build.write(found, health, None, plan(snapshots=snapshots), flagged(), out)
+    report(rows, out, counters=[{"partitions": 12}], snapshots=snapshots)
     return json.loads((out / "findings.json").read_text())
 
 
 def test_findings_are_as_their_schema_says(written):
     assert {f["outcome"] for f in written["findings"]} == {"FAIL", "EXEMPT", "UNKNOWN", "PASS"}
     assert problems("findings", written) == []
+
+
+def test_the_schema_of_findings_knows_every_key_that_is_written(written):
+    schema = schemas.schema("findings")
+    shapes = {name: shape["properties"].keys() for name, shape in schema["$defs"].items()}
+    assert schema["properties"].keys() == written.keys()
+    assert shapes["run"] == written["run"].keys() and shapes["policy"] == written["run"]["policy"].keys()
+    assert all(shapes["snapshot"] == s.keys() for s in written["run"]["snapshots"])
+    assert shapes["summary"] == written["summary"].keys()
+    assert all(shapes["finding"] == f.keys() for f in written["findings"])
+    assert [f["waiver"].keys() for f in written["findings"] if f["waiver"]] == [shapes["waiver"]]
 
 
 @pytest.mark.parametrize(

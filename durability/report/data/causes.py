@@ -1,94 +1,88 @@
-"""Findings with one cause are one thing to do: groups of them, worst first, with the command that mends the gravest.
+"""Findings with the same cause need one fix: groups of them, worst first, with the remediation of the most urgent finding.
 
-One pass over findings.json's entries, in any order and number; what is kept grows with resources, not with findings.
+Memory grows with the number of resources, not of findings.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from durability.catalogue import CONTROLS
-from durability.report.words import SEVERITIES, past, plural
+from durability.report.words import SEVERITIES, is_resolved, plural
 
-# FAIL is to be mended, UNKNOWN to be found out, EXEMPT was accepted by somebody.
-RANK = {"FAIL": 0, "UNKNOWN": 1, "EXEMPT": 2}
-# A mask is as long as its highest id: a stated id of two thousand million would take 250 MB.
+GROUPED = ("FAIL", "UNKNOWN", "EXEMPT")
 MASKED = 1 << 17
-NOW = {(control.id, category) for control in CONTROLS.values() for category in control.active}
-"""What is happening now, whatever else may happen: control and category."""
+"""Partition ids below are bits of a mask. A mask is as long as its highest id: an id of 2,000,000,000 would take 250 MB."""
+MESSAGES = 50
+"""Different messages that a cause keeps, at most."""
+ACTIVE = {(control.id, category) for control in CONTROLS.values() for category in control.active}
+"""Control and category of the problems that reject reads or writes now."""
+PRIORITIES = ("now", *SEVERITIES, "proposed", "none")
 
 
-def priority(finding: dict) -> str:
-    """What a finding weighs when one is put before another: "now", a severity, or "proposed" for what no broker enforces.
+def priority(finding: Mapping[str, Any]) -> str:
+    """One of PRIORITIES: "now", a severity, or "proposed" for settings that no broker enforces yet.
 
-    >>> priority({"control": "partition-health", "category": "offline", "severity": "critical", "outcome": "FAIL"})
+    >>> offline = {"control": "partition-health", "category": "offline", "outcome": "FAIL", "severity": "critical"}
+    >>> priority({**offline, "observed": {}})
     'now'
     """
-    if finding["outcome"] == "FAIL" and ((finding["control"], finding["category"]) in NOW or _loses_now(finding)):
+    control, observed = finding["control"], finding["observed"]
+    active = (control, finding["category"]) in ACTIVE
+    loses_data = control in ("broker-loss", "rack-loss") and observed.get("breaks") == "data"
+    if finding["outcome"] == "FAIL" and (active or (loses_data and observed.get("when") == "now")):
         return "now"
-    known = CONTROLS.get(finding["control"])
+    known = CONTROLS.get(control)
     return "proposed" if known and known.proposal else finding["severity"] or "none"
 
 
-def _loses_now(finding: dict) -> bool:
-    """Is losing one broker or rack enough, as things are now, to lose acknowledged data?"""
-    observed = finding["observed"]
-    return finding["control"] in ("broker-loss", "rack-loss") and (observed.get("breaks"), observed.get("when")) == (
-        "data",
-        "now",
-    )
-
-
-GRAVITIES = ("now", *SEVERITIES, "proposed", "none")
-
-
-def _weights(priorities: Counter) -> tuple[int, ...]:
-    """Ascending is gravest first."""
-    return tuple(-priorities[g] for g in GRAVITIES)
+def _urgency(priorities: Counter[str]) -> tuple[int, ...]:
+    """A sort key; ascending is most urgent first."""
+    return tuple(-priorities[name] for name in PRIORITIES)
 
 
 @dataclass
 class Cause:
-    """What one cause brought about in one cluster, among findings of one outcome (EXEMPT: and of one waiver).
+    """Findings of one outcome with one cause in one cluster (EXEMPT: and with one waiver).
 
-    `severities`: findings by severity; `priorities`: by `priority`; `controls`: by control id; `commands`: priorities of the
-    findings that a remediation mends, by its text;
-    `messages`: findings by message; `gravest`: place among GRAVITIES and message of the first of its gravest findings;
-    `resources`: (type, name) to the partitions concerned, as a bit mask; `beyond`:
-    partitions whose ids are too large for one.
+    `severities`, `controls`, `changes`, `messages`: findings by each; `priorities`: findings by `priority`;
+    `remediations`: by its text, the priorities of the findings that it fixes; `example`: place in PRIORITIES and message of
+    the first of the most urgent findings; `resources`: by type and name, the partitions concerned as a bit mask;
+    `high_partitions`: partitions with ids from MASKED on; `since`: the earliest one.
     """
 
     cluster: str
     cause: str | None
-    outcome: str
-    waiver: dict | None = None
+    waiver: Mapping[str, Any] | None = None
     findings: int = 0
-    severities: Counter = field(default_factory=Counter)
-    controls: Counter = field(default_factory=Counter)
-    priorities: Counter = field(default_factory=Counter)
-    commands: dict[str, Counter] = field(default_factory=dict)
-    messages: Counter = field(default_factory=Counter)
-    gravest: tuple[int, str] | None = None
-    changes: Counter = field(default_factory=Counter)
+    severities: Counter[str | None] = field(default_factory=Counter)
+    controls: Counter[str] = field(default_factory=Counter)
+    changes: Counter[str | None] = field(default_factory=Counter)
+    messages: Counter[str] = field(default_factory=Counter)
+    priorities: Counter[str] = field(default_factory=Counter)
+    remediations: dict[str, Counter[str]] = field(default_factory=dict)
+    example: tuple[int, str] | None = None
     resources: dict[tuple[str, str], int] = field(default_factory=dict)
-    beyond: set[tuple[str, int]] = field(default_factory=set)
+    high_partitions: set[tuple[str, int]] = field(default_factory=set)
     since: str | None = None
 
-    def add(self, finding: dict) -> None:
+    def add(self, finding: Mapping[str, Any]) -> None:
+        urgency, message = priority(finding), finding["message"]
         self.findings += 1
-        weight = priority(finding)
         self.severities[finding["severity"]] += 1
-        self.priorities[weight] += 1
+        self.priorities[urgency] += 1
         self.controls[finding["control"]] += 1
         self.changes[finding["change"]] += 1
         if finding["remediation"]:
-            self.commands.setdefault(finding["remediation"], Counter())[weight] += 1
-        if finding["message"] and (len(self.messages) < 50 or finding["message"] in self.messages):
-            self.messages[finding["message"]] += 1
-        if finding["message"] and (self.gravest is None or GRAVITIES.index(weight) < self.gravest[0]):
-            self.gravest = (GRAVITIES.index(weight), finding["message"])
+            self.remediations.setdefault(finding["remediation"], Counter())[urgency] += 1
+        if message:
+            if len(self.messages) < MESSAGES or message in self.messages:
+                self.messages[message] += 1
+            if self.example is None or PRIORITIES.index(urgency) < self.example[0]:
+                self.example = (PRIORITIES.index(urgency), message)
         if finding["since"] and (self.since is None or finding["since"] < self.since):
             self.since = finding["since"]
         mask = 0
@@ -96,76 +90,72 @@ class Cause:
             if 0 <= partition < MASKED:
                 mask |= 1 << partition
             else:
-                self.beyond.add((finding["resource"], partition))
+                self.high_partitions.add((finding["resource"], partition))
         key = (finding["resource_type"], finding["resource"])
         self.resources[key] = self.resources.get(key, 0) | mask
 
     @property
     def severity(self) -> str | None:
-        """The worst one present."""
+        """The worst severity among the findings."""
         return next((s for s in SEVERITIES if self.severities[s]), None)
 
     @property
-    def topics(self) -> int:
-        return sum(kind == "topic" for kind, _ in self.resources)
-
-    @property
     def partitions(self) -> int:
-        """Distinct partitions, whichever findings name them."""
-        return sum(mask.bit_count() for mask in self.resources.values()) + len(self.beyond)
+        """Distinct partitions."""
+        return sum(mask.bit_count() for mask in self.resources.values()) + len(self.high_partitions)
 
     @property
     def extent(self) -> str:
-        """How far it reaches: "12 findings on 3 topics, 14 partitions"."""
-        others = len(self.resources) - self.topics
-        on = [plural(self.topics, "topic")] if self.topics else []
-        on += [plural(others, "other resource" if self.topics else "resource")] if others else []
+        """For example "12 findings on 3 topics, 14 partitions"."""
+        topics = sum(kind == "topic" for kind, _ in self.resources)
+        others = len(self.resources) - topics
+        on = [plural(topics, "topic")] if topics else []
+        on += [plural(others, "other resource" if topics else "resource")] if others else []
         text = f"{plural(self.findings, 'finding')} on {' and '.join(on)}"
         return f"{text}, {plural(self.partitions, 'partition')}" if self.partitions else text
 
     @property
-    def weight(self) -> str:
-        """Its findings by severity: "4 critical, 1 warning"; '' where none has one."""
+    def severity_counts(self) -> str:
+        """For example "4 critical, 1 warning"; '' where no finding has a severity."""
         return ", ".join(f"{self.severities[s]:,} {s}" for s in SEVERITIES if self.severities[s])
 
-    def names(self, limit: int) -> list[str]:
-        """The first resources by name, topics as they are, others with their type."""
-        return [name if kind == "topic" else f"{kind} {name}" for kind, name in sorted(self.resources)[:limit]]
+    def names(self) -> list[str]:
+        """All resources, sorted; those other than topics with their type."""
+        return [name if kind == "topic" else f"{kind} {name}" for kind, name in sorted(self.resources)]
 
-    def first_commands(self, limit: int) -> list[tuple[str, int]]:
-        """Remediations with the number of findings each mends; first the one that mends the gravest, then most."""
-        order = sorted(self.commands.items(), key=lambda item: (_weights(item[1]), item[0]))
-        return [(text, mends.total()) for text, mends in order[:limit]]
+    def first_remediations(self, limit: int) -> list[tuple[str, int]]:
+        """Remediations with the number of findings that each fixes; the one with the most urgent findings first."""
+        order = sorted(self.remediations.items(), key=lambda item: (_urgency(item[1]), item[0]))
+        return [(text, fixed.total()) for text, fixed in order[:limit]]
 
     def first_messages(self, limit: int) -> list[tuple[str, int]]:
+        """The most frequent messages with their counts."""
         return sorted(self.messages.items(), key=lambda item: (-item[1], item[0]))[:limit]
 
     @property
     def order(self) -> tuple:
-        """Ascending is worst first: outcome, what is happening now, then how many findings of each severity."""
-        return (RANK[self.outcome], _weights(self.priorities), -self.findings, self.cluster, self.cause or "")
+        """A sort key; ascending is worst first: active problems, then the number of findings of each severity."""
+        return (_urgency(self.priorities), -self.findings, self.cluster, self.cause or "")
 
 
 class Causes:
     """Groups by outcome, cluster and cause, filled one finding at a time."""
 
-    def __init__(self, findings: Iterable[dict] = ()):
-        self.groups: dict[tuple, Cause] = {}
+    def __init__(self, findings: Iterable[Mapping[str, Any]] = ()):
+        self._groups: dict[tuple, Cause] = {}
         for finding in findings:
             self.add(finding)
 
-    def add(self, finding: dict) -> None:
-        """Counts a finding; those of the past, and outcomes that are only counted, have no cause to show."""
-        outcome = finding["outcome"]
-        if outcome not in RANK or past(finding):
+    def add(self, finding: Mapping[str, Any]) -> None:
+        """Count a finding; resolved ones, and outcomes that are only counted, are left out."""
+        if finding["outcome"] not in GROUPED or is_resolved(finding):
             return
-        waiver = finding["waiver"] if outcome == "EXEMPT" else None
-        key = (outcome, finding["cluster"], finding["cause"], waiver["index"] if waiver else None)
-        if key not in self.groups:
-            self.groups[key] = Cause(finding["cluster"], finding["cause"], outcome, waiver)
-        self.groups[key].add(finding)
+        waiver = finding["waiver"] if finding["outcome"] == "EXEMPT" else None
+        key = (finding["outcome"], finding["cluster"], finding["cause"], waiver and waiver["index"])
+        if key not in self._groups:
+            self._groups[key] = Cause(finding["cluster"], finding["cause"], waiver)
+        self._groups[key].add(finding)
 
-    def ranked(self, *outcomes: str) -> list[Cause]:
-        """Worst first, of these outcomes (all if none is named)."""
-        wanted = outcomes or tuple(RANK)
-        return sorted((c for c in self.groups.values() if c.outcome in wanted), key=lambda c: c.order)
+    def ranked(self, outcome: str) -> list[Cause]:
+        """The causes of findings with this outcome, worst first."""
+        return sorted((c for (found, *_), c in self._groups.items() if found == outcome), key=lambda c: c.order)

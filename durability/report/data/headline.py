@@ -1,143 +1,152 @@
-"""How the fleet stands, in sentences: counts of what the findings say, in words, and nothing that they don't say."""
+"""The fleet's state in sentences, from counts of the findings."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from durability.report.data.causes import Causes
-from durability.report.words import CHANGES, joined, past, plural
+from durability.report.words import CHANGES, is_resolved, joined, plural
 
-NOW = {  # partition-health's categories that need somebody today
+ACTIVE = {
     "offline": ("has partitions offline", "have partitions offline"),
-    "under-min-isr": ("refuses acks=all writes", "refuse acks=all writes"),
+    "under-min-isr": ("rejects acks=all writes", "reject acks=all writes"),
 }
-
-
-STATES = ("critical", "warning", "UNKNOWN", "EXEMPT", "one-copy", *NOW)
+"""Categories of partition-health that need action today, for one topic and for several."""
+ONE_COPY = "one-copy"
+STATES = ("critical", "warning", "UNKNOWN", "EXEMPT", ONE_COPY, *ACTIVE)
 
 
 @dataclass(frozen=True)
-class Standing:
-    """`headline`: one sentence. `details`: the next ones. `tone`: critical, warning, unknown or good. `waived`: failures
-    of the last run that stand and that somebody has accepted since."""
+class Headline:
+    """`sentence`: the first one; `details`: the next ones; `tone`: critical, warning, unknown or good; `waived`: failures of
+    the last run that a waiver now exempts."""
 
-    headline: str
-    details: list[str]
+    sentence: str
     tone: str
+    details: list[str] = field(default_factory=list)
     waived: int = 0
 
 
-def first(run: dict) -> bool:
-    """Had a run, findings.json's `run`, no earlier one to compare with? A file that doesn't say is taken to have had one."""
+def is_first(run: Mapping[str, Any]) -> bool:
+    """Whether a run, findings.json's `run`, had no earlier run to compare with. A file that doesn't state it had one."""
     return bool(run["snapshots"]) and all(s.get("compared") is False for s in run["snapshots"])
 
 
-def compared(changes: dict, waived: int) -> str:
-    """What changed since the last run; `changes` as in findings.json, whose resolved ones count the waived.
+def changes_text(changes: Mapping[str, int], waived: int) -> str:
+    """What changed since the last run; `changes` as in findings.json, where waived findings count as resolved.
 
-    >>> compared({"new": 1, "persisting": 4, "resolved": 11}, 1)
+    >>> changes_text({"new": 1, "persisting": 4, "resolved": 11}, 1)
     '1 new, 4 persisting, 10 resolved, 1 waived'
     """
     counts = {**changes, "resolved": changes["resolved"] - waived}
-    said = [f"{counts[name]:,} {name}" for name in CHANGES]
-    return ", ".join(said + [f"{waived:,} waived"] * (waived > 0))
+    return ", ".join([f"{counts[name]:,} {name}" for name in CHANGES] + [f"{waived:,} waived"] * (waived > 0))
 
 
 class StatusCounter:
-    """Collects, one finding at a time, which resources are in which state."""
+    """Collects which topics are in which of STATES, one finding at a time.
+
+    `others`: findings on other resources by state; `resolved`: resolved findings by reason.
+    """
 
     def __init__(self) -> None:
-        self.topics: dict[str, set] = {name: set() for name in STATES}
-        self.others: Counter = Counter()
-        self.resolved: Counter = Counter()
+        self.topics: dict[str, set[tuple[str, str]]] = {name: set() for name in STATES}
+        self.others: Counter[str | None] = Counter()
+        self.resolved: Counter[str] = Counter()
         self.waived = 0
 
-    def add(self, finding: dict) -> None:
-        if past(finding):
+    def add(self, finding: Mapping[str, Any]) -> None:
+        if is_resolved(finding):
             self.resolved[finding["why"] or "no reason recorded"] += 1
             return
         self.waived += finding["change"] == "resolved"
-        state = finding["severity"] if finding["outcome"] == "FAIL" else finding["outcome"]
+        failed, control, category = finding["outcome"] == "FAIL", finding["control"], finding["category"]
+        state = finding["severity"] if failed else finding["outcome"]
         if finding["resource_type"] != "topic":
             self.others[state] += 1
             return
         topic = (finding["cluster"], finding["resource"])
         if state in self.topics:
             self.topics[state].add(topic)
-        if finding["outcome"] == "FAIL":
-            if finding["control"] == "partition-health" and finding["category"] in NOW:
-                self.topics[finding["category"]].add(topic)
-            # acks=all may have waited for the leader alone.
-            if (
-                finding["control"] == "min-insync-replicas"
-                and finding["observed"].get("effective_min_insync_replicas") == 1
-            ):
-                self.topics["one-copy"].add(topic)
+        if failed and control == "partition-health" and category in ACTIVE:
+            self.topics[category].add(topic)
+        # acks=all may wait for the leader only.
+        one = finding["observed"].get("effective_min_insync_replicas") == 1
+        if failed and control == "min-insync-replicas" and one:
+            self.topics[ONE_COPY].add(topic)
 
-    def standing(self, summary: dict, snapshots: list[dict]) -> Standing:
+    def headline(self, summary: Mapping[str, Any], snapshots: Sequence[Mapping[str, Any]]) -> Headline:
         """The sentences; `summary` as in findings.json, `snapshots` the run's."""
-        judged = [s for s in snapshots if s["status"] == "accepted"]
+        evaluated = sum(s["status"] == "accepted" for s in snapshots)
         if not snapshots:
-            return Standing("Nothing was judged: the run has no cluster.", [], "unknown")
-        if not judged:
-            return Standing(_unjudged(snapshots), ["Nothing can be said about topics in this run."], "unknown")
-        total = summary.get("resources", {}).get("topic", 0)
-        critical, warning = self.topics["critical"], self.topics["warning"] - self.topics["critical"]
-        elsewhere = self.others["critical"]
-        tone = "critical" if critical or elsewhere else "warning" if summary["severities"].get("warning") else "good"
-        if tone == "good" and (summary["outcomes"].get("UNKNOWN") or len(judged) < len(snapshots)):
+            return Headline("Nothing was evaluated: the run has no cluster.", "unknown")
+        if not evaluated:
+            return Headline(_not_evaluated(snapshots), "unknown", ["Nothing is known about topics in this run."])
+        if self.topics["critical"] or self.others["critical"]:
+            tone = "critical"
+        elif summary["severities"].get("warning"):
+            tone = "warning"
+        elif summary["outcomes"].get("UNKNOWN") or evaluated < len(snapshots):
             tone = "unknown"
-        return Standing(
-            self._headline(tone, total, len(judged), len(warning)),
-            self._details(total, warning, summary, snapshots),
-            tone,
-            self.waived,
+        else:
+            tone = "good"
+        total = summary.get("resources", {}).get("topic", 0)
+        return Headline(
+            self._sentence(tone, total, evaluated), tone, self._details(total, summary, snapshots), self.waived
         )
 
-    def _headline(self, tone: str, total: int, clusters: int, warning: int) -> str:
-        of = plural(total, "topic") + (f" in {clusters:,} clusters" if clusters != 1 else "")
-        critical = len(self.topics["critical"])
+    @property
+    def _warning_only(self) -> int:
+        return len(self.topics["warning"] - self.topics["critical"])
+
+    def _sentence(self, tone: str, total: int, clusters: int) -> str:
+        where = f" in {clusters:,} clusters" if clusters != 1 else ""
+        topics = plural(total, "topic") + where
+        critical, warning = len(self.topics["critical"]), self._warning_only
         if critical:
-            return f"{critical:,} of {of} {_have(critical)} critical findings{self._consequences()}."
+            return f"{critical:,} of {topics} {_have(critical)} critical findings{self._consequences()}."
         if tone == "critical":
             count = plural(self.others["critical"], "critical finding concerns", "critical findings concern")
             return f"No topic has a critical finding, but {count} brokers or whole clusters."
         if tone == "warning":
-            who = f"{warning:,} of {of} {_have(warning)}" if warning else "brokers or clusters have"
+            who = f"{warning:,} of {topics} {_have(warning)}" if warning else "brokers or clusters have"
             return f"Nothing is critical; {who} warnings."
         if tone == "unknown":
-            return "Nothing failed among what could be read, but not everything could: compliance isn't shown."
-        return self._good(total, clusters)
-
-    def _good(self, total: int, clusters: int) -> str:
+            return (
+                "No failures in the data that could be read, but some data is missing: compliance is not established."
+            )
         if not total:
             return "Nothing failed."
-        who = "The one topic" if total == 1 else f"All {total:,} topics"
-        where = f" in {clusters:,} clusters" if clusters != 1 else ""
+        who = f"The one topic{where} meets" if total == 1 else f"All {total:,} topics{where} meet"
         if self.topics["EXEMPT"]:
-            return f"{who}{where} {_meet(total)} the policy, or {'is' if total == 1 else 'are'} exempt by a waiver."
-        return f"{who}{where} {_meet(total)} what the policy requires of {'it' if total == 1 else 'them'}."
+            return f"{who} the policy, or {'is' if total == 1 else 'are'} exempt by a waiver."
+        return f"{who} the policy's requirements."
 
     def _consequences(self) -> str:
-        """What these topics do today, for the headline: ": 2 have partitions offline now and …"."""
-        said = [f"{len(self.topics[c]):,} {NOW[c][len(self.topics[c]) != 1]} now" for c in NOW if self.topics[c]]
-        if self.topics["one-copy"]:
-            said.append(f"{len(self.topics['one-copy']):,} may acknowledge a write that only one broker holds")
+        """For example ": 2 have partitions offline now and …"."""
+        said = [
+            f"{len(self.topics[category]):,} {words[len(self.topics[category]) != 1]} now"
+            for category, words in ACTIVE.items()
+            if self.topics[category]
+        ]
+        if self.topics[ONE_COPY]:
+            said.append(f"{len(self.topics[ONE_COPY]):,} may acknowledge a write that is on one broker only")
         return f": {joined(said)}" if said else ""
 
-    def _details(self, total: int, warning: set, summary: dict, snapshots: list[dict]) -> list[str]:
+    def _details(self, total: int, summary: Mapping[str, Any], snapshots: Sequence[Mapping[str, Any]]) -> list[str]:
         said = []
-        if warning and self.topics["critical"]:
-            said.append(f"{plural(len(warning), 'more topic has', 'more topics have')} warnings only.")
+        if self._warning_only and self.topics["critical"]:
+            said.append(f"{plural(self._warning_only, 'more topic has', 'more topics have')} warnings only.")
         clear = total - len(self.topics["critical"] | self.topics["warning"] | self.topics["UNKNOWN"])
         if 0 < clear < total:
-            said.append(f"{plural(clear, 'topic has', 'topics have')} nothing critical, no warning, nothing unknown.")
+            said.append(f"{plural(clear, 'topic has', 'topics have')} no critical, warning or unknown finding.")
         unknown = summary["outcomes"].get("UNKNOWN", 0)
         if unknown:
             said.append(f"{plural(unknown, 'verdict is', 'verdicts are')} unknown, which is not compliant.")
         if any(s["status"] != "accepted" for s in snapshots):
-            said.append(_unjudged(snapshots))
+            said.append(_not_evaluated(snapshots))
         return said
 
 
@@ -145,22 +154,17 @@ def _have(count: int) -> str:
     return "has" if count == 1 else "have"
 
 
-def _meet(count: int) -> str:
-    return "meets" if count == 1 else "meet"
-
-
-def _unjudged(snapshots: list[dict]) -> str:
-    missing = [s for s in snapshots if s["status"] != "accepted"]
-    names = joined([s["cluster"] for s in missing[:5]] + ([f"{len(missing) - 5:,} more"] if len(missing) > 5 else []))
+def _not_evaluated(snapshots: Sequence[Mapping[str, Any]]) -> str:
+    missing = [s["cluster"] for s in snapshots if s["status"] != "accepted"]
     if len(snapshots) == 1:
-        return f"The only cluster could not be judged: {names}."
-    return f"{len(missing):,} of {len(snapshots):,} clusters could not be judged: {names}."
+        return f"The only cluster could not be evaluated: {missing[0]}."
+    return f"{len(missing):,} of {len(snapshots):,} clusters could not be evaluated: {joined(missing, limit=5)}."
 
 
-def overview(document: dict) -> tuple[Standing, Causes]:
-    """How the fleet stands and why, in one pass over the findings of a findings.json."""
-    causes, watch = Causes(), StatusCounter()
+def overview(document: Mapping[str, Any]) -> tuple[Headline, Causes]:
+    """The headline and the causes of a findings.json, in one pass over its findings."""
+    causes, status = Causes(), StatusCounter()
     for finding in document["findings"]:
         causes.add(finding)
-        watch.add(finding)
-    return watch.standing(document["summary"], document["run"]["snapshots"]), causes
+        status.add(finding)
+    return status.headline(document["summary"], document["run"]["snapshots"]), causes

@@ -1,6 +1,6 @@
-"""Since when a rack has been lost: by the counters of every run and pulse, which say what each of them saw.
+"""Since when a rack is lost, by the counts of every run and pulse.
 
-Between two of them nothing is known. Where they are further apart than readings over time tolerate, the rack is lost since
+Nothing is known between two counts. Where they are further apart than the readings over time tolerate, the rack is lost since
 the later one, and perhaps since before.
 """
 
@@ -8,72 +8,68 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from durability.lake.tables import HEALTH_COUNTERS, RUNS
-from durability.report.data import timeline
+from durability.lake.tables import HEALTH_COUNTERS
+from durability.plan.plan import Plan
+from durability.report.data import moments
 
 COLUMNS = ("cluster", "captured_at", "result_id", "lost_racks")
+LostRacks = Mapping[str, list[dict[str, Any]]]
+"""By cluster, its lost racks, each with `rack`."""
 
 
 class Lost(NamedTuple):
-    """`since`: the first moment from which on every run and pulse saw the rack lost, without a gap between them;
-    `perhaps`: the same whatever the gaps."""
+    """`since`: every count from here on has the rack as lost, without a gap; `perhaps`: the same across gaps."""
 
     since: datetime
     perhaps: datetime
 
 
 Since = dict[tuple[str, str], Lost]
+"""By cluster and rack."""
 
 
-def since(lake, plan, lost: Mapping[str, list[dict]]) -> Since:
-    """(cluster, rack) -> since when it is lost.
+def since(lake: Any, plan: Plan, lost: LostRacks, gaps: Mapping[str, timedelta]) -> Since:
+    """Since when each rack is lost. `lake`: an object with `scan(table, where, columns)`; `gaps`: see `moments.gaps`.
 
-    `lake`: anything with `scan(table, where, columns)`; `lost`: by cluster its lost racks, each with `rack`. Read are the
-    clusters' counters of the look-back, and all there are of a cluster whose rack was lost throughout.
+    The counts of the look-back are read; and all counts of a cluster whose rack was lost throughout the look-back.
     """
-    if not lost or not plan.look_back:
-        return first_seen(HEALTH_COUNTERS.arrow.empty_table(), RUNS.arrow.empty_table(), {}, plan, lost)[0]
-    from pyiceberg.expressions import AlwaysTrue, And, GreaterThanOrEqual, In, IsNull
+    if not plan.look_back:
+        return first_lost(HEALTH_COUNTERS.arrow.empty_table(), gaps, plan, lost)[0]
+    from pyiceberg.expressions import AlwaysTrue, GreaterThanOrEqual
 
     found: Since = {}
-    wanted, gaps = dict(lost), timeline.gaps(timeline.verdicts(lake, plan))
     for recent in (GreaterThanOrEqual("captured_at", plan.look_back.since_with_offset), AlwaysTrue()):
-        runs = lake.scan(RUNS, recent, columns=("result_id", "finished_at"))
-        counters = lake.scan(
-            HEALTH_COUNTERS, And(recent, IsNull("topic"), In("cluster", list(wanted))), columns=COLUMNS
-        )
-        seen, throughout = first_seen(counters, runs, gaps, plan, wanted)
-        found |= seen
-        wanted = {cluster: racks for cluster, racks in wanted.items() if cluster in throughout}
-        if not wanted:
-            break
+        if lost:
+            of_clusters, throughout = first_lost(moments.read(lake, plan, recent, COLUMNS, lost), gaps, plan, lost)
+            found |= of_clusters
+            lost = {cluster: lost[cluster] for cluster in throughout}
     return found
 
 
-def first_seen(
-    counters: pa.Table, runs: pa.Table, gaps: Mapping[str, timedelta], plan, lost: Mapping[str, list[dict]]
+def first_lost(
+    counters: pa.Table, gaps: Mapping[str, timedelta], plan: Plan, lost: LostRacks
 ) -> tuple[Since, set[str]]:
-    """The same from Arrow tables, cluster rows of HEALTH_COUNTERS and rows of RUNS, and `timeline.gaps`; and the clusters
-    with a rack that every row of theirs shows lost: the outage may be older than the rows."""
-    finished, found, throughout = timeline.finished_of(runs, plan), {}, set()
+    """The same from rows of `moments.concluded`; and the clusters with a rack that is lost in every row: that outage may be
+    older than the rows."""
+    found: Since = {}
+    throughout = set()
     for part in (p for p in plan.judged if p.cluster in lost):
-        now, gap = datetime.fromisoformat(part.captured_at), gaps.get(part.cluster, timedelta(0))
-        mine = counters.filter(pc.equal(counters["cluster"], part.cluster))
-        before = timeline.moments(mine, finished, now)[::-1]
+        rows = counters.filter(pc.equal(counters["cluster"], part.cluster)).to_pylist()
+        earlier = [row for row in reversed(rows) if row["captured_at"] <= part.moment]
         for rack in (entry["rack"] for entry in lost[part.cluster]):
-            held = Lost(now, now)
-            for row in before:
+            outage = Lost(part.moment, part.moment)
+            for row in earlier:
                 if rack not in (entry["rack"] for entry in row["lost_racks"] or ()):
                     break
                 at = row["captured_at"]
-                joined = held.since == held.perhaps and held.since - at <= gap
-                held = Lost(at if joined else held.since, at)
+                gapless = outage.since == outage.perhaps and outage.since - at <= gaps.get(part.cluster, timedelta(0))
+                outage = Lost(at if gapless else outage.since, at)
             else:
                 throughout.add(part.cluster)
-            found[part.cluster, rack] = held
+            found[part.cluster, rack] = outage
     return found, throughout

@@ -1,80 +1,70 @@
-"""A run's rows of the lake, put together for reporting: counts over all of them, an order, and one document per row.
+"""A run's findings: counts over all of them, an order, and an entry of findings.json per row.
 
-Pure functions over Arrow tables with the columns of `durability.lake.tables`. Counting and sorting stay columnar and
-rows become Python objects a batch at a time, so half a million findings need little more than their Arrow table.
+Counting and sorting stay columnar. Rows become Python objects in batches, so memory grows with the Arrow table alone.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from durability.lake.tables import FINDINGS
-from durability.report.words import CHANGES, COUNTED_ONLY, OUTCOMES, SEVERITIES, stamp
+from durability.plan.plan import to_text
+from durability.report.words import CHANGES, COUNTED_ONLY, OUTCOMES, SEVERITIES
 
 BATCH = 5_000
 COUNTED = ("cluster", "resource_type", "resource", "control", "outcome", "severity", "change")
-# Worst first; resolved ones, which no longer hold, after everything that does.
+"""Columns that counts are made of."""
+KEYS = (
+    *("id", "cluster", "resource_type", "resource", "control", "category", "outcome", "severity", "cause"),
+    *("observed", "required", "partitions", "message", "remediation", "change", "why", "since", "waiver"),
+    *("tier", "previous_severity"),
+)
+"""Keys of an entry in findings.json's `findings`, in their order."""
+WAIVER_KEYS = ("owner", "approved_by", "reason", "ticket", "expires")
 ORDER = (*(f"FAIL/{s}" for s in SEVERITIES), "FAIL/", "UNKNOWN", "EXEMPT", "resolved")
-
-
-@dataclass(frozen=True)
-class Results:
-    """A run's findings: `counted` has every outcome (columns COUNTED), `listed` what reports list, worst first."""
-
-    counted: pa.Table
-    listed: pa.Table
-
-
-def assemble(counted: pa.Table, listed: pa.Table) -> Results:
-    """`counted`: all findings of the run, at least columns COUNTED. `listed`: full rows of FINDINGS; those that are only
-    counted are dropped."""
-    counted, listed = counted.select(COUNTED), listed.select(FINDINGS.arrow.names)
-    only_counted = pc.and_(pc.is_in(listed["outcome"], pa.array(COUNTED_ONLY)), pc.invert(resolved(listed)))
-    return Results(counted, in_order(listed.filter(pc.invert(only_counted))))
+"""Worst first. Resolved findings come last."""
 
 
 def resolved(table: pa.Table) -> pa.ChunkedArray:
-    """Whether each row is of the past; see `words.past`."""
+    """Whether each row is resolved; see `words.is_resolved`."""
     gone = pc.fill_null(pc.equal(table["change"], "resolved"), False)
     return pc.and_(gone, pc.not_equal(table["outcome"], "EXEMPT"))
 
 
-def in_order(listed: pa.Table) -> pa.Table:
-    """Worst first: outcome and severity as in ORDER, then cluster, control and resource."""
+def worst_first(listed: pa.Table) -> pa.Table:
+    """Rows by outcome and severity as in ORDER, then by cluster, control and resource."""
     failing = pc.binary_join_element_wise(listed["outcome"], pc.fill_null(listed["severity"], ""), "/")
     kind = pc.if_else(pc.equal(listed["outcome"], "FAIL"), failing, listed["outcome"])
     kind = pc.if_else(resolved(listed), "resolved", kind)
     rank = pc.fill_null(pc.index_in(kind, pa.array(ORDER)), len(ORDER))
     keys = [(name, "ascending") for name in ("rank", "cluster", "control", "resource", "category", "id")]
     order = pc.sort_indices(listed.append_column("rank", rank), sort_keys=keys)
-    # Taken in slices: one column of half a million messages may pass the 2 GB that one Arrow string array holds.
+    # Slices, because the messages of half a million findings can exceed the 2 GB of one Arrow string array.
     pieces = [listed.take(order.slice(at, 50_000)) for at in range(0, len(order), 50_000)]
     return pa.concat_tables(pieces) if pieces else listed
 
 
-def summarise(counted: pa.Table, clusters: Sequence[str]) -> dict[str, object]:
-    """Counts of rows by outcome, severity (FAIL only), cluster, control and change; resources judged by type.
+def summarise(counted: pa.Table, clusters: Iterable[str]) -> dict[str, Any]:
+    """findings.json's `summary`, from rows with the columns COUNTED.
 
-    Rows of the past stand in `changes` alone. `clusters` are named even when nothing was found about them.
+    Resolved rows count in `changes` only. `clusters` get an entry even without a finding.
     """
-    past = resolved(counted)
-    present = counted.filter(pc.invert(past))
-    open_rows = present.filter(pc.invert(pc.is_in(present["outcome"], pa.array(COUNTED_ONLY))))
-    changes = {c: _count(open_rows, "change").get(c, 0) for c in CHANGES}
-    changes["resolved"] = _count(counted, "change").get("resolved", 0)  # with the waived ones, which stand as EXEMPT
+    present = counted.filter(pc.invert(resolved(counted)))
+    listed = present.filter(pc.invert(pc.is_in(present["outcome"], pa.array(COUNTED_ONLY))))
+    changes = _count(listed, "change", CHANGES)
+    changes["resolved"] = _count(counted, "change", CHANGES)["resolved"]  # waived findings included, which are EXEMPT
     named = present.filter(pc.is_valid(present["resource"]))
     distinct = named.group_by(["resource_type", "cluster", "resource"]).aggregate([])
     return {
-        "outcomes": _all(OUTCOMES, _count(present, "outcome")),
+        "outcomes": _count(present, "outcome", OUTCOMES),
         "severities": failed_by_severity(counted),
-        "clusters": _by(present, "cluster", clusters),
-        "controls": _by(present, "control", ()),
+        "clusters": _outcomes_by(present, "cluster", clusters),
+        "controls": _outcomes_by(present, "control"),
         "changes": changes,
         "resources": _count(distinct, "resource_type"),
     }
@@ -83,70 +73,36 @@ def summarise(counted: pa.Table, clusters: Sequence[str]) -> dict[str, object]:
 def failed_by_severity(counted: pa.Table) -> dict[str, int]:
     """How many rows fail now, by severity."""
     failed = counted.filter(pc.and_(pc.equal(counted["outcome"], "FAIL"), pc.invert(resolved(counted))))
-    return _all(SEVERITIES, _count(failed, "severity"))
+    return _count(failed, "severity", SEVERITIES)
 
 
-def _count(table: pa.Table, column: str) -> dict[str, int]:
-    counts = table.group_by(column).aggregate([([], "count_all")])
-    rows = zip(counts[column].to_pylist(), counts["count_all"].to_pylist(), strict=True)
-    return {name: n for name, n in sorted(rows, key=lambda r: r[0] or "") if name is not None}
+def _count(table: pa.Table, column: str, names: Iterable[str] = ()) -> dict[str, int]:
+    """Rows by value of a column; `names` are counted even if there is none."""
+    counts = {entry["values"]: entry["counts"] for entry in pc.value_counts(table[column]).to_pylist()}
+    return {**dict.fromkeys(names, 0), **{name: counts[name] for name in sorted(filter(None, counts))}}
 
 
-def _all(names: Sequence[str], counts: dict[str, int]) -> dict[str, int]:
-    return {**dict.fromkeys(names, 0), **counts}
-
-
-def _by(table: pa.Table, column: str, named: Sequence[str]) -> dict[str, dict[str, int]]:
-    counts = table.group_by([column, "outcome"]).aggregate([([], "count_all")]).to_pylist()
-    found: dict[str, dict[str, int]] = {name: {} for name in named}
-    for row in counts:
+def _outcomes_by(table: pa.Table, column: str, names: Iterable[str] = ()) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {name: {} for name in names}
+    for row in table.group_by([column, "outcome"]).aggregate([([], "count_all")]).to_pylist():
         found.setdefault(row[column], {})[row["outcome"]] = row["count_all"]
-    return {name: _all(OUTCOMES, found[name]) for name in sorted(found)}
+    return {name: {**dict.fromkeys(OUTCOMES, 0), **found[name]} for name in sorted(found)}
 
 
-def documents(listed: pa.Table, waivers: Sequence[dict]) -> Iterator[dict[str, object]]:
-    """Each row as an entry of findings.json's `findings`; `waivers`: the run's, which `waiver` indexes."""
-    by_index = {w.get("index", at): w for at, w in enumerate(waivers)}
-    for batch in listed.to_batches(max_chunksize=BATCH):
+def documents(listed: pa.Table, waivers: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Each row as an entry of findings.json's `findings`. A finding refers to `waivers`, the run's, by their index."""
+    by_index = {waiver["index"]: {name: waiver[name] for name in ("index", *WAIVER_KEYS)} for waiver in waivers}
+    for batch in listed.select(KEYS).to_batches(max_chunksize=BATCH):
         for row in batch.to_pylist():
-            yield document(row, by_index)
-
-
-def document(row: dict[str, object], waivers: dict[int, dict]) -> dict[str, object]:
-    """One finding of `durability-findings/1`; `category`, `tier` and `previous_severity` stand beside the documented keys."""
-    waiver = row["waiver"]
-    return {
-        "id": row["id"],
-        "cluster": row["cluster"],
-        "resource_type": row["resource_type"],
-        "resource": row["resource"] or "",
-        "control": row["control"],
-        "category": row["category"],
-        "outcome": row["outcome"],
-        "severity": row["severity"],
-        "cause": row["cause"],
-        "observed": _object(row["observed"]),
-        "required": _object(row["required"]),
-        "partitions": row["partitions"] or [],
-        "message": row["message"],
-        "remediation": row["remediation"],
-        "change": row["change"],
-        "why": row["why"],
-        "since": stamp(row["since"]),
-        "waiver": None if waiver is None else accepted(waiver, waivers),
-        "tier": row["tier"],
-        "previous_severity": row["previous_severity"],
-    }
+            row["resource"] = row["resource"] or ""
+            row["observed"], row["required"] = _object(row["observed"]), _object(row["required"])
+            row["partitions"] = row["partitions"] or []
+            row["since"] = to_text(row["since"])
+            row["waiver"] = None if row["waiver"] is None else by_index[row["waiver"]]
+            yield row
 
 
 @lru_cache(maxsize=4096)
-def _object(text: str | None) -> dict[str, object]:
-    """A JSON object; few differ among thousands of findings. Readers share what is returned and leave it as it is."""
+def _object(text: str | None) -> dict[str, Any]:
+    """A JSON object; thousands of findings share a few. Callers don't change it."""
     return json.loads(text or "{}")
-
-
-def accepted(index: int, waivers: dict[int, dict]) -> dict[str, object]:
-    """Who accepted a finding until when: the waiver's own words, with its index in the run's waivers."""
-    waiver = waivers.get(index, {})
-    kept = ("owner", "approved_by", "reason", "ticket", "expires")
-    return {"index": index, **{name: stamp(waiver.get(name)) for name in kept}}
