@@ -19,7 +19,7 @@ from durability.lake.tables import (
     RESOLVED_POLICY,
 )
 from durability.plan.plan import Plan, PolicyPart, SnapshotPart
-from durability.report.build import Summary, write
+from durability.report.build import write
 from durability.report.data import results
 from durability.report.data.health import Health
 from durability.report.data.outages import Outages
@@ -157,7 +157,7 @@ def run_data(rows: Sequence[dict] = (), health: Sequence[dict] = (), counters: S
     return RunData(findings(list(rows)).select(results.COUNTED), results.worst_first(findings(listed)), of, **more)
 
 
-def report(rows: Sequence[dict], out: Path, second: SimpleNamespace | None = None, **more) -> Summary:
+def report(rows: Sequence[dict], out: Path, second: SimpleNamespace | None = None, **more) -> dict[str, Path]:
     """Writes the reports of these rows into `out`; more: of `run_data`, and fields of the plan."""
     names = ("health", "counters", "unread", "applications", "outages", "timelines", "trends")
     stated = {name: more.pop(name) for name in names if name in more}

@@ -23,7 +23,7 @@ from durability.lake import Lake, catalog, iceberg, restore, tables
 from durability.lake.keep import Decision
 from durability.plan import Plan, build_plan, inputs
 from durability.policy import Retention, load_policy, load_waivers
-from durability.report.build import Summary, build
+from durability.report.build import build
 from durability.report.data import moments, timeline, trends
 from durability.topology import validate
 from expectations import gate, posture
@@ -64,7 +64,7 @@ class Night:
     lake: Lake
     session: object
     plan: Plan
-    report: Summary
+    report: dict[str, Path]
 
     def findings(self, result: str | None = None) -> dict[tuple, dict]:
         """By control, resource and category."""
@@ -215,9 +215,9 @@ def test_the_report_has_timelines_and_trends_of_before_and_after(upgraded):
     assert [(p.first.day, p.first.hour) for p in line.points] == [(21, 11), (21, 12), (22, 12)]
     year = trends.read(upgraded.lake, upgraded.plan, {}, {})
     assert (year.first, [n.day for n in year.nights]) == (date(2026, 11, 20), [0, 1, 2])
-    page = upgraded.report.files["report.html"].read_text(encoding="utf-8")
+    page = upgraded.report["report.html"].read_text(encoding="utf-8")
     assert "The last year" in page
-    stated = json.loads(upgraded.report.files["findings.json"].read_text(encoding="utf-8"))
+    stated = json.loads(upgraded.report["findings.json"].read_text(encoding="utf-8"))
     changes = {f["change"] for f in stated["findings"]}
     assert changes >= {"persisting", "resolved"}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from durability.plan.plan import Plan
 from durability.report import plans
 from durability.report.data import outages, results
 from durability.report.data.causes import Causes
-from durability.report.data.headline import Headline, StatusCounter
+from durability.report.data.headline import StatusCounter
 from durability.report.data.run_data import RunData, read
 from durability.report.files import CsvWriter, JsonWriter, atomic_files
 from durability.report.html import page
@@ -21,29 +20,18 @@ APPLICATIONS = BROKERS = 1_000
 """Listed in findings.json, at most."""
 
 
-@dataclass(frozen=True)
-class Summary:
-    """`counts`: findings.json's `summary`; `headline`: the fleet's state; `files`: what was written, by name."""
+def build(lake: Any, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]:
+    """Report the result (plan.run_id, plan.result_id) into the folder `out`; returns what was written, by name.
 
-    counts: dict[str, Any]
-    headline: Headline
-    files: dict[str, Path]
-
-
-def build(lake: Any, plan: Plan, flagged: Any, out: Path) -> Summary:
-    """Report the result (plan.run_id, plan.result_id) into the folder `out`.
-
-    `lake`: an object with `scan(table, where, columns) -> pa.Table`; `plan`: durability.plan.Plan; `flagged`: what
-    `expectations.posture` returned. Refused when `out` can't be written.
+    `lake`: an object with `scan(table, where, columns) -> pa.Table`; `flagged`: what `expectations.posture` returned. Refused
+    when `out` can't be written.
     """
-    summary = write(read(lake, plan), plan, flagged, Path(out))
-    planned = plans.write(lake, plan, Path(out))
-    if planned:
-        summary.files["plans"] = planned
-    return summary
+    files = write(read(lake, plan), plan, flagged, out)
+    planned = plans.write(lake, plan, out)
+    return files | ({"plans": planned} if planned else {})
 
 
-def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> Summary:
+def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]:
     """The same from what `read` returned. The files replace those of an earlier report together, at the end."""
     run = run_of(plan, flagged)
     counts = results.summarise(data.counted, [s["cluster"] for s in run["snapshots"]])
@@ -70,7 +58,7 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> Summary:
             data.outages.write(file)
     if not lowered:
         (out / outages.FILE).unlink(missing_ok=True)
-    return Summary(counts, headline, {name: out / name for name in FILES})
+    return {name: out / name for name in FILES}
 
 
 def run_of(plan: Plan, flagged: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from durability.remedies import plans as reassignment
 from durability.report.data.results import KEYS, WAIVER_KEYS
 from durability.report.files import FORMAT
 from durability.report.words import CHANGES, OUTCOMES, SEVERITIES
-from durability.shapes import INT64, Anything, Choice, Constant, Flag, ListOf, MapOf, Member, Object, Shape, Text, Whole
+from durability.shapes import INT64, Anything, Choice, Constant, Flag, ListOf, MapOf, Member, Object, Text, Whole
 
 TEXT, OPTIONAL_TEXT, COUNT = Member(Text()), Member(Text(), nullable=True), Whole(high=INT64)
 MOMENT = Text(format="date-time")
@@ -18,10 +18,28 @@ def _counts(name: str, keys: Iterable[str]) -> Member:
     return Member(Object(name, {key: Member(COUNT) for key in keys}))
 
 
+def _optional(about: str) -> Member:
+    return Member(Text(), nullable=True, about=about)
+
+
 def _choice(values: tuple[str, ...], about: str = "") -> Member:
     return Member(Choice(values), nullable=True, about=about)
 
 
+STALE_SNAPSHOT = Object("stale-snapshot", {"snapshot_id": TEXT, "captured_at": Member(MOMENT)})
+SNAPSHOT = Object(
+    "snapshot",
+    {
+        "cluster": TEXT,
+        "snapshot_id": OPTIONAL_TEXT,
+        "captured_at": Member(MOMENT, nullable=True),
+        "status": TEXT,
+        "reason": OPTIONAL_TEXT,
+        "sha256": OPTIONAL_TEXT,
+        "compared": Member(Flag()),
+        "stale_snapshot": Member(STALE_SNAPSHOT, nullable=True),
+    },
+)
 RUN = Object(
     "run",
     {
@@ -29,26 +47,7 @@ RUN = Object(
         "started_at": Member(MOMENT),
         "verified": Member(Flag()),
         "policy": Member(Object("policy", {"name": TEXT, "sha256": TEXT})),
-        "snapshots": Member(
-            ListOf(
-                Object(
-                    "snapshot",
-                    {
-                        "cluster": TEXT,
-                        "snapshot_id": OPTIONAL_TEXT,
-                        "captured_at": Member(MOMENT, nullable=True),
-                        "status": TEXT,
-                        "reason": OPTIONAL_TEXT,
-                        "sha256": OPTIONAL_TEXT,
-                        "compared": Member(Flag()),
-                        "stale_snapshot": Member(
-                            Object("stale-snapshot", {"snapshot_id": TEXT, "captured_at": Member(MOMENT)}),
-                            nullable=True,
-                        ),
-                    },
-                )
-            )
-        ),
+        "snapshots": Member(ListOf(SNAPSHOT)),
     },
 )
 SUMMARY = Object(
@@ -68,17 +67,13 @@ STATED = {
     **dict.fromkeys(("cluster", "resource_type", "resource", "control"), TEXT),
     "outcome": Member(Choice(OUTCOMES)),
     "severity": _choice(SEVERITIES),
-    "cause": Member(Text(), nullable=True, about="what findings have in common: one thing to fix"),
+    "cause": _optional("what findings have in common: one thing to fix"),
     "observed": Member(MapOf(Anything())),
     "required": Member(MapOf(Anything())),
     "partitions": Member(ListOf(COUNT), about="ids, where the control is about partitions"),
-    "remediation": Member(Text(), nullable=True, about="a sentence, or commands that can be pasted into bash"),
+    "remediation": _optional("a sentence, or commands that can be pasted into bash"),
     "change": _choice(CHANGES),
-    "why": Member(
-        Text(),
-        nullable=True,
-        about="of a resolved one: fixed, waived, policy-changed, resource-deleted or cause-cleared",
-    ),
+    "why": _optional("of a resolved one: fixed, waived, policy-changed, resource-deleted or cause-cleared"),
     "since": Member(MOMENT, nullable=True, about="the snapshot in which a run found it first"),
     "waiver": Member(WAIVER, nullable=True, about="who accepted it until when"),
     "previous_severity": _choice(SEVERITIES, "of a resolved one"),
@@ -86,51 +81,40 @@ STATED = {
 """Members of a finding other than OPTIONAL_TEXT."""
 
 
-def _listed(shape: Shape, about: str, optional: bool = True) -> Member:
-    return Member(ListOf(shape), optional=optional, about=about)
+def _more(about: str) -> Member:
+    return Member(ListOf(MapOf(Anything())), optional=True, about=about)
 
 
+FINDING = Object("finding", {key: STATED.get(key, OPTIONAL_TEXT) for key in KEYS})
 FINDINGS = Object(
     FORMAT,
     {
         "format": Member(Constant(FORMAT)),
         "run": Member(RUN),
         "summary": Member(SUMMARY),
-        "findings": _listed(
-            Object("finding", {key: STATED.get(key, OPTIONAL_TEXT) for key in KEYS}),
-            "every outcome but PASS and NOT_APPLICABLE, worst first",
-            optional=False,
-        ),
-        "applications": _listed(MapOf(Anything()), "Kafka Streams applications that a line of the policy names"),
-        "brokers": _listed(MapOf(Anything()), "brokers that lead unhealthy partitions, worst first"),
-        "rack_outages": _listed(MapOf(Anything()), "clusters with a lost rack, and the steps to take"),
+        "findings": Member(ListOf(FINDING), about="every outcome but PASS and NOT_APPLICABLE, worst first"),
+        "applications": _more("Kafka Streams applications that a line of the policy names"),
+        "brokers": _more("brokers that lead unhealthy partitions, worst first"),
+        "rack_outages": _more("clusters with a lost rack, and the steps to take"),
     },
     about="What one run of the Kafka durability audit found (docs/findings.md).",
 )
+PLAN = Object(
+    "plan",
+    {
+        "cluster": TEXT,
+        "topic": TEXT,
+        "file": Member(Text(), about="beside the index, as kafka-reassign-partitions reads it"),
+        "not_before": Member(Text(), optional=True, about="what has to be so before it can be executed"),
+    },
+)
+WITHOUT = Object("without", {"cluster": TEXT, "topic": TEXT, "why": TEXT})
 PLANS = Object(
     reassignment.FORMAT,
     {
         "format": Member(Constant(reassignment.FORMAT)),
-        "plans": Member(
-            ListOf(
-                Object(
-                    "plan",
-                    {
-                        "cluster": TEXT,
-                        "topic": TEXT,
-                        "file": Member(Text(), about="beside the index, as kafka-reassign-partitions reads it"),
-                        "not_before": Member(
-                            Text(), optional=True, about="what has to be so before it can be executed"
-                        ),
-                    },
-                )
-            )
-        ),
-        "without": _listed(
-            Object("without", {"cluster": TEXT, "topic": TEXT, "why": TEXT}),
-            "topics that need one and have none, and why",
-            optional=False,
-        ),
+        "plans": Member(ListOf(PLAN)),
+        "without": Member(ListOf(WITHOUT), about="topics that need one and have none, and why"),
     },
     about="Reassignment plans of one run of the Kafka durability audit.",
 )

@@ -17,4 +17,4 @@ def report(settings: Settings, plan: Plan, flagged: Flagged, summary: StepSummar
     """Paths of findings.json, findings.csv, report.html and so on by name; see `durability.report.build.build`."""
     from durability.report.build import build
 
-    return dict(build(settings.open_lake(), plan, flagged, settings.out).files)
+    return build(settings.open_lake(), plan, flagged, settings.out)

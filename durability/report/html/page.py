@@ -125,7 +125,8 @@ def context(report: Report) -> dict[str, Any]:
         "unread": unread_rows(data.unread),
         "snapshots": first(snapshots, CLUSTERS),
         "waivers": first(waiver_rows(report), WAIVERS),
-        "tiers": tier_table(policy.tiers),
+        "tiers": policy.tiers,
+        "requirements": dict.fromkeys(key for tier in policy.tiers.values() for key in tier if key != "name"),
         "last_tier": policy.last_tier,
         "checked": sorted(dict(report.flagged.checked).items()),
         "not_cross_checked": list(report.flagged.not_cross_checked),
@@ -235,21 +236,3 @@ def waiver_rows(report: Report) -> list[dict[str, Any]]:
         index = waiver["index"]
         rows.append({**row, "index": index, "expired": row["expires"] < today, "exempts": exempted[index]})
     return sorted(rows, key=lambda r: (not r["expired"], r["expires"], r["index"]))
-
-
-def tier_table(tiers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Requirements as rows, tiers as columns; None where a tier requires nothing."""
-    keys = dict.fromkeys(key for tier in tiers.values() for key in tier if key != "name")
-    return {"names": list(tiers), "rows": [(key, [cell(tier.get(key)) for tier in tiers.values()]) for key in keys]}
-
-
-def cell(value: object) -> str | None:
-    """
-    >>> cell(False), cell(["broker", "rack"]), cell(2), cell(None)
-    ('no', 'broker, rack', '2', None)
-    """
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value)) or None
-    return None if value is None else str(value)

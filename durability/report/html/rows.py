@@ -15,12 +15,6 @@ NAMED = 10
 """Partitions that a message names, at most."""
 ACKS_TABLE = 3200
 """Bytes of a finding's table of acks values."""
-ACKS_CELLS = (
-    *("accepted", "error", "proposed_error", "retriable", "copies_now", "racks_now", "copies_worst", "racks_worst"),
-    *("waits_for", "fewer_than_all", "visible_now", "survives_leader_loss"),
-)
-ACKS_BESIDE = ("partition", "smallest_min_insync_replicas", "with_min_insync_racks", "readings")
-WHEN = {"today": "today", "proposed": "with the proposals"}
 
 
 class Budget:
@@ -79,11 +73,11 @@ class FindingRows:
         texts["resource"] = clipped(finding["resource"], RESOURCE)
         in_message = texts["message"].startswith("partition") and len(finding["partitions"]) <= NAMED
         texts["partitions"] = "" if in_message else ranges(finding["partitions"])
-        acks = acks_table(finding["observed"])
-        if not budget.takes(*texts.values(), finding["cluster"], more=ACKS_TABLE if acks else 0):
+        more = ACKS_TABLE if "acks" in finding["observed"] else 0
+        if not budget.takes(*texts.values(), finding["cluster"], more=more):
             return
         waiver = finding["waiver"] and {k: clipped(str(v or ""), WAIVER) for k, v in finding["waiver"].items()}
-        row = {**finding, **texts, "waiver": waiver, "acks": acks, "also": [], "same_fix": None}
+        row = {**finding, **texts, "waiver": waiver, "also": [], "same_fix": None}
         if is_script(row["remediation"]):
             first = self._scripts.setdefault((finding["cluster"], row["remediation"]), row)
             row["same_fix"] = None if first is row else first
@@ -94,13 +88,3 @@ class FindingRows:
     def left_out(self, kind: str) -> int:
         """How many findings of the kind have no row."""
         return self._budgets[kind].offered - len(self.shown[kind]) - (self._merged if kind == "FAIL" else 0)
-
-
-def acks_table(observed: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What acked-durability observed, with None for each missing cell; None for findings of other controls."""
-    if "acks" not in observed:
-        return None
-    table = {value: {name: cells.get(name) for name in ACKS_CELLS} for value, cells in observed["acks"].items()}
-    answers = (observed.get("partitions_by_answer") or {}).items()
-    counted = {WHEN[when]: {error: n for error, n in by.items() if n} for when, by in answers if by}
-    return {"acks": table, **{name: observed.get(name) for name in ACKS_BESIDE}, "answers": counted}

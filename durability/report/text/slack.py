@@ -6,11 +6,12 @@ it is neither logged nor part of an error.
 
 from __future__ import annotations
 
+import html
 import logging
 import random
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,10 @@ from durability.report.words import cause_title, is_command, joined, plural, rea
 
 SECTION, HEADER, LINE = 3_000, 150, 900
 CAUSES = 3
+RETRIES, TIMEOUT = 4, 10
+"""Attempts after the first, and seconds per attempt."""
+PAUSE, LONGEST = 0.5, 60
+"""Seconds before the first retry, doubled for each further one and varied by half; seconds that a Retry-After may ask for."""
 MARKS = {"critical": ":red_circle:", "warning": ":large_yellow_circle:", "unknown": ":grey_question:"}
 
 
@@ -31,10 +36,10 @@ class NotificationFailed(AuditError):
     """Slack didn't take the digest. The audit's results are not affected."""
 
 
-def digest(document: Mapping[str, Any], *, link: str | None = None, paths: Iterable[Path | str] = ()) -> dict[str, Any]:
+def digest(document: Mapping[str, Any], paths: Sequence[Path | str] = ()) -> dict[str, Any]:
     """The payload for a findings.json: the headline, the worst cause with its fix, what changed and what is unknown.
 
-    `link`: where the report can be read; `paths`: files to name.
+    `paths`: files to name.
     """
     run = document["run"]
     headline, causes = overview(document)
@@ -49,7 +54,7 @@ def digest(document: Mapping[str, Any], *, link: str | None = None, paths: Itera
     blocks = [
         {"type": "header", "text": {"type": "plain_text", "text": title[:HEADER]}},
         {"type": "section", "text": {"type": "mrkdwn", "text": "\n".join(lines)}},
-        {"type": "context", "elements": [{"type": "mrkdwn", "text": _foot(run, link, paths)}]},
+        {"type": "context", "elements": [{"type": "mrkdwn", "text": _foot(run, paths)}]},
     ]
     return {"text": escaped(f"{title}: {headline.sentence}", SECTION), "blocks": blocks}
 
@@ -60,14 +65,11 @@ def escaped(text: str | None, limit: int) -> str:
     >>> escaped("<!channel> & co", 100), escaped("a&b", 6)
     ('&lt;!channel&gt; &amp; co', 'a…')
     """
-    out, length = "", 0
-    for character in text or "":
-        shown = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}.get(character, character if character.isprintable() else " ")
-        length += len(shown)
-        if length > limit - 1:
-            return out + "…"
-        out += shown
-    return out
+    line = "".join(c if c.isprintable() else " " for c in (text or "")[:limit])
+    safe = html.escape(line, quote=False)
+    if len(safe) < limit and len(text or "") < limit:
+        return safe
+    return re.sub(r"&[a-z]*$", "", safe[: limit - 1]) + "…"
 
 
 def code(text: str, limit: int) -> str:
@@ -107,39 +109,28 @@ def _changes(document: Mapping[str, Any], waived: int) -> str:
     return f"{line} Not evaluated: {joined(missing, limit=5)}." if missing else line
 
 
-def _foot(run: Mapping[str, Any], link: str | None, paths: Iterable[Path | str]) -> str:
-    parts = [f"<{escaped(link, 500).replace('|', '%7C')}|Read the report>"] if link else []
-    parts += [code(str(path), 200) for path in list(paths)[:4]]
-    parts.append(f"policy {escaped(run['policy']['name'], 60)} {code(run['policy']['sha256'][:12], 20)}")
-    return " · ".join([*parts, f"run {code(run['id'], 80)}"])
+def _foot(run: Mapping[str, Any], paths: Sequence[Path | str]) -> str:
+    policy = f"policy {escaped(run['policy']['name'], 60)} {code(run['policy']['sha256'][:12], 20)}"
+    return " · ".join([*(code(str(path), 200) for path in paths[:4]), policy, f"run {code(run['id'], 80)}"])
 
 
-def send(
-    webhook_url: str,
-    payload: dict[str, Any],
-    *,
-    retries: int = 4,
-    timeout: int = 10,
-    pause: float = 0.5,
-    longest: float = 60,
-) -> None:
-    """Post a digest; try again up to `retries` times after 429, 5xx and failed connections.
+def send(webhook_url: str, payload: dict[str, Any]) -> None:
+    """Post a digest; try again up to RETRIES times after 429, 5xx and failed connections.
 
-    `timeout`: seconds per attempt; `pause`: seconds before the first retry, doubled for each further one and varied by half;
-    `longest`: seconds that a Retry-After may ask for. A connection that broke after Slack took the message can deliver it
-    twice. NotificationFailed for any failure, without the address.
+    A connection that broke after Slack took the message can deliver it twice. NotificationFailed for any failure, without the
+    address.
     """
     # slack_sdk logs the address; this logger has no handlers and no parent.
     silent = logging.Logger("slack digest", level=logging.CRITICAL + 1)
     if not webhook_url.lower().startswith(("https://", "http://")):
         raise NotificationFailed("Slack digest not sent: the webhook's address doesn't begin with https://; check it")
-    client = WebhookClient(webhook_url, timeout=timeout, logger=silent, retry_handlers=[])
-    for attempt in range(retries + 1):
-        wait = pause * 2**attempt * random.uniform(0.5, 1.5)
+    client = WebhookClient(webhook_url, timeout=TIMEOUT, logger=silent, retry_handlers=[])
+    for attempt in range(RETRIES + 1):
+        wait = PAUSE * 2**attempt * random.uniform(0.5, 1.5)
         try:
             answer = client.send_dict(payload)
         except Exception as error:
-            if attempt < retries and isinstance(error, OSError | HTTPException):
+            if attempt < RETRIES and isinstance(error, OSError | HTTPException):
                 time.sleep(wait)
                 continue
             # These errors may contain the address: only their type is reported.
@@ -148,10 +139,10 @@ def send(
             raise NotificationFailed(f"Slack digest not sent after {plural(attempt + 1, 'attempt')}: {kind}") from None
         if answer.status_code == 200:
             return
-        if attempt == retries or (answer.status_code != 429 and answer.status_code < 500):
+        if attempt == RETRIES or (answer.status_code != 429 and answer.status_code < 500):
             word = answer.body if re.fullmatch(r"[a-z_]{1,40}", answer.body or "") else "no reason given"
             raise NotificationFailed(f"Slack rejected the digest: HTTP {answer.status_code}, {word}")
         stated = {name.lower(): value for name, value in answer.headers.items()}.get("retry-after", "")
         if isinstance(stated, list):
             stated = stated[0] if stated else ""
-        time.sleep(min(float(stated) if answer.status_code == 429 and stated.isdecimal() else wait, longest))
+        time.sleep(min(float(stated) if answer.status_code == 429 and stated.isdecimal() else wait, LONGEST))
