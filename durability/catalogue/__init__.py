@@ -1,4 +1,4 @@
-"""The controls: what each is called, means, requires and says. One YAML file a control."""
+"""The controls: what each means, requires and reports, from one YAML file per control."""
 
 from durability.catalogue.model import (
     CONTROLS,

@@ -1,4 +1,4 @@
-"""How lists, lengths of time and codes are put into words; the filters of the catalogue's templates."""
+"""Lists, durations and codes as text: the filters of the catalogue's templates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 SHOWN = 10
-"""Ids and names in a sentence, at most; all are in the finding's `partitions` or `observed`."""
+"""Ids or names in a sentence, at most. The finding's `partitions` or `observed` has all."""
 
 
 def listed(ids: Sequence[object], what: str = "") -> str:
@@ -46,7 +46,7 @@ def lasted(seconds: float) -> str:
 
 
 def gaps(widest: float | None) -> str:
-    """A remark on pulses that are missing; widest: seconds, None for none."""
+    """A note on missing pulses; widest: the longest gap in seconds, None for none."""
     if widest is None:
         return ""
     return f"; pulses are missing (for {lasted(widest)} at most): nothing is said to last across that"
@@ -72,13 +72,13 @@ ANSWERS = {
 
 
 def answered(errors: Sequence[str] | None) -> str:
-    """What acks=all writes to partitions below min.insync.racks would be answered; nothing where that is unknown."""
+    """The answer to acks=all writes to partitions below min.insync.racks; '' where it is unknown."""
     said = [text for error, text in ANSWERS.items() if error in (errors or ())]
     return f" ({'; '.join(said)})" if said else ""
 
 
 def cli_difference(code: str) -> str:
-    """Where kafka-topics shows a partition otherwise, and why; codes: see `spark_jobs.frames.partitions`.
+    """How kafka-topics differs on a partition, and why; codes: see `spark_jobs.frames.partitions`.
 
     >>> cli_difference("under:3:2")
     'kafka-topics lists it under --under-min-isr-partitions: it compares the configured 3, brokers since 3.7 enforce 2'
@@ -97,16 +97,16 @@ def cli_difference(code: str) -> str:
         )
     if name == "not-at":
         return "kafka-topics leaves it out of --at-min-isr-partitions for the same reason"
-    return code  # a row of an earlier version, which had the sentence
+    return code
 
 
 def cli_sentence(codes: str) -> str:
-    """The sentence for a row of `partition_health`."""
+    """The sentence for a row of `partition_health`; a row of an earlier version has the sentence already."""
     return "; ".join(map(cli_difference, codes.split(";"))) if " " not in codes else codes
 
 
 def cli_differs(of_partitions: Sequence[str] | None) -> str:
-    """What a message says of the partitions that kafka-topics shows otherwise."""
+    """The end of a message about partitions on which kafka-topics differs."""
     return "".join(f"; {text}" for text in sorted(cli_sentence(codes) for codes in of_partitions or ()))
 
 
@@ -126,7 +126,7 @@ def task_standbys(tasks: Sequence[Mapping[str, Any]]) -> str:
 
 
 def spread_task(task: Mapping[str, Any]) -> str:
-    """Where a task's clients stand, and where its standby could be."""
+    """The tags that a task's clients share, and the clients where its standby could have been."""
     where = f"{task['task']} on {', '.join(task['clients'])} shares {', '.join(task['tags'])}"
     achievable = task.get("achievable")
     return where + (f"; its standby could have been on {listed(achievable)}" if achievable else "")
@@ -141,7 +141,7 @@ UNREAD = {
 
 
 def unread_application(kind: str | None) -> str | None:
-    """What helps where something of an application could not be read."""
+    """The fix where a part of an application could not be read."""
     return UNREAD.get(kind or "")
 
 

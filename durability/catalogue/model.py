@@ -1,4 +1,4 @@
-"""The control catalogue: one YAML file a control, the one place that says what it is called, means, requires and says."""
+"""The control catalogue: one YAML file per control states what it means, requires and reports."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import yaml
 FOLDER = Path(__file__).parent
 SEVERITIES = ("critical", "warning", "info")
 TYPES = ("topic", "application", "broker", "cluster", "tier", "waiver")
-"""Resource types, in the order in which controls are listed by the first that they are on."""
+"""Resource types, in the order in which controls are listed."""
 KINDS = ("integer", "number", "boolean", "strings")
-"""Types of what a tier can require."""
+"""Types of requirements."""
 OUTCOMES = ("FAIL", "UNKNOWN", "NOT_APPLICABLE")
 
 
@@ -36,16 +36,16 @@ class Control:
     """A control.
 
     on: resource types. severity: of a FAIL, unless `severities` has one for its category. scalar: the order, ">=" or "<=",
-    that observed and required must be in to pass, for controls that Great Expectations checks again; None where
-    `not_cross_checked` says why not. checked_category: the one category that this order is about. requires: what a tier can
-    require of it. reads: the settings that decide its verdict. carried: those of them that the file states with Kafka's
-    default, as text (None: no default), which rules read through `spark_jobs.frames.settings`; the others have columns of their
-    own (`spark_jobs.frames.facts`). fails_when: the end of that sentence, for the README. active: categories that refuse reads
-    or writes now (None: any FAIL). per_category: one verdict for each category of a resource. own_unknown: a topic's UNKNOWN
-    says itself what is missing. messages, remedies: templates by outcome, or by outcome and reason or category, as
-    "FAIL/offline"; a remedy may be {"planner": name}, see `durability.remedies`. provider_duty: reason by provider for which
-    the control is NOT_APPLICABLE. proposal: about settings that no broker enforces yet. planned: not judged yet. source: KIP
-    number or Kafka class. remediation: what helps in general.
+    between observed and required that passes, for controls that Great Expectations checks too; None where
+    `not_cross_checked` says why. checked_category: the only category that this order is about. requires: what a tier can
+    require. reads: the settings that the rule reads. carried: those that the file declares with Kafka's default, as text
+    (None: no default), which rules read through `spark_jobs.frames.settings`; others have their own columns
+    (`spark_jobs.frames.facts`). fails_when: the end of that sentence, for the README. active: categories that reject reads
+    or writes now (None: any FAIL). per_category: one verdict per category of a resource. own_unknown: an UNKNOWN of a topic
+    names the missing fact itself. messages, remedies: templates by outcome, or by outcome and reason or category, as
+    "FAIL/offline"; a remedy may be {"planner": name}, see `durability.remedies`. provider_duty: by provider, why the control
+    is NOT_APPLICABLE. proposal: about settings that no broker enforces yet. planned: not evaluated yet. source: KIP number or
+    Kafka class. remediation: what helps in general.
     """
 
     id: str
@@ -74,7 +74,7 @@ class Control:
     remedies: dict[str, Any] = field(default_factory=dict)
 
     def severity_of(self, category: str | None) -> str:
-        """The severity of a FAIL of this category; a category without a severity of its own has the control's.
+        """The severity of a FAIL of this category: its own, else the control's.
 
         >>> CONTROLS["isr-rack-spread"].severity_of("at-min-rack-isr")
         'info'
@@ -88,7 +88,7 @@ def load(path: Path) -> Any:
 
 
 def read(folder: Path) -> dict[str, Control]:
-    """The controls of a folder, by id: each file that doesn't start with an underscore. ValueError names a wrong file."""
+    """The controls of a folder by id, one per file without a leading underscore. ValueError names a wrong file."""
     found = [_control(path) for path in sorted(folder.glob("[!_]*.yaml"))]
     found.sort(key=lambda c: (TYPES.index(c.on[0]), c.planned, c.id))
     return {c.id: c for c in found}
@@ -98,9 +98,9 @@ def _control(path: Path) -> Control:
     content = load(path)
     fields: dict[str, Any] = {k: tuple(v) if k in ("on", "reads", "active") else v for k, v in content.items()}
     if isinstance(content.get("reads"), dict):
-        fields["carried"] = {name: _as_kafka_has_it(default) for name, default in content["reads"].items()}
+        fields["carried"] = {name: _as_kafka(default) for name, default in content["reads"].items()}
     try:
-        fields["requires"] = tuple(_requirement(key, said) for key, said in content.get("requires", {}).items())
+        fields["requires"] = tuple(_requirement(key, stated) for key, stated in content.get("requires", {}).items())
         control = Control(id=path.stem, **fields)
     except TypeError as error:
         raise ValueError(f"{path.name}: {error}") from None
@@ -111,38 +111,38 @@ def _control(path: Path) -> Control:
     return control
 
 
-def _as_kafka_has_it(default: Any) -> str | None:
+def _as_kafka(default: Any) -> str | None:
     """A setting's value as text.
 
-    >>> [_as_kafka_has_it(value) for value in ("604800000", 0.5, True, None)]
+    >>> [_as_kafka(value) for value in ("604800000", 0.5, True, None)]
     ['604800000', '0.5', 'true', None]
     """
     return None if default is None else str(default).lower() if isinstance(default, bool) else str(default)
 
 
-def _requirement(key: str, said: dict[str, Any]) -> Requirement:
-    if said.get("type") not in KINDS:
+def _requirement(key: str, stated: dict[str, Any]) -> Requirement:
+    if stated.get("type") not in KINDS:
         raise TypeError(f"requires {key}: type must be one of {', '.join(KINDS)}")
-    if not said.get("about"):
+    if not stated.get("about"):
         raise TypeError(f"requires {key}: `about` is missing, which editors show beside it")
-    kind, choices = said["type"], tuple(said.get("choices", ()))
-    return Requirement(key, kind, said.get("min"), said.get("max"), choices, said["about"])
+    kind, choices = stated["type"], tuple(stated.get("choices", ()))
+    return Requirement(key, kind, stated.get("min"), stated.get("max"), choices, stated["about"])
 
 
 CONTROLS: dict[str, Control] = read(FOLDER)
 PROVIDERS: dict[str, str] = load(FOLDER / "_providers.yaml")
 SCALAR_CONTROLS: dict[str, str] = {c.id: c.scalar for c in CONTROLS.values() if c.scalar and not c.planned}
-"""The order of each control that Great Expectations checks again."""
+"""The order of each control that Great Expectations checks too."""
 
 
 @cache
 def requirements() -> dict[str, Requirement]:
-    """What a tier can require, by key, in the catalogue's order. ValueError where two controls declare one key."""
+    """What a tier can require, by key, in the catalogue's order. ValueError where two controls declare the same key."""
     found: dict[str, Requirement] = {}
     for control in CONTROLS.values():
         for requirement in control.requires:
             if requirement.key in found:
-                raise ValueError(f"{control.id} requires {requirement.key}, which another control does already")
+                raise ValueError(f"{control.id} requires {requirement.key}, which another control does too")
             found[requirement.key] = requirement
     return found
 

@@ -1,4 +1,4 @@
-"""docs/controls.md and the README's table of controls, made from the control catalogue."""
+"""docs/controls.md and the README's table of controls, generated from the catalogue by `python -m durability.catalogue.page`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BEGIN, END = "<!-- controls: made by `make catalogue` -->\n", "<!-- end of contr
 
 
 def page() -> str:
-    """docs/controls.md, made from the catalogue: `python -m durability.catalogue.page` writes it."""
+    """The text of docs/controls.md."""
     lines = [
         "# Controls",
         "",
@@ -24,10 +24,10 @@ def page() -> str:
             for c in CONTROLS.values()
         ),
         "",
-        "A requirement that a topic's tier leaves out isn't judged. A fact that couldn't be read makes the outcome",
+        "A requirement that a topic's tier leaves out isn't evaluated. A fact that could not be read makes the outcome",
         "UNKNOWN, which never counts as compliant. Where the provider is responsible the outcome is NOT_APPLICABLE.",
-        'Controls marked planned are described here and not judged yet. "Mend" is what helps in general; a finding\'s own',
-        "remediation is advice or commands to paste, see [findings.md](findings.md).",
+        'Controls marked planned are not evaluated yet. "Fix" is what helps in general; a finding\'s own remediation is',
+        "advice or commands to paste, see [findings.md](findings.md).",
         "",
     ]
     for control in CONTROLS.values():
@@ -37,14 +37,14 @@ def page() -> str:
 
 
 def table() -> str:
-    """The controls that are judged and when each fails, as a table in Markdown."""
+    """The controls and when each fails, as a table in Markdown."""
     judged = (c for c in CONTROLS.values() if not c.planned)
     rows = [f"| [{c.id}](docs/controls.md#{c.id}) | {c.fails_when} |" for c in judged]
     return "\n".join(["| control | fails when |", "|---|---|", *rows, ""])
 
 
 def with_table(readme: str) -> str:
-    """The README's text with `table` between its marks. ValueError where it lacks one."""
+    """The README's text with `table` between its marks. ValueError if a mark is missing."""
     before, _, rest = readme.partition(BEGIN)
     _, mark, after = rest.partition(END)
     if not mark:
@@ -53,7 +53,7 @@ def with_table(readme: str) -> str:
 
 
 def write(root: Path) -> list[Path]:
-    """Writes both pages of a source tree; returns their paths."""
+    """Write both pages of a source tree; returns their paths."""
     controls, readme = root / "docs" / "controls.md", root / "README.md"
     controls.write_text(page(), encoding="utf-8")
     readme.write_text(with_table(readme.read_text(encoding="utf-8")), encoding="utf-8")
@@ -68,10 +68,10 @@ def _severities(control: Control) -> str:
 def _section(control: Control) -> list[str]:
     lines = [f"## {control.id}", "", f"**{control.title}.** {control.means}", "", control.why, ""]
     if control.planned:
-        lines += ["Planned: not judged yet.", ""]
-    lines += [f"- Severity: {_severities(control)}", f"- Source: {control.source}", f"- Mend: {control.remediation}"]
+        lines += ["Planned: not evaluated yet.", ""]
+    lines += [f"- Severity: {_severities(control)}", f"- Source: {control.source}", f"- Fix: {control.remediation}"]
     if control.scalar:
-        lines.append(f"- Judged twice, by Spark and by Great Expectations: observed {control.scalar} required")
+        lines.append(f"- Evaluated by Spark and by Great Expectations: observed {control.scalar} required")
     else:
         lines.append(f"- Not cross-checked: {control.not_cross_checked}")
     if control.requires:
