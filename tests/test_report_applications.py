@@ -8,8 +8,7 @@ from durability.lake import tables
 from durability.report.build import build
 from durability.report.data.applications import applications
 from durability.report.files import load
-from durability.report.html import page
-from tests.report_cases import findings, flagged, placements, plan
+from tests.report_cases import findings, flagged, placements, plan, report
 from tests.test_report_page import SCRIPT, parse
 
 JUDGED = {
@@ -60,10 +59,10 @@ def test_a_fleet_without_applications_has_no_such_section(lake, tmp_path):
     assert 'id="applications"' not in (tmp_path / "report.html").read_text()
 
 
-def test_the_page_stays_small():
+def test_the_page_stays_small(tmp_path):
     losses = [{"tag": "host", "value": f"h{n:02}", "count": 30, "tasks": ["0_0"] * 20} for n in range(20)]
-    documents = applications(placements([(f"app-{n}", {**JUDGED, "losses": losses}) for n in range(300)]))
-    shown = page.first(documents, page.APPLICATIONS, page.application_row)
-    assert (len(shown["shown"]), shown["left"]) == (100, 200)
-    (tag,) = shown["shown"][0]["tags"].values()
-    assert (len(tag["values"]), tag["more"], tag["values"][0]["more"]) == (6, 14, 24)
+    found = applications(placements([(f"app-{n}", {**JUDGED, "losses": losses}) for n in range(300)]))
+    report([], tmp_path, applications=found)
+    words, _ = parse((tmp_path / "report.html").read_text())
+    assert "200 more applications in findings.json." in words
+    assert words.count("14 more values of host") == 100 and words.count("and 24 more") == 600

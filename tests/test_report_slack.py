@@ -152,7 +152,7 @@ def test_the_digest_is_three_lines_worst_cause_first():
     )
     lines = section(payload).split("\n")
     assert len(lines) == 3
-    assert lines[0] == ":red_circle: *1 of 3 topics has critical findings: 1 has partitions offline now.*"
+    assert lines[0] == ":red_circle: *1 of 3 topics has critical findings: 1 with offline partitions now.*"
     assert lines[1].startswith(
         "*Worst:* Broker 3 down in eu-payments (1 critical), 1 finding on 1 topic. Fix first: `start 3`"
     )

@@ -118,11 +118,11 @@ ONE_COPY = finding("c", "min-insync-replicas", observed={"effective_min_insync_r
     [
         ([PASSED], "The one topic meets the policy's requirements."),
         ([PASSED, {**PASSED, "resource": "x"}], "All 2 topics meet the policy's requirements."),
-        ([PASSED, OFFLINE], "1 of 2 topics has critical findings: 1 has partitions offline now."),
+        ([PASSED, OFFLINE], "1 of 2 topics has critical findings: 1 with offline partitions now."),
         (
             [PASSED, OFFLINE, UNDER, {**UNDER, "resource": "x"}, ONE_COPY],
-            "4 of 5 topics have critical findings: 1 has partitions offline now, 2 reject acks=all writes now and "
-            "1 may acknowledge a write that is on one broker only.",
+            "4 of 5 topics have critical findings: 1 with offline partitions now, 2 rejecting acks=all writes now and "
+            "1 with acknowledged writes that may be on one broker only.",
         ),
         (
             [PASSED, finding("a", "write-headroom", severity="warning")],

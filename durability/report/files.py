@@ -44,6 +44,7 @@ def atomic_files(folder: Path, *names: str) -> Iterator[Sequence[TextIO]]:
                 file.flush()
                 os.fsync(file.fileno())
         for path in paths:
+            path.chmod(0o644)  # readable for others, whatever Airflow's umask is
             path.replace(folder / path.name)
 
 

@@ -14,8 +14,8 @@ from durability.catalogue import CONTROLS
 from durability.report.words import SEVERITIES, is_resolved, plural
 
 GROUPED = ("FAIL", "UNKNOWN", "EXEMPT")
-MASKED = 1 << 17
-"""Partition ids below are bits of a mask. A mask is as long as its highest id: an id of 2,000,000,000 would take 250 MB."""
+HIGHEST = 1 << 17
+"""Partition ids from here on share a bit of a mask. A mask is as long as its highest id: 2,000,000,000 would take 250 MB."""
 MESSAGES = 50
 """Different messages that a cause keeps, at most."""
 ACTIVE = {(control.id, category) for control in CONTROLS.values() for category in control.active}
@@ -51,7 +51,7 @@ class Cause:
     `severities`, `controls`, `changes`, `messages`: findings by each; `priorities`: findings by `priority`;
     `remediations`: by its text, the priorities of the findings that it fixes; `example`: place in PRIORITIES and message of
     the first of the most urgent findings; `resources`: by type and name, the partitions concerned as a bit mask;
-    `high_partitions`: partitions with ids from MASKED on; `since`: the earliest one.
+    `since`: the earliest one.
     """
 
     cluster: str
@@ -66,7 +66,6 @@ class Cause:
     remediations: dict[str, Counter[str]] = field(default_factory=dict)
     example: tuple[int, str] | None = None
     resources: dict[tuple[str, str], int] = field(default_factory=dict)
-    high_partitions: set[tuple[str, int]] = field(default_factory=set)
     since: str | None = None
 
     def add(self, finding: Mapping[str, Any]) -> None:
@@ -87,10 +86,7 @@ class Cause:
             self.since = finding["since"]
         mask = 0
         for partition in finding["partitions"]:
-            if 0 <= partition < MASKED:
-                mask |= 1 << partition
-            else:
-                self.high_partitions.add((finding["resource"], partition))
+            mask |= 1 << min(partition, HIGHEST)
         key = (finding["resource_type"], finding["resource"])
         self.resources[key] = self.resources.get(key, 0) | mask
 
@@ -102,7 +98,7 @@ class Cause:
     @property
     def partitions(self) -> int:
         """Distinct partitions."""
-        return sum(mask.bit_count() for mask in self.resources.values()) + len(self.high_partitions)
+        return sum(mask.bit_count() for mask in self.resources.values())
 
     @property
     def extent(self) -> str:

@@ -10,11 +10,8 @@ from typing import Any
 from durability.report.data.causes import Causes
 from durability.report.words import CHANGES, is_resolved, joined, plural
 
-ACTIVE = {
-    "offline": ("has partitions offline", "have partitions offline"),
-    "under-min-isr": ("rejects acks=all writes", "reject acks=all writes"),
-}
-"""Categories of partition-health that need action today, for one topic and for several."""
+ACTIVE = {"offline": "with offline partitions now", "under-min-isr": "rejecting acks=all writes now"}
+"""Categories of partition-health that need action today."""
 ONE_COPY = "one-copy"
 STATES = ("critical", "warning", "UNKNOWN", "EXEMPT", ONE_COPY, *ACTIVE)
 
@@ -125,14 +122,9 @@ class StatusCounter:
         return f"{who} the policy's requirements."
 
     def _consequences(self) -> str:
-        """For example ": 2 have partitions offline now and …"."""
-        said = [
-            f"{len(self.topics[category]):,} {words[len(self.topics[category]) != 1]} now"
-            for category, words in ACTIVE.items()
-            if self.topics[category]
-        ]
-        if self.topics[ONE_COPY]:
-            said.append(f"{len(self.topics[ONE_COPY]):,} may acknowledge a write that is on one broker only")
+        """For example ": 2 with offline partitions now and …"."""
+        texts = {**ACTIVE, ONE_COPY: "with acknowledged writes that may be on one broker only"}
+        said = [f"{len(self.topics[state]):,} {text}" for state, text in texts.items() if self.topics[state]]
         return f": {joined(said)}" if said else ""
 
     def _details(self, total: int, summary: Mapping[str, Any], snapshots: Sequence[Mapping[str, Any]]) -> list[str]:

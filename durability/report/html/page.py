@@ -43,8 +43,8 @@ CAUSES = {"FAIL": (60, 0.5), "UNKNOWN": (40, 0.25)}
 """Causes of an outcome and their mebibytes, at most."""
 TOPICS, BROKERS, CLUSTERS, WAIVERS, PATHS, NEW = 150, 60, 300, 200, 300, 12
 OUTAGES, STEPS, TIMELINES, TRENDS = 20, 12, 24, 5
-APPLICATIONS, VALUES, TASKS = 100, 6, 6
-"""Shown, at most; values of each tag of an application, and tasks of each value."""
+APPLICATIONS = 100
+"""Shown, at most."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,7 @@ def context(report: Report) -> dict[str, Any]:
     topics, unhealthy = data.health.topics(TOPICS)
     changed = None if is_first(report.run) else changes_text(report.counts["changes"], report.headline.waived)
     return {
-        "run": report.run,
-        "counts": report.counts,
-        "headline": report.headline,
+        **{name: getattr(report, name) for name in ("run", "counts", "headline", "plan", "flagged")},
         "resolved_why": sorted(report.resolved.items(), key=lambda item: (-item[1], item[0])),
         "changed": changed,
         "causes": cause_rows(report.causes, "FAIL"),
@@ -115,7 +113,7 @@ def context(report: Report) -> dict[str, Any]:
         "fresh": [r for r in report.rows.shown["FAIL"] if r["change"] == "new"][:NEW],
         "health": {"shown": topics, "left": unhealthy - len(topics)},
         "evaluated": len(missing) < len(snapshots),
-        "applications": first(data.applications, APPLICATIONS, application_row),
+        "applications": first(data.applications, APPLICATIONS),
         "brokers": first(data.health.brokers(), BROKERS),
         "metrics": METRICS.values(),
         "outages": first(report.outages, OUTAGES) | {"steps": STEPS, "file": outages.FILE},
@@ -125,13 +123,8 @@ def context(report: Report) -> dict[str, Any]:
         "unread": unread_rows(data.unread),
         "snapshots": first(snapshots, CLUSTERS),
         "waivers": first(waiver_rows(report), WAIVERS),
-        "tiers": policy.tiers,
         "requirements": dict.fromkeys(key for tier in policy.tiers.values() for key in tier if key != "name"),
-        "last_tier": policy.last_tier,
-        "checked": sorted(dict(report.flagged.checked).items()),
-        "not_cross_checked": list(report.flagged.not_cross_checked),
         "planned": [name for name, control in CONTROLS.items() if control.planned],
-        "problems": [clipped(text, TEXT) for text in report.flagged.problems[:10]],
     }
 
 
@@ -158,19 +151,6 @@ def cause_rows(causes: Causes, outcome: str, without: Collection[str] = ()) -> d
             row["more_names"] = len(names) - len(named)
             shown.append(row)
     return {"shown": shown, "left": budget.offered - len(shown)}
-
-
-def application_row(application: Mapping[str, Any]) -> dict[str, Any]:
-    """An application with its losses by tag: the first values, each with its first tasks and the number of `more`."""
-    tags = {}
-    for tag in dict.fromkeys(loss["tag"] for loss in application["losses"]):
-        losses = [loss for loss in application["losses"] if loss["tag"] == tag]
-        values = [
-            {**loss, "tasks": loss["tasks"][:TASKS], "more": loss["count"] - len(loss["tasks"][:TASKS])}
-            for loss in losses[:VALUES]
-        ]
-        tags[tag] = {"values": values, "more": len(losses) - len(values)}
-    return {**application, "group": clipped(application["group"], 260), "tags": tags}
 
 
 def unread_rows(unread: pa.Table) -> dict[str, Any]:
@@ -229,10 +209,5 @@ def waiver_rows(report: Report) -> list[dict[str, Any]]:
         exempted[cause.waiver["index"] if cause.waiver else None] += cause.findings
     days = [s["captured_at"][:10] for s in report.run["snapshots"] if s["captured_at"]]
     today = max(days, default=report.run["started_at"][:10])
-    rows = []
-    for waiver in report.plan.waivers:
-        row = {k: clipped(str(waiver[k] or ""), 300) for k in ("control", "cluster", "resource", "owner", "reason")}
-        row |= {k: clipped(str(waiver[k] or ""), 120) for k in ("approved_by", "ticket", "expires")}
-        index = waiver["index"]
-        rows.append({**row, "index": index, "expired": row["expires"] < today, "exempts": exempted[index]})
+    rows = [w | {"expired": w["expires"] < today, "exempts": exempted[w["index"]]} for w in report.plan.waivers]
     return sorted(rows, key=lambda r: (not r["expired"], r["expires"], r["index"]))
