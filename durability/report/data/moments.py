@@ -52,7 +52,7 @@ def read(lake: Any, plan: Plan, recent: Any, columns: tuple[str, ...], clusters:
 
 
 def concluded(counters: pa.Table, runs: pa.Table, plan: Plan) -> pa.Table:
-    """The rows whose result is in `runs` or is the plan's, each cluster's in order of time.
+    """The rows whose result is in `runs` or is the plan's, without `result_id`, each cluster's in order of time.
 
     Two results may have counted the same moment: the one that finished last counts. The plan's is the last of all.
     """
@@ -60,7 +60,7 @@ def concluded(counters: pa.Table, runs: pa.Table, plan: Plan) -> pa.Table:
     names = pa.schema([RUNS.arrow.field(name) for name in own])
     finished = pa.concat_tables([pa.Table.from_pylist([own], names), runs.select(names.names)])
     place = pc.index_in(counters["result_id"], finished["result_id"].combine_chunks())
-    counters, place = counters.filter(place.is_valid()), place.drop_null()
+    counters, place = counters.drop_columns(["result_id"]).filter(place.is_valid()), place.drop_null()
     cluster = counters["cluster"].combine_chunks().dictionary_encode().indices.to_numpy()
     at = counters["captured_at"].cast(pa.int64()).to_numpy()
     ended = finished["finished_at"].cast(pa.int64()).to_numpy()[place.to_numpy()]

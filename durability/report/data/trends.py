@@ -115,21 +115,24 @@ def minutes(
     names = sorted(tolerated)
     gap = np.array([tolerated[name] / timedelta(microseconds=1) for name in names], np.int64)
     totals = np.zeros((4, len(names) * YEAR))  # by level
-    carried: list[pa.Table] = []
+    carried = [np.zeros(0, np.int64)] * 3  # the last moment of each cluster: how long it lasts, the next chunk shows
     for chunk in chunks:
-        rows = moments.concluded(pa.concat_tables([*carried, chunk]), runs, plan)
-        rows = rows.filter(pc.is_in(rows["cluster"], pa.array(names, pa.string())))
-        cluster = pc.index_in(rows["cluster"], pa.array(names, pa.string())).to_numpy()
+        rows = moments.concluded(chunk, runs, plan)
+        place = pc.index_in(rows["cluster"], pa.array(names, pa.string()))
+        rows = rows.filter(place.is_valid())
         at = rows["captured_at"].cast(pa.int64()).to_numpy() - int(start.timestamp() * 1_000_000)
-        level = levels(rows)
+        found = (place.drop_null().to_numpy().astype(np.int64), at, levels(rows))
+        cluster, at, level = (np.concatenate(pair) for pair in zip(carried, found, strict=True))
+        order = np.lexsort((at, cluster))
+        cluster, at, level = cluster[order], at[order], level[order]
         has_next = np.append(cluster[1:] == cluster[:-1], np.zeros(min(1, len(cluster)), bool))
-        carried = [rows.filter(pa.array(~has_next))]
+        carried = [column[~has_next] for column in (cluster, at, level)]
         lasts = np.append(np.diff(at), np.zeros(min(1, len(at)), np.int64))
         known = has_next & (lasts <= gap[cluster]) & (level != UNREAD)
         _add(totals, cluster[known], at[known], lasts[known], level[known])
     by_cluster = totals.reshape(4, len(names), YEAR) / 60e6
-    found = {n: Days(by_cluster[:, i].sum(0), *by_cluster[1:, i]) for i, n in enumerate(names)}
-    return {name: days for name, days in found.items() if days.seen.any()}
+    measured = {n: Days(by_cluster[:, i].sum(0), *by_cluster[1:, i]) for i, n in enumerate(names)}
+    return {name: days for name, days in measured.items() if days.seen.any()}
 
 
 def levels(rows: pa.Table) -> np.ndarray:
