@@ -33,12 +33,13 @@ from pyiceberg.expressions import And, EqualTo, In
 from bench import fleet, floor, placements
 from bench.clock import Clock, Peak, machine, run
 from bench.peers import compare
-from durability import findings, report, resources
+from durability import findings, resources
 from durability.lake import Lake, rows
 from durability.lake.attempt import Attempt
 from durability.lake.tables import FINDINGS
 from durability.plan import Plan, build_plan
 from durability.policy import load_policy, load_waivers
+from durability.report.build import build
 from durability.runtime import processes, spark
 from expectations import gate, posture
 
@@ -117,7 +118,7 @@ def measured(folder: Path, size: int, seed: int, placement: str) -> dict:
     with clock("findings"):
         findings.write(lake, plan)
     with clock("report"):
-        report.build(lake, plan, checked, out)
+        build(lake, plan, checked, out)
     highest = peak.stop()
     refused = [d.reason for d in decisions if not d.accepted]
     if refused or not checked.verified:

@@ -30,19 +30,20 @@ def named(partitions: Sequence[int] | None) -> str:
 
 
 def lasted(seconds: float) -> str:
-    """A length of time for people.
+    """A length of time for people, in its two largest units.
 
-    >>> [lasted(s) for s in (42.0, 1800, 5430.0, 180000)]
-    ['42 s', '30 min', '1 h 30 min', '2 days']
+    >>> [lasted(s) for s in (42.0, 1800, 5430.0, 86400, 180000)]
+    ['42 s', '30 min', '1 h 30 min', '1 day', '2 days 2 h']
     """
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min"
-    if whole < 172800:
-        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-    return f"{whole // 86400} days"
+    rest = int(seconds)
+    if rest < 60:
+        return f"{rest} s"
+    parts = []
+    for unit, size in ((" day", 86_400), (" h", 3_600), (" min", 60)):
+        count, rest = divmod(rest, size)
+        parts.append(f"{count}{unit}{'s' if unit == ' day' and count > 1 else ''}" if count else "")
+    largest = next(place for place, part in enumerate(parts) if part)
+    return " ".join(filter(None, parts[largest : largest + 2]))
 
 
 def gaps(widest: float | None) -> str:

@@ -11,16 +11,15 @@ from functools import cache
 
 from durability.catalogue.model import CONTROLS, Control
 
-_LOG, _CLEANER = "log.", "log.cleaner."
-_SAME_BUT_FOR_PREFIX = {
-    **dict.fromkeys(
-        ("segment.bytes", "retention.bytes", "index.interval.bytes", "cleanup.policy", "preallocate"), _LOG
-    ),
-    **dict.fromkeys(("message.timestamp.type", "message.timestamp.before.max.ms"), _LOG),
-    **dict.fromkeys(("message.timestamp.after.max.ms", "local.retention.ms", "local.retention.bytes"), _LOG),
-    **dict.fromkeys(("delete.retention.ms", "min.compaction.lag.ms", "max.compaction.lag.ms"), _CLEANER),
-}
-_NAMED_OTHERWISE = {
+_WITH_LOG = (
+    *("segment.bytes", "retention.bytes", "index.interval.bytes", "cleanup.policy", "preallocate"),
+    *("message.timestamp.type", "message.timestamp.before.max.ms", "message.timestamp.after.max.ms"),
+    *("local.retention.ms", "local.retention.bytes"),
+)
+_WITH_CLEANER = ("delete.retention.ms", "min.compaction.lag.ms", "max.compaction.lag.ms")
+_ON_BROKERS = {
+    **{name: f"log.{name}" for name in _WITH_LOG},
+    **{name: f"log.cleaner.{name}" for name in _WITH_CLEANER},
     "segment.ms": "log.roll.ms",
     "segment.jitter.ms": "log.roll.jitter.ms",
     "segment.index.bytes": "log.index.size.max.bytes",
@@ -31,6 +30,7 @@ _NAMED_OTHERWISE = {
     "file.delete.delay.ms": "log.segment.delete.delay.ms",
     "min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio",
 }
+"""A topic's setting and the broker's, from `org.apache.kafka.server.config.ServerTopicConfigSynonyms`; others have one name."""
 _OF_TOPICS_ALONE = (
     *("leader.replication.throttled.replicas", "follower.replication.throttled.replicas"),
     *("remote.storage.enable", "remote.log.copy.disable", "remote.log.delete.on.disable"),
@@ -68,9 +68,7 @@ def names_on_brokers(setting: str) -> Names:
     >>> [name for name, _ in names_on_brokers("retention.ms")]
     ['log.retention.ms', 'log.retention.minutes', 'log.retention.hours']
     """
-    if setting in _OF_TOPICS_ALONE:
-        return ()
-    return broker_names(_NAMED_OTHERWISE.get(setting, _SAME_BUT_FOR_PREFIX.get(setting, "") + setting))
+    return () if setting in _OF_TOPICS_ALONE else broker_names(_ON_BROKERS.get(setting, setting))
 
 
 @cache
@@ -104,12 +102,15 @@ def read_of_topics() -> list[str]:
 
 def read_of_brokers() -> list[str]:
     """The broker settings that controls read, for topics and for brokers."""
-    found = {name for setting in of_topics() for name, _ in names_on_brokers(setting)}
-    found |= {name for setting in of_brokers() for name, _ in broker_names(setting)}
-    return sorted(found | {name for c in CONTROLS.values() for name in c.reads if name not in c.carried})
+    declared_here = {name for setting in of_brokers() for name, _ in broker_names(setting)}
+    return sorted(_inherited() | declared_here | {n for c in CONTROLS.values() for n in c.reads if n not in c.carried})
 
 
 def that_count_for_partitions() -> list[str]:
     """The broker settings that may decide the verdict of a broker's partitions."""
-    found = {name for setting in of_topics() for name, _ in names_on_brokers(setting)}
-    return sorted(found | {n for c in CONTROLS.values() if "topic" in c.on for n in c.reads if n not in c.carried})
+    on_topics = (c for c in CONTROLS.values() if "topic" in c.on)
+    return sorted(_inherited() | {name for c in on_topics for name in c.reads if name not in c.carried})
+
+
+def _inherited() -> set[str]:
+    return {name for setting in of_topics() for name, _ in names_on_brokers(setting)}

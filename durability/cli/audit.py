@@ -153,7 +153,7 @@ def _conclude(options: Options, complete: bool, began: float, log: Path, console
     reported = findings.exists() and findings.stat().st_mtime >= began
     if reported:
         from durability.cli.fleet_table import fleet_table
-        from durability.report.console import summary_text
+        from durability.report.text.console import summary_text
 
         paths = [options.out / r for r in REPORTS if (options.out / r).exists()]
         document = load(findings)

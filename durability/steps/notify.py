@@ -26,8 +26,8 @@ def notify(findings: Path, webhook: Callable[[], str | None], log: Any, summary:
         if url is None:
             summary.text = "no slackwebhook Connection"
             return
-        from durability.report import slack
         from durability.report.files import load
+        from durability.report.text import slack
 
         slack.send(url, slack.digest(load(findings), paths=[findings.with_name("report.html")]))
         summary.text = "sent"

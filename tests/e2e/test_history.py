@@ -10,7 +10,7 @@ import pytest
 
 from durability.lake import tables
 from durability.plan import Plan, build_plan, inputs
-from durability.report import lost_racks, timeline
+from durability.report.data import lost_racks, moments, timeline
 from tests.support.lake import publish
 from tests.support.policy import shipped
 from tests.support.topology import document
@@ -81,11 +81,14 @@ def test_a_folder_of_one_clusters_history(lake, run):
     assert [r["out_of_sync"] for r in last] == [[3]]
 
     # The report's timeline, and the look for damaged files, read as far back.
-    (of_eu,) = [t for t in timeline.read(lake, run.plans[-1]) if t.cluster == "eu"]
+    readings = moments.readings(lake, run.plans[-1])
+    (of_eu,) = [t for t in timeline.read(lake, run.plans[-1], readings) if t.cluster == "eu"]
     assert (of_eu.points[0].first, of_eu.points[-1].last, of_eu.peak) == (START, START + timedelta(minutes=60), 1)
     inputs.check(lake, run.plans[-1])
     lost = {"eu": [{"rack": "a", "brokers": [1]}]}
-    assert lost_racks.since(lake, run.plans[-1], lost) == {("eu", "a"): (START + timedelta(minutes=60),) * 2}
+    assert lost_racks.since(lake, run.plans[-1], lost, moments.gaps(readings)) == {
+        ("eu", "a"): (START + timedelta(minutes=60),) * 2
+    }
 
     # And the night goes on: the newest document alone, the rest is in the lake and counted.
     assert run("nightly", at(65), documents=[seen(65, "1,2,3")]) == "complete"

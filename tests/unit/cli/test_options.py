@@ -232,7 +232,7 @@ def test_an_incomplete_audit_says_what_its_report_is_worth(tmp_path, monkeypatch
     document = {"format": "durability-findings/1", "run": {"snapshots": snapshots}, "findings": []}
     document["summary"] = {"clusters": {}}
     (tmp_path / "findings.json").write_text(json.dumps(document))
-    monkeypatch.setattr("durability.report.console.summary_text", lambda *_, **__: "")
+    monkeypatch.setattr("durability.report.text.console.summary_text", lambda *_, **__: "")
     errors = io.StringIO()
     asked = SimpleNamespace(out=tmp_path, fail_on=FailOn.NEVER, known=None)
     console = Console(io.StringIO(), errors)
