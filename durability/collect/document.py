@@ -37,7 +37,7 @@ class Facts:
 
     reading, quorum None: that part could not be read, as noted.
     declared: how many brokers, topics and partitions the cluster states, in Metadata and DescribeCluster.
-    consistent: the last two consecutive readings agree.
+    consistent: the last two consecutive readings agree. reread_error: why a further reading failed, else None.
     hidden: partitions on log dirs that metadata doesn't show; None: log dirs of a live broker couldn't be read.
     """
 
@@ -54,6 +54,7 @@ class Facts:
     groups: Groups = field(default_factory=Groups)
     declared: dict[str, int] = field(default_factory=dict)
     consistent: bool = True
+    reread_error: str | None = None
     hidden: int | None = None
     notes: Notes = field(default_factory=Notes)
 
@@ -107,6 +108,8 @@ def _cluster(facts: Facts, racks: Mapping[int, str]) -> dict:
         "hidden_partitions": facts.hidden,
         "declared": facts.declared,
     }
+    if facts.reread_error:
+        cluster["reread_error"] = facts.reread_error
     if facts.notes.reason(("cluster", "controllers")) is None and facts.quorum is not None:
         cluster["controllers"] = [_controller(facts, m.id, racks) for m in _by_id(facts.quorum.voters)]
     return cluster

@@ -52,6 +52,20 @@ _SSL_KEYS = (
     "enable.ssl.certificate.verification",
     "ssl.cipher.suites",
 )
+_OTHER_KEYS = (
+    "bootstrap.servers",
+    "client.id",
+    "security.protocol",
+    "request.timeout.ms",
+    "socket.connection.setup.timeout.ms",
+    "client.dns.lookup",
+    "sasl.mechanism",
+    "sasl.username",
+    "sasl.password",
+    "sasl.kerberos.service.name",
+)
+_OAUTH = "sasl.oauthbearer."
+_KNOWN = frozenset((*_SSL_KEYS, *_OTHER_KEYS, *_IRRELEVANT.split()))
 _ALIASES = {
     "metadata.broker.list": "bootstrap.servers",
     "sasl.mechanisms": "sasl.mechanism",
@@ -86,18 +100,15 @@ def client_config(settings: Mapping[str, object], where: str = "the Kafka connec
             config[name] = span
     if lookup := read.choice("client.dns.lookup", DNS_LOOKUPS):
         config["client_dns_lookup"] = lookup
-    sasl = _sasl(read, protocol)
-    tls = {key: value for key in _SSL_KEYS if (value := read.text(key)) is not None}
-    read.nothing_left()
     if protocol.startswith("SASL"):
-        config |= sasl
+        config |= _sasl(read, protocol)
     if protocol.endswith("SSL"):
-        config["ssl_context"] = _tls(read, tls)
+        config["ssl_context"] = _tls(read)
     return config
 
 
 class _Settings:
-    """The settings, taken one by one. A setting that wasn't taken is unknown."""
+    """The settings by key, aliases replaced."""
 
     def __init__(self, settings: Mapping[str, object], where: str):
         self.where = where
@@ -107,19 +118,18 @@ class _Settings:
             if name in self.values and self.values[name] != value:
                 raise self.wrong(key, f"contradicts {name}; keep one of the two")
             self.values[name] = value
-        self.left = set(self.values)
+        unknown = [key for key in sorted(self.values) if key not in _KNOWN and not key.startswith(_OAUTH)]
+        if unknown:
+            keys = ", ".join(unknown[:5])
+            raise self.wrong(keys, "unknown or unsupported setting; see the documented connection settings")
 
     def wrong(self, key: str, problem: str) -> BadInput:
         return BadInput(self.where, key, problem)
 
-    def take(self, key: str) -> object:
-        self.left.discard(key)
-        value = self.values.get(key)
-        return None if value == "" else value
-
     def text(self, key: str) -> str | None:
-        value = self.take(key)
-        if value is None:
+        """A setting as text; None if it is missing or empty."""
+        value = self.values.get(key)
+        if value is None or value == "":
             return None
         if isinstance(value, bool):
             return "true" if value else "false"
@@ -145,7 +155,7 @@ class _Settings:
         return int(value)
 
     def servers(self) -> list[str]:
-        value = self.take("bootstrap.servers")
+        value = self.values.get("bootstrap.servers")
         parts = value if isinstance(value, list | tuple) else str(value or "").split(",")
         servers = [str(part).strip() for part in parts if str(part).strip()]
         if not servers:
@@ -156,42 +166,33 @@ class _Settings:
                 raise self.wrong("bootstrap.servers", "expected host:port, several separated by commas")
         return servers
 
-    def nothing_left(self) -> None:
-        unknown = sorted(self.left - set(_IRRELEVANT.split()))
-        if unknown:
-            keys = ", ".join(unknown[:5])
-            raise self.wrong(keys, "unknown or unsupported setting; see the documented connection settings")
-
 
 def _sasl(read: _Settings, protocol: str) -> dict[str, Any]:
-    """kafka-python's SASL settings; checked only if the security protocol uses SASL."""
+    """kafka-python's SASL settings."""
     mechanism = read.choice("sasl.mechanism", MECHANISMS)
-    username, password = read.text("sasl.username"), read.text("sasl.password")
-    service = read.text("sasl.kerberos.service.name")
-    oauth = {key: read.text(key) for key in sorted(read.left) if key.startswith("sasl.oauthbearer.")}
-    if not protocol.startswith("SASL"):
-        return {}
     if mechanism is None:
         raise read.wrong("sasl.mechanism", f"is missing, and security.protocol {protocol} needs it")
     config: dict[str, Any] = {"sasl_mechanism": mechanism}
     if mechanism in NEEDS_PASSWORD:
-        for key, value in (("sasl.username", username), ("sasl.password", password)):
-            if value is None:
+        for key, name in (("sasl.username", "sasl_plain_username"), ("sasl.password", "sasl_plain_password")):
+            config[name] = read.text(key)
+            if config[name] is None:
                 raise read.wrong(key, f"is missing, and sasl.mechanism {mechanism} needs it")
-        config |= {"sasl_plain_username": username, "sasl_plain_password": password}
     if mechanism == "AWS_MSK_IAM" and protocol != "SASL_SSL":
         raise read.wrong("security.protocol", "sasl.mechanism AWS_MSK_IAM needs SASL_SSL")
-    if mechanism == "GSSAPI" and service:
+    if mechanism == "GSSAPI" and (service := read.text("sasl.kerberos.service.name")):
         config["sasl_kerberos_service_name"] = service
     if mechanism == "OAUTHBEARER":
         from durability.collect.oauth import token_provider
 
+        oauth = {key: read.text(key) for key in sorted(read.values) if key.startswith(_OAUTH)}
         config["sasl_oauth_token_provider"] = token_provider(oauth, read.wrong)
     return config
 
 
-def _tls(read: _Settings, tls: dict[str, str]) -> ssl.SSLContext:
+def _tls(read: _Settings) -> ssl.SSLContext:
     """A context made here, so that an error names the key of a missing or unusable file before anything is connected."""
+    tls = {key: value for key in _SSL_KEYS if (value := read.text(key)) is not None}
     if "ssl.cipher.suites" in tls:
         raise read.wrong("ssl.cipher.suites", "isn't supported; leave it out")
     context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
