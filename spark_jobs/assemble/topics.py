@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from spark_jobs.assemble import verdicts
-from spark_jobs.controls import acked_durability, partition_health, reassignment_leftovers, unclean_leader_election
+from spark_jobs.controls import partition_health, reassignment_leftovers, unclean_leader_election
 from spark_jobs.frames import base, elr_guard, rack_health, target
 from spark_jobs.frames.flagged import MASK, Flagged, aggregated, mask
 from spark_jobs.history import rack_outage
@@ -92,8 +92,6 @@ def measured(partitions: DataFrame, topics: DataFrame, asked: Asked) -> DataFram
     Measures are NULL where a topic has no partitions that could be read.
     """
     per_topic = aggregated(partitions, asked.measures)
-    if acked_durability.WORST in asked.measures:
-        per_topic = per_topic.withColumn(acked_durability.SEEN, acked_durability.worst()).drop(acked_durability.WORST)
     known = F.coalesce(F.col("partitions_known"), F.lit(False))
     joined = topics.withColumn("partitions_known", known).join(per_topic, ["cluster", "topic"], "left")
     return reduce(DataFrame.withColumns, asked.of_topics, joined)

@@ -1,17 +1,15 @@
-"""One file a control, named like it: `controls/write_headroom.py` is the rule of control `write-headroom`.
+"""One file per control, with the control's name: `controls/write_headroom.py` is the rule of control `write-headroom`.
 
-A rule is found through the catalogue. It may have any of:
+The catalogue lists the controls. A rule has any of these functions, in this order of evaluation:
 
-    of_partition() -> dict    what its measures need of each partition, by name
+    of_partition() -> dict    columns that its measures need of each partition, by name
     measures() -> dict        measures over a topic's partitions, by name
-    follows() -> dict         what follows of a topic's measures, by name
-    outcome() -> Column       the outcome of a topic, computed once, beside its measures
-    check() -> Column         the topic's one comparison of two numbers, which Great Expectations checks again
+    follows() -> dict         columns computed from a topic's measures, by name
+    outcome() -> Column       the topic's outcome
+    check() -> Column         one comparison of two numbers of the topic, which Great Expectations checks again
     topic_verdicts(plan), cluster_verdicts(plan), broker_verdicts(plan), tier_verdicts(plan), application_verdicts(plan)
-                              -> list[Column], each made by `base.verdict`, of a resource of that type
+                              -> Columns, each made by `base.verdict`, about a resource of that type
 """
-
-from __future__ import annotations
 
 from importlib import import_module
 from types import ModuleType
@@ -19,13 +17,13 @@ from types import ModuleType
 from durability.catalogue import CONTROLS
 
 OF_VERDICTS = "waiver"
-"""Controls on these come of other controls' verdicts."""
+"""The type of resource whose controls judge other verdicts."""
 
 
 def rules() -> dict[str, ModuleType]:
-    """The rules of the controls that are judged, by control id, in the catalogue's order.
+    """The rules by control id, in the catalogue's order.
 
-    ModuleNotFoundError for a control that has none.
+    ModuleNotFoundError for a control without a rule.
     """
     judged = [c for c in CONTROLS.values() if not c.planned and OF_VERDICTS not in c.on]
     return {c.id: import_module(f"spark_jobs.controls.{c.id.replace('-', '_')}") for c in judged}

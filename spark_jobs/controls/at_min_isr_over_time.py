@@ -1,16 +1,18 @@
-"""at-min-isr-over-time: KIP-427's three readings, of a cluster and of each topic.
+"""at-min-isr-over-time: KIP-427's three readings over time, of a cluster and of each topic.
 
-Zero is business as usual. Prolonged: now at min ISR or worse for want of replicas, and so for as long as the policy's
-`prolonged_after`: broker(s) may have failed. Bouncing: as many changes between zero and non-zero as the policy's: load or
-network. A maintenance window explains what happens in it, and not what was there before; an orderly rolling restart
-explains both, the first for no longer than the slowest broker before took. See `spark_jobs.history.readings`.
+- Zero: business as usual.
+- Prolonged: at min ISR or worse now, because replicas are missing, for as long as the policy's `prolonged_after`. A broker may
+  have failed.
+- Bouncing: as many changes between zero and more as the policy's `bouncing` counts. The cause is load or the network.
 
-One moment alone is no reading over time: where nobody takes pulses the control is NOT_APPLICABLE, once a cluster. Where
-they are taken and a gap in them hides what was, it is UNKNOWN.
+A maintenance window explains what happens in it, but not what was there before. An orderly rolling restart explains both
+readings, but prolonged only for as long as its slowest broker took. See `spark_jobs.history.readings`.
+
+A single snapshot is no reading over time: where no pulses are taken the control is NOT_APPLICABLE, once per cluster. Where
+pulses are taken and a gap hides what happened it is UNKNOWN.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -18,27 +20,28 @@ from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
 from spark_jobs.frames import base
+from spark_jobs.frames.columns import certain
 from spark_jobs.frames.literals import literal
 from spark_jobs.history import readings
 
 CONTROL = "at-min-isr-over-time"
 PROLONGED, BOUNCING = "prolonged", "bouncing"
-GAP = "pulses missing"
 BROKERS_NAMED = 3
+"""A cause names up to so many brokers, and counts more than that."""
 
 
 def judged(
     frame: DataFrame, clusters: DataFrame, of_clusters: DataFrame, found: DataFrame, resource: Column, policy: dict
 ) -> DataFrame:
-    """`frame` (a row a topic, or a row a cluster) beside its readings (`spark_jobs.history.readings`), and what is so of it
-    (`states`).
+    """`frame`, one row per topic or one per cluster, with its readings and `states`.
 
-    clusters: with each cluster's `brokers`; of_clusters, found: `readings.clusters` and `readings.readings`; resource: the
-    topic's name or readings.WHOLE. Adds `r` and `c`: NULL without trouble, and where nothing could be counted now.
+    clusters: with each cluster's `brokers`. of_clusters, found: `readings.clusters` and `readings.readings`. resource: the
+    topic's name or readings.WHOLE. Adds `r`, the resource's row of `found`, NULL where nothing happened; and `c`, the cluster's
+    row of `of_clusters`, NULL where nothing could be counted now.
     """
     why = F.transform("brokers", lambda b: F.struct(b["broker"], F.coalesce(b["down"], b["lag_cause"]).alias("why")))
-    whole = of_clusters.join(clusters.select("cluster", why.alias("brokers")), "cluster")
-    c = whole.select("cluster", F.struct(*whole.columns).alias("c"))
+    with_brokers = of_clusters.join(clusters.select("cluster", why.alias("brokers")), "cluster")
+    c = with_brokers.select("cluster", F.struct(*with_brokers.columns).alias("c"))
     r = found.select("cluster", F.col("resource").alias("r_resource"), F.struct(*found.columns).alias("r"))
     tier = F.col("tier") if "tier" in frame.columns else F.lit(None).cast("string")
     return (
@@ -51,33 +54,34 @@ def judged(
 
 
 def delays(policy: dict[str, Any], tier: Column) -> list[Column]:
-    """prolonged_after in seconds of each level, for topics of `tier`; policy: a plan's `readings`."""
-    table = literal(policy["delays"], "map<string,map<string,int>>")
-    of_tier = F.coalesce(F.try_element_at(table, F.coalesce(tier, F.lit(""))), F.try_element_at(table, F.lit("")))
+    """prolonged_after of each level, in seconds, for topics of `tier`; policy: a plan's `readings`."""
+    by_tier = literal(policy["delays"], "map<string,map<string,int>>")
+    of_tier = F.coalesce(F.try_element_at(by_tier, F.coalesce(tier, F.lit(""))), F.try_element_at(by_tier, F.lit("")))
     return [F.try_element_at(of_tier, F.lit(name)) for name in readings.LEVELS]
 
 
-def _worst(conditions: list[Column]) -> Column:
-    """The highest level whose condition holds; NULL for none."""
-    return F.coalesce(*(F.when(conditions[n], n + 1) for n in reversed(range(len(conditions)))))
+def _highest(conditions: list[Column]) -> Column:
+    """The highest level whose condition holds; NULL where none does."""
+    return F.coalesce(*(F.when(condition, level) for level, condition in reversed([*enumerate(conditions, 1)])))
 
 
 def states(policy: dict[str, Any], tier: Column) -> dict[str, Column]:
-    """What is so of a resource: the level whose delay has passed, whether bouncing, whether something hides either."""
-    held, after = [F.col("r")["held"][n] for n in range(len(readings.LEVELS))], delays(policy, tier)
-    lasting = _worst([h["lasted"] >= d for h, d in zip(held, after, strict=True)])
+    """Columns of a resource: the level whose delay has passed, whether it is bouncing, and whether a gap hides either."""
+    runs = [F.col("r")["held"][n] for n in range(len(readings.LEVELS))]
+    of_levels = [*zip(runs, delays(policy, tier), strict=True)]
     explained = F.col("c")["in_turn"]
-    hidden = [(h["lasted"] < d) & (h["hidden"] >= d) for h, d in zip(held, after, strict=True)]
-    unread = [hides & h["unread"] for hides, h in zip(hidden, held, strict=True)]
+    prolonged = F.when(~explained, _highest([run["lasted"] >= delay for run, delay in of_levels]))
+    hidden = [(run["lasted"] < delay) & (run["hidden"] >= delay) for run, delay in of_levels]
+    unread = [hides & run["unread"] for hides, run in zip(hidden, runs, strict=True)]
     many = F.col("r")["changes"] >= policy["bouncing_changes"]
+    # A row of readings whose level is unknown. Without a row the level was 0 all the time.
+    unread_now = F.col("r").isNotNull() & F.col("r")["level"].isNull()
     return {
-        "prolonged_level": F.when(~explained, lasting),
-        "prolonged_delay": F.element_at(F.array(*after), F.when(~explained, lasting)),
-        "bouncing": F.coalesce(many & ~F.col("c")["orderly"], F.lit(False)),
-        "reading_hidden": F.coalesce(~explained & _worst(hidden).isNotNull(), F.lit(False)),
-        # A row of readings at a level that isn't known; no row at all is a level of 0 throughout.
-        "reading_unread": (F.col("r").isNotNull() & F.col("r")["level"].isNull())
-        | F.coalesce(~explained & _worst(unread).isNotNull(), F.lit(False)),
+        "prolonged_level": prolonged,
+        "prolonged_delay": F.element_at(F.array(*(delay for _, delay in of_levels)), prolonged),
+        "bouncing": certain(many & ~F.col("c")["orderly"]),
+        "reading_hidden": certain(~explained & _highest(hidden).isNotNull()),
+        "reading_unread": unread_now | certain(~explained & _highest(unread).isNotNull()),
     }
 
 
@@ -86,10 +90,10 @@ def unseen(policy: dict[str, Any]) -> Column:
     return F.col("c")["unseen"] > policy["bouncing_within"] / 2
 
 
-def topic_verdicts(plan: Plan) -> list[Column]:
-    """Prolonged, bouncing, else PASS, or UNKNOWN where a gap hides it. Reads the columns of `judged`.
+def topic_verdicts(plan: Plan) -> Iterable[Column]:
+    """Prolonged, bouncing, else PASS, or UNKNOWN where a gap hides something. Reads the columns of `judged`.
 
-    None where there is nothing to look back on or the cluster isn't followed: its own verdict says so.
+    There is no verdict without a history to look back on, and where pulses are too rare: the cluster's verdict says so.
     """
     if not plan.look_back:
         return []
@@ -99,7 +103,7 @@ def topic_verdicts(plan: Plan) -> list[Column]:
         .when(F.col("reading_unread") | F.col("reading_hidden"), base.UNKNOWN)
         .when(~unseen(policy), base.PASS)
     )
-    sick = F.filter(
+    unhealthy = F.filter(
         "unhealthy",
         lambda u: (
             ~u["by_configuration"]
@@ -107,29 +111,28 @@ def topic_verdicts(plan: Plan) -> list[Column]:
             & F.arrays_overlap(u["categories"], F.array(*map(F.lit, readings.LEVELS)))
         ),
     )
-    ids = F.sort_array(F.flatten(F.transform(sick, lambda u: u["ids"])))
-    return [_prolonged(ids), _bouncing(policy), _rest(rest)]
+    return [_prolonged(F.sort_array(F.flatten(unhealthy["ids"]))), _bouncing(policy), _rest(rest)]
 
 
-def cluster_verdicts(plan: Plan) -> list[Column]:
-    """Likewise of the cluster's own count. NOT_APPLICABLE where nobody takes snapshots often enough."""
+def cluster_verdicts(plan: Plan) -> Iterable[Column]:
+    """The same for the counts of the whole cluster. NOT_APPLICABLE where snapshots are too rare."""
     if not plan.look_back:
         return [_no_history()]
     policy, c = plan.policy.readings, F.col("c")
     tried = F.coalesce(F.try_element_at(literal(plan.look_back.tried, "map<string,int>"), F.col("cluster")), F.lit(0))
+    too_rare = ~c["followed"] & ((tried + 1 < readings.FEWEST) | (c["moments"] >= readings.FEWEST))
     rest = (
         F.when(c.isNull(), base.UNKNOWN)
         .when(F.col("prolonged_level").isNotNull() | F.col("bouncing"), None)
-        .when(~c["followed"] & ((tried + 1 < readings.FEWEST) | (c["moments"] >= readings.FEWEST)), base.NOT_APPLICABLE)
+        .when(too_rare, base.NOT_APPLICABLE)
         .when(~c["followed"] | F.col("reading_unread") | F.col("reading_hidden") | unseen(policy), base.UNKNOWN)
         .otherwise(base.PASS)
     )
-    none = F.lit(None).cast("array<int>")
-    return [_prolonged(none), _bouncing(policy), _rest(rest)]
+    return [_prolonged(None), _bouncing(policy), _rest(rest)]
 
 
 def _no_history() -> Column:
-    """Of a cluster of which the lake has nothing from before."""
+    """The verdict on a cluster of which the lake has no earlier snapshot."""
     none = F.lit(None).cast("string")
     return base.verdict(
         CONTROL,
@@ -140,45 +143,36 @@ def _no_history() -> Column:
     )
 
 
-def stamp(seconds: Column) -> Column:
-    """Seconds since 1970 as RFC 3339 text, to the second."""
-    return F.date_format(F.timestamp_micros((seconds * 1e6).cast("long")), "yyyy-MM-dd'T'HH:mm:ss'Z'")
+def _observed(reading: str | None, since: Column, **more: Column) -> dict[str, Column]:
+    """since: seconds since 1970, written as RFC 3339 text."""
+    stamp = F.date_format(F.timestamp_micros((since * 1e6).cast("long")), "yyyy-MM-dd'T'HH:mm:ss'Z'")
+    return {
+        "reading": F.lit(reading).cast("string"),
+        "since": stamp,
+        "changes": F.col("r")["changes"],
+        **more,
+        "gap_after_seconds": F.round(F.col("c")["tolerance"]).cast("int"),
+    }
 
 
-def _flapping(ids: Column) -> Column:
-    """A cause by brokers; more than a few are many."""
-    each = F.transform(ids, lambda b: F.concat(F.lit("broker:"), b.cast("string"), F.lit(" flapping")))
-    return (
-        F.when(F.size(ids) == 0, "replicas-flapping")
-        .when(F.size(ids) <= BROKERS_NAMED, F.array_join(each, ", "))
-        .otherwise(F.concat(F.size(ids).cast("string"), F.lit(" brokers flapping")))
-    )
-
-
-def _seen(reading: str | None, since: Column, **more: Column) -> dict[str, Column]:
-    values = {"reading": F.lit(reading).cast("string"), "since": stamp(since), "changes": F.col("r")["changes"]}
-    return {**values, **more, "gap_after_seconds": F.round(F.col("c")["tolerance"]).cast("int")}
-
-
-def _prolonged(partitions: Column) -> Column:
-    at = F.element_at(F.col("r")["held"], F.col("prolonged_level"))
-    category = F.element_at(F.array(*map(F.lit, readings.LEVELS)), F.col("prolonged_level"))
-    missing = F.col("r")["out_now"]
-    known = F.filter(F.col("c")["brokers"], lambda b: F.array_contains(missing, b["broker"]) & b["why"].isNotNull())
-    why = F.array_sort(F.array_distinct(F.transform(known, lambda b: b["why"])))
-    down = F.filter(why, lambda w: w.endswith(" down"))
-    cause = F.when(F.size(down) > 0, F.array_join(down, ", ")).when(F.size(why) > 0, F.array_join(why, ", "))
+def _prolonged(partitions: Column | None) -> Column:
+    level, missing = F.col("prolonged_level"), F.col("r")["out_now"]
+    run = F.element_at(F.col("r")["held"], level)
+    causes = F.filter(F.col("c")["brokers"], lambda b: F.array_contains(missing, b["broker"]) & b["why"].isNotNull())
+    why = F.array_sort(F.array_distinct(causes["why"]))
+    down = F.filter(why, lambda cause: cause.endswith(" down"))
     return base.verdict(
         CONTROL,
-        F.when(F.col("prolonged_level").isNotNull(), base.FAIL),
-        category=F.lit(PROLONGED),
-        severity=F.lit(base.severity_of(CONTROL, PROLONGED)),
-        cause=F.coalesce(cause, F.lit("replicas lagging")),
-        observed=_seen(
+        F.when(level.isNotNull(), base.FAIL),
+        category=PROLONGED,
+        cause=F.when(F.size(down) > 0, F.array_join(down, ", "))
+        .when(F.size(why) > 0, F.array_join(why, ", "))
+        .otherwise("replicas lagging"),
+        observed=_observed(
             PROLONGED,
-            at["since"],
-            category=category,
-            lasted_seconds=F.floor(at["lasted"]).cast("long"),
+            run["since"],
+            category=F.element_at(F.array(*map(F.lit, readings.LEVELS)), level),
+            lasted_seconds=F.floor(run["lasted"]).cast("long"),
             brokers=missing,
         ),
         required={"prolonged_after_seconds": F.col("prolonged_delay")},
@@ -188,14 +182,16 @@ def _prolonged(partitions: Column) -> Column:
 
 
 def _bouncing(policy: dict[str, Any]) -> Column:
-    brokers = F.coalesce(F.col("r")["out"], F.array().cast("array<int>"))
+    brokers = F.col("r")["out"]
+    names = F.transform(brokers, lambda id: F.concat(F.lit("broker:"), id.cast("string"), F.lit(" flapping")))
     return base.verdict(
         CONTROL,
         F.when(F.col("bouncing"), base.FAIL),
-        category=F.lit(BOUNCING),
-        severity=F.lit(base.severity_of(CONTROL, BOUNCING)),
-        cause=_flapping(brokers),
-        observed=_seen(BOUNCING, F.col("r")["changing_since"], brokers=F.col("r")["out"]),
+        category=BOUNCING,
+        cause=F.when(F.coalesce(F.size(brokers), F.lit(0)) == 0, "replicas-flapping")
+        .when(F.size(brokers) <= BROKERS_NAMED, F.array_join(names, ", "))
+        .otherwise(F.concat(F.size(brokers).cast("string"), F.lit(" brokers flapping"))),
+        observed=_observed(BOUNCING, F.col("r")["changing_since"], brokers=brokers),
         required={
             "changes_below": F.lit(policy["bouncing_changes"]),
             "within_seconds": F.lit(policy["bouncing_within"]),
@@ -210,8 +206,8 @@ def _rest(outcome: Column) -> Column:
     return base.verdict(
         CONTROL,
         outcome,
-        cause=F.when(F.col("reading_unread"), "unreadable").otherwise(GAP),
-        observed=_seen(None, F.lit(None).cast("double")),
+        cause=F.when(F.col("reading_unread"), "unreadable").otherwise("pulses missing"),
+        observed=_observed(None, F.lit(None).cast("double")),
         evidence={
             base.REASON: F.when(outcome == base.UNKNOWN, F.when(unread, "unread").otherwise("gap")),
             "moments": c["moments"],

@@ -1,56 +1,61 @@
-"""isr-rack-spread: the racks that in-sync replicas span against min.insync.racks (KIP-1290).
+"""isr-rack-spread: the racks that in-sync replicas span, compared with min.insync.racks (KIP-1290).
 
-UnderMinRackIsr: fewer than required, what a broker would answer with NOT_ENOUGH_RACKS, were the partition led and had
-enough replicas in sync. AtMinRackIsr: exactly that number where the replicas span more, so that one more rack lost is
-too many. Brokers without broker.rack share one unnamed rack. `min_racks` is the stricter of the setting, were it one, and
-the tier's min_insync_racks: brokers don't enforce it yet. A minimum of 1, Kafka's default, asks for nothing.
+UnderMinRackIsr: the ISR spans fewer racks than required. A broker with the proposal would reject acks=all writes with
+NOT_RULE, if the partition has a leader and enough replicas in sync. AtMinRackIsr: the ISR spans exactly that number,
+and the replicas span more; one more lost rack is too many. All brokers without broker.rack count as one unnamed rack.
+
+`min_racks` is the stricter of the setting and the tier's min_insync_racks. Brokers don't enforce the setting yet. Kafka's
+default of 1 requires nothing.
 """
 
-from __future__ import annotations
+from collections.abc import Iterable
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
 from spark_jobs.controls import replica_rack_spread
-from spark_jobs.frames import base, rack_health, target
+from spark_jobs.frames import base, target
+from spark_jobs.frames.columns import certain, possible
 from spark_jobs.frames.flagged import Flagged, each
+from spark_jobs.frames.rack_health import AT, UNDER, racks_wanted
 
 CONTROL = "isr-rack-spread"
-UNDER, AT = rack_health.UNDER, rack_health.AT
 NAMES = "isr_rack_spread_names"
 
 
-def required() -> Column:
-    return rack_health.racks_wanted(F.col("min_racks"))
+class MinRackIsr(base.PartitionMinimum):
+    @property
+    def required(self) -> Column:
+        return racks_wanted(F.col("min_racks"))
+
+
+RULE = MinRackIsr(CONTROL, "isr_racks", key="min_insync_racks")
 
 
 def measures() -> dict[str, Column | Flagged]:
-    """Over a topic's partitions, led or not: without a leader there is no metric of the proposal's, but the last ISR still
-    holds the acknowledged writes, and it spans too few racks for them. What a write is answered is told for each."""
+    """Over a topic's partitions, with a leader or without: the last ISR of a leaderless partition still has the acknowledged
+    writes."""
     under, at = F.col("under_min_racks"), F.col("at_min_racks")
-    undecided = at.isNull() & ~F.coalesce(under, F.lit(False))
-    # Where one partition is short because something is down, that is the topic's cause: it can be mended now.
-    by_placement = under & (F.col("replica_span")["most"] < required())
-    otherwise = under & ~F.coalesce(F.col("replica_span")["most"] < required(), F.lit(False)) & (F.size("causes") > 0)
-    return {
-        **base.measure(CONTROL, F.col("isr_racks"), required()),
-        "isr_rack_spread_isr": base.of_the_least(F.array_intersect("replicas", "isr"), F.col("isr_racks")),
+    too_few_replica_racks = F.col("replica_span")["most"] < RULE.required
+    by_placement = under & too_few_replica_racks
+    # A partition that is short because something is down sets the topic's cause: that can be fixed at once.
+    by_outage = under & ~certain(too_few_replica_racks) & (F.size("causes") > 0)
+    return RULE.measures() | {
+        "isr_rack_spread_isr": base.at_worst_partition(F.array_intersect("replicas", "isr"), F.col("isr_racks")),
         "isr_rack_spread_at": base.partition_ids(at),
         "isr_rack_spread_errors": Flagged(
-            under, lambda those: F.sort_array(F.array_distinct(each(those, "acks_all_kip_1290_error")))
+            under, lambda flagged: F.sort_array(F.array_distinct(each(flagged, "acks_all_kip_1290_error")))
         ),
-        "isr_rack_spread_at_unknown": F.coalesce(F.bool_or(undecided), F.lit(True)),
-        "isr_rack_spread_by_placement": F.coalesce(F.bool_or(by_placement) & ~F.bool_or(otherwise), F.lit(False)),
-        "isr_rack_spread_causes": base.causes_where(
-            F.when(under, ~F.coalesce(by_placement, F.lit(False))).otherwise(at)
-        ),
+        "isr_rack_spread_at_unknown": possible(F.bool_or(at.isNull() & ~certain(under))),
+        "isr_rack_spread_by_placement": certain(F.bool_or(by_placement) & ~F.bool_or(by_outage)),
+        "isr_rack_spread_causes": base.causes_where(F.when(under, ~certain(by_placement)).otherwise(at)),
     }
 
 
 def enough_racks() -> Column:
-    """The outcome as to UnderMinRackIsr. A setting that could not be read may want more racks than the tier does."""
-    enough = base.at_least(CONTROL, required())
+    """The outcome for UnderMinRackIsr. A setting that could not be read may be stricter than the tier."""
+    enough = RULE.outcome()
     return F.when(enough == base.FAIL, enough).when(~F.col("min_racks_known"), base.UNKNOWN).otherwise(enough)
 
 
@@ -65,47 +70,46 @@ def outcome() -> Column:
 
 
 def check() -> Column:
-    """Cross-checked for UnderMinRackIsr alone: being at the minimum is no order between two numbers."""
-    return base.check(CONTROL, F.col("isr_rack_spread_worst"), required(), enough_racks())
-
-
-def _by_category() -> Column:
-    """The partitions under the minimum and those at it, of a topic that has any; NULL elsewhere."""
-    under, at = F.col("isr_rack_spread_failing"), F.col("isr_rack_spread_at")
-    return F.when((F.size(under) > 0) | (F.size(at) > 0), F.struct(under.alias(UNDER), at.alias(AT)))
+    """UnderMinRackIsr alone: AtMinRackIsr isn't an order of two numbers."""
+    return base.check(CONTROL, RULE.worst, RULE.required, enough_racks())
 
 
 def names() -> Column:
-    """NAMES: of the racks that the worst partition's ISR stands in, in order. Reads `rack_of`, the cluster's racks by broker:
-    partitions that differ only in which racks they stand in are alike, and judged through one of them."""
+    """NAMES: the sorted racks of the ISR of the worst partition. Reads `rack_of`, the cluster's racks by broker.
+
+    Partitions that differ only in their racks' names are judged once, so the names are looked up afterwards.
+    """
     racks = F.transform("isr_rack_spread_isr", lambda id: F.try_element_at("rack_of", id))
     return F.array_sort(F.array_distinct(F.array_compact(racks)))
 
 
-def topic_verdicts(plan: Plan) -> list[Column]:
-    """Reads NAMES beside what is measured."""
-    worst, placed = F.col("isr_rack_spread_worst"), F.col("isr_rack_spread_by_placement")
-    under = F.coalesce(worst < required(), F.lit(False))
+def topic_verdicts(plan: Plan) -> Iterable[Column]:
+    """Reads NAMES besides the measures."""
+    under_ids, at_ids = RULE.failing, F.col("isr_rack_spread_at")
+    under = certain(RULE.worst < RULE.required)
+    by_placement = under & F.col("isr_rack_spread_by_placement")
     category = F.when(base.outcome_of(CONTROL) == base.FAIL, F.when(under, UNDER).otherwise(AT))
-    causes = F.coalesce(base.dominant("isr_rack_spread_causes"), F.lit("placement"))
-    # The unnamed rack of all brokers without broker.rack counts as one here.
-    racks_known = F.size("racks") + F.least(F.size("unracked_brokers"), F.lit(1)) + F.col("unknown_racks")
-    placement = F.coalesce(base.not_feasible(required(), racks_known), replica_rack_spread.placement_cause())
-    verdict = base.verdict(
+    missing = F.coalesce(base.dominant("isr_rack_spread_causes"), F.lit("placement"))
+    racks_at_most = F.size("racks") + F.least(F.size("unracked_brokers"), F.lit(1)) + F.col("unknown_racks")
+    placement = F.coalesce(base.not_feasible(RULE.required, racks_at_most), replica_rack_spread.placement_cause())
+    by_category = F.struct(under_ids.alias(UNDER), at_ids.alias(AT))
+    yield base.verdict(
         CONTROL,
         base.outcome_of(CONTROL),
         category=category,
-        severity=F.when(under, base.severity_of(CONTROL, UNDER)).otherwise(base.severity_of(CONTROL, AT)),
-        cause=F.when(under & placed, placement).otherwise(causes),
-        observed={"isr_racks": worst, "category": category, "partitions_by_category": _by_category()},
-        required={"min_insync_racks": required()},
+        cause=F.when(by_placement, placement).otherwise(missing),
+        observed={
+            "isr_racks": RULE.worst,
+            "category": category,
+            "partitions_by_category": F.when((F.size(under_ids) > 0) | (F.size(at_ids) > 0), by_category),
+        },
+        required={"min_insync_racks": RULE.required},
         evidence={
             "racks": F.col(NAMES),
             "errors": F.col("isr_rack_spread_errors"),
-            "by_placement": under & placed,
-            "missing": causes,
-            "target": target.evidence(),
+            "by_placement": by_placement,
+            "missing": missing,
+            "target": F.col(target.TARGET),
         },
-        partitions=F.when(under, F.col("isr_rack_spread_failing")).otherwise(F.col("isr_rack_spread_at")),
+        partitions=F.when(under, under_ids).otherwise(at_ids),
     )
-    return [verdict]

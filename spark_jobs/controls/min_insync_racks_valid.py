@@ -1,151 +1,130 @@
-"""min-insync-racks-valid: a min.insync.racks that makes no sense (KIP-1290's validations).
+"""min-insync-racks-valid: a min.insync.racks that the cluster or the topic can't satisfy (KIP-1290's validations).
 
-Judged for the value an operator wants: the stricter of the setting and the tier's min_insync_racks. The first problem
-that applies is named, the worst of all sets the severity. On a broker: it has no broker.rack although a value above 1
-is wanted somewhere.
+The value is the stricter of the setting and the tier's min_insync_racks. The finding names the first problem; the worst one
+sets the severity. A broker fails if it has no broker.rack and a value above 1 is wanted, or if its own value is invalid.
 """
 
-from __future__ import annotations
+from collections.abc import Iterable
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
 from spark_jobs.frames import base, target
+from spark_jobs.frames.columns import certain, possible
 from spark_jobs.frames.flagged import Flagged
 
 CONTROL = "min-insync-racks-valid"
-BELOW_ONE, ABOVE_KNOWN, ABOVE_RF, ABOVE_REPLICAS, UNRACKED = (
-    "below-one",
-    "above-known-racks",
-    "above-replication-factor",
-    "above-replica-racks",
-    "broker-without-rack",
-)
+BELOW_ONE, ABOVE_KNOWN, UNRACKED = "below-one", "above-known-racks", "broker-without-rack"
+ABOVE_RF, ABOVE_REPLICAS = "above-replication-factor", "above-replica-racks"
 PROBLEMS = "min_insync_racks_problems"
 
 
 def measures() -> dict[str, Column | Flagged]:
     wanted = F.col("min_racks")
     most, least = F.col("replica_span")["most"], F.col("replica_span")["least"]
-    open_span = (most.isNull() | (least < wanted)) & ~F.coalesce(most < wanted, F.lit(False))
+    undecided = (most.isNull() | (least < wanted)) & ~certain(most < wanted)
     return {
         "valid_racks_rf": F.min("judged_rf"),
-        "valid_racks_unknown": F.coalesce(F.bool_or(F.col("judged_rf").isNull() | open_span), F.lit(True)),
+        "valid_racks_unknown": possible(F.bool_or(F.col("judged_rf").isNull() | undecided)),
         "valid_racks_above_rf": base.partition_ids(F.col("judged_rf") < wanted),
         "valid_racks_above_span": base.partition_ids(most < wanted),
     }
 
 
-def problems() -> Column:
-    """All that apply, in the order in which they are named. All brokers without broker.rack share one unnamed rack."""
-    wanted = F.col("min_racks")
-    unnamed = F.least(F.size("unracked_brokers"), F.lit(1))
-    return F.array_compact(
-        F.array(
-            F.when(F.col("min_racks_configured") < 1, BELOW_ONE),
-            F.when(wanted > F.size("racks") + F.col("unknown_racks") + unnamed, ABOVE_KNOWN),
-            F.when(F.size("valid_racks_above_rf") > 0, ABOVE_RF),
-            F.when(F.size("valid_racks_above_span") > 0, ABOVE_REPLICAS),
-            F.when((wanted > 1) & (unnamed > 0), UNRACKED),
-        )
-    )
+def _unnamed_rack() -> Column:
+    """1 where brokers have no broker.rack: together they count as one rack."""
+    return F.least(F.size("unracked_brokers"), F.lit(1))
 
 
 def follows() -> dict[str, Column]:
-    """Of a topic, beside its measures."""
-    return {PROBLEMS: problems()}
-
-
-def first_problem() -> Column:
-    """The one that names the finding; NULL: none. Reads PROBLEMS, computed beside the outcome."""
-    return F.try_element_at(F.col(PROBLEMS), F.lit(1))
+    """PROBLEMS of a topic, the one to name first."""
+    wanted = F.col("min_racks")
+    problems = (
+        F.when(F.col("min_racks_configured") < 1, BELOW_ONE),
+        F.when(wanted > F.size("racks") + F.col("unknown_racks") + _unnamed_rack(), ABOVE_KNOWN),
+        F.when(F.size("valid_racks_above_rf") > 0, ABOVE_RF),
+        F.when(F.size("valid_racks_above_span") > 0, ABOVE_REPLICAS),
+        F.when((wanted > 1) & (_unnamed_rack() > 0), UNRACKED),
+    )
+    return {PROBLEMS: F.array_compact(F.array(*problems))}
 
 
 def outcome() -> Column:
-    """Reads PROBLEMS."""
-    unknown = (F.col("min_racks") > 1) & (
-        F.coalesce(F.col("valid_racks_unknown"), F.lit(True))
-        | (F.col("unknown_racks") > 0)
-        | ~F.col("partitions_known")
-    )
+    unknown = possible("valid_racks_unknown") | (F.col("unknown_racks") > 0) | ~F.col("partitions_known")
     return (
-        F.when(first_problem().isNotNull(), base.FAIL)
+        F.when(F.size(PROBLEMS) > 0, base.FAIL)
         .when(~F.col("min_racks_known"), base.UNKNOWN)
         .when(F.col("min_racks").isNull(), base.NOT_APPLICABLE)
-        .when(unknown, base.UNKNOWN)
+        .when((F.col("min_racks") > 1) & unknown, base.UNKNOWN)
         .otherwise(base.PASS)
     )
 
 
-def topic_verdicts(plan: Plan) -> list[Column]:
-    what = first_problem()
-    wanted = F.when(what == BELOW_ONE, F.col("min_racks_configured")).otherwise(F.col("min_racks"))
-    ids = F.when(what == ABOVE_RF, F.col("valid_racks_above_rf")).when(
-        what == ABOVE_REPLICAS, F.col("valid_racks_above_span")
-    )
-    by_policy = F.coalesce(F.col("min_racks_configured"), F.lit(0)) < F.coalesce(F.col("min_racks"), F.lit(0))
-    of_value = what.isin(BELOW_ONE, ABOVE_KNOWN)
-    verdict = base.verdict(
+def topic_verdicts(plan: Plan) -> Iterable[Column]:
+    problem = F.try_element_at(F.col(PROBLEMS), F.lit(1))
+    configured, wanted = F.col("min_racks_configured"), F.col("min_racks")
+    by_policy = F.coalesce(configured, F.lit(0)) < F.coalesce(wanted, F.lit(0))
+    of_value = problem.isin(BELOW_ONE, ABOVE_KNOWN)
+    yield base.verdict(
         CONTROL,
         base.outcome_of(CONTROL),
-        # KIP-1290 only warns of more racks than there are, since racks may be added; any other problem refuses writes.
-        severity=F.when(
-            F.forall(PROBLEMS, lambda p: p == ABOVE_KNOWN), base.severity_of(CONTROL, ABOVE_KNOWN)
-        ).otherwise(base.severity_of(CONTROL, ABOVE_RF)),
-        cause=F.when(what == UNRACKED, "configuration:broker.rack")
-        .when((what == ABOVE_KNOWN) & by_policy, base.infeasible(F.col("tier")))
+        # KIP-1290 only warns of a value above the known racks, since racks may be added. Other problems reject writes.
+        severity_of=F.when(F.forall(PROBLEMS, lambda p: p == ABOVE_KNOWN), ABOVE_KNOWN),
+        cause=F.when(problem == UNRACKED, "configuration:broker.rack")
+        .when((problem == ABOVE_KNOWN) & by_policy, base.infeasible(F.col("tier")))
         .when(of_value & F.col("own_min_racks").isNotNull(), "configuration:topic")
         .when(of_value, "configuration:cluster-default")
         .otherwise("placement"),
-        observed={"problem": what, "min_insync_racks": wanted, "problems": F.col(PROBLEMS)},
+        observed={
+            "problem": problem,
+            "min_insync_racks": F.when(problem == BELOW_ONE, configured).otherwise(wanted),
+            "problems": F.col(PROBLEMS),
+        },
         required={"min_insync_racks": F.col("required")["min_insync_racks"]},
         evidence={
             "racks": F.size("racks"),
             "replication_factor": F.col("valid_racks_rf"),
             "unracked_brokers": F.col("unracked_brokers"),
             "by_policy": by_policy,
-            "target": target.evidence(),
+            "target": F.col(target.TARGET),
         },
-        partitions=ids,
+        partitions=F.when(problem == ABOVE_RF, F.col("valid_racks_above_rf")).when(
+            problem == ABOVE_REPLICAS, F.col("valid_racks_above_span")
+        ),
     )
-    return [verdict]
 
 
-def broker_verdicts(plan: Plan) -> list[Column]:
-    """On a broker: reads `b`, the broker, and `racks_wanted`, the largest value wanted in its cluster.
+def broker_verdicts(plan: Plan) -> Iterable[Column]:
+    """Reads `b`, the broker, and `racks_wanted`, the largest value wanted in its cluster.
 
-    Above 1 without a broker.rack of its own, KIP-1290's broker refuses to start, or refuses the dynamic change; above
-    the known racks it only warns.
+    A broker of KIP-1290 with a value above 1 and no broker.rack refuses to start, or refuses the dynamic change. For a value
+    above the known racks it only logs a warning.
     """
-    broker, state = F.col("b"), F.coalesce(F.col("b")["rack_state"], F.lit("unknown"))
-    own = broker["min_racks"]
+    broker = F.col("b")
+    own, state = broker["min_racks"], F.coalesce(broker["rack_state"], F.lit("unknown"))
     wanted = F.coalesce(F.greatest(own, "racks_wanted"), F.lit(1))
-    known_racks = F.size("racks") + F.col("unknown_racks") + F.least(F.size("unracked_brokers"), F.lit(1))
-    what = (
-        F.when(own < 1, BELOW_ONE).when(own > known_racks, ABOVE_KNOWN).when((wanted > 1) & (state == "none"), UNRACKED)
+    racks_at_most = F.size("racks") + F.col("unknown_racks") + _unnamed_rack()
+    problem = (
+        F.when(own < 1, BELOW_ONE)
+        .when(own > racks_at_most, ABOVE_KNOWN)
+        .when((wanted > 1) & (state == "none"), UNRACKED)
     )
-    of_value = F.coalesce(what.isin(BELOW_ONE, ABOVE_KNOWN), F.lit(False))
-    refused = F.coalesce((own > 1) & (state == "none"), F.lit(False))
+    of_value = certain(problem.isin(BELOW_ONE, ABOVE_KNOWN))
+    refused = certain((own > 1) & (state == "none"))
     unread = ~broker["min_racks_known"]
-    outcome = (
-        F.when(what.isNotNull(), base.FAIL)
-        .when(unread | ((wanted > 1) & (state == "unknown")), base.UNKNOWN)
-        .otherwise(base.PASS)
-    )
-    stated_at = F.when(broker["min_racks_source"] == "cluster-default", "configuration:cluster-default").otherwise(
-        "configuration:broker"
-    )
-    verdict = base.verdict(
+    by_cluster = broker["min_racks_source"] == "cluster-default"
+    yield base.verdict(
         CONTROL,
-        outcome,
-        cause=F.when(of_value, stated_at)
+        F.when(problem.isNotNull(), base.FAIL)
+        .when(unread | ((wanted > 1) & (state == "unknown")), base.UNKNOWN)
+        .otherwise(base.PASS),
+        cause=F.when(of_value & by_cluster, "configuration:cluster-default")
+        .when(of_value, "configuration:broker")
         .when((state == "unknown") | unread, F.coalesce(broker["down"], F.lit("unreadable")))
         .otherwise("configuration:broker.rack"),
-        severity=F.when((what == ABOVE_KNOWN) & ~refused, base.severity_of(CONTROL, ABOVE_KNOWN)).otherwise(
-            base.severity_of(CONTROL, UNRACKED)
-        ),
-        observed={"problem": what, "min_insync_racks": F.when(of_value, own).otherwise(wanted)},
+        severity_of=F.when(~refused, problem),
+        observed={"problem": problem, "min_insync_racks": F.when(of_value, own).otherwise(wanted)},
         required={"problem": F.lit(None).cast("string")},
         evidence={
             "racks": F.size("racks"),
@@ -155,4 +134,3 @@ def broker_verdicts(plan: Plan) -> list[Column]:
             "unracked_brokers": F.col("unracked_brokers"),
         },
     )
-    return [verdict]

@@ -1,16 +1,18 @@
-"""partition-health: offline, under-min-isr, at-min-isr and under-replicated partitions (KIP-427), one finding a category.
+"""partition-health: offline, under-min-isr, at-min-isr and under-replicated partitions (KIP-427), one finding per category.
 
-All but offline need a live leader. A partition can be at-min-isr and under-replicated at once. At-min-isr with the ISR
-whole is what the configuration leaves, and no sign of trouble: info, not warning.
+All categories but offline need a live leader. A partition can be both at-min-isr and under-replicated. A partition at min ISR
+with all its replicas in sync is healthy: the configuration alone puts it there, so its severity is info.
 """
 
-from __future__ import annotations
+from collections.abc import Iterable
+from functools import reduce
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
 from spark_jobs.frames import base, target
+from spark_jobs.frames.columns import certain, possible
 from spark_jobs.frames.flagged import Flagged, each
 
 CONTROL = "partition-health"
@@ -18,89 +20,85 @@ CATEGORIES = ("offline", "under-min-isr", "at-min-isr", "under-replicated")
 
 
 def flag(category: str) -> Column:
-    """The partition's column of a category."""
+    """Is the partition in this category?"""
     return F.col(base.column(category))
 
 
 def known() -> Column:
-    """Is every category of a partition decided?"""
-    rest = flag("under-min-isr").isNotNull() & flag("at-min-isr").isNotNull() & flag("under-replicated").isNotNull()
-    return F.coalesce(F.col("offline") | (F.col("offline").isNotNull() & rest), F.lit(False))
+    """Is it known of every category whether the partition is in it?"""
+    decided = reduce(Column.__and__, (flag(category).isNotNull() for category in CATEGORIES))
+    return certain(F.col("offline") | decided)
 
 
 def measures() -> dict[str, Flagged]:
-    """Per category its partitions, whether an ISR shrank, the causes, one of those with the smallest ISR, and where
-    kafka-topics differs."""
+    """By category: its partitions, whether any ISR shrank, the causes, the numbers of the partition with the smallest ISR, and
+    how kafka-topics differs."""
     columns = {"health_unknown": base.partition_ids(~known())}
     for category in CATEGORIES:
-        name, on = base.column(category), flag(category)
-        # A whole ISR can be too small for a leader that caps only while replicas are being added: they count already.
+        name, found = base.column(category), flag(category)
+        # The leader counts replicas that are being added, so an ISR can be whole and still below the minimum.
         growing = F.col("reassigning") & F.lit(category == "under-min-isr")
         columns |= {
-            f"{name}_ids": base.partition_ids(on),
-            f"{name}_shrunk": Flagged(on & (~F.col("isr_whole") | growing), lambda those: F.size(those) > 0),
+            f"{name}_ids": base.partition_ids(found),
+            f"{name}_shrunk": Flagged(found & (~F.col("isr_whole") | growing), lambda flagged: F.size(flagged) > 0),
             f"{name}_isr_whole": Flagged(
-                on, lambda those: (F.size(those) > 0) & F.forall(those, lambda p: p["isr_whole"])
+                found, lambda flagged: (F.size(flagged) > 0) & F.forall(flagged, lambda p: p["isr_whole"])
             ),
-            f"{name}_causes": base.causes_where(on),
-            f"{name}_worst": Flagged(on, lambda those: F.array_min(F.transform(those, _numbers))),
-            f"{name}_cli": Flagged(on, lambda those: F.array_sort(F.array_distinct(each(those, "cli_differs")))),
+            f"{name}_causes": base.causes_where(found),
+            f"{name}_worst": Flagged(found, lambda flagged: F.array_min(F.transform(flagged, _numbers))),
+            f"{name}_cli": Flagged(found, lambda flagged: F.array_sort(F.array_distinct(each(flagged, "cli_differs")))),
         }
     return columns
 
 
 def _numbers(partition: Column) -> Column:
-    """What a finding says of one partition, so that its numbers belong together; ordered by ISR, unread ones last."""
-    names = {"rf": "rf", "min_isr": "min_isr", "effective": "effective_min_isr"}
-    names |= {name: name for name in ("min_isr_source", "replica_count")}
+    """The numbers of one partition for a finding, ordered by ISR; unread ones last."""
     isr = partition["isr_count"]
-    return F.struct(isr.isNull().alias("unread"), isr.alias("isr"), *(partition[n].alias(k) for k, n in names.items()))
+    names = ("rf", "min_isr", "effective_min_isr", "min_isr_source", "replica_count")
+    return F.struct(isr.isNull().alias("unread"), isr.alias("isr"), *(partition[name].alias(name) for name in names))
 
 
 def outcome() -> Column:
-    """Of the topic as a whole: PASS, or UNKNOWN where a partition's health is; NULL where categories say it all."""
-    unread = F.coalesce(F.size("health_unknown") > 0, F.lit(True)) | ~F.col("partitions_known")
-    failing = [F.size(f"{base.column(c)}_ids") for c in CATEGORIES]
-    none = (failing[0] + failing[1] + failing[2] + failing[3]) == 0
-    return F.when(unread, base.UNKNOWN).when(none, base.PASS)
+    """The topic as a whole: UNKNOWN where a partition's health is unknown, PASS where no category applies, else NULL."""
+    unread = possible(F.size("health_unknown") > 0) | ~F.col("partitions_known")
+    healthy = reduce(Column.__and__, (F.size(f"{base.column(category)}_ids") == 0 for category in CATEGORIES))
+    return F.when(unread, base.UNKNOWN).when(healthy, base.PASS)
 
 
 def _of_category(category: str) -> Column:
     name = base.column(category)
-    causes = F.coalesce(base.dominant(f"{name}_causes"), F.lit("replicas lagging"))
-    seen, ids = F.col(f"{name}_worst"), F.col(f"{name}_ids")
-    shrunk = F.lit(True) if category == "offline" else F.col(f"{name}_shrunk")
-    whole = F.col(f"{name}_isr_whole")
-    severity = F.lit(base.severity_of(CONTROL, category))
-    if category == "at-min-isr":
-        severity = F.when(shrunk, severity).otherwise(base.severity_of(CONTROL, "at-min-isr/configuration"))
+    worst, ids, whole = F.col(f"{name}_worst"), F.col(f"{name}_ids"), F.col(f"{name}_isr_whole")
+    missing = F.coalesce(base.dominant(f"{name}_causes"), F.lit("replicas lagging"))
+    offline = category == "offline"
+    shrunk = F.lit(True) if offline else F.col(f"{name}_shrunk")
+    by_configuration = F.when(shrunk, category).otherwise("at-min-isr/configuration")
     return base.verdict(
         CONTROL,
         F.when(F.size(ids) > 0, base.FAIL),
-        category=F.lit(category),
-        severity=severity,
-        cause=F.when(shrunk, causes).otherwise(base.min_isr_cause(seen["min_isr_source"])),
+        category=category,
+        severity_of=by_configuration if category == "at-min-isr" else category,
+        cause=F.when(shrunk, missing).otherwise(base.min_isr_cause(worst["min_isr_source"])),
         observed={
             "category": F.lit(category),
-            "cause": F.lit("shrunk") if category == "offline" else F.when(whole, "configuration").otherwise("shrunk"),
-            "isr": seen["isr"],
-            "replication_factor": seen["rf"],
-            "min_insync_replicas": seen["min_isr"],
-            "effective_min_insync_replicas": seen["effective"],
+            "cause": F.lit("shrunk") if offline else F.when(whole, "configuration").otherwise("shrunk"),
+            "isr": worst["isr"],
+            "replication_factor": worst["rf"],
+            "min_insync_replicas": worst["min_isr"],
+            "effective_min_insync_replicas": worst["effective_min_isr"],
         },
         evidence={
-            "replicas": seen["replica_count"],
+            "replicas": worst["replica_count"],
             "cli_differs": F.col(f"{name}_cli"),
             "shrunk": shrunk,
             "growing": F.col("reassigning_partitions") > 0,
-            "target": target.evidence(),
+            "target": F.col(target.TARGET),
         },
         partitions=ids,
     )
 
 
-def topic_verdicts(plan: Plan) -> list[Column]:
-    """One per category that applies, and one PASS or UNKNOWN for the topic."""
+def topic_verdicts(plan: Plan) -> Iterable[Column]:
+    """One per category that applies, else one PASS or UNKNOWN for the topic."""
     none = F.lit(None).cast("string")
     rest = base.verdict(
         CONTROL,
@@ -109,23 +107,22 @@ def topic_verdicts(plan: Plan) -> list[Column]:
         observed={"category": none, "cause": none},
         partitions=F.col("health_unknown"),
     )
-    return [*(_of_category(c) for c in CATEGORIES), rest]
+    return [*(_of_category(category) for category in CATEGORIES), rest]
 
 
-def cluster_verdicts(plan: Plan) -> list[Column]:
-    """UNKNOWN, once, where it can't be known whether topics are hidden from the auditor.
+def cluster_verdicts(plan: Plan) -> Iterable[Column]:
+    """One UNKNOWN where topics or brokers could not be listed, or topics may be hidden from the auditor.
 
-    Metadata leaves out what the principal may not see, without a word; DescribeLogDirs lists every partition. Reads
-    `hidden_partitions`, NULL where log dirs could not be read. Where the provider keeps them closed, that is its duty.
-    Nor can it where topics or brokers as such could not be read.
+    Metadata silently omits topics that the principal may not describe, but DescribeLogDirs lists every partition. Reads
+    `hidden_partitions`, NULL where log dirs could not be read. Where the provider doesn't show them, it is responsible.
     """
     unlisted = ~F.col("topics_known") | ~F.col("brokers_known")
-    verdict = base.verdict(
+    hidden = F.col("hidden_partitions").isNull() & ~base.providers_duty("log-dirs")
+    yield base.verdict(
         CONTROL,
-        F.when(unlisted | (F.col("hidden_partitions").isNull() & ~base.providers_duty("log-dirs")), base.UNKNOWN),
+        F.when(unlisted | hidden, base.UNKNOWN),
         cause=F.when(unlisted, "unreadable").otherwise("topics-hidden"),
         observed={"hidden_partitions": F.lit(None).cast("int")},
         required={"hidden_partitions": F.lit(0)},
         evidence={base.REASON: F.when(unlisted, "unlisted").otherwise("topics-hidden")},
     )
-    return [verdict]

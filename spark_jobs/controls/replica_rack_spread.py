@@ -1,50 +1,35 @@
-"""replica-rack-spread: a partition's replicas span fewer racks than the tier requires (KIP-1290's placement side).
+"""replica-rack-spread: a partition's replicas span fewer racks than the tier requires (placement in KIP-1290).
 
-A broker without broker.rack adds no rack, an unknown rack may be any: too few is certain, or UNKNOWN.
+A broker without broker.rack adds no rack. A broker whose rack is unknown may add one: then the partition fails only if its
+racks are too few even with it, and is UNKNOWN otherwise.
 """
 
-from __future__ import annotations
+from collections.abc import Iterable
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
 from spark_jobs.frames import base, target
-from spark_jobs.frames.flagged import Flagged
 
 CONTROL = "replica-rack-spread"
-
-
-def required() -> Column:
-    return F.col("required")["replica_racks"]
-
-
-def measures() -> dict[str, Column | Flagged]:
-    return base.measure(CONTROL, F.col("replica_racks"), required())
-
-
-def outcome() -> Column:
-    return base.at_least(CONTROL, required())
-
-
-def check() -> Column:
-    return base.check(CONTROL, F.col("replica_rack_spread_worst"), required())
+RULE = base.PartitionMinimum(CONTROL, "replica_racks", key="replica_racks")
+measures, outcome, check = RULE.measures, RULE.outcome, RULE.check
 
 
 def placement_cause() -> Column:
-    """Nobody has a rack: one setting. Else where the replicas were put."""
+    """One missing setting where no broker has a rack, else the placement of the replicas."""
     return F.when(F.size("racks") == 0, "configuration:broker.rack").otherwise("placement")
 
 
-def topic_verdicts(plan: Plan) -> list[Column]:
-    racks_known = F.size("racks") + F.col("unknown_racks")
-    verdict = base.verdict(
+def topic_verdicts(plan: Plan) -> Iterable[Column]:
+    racks_at_most = F.size("racks") + F.col("unknown_racks")
+    yield base.verdict(
         CONTROL,
         base.outcome_of(CONTROL),
-        cause=F.coalesce(base.not_feasible(required(), racks_known), placement_cause()),
-        observed={"replica_racks": F.col("replica_rack_spread_worst")},
-        required={"replica_racks": required()},
-        evidence={"target": target.evidence()},
-        partitions=F.col("replica_rack_spread_failing"),
+        cause=F.coalesce(base.not_feasible(RULE.required, racks_at_most), placement_cause()),
+        observed={"replica_racks": RULE.worst},
+        required={"replica_racks": RULE.required},
+        evidence={"target": F.col(target.TARGET)},
+        partitions=RULE.failing,
     )
-    return [verdict]

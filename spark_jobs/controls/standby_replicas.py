@@ -1,35 +1,36 @@
-"""standby-replicas: every stateful task of a Streams application has as many standbys as required (num.standby.replicas).
+"""standby-replicas: a stateful task of a Streams application has fewer standbys than required (num.standby.replicas).
 
-A standby on the process that has the active is no second copy. Where an application has too few instances for what is
-required Kafka places as many standbys as there are other instances, and that is still too few. Enough standbys of a task
-without an active, or with several, prove nothing: such a placement isn't whole, and nothing is known.
+A standby on the process of the active task is no second copy. With too few instances Kafka places as many standbys as there are
+other instances, which is still too few. Where a task has no active task, or several, its standbys prove nothing: the outcome is
+UNKNOWN.
 """
 
-from __future__ import annotations
+from collections.abc import Iterable
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
 from spark_jobs.frames import applications, base
+from spark_jobs.frames.columns import certain
 
 CONTROL = "standby-replicas"
 
 
-def application_verdicts(plan: Plan) -> list[Column]:
+def application_verdicts(plan: Plan) -> Iterable[Column]:
     """Reads `p`, an application's placement."""
     p = F.col("p")
     required = p["standby_replicas"]
     outcome = applications.outcome(
         F.when(p["short_tasks"] > 0, base.FAIL).when(p["not_whole"].isNotNull(), base.UNKNOWN).otherwise(base.PASS),
-        F.coalesce(required >= 0, F.lit(False)),
+        required=certain(required >= 0),
     )
-    too_few = p["clients"] <= required
-    verdict = base.verdict(
+    too_few_clients = p["clients"] <= required
+    yield base.verdict(
         CONTROL,
         outcome,
         cause=F.when(outcome == base.UNKNOWN, "streams-unsettled")
-        .when(too_few, "streams-instances")
+        .when(too_few_clients, "streams-instances")
         .otherwise("configuration:num.standby.replicas"),
         observed={
             "standby_replicas": p["standbys"],
@@ -42,13 +43,12 @@ def application_verdicts(plan: Plan) -> list[Column]:
         evidence={
             **applications.evidence(),
             "short_tasks": p["short_tasks"],
-            "too_few_clients": too_few,
+            "too_few_clients": too_few_clients,
             "type": p["type"],
             "unknown": F.coalesce(p["unknown"], p["not_whole"]),
         },
     )
-    return [verdict]
 
 
-def cluster_verdicts(plan: Plan) -> list[Column]:
+def cluster_verdicts(plan: Plan) -> Iterable[Column]:
     return applications.unlisted(CONTROL, plan)

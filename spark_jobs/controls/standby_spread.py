@@ -1,14 +1,17 @@
-"""standby-spread: a task's active and standbys stand as far apart in their rack-aware tags as they could (KIP-708).
+"""standby-spread: a task's active and standbys are as far apart in their rack-aware tags as they can be (KIP-708).
 
-below-achievable (warning): no order and no tie-break of Kafka's ClientTagAwareStandbyTaskAssignor yields the placement,
-nor does a movement afterwards off a client that lacks a tag, if the application is configured as the policy says: it
-isn't, then. below-ideal (info): Kafka may have led there, and a better placement exists. tag-limits (warning): tags
-beyond what Kafka accepts. Which it is was decided by a search, see `durability.streams.placement`. In a group of type
-`streams` (KIP-1071) the broker places tasks and doesn't look at client tags: there is no walk to hold it against and
-nothing an operator could set.
+`durability.streams.placement` decides by a search which category a placement has:
+
+- below-achievable (warning): if the application were configured as the policy says, Kafka's ClientTagAwareStandbyTaskAssignor
+  could not place its tasks like that, whatever its order and tie-breaks, and even if tasks were moved off a client without a
+  tag later.
+- below-ideal (info): Kafka's assignor may have placed them like that, and a better placement exists.
+- tag-limits (warning): there are more tags than Kafka accepts.
+
+In a group of type `streams` (KIP-1071) the broker places tasks and ignores client tags, so nothing can be compared or set.
 """
 
-from __future__ import annotations
+from collections.abc import Iterable
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -16,45 +19,41 @@ from pyspark.sql import functions as F
 from durability.plan.plan import Plan
 from durability.streams.judgement import BELOW_ACHIEVABLE, BELOW_IDEAL, TAG_LIMITS
 from spark_jobs.frames import applications, base
+from spark_jobs.frames.columns import possible
 
 CONTROL = "standby-spread"
 STREAMS = "streams"
 
 
-def category() -> Column:
-    """The worst of an application's categories; NULL: none. Reads `p`."""
+def application_verdicts(plan: Plan) -> Iterable[Column]:
+    """Reads `p`, an application's placement."""
     p = F.col("p")
-    return (
+    tagged = F.size("p.rack_aware_tags") > 0
+    worst = (
         F.when(p["below_achievable"] > 0, BELOW_ACHIEVABLE)
         .when(F.size("p.limits") > 0, TAG_LIMITS)
         .when(p["below_ideal"] > 0, BELOW_IDEAL)
     )
-
-
-def application_verdicts(plan: Plan) -> list[Column]:
-    """Reads `p`, an application's placement."""
-    p, worst = F.col("p"), category()
-    tags_decide = (F.size("p.rack_aware_tags") > 0) & (F.coalesce(p["type"], F.lit("")) != STREAMS)
-    judged = F.when(worst.isin(BELOW_ACHIEVABLE, TAG_LIMITS), base.FAIL).when(p["undecided"].isNotNull(), base.UNKNOWN)
-    outcome = applications.outcome(judged.when(worst.isNotNull(), base.FAIL).otherwise(base.PASS), tags_decide)
-    listed = p["below_achievable"] + p["below_ideal"] - F.size("p.spread")
-    severity = F.lit(base.severity_of(CONTROL, BELOW_IDEAL))
-    for kind in (TAG_LIMITS, BELOW_ACHIEVABLE):
-        severity = F.when(worst == kind, base.severity_of(CONTROL, kind)).otherwise(severity)
-    failed = F.when(outcome == base.FAIL, worst)
-    verdict = base.verdict(
+    outcome = applications.outcome(
+        F.when(worst.isin(BELOW_ACHIEVABLE, TAG_LIMITS), base.FAIL)
+        .when(p["undecided"].isNotNull(), base.UNKNOWN)
+        .when(worst.isNotNull(), base.FAIL)
+        .otherwise(base.PASS),
+        required=tagged & possible(p["type"] != STREAMS),
+    )
+    category = F.when(outcome == base.FAIL, worst)
+    yield base.verdict(
         CONTROL,
         outcome,
-        category=failed,
-        severity=severity,
+        category=category,
         cause=F.when(outcome == base.UNKNOWN, "streams-unsettled")
         .when(worst == TAG_LIMITS, "configuration:client.tag")
         .when(worst == BELOW_IDEAL, "standby-placement")
         .otherwise("configuration:rack.aware.assignment.tags"),
         observed={
-            "category": failed,
+            "category": category,
             "tasks": p["spread"],
-            "more_tasks": listed,
+            "more_tasks": p["below_achievable"] + p["below_ideal"] - F.size("p.spread"),
             "tag_limits": p["limits"],
             "undecided": p["undecided"],
             "losses": p["losses"],
@@ -65,12 +64,11 @@ def application_verdicts(plan: Plan) -> list[Column]:
             "below_achievable": p["below_achievable"],
             "below_ideal": p["below_ideal"],
             "tasks": p["tasks"],
-            "by_broker": (p["type"] == STREAMS) & (F.size("p.rack_aware_tags") > 0),
+            "by_broker": (p["type"] == STREAMS) & tagged,
             "unknown": F.coalesce(p["unknown"], p["undecided"]),
         },
     )
-    return [verdict]
 
 
-def cluster_verdicts(plan: Plan) -> list[Column]:
+def cluster_verdicts(plan: Plan) -> Iterable[Column]:
     return applications.unlisted(CONTROL, plan)

@@ -1,6 +1,4 @@
-"""waiver-expired: a waiver's date has passed and it would still match: the accepted risk is nobody's any more."""
-
-from __future__ import annotations
+"""waiver-expired: a waiver's date has passed and it would still match, so nobody accepts the risk any more."""
 
 from typing import Any
 
@@ -9,15 +7,17 @@ from pyspark.sql import functions as F
 
 from durability.policy.model import IN_DATE
 from spark_jobs.frames import base
-from spark_jobs.frames.base import SNAPSHOT
 from spark_jobs.frames.literals import literal
 
 CONTROL = "waiver-expired"
 
 
 def verdicts(failed: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
-    """One verdict per cluster and waiver of those listed as `expired` on a failed verdict."""
-    texts = {
+    """One row per cluster and expired waiver, with the columns of all verdicts.
+
+    failed: verdicts with `expired`, the indices of the expired waivers that match.
+    """
+    described = {
         str(w["index"]): {
             "name": f"{w['control']}:{w['cluster']}:{w['resource']}",
             "expires": str(w["expires"]),
@@ -25,34 +25,32 @@ def verdicts(failed: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
         }
         for w in waivers
     }
-    expired = F.try_element_at(
-        literal(texts, "map<string,struct<name:string,expires:string,owner:string>>"),
-        F.col("expired_waiver").cast("string"),
-    )
-    grouped = (
-        failed.select(*SNAPSHOT, "provider", F.explode("expired").alias("expired_waiver"))
-        .groupBy(*SNAPSHOT, "provider", "expired_waiver")
+    by_index = literal(described, "map<string,struct<name:string,expires:string,owner:string>>")
+    waiver = F.try_element_at(by_index, F.col("index").cast("string"))
+    matches = (
+        failed.select(*base.SNAPSHOT, "provider", F.explode("expired").alias("index"))
+        .groupBy(*base.SNAPSHOT, "provider", "index")
         .agg(F.count(F.lit(1)).alias("matches"))
     )
     verdict = base.verdict(
         CONTROL,
         F.lit(base.FAIL),
-        cause=F.concat(F.lit("waiver:"), expired["name"]),
-        observed={"expires": expired["expires"], "matches": F.col("matches")},
+        cause=F.concat(F.lit("waiver:"), waiver["name"]),
+        observed={"expires": waiver["expires"], "matches": F.col("matches")},
         required={"expires": F.lit(IN_DATE)},
-        evidence={"owner": expired["owner"]},
+        evidence={"owner": waiver["owner"]},
     )
+    keys = (*base.SNAPSHOT, "provider", "tier", "resource_type", "resource")
     return (
-        grouped.withColumn("tier", F.lit(None).cast("string"))
-        .select(
-            *SNAPSHOT,
-            "provider",
-            "tier",
-            F.lit("waiver").alias("resource_type"),
-            expired["name"].alias("resource"),
-            verdict.alias("v"),
+        matches.withColumns(
+            {
+                "tier": F.lit(None).cast("string"),
+                "resource_type": F.lit("waiver"),
+                "resource": waiver["name"],
+                "v": verdict,
+            }
         )
-        .select(*SNAPSHOT, "provider", "tier", "resource_type", "resource", "v.*")
+        .select(*keys, "v.*")
         .select("*", "details.*")
         .drop("details")
     )

@@ -1,9 +1,9 @@
-"""write-headroom: how many brokers a partition can lose with acks=all writes still accepted (KIP-427).
+"""write-headroom: how many brokers a partition can lose before acks=all writes are rejected (KIP-427).
 
-Replication factor minus effective min ISR: what the configuration leaves, whatever is down right now.
+It is the replication factor minus the effective min ISR: what the configuration allows, whatever is down at the moment.
 """
 
-from __future__ import annotations
+from collections.abc import Iterable
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -13,45 +13,33 @@ from spark_jobs.frames import base, target
 from spark_jobs.frames.flagged import Flagged
 
 CONTROL = "write-headroom"
-
-
-def required() -> Column:
-    return F.col("required")["write_headroom"]
+RULE = base.PartitionMinimum(CONTROL, "write_headroom", key="write_headroom")
+outcome, check = RULE.outcome, RULE.check
 
 
 def measures() -> dict[str, Column | Flagged]:
-    headroom = F.col("write_headroom")
     effective = F.col("effective_min_isr").alias("effective")
-    seen = F.struct(F.col("judged_rf").alias("rf"), effective, "min_isr", "min_isr_source")
-    return {**base.measure(CONTROL, headroom, required()), "write_headroom_seen": base.of_the_least(seen, headroom)}
+    fields = F.struct(F.col("judged_rf").alias("rf"), effective, "min_isr", "min_isr_source")
+    return RULE.measures() | {"write_headroom_at_worst": base.at_worst_partition(fields, F.col("write_headroom"))}
 
 
-def outcome() -> Column:
-    return base.at_least(CONTROL, required())
-
-
-def check() -> Column:
-    return base.check(CONTROL, F.col("write_headroom_worst"), required())
-
-
-def topic_verdicts(plan: Plan) -> list[Column]:
-    seen = F.col("write_headroom_seen")
-    cause = F.coalesce(
-        target.infeasible(),
-        F.when(seen["min_isr"] > seen["rf"], base.min_isr_cause(seen["min_isr_source"])),
-        F.lit("configuration:topic"),
-    )
-    verdict = base.verdict(
+def topic_verdicts(plan: Plan) -> Iterable[Column]:
+    worst = F.col("write_headroom_at_worst")
+    too_high = worst["min_isr"] > worst["rf"]
+    yield base.verdict(
         CONTROL,
         base.outcome_of(CONTROL),
-        cause=cause,
-        observed={"write_headroom": F.col("write_headroom_worst")},
-        required={"write_headroom": required()},
+        cause=F.coalesce(
+            target.infeasible(),
+            F.when(too_high, base.min_isr_cause(worst["min_isr_source"])),
+            F.lit("configuration:topic"),
+        ),
+        observed={"write_headroom": RULE.worst},
+        required={"write_headroom": RULE.required},
         evidence={
-            "replication_factor": seen["rf"],
-            "effective_min_insync_replicas": seen["effective"],
-            "target": target.evidence(),
+            "replication_factor": worst["rf"],
+            "effective_min_insync_replicas": worst["effective"],
+            "target": F.col(target.TARGET),
         },
-        partitions=F.col("write_headroom_failing"),
+        partitions=RULE.failing,
     )
-    return [verdict]

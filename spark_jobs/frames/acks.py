@@ -1,23 +1,26 @@
-"""What an acknowledged write is sure of: the copies and racks of the worst ISR that Kafka may acknowledge with.
+"""The guarantee of an acknowledged write: the copies and racks of the worst ISR that Kafka may acknowledge it with.
 
-KIP-926 asks what each acks value waits for, KIP-1290 how many racks that reaches. The worst case is over every ISR of the
-effective minimum size drawn from the replicas, whoever leads: it is filled from replicas that add no rack (no
-broker.rack), then from the racks that hold most replicas. Nothing is enumerated; the tests do that.
+KIP-926 compares what each acks value waits for, KIP-1290 how many racks that reaches. The worst case is over every ISR of the
+effective minimum size among the replicas, whoever leads. Such an ISR consists of replicas that add no rack (no broker.rack),
+then of those in the fullest racks. Nothing is enumerated here; the tests do that.
 """
 
-from __future__ import annotations
+from collections.abc import Iterable
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from spark_jobs.frames.columns import struct
+
 NEVER = 1_000_000
-"""In place of a number of replicas that no partition has: it can't be had."""
+"""More replicas than any partition has: what needs so many is impossible."""
+BOUNDS = ("copies_least", "copies_most", "racks_least", "racks_most")
 
 
 def fewest_racks(racks: Column, members: Column) -> Column:
-    """The fewest racks that `members` replicas stand in, taken from the racks that hold most.
+    """The fewest racks that `members` replicas can be in: the fullest ones.
 
-    racks: replicas by rack, most first. Members beyond them stand in a rack each.
+    racks: the number of replicas by rack, the largest first. Members that don't fit add a rack each.
 
     >>> df = spark.createDataFrame([([2, 2, 1], 2), ([2, 2, 1], 3), ([3, 1], -1), ([1], 3)], "racks array<int>, members int")
     >>> df.select("*", fewest_racks(F.col("racks"), F.col("members")).alias("fewest")).show()
@@ -33,42 +36,52 @@ def fewest_racks(racks: Column, members: Column) -> Column:
     zero = F.lit(0)
     return F.aggregate(
         racks,
-        F.struct(members.alias("left"), zero.alias("reached")),
-        lambda so_far, held: F.struct(
-            (so_far["left"] - held).alias("left"),
-            (so_far["reached"] + (so_far["left"] > 0).cast("int")).alias("reached"),
+        struct({"left": members, "reached": zero}),
+        lambda so_far, size: struct(
+            {
+                "left": so_far["left"] - size,
+                "reached": so_far["reached"] + (so_far["left"] > 0).cast("int"),
+            }
         ),
         lambda end: end["reached"] + F.greatest(end["left"], zero),
     )
 
 
-BOUNDS = ("copies_least", "copies_most", "racks_least", "racks_most")
-THRESHOLDS = ("racks_at_ends", "smallest_min_isr", "racks_would_do")
-
-
-def _worst(*cells: Column) -> Column:
-    return F.struct(*(cell.alias(name) for name, cell in zip((*BOUNDS, *THRESHOLDS), cells, strict=True)))
+def _worst(
+    bounds: Iterable[Column],
+    racks_at_ends: Column,
+    smallest_min_isr: Column,
+    racks_would_do: Column,
+) -> Column:
+    thresholds = {
+        "racks_at_ends": racks_at_ends,
+        "smallest_min_isr": smallest_min_isr,
+        "racks_would_do": racks_would_do,
+    }
+    return struct(dict(zip(BOUNDS, bounds, strict=True)) | thresholds)
 
 
 def undecided(copies: Column) -> Column:
-    """`guaranteed` where nothing is known of the replicas but that no more than `copies` acknowledge a write."""
-    return _worst(F.lit(0), copies, F.lit(0), copies, copies, F.lit(NEVER), F.lit(False))
+    """`guaranteed` where the replicas are unknown, except that at most `copies` acknowledge a write."""
+    return _worst((F.lit(0), copies, F.lit(0), copies), copies, F.lit(NEVER), F.lit(False))
 
 
 def guaranteed(ends: Column, min_isr: Column, caps: Column, copies: Column, racks: Column) -> Column:
-    """What acks=all guarantees at worst: a struct of BOUNDS and THRESHOLDS, NULL where `ends` is.
+    """What acks=all guarantees in the worst case, as a struct; NULL where `ends` is NULL.
 
-    ends: `racks.layout`s of the replicas, one; three while a reassignment runs, of which the worst counts: of the replicas
-    once it is cancelled, of all there are now, and once it is complete.
-    min_isr: min.insync.replicas as configured, NULL if unknown; caps: whether the leader caps it at the replicas. A
-    leader that doesn't accepts no acks=all write where it is above them: 0 copies, 0 racks. copies, racks: what is
-    required (NULL: nothing). An unknown rack may be none (least) or one of its own (most).
-    `racks_at_ends`: `racks_most` but for what holds only while a reassignment runs; thresholds leave that out as well.
-    `smallest_min_isr`: the smallest min.insync.replicas that guarantees `racks` today, whatever unknown racks are;
-    `racks_would_do`: whether KIP-1290's thresholds min.insync.replicas = max(copies, racks) and min.insync.racks = racks
-    would guarantee both.
+    ends: `racks.layout` of the replicas, in an array of one. During a reassignment it is an array of three, and the worst one
+    counts: the replicas if it is cancelled, all replicas at present, and the replicas once it is complete.
+    min_isr: min.insync.replicas as configured, NULL if unknown. caps: does the leader cap it at the number of replicas? A leader
+    that doesn't accepts no acks=all write if it is higher: 0 copies, 0 racks.
+    copies, racks: what is required, NULL for nothing.
 
-    KIP-1290's example: RF 5 on 3 racks, 2 wanted, needs min.insync.replicas 3 (with min.insync.racks 2 would do).
+    The struct has BOUNDS, since an unknown rack may be no rack (least) or a separate one (most), and
+    `racks_at_ends`: `racks_most` without the replicas at present, which count only while the reassignment runs;
+    `smallest_min_isr`: the smallest min.insync.replicas that guarantees `racks` at present, whatever the unknown racks are;
+    `racks_would_do`: would KIP-1290's min.insync.racks = racks with min.insync.replicas = max(copies, racks) guarantee both?
+    Neither of the last two counts the replicas at present of a reassignment.
+
+    In KIP-1290's example, replication factor 5 on 3 racks, 2 racks need min.insync.replicas 3; min.insync.racks 2 would do too.
 
     >>> df = spark.createDataFrame([([(5, [2, 2, 1], 0, 0)], 2, True), ([(5, [2, 2, 1], 0, 0)], 3, True),
     ...     ([(2, [1, 1], 0, 0)], 3, True), ([(2, [1, 1], 0, 0)], 3, False), ([(2, [1], 0, 1)], 2, True),
@@ -92,32 +105,30 @@ def guaranteed(ends: Column, min_isr: Column, caps: Column, copies: Column, rack
     zero, fitting = F.lit(0), F.coalesce(racks, F.lit(NEVER))
 
     def of_end(end: Column, place: Column) -> Column:
-        size, held = end["size"], end["racks"]
-        passing = (F.size(ends) == 3) & (place == 1)
+        size, by_rack = end["size"], end["racks"]
+        at_present = (F.size(ends) == 3) & (place == 1)
         fits = min_isr <= size
+        capped = F.when(min_isr.isNull(), F.least(F.lit(1), size)).otherwise(size)
+        copies_least = F.when(fits, min_isr).when(caps, capped).otherwise(zero)
         copies_most = F.when(fits, min_isr).when((min_isr > size) & ~caps, zero).otherwise(size)
-        copies_least = (
-            F.when(fits, min_isr).when(caps, F.when(min_isr.isNull(), F.least(F.lit(1), size)).otherwise(size))
-        ).otherwise(zero)
-        nowhere = end["unracked"] + end["unknown"]
-        most_held = F.aggregate(F.slice(held, 1, F.greatest(fitting - 1, zero)), zero, lambda n, one: n + one)
-        racks_most = fewest_racks(held, copies_most - end["unracked"])
+        no_known_rack = end["unracked"] + end["unknown"]
+        racks_most = fewest_racks(by_rack, copies_most - end["unracked"])
+        in_fullest = F.aggregate(F.slice(by_rack, 1, F.greatest(fitting - 1, zero)), zero, lambda n, one: n + one)
+        enough_racks = F.size(by_rack) >= fitting
         return _worst(
-            copies_least,
-            copies_most,
-            fewest_racks(held, copies_least - nowhere),
-            racks_most,
-            F.when(passing, NEVER).otherwise(racks_most),
-            F.when(passing, 0).when(F.size(held) >= fitting, nowhere + most_held + 1).otherwise(NEVER),
-            passing | ((nowhere == 0) & (F.size(held) >= fitting) & (size >= F.greatest(copies, racks))),
+            (copies_least, copies_most, fewest_racks(by_rack, copies_least - no_known_rack), racks_most),
+            F.when(at_present, NEVER).otherwise(racks_most),
+            F.when(at_present, 0).when(enough_racks, no_known_rack + in_fullest + 1).otherwise(NEVER),
+            at_present | ((no_known_rack == 0) & enough_racks & (size >= F.greatest(copies, racks))),
         )
 
-    better_than_any = _worst(*map(F.lit, (NEVER, NEVER, NEVER, NEVER, NEVER, 0, True)))
+    never = F.lit(NEVER)
     return F.aggregate(
         F.transform(ends, of_end),
-        better_than_any,
+        _worst((never, never, never, never), never, zero, F.lit(True)),
         lambda a, b: _worst(
-            *(F.least(a[n], b[n]) for n in (*BOUNDS, "racks_at_ends")),
+            (F.least(a[bound], b[bound]) for bound in BOUNDS),
+            F.least(a["racks_at_ends"], b["racks_at_ends"]),
             F.greatest(a["smallest_min_isr"], b["smallest_min_isr"]),
             a["racks_would_do"] & b["racks_would_do"],
         ),

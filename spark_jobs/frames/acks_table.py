@@ -1,146 +1,136 @@
-"""What each acks value means for a partition: accepted or which error, what is guaranteed, and whether consumers see it.
+"""What each acks value means for a partition: whether a write is accepted, the error, the guarantee, visibility to consumers.
 
-KIP-926 for acks=min.insync.replicas, whose figures are the proposal's while its `error` is what brokers answer today;
-KIP-579 and KIP-1290 for `proposed_error`, what brokers would answer with the proposals. Copies are in page caches, not on
-synced disks.
+The figures of acks=min.insync.replicas are those that KIP-926 proposes, but its `error` is the answer of today's brokers.
+`proposed_error` is the answer of brokers with KIP-579 and KIP-1290. Copies are in page caches, not on synced disks.
 """
-
-from __future__ import annotations
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from spark_jobs.frames.acks import fewest_racks
+from spark_jobs.frames.columns import certain, possible, struct
 from spark_jobs.frames.rack_health import INCONSISTENT, NO_ERROR, NO_LEADER, NOT_ENOUGH_RACKS, NOT_ENOUGH_REPLICAS
 from spark_jobs.frames.racks import layout
 
 FACTS = (
-    "offline",
-    "min_isr",
-    "min_isr_source",
-    "effective_min_isr",
-    "caps",
-    "enough",
-    "replica_count",
-    "in_sync",
-    "leading",
-    "acks_all_error",
-    "acks_all_proposed_error",
-    "replica_span",
-    "ends",
+    *(
+        "offline",
+        "min_isr",
+        "min_isr_source",
+        "effective_min_isr",
+        "caps",
+        "enough",
+        "replica_count",
+        "in_sync",
+        "leading",
+    ),
+    *("acks_all_error", "acks_all_proposed_error", "replica_span", "ends"),
 )
-"""Columns of a partition that the table is made of, beside `isr_count` and the bounds of `acks.guaranteed`."""
+"""The columns of a partition that the table needs, besides `isr_count` and `acks.BOUNDS`."""
 
 INVALID_ACKS = "INVALID_REQUIRED_ACKS"
 
 
-def now(seen: Column) -> Column:
-    """What several cells of the table need of a partition as it is: struct<led, enough, accepted, beside, rest>.
+def now(partition: Column) -> Column:
+    """What several entries need of a partition's state: struct<led, enough, accepted, beside, rest>.
 
-    `led`: has a live leader. `enough`: the ISR is not below what the leader enforces (`enough_in_sync`). `accepted`: both.
-    `beside`: in-sync replicas in the leader's rack, itself included (0: it has none); `rest`: the layout of the others.
+    `led`: it has a live leader. `enough`: the leader has enough replicas in sync (`enough_in_sync`). `accepted`: both. `beside`:
+    the number of replicas in sync in the leader's rack, including the leader; 0 if the leader has no rack. `rest`: the layout of
+    the other replicas in sync.
     """
-    in_sync = seen["in_sync"]
-    led, rack = ~seen["offline"], seen["leading"]["rack"]
-    return F.struct(
-        led.alias("led"),
-        seen["enough"].alias("enough"),
-        (led & seen["enough"]).alias("accepted"),
-        F.size(F.filter(in_sync, lambda b: b["rack"] == rack)).alias("beside"),
-        layout(F.filter(in_sync, lambda b: F.coalesce(b["rack"] != rack, F.lit(True)))).alias("rest"),
+    led, enough, in_sync = ~partition["offline"], partition["enough"], partition["in_sync"]
+    rack = partition["leading"]["rack"]
+    return struct(
+        {
+            "led": led,
+            "enough": enough,
+            "accepted": led & enough,
+            "beside": F.size(F.filter(in_sync, lambda b: b["rack"] == rack)),
+            "rest": layout(F.filter(in_sync, lambda b: possible(b["rack"] != rack))),
+        }
     )
 
 
-def entries(seen: Column, now: Column, min_racks: Column, unclean: Column) -> Column:
-    """The table, a struct by acks value.
+def entries(partition: Column, now: Column, min_racks: Column, unclean: Column) -> Column:
+    """The table: a struct by acks value.
 
-    seen: the partition's FACTS, `isr_count` and bounds; now: `now` of it; min_racks: the racks wanted in sync, NULL for
-    none; unclean: may an out-of-sync replica be elected, NULL if unknown.
+    partition: its FACTS, `isr_count` and bounds. now: its `now`. min_racks: the racks required in sync, NULL for none. unclean:
+    may a replica that isn't in sync be elected? NULL if unknown.
 
-    Each entry: `accepted`; `error`, NULL where accepted or unknown; `proposed_error`; `retriable`: can a retry succeed while
-    the configuration stays, of the error, else of the proposed one; `copies_now`, `racks_now`: of a write acknowledged
-    now (0: none is); `copies_worst`, `racks_worst`: of any; `waits_for`: followers; `visible_now`: do consumers see what is
-    written now; `survives_leader_loss`. NULL wherever a fact is missing.
+    Each entry has, NULL where a fact is unknown:
+    `accepted`; `error`, also NULL where the write is accepted; `proposed_error`;
+    `retriable`: can a retry succeed without a change of configuration? Of the error, else of the proposed one;
+    `copies_now`, `racks_now`: of a write acknowledged now, 0 if none is; `copies_worst`, `racks_worst`: in the worst case;
+    `waits_for`: the number of followers; `visible_now`: do consumers see records written now? `survives_leader_loss`.
     """
     led, accepted, rest = now["led"], now["accepted"], now["rest"]
+    isr, effective, caps = partition["isr_count"], partition["effective_min_isr"], partition["caps"]
     zero, no = F.lit(0), F.lit(False)
-    isr, effective = seen["isr_count"], seen["effective_min_isr"]
     leaderless = F.when(~led, NO_LEADER)
-    # Since 3.7 the high watermark stands still below the min ISR (KIP-966, Partition.maybeIncrementLeaderHW).
-    visible = (
-        F.when(~led, False).when(now["enough"], led).when(~now["enough"], led & ~seen["caps"]).when(~seen["caps"], led)
-    )
-    error, proposed = (_error(seen[answer]) for answer in ("acks_all_error", "acks_all_proposed_error"))
-    copies_worst = _sure(seen["copies_least"], seen["copies_most"])
-    racks_worst = _sure(seen["racks_least"], seen["racks_most"])
-    racks_known = rest["unknown"] == 0
-    leaders = (now["beside"] > 0).cast("int")
-    # The leader always has the record, and with it whatever stands in its rack may be the fastest.
-    fastest = leaders + fewest_racks(rest["racks"], effective - now["beside"] - rest["unracked"])
+    error, proposed = (_rejection(partition[answer]) for answer in ("acks_all_error", "acks_all_proposed_error"))
+    # Since 3.7 the high watermark doesn't advance below the min ISR (KIP-966, Partition.maybeIncrementLeaderHW).
+    visible = F.when(~led, False).when(now["enough"], led).when(~now["enough"], led & ~caps).when(~caps, led)
+    worst = {
+        "copies_worst": _if_equal(partition["copies_least"], partition["copies_most"]),
+        "racks_worst": _if_equal(partition["racks_least"], partition["racks_most"]),
+    }
+    survives = F.when(worst["copies_worst"] < 2, no).otherwise((worst["copies_worst"] >= 2) & ~unclean)
+    leaders_rack = (now["beside"] > 0).cast("int")
+    # The leader always has the record. In the worst case the fastest followers are those in its rack.
+    fastest = leaders_rack + fewest_racks(rest["racks"], effective - now["beside"] - rest["unracked"])
 
-    def held(of_accepted: Column) -> Column:
-        return F.when(~accepted, zero).when(accepted, of_accepted)
+    def if_accepted(value: Column) -> Column:
+        return F.when(~accepted, zero).when(accepted, value)
 
-    def entry(**cells: Column) -> Column:
-        return F.struct(*(cell.alias(name) for name, cell in cells.items()))
+    def racks_if_accepted(racks: Column) -> Column:
+        return if_accepted(F.when(rest["unknown"] == 0, racks))
 
-    unacknowledged = dict(
-        accepted=led, error=leaderless, proposed_error=leaderless, retriable=~led | F.lit(None).cast("boolean")
-    )
-    one_rack = F.exists(seen["ends"], lambda e: e["unracked"] > 0), F.exists(seen["ends"], lambda e: e["unknown"] > 0)
-    return F.struct(
-        entry(
-            **unacknowledged,
-            copies_now=zero,
-            racks_now=zero,
-            copies_worst=zero,
-            racks_worst=zero,
-            waits_for=zero,
-            visible_now=visible,
-            survives_leader_loss=no,
-        ).alias("0"),
-        entry(
-            **unacknowledged,
-            copies_now=led.cast("int"),
-            racks_now=F.when(~led, zero).when(led, _racks_of(seen["leading"])),
-            copies_worst=F.lit(1),
-            racks_worst=F.when(one_rack[0], zero).when(~one_rack[1], 1),
-            waits_for=zero,
-            visible_now=visible,
-            survives_leader_loss=no,
-        ).alias("1"),
-        entry(
-            accepted=accepted,
-            error=error,
-            proposed_error=proposed,
-            retriable=_retriable(seen, error, proposed, min_racks),
-            copies_now=held(isr),
-            racks_now=held(F.when(racks_known, leaders + F.size(rest["racks"]))),
-            copies_worst=copies_worst,
-            racks_worst=racks_worst,
-            waits_for=held(isr - 1),
-            visible_now=accepted,
-            survives_leader_loss=F.when(copies_worst < 2, no).otherwise((copies_worst >= 2) & ~unclean),
-        ).alias("all"),
-        entry(
-            accepted=no,
-            error=F.coalesce(leaderless, F.when(led, INVALID_ACKS)),
-            proposed_error=error,
-            retriable=~led,
-            copies_now=held(effective),
-            racks_now=held(F.when(racks_known, fastest)),
-            copies_worst=copies_worst,
-            racks_worst=racks_worst,
-            waits_for=held(effective - 1),
-            fewer_than_all=held(isr - effective),
-            visible_now=accepted,
-            survives_leader_loss=no,
-        ).alias("min.insync.replicas"),
-    )
+    acks_0 = {
+        "accepted": led,
+        "error": leaderless,
+        "proposed_error": leaderless,
+        "retriable": ~led | F.lit(None).cast("boolean"),
+        **dict.fromkeys(("copies_now", "racks_now", "copies_worst", "racks_worst", "waits_for"), zero),
+        "visible_now": visible,
+        "survives_leader_loss": no,
+    }
+    acks_1 = acks_0 | {
+        "copies_now": led.cast("int"),
+        "racks_now": F.when(~led, zero).when(led, _racks_of(partition["leading"])),
+        "copies_worst": F.lit(1),
+        "racks_worst": _racks_of_any(partition["ends"]),
+    }
+    acks_all = {
+        "accepted": accepted,
+        "error": error,
+        "proposed_error": proposed,
+        "retriable": _retriable(partition, error, proposed, min_racks),
+        "copies_now": if_accepted(isr),
+        "racks_now": racks_if_accepted(leaders_rack + F.size(rest["racks"])),
+        **worst,
+        "waits_for": if_accepted(isr - 1),
+        "visible_now": accepted,
+        "survives_leader_loss": survives,
+    }
+    acks_min_isr = {
+        "accepted": no,
+        "error": F.coalesce(leaderless, F.when(led, INVALID_ACKS)),
+        "proposed_error": error,
+        "retriable": ~led,
+        "copies_now": if_accepted(effective),
+        "racks_now": racks_if_accepted(fastest),
+        **worst,
+        "waits_for": if_accepted(effective - 1),
+        "fewer_than_all": if_accepted(isr - effective),
+        "visible_now": accepted,
+        "survives_leader_loss": no,
+    }
+    table = {"0": acks_0, "1": acks_1, "all": acks_all, "min.insync.replicas": acks_min_isr}
+    return struct({acks: struct(entry) for acks, entry in table.items()})
 
 
-def _sure(least: Column, most: Column) -> Column:
-    """The value that two bounds leave; NULL where they differ."""
+def _if_equal(least: Column, most: Column) -> Column:
+    """The value between two bounds; NULL where they differ."""
     return F.when(least == most, least)
 
 
@@ -149,32 +139,41 @@ def _racks_of(broker: Column) -> Column:
     return F.when(broker["rack"].isNotNull(), 1).when(broker["rack_state"] == "none", 0)
 
 
-def _error(answer: Column) -> Column:
-    """An answer that refuses; NULL where it accepts or is unknown."""
+def _racks_of_any(ends: Column) -> Column:
+    """The rack of the worst replica alone: 0 where one has no rack, NULL where that is unknown, else 1."""
+    unracked = F.exists(ends, lambda end: end["unracked"] > 0)
+    return F.when(unracked, 0).when(~F.exists(ends, lambda end: end["unknown"] > 0), 1)
+
+
+def _rejection(answer: Column) -> Column:
+    """An answer that is an error; NULL where the write is accepted or the answer unknown."""
     return F.when(answer != NO_ERROR, answer)
 
 
-def _retriable(seen: Column, error: Column, proposed: Column, min_racks: Column) -> Column:
-    """Of acks=all. A replica may come back; more replicas than there are never will, where the leader wants so many.
+def _retriable(partition: Column, error: Column, proposed: Column, min_racks: Column) -> Column:
+    """Can a retry with acks=all succeed? A replica may come back in sync, but a partition doesn't get more replicas.
 
-    Of the proposed error only where today's is known to be none, or to be one that no retry helps: all are in sync.
+    The proposed error counts only where a retry with today's brokers is pointless: it is accepted, or all replicas are in sync.
     """
-    accepted = (seen["acks_all_error"] == NO_ERROR) | (seen["isr_count"] >= seen["replica_count"])
-    attainable = (seen["min_isr"] <= seen["replica_count"]) | seen["caps"]
-    span = seen["replica_span"]
-    placed = F.when(span["least"] >= min_racks, True).when(span["most"] < min_racks, False)
+    all_in_sync = partition["isr_count"] >= partition["replica_count"]
+    attainable = (partition["min_isr"] <= partition["replica_count"]) | partition["caps"]
+    span = partition["replica_span"]
+    enough_racks = F.when(span["least"] >= min_racks, True).when(span["most"] < min_racks, False)
+    proposal_decides = (partition["acks_all_error"] == NO_ERROR) | all_in_sync
     return (
         F.when(error == NO_LEADER, True)
         .when(error == NOT_ENOUGH_REPLICAS, attainable)
-        .when(accepted & (proposed == INCONSISTENT), False)
-        .when(accepted & (proposed == NOT_ENOUGH_RACKS), placed)
+        .when(proposal_decides & (proposed == INCONSISTENT), False)
+        .when(proposal_decides & (proposed == NOT_ENOUGH_RACKS), enough_racks)
     )
 
 
-def readings(seen: Column, now: Column) -> Column:
-    """What acks=all is answered by either release once all replicas are in sync, where it depends on the leader's, and
-    that is unknown or the next one's (KAFKA-15583)."""
-    differ = (seen["min_isr"] > seen["replica_count"]) & seen["caps"].isNull()
-    whole = F.coalesce(~now["led"], F.lit(False)) | (seen["isr_count"] >= seen["replica_count"])
-    answer = F.struct(F.lit(NOT_ENOUGH_REPLICAS).alias("before 3.7"), F.lit(None).cast("string").alias("since 3.7"))
-    return F.when(differ & whole, answer)
+def readings(partition: Column, now: Column) -> Column:
+    """The answers to acks=all before and since Kafka 3.7 (KAFKA-15583) once all replicas are in sync, where they differ.
+
+    NULL where the leader's release is known, and where a live leader misses replicas: then both reject the write.
+    """
+    differ = (partition["min_isr"] > partition["replica_count"]) & partition["caps"].isNull()
+    whole = certain(~now["led"]) | (partition["isr_count"] >= partition["replica_count"])
+    answers = {"before 3.7": F.lit(NOT_ENOUGH_REPLICAS), "since 3.7": F.lit(None).cast("string")}
+    return F.when(differ & whole, struct(answers))

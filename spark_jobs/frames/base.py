@@ -1,10 +1,8 @@
-"""What all controls share: the shape of a verdict, causes, and the outcome of one number against one required.
+"""What all controls share: the shape of a verdict, its cause, and the outcome of a number against a requirement.
 
-Spark decides and names; it writes no sentence. What a verdict says and what fixes it is put into words by
-`durability.findings.words`, from `evidence`, `observed` and `required`.
+Spark computes outcomes, codes and numbers. `durability.findings.words` writes the message and the remediation, from
+`observed`, `required` and `evidence`.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from pyspark.sql import functions as F
 
 from durability.catalogue import CONTROLS, requirements
 from durability.plan.plan import Plan
+from spark_jobs.frames.columns import certain, possible, struct
 from spark_jobs.frames.flagged import Flagged, each
 from spark_jobs.frames.literals import literal, spark_type
 from spark_jobs.frames.settings import Setting, broker_setting, topic_setting
@@ -22,23 +21,18 @@ from spark_jobs.frames.settings import Setting, broker_setting, topic_setting
 PASS, FAIL, UNKNOWN, NOT_APPLICABLE, EXEMPT = "PASS", "FAIL", "UNKNOWN", "NOT_APPLICABLE", "EXEMPT"
 
 SNAPSHOT = ("cluster", "captured_at", "snapshot_id")
-"""What each row says of the snapshot that it is of."""
+"""The columns that identify a row's snapshot."""
 REASON = "reason"
-"""The member of `evidence` that says which of several texts an outcome has."""
-
-
-def severity_of(control: str, category: str | None = None) -> str:
-    """The catalogue's severity of a FAIL."""
-    return CONTROLS[control].severity_of(category)
+"""The member of `evidence` that selects one of several texts for an outcome."""
 
 
 def providers_duty(control: str) -> Column:
     """Is the cluster's provider responsible for this control? Reads `provider`."""
-    return F.coalesce(F.col("provider").isin(*CONTROLS[control].provider_duty), F.lit(False))
+    return certain(F.col("provider").isin(*CONTROLS[control].provider_duty))
 
 
 def as_json(values: Mapping[str, Column]) -> Column:
-    """A JSON object; NULL values stay, as null.
+    """A JSON object as text. NULL values are written as null.
 
     >>> spark.range(1).select(as_json({"id": F.col("id"), "rack": F.lit(None).cast("string")}).alias("j")).show(truncate=False)
     +--------------------+
@@ -47,9 +41,7 @@ def as_json(values: Mapping[str, Column]) -> Column:
     |{"id":0,"rack":null}|
     +--------------------+
     """
-    if not values:
-        return F.lit("{}")
-    return F.to_json(F.struct(*(v.alias(k) for k, v in values.items())), {"ignoreNullFields": "false"})
+    return F.to_json(struct(values), {"ignoreNullFields": "false"}) if values else F.lit("{}")
 
 
 def verdict(
@@ -60,39 +52,46 @@ def verdict(
     observed: Mapping[str, Column] | None = None,
     required: Mapping[str, Column] | None = None,
     evidence: Mapping[str, Column] | None = None,
-    category: Column | None = None,
-    severity: Column | None = None,
+    category: Column | str | None = None,
+    severity_of: Column | str | None = None,
     partitions: Column | None = None,
 ) -> Column:
-    """A verdict as a struct; a NULL outcome is none.
+    """A verdict as a struct. There is no verdict where `outcome` is NULL.
 
-    evidence: what else words need, of short codes, numbers and ids. `details` is NULL where the outcome is PASS: most are,
-    and they keep their numbers alone.
+    evidence: what the texts need besides `observed` and `required`: short codes, numbers and ids. severity_of: the category
+    whose severity in the catalogue applies, where it isn't `category`. partitions: ids. `details` is NULL where the outcome is
+    PASS: most verdicts are, and their numbers are enough.
     """
-    details = F.struct(
-        F.lit(None).cast("string").alias("category") if category is None else category.alias("category"),
-        (F.lit(severity_of(control)) if severity is None else severity).alias("severity"),
-        _text(cause).alias("cause"),
-        (F.lit(None).cast("array<int>") if partitions is None else partitions).alias("partitions"),
-        as_json(evidence or {}).alias("evidence"),
-    )
+    details = {
+        "category": F.lit(None).cast("string") if category is None else _column(category),
+        "severity": _severity(control, category if severity_of is None else severity_of),
+        "cause": _column(cause),
+        "partitions": F.lit(None).cast("array<int>") if partitions is None else partitions,
+        "evidence": as_json(evidence or {}),
+    }
     return F.struct(
         F.lit(control).alias("control"),
         outcome.alias("outcome"),
         as_json(observed or {}).alias("observed"),
         as_json(required or {}).alias("required"),
-        F.when(outcome != PASS, details).alias("details"),
+        F.when(outcome != PASS, struct(details)).alias("details"),
     )
 
 
-def _text(value: Column | str) -> Column:
+def _column(value: Column | str) -> Column:
     return F.lit(value) if isinstance(value, str) else value
 
 
-def min_isr_cause(source: Column) -> Column:
-    """The cause of what min.insync.replicas brings about, by where its value comes from; where that is unknown it is the
-    topic's one replica that decides."""
-    return F.when(source != "topic", "configuration:cluster-default").otherwise("configuration:topic")
+def _severity(control: str, category: Column | str | None) -> Column:
+    """The catalogue's severity of a FAIL: that of its category, else that of the control."""
+    declared = CONTROLS[control]
+    if not isinstance(category, Column):
+        return F.lit(declared.severity_of(category))
+    severity = F.lit(declared.severity)
+    for name, its_own in declared.severities.items():
+        if its_own != declared.severity:
+            severity = F.when(category == name, its_own).otherwise(severity)
+    return severity
 
 
 def outcome_of(control: str) -> Column:
@@ -101,84 +100,118 @@ def outcome_of(control: str) -> Column:
 
 
 def column(control: str) -> str:
-    """The control's id as it stands in column names."""
+    """The control's id as column names spell it."""
     return control.replace("-", "_")
 
 
-def partition_ids(flag: Column) -> Flagged:
-    """Measure: the ids of the partitions where `flag` holds, in order."""
-    return Flagged(flag, lambda those: F.sort_array(F.flatten(each(those, "ids"))))
+# Causes.
 
 
-def measure(control: str, value: Column, required: Column) -> dict[str, Column | Flagged]:
-    """Measures over a topic's partitions: the worst value, whether any is unknown, which fall short of `required`."""
-    name = column(control)
-    return {
-        f"{name}_worst": F.min(value),
-        f"{name}_unknown": F.coalesce(F.bool_or(value.isNull()), F.lit(True)),
-        f"{name}_failing": partition_ids(value < required),
-    }
+def min_isr_cause(source: Column) -> Column:
+    """The cause of what min.insync.replicas brings about, by the source of its value. An unknown source counts as the topic's
+    own: it is unknown where the topic's single replica decides."""
+    return F.when(source != "topic", "configuration:cluster-default").otherwise("configuration:topic")
 
 
-def of_the_least(what: Column, value: Column, or_unknown: bool = False) -> Column:
-    """Aggregate: `what` is of the partition with the least `value`, the first of several, so that it is the same in
-    every run; NULL where no value is known, or with `or_unknown` of the first partition then."""
-    order = F.struct(value.isNull(), value, F.col("partition"))
-    return F.min_by(what, order if or_unknown else F.when(value.isNotNull(), order))
+def causes_where(flag: Column) -> Flagged:
+    """Measure: the distinct causes of the partitions for which `flag` holds."""
+    return Flagged(flag, lambda flagged: F.array_distinct(F.flatten(each(flagged, "causes"))))
 
 
-def at_least(control: str, required: Column) -> Column:
-    """The outcome of a topic whose worst partition must reach `required`: one failing partition fails it whatever is
-    unknown of others, one unknown partition keeps it from passing.
+def dominant(causes: str) -> Column:
+    """One cause for all that keeps replicas away: what is down, else what lags; NULL where nothing does.
 
-    Reads the columns of `measure`. NOT_APPLICABLE where the tier requires nothing.
+    Several brokers are all named, so that topics with the same trouble have the same cause.
     """
-    name = column(control)
-    worst = F.col(f"{name}_worst")
-    return (
-        F.when(required.isNull(), NOT_APPLICABLE)
-        .when(worst < required, FAIL)
-        .when(F.coalesce(F.col(f"{name}_unknown"), F.lit(True)) | worst.isNull() | ~F.col("partitions_known"), UNKNOWN)
-        .otherwise(PASS)
-    )
+    down = F.filter(causes, lambda cause: cause.endswith(" down"))
+    chosen = F.array_sort(F.when(F.size(down) > 0, down).otherwise(F.col(causes)))
+    return F.when(F.size(chosen) > 0, F.array_join(chosen, ", "))
+
+
+def infeasible(tier: Column) -> Column:
+    """The cause of a FAIL on a cluster that can't meet the tier; see policy-feasible."""
+    return F.concat(F.lit("policy:"), tier, F.lit(" infeasible"))
+
+
+def not_feasible(wanted: Column, available: Column) -> Column:
+    """The cause where the tier requires more than the cluster has; NULL elsewhere."""
+    return F.when(F.col("brokers_known") & (wanted > available), infeasible(F.col("tier")))
+
+
+# Measures over a topic's partitions.
+
+
+def partition_ids(flag: Column) -> Flagged:
+    """Measure: the sorted ids of the partitions for which `flag` holds."""
+    return Flagged(flag, lambda flagged: F.sort_array(F.flatten(each(flagged, "ids"))))
+
+
+def at_worst_partition(fields: Column, value: Column, or_unknown: bool = False) -> Column:
+    """Aggregate: `fields` of the partition with the least `value`. Of several it is the first, so that every run gives the
+    same. Where no value is known: NULL, or with `or_unknown` those of the first partition."""
+    order = F.struct(value.isNull(), value, F.col("partition"))
+    return F.min_by(fields, order if or_unknown else F.when(value.isNotNull(), order))
+
+
+@dataclass(frozen=True)
+class PartitionMinimum:
+    """A rule for topics: the tier sets a minimum for a number that each partition has.
+
+    control: its id. value: the partition's column. key: the tier's key for the minimum.
+    """
+
+    control: str
+    value: str
+    key: str
+
+    @property
+    def required(self) -> Column:
+        """The minimum; NULL where there is none."""
+        return F.col("required")[self.key]
+
+    @property
+    def worst(self) -> Column:
+        """The topic's smallest value; NULL where none is known."""
+        return F.col(f"{column(self.control)}_worst")
+
+    @property
+    def failing(self) -> Column:
+        """The ids of the topic's partitions that are below the minimum."""
+        return F.col(f"{column(self.control)}_failing")
+
+    def measures(self) -> dict[str, Column | Flagged]:
+        name, value = column(self.control), F.col(self.value)
+        return {
+            f"{name}_worst": F.min(value),
+            f"{name}_unknown": possible(F.bool_or(value.isNull())),
+            f"{name}_failing": partition_ids(value < self.required),
+        }
+
+    def outcome(self) -> Column:
+        """One failing partition fails the topic, even if others are unknown. One unknown partition prevents PASS."""
+        unknown = possible(f"{column(self.control)}_unknown") | self.worst.isNull() | ~F.col("partitions_known")
+        return (
+            F.when(self.required.isNull(), NOT_APPLICABLE)
+            .when(self.worst < self.required, FAIL)
+            .when(unknown, UNKNOWN)
+            .otherwise(PASS)
+        )
+
+    def check(self) -> Column:
+        return check(self.control, self.worst, self.required)
 
 
 def check(control: str, observed: Column, required: Column, outcome: Column | None = None) -> Column:
-    """An entry of `topic_posture.checks`, which Great Expectations checks again: numbers never NULL, `known` where there is a
-    verdict."""
+    """An entry of `topic_posture.checks`, which Great Expectations checks again. Its numbers are never NULL. `known`: is there
+    a verdict to compare with?"""
     outcome = outcome_of(control) if outcome is None else outcome
-    known = F.coalesce(outcome.isin(PASS, FAIL), F.lit(False)) & ~providers_duty(control)
+    known = certain(outcome.isin(PASS, FAIL)) & ~providers_duty(control)
     return F.struct(
         F.lit(control).alias("control"),
         F.when(known, observed.cast("double")).otherwise(0.0).alias("observed"),
         F.when(known, required.cast("double")).otherwise(0.0).alias("required"),
         known.alias("known"),
     )
-
-
-def causes_where(flag: Column) -> Flagged:
-    """Measure: the distinct causes of the partitions where `flag` holds."""
-    return Flagged(flag, lambda those: F.array_distinct(F.flatten(each(those, "causes"))))
-
-
-def dominant(causes: str) -> Column:
-    """One code for what keeps replicas away: what is down, else what lags; NULL where nothing does.
-
-    A topic that misses several brokers names them all, so that topics with the same trouble share a cause.
-    """
-    down = F.filter(causes, lambda c: c.endswith(" down"))
-    chosen = F.array_sort(F.when(F.size(down) > 0, down).otherwise(F.col(causes)))
-    return F.when(F.size(chosen) > 0, F.array_join(chosen, ", "))
-
-
-def infeasible(tier: Column) -> Column:
-    """The cause of what fails since the cluster can't meet the tier."""
-    return F.concat(F.lit("policy:"), tier, F.lit(" infeasible"))
-
-
-def not_feasible(wanted: Column, available: Column) -> Column:
-    """Cause where the tier asks more than the cluster has; NULL otherwise. See policy_feasible."""
-    return F.when(F.col("brokers_known") & (wanted > available), infeasible(F.col("tier")))
 
 
 # Controls on one setting.
@@ -188,18 +221,19 @@ WRONG: dict[str, Callable[[Setting, Column], Column]] = {
     "<=": lambda setting, required: setting.most > required,
     "==": lambda setting, required: (setting.least != required) | (setting.most != required),
 }
+"""By the order that is required: does a value break it?"""
 
 
 def compared(setting: Setting, order: str, required: Column) -> Column:
-    """The outcome of a setting that must be in this order, one of WRONG, to what is required: one value that isn't fails it
-    whatever is unknown of others, one that is unknown keeps it from passing.
+    """The outcome of a setting against a requirement. order: a key of WRONG.
 
-    NOT_APPLICABLE where nothing is required.
+    One wrong value fails it, even if others are unknown. One unknown value prevents PASS. NOT_APPLICABLE where nothing is
+    required.
 
     >>> df = spark.createDataFrame([(2, 3, True, 2), (1, 3, True, 2), (1, None, False, 2), (2, None, False, 2),
     ...                             (1, 1, True, None)], "least int, most int, known boolean, required int")
-    >>> seen = Setting("num.replica.fetchers", F.col("least"), F.col("most"), F.lit("broker"), F.col("known"))
-    >>> df.withColumn("outcome", compared(seen, ">=", F.col("required"))).show()
+    >>> fetchers = Setting("num.replica.fetchers", F.col("least"), F.col("most"), F.lit("broker"), F.col("known"))
+    >>> df.withColumn("outcome", compared(fetchers, ">=", F.col("required"))).show()
     +-----+----+-----+--------+--------------+
     |least|most|known|required|       outcome|
     +-----+----+-----+--------+--------------+
@@ -220,10 +254,11 @@ def compared(setting: Setting, order: str, required: Column) -> Column:
 
 @dataclass(frozen=True)
 class TopicSetting:
-    """The rule of a control on topics that holds one setting against what the tier requires, in the catalogue's order.
+    """A rule for topics: one setting against what the tier requires, in the order that the catalogue states.
 
-    control: its id; its YAML file has `scalar` and one key under `requires`. setting, kind, unlimited: see
-    `spark_jobs.frames.settings.topic_setting`. `observed` has the key, the worse value, and `source`; `evidence` both values.
+    control: its id. Its YAML file has `scalar` and one key under `requires`. setting, kind, unlimited: as in
+    `spark_jobs.frames.settings.topic_setting`. `observed` has the worse value under that key, and its `source`. `evidence` has
+    the least and the greatest value.
     """
 
     control: str
@@ -232,43 +267,36 @@ class TopicSetting:
     unlimited: str | None = None
 
     @property
-    def key(self) -> str:
-        (requirement,) = CONTROLS[self.control].requires
-        return requirement.key
-
-    @property
     def order(self) -> str:
         order = CONTROLS[self.control].scalar
         if order is None:
             raise ValueError(f'{self.control}: its YAML file has no order; it should say `scalar: ">="` or "<="')
         return order
 
-    def seen(self) -> Setting:
+    def value(self) -> Setting:
         return topic_setting(self.setting, self.kind, unlimited=self.unlimited)
 
     def required(self) -> Column:
-        return F.col("required")[self.key]
+        return F.col("required")[_key(self.control)]
 
     def outcome(self) -> Column:
-        return compared(self.seen(), self.order, self.required())
+        return compared(self.value(), self.order, self.required())
 
     def check(self) -> Column:
-        return check(self.control, _worse(self.seen(), self.order), self.required())
+        return check(self.control, _worse(self.value(), self.order), self.required())
 
     def topic_verdicts(self, plan: Plan) -> list[Column]:
-        seen = self.seen()
-        inherited = F.lit("configuration:cluster-default")
-        cause = F.when(seen.source == "topic", "configuration:topic").otherwise(inherited)
-        outcome = outcome_of(self.control)
-        return [_of_setting(self.control, seen, self.order, self.key, self.required(), outcome, cause)]
+        value, key = self.value(), _key(self.control)
+        cause = F.when(value.source == "topic", "configuration:topic").otherwise("configuration:cluster-default")
+        return [_of_setting(self.control, value, self.order, key, self.required(), outcome_of(self.control), cause)]
 
 
 @dataclass(frozen=True)
 class BrokerSetting:
-    """The rule of a control on brokers that holds one setting of each against a number, or against what tiers require.
+    """A rule for brokers: one setting against a number, or against what tiers require.
 
-    order: one of WRONG. required: a constant; None: the one key under `requires` of its YAML file, and of the tiers that
-    topics of the cluster are in the strictest counts. Otherwise as TopicSetting.
+    order: a key of WRONG. required: a number; None: the one key under `requires` in the YAML file. Of the tiers that topics of
+    the cluster are in, the strictest applies. The other fields are those of TopicSetting.
     """
 
     control: str
@@ -280,18 +308,18 @@ class BrokerSetting:
 
     def broker_verdicts(self, plan: Plan) -> list[Column]:
         """Reads `b`, the broker, and `tiers_used` of its cluster."""
-        seen = broker_setting(self.setting, self.kind, unlimited=self.unlimited)
+        value = broker_setting(self.setting, self.kind, unlimited=self.unlimited)
         fixed = self.required is not None
-        key = "value" if fixed else CONTROLS[self.control].requires[0].key
+        key = "value" if fixed else _key(self.control)
         required = F.lit(self.required) if fixed else strictest(plan, key, self.order)
-        outcome = compared(seen, self.order, required)
+        outcome = compared(value, self.order, required)
         unread = F.coalesce(F.col("b")["down"], F.lit("unreadable"))
         cause = F.when(outcome == UNKNOWN, unread).otherwise(f"configuration:{self.setting}")
-        return [_of_setting(self.control, seen, self.order, key, required, outcome, cause)]
+        return [_of_setting(self.control, value, self.order, key, required, outcome, cause)]
 
 
 def strictest(plan: Plan, key: str, order: str = ">=") -> Column:
-    """What the tiers in `tiers_used` require under `key`, the most (of "<=" the least); NULL where none does."""
+    """The strictest requirement under `key` of the tiers in `tiers_used`; NULL where none has one."""
     stated = {name: tier[key] for name, tier in plan.policy.tiers.items() if tier.get(key) is not None}
     by_tier = literal(stated, f"map<string,{spark_type(requirements()[key])}>")
     used = F.coalesce("tiers_used", F.array().cast("array<string>"))
@@ -299,18 +327,24 @@ def strictest(plan: Plan, key: str, order: str = ">=") -> Column:
     return F.array_min(wanted) if order == "<=" else F.array_max(wanted)
 
 
+def _key(control: str) -> str:
+    """The one key under `requires` in the control's YAML file."""
+    (requirement,) = CONTROLS[control].requires
+    return requirement.key
+
+
 def _worse(setting: Setting, order: str) -> Column:
     return setting.most if order == "<=" else setting.least
 
 
 def _of_setting(
-    control: str, seen: Setting, order: str, key: str, required: Column, outcome: Column, cause: Column
+    control: str, value: Setting, order: str, key: str, required: Column, outcome: Column, cause: Column
 ) -> Column:
     return verdict(
         control,
         outcome,
         cause=cause,
-        observed={key: _worse(seen, order), "source": seen.source},
+        observed={key: _worse(value, order), "source": value.source},
         required={key: required},
-        evidence={"setting": F.lit(seen.name), "least": seen.least, "most": seen.most},
+        evidence={"setting": F.lit(value.name), "least": value.least, "most": value.most},
     )

@@ -1,26 +1,25 @@
-"""Which min.insync.replicas a partition's leader really enforces.
+"""The min.insync.replicas that a partition's leader enforces.
 
-Since Kafka 3.7 (KAFKA-15583) a broker caps the configured value at the number of replicas, those being added and
-removed included (`Partition.effectiveMinIsr`); before that it enforced the value as configured, so a value above the
-replication factor rejected every acks=all write.
+Since Kafka 3.7 (KAFKA-15583) a broker caps the configured value at the number of replicas, including those being added and
+removed (`Partition.effectiveMinIsr`). Older brokers enforce the value as configured: one above the replication factor rejects
+every acks=all write.
 """
-
-from __future__ import annotations
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.topology import versions
 
-# Supported metadata.version level that only 3.7 and later know; 3.6 ends at 14.
 FIRST_CAPPING_METADATA_VERSION = 15
+"""The first level of metadata.version that Kafka 3.7 added. 3.6 supports up to 14."""
+FIRST_CAPPING_RELEASE = 3007
 
 
 def caps_min_isr(max_metadata_version: Column, kafka_version: Column) -> Column:
     """Does a broker cap min.insync.replicas at its partition's replicas? NULL where its release is unknown.
 
-    max_metadata_version: highest metadata.version level among the broker's supported features, an int; the binary's own
-    word, so it wins. kafka_version: a release such as "4.3" or "3.6.2", compared as numbers.
+    max_metadata_version: the highest level of metadata.version that the broker supports, an int. It comes from the broker
+    itself, so it has precedence. kafka_version: a release such as "4.3" or "3.6.2".
 
     >>> df = spark.createDataFrame([(14, "4.3"), (None, "3.6.2"), (None, "3.7"), (None, "4.10"), (None, None)],
     ...                            "level int, version string")
@@ -36,12 +35,12 @@ def caps_min_isr(max_metadata_version: Column, kafka_version: Column) -> Column:
     +-----+-------+-----+
     """
     return F.coalesce(
-        max_metadata_version >= FIRST_CAPPING_METADATA_VERSION, release_number(kafka_version) >= 3 * 1000 + 7
+        max_metadata_version >= FIRST_CAPPING_METADATA_VERSION, release_number(kafka_version) >= FIRST_CAPPING_RELEASE
     )
 
 
 def release_number(kafka_version: Column) -> Column:
-    """A release as major * 1000 + minor, so that 4.10 is above 4.9; NULL where it is none (`versions.parse`).
+    """A release as major * 1000 + minor, so that 4.10 is above 4.9; NULL for other text (`versions.parse`).
 
     >>> df = spark.createDataFrame([("4.10",), ("3.6-IV2",), ("3.7+vendor",), (" v4.3.1 ",), ("4",), ("3.9rc1",), ("3.7_1",),
     ...                             ("3.x",), ("trunk",), ("",), (None,)], "version string")
@@ -56,9 +55,9 @@ def release_number(kafka_version: Column) -> Column:
 def effective_min_isr(min_isr: Column, replicas: Column, caps: Column) -> Column:
     """The number of in-sync replicas below which the leader rejects acks=all writes.
 
-    min_isr: min.insync.replicas as configured; replicas: how many, being added and removed included; caps: whether the
-    leader caps (`caps_min_isr`). NULL where it depends on an unknown release or value; of one replica a leader that caps
-    enforces one, whatever the value.
+    min_isr: min.insync.replicas as configured. replicas: their number, including those being added and removed. caps:
+    `caps_min_isr` of the leader. NULL where the result depends on an unknown release or value. With one replica, a leader that
+    caps enforces 1 whatever the value.
 
     >>> df = spark.createDataFrame([(2, 3, None), (3, 2, True), (3, 2, False), (3, 2, None),
     ...                             (None, 3, True), (None, 1, True)],
@@ -80,9 +79,9 @@ def effective_min_isr(min_isr: Column, replicas: Column, caps: Column) -> Column
 
 
 def enough_in_sync(isr: Column, min_isr: Column, replicas: Column, effective: Column) -> Column:
-    """Is an ISR not below what its leader enforces? Where that depends on an unknown release, only if all releases agree.
+    """Are enough replicas in sync for the leader to accept acks=all writes? NULL where releases differ and it is unknown.
 
-    isr: how many are in sync; effective: `effective_min_isr` of the others.
+    isr: the number in sync. effective: `effective_min_isr` of the other arguments.
 
     >>> df = spark.createDataFrame([(2, 2, 3, 2), (1, 2, 3, 2), (1, 4, 3, None), (3, 4, 3, None), (1, None, 3, None)],
     ...                            "isr int, min_isr int, replicas int, effective int")

@@ -1,7 +1,5 @@
 """Python values as constant columns."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -15,7 +13,7 @@ _TYPES = {"number": "double", "boolean": "boolean", "strings": "array<string>"}
 
 
 def spark_type(requirement: Requirement) -> str:
-    """The type (DDL) of what a tier requires.
+    """The type (DDL) of a requirement of tiers.
 
     >>> spark_type(Requirement("a", "integer", max=9)), spark_type(Requirement("b", "integer"))
     ('int', 'bigint')

@@ -1,25 +1,25 @@
-"""How many racks a set of brokers spans, when some brokers have no rack and some racks are unknown.
+"""How many racks a set of brokers spans, where some brokers have no rack and some racks are unknown.
 
-A rack has three states (see `durability.lake.tables.BROKERS`): a name (also carried over from an earlier snapshot), none
-(no broker.rack) and unknown. An unknown rack may be any rack, so a count is an interval: from `least` to `most`.
+A rack has one of three states (see `durability.lake.tables.BROKERS`): a name, possibly carried over from an earlier snapshot;
+none (no broker.rack); unknown. An unknown rack may be any rack, so a number of racks is an interval from `least` to `most`.
 """
-
-from __future__ import annotations
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from spark_jobs.frames.columns import certain, struct
+
 
 def named_racks(brokers: Column) -> Column:
     """The distinct names among `brokers`, an array of structs with `rack` and `rack_state`."""
-    return F.array_distinct(F.transform(F.filter(brokers, lambda b: b["rack"].isNotNull()), lambda b: b["rack"]))
+    return F.array_distinct(F.array_compact(brokers["rack"]))
 
 
 def layout(brokers: Column) -> Column:
-    """Replicas by rack: struct<size, racks, unracked, unknown>.
+    """The number of brokers by rack: struct<size, racks, unracked, unknown>. NULL for a NULL array.
 
-    brokers: array of structs with `rack` and `rack_state`. `racks`: replicas in each named rack, most first; `unracked`:
-    on brokers without broker.rack; `unknown`: on brokers whose rack is unknown. NULL for a NULL array.
+    brokers: of a cluster, or of a partition's replicas; an array of structs with `rack` and `rack_state`. `racks`: how many are
+    in each named rack, the largest first. `unracked`: those without broker.rack. `unknown`: those whose rack is unknown.
 
     >>> df = spark.createDataFrame([([("az1", "named"), ("az2", "named"), ("az2", "carried"), (None, "none")],),
     ...     ([(None, "unknown"), ("az1", "named")],)], "brokers array<struct<rack: string, rack_state: string>>")
@@ -32,24 +32,22 @@ def layout(brokers: Column) -> Column:
     +----+------+--------+-------+
     """
     racks = F.transform(named_racks(brokers), lambda rack: F.size(F.filter(brokers, lambda b: b["rack"] == rack)))
-    return F.when(
-        brokers.isNotNull(),
-        F.struct(
-            F.size(brokers).alias("size"),
-            F.sort_array(racks, asc=False).alias("racks"),
-            F.size(F.filter(brokers, lambda b: b["rack"].isNull() & (b["rack_state"] == "none"))).alias("unracked"),
-            F.size(
-                F.filter(brokers, lambda b: b["rack"].isNull() & ~F.coalesce(b["rack_state"] == "none", F.lit(False)))
-            ).alias("unknown"),
-        ),
-    )
+    unracked = F.filter(brokers, lambda b: b["rack"].isNull() & (b["rack_state"] == "none"))
+    unknown = F.filter(brokers, lambda b: b["rack"].isNull() & ~certain(b["rack_state"] == "none"))
+    counts = {
+        "size": F.size(brokers),
+        "racks": F.sort_array(racks, asc=False),
+        "unracked": F.size(unracked),
+        "unknown": F.size(unknown),
+    }
+    return F.when(brokers.isNotNull(), struct(counts))
 
 
 def beside(layout: Column, racks: Column) -> tuple[Column, Column]:
-    """Brokers outside the `racks` - 1 racks that have most: those of known racks, and with those of unknown ones.
+    """The number of brokers outside the `racks` - 1 largest racks: in known racks, and with those of unknown racks.
 
-    layout: of a cluster's brokers. Of all choices of replicas, one on every broker with a rack leaves most there; acked
-    racks ask for a min ISR above what those racks hold, so what is to be lost on top must stand outside them (KIP-1290).
+    layout: of a cluster's brokers. To guarantee acknowledged racks, min.insync.replicas must be above the number of replicas in
+    those largest racks. Headroom on top of it needs brokers outside them (KIP-1290).
 
     >>> df = spark.createDataFrame([([("az1", "named"), ("az1", "named"), ("az2", "named"), (None, "unknown")],)],
     ...     "brokers array<struct<rack: string, rack_state: string>>")
@@ -57,16 +55,15 @@ def beside(layout: Column, racks: Column) -> tuple[Column, Column]:
     (1, 2)
     """
     others = F.slice(layout["racks"], F.greatest(racks, F.lit(1)), F.lit(1_000_000))
-    known = F.aggregate(others, F.lit(0), lambda total, held: total + held)
+    known = F.aggregate(others, F.lit(0), lambda total, size: total + size)
     return known, known + layout["unknown"]
 
 
 def most_held(layout: Column, replicas: Column, racks: Column) -> Column:
-    """Replicas that some `racks` racks hold together when `replicas` stand as evenly over a cluster's racks as its brokers
-    allow; NULL: there are fewer brokers with a rack than that.
+    """The number of replicas in the `racks` fullest racks, if `replicas` are spread over a cluster's racks as evenly as its
+    brokers allow. NULL where fewer brokers than replicas have a rack.
 
-    layout: of a cluster's brokers, see `layout`. Evenly: no rack holds more than one replica above another that has a
-    broker left.
+    layout: of a cluster's brokers. Evenly: a rack has at most one replica more than any other rack with a broker left.
 
     >>> df = spark.createDataFrame([([4, 1],), ([2, 2, 2],), ([1, 1],)], "racks array<int>")
     >>> df.select("*", *(most_held(F.struct("racks"), F.lit(n), F.lit(1)).alias(str(n)) for n in (2, 3, 5))).show()
@@ -89,9 +86,9 @@ def most_held(layout: Column, replicas: Column, racks: Column) -> Column:
 
 
 def rack_span(layout: Column) -> Column:
-    """Racks that replicas span, as struct<least, most>: an unracked broker adds none, since it may stand in any.
+    """The racks that replicas span, as struct<least, most>. A broker without broker.rack adds none: it may be in any.
 
-    layout: of the replicas, see `layout`.
+    layout: of the replicas.
 
     >>> df = spark.createDataFrame([([("az1", "named"), ("az2", "named")],), ([("az1", "named"), (None, "none")],),
     ...     ([("az1", "named"), (None, "unknown")],)], "brokers array<struct<rack: string, rack_state: string>>")
@@ -109,9 +106,10 @@ def rack_span(layout: Column) -> Column:
 
 
 def kip_1290_rack_span(layout: Column) -> Column:
-    """Racks as KIP-1290 counts an ISR's, as struct<least, most>: all brokers without broker.rack share the rack "".
+    """The racks that an ISR spans, as KIP-1290 counts them, as struct<least, most>. All brokers without broker.rack share one
+    unnamed rack.
 
-    layout: of the replicas, see `layout`.
+    layout: of the replicas in sync.
 
     >>> df = spark.createDataFrame([([("az1", "named"), (None, "none"), (None, "none")],),
     ...     ([(None, "unknown"), (None, "unknown")],), ([],)], "brokers array<struct<rack: string, rack_state: string>>")
@@ -126,15 +124,13 @@ def kip_1290_rack_span(layout: Column) -> Column:
     """
     certain = F.size(layout["racks"]) + F.least(layout["unracked"], F.lit(1))
     unknown = layout["unknown"]
-    # Unknown brokers alone still stand in some rack, the unnamed one at least.
+    # Even if all racks are unknown the brokers are in one, at least in the unnamed one.
     least = F.when((certain == 0) & (unknown > 0), F.lit(1)).otherwise(certain)
     return F.when(layout.isNotNull(), F.struct(least.alias("least"), (certain + unknown).alias("most")))
 
 
 def against(span: Column, required: Column) -> Column:
-    """The one number that decides `span` against `required`: the most if that is too few, the least if that is enough.
-
-    NULL where it could be either: then the verdict is UNKNOWN.
+    """The number of racks that decides: `most` if that is too few, `least` if that is enough, NULL where it is undecided.
 
     >>> df = spark.createDataFrame([((1, 1), 2), ((2, 3), 2), ((1, 2), 2)], "span struct<least: int, most: int>, required int")
     >>> df.select("*", against(F.col("span"), F.col("required")).alias("racks")).show()

@@ -1,12 +1,9 @@
-"""What a topic should become: one replication factor and one min.insync.replicas a topic.
+"""The target of a topic: the one replication factor and min.insync.replicas that all its remedies aim at.
 
-Every remedy of a topic speaks of this target, so that no two of its findings ask for different things. It meets all
-that the topic's tier requires of copies and headroom at once, with as few replicas and as little change as that takes;
-min.insync.replicas is lowered only where headroom or the replication factor asks for it, never below what the tier
-requires.
+So no two findings of a topic ask for different things. The target meets all that the tier requires of copies and headroom, with
+the fewest replicas and the smallest change. It lowers min.insync.replicas only where headroom or the replication factor needs
+that, and never below the tier's requirement.
 """
-
-from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -14,209 +11,216 @@ from pyspark.sql import functions as F
 from durability.plan.plan import Plan
 from spark_jobs.frames import base, elr_guard
 from spark_jobs.frames import racks as rack_counts
+from spark_jobs.frames.columns import certain, struct
 
 COLUMNS = ("target_replication_factor", "target_min_insync_replicas", "target_racks", "target_acked_racks", "reassign")
 TARGET, SPREAD = "target", "target_spread_replication_factor"
-PLACED = ("replica-rack-spread", "isr-rack-spread")
 MORE = 8
-"""Replicas tried above those that are needed otherwise."""
+"""How many replicas more than otherwise needed are tried."""
 
 
-def _need(key: str) -> Column:
-    """A requirement of the topic's tier; NULL where it has none."""
+# What the tier requires. These read `required`.
+
+
+def _required(key: str) -> Column:
     return F.col("required")[key]
 
 
-def _survives(what: str | None = None) -> Column:
-    """Must a loss (of a broker or a rack, `what`, or any) be survived?"""
-    asked = F.size(_need("survive")) > 0 if what is None else F.array_contains(_need("survive"), what)
-    return F.coalesce(asked, F.lit(False))
+def survives(loss: str | None = None) -> Column:
+    """Must the topic survive the loss of a broker or a rack (`loss`), or any loss?"""
+    survive = _required("survive")
+    return certain(F.size(survive) > 0 if loss is None else F.array_contains(survive, loss))
 
 
 def copies() -> Column:
-    """Least min.insync.replicas by which the tier's acknowledged copies and racks can be had."""
-    wanted = [_need(key) for key in ("min_insync_replicas", "acked_copies", "acked_racks")]
-    return F.greatest(F.lit(1), *wanted, F.when(_survives(), 2))
+    """The smallest min.insync.replicas with which the tier's acknowledged copies and racks are possible."""
+    wanted = [_required(key) for key in ("min_insync_replicas", "acked_copies", "acked_racks")]
+    return F.greatest(F.lit(1), *wanted, F.when(survives(), 2))
 
 
 def headroom() -> Column:
-    """Least replicas above min.insync.replicas."""
-    return F.greatest(F.lit(0), _need("write_headroom"), F.when(_survives(), 1))
+    """The smallest number of replicas above min.insync.replicas."""
+    return F.greatest(F.lit(0), _required("write_headroom"), F.when(survives(), 1))
 
 
 def racks() -> Column:
-    """Racks that the replicas must span."""
-    wanted = [_need(key) for key in ("replica_racks", "min_insync_racks", "acked_racks")]
-    return F.greatest(F.lit(1), *wanted, F.when(_survives("rack"), 2))
+    """The number of racks that the replicas must span."""
+    wanted = [_required(key) for key in ("replica_racks", "min_insync_racks", "acked_racks")]
+    return F.greatest(F.lit(1), *wanted, F.when(survives("rack"), 2))
 
 
 def default_min_isr(plan: Plan) -> int | None:
-    """What the policy wants as the clusters' default min.insync.replicas: the copies of its last tier, if any."""
+    """The min.insync.replicas that the policy wants as the default of clusters: the `copies` of its last tier, if any."""
     last_tier = plan.policy.tiers.get(plan.policy.last_tier or "", {})
     wanted = [last_tier.get(key) for key in ("min_insync_replicas", "acked_copies", "acked_racks")]
     return max((n for n in [*wanted, 2 if last_tier.get("survive") else None] if n), default=None)
 
 
+# Whether the cluster can meet it.
+
+
 def beside() -> tuple[Column, Column, Column]:
-    """Brokers wanted outside the racks that have most of them, those there, and there at most; the first is NULL where no
-    racks have to be acknowledged. Reads `rack_layout`, see `racks.beside`."""
-    wanted = F.when(_need("acked_racks") > 1, headroom() + 1)
-    return wanted, *rack_counts.beside(F.col("rack_layout"), _need("acked_racks"))
+    """Brokers outside the fullest racks: wanted, known, and known at most; see `racks.beside`. Reads `rack_layout`.
+
+    The first is NULL where no racks must be acknowledged.
+    """
+    wanted = F.when(_required("acked_racks") > 1, headroom() + 1)
+    return wanted, *rack_counts.beside(F.col("rack_layout"), _required("acked_racks"))
 
 
 def few_beside() -> Column:
-    """Does the tier want acknowledged racks that no placement on this cluster's brokers gives together with its headroom?"""
+    """Are the tier's acknowledged racks impossible together with its headroom, wherever replicas are placed?"""
     wanted, _, at_most = beside()
-    return F.coalesce(F.col("brokers_known") & (wanted > at_most), F.lit(False))
+    return certain(F.col("brokers_known") & (wanted > at_most))
 
 
 def infeasible() -> Column:
-    """Cause of what fails where the topic's target asks for more brokers than the cluster has; NULL otherwise.
-
-    Then policy-feasible fails for its tier too.
-    """
+    """The cause where the target needs more brokers than the cluster has; NULL elsewhere. policy-feasible fails too then."""
     return F.when(_too_few_brokers(), base.infeasible(F.col("tier")))
 
 
+def _too_few_brokers() -> Column:
+    return certain(F.col("brokers_known") & (F.col("target_replication_factor") > F.col("broker_count")))
+
+
+def _too_few_racks() -> Column:
+    return F.col("target_racks") > F.size("racks") + F.col("unknown_racks")
+
+
+# The steps to the target.
+
+
+def _now() -> Column:
+    """The replication factor of the topic's worst partition; NULL if unknown."""
+    return F.col("replication_factor_worst")
+
+
 def _needed() -> Column:
-    """Replicas needed but for acked racks. Never fewer than the worst partition has: `replication_factor_worst`."""
-    # Racks that the cluster hasn't ask for no replicas.
-    spread = F.least(racks(), F.size("racks") + F.col("unknown_racks"))
-    known = F.col("replication_factor_worst")
-    return F.when(known.isNotNull(), F.greatest(known, _need("replication_factor"), spread, copies() + headroom()))
+    """The replicas that are needed apart from acknowledged racks; at least as many as there are now."""
+    # Racks that the cluster doesn't have need no replicas.
+    possible_racks = F.least(racks(), F.size("racks") + F.col("unknown_racks"))
+    wanted = F.greatest(_now(), _required("replication_factor"), possible_racks, copies() + headroom())
+    return F.when(_now().isNotNull(), wanted)
 
 
-def _kept() -> Column:
-    """The min.insync.replicas that guarantees the acked racks with the replicas where they are; NULL: none with headroom."""
+def _without_moves() -> Column:
+    """The min.insync.replicas that guarantees the acknowledged racks with the replicas where they are; NULL where none does and
+    leaves headroom."""
     smallest = F.greatest(copies(), "acked_smallest_min_isr")
-    stays = _needed() == F.col("replication_factor_worst")
-    return F.when(F.col("acked_smallest_min_isr").isNotNull() & stays & (smallest + headroom() <= _needed()), smallest)
+    stays = (_needed() == _now()) & (smallest + headroom() <= _needed())
+    return F.when(F.col("acked_smallest_min_isr").isNotNull() & stays, smallest)
 
 
 def _evenly(replicas: Column) -> Column:
-    """The min.insync.replicas that guarantees copies and acked racks with so many replicas, spread evenly over the racks;
-    NULL where there aren't so many brokers with a rack."""
-    held = rack_counts.most_held(F.col("rack_layout"), replicas, _need("acked_racks") - 1)
-    return F.when(held.isNotNull(), F.greatest(copies(), held + 1))
+    """The min.insync.replicas that guarantees copies and acknowledged racks with so many replicas, spread evenly over the racks;
+    NULL where fewer brokers have a rack."""
+    in_fullest = rack_counts.most_held(F.col("rack_layout"), replicas, _required("acked_racks") - 1)
+    return F.when(in_fullest.isNotNull(), F.greatest(copies(), in_fullest + 1))
 
 
 def _spread_replication_factor() -> Column:
-    """The first number of replicas that, spread evenly, guarantees the acked racks with headroom; NULL: none does.
+    """The fewest replicas that, spread evenly, guarantee the acknowledged racks with headroom; NULL: none do.
 
-    On few racks that takes more replicas than copies and headroom do.
+    With few racks these are more than copies and headroom need.
     """
-    more = F.filter(F.sequence(_needed(), _needed() + MORE), lambda n: _evenly(n) + headroom() <= n)
-    return F.try_element_at(more, F.lit(1))
-
-
-def _replication_factor() -> Column:
-    """Of every partition, at least; NULL where the replicas that there are can't be told."""
-    return F.when(F.col("target_acked_racks").isNull(), _needed()).otherwise(F.col(SPREAD))
+    enough = F.filter(F.sequence(_needed(), _needed() + MORE), lambda n: _evenly(n) + headroom() <= n)
+    return F.try_element_at(enough, F.lit(1))
 
 
 def _acked_racks() -> Column:
-    """Racks that acks=all must guarantee and that the replicas have to be spread evenly for; NULL: none, or no spread helps."""
-    wanted = _need("acked_racks")
+    """The acknowledged racks for which replicas must be spread evenly; NULL where they needn't be, or it doesn't help."""
+    wanted = _required("acked_racks")
     helps = (F.size("racks") >= wanted) & F.col(SPREAD).isNotNull()
-    return F.when((wanted > 1) & _kept().isNull() & helps, wanted)
+    return F.when((wanted > 1) & _without_moves().isNull() & helps, wanted)
+
+
+def _replication_factor() -> Column:
+    """The minimum for every partition; NULL where the present number of replicas is unknown."""
+    return F.when(F.col("target_acked_racks").isNull(), _needed()).otherwise(F.col(SPREAD))
 
 
 def _min_insync_replicas() -> Column:
-    """As it should be configured: what is configured, made to fit between the copies and the headroom that are wanted.
+    """The configured value, changed only as far as copies and headroom need it; NULL where it is unknown.
 
-    NULL where that is unknown; by the copies alone where the replication factor is.
+    Where the replication factor is unknown, only the copies count.
     """
-    configured, rf = _configured(), F.col("target_replication_factor")
-    spread = F.when(F.col("target_acked_racks").isNotNull(), _evenly(rf))
-    least = F.greatest(copies(), F.when(_need("acked_racks") > 1, _kept()), spread)
-    return F.when(configured.isNotNull(), F.greatest(least, F.least(configured, rf - headroom())))
-
-
-def _configured() -> Column:
-    return F.col("min_insync_replicas_seen")["min_isr"]
+    configured = F.col("min_insync_replicas_at_worst")["min_isr"]
+    replicas = F.col("target_replication_factor")
+    spread = F.when(F.col("target_acked_racks").isNotNull(), _evenly(replicas))
+    least = F.greatest(copies(), F.when(_required("acked_racks") > 1, _without_moves()), spread)
+    return F.when(configured.isNotNull(), F.greatest(least, F.least(configured, replicas - headroom())))
 
 
 def _grows() -> Column:
     """Do partitions need more replicas?"""
-    return F.coalesce(F.col("target_replication_factor") > F.col("replication_factor_worst"), F.lit(False))
+    return certain(F.col("target_replication_factor") > _now())
 
 
-def _too_few_racks() -> Column:
-    """Does the tier ask for more racks than the cluster can have?"""
-    return F.col("target_racks") > F.size("racks") + F.col("unknown_racks")
+def _needs_higher_min_isr() -> Column:
+    """Would the target's min.insync.replicas be too low for the acknowledged racks if the replicas stay where they are?"""
+    return certain(F.col("target_min_insync_replicas") < F.col("acked_smallest_min_isr"))
 
 
-def _too_few_brokers() -> Column:
-    few = F.col("target_replication_factor") > F.col("broker_count")
-    return F.coalesce(F.col("brokers_known") & few, F.lit(False))
+def _reassign() -> Column:
+    """Must replicas be added or moved to other racks, and is that possible? Then there is a reassignment plan."""
 
+    def failed(control: str) -> Column:
+        return certain(base.outcome_of(control) == base.FAIL)
 
-def _leans() -> Column:
-    """Do the acknowledged racks rest on more min.insync.replicas than the target has, as long as the replicas stand here?"""
-    return F.coalesce(F.col("target_min_insync_replicas") < F.col("acked_smallest_min_isr"), F.lit(False))
-
-
-def _moves() -> Column:
-    """Do replicas have to be added, or to move to other racks, and can they? Then there is a reassignment plan."""
-    failed = F.array_contains(F.array(*(base.outcome_of(c) for c in PLACED)), F.lit(base.FAIL))
-    placed = base.outcome_of(PLACED[0]) == base.FAIL
-    placed = F.coalesce(placed, F.lit(False)) | F.coalesce(failed & F.col("isr_rack_spread_by_placement"), F.lit(False))
-    uneven = F.col("target_acked_racks").isNotNull() & ((base.outcome_of("acked-durability") == base.FAIL) | _leans())
-    misplaced = F.coalesce(
-        (placed | F.coalesce(uneven, F.lit(False))) & ~_too_few_racks() & (F.size("racks") > 0), F.lit(False)
+    misplaced = failed("replica-rack-spread") | certain(
+        failed("isr-rack-spread") & F.col("isr_rack_spread_by_placement")
     )
-    return (_grows() | misplaced) & ~_too_few_brokers()
-
-
-def measures() -> dict[str, Column]:
-    """Over a topic's partitions: `replicas_down`, the brokers that are known to be down and hold replicas of it."""
-    held = F.flatten(F.collect_list(F.when(F.size("replicas_down") > 0, F.col("replicas_down"))))
-    return {"replicas_down": F.sort_array(F.array_distinct(held))}
+    uneven = F.col("target_acked_racks").isNotNull() & (failed("acked-durability") | _needs_higher_min_isr())
+    moves = certain((misplaced | uneven) & ~_too_few_racks() & (F.size("racks") > 0))
+    return (_grows() | moves) & ~_too_few_brokers()
 
 
 def steps() -> tuple[dict[str, Column], ...]:
-    """A topic's target: `target_replication_factor` and `target_min_insync_replicas` (NULL where unknown), `target_racks`,
-    `target_acked_racks` (racks for which the replicas have to be spread evenly, else NULL), and `reassign`: does a
-    reassignment plan lead there? All stand in `topic_posture` too. Each step reads those before it, the first a row a topic
-    as it is measured."""
-    # The topic's own min.insync.racks may ask for more than its tier (KIP-1290).
-    of_racks = {
-        "target_racks": F.greatest(racks(), "min_racks").cast("int"),
-        SPREAD: F.when(_need("acked_racks") > 1, _spread_replication_factor()),
-    }
+    """The target's columns, all of which are in `topic_posture` too. Each step reads those before it, the first the measures.
+
+    `target_replication_factor`, `target_min_insync_replicas`: NULL if unknown. `target_racks`. `target_acked_racks`: the racks
+    for which replicas must be spread evenly, else NULL. `reassign`: is a reassignment plan part of the remedy?
+    """
     return (
-        of_racks,
+        {
+            # The topic's own min.insync.racks may be stricter than its tier (KIP-1290).
+            "target_racks": F.greatest(racks(), "min_racks").cast("int"),
+            SPREAD: F.when(_required("acked_racks") > 1, _spread_replication_factor()),
+        },
         {"target_acked_racks": _acked_racks().cast("int")},
         {"target_replication_factor": _replication_factor().cast("int")},
         {"target_min_insync_replicas": _min_insync_replicas().cast("int")},
-        {"reassign": _moves()},
+        {"reassign": _reassign()},
     )
 
 
+def spreads() -> Column:
+    """Is it enough to spread the same replicas evenly?"""
+    return F.col("reassign") & F.col("target_acked_racks").isNotNull() & ~_grows()
+
+
+def measures() -> dict[str, Column]:
+    """`replicas_down`: the brokers with replicas of the topic that are known to be down."""
+    down = F.flatten(F.collect_list(F.when(F.size("replicas_down") > 0, F.col("replicas_down"))))
+    return {"replicas_down": F.sort_array(F.array_distinct(down))}
+
+
 def with_target(topics: DataFrame, plan: Plan) -> DataFrame:
-    """`topics` with TARGET, a struct of what every remedy of a topic is made from (`durability.remedies.target`).
+    """`topics` with TARGET: all that `durability.remedies.target` makes the topic's remedies from.
 
-    Reads beside the columns of `steps` `led_isr_least` (the smallest ISR that has a leader) and `elr_cluster_at_risk`.
+    Reads the columns of `steps`, `led_isr_least` (the smallest ISR of a partition with a leader) and `elr_cluster_at_risk`.
     """
-    return topics.withColumn(TARGET, _target(plan))
-
-
-def evidence() -> Column:
-    return F.col(TARGET)
-
-
-def _target(plan: Plan) -> Column:
-    seen, within = F.col("min_insync_replicas_seen"), F.col("min_isr_within_replication_factor_worst")
+    min_isr, within = F.col("min_insync_replicas_at_worst"), F.col("min_isr_within_replication_factor_worst")
     fields = {
         "replication_factor": F.col("target_replication_factor"),
         "min_insync_replicas": F.col("target_min_insync_replicas"),
         "racks": F.col("target_racks"),
         "acked_racks": F.col("target_acked_racks"),
         "reassign": F.col("reassign"),
-        "replication_factor_now": F.col("replication_factor_worst"),
-        "min_insync_replicas_now": seen["min_isr"],
-        "min_insync_replicas_source": seen["min_isr_source"],
-        "min_insync_replicas_enforced": seen["effective"],
+        "replication_factor_now": _now(),
+        "min_insync_replicas_now": min_isr["min_isr"],
+        "min_insync_replicas_source": min_isr["min_isr_source"],
+        "min_insync_replicas_enforced": min_isr["effective"],
         "default_min_insync_replicas": F.lit(default_min_isr(plan)).cast("int"),
         "smallest_led_isr": F.col("led_isr_least"),
         "brokers": F.col("broker_count"),
@@ -224,16 +228,11 @@ def _target(plan: Plan) -> Column:
         "unracked_brokers": F.when(F.size("racks") == 0, F.col("unracked_brokers")),
         "too_few_brokers": _too_few_brokers(),
         "too_few_racks": _too_few_racks(),
-        "leans": _leans(),
+        "leans": _needs_higher_min_isr(),
         "replicas_down": F.col("replicas_down"),
         "highest_min_insync_replicas": within["min_isr"],
         "its_replication_factor": within["rf"],
         "elr_at_risk": elr_guard.unsafe("elr_partitions_at_risk"),
         "elr_at_risk_in_cluster": elr_guard.unsafe("elr_cluster_at_risk"),
     }
-    return F.struct(*(column.alias(name) for name, column in fields.items()))
-
-
-def spreads() -> Column:
-    """Would the same replicas do, were they spread evenly?"""
-    return F.col("reassign") & F.col("target_acked_racks").isNotNull() & ~_grows()
+    return topics.withColumn(TARGET, struct(fields))

@@ -1,121 +1,129 @@
-"""KIP-1290's procedure for a rack outage: the step that applies to a topic, and the value to restore afterwards.
+"""KIP-1290's procedure for a rack outage: the step for a topic, and the value to restore afterwards.
 
-1 and 2, monitoring and assessment: a rack is lost and nothing refuses writes. 3, LOWER: partitions that miss replicas in
-a lost rack are under a threshold; it can be lowered for their topic. 4, RESTORE: the rack is back, the in-sync replicas
-reach the old value again, and the lowered one is still there. HOLD: lowered, and too early to restore. GUARDED: under a
-threshold, but with eligible leader replicas on a change of min.insync.replicas would wipe the topic's ELR (KIP-966, see
-`elr_guard`): nothing is offered. Where the ELR isn't empty the ISR is below min.insync.replicas, which is checked before
-racks, so that lowering min.insync.racks alone wouldn't help there either.
+- LOWER: partitions miss replicas in a lost rack and are below a threshold, which can be lowered for their topic.
+- HOLD: the threshold was lowered, and it is too early to restore it.
+- RESTORE: the rack is back, enough replicas are in sync for the old value, and the lowered one still applies.
+- GUARDED: below a threshold, but a change of min.insync.replicas would wipe the topic's ELR (KIP-966, see `elr_guard`), so
+  nothing is offered. A partition with an ELR is below min.insync.replicas, which is checked before racks, so lowering
+  min.insync.racks alone wouldn't help.
 
-Two thresholds: min.insync.replicas, which brokers enforce, and min.insync.racks, which they don't yet. The value to
-restore is remembered from run to run in `topic_posture`; snapshots in between that no run has judged, such as a folder's
-older documents, are gone through in their order.
+There are two thresholds: min.insync.replicas, which brokers enforce, and min.insync.racks, which they don't enforce yet.
+`topic_posture` keeps the value to restore from run to run. Snapshots between two runs, such as a folder's older documents, are
+gone through in order.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.lake import tables
 from spark_jobs.frames import base, elr_guard, rack_health
+from spark_jobs.frames.columns import certain, struct
 from spark_jobs.frames.facts import MIN_ISR, MIN_RACKS
 from spark_jobs.frames.flagged import Flagged
 
 LOWER, RESTORE, HOLD, GUARDED = "lower", "restore", "hold", "guarded"
 URGENCY = (GUARDED, LOWER, RESTORE, HOLD)
 POLICY = "policy"
-"""Source of a value that the tier wants and no setting states."""
+"""The source of a value that the tier requires and no setting states."""
 CONFIGURED = tuple(name for name, _ in tables.CONFIGURED)
-REMEMBERED = "array<struct<{}>>".format(",".join(f"{f.name}:{tables.SPARK_TYPES[f.type]}" for f in tables.OUTAGE_ENTRY))
+ENTRY = {field.name: tables.SPARK_TYPES[field.type] for field in tables.OUTAGE_ENTRY}
 BEFORE = (
     "struct<configured_min_insync_replicas:int,configured_min_insync_replicas_source:string,"
-    f"configured_min_insync_racks:int,configured_min_insync_racks_source:string,rack_outage:{REMEMBERED}>"
+    "configured_min_insync_racks:int,configured_min_insync_racks_source:string,"
+    f"rack_outage:array<struct<{','.join(f'{name}:{kind}' for name, kind in ENTRY.items())}>>>"
 )
+"""The type of what is remembered of a topic."""
 
 
 def measures() -> dict[str, Column | Flagged]:
-    """Over a topic's partitions: the lost racks that it misses, which partitions are under a threshold for that, the
-    smallest ISR among those, and whether everything is in sync again.
+    """Over a topic's partitions: the lost racks that they miss, those below a threshold because of it with their smallest ISR,
+    and whether all are in sync again.
 
-    `isr_least` and `isr_racks_least` are NULL unless every partition is known to have a leader and its ISR was read: a
-    minimum that skips what wasn't read would call a topic recovered for its other partitions.
+    `isr_least` and `isr_racks_least` are NULL unless every partition has a leader and its ISR was read: otherwise a topic would
+    count as recovered although one of its partitions may not be.
     """
     missing = F.coalesce("missing_racks", F.array().cast("array<string>"))
     touched = F.size(missing) > 0
-    few = touched & ~F.col("offline") & F.col("under_min_isr")
-    narrow = touched & (F.col("rack_category") == rack_health.UNDER)
-    every = F.bool_and(F.coalesce(~F.col("offline") & F.col("isr_count").isNotNull(), F.lit(False)))
+    few_replicas = touched & ~F.col("offline") & F.col("under_min_isr")
+    few_racks = touched & (F.col("rack_category") == rack_health.UNDER)
+    all_read = F.bool_and(certain(~F.col("offline") & F.col("isr_count").isNotNull()))
     return {
         "outage_racks": F.sort_array(F.array_distinct(F.flatten(F.collect_list(F.when(touched, missing))))),
-        "outage_replicas_ids": base.partition_ids(few),
-        "outage_replicas_least": F.min(F.when(few, F.col("isr_count"))),
-        "outage_racks_ids": base.partition_ids(narrow),
-        "outage_racks_least": F.min(F.when(narrow, F.col("isr_rack_count"))),
-        "isr_least": F.when(every, F.min("isr_count")),
-        "isr_racks_least": F.when(every, F.min(F.col("isr_span")["least"])),
-        "isr_whole_everywhere": F.coalesce(every & F.bool_and("isr_whole"), F.lit(False)),
+        "outage_replicas_ids": base.partition_ids(few_replicas),
+        "outage_replicas_least": F.min(F.when(few_replicas, F.col("isr_count"))),
+        "outage_racks_ids": base.partition_ids(few_racks),
+        "outage_racks_least": F.min(F.when(few_racks, F.col("isr_rack_count"))),
+        "isr_least": F.when(all_read, F.min("isr_count")),
+        "isr_racks_least": F.when(all_read, F.min(F.col("isr_span")["least"])),
+        "isr_whole_everywhere": certain(all_read & F.bool_and("isr_whole")),
     }
 
 
 def configured() -> dict[str, Column]:
-    """What the topic's thresholds are, and where that is stated: topic, cluster-default, broker or default."""
-    seen = F.col("min_insync_replicas_seen")
-    source = F.when(F.col("own_min_racks").isNotNull(), F.col("own_min_racks_source")).when(
+    """The topic's thresholds and their sources: topic, cluster-default, broker or default."""
+    min_isr = F.col("min_insync_replicas_at_worst")
+    racks_source = F.when(F.col("own_min_racks").isNotNull(), F.col("own_min_racks_source")).when(
         F.col("min_racks_configured").isNotNull(), "broker"
     )
-    values = (seen["min_isr"], seen["min_isr_source"], F.col("min_racks_configured"), source)
+    values = (min_isr["min_isr"], min_isr["min_isr_source"], F.col("min_racks_configured"), racks_source)
     return dict(zip(CONFIGURED, values, strict=True))
 
 
 def seen(captured: Column) -> Column:
-    """Of a measured topic all that its steps are decided by, at the moment of its snapshot."""
-    size = {f"hurt_{kind}": F.coalesce(F.size(f"outage_{kind}_ids"), F.lit(0)) for kind in ("replicas", "racks")}
-    columns = {
-        "captured_at": captured,
-        **configured(),
-        **size,
-        "guarded": elr_guard.unsafe("elr_partitions_at_risk"),
-        **{n: F.col(n) for n in ("min_racks", "outage_racks", "outage_replicas_least", "outage_racks_least")},
-        **{n: F.col(n) for n in ("isr_least", "isr_racks_least", "isr_whole_everywhere", "partitions_known")},
-    }
-    return F.struct(*(c.alias(n) for n, c in columns.items()))
+    """A struct of all that decides a topic's steps. captured: when its snapshot was taken."""
+    copied = (
+        "min_racks",
+        "outage_racks",
+        "outage_replicas_least",
+        "outage_racks_least",
+        "isr_least",
+        "isr_racks_least",
+    )
+    return struct(
+        {
+            "captured_at": captured,
+            **configured(),
+            **{f"hurt_{kind}": F.coalesce(F.size(f"outage_{kind}_ids"), F.lit(0)) for kind in ("replicas", "racks")},
+            "guarded": elr_guard.unsafe("elr_partitions_at_risk"),
+            **{name: F.col(name) for name in (*copied, "isr_whole_everywhere", "partitions_known")},
+        }
+    )
 
 
 def _bound(use: Callable[..., Column], *values: Column) -> Column:
-    """`use` of `values`, each of which stands in the plan once however often `use` names it."""
+    """`use(*values)`. Each value is in the plan only once, however often `use` refers to it."""
     one = F.struct(*(value.alias(f"v{n}") for n, value in enumerate(values)))
     return F.element_at(F.transform(F.array(one), lambda v: use(*(v[f"v{n}"] for n in range(len(values))))), 1)
 
 
 def _entry(setting: str, at: Column, before: Column) -> Column:
-    """One threshold's step as a struct of `tables.OUTAGE_ENTRY`; NULL where there is none.
+    """The step of one threshold, a struct of ENTRY; NULL where there is none.
 
-    at: what was `seen`; before: what is remembered of the topic (BEFORE), NULL if nothing is.
+    at: the topic as `seen`. before: what is remembered of it (BEFORE), NULL if nothing.
     """
     kind = "replicas" if setting == MIN_ISR else "racks"
-    was = F.try_element_at(F.filter(before["rack_outage"], lambda e: e["setting"] == setting), F.lit(1))
+    remembered = F.try_element_at(F.filter(before["rack_outage"], lambda e: e["setting"] == setting), F.lit(1))
 
     def stepped(was: Column) -> Column:
         lowered = _lowered(kind, at, before, was)
-        return _bound(lambda *kept: _stepped(setting, kind, at, was, *kept), *lowered)
+        return _bound(lambda *values: _stepped(setting, kind, at, was, *values), *lowered)
 
-    return _bound(stepped, was)
+    return _bound(stepped, remembered)
 
 
 def _stepped(
     setting: str, kind: str, at: Column, was: Column, old: Column, old_source: Column, lowered: Column
 ) -> Column:
-    """`_entry` of a threshold; was: the entry that remembers it; old, old_source, lowered: what `_lowered` says."""
+    """`_entry`. was: the remembered entry. old, old_source, lowered: as `_lowered` gives them."""
     now, source = at[f"configured_min_insync_{kind}"], at[f"configured_min_insync_{kind}_source"]
-    threshold, of, in_sync = now, source, at["isr_least"]
+    threshold, threshold_source, in_sync = now, source, at["isr_least"]
     if setting == MIN_RACKS:
         threshold, in_sync = at["min_racks"], at["isr_racks_least"]
-        of = F.when(now >= threshold, source).otherwise(POLICY)
+        threshold_source = F.when(now >= threshold, source).otherwise(POLICY)
     hurt = at[f"hurt_{kind}"] > 0
-    in_sync_again = F.coalesce(at["isr_whole_everywhere"] | (in_sync >= old), F.lit(False))
+    in_sync_again = certain(at["isr_whole_everywhere"] | (in_sync >= old))
     recovered = in_sync_again & at["partitions_known"] & ~_touched(at)
     step = (
         F.when(hurt & at["guarded"], GUARDED)
@@ -123,42 +131,40 @@ def _stepped(
         .when(lowered & recovered & ~at["guarded"], RESTORE)
         .when(lowered, HOLD)
     )
-    least = F.greatest(F.coalesce(at[f"outage_{kind}_least"], F.lit(1)), F.lit(1))
-    fields: Mapping[str, Column] = {
+    fields = {
         "setting": F.lit(setting),
         "step": step,
         "value": F.when(lowered, old).otherwise(threshold),
-        "source": F.when(lowered, old_source).otherwise(of),
+        "source": F.when(lowered, old_source).otherwise(threshold_source),
         "configured": F.when(lowered & was.isNotNull(), was["configured"]).otherwise(now),
         "now": now,
         "now_source": source,
-        "lower_to": F.when(step == LOWER, least),
+        "lower_to": F.when(step == LOWER, F.greatest(at[f"outage_{kind}_least"], F.lit(1))),
         "since": F.coalesce(was["since"], at["captured_at"]),
         "racks": at["outage_racks"],
         "partitions": at[f"hurt_{kind}"],
     }
-    types = {f.name: tables.SPARK_TYPES[f.type] for f in tables.OUTAGE_ENTRY}
-    return F.when(step.isNotNull(), F.struct(*(fields[n].cast(t).alias(n) for n, t in types.items())))
+    return F.when(step.isNotNull(), struct({name: fields[name].cast(type_name) for name, type_name in ENTRY.items()}))
 
 
 def _touched(at: Column) -> Column:
-    return F.coalesce(F.size(at["outage_racks"]) > 0, F.lit(False))
+    return certain(F.size(at["outage_racks"]) > 0)
 
 
 def _lowered(kind: str, at: Column, before: Column, was: Column) -> tuple[Column, Column, Column]:
-    """The threshold to restore, its source, and whether it is lower now; was: the entry that remembers it, if one does."""
-    older, older_source = before[f"configured_min_insync_{kind}"], before[f"configured_min_insync_{kind}_source"]
-    fresh = was.isNull() & _touched(at) & older.isNotNull()
-    old = F.when(fresh, older).otherwise(was["value"])
-    old_source = F.when(fresh, older_source).otherwise(was["source"])
+    """The threshold to restore, its source, and whether it is lower now. was: the remembered entry, NULL if there is none."""
+    previous, previous_source = before[f"configured_min_insync_{kind}"], before[f"configured_min_insync_{kind}_source"]
+    begins = was.isNull() & _touched(at) & previous.isNotNull()
+    old = F.when(begins, previous).otherwise(was["value"])
+    old_source = F.when(begins, previous_source).otherwise(was["source"])
     now = at[f"configured_min_insync_{kind}"]
-    # A value that only the policy wants may have stood lower on the topic all the time.
+    # The topic's own value may always have been lower than the policy's.
     always = (old_source == POLICY) & now.eqNullSafe(was["configured"])
-    return old, old_source, F.coalesce((now < old) & ~always, F.lit(False))
+    return old, old_source, certain((now < old) & ~always)
 
 
 def _entries(at: Column, before: Column) -> Column:
-    """The steps of both thresholds; NULL where there is none."""
+    """The steps of both thresholds as an array; NULL where there is none."""
 
     def both(at: Column, before: Column) -> Column:
         return F.array_compact(F.array(_entry(MIN_ISR, at, before), _entry(MIN_RACKS, at, before)))
@@ -167,32 +173,25 @@ def _entries(at: Column, before: Column) -> Column:
 
 
 def remembered(before: Column, past: Column) -> Column:
-    """What is remembered of a topic (BEFORE) once each moment of `past`, an array of `seen`, was gone through in order.
+    """What is remembered of a topic (BEFORE) after `past`, an array of `seen`, in order of time.
 
-    Moments at which its settings could not be read are passed over. Nothing is gone through for a topic that no outage
-    has touched: without one nothing is remembered, and no value counts as lowered.
+    Snapshots without readable settings are skipped. So are topics that no outage has touched: nothing is remembered of them, and
+    no value counts as lowered.
     """
 
-    def through(so_far: Column, at: Column) -> Column:
-        after = F.struct(*(at[n].alias(n) for n in CONFIGURED), _entries(at, so_far).alias("rack_outage")).cast(BEFORE)
-        return F.when(at[CONFIGURED[0]].isNull(), so_far).otherwise(after)
+    def after(so_far: Column, at: Column) -> Column:
+        found = struct({**{name: at[name] for name in CONFIGURED}, "rack_outage": _entries(at, so_far)}).cast(BEFORE)
+        return F.when(at[CONFIGURED[0]].isNull(), so_far).otherwise(found)
 
-    touched = F.size("outage_racks") > 0
-    matters = touched | F.exists(past, _touched) | (F.size(before["rack_outage"]) > 0)
-    gone_through = F.aggregate(F.array_sort(past), before, through)
-    return F.when(F.coalesce(matters & past.isNotNull(), F.lit(False)), gone_through).otherwise(before)
+    matters = (F.size("outage_racks") > 0) | F.exists(past, _touched) | (F.size(before["rack_outage"]) > 0)
+    return F.when(certain(matters & past.isNotNull()), F.aggregate(F.array_sort(past), before, after)).otherwise(before)
 
 
 def posture(before: Column) -> dict[str, Column]:
-    """The columns of `topic_posture` about outages: thresholds as configured, the most urgent step, and each one."""
+    """The columns of `topic_posture` for outages: the configured thresholds and their steps."""
     return {**configured(), "rack_outage": _entries(seen(F.col("captured_at")), before)}
 
 
 def most_urgent(entries: Column) -> Column:
-    """The step of a topic's entries that comes first in URGENCY."""
-    steps = F.transform(entries, lambda e: e["step"])
-    chosen = None
-    for step in URGENCY:
-        found = F.array_contains(steps, step)
-        chosen = F.when(found, step) if chosen is None else chosen.when(found, step)
-    return chosen
+    """The first step of URGENCY that a topic's entries have; NULL where they have none."""
+    return F.coalesce(*(F.when(F.array_contains(entries["step"], step), step) for step in URGENCY))
