@@ -1,7 +1,7 @@
-# Kafka Durability Audit. `make help` lists the commands; everything they need is set up on the way, once.
+# Kafka Durability Audit. `make help` lists the commands. The first command sets up everything that it needs.
 #
-# Options are variables: `make audit BOOTSTRAP=host:9092 OUT=reports`. They reach the program through its environment
-# and never become part of a shell line.
+# Options are variables: `make audit BOOTSTRAP=host:9092 OUT=reports`. The program reads them from its environment, so they
+# never become part of a shell line.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -19,7 +19,7 @@ UV_STAMP := $(STATE)/uv.stamp
 ENV_STAMP := $(STATE)/environment.stamp
 READY := $(STATE)/ready.stamp
 
-# Finds a Python 3.11 or 3.12 that really runs (a version manager's shim may not) and can make environments.
+# Finds a Python 3.11 or 3.12 that runs (a version manager's shim may not) and can create virtual environments.
 define FIND_PYTHON
 python=
 for candidate in "$${PYTHON:-}" python3.11 python3.12 python3; do
@@ -31,7 +31,7 @@ if [ -z "$$python" ]; then
   exit 2
 fi
 if ! "$$python" -c 'import ensurepip' 2>/dev/null; then
-  echo "make: $$python can't make virtual environments. On Debian: sudo apt-get install python3-venv" >&2
+  echo "make: $$python can't create virtual environments. On Debian: sudo apt-get install python3-venv" >&2
   exit 2
 fi
 endef
@@ -46,12 +46,12 @@ fi
 endef
 
 .PHONY: help
-help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+help:  ## list the commands
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
 	echo "Options of audit: BOOTSTRAP=host:port CLUSTER=name TOPOLOGY=file-or-folder POLICY= WAIVERS= OUT=out LAKE= FAIL_ON=critical|warning|unknown|never"
-	echo "More about them, and audits without Airflow: .venv/bin/kafka-durability audit --help"
+	echo "All options, and audits without Airflow: .venv/bin/kafka-durability audit --help"
 
-# A mistyped option would otherwise audit something else than was meant.
+# Without this check, a mistyped option would audit the wrong thing.
 OPTIONS := BOOTSTRAP COMMAND_CONFIG CLUSTER CLUSTERS TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON BASELINE PYTHON ROUNDS SIZE SEED PLACEMENT PARTITIONS RESULTS
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 UNKNOWN := $(filter-out $(OPTIONS),$(GIVEN))
@@ -60,42 +60,42 @@ $(error unknown option $(firstword $(UNKNOWN)); there are $(OPTIONS))
 endif
 
 .PHONY: audit
-audit: $(READY)  ## run the nightly audit once: of the embedded cluster, of BOOTSTRAP=, or of TOPOLOGY=
+audit: $(READY)  ## audit once: the embedded cluster, BOOTSTRAP= or TOPOLOGY=
 	@exec $(PY) -m durability.cli audit --airflow
 
 .PHONY: test
-test: $(READY)  ## run all the tests
+test: $(READY)  ## run all tests
 	@exec $(PY) -m pytest --numprocesses 2 --no-loadscope-reorder
 
 .PHONY: up
-up: $(READY)  ## start Airflow with its pages on this machine
+up: $(READY)  ## run Airflow with its pages on this machine
 	@exec $(PY) -m durability.cli up
 
 .PHONY: restore
-restore: $(READY)  ## make the catalog of a lake that has lost it anew from the tables' files: LAKE=
+restore: $(READY)  ## restore the lost catalog of the lake LAKE=
 	@exec $(PY) -m durability.cli restore
 
 .PHONY: demo
-demo: $(READY)  ## run the embedded cluster by itself until Ctrl-C, to audit it with BOOTSTRAP=
+demo: $(READY)  ## run the embedded cluster until Ctrl-C
 	@exec $(PY) -m durability.cli demo
 
 .PHONY: bench
-bench: $(READY)  ## measure an audit against its floor, with SIZE= each step over two made-up fleets of so many partitions (PLACEMENT=kafka|neighbours: over one), with PARTITIONS= collecting a live cluster
+bench: $(READY)  ## measure a small audit, with SIZE= the steps over generated fleets, with PARTITIONS= a collection (docs/commands.md)
 	@exec $(PY) -m bench.$(if $(PARTITIONS),collect,$(if $(SIZE),scale,floor))
 
 .PHONY: lint
-lint: $(ENV_STAMP)  ## check style, types, and that imports point one way
+lint: $(ENV_STAMP)  ## check style, types and the direction of imports
 	@$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	PYTHONPATH=plugins .venv/bin/lint-imports --no-cache --no-logo
 
 .PHONY: docs
-docs: $(ENV_STAMP)  ## build the documentation as a site, into build/site
+docs: $(ENV_STAMP)  ## build the documentation into build/site
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict
 
 .PHONY: setup
-setup: $(READY)  ## set everything up and stop
+setup: $(READY)  ## set everything up
 
 .PHONY: lock
 lock: $(UV_STAMP)  ## resolve the dependencies again
@@ -105,12 +105,12 @@ lock: $(UV_STAMP)  ## resolve the dependencies again
 	  --python-version 3.11 --custom-compile-command "make lock" deploy/requirements.txt -o deploy/requirements.lock
 
 .PHONY: catalogue
-catalogue: $(ENV_STAMP)  ## what is made of the control catalogue: docs/controls.md, the README's table, the JSON Schemas
+catalogue: $(ENV_STAMP)  ## generate docs/controls.md, the README's table and the JSON Schemas
 	@$(PY) -m durability.catalogue.page
 	$(PY) -m durability.schemas
 
 .PHONY: clean
-clean:  ## remove what set-up and runs made here, the lake and the downloads kept
+clean:  ## delete the environment and files of runs; keep the lake and downloads
 	@rm -rf .venv $(UV_STAMP) $(ENV_STAMP) $(READY) $(STATE)/uv $(STATE)/airflow $(STATE)/runs build *.egg-info
 
 $(UV_STAMP): requirements-uv.lock
@@ -130,11 +130,11 @@ $(ENV_STAMP): requirements.lock pyproject.toml $(UV_STAMP)
 	$(UV) pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable .
 	touch $@
 
-# The jars and Airflow's database have nothing to do with each other: side by side. Without the archive runs are as good.
+# The jars and Airflow's database are independent, so both are prepared at once. Runs also work without the archive.
 $(READY): $(ENV_STAMP) durability/runtime/jars.lock durability/cli/classes.py
 	@echo "Fetching jars, starting Spark once for an archive of its classes, preparing Airflow's database"
 	( $(PY) -m durability.runtime.jars ensure spark kafka-4.3.1
-	  $(PY) -m durability.cli classes || echo "make: no archive then; every run loads its classes from the jars" >&2 ) & jars=$$!
+	  $(PY) -m durability.cli classes || echo "make: there is no archive; every run loads its classes from the jars" >&2 ) & jars=$$!
 	$(PY) -m durability.cli migrate & database=$$!
 	failed=0
 	wait $$jars || failed=1

@@ -20,7 +20,7 @@ class BuildWithShared(build_py):
         """By file below the build folder the file of the checkout that it is a copy of."""
         root = Path(__file__).resolve().parent
         files = (f for folder in SHARED for f in sorted((root / folder).rglob("*")) if (f.suffix or f.name) in KINDS)
-        # The package in plugins/ is installed as such; Airflow needs a folder to look into all the same.
+        # The package in plugins/ is installed as a package; Airflow still needs a folder for plugins.
         files = (f for f in files if f.suffix != ".py" or f.relative_to(root).parts[0] != "plugins")
         share = Path(self.build_lib, "durability", "share")
         return {str(share / f.relative_to(root)): str(f.relative_to(root)) for f in files}
@@ -31,6 +31,12 @@ class BuildWithShared(build_py):
             for target, source in self._shared().items():
                 self.mkpath(str(Path(target).parent))
                 self.copy_file(source, target, preserve_mode=False)
+                if target.endswith(".yaml"):
+                    # Its first line names a schema by a relative path; `share` is within the package of the schemas.
+                    text = Path(source).read_text(encoding="utf-8")
+                    Path(target).write_text(
+                        text.replace("../durability/schemas/", "../../schemas/", 1), encoding="utf-8"
+                    )
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
         shared = [] if self.editable_mode else list(self._shared())

@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import platform
 import resource
+import subprocess
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
+
+from durability import resources
 
 LARGE = 1 << 30
 """Bytes of a process above which the memory it shares with others is small next to its own."""
@@ -84,6 +88,24 @@ def _cpu() -> float:
     """Processor seconds of this process and of those that it has waited for."""
     used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(u.ru_utime + u.ru_stime for u in used)
+
+
+def run(command: Sequence[str], environment: Mapping[str, str] | None = None, output: Path | None = None) -> float:
+    """Runs a program, its standard output in `output` if given; returns its seconds. SystemExit where it fails."""
+    started = time.monotonic()
+    with output.open("w") if output else nullcontext(subprocess.PIPE) as out:
+        done = subprocess.run(
+            list(command),
+            env=environment,
+            cwd=resources.PACKAGES,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    if done.returncode:
+        raise SystemExit(f"{command[0]} failed:\n{(done.stdout or '')[-2000:]}\n{done.stderr[-2000:]}")
+    return round(time.monotonic() - started, 3)
 
 
 def machine() -> dict:

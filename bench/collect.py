@@ -11,13 +11,12 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bench.clock import machine
+from bench.clock import machine, run
 from durability.embedded_kafka import tools
 from durability.embedded_kafka.cluster import LocalCluster
 from durability.embedded_kafka.spec import default_spec
@@ -110,8 +109,8 @@ def measured(cluster: LocalCluster, rounds: int, groups: Sequence[str] = ()) -> 
     seconds: dict[str, list[float]] = {"kafka-topics": [], "collection": []}
 
     def one_round() -> tuple[int, dict]:
-        seconds["kafka-topics"].append(_seconds(lambda: _run(describe, described)))
-        seconds["collection"].append(_seconds(lambda: _run(collect, folder / "collection.txt")))
+        seconds["kafka-topics"].append(run(describe, output=described))
+        seconds["collection"].append(run(collect, output=folder / "collection.txt"))
         found = json.loads(document.read_text())
         return compared(tools.described(described.read_text()), found, groups), found
 
@@ -167,19 +166,6 @@ def compared(described: Mapping[tuple[str, int], tools.Described], document: Map
     if missing or not document["cluster"]["quorum"]["voters"]:
         raise AuditError(f"the collection is incomplete: {missing[:5]}")
     return len(collected)
-
-
-def _run(command: Sequence[str], output: Path) -> None:
-    with output.open("w") as out:
-        done = subprocess.run(list(command), stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True)
-    if done.returncode:
-        raise SystemExit(f"{command[0]} failed:\n{done.stderr[-2000:]}")
-
-
-def _seconds(action: Callable[[], None]) -> float:
-    started = time.monotonic()
-    action()
-    return round(time.monotonic() - started, 3)
 
 
 if __name__ == "__main__":

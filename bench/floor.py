@@ -10,15 +10,12 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
-from durability import resources
+from bench.clock import run
 from durability.cli import airflow_home
 from durability.runtime import spark
 
@@ -71,14 +68,13 @@ def measured(folder: Path, given: Mapping[str, str], rounds: int) -> dict[str, l
     for number in range(rounds):
         own = {"OUT": str(folder / f"out-{number}"), "LAKE": str(folder / "lake")}
         audit = {**os.environ, "FAIL_ON": "never", "BOOTSTRAP": "", "TOPOLOGY": "", **own, **given}
-        parts["empty DAG"].append(_seconds(empty_dag))
-        parts["empty Spark job"].append(_seconds(empty_job))
-        command = [sys.executable, "-m", "durability.cli", "audit", "--airflow"]
-        parts["audit"].append(_seconds(partial(_run, command, audit)))
+        parts["empty DAG"].append(run(*empty_dag))
+        parts["empty Spark job"].append(run(*empty_job))
+        parts["audit"].append(run([sys.executable, "-m", "durability.cli", "audit", "--airflow"], audit))
     return parts
 
 
-def _empty_dag(folder: Path) -> Callable[[], None]:
+def _empty_dag(folder: Path) -> tuple[list[str], dict[str, str]]:
     dags = folder / "dags"
     dags.mkdir()
     (dags / "empty.py").write_text(EMPTY_DAG)
@@ -88,28 +84,14 @@ def _empty_dag(folder: Path) -> Callable[[], None]:
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(folder / "plugins"),
     }
-    return lambda: _run([airflow_home.airflow(), "dags", "test", "empty"], environment)
+    return [airflow_home.airflow(), "dags", "test", "empty"], environment
 
 
-def _empty_job(folder: Path) -> Callable[[], None]:
+def _empty_job(folder: Path) -> tuple[list[str], dict[str, str]]:
     job = folder / "empty_job.py"
     job.write_text(EMPTY_JOB)
     properties = spark.write_properties(folder / "spark.properties", spark.settings(1))
-    environment = spark.environment(airflow_home.environment(folder / "airflow"))
-    command = spark.submit(properties, str(job))
-    return lambda: _run(command, environment)
-
-
-def _run(command: list[str], environment: Mapping[str, str]) -> None:
-    done = subprocess.run(command, env=environment, cwd=resources.PACKAGES, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{command[0]} failed:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
-
-
-def _seconds(action: Callable[[], None]) -> float:
-    started = time.monotonic()
-    action()
-    return round(time.monotonic() - started, 2)
+    return spark.submit(properties, str(job)), spark.environment(airflow_home.environment(folder / "airflow"))
 
 
 if __name__ == "__main__":

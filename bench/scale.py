@@ -31,14 +31,15 @@ import pyarrow.parquet as pq
 from pyiceberg.expressions import And, EqualTo, In
 
 from bench import fleet, floor, placements
-from bench.clock import Clock, Peak, machine
+from bench.clock import Clock, Peak, machine, run
 from bench.peers import compare
-from durability import findings, report, resources
+from durability import findings, resources
 from durability.lake import Lake, rows
 from durability.lake.attempt import Attempt
 from durability.lake.tables import FINDINGS
 from durability.plan import Plan, build_plan
 from durability.policy import load_policy, load_waivers
+from durability.report.build import build
 from durability.runtime import processes, spark
 from expectations import gate, posture
 
@@ -77,74 +78,16 @@ def _write_bare(tables: Mapping[str, pa.Table], folder: Path) -> None:
         pq.write_table(table, folder / f"{name}.parquet")
 
 
-class Run:
-    """One run over one fleet; each step leaves behind what later ones need."""
-
-    def __init__(self, folder: Path, lake: Lake, attempts: list[Attempt]):
-        self.folder, self.lake, self.attempts = folder, lake, attempts
-        self.warehouse, self.out = folder / "lake" / "warehouse", folder / "out"
-
-    def gate(self) -> None:
-        self.decisions = gate.check(self.lake, self.attempts)
-
-    def publish(self) -> None:
-        self.snapshots = self.lake.publish(self.attempts, self.decisions)
-
-    def make_plan(self) -> None:
-        self.plan = planned(self.lake, self.snapshots)
-
-    def empty_job(self) -> None:
-        job = self.folder / "empty.py"
-        job.write_text(floor.EMPTY_JOB)
-        self._submit(job)
-
-    def evaluate(self) -> None:
-        plan = self.plan.write(self.folder / "plan.json")
-        self._submit(ROOT / "spark_jobs" / "evaluate.py", "--plan", str(plan))
-
-    def peer(self, name: str) -> None:
-        inputs = compare.inputs(self.warehouse, self.attempts, self.plan.policy, self.folder)
-        compare.run(name, inputs, self.folder)
-
-    def cross_check(self) -> None:
-        self.checked = posture.flag(self.lake, self.plan, self.out)
-
-    def word(self) -> None:
-        findings.write(self.lake, self.plan)
-
-    def report(self) -> None:
-        report.build(self.lake, self.plan, self.checked, self.out)
-
-    def _submit(self, job: Path, *arguments: str) -> None:
-        """Runs a Spark job with the settings that `evaluate` has for so many partitions."""
-        properties = {**spark.settings(self.plan.partitions), **self.lake.spark_conf()}
-        (self.folder / "spark.properties").unlink(missing_ok=True)
-        file = spark.write_properties(self.folder / "spark.properties", properties)
-        command, log = spark.submit(file, str(job), *arguments), self.folder / "spark.log"
-        with log.open("w") as out:
-            done = subprocess.run(command, env=spark.environment(), cwd=ROOT, stdout=out, stderr=subprocess.STDOUT)
-        if done.returncode:
-            raise SystemExit(f"{job.name} failed:\n{log.read_text()[-3000:]}")
-
-
-STEPS: dict[str, Callable[[Run], None]] = {
-    "gate": Run.gate,
-    "publish": Run.publish,
-    "plan": Run.make_plan,
-    "empty job": Run.empty_job,
-    "evaluate": Run.evaluate,
-    **{name: partial(Run.peer, name=name) for name in compare.PEERS},
-    "cross-check": Run.cross_check,
-    "findings": Run.word,
-    "report": Run.report,
-}
-"""In this order, after `stage`. A step added here is reported by itself, and in the total."""
-NOT_OF_A_RUN = ("rows", "lake parquet", "bare parquet", "empty job", *compare.PEERS)
+PEERS = compare.PEERS
+NOT_OF_A_RUN = ("rows", "lake parquet", "bare parquet", "empty job", *PEERS)
 """Steps that a nightly run doesn't have: what it is compared with."""
 
 
 def measured(folder: Path, size: int, seed: int, placement: str) -> dict:
-    """Runs the steps over a fleet in a lake below `folder`; returns the document that RESULTS has for this fleet."""
+    """Runs the steps over a fleet in a lake below `folder`; returns the document that RESULTS has for this fleet.
+
+    Each step is reported by itself, and those of a nightly run in the total.
+    """
     peak = Peak()
     peak.start()
     clock = Clock(peak)
@@ -154,23 +97,46 @@ def measured(folder: Path, size: int, seed: int, placement: str) -> dict:
         attempts, took = own.submit(staged, lake.location, folder, size, seed, placement).result()
     for name, (wall, cpu) in took.items():
         clock.add(name, wall, cpu)
-    run = Run(folder, lake, attempts)
-    for name, step in STEPS.items():
+    warehouse, out, empty = folder / "lake" / "warehouse", folder / "out", folder / "empty.py"
+    empty.write_text(floor.EMPTY_JOB)
+    with clock("gate"):
+        decisions = gate.check(lake, attempts)
+    with clock("publish"):
+        snapshots = lake.publish(attempts, decisions)
+    with clock("plan"):
+        plan = planned(lake, snapshots)
+    submit = partial(_submit, folder, lake, plan.partitions)
+    with clock("empty job"):
+        submit(empty)
+    with clock("evaluate"):
+        submit(ROOT / "spark_jobs" / "evaluate.py", "--plan", str(plan.write(folder / "plan.json")))
+    for name in PEERS:
         with clock(name):
-            step(run)
+            compare.run(name, compare.inputs(warehouse, attempts, plan.policy, folder), folder)
+    with clock("cross-check"):
+        checked = posture.flag(lake, plan, out)
+    with clock("findings"):
+        findings.write(lake, plan)
+    with clock("report"):
+        build(lake, plan, checked, out)
     highest = peak.stop()
-    refused = [d.reason for d in run.decisions if not d.accepted]
-    if refused or not run.checked.verified:
-        raise SystemExit(f"the run isn't what it should be: {refused[:3]} {run.checked.problems[:3]}")
-    differ = [
-        line for name in compare.PEERS for line in compare.differences(run.warehouse, run.plan.result_id, folder / name)
-    ]
+    refused = [d.reason for d in decisions if not d.accepted]
+    if refused or not checked.verified:
+        raise SystemExit(f"the run isn't what it should be: {refused[:3]} {checked.problems[:3]}")
+    differ = [line for name in PEERS for line in compare.differences(warehouse, plan.result_id, folder / name)]
     print("\n".join(differ) or "the same rows from all three")
-    page = (run.out / "report.html").stat().st_size
-    return document(run.plan.partitions, not differ, highest, clock) | {
-        "report_html_mb": round(page / 1e6, 2),
-        "worded": worded(lake, run.plan),
+    return document(plan.partitions, not differ, highest, clock) | {
+        "report_html_mb": round((out / "report.html").stat().st_size / 1e6, 2),
+        "worded": worded(lake, plan),
     }
+
+
+def _submit(folder: Path, lake: Lake, partitions: int, job: Path, *arguments: str) -> None:
+    """Runs a Spark job with the settings that `evaluate` has for so many partitions."""
+    properties = {**spark.settings(partitions), **lake.spark_conf()}
+    (folder / "spark.properties").unlink(missing_ok=True)
+    file = spark.write_properties(folder / "spark.properties", properties)
+    run(spark.submit(file, str(job), *arguments), spark.environment(), folder / "spark.log")
 
 
 def worded(lake: Lake, plan: Plan) -> int:
@@ -211,7 +177,7 @@ def document(partitions: int, equal: bool, peak_mb: int, clock: Clock) -> dict:
         "evaluate": {
             "session_s": session,
             "spark_s": round(clock.wall("evaluate") - session, 2),
-            **{f"{name}_s": clock.wall(name) for name in compare.PEERS},
+            **{f"{name}_s": clock.wall(name) for name in PEERS},
         },
         **{f"{name.replace('-', '_')}_s": clock.wall(name) for name in of_run if name != "evaluate"},
         "total_s": round(sum(clock.wall(name) for name in of_run), 2),
@@ -242,7 +208,7 @@ def ratios(results: dict) -> dict[str, float]:
     """Seconds of a run's steps as multiples of what they are compared with."""
     collect, evaluate = results["collect"], results["evaluate"]
     found = {"rows to the lake, of a bare write": collect["lake_s"] / max(collect["parquet_s"], 0.01)}
-    for name in compare.PEERS:
+    for name in PEERS:
         found[f"evaluate, of {name}"] = evaluate["spark_s"] / max(evaluate[f"{name}_s"], 0.01)
     return found
 

@@ -6,19 +6,22 @@ reports.
 
 | task | does | when it fails |
 |---|---|---|
-| `plan` | reads policy, waivers, clusters; deals out the sources; clears up after killed runs | a file is wrong; see its log |
+| `plan` | reads policy, waivers, clusters; partitions the sources into groups | a file is wrong; see its log |
 | `collect` | one mapped task a group, all at once; one result a cluster; commits nothing | a worker was lost: clear it |
 | `gate` | rejects snapshots that contradict themselves | the lake can't be reached; clear it |
 | `publish` | commits accepted snapshots, the `snapshots` rows last | clear it; after a day, clear `collect` |
-| `evaluate` | one Spark job for the fleet | its log holds Spark's; a clear writes under a new result id |
-| `cross_check` | Great Expectations over the posture; differences become UNKNOWN | clear it |
+| `evaluate` | one Spark job for the fleet | its log has Spark's; a clear writes under a new result id |
+| `cross_check` | Great Expectations over the posture; differences become UNKNOWN | clear it; see below |
 | `findings` | words verdicts and differences once, for every reader | clear it; findings that are there stay |
 | `report` | findings.json, findings.csv, report.html in the out folder | clear it |
 | `notify` | one digest to Slack, if there is a Connection for it | never fails the audit; its log says what went wrong |
 | `conclude` | writes the `runs` row, last, then fails if a cluster is missing or a verdict unverified | see below |
 
-**`conclude` failed**: the report is out and says which clusters are UNKNOWN and why. Mend the cause (address, ACLs,
-broker) and trigger a new run; clearing `collect` and what follows also works and reads those clusters anew.
+**`conclude` failed**: the report is out and says which clusters are UNKNOWN and why. Fix the cause (address, ACLs,
+broker) and trigger a new run; clearing `collect` and what follows also works and reads those clusters again.
+
+**`cross_check` again after `findings`**: if it finds other differences than before, `findings` fails and says so. Clear
+`evaluate` with everything downstream: verdicts, differences and findings are written under a new result id.
 
 **Other DAGs** can be scheduled on the Asset `kafka_durability_findings`, whose event `report` sends (docs/airflow.md).
 

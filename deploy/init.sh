@@ -1,5 +1,5 @@
 #!/bin/bash
-# What has to be there before Airflow's services start; safe to run again.
+# Prepares what Airflow's services need before they start. It may run again.
 set -euo pipefail
 airflow db migrate
 airflow pools set kafka_durability 8 "Reading clusters: how many groups of them at once"

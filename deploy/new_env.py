@@ -1,6 +1,6 @@
-"""Writes .env beside docker-compose.yml with a fresh value for everything that deploy/env.example names.
+"""Writes .env beside docker-compose.yml, with a fresh value for each variable of deploy/env.example.
 
-`python3 deploy/new_env.py`, once, before `docker compose up`; it needs nothing but Python. A file that is there stays.
+Run `python3 deploy/new_env.py` once before `docker compose up`. It needs only Python. It never changes an existing file.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ HERE = Path(__file__).resolve().parent
 
 
 def fresh(name: str) -> str:
-    """A value for one of env.example's names: hex, which is the same in a URL, unless something else is meant."""
+    """A value for a variable of env.example. Hex, which needs no escaping in URLs, unless another form is needed."""
     if name == "AIRFLOW_FERNET_KEY":
         return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
     if name == "KAFKA_CLUSTER_ID":
-        # One that begins with a dash would be taken for an option.
+        # The tools would treat an id that begins with a dash as an option.
         return "k" + base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")[1:]
     return secrets.token_hex(24)
 
 
 def main(path: Path = HERE.parent / ".env") -> int:
-    """Write the file for its owner alone; 1 when there is one already."""
+    """Writes the file for its owner only. Returns 1 if it exists already."""
     lines = (HERE / "env.example").read_text().splitlines()
     names = [line.partition("=")[0] for line in lines if line and not line.startswith("#")]
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        print(f"{path} is there already; databases and volumes made with it know its passwords", file=sys.stderr)
+        print(f"{path} exists already; the databases and volumes created with it use its passwords", file=sys.stderr)
         return 1
     with os.fdopen(descriptor, "w") as file:
         file.writelines(f"{name}={fresh(name)}\n" for name in names)

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Run once by the PostgreSQL image: a database and a user each for Airflow and for the lake's catalog. Passwords go in as
-# psql variables on standard input, so they are in no process's arguments.
+# The PostgreSQL image runs this once. It creates a database and a user for Airflow, and both for the lake's catalog. psql reads
+# passwords from its environment, so no process has them in its arguments.
 set -euo pipefail
 psql --set ON_ERROR_STOP=1 --username "$POSTGRES_USER" <<'SQL'
 \getenv airflow_password AIRFLOW_DB_PASSWORD

@@ -1,7 +1,6 @@
-"""Errors that a user can cause or mend; each names the thing, where it is, and what to do.
+"""Errors that a user can cause or fix; each names the thing, where it is, and what to do.
 
-Whoever runs the audit catches `AuditError`, prints its text and exits non-zero. Anything else is a defect and keeps
-its traceback.
+The program prints the text of an `AuditError` and exits non-zero. Any other exception is a defect and keeps its traceback.
 """
 
 

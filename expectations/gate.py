@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from durability.errors import AuditError
+from durability.errors import AuditError, Refused
+from durability.lake.tables import BROKERS, CLUSTERS, PARTITIONS, TOPICS
 from expectations import contradictions
 from expectations.gx import validate
-from expectations.staged import Staged
 
 if TYPE_CHECKING:
     from durability.lake import Attempt, Lake
@@ -30,10 +30,6 @@ class Check:
 
     id: str
     words: str
-
-    @property
-    def column(self) -> str:
-        return self.id.replace("-", "_")
 
 
 CHECKS = (
@@ -82,8 +78,8 @@ def check(lake: Lake, attempts: Sequence[Attempt]) -> list[Verdict]:
         raise AuditError("the gate got no snapshots: no cluster could be read; see the errors of collecting them")
     import pandas as pd
 
-    counted = [_counts(Staged(lake, attempt)) for attempt in attempts]
-    frame = pd.DataFrame([[counts[c.id] for c in CHECKS] for counts, _ in counted], columns=[c.column for c in CHECKS])
+    counted = [_counts(lake, attempt) for attempt in attempts]
+    frame = pd.DataFrame([[counts[c.id] for c in CHECKS] for counts, _ in counted], columns=[c.id for c in CHECKS])
     validation = validate("snapshot_gate", frame.astype("int64"), _expectations())
     failed: list[list[Check]] = [[] for _ in attempts]
     for one in CHECKS:
@@ -107,7 +103,7 @@ def _expectations() -> list[Any]:
 
     return [
         gxe.ExpectColumnValuesToBeBetween(
-            column=c.column,
+            column=c.id,
             min_value=0,
             max_value=0,
             severity=FailureSeverity.CRITICAL,
@@ -117,50 +113,50 @@ def _expectations() -> list[Any]:
     ]
 
 
-def _counts(staged: Staged) -> tuple[dict[str, int], str | None]:
+def _counts(lake: Lake, attempt: Attempt) -> tuple[dict[str, int], str | None]:
     """Counts by check id, and what to add to the reason when the files can't be read or the topics weren't."""
     counts = {c.id: 0 for c in CHECKS}
     try:
-        clusters = staged.table("clusters")
-        brokers = staged.table("brokers", ["broker", "described"])
-        topics = staged.table("topics", ["topic", "declared_partitions", "partitions_known"])
-        seen = contradictions.scan(staged.batches("partitions", contradictions.COLUMNS))
-    except (pa.ArrowException, OSError) as error:
+        clusters, brokers, topics = (lake.read_staged(attempt, table) for table in (CLUSTERS, BROKERS, TOPICS))
+        found = contradictions.scan(
+            lake.staged_batches(attempt, PARTITIONS, contradictions.COLUMNS, contradictions.BATCH_ROWS)
+        )
+    except Refused as error:
         counts["files-readable"] = 1
-        return counts, f"{staged.reading}: {error}"
+        return counts, str(error)
     if clusters.num_rows != 1:
         counts["one-cluster-row"] = max(1, abs(clusters.num_rows - 1))
         return counts, None
     cluster = clusters.to_pylist()[0]
-    counts |= _against_itself(cluster, brokers, topics, seen)
+    counts |= _against_itself(cluster, brokers, topics, found)
     return counts, _unread(cluster) if counts["topics-readable"] else None
 
 
 def _against_itself(
-    cluster: dict[str, Any], brokers: pa.Table, topics: pa.Table, seen: contradictions.Partitions
+    cluster: dict[str, Any], brokers: pa.Table, topics: pa.Table, found: contradictions.Partitions
 ) -> dict[str, int]:
     ids = set(brokers["broker"].to_pylist())
     # Brokers seen only as replicas have a row, but the cluster didn't list them.
     listed = sum(described is not False for described in brokers["described"].to_pylist())
-    partitions = contradictions.against_topics(seen, topics, numbered=cluster["source"] == LIVE)
+    partitions = contradictions.against_topics(found, topics, numbered=cluster["source"] == LIVE)
     return {
         "consistent": int(cluster["consistent"] is False),
         "topics-readable": int(cluster["topics_known"] is False and (topics.num_rows == 0 or bool(_unread(cluster)))),
         "brokers-present": int(cluster["brokers_known"] is not False and not ids),
         "declared-brokers": min(_difference(cluster["declared_brokers"], n) for n in (listed, brokers.num_rows)),
         "declared-topics": _difference(cluster["declared_topics"], topics.num_rows),
-        "declared-partitions": _difference(cluster["declared_partitions"], seen.rows),
+        "declared-partitions": _difference(cluster["declared_partitions"], found.rows),
         "hidden-partitions": cluster["hidden_partitions"] or 0,
         "unique-brokers": contradictions.duplicates(brokers["broker"]),
         "unique-topics": contradictions.duplicates(topics["topic"]),
         "unique-partitions": partitions["duplicate_partitions"],
         "topics-listed": partitions["unlisted_topics"],
         "topics-complete": partitions["incomplete_topics"],
-        "replicas-on-known-brokers": len(seen.brokers - ids) if cluster["brokers_known"] is not False else 0,
-        "leader-within-replicas": seen.leader_not_replica,
-        "leader-in-sync": seen.leader_not_in_sync,
-        "isr-within-replicas": seen.isr_not_replica,
-        "elr-within-replicas": seen.elr_not_replica,
+        "replicas-on-known-brokers": len(found.brokers - ids) if cluster["brokers_known"] is not False else 0,
+        "leader-within-replicas": found.leader_not_replica,
+        "leader-in-sync": found.leader_not_in_sync,
+        "isr-within-replicas": found.isr_not_replica,
+        "elr-within-replicas": found.elr_not_replica,
     }
 
 

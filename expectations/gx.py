@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-# Of being imported it tells two hundred lines, which a task's log would have among its own.
+# Importing it logs two hundred lines, which would be in a task's log.
 logging.getLogger("great_expectations").setLevel(logging.WARNING)
 
 # COMPLETE with the row index alone: naming index columns is a hundred times slower on 100 K rows, and the values and
@@ -40,24 +40,6 @@ class Validation:
     context: Any
 
 
-def library() -> Any:
-    """The great_expectations module, with its usage analytics off."""
-    os.environ["GX_ANALYTICS_ENABLED"] = "false"
-    import great_expectations
-
-    return great_expectations
-
-
-def ephemeral_context() -> Any:
-    """A context in memory: no files, no analytics, no progress bars."""
-    gx = library()
-    from great_expectations.data_context.types.base import ProgressBarsConfig
-
-    context = gx.get_context(mode="ephemeral")
-    context.variables.progress_bars = ProgressBarsConfig(globally=False, metric_calculations=False)
-    return context
-
-
 def validate(name: str, frame: pd.DataFrame, expectations: Sequence[Any]) -> Validation:
     """Validates `frame` (unique row index 0..n-1, no nulls) against `expectations`, each with an `id` in its meta.
 
@@ -68,12 +50,16 @@ def validate(name: str, frame: pd.DataFrame, expectations: Sequence[Any]) -> Val
     ids = [e.meta["id"] for e in expectations]
     if not ids or len(set(ids)) != len(ids):
         raise RuntimeError(f"{name}: expectations need ids that differ, got {ids}")
-    gx = library()
-    context = ephemeral_context()
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    import great_expectations as gx
+    from great_expectations.data_context.types.base import ProgressBarsConfig
+
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = ProgressBarsConfig(globally=False, metric_calculations=False)
     asset = context.data_sources.add_pandas(name).add_dataframe_asset(name)
     batch = asset.add_batch_definition_whole_dataframe(name).get_batch({"dataframe": frame})
     suite = context.suites.add(gx.ExpectationSuite(name=name, expectations=list(expectations)))
-    result = batch.validate(suite, result_format=RESULT_FORMAT)
+    result: Any = batch.validate(suite, result_format=RESULT_FORMAT)
     failed, checked = {}, {}
     for one in result.results:
         failed[one.expectation_config.meta["id"]] = _flagged(name, one)

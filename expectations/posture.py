@@ -8,7 +8,6 @@ they differ goes to `disagreements`, and the run isn't verified.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,26 +33,15 @@ Topic = tuple[str, str]  # cluster, topic
 
 @dataclass(frozen=True)
 class Flagged:
-    """What the cross-check found. `verified`: Spark and Great Expectations agree on every topic of every judged
-    cluster. `disagreements`: rows written; `checked`: topics looked at, by control; `not_cross_checked`: ids of the
-    controls that have no order to check; `problems`: in words, why the run isn't verified."""
+    """What the cross-check found. `verified`: Spark and Great Expectations agree on every topic of every judged cluster.
+    `disagreements`: rows written, one for each topic and control; `checked`: topics looked at, by control;
+    `not_cross_checked`: controls that have no order to check; `problems`: in words, why the run isn't verified."""
 
     verified: bool
     disagreements: int
     checked: dict[str, int]
     not_cross_checked: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A topic on which the two don't agree, and what each says."""
-
-    cluster: str
-    control: str
-    resource: str
-    spark: str
-    expectations: str
 
 
 def flag(lake: Lake, plan: Plan, out: Path) -> Flagged:
@@ -63,11 +51,12 @@ def flag(lake: Lake, plan: Plan, out: Path) -> Flagged:
     a pass.
     """
     posture = _by_control(_of_result(lake, TOPIC_POSTURE, plan, ["cluster", "topic", "checks"]))
-    problems = _missing_topics(lake, plan, posture) + _repeated_topics(posture)
+    names = _topics(posture)
+    problems = _missing_topics(lake, plan, names)
+    if repeated := len(names) - len(set(names)):
+        problems.append(f"`topic_posture` has {repeated} topics twice")
     checked = dict.fromkeys(SCALAR_CONTROLS, 0)
     flagged: dict[str, set[Topic]] = {control: set() for control in SCALAR_CONTROLS}
-    names = list(zip(posture["cluster"].to_pylist(), posture["topic"].to_pylist(), strict=True))
-    incomplete = _known_without_value(posture, names)
     if names:
         validation = validate("topic_posture", _frame(posture), _expectations())
         for control in SCALAR_CONTROLS:
@@ -75,8 +64,7 @@ def flag(lake: Lake, plan: Plan, out: Path) -> Flagged:
             flagged[control] = {names[row] for row in validation.failed[control]}
         write_data_docs(validation, names, plan, Path(out) / "data_docs")
         problems += _not_looked_at(posture, checked)
-    judged = {c: _names_where(names, posture[f"{_column(c)}_known"]) for c in SCALAR_CONTROLS}
-    differences = incomplete + _differences(_spark_failures(lake, plan), flagged, judged)
+    differences = _differences(posture, names, _spark_failures(lake, plan), flagged)
     _write(lake, plan, differences)
     if differences:
         problems.append(f"Spark and Great Expectations disagree on {len(differences)} verdicts; see `disagreements`")
@@ -121,37 +109,26 @@ def _days(plan: Plan) -> Any:
     return And(GreaterThanOrEqual("captured_at", min(moments)), LessThanOrEqual("captured_at", max(moments)))
 
 
-def _missing_topics(lake: Lake, plan: Plan, posture: pa.Table) -> list[str]:
+def _missing_topics(lake: Lake, plan: Plan, names: list[Topic]) -> list[str]:
     """Judged clusters whose facts have topics that `topic_posture` lacks, or lack topics that it has."""
     from pyiceberg.expressions import And, In
 
     if not plan.judged:
         return []
-    facts = lake.scan(
-        TOPICS, And(_days(plan), In("attempt_id", [s.attempt_id for s in plan.judged])), ["cluster", "topic"]
-    )
-    expected = _topics_by_cluster(facts)
-    found = _topics_by_cluster(posture)
+    of_attempts = And(_days(plan), In("attempt_id", [s.attempt_id for s in plan.judged]))
+    read, judged = _topics(lake.scan(TOPICS, of_attempts, ["cluster", "topic"])), set(names)
     problems = []
-    for cluster in sorted(set(expected) | set(found)):
-        wanted, there = expected.get(cluster, set()), found.get(cluster, set())
-        if wanted != there:
-            problems.append(
-                f"cluster {cluster}: {len(wanted)} topics were read, {len(wanted & there)} of them judged"
-                + (f", and {len(there - wanted)} judged that were not read" if there - wanted else "")
-            )
+    for cluster in sorted({cluster for cluster, _ in set(read) ^ judged}):
+        wanted, there = ({topic for topic in topics if topic[0] == cluster} for topics in (set(read), judged))
+        problems.append(
+            f"cluster {cluster}: {len(wanted)} topics were read, {len(wanted & there)} of them judged"
+            + (f", and {len(there - wanted)} judged that were not read" if there - wanted else "")
+        )
     return problems
 
 
-def _topics_by_cluster(table: pa.Table) -> dict[str, set[str]]:
-    grouped = table.select(["cluster", "topic"]).group_by("cluster").aggregate([("topic", "list")])
-    return dict(zip(grouped["cluster"].to_pylist(), map(set, grouped["topic_list"].to_pylist()), strict=True))
-
-
-def _repeated_topics(posture: pa.Table) -> list[str]:
-    distinct = posture.select(["cluster", "topic"]).group_by(["cluster", "topic"]).aggregate([]).num_rows
-    repeated = posture.num_rows - distinct
-    return [f"`topic_posture` has {repeated} topics twice"] if repeated else []
+def _topics(table: pa.Table) -> list[Topic]:
+    return list(zip(table["cluster"].to_pylist(), table["topic"].to_pylist(), strict=True))
 
 
 def _frame(posture: pa.Table) -> pd.DataFrame:
@@ -171,17 +148,6 @@ def _usable(posture: pa.Table, name: str) -> pa.ChunkedArray:
     """Rows said to be known that really have both numbers."""
     there = pc.and_(pc.is_valid(posture[f"{name}_observed"]), pc.is_valid(posture[f"{name}_required"]))
     return pc.and_(pc.fill_null(posture[f"{name}_known"], False), there)
-
-
-def _known_without_value(posture: pa.Table, names: list[Topic]) -> list[Difference]:
-    """Topics that Spark calls known without giving both numbers: it judged what it didn't have."""
-    result = []
-    for control in SCALAR_CONTROLS:
-        known = pc.fill_null(posture[f"{_column(control)}_known"], False)
-        broken = pc.and_(known, pc.invert(_usable(posture, _column(control))))
-        for cluster, topic in _names_where(names, broken):
-            result.append(Difference(cluster, control, topic, "known, without a value", NOT_JUDGED))
-    return result
 
 
 def _names_where(names: list[Topic], mask: pa.ChunkedArray) -> set[Topic]:
@@ -237,35 +203,32 @@ def _spark_failures(lake: Lake, plan: Plan) -> dict[str, dict[Topic, str]]:
 
 
 def _differences(
-    spark: dict[str, dict[Topic, str]], flagged: dict[str, set[Topic]], judged: dict[str, set[Topic]]
-) -> list[Difference]:
-    result = []
+    posture: pa.Table, names: list[Topic], spark: dict[str, dict[Topic, str]], flagged: dict[str, set[Topic]]
+) -> list[dict[str, str]]:
+    """What each side says of the topics on which they differ, and of those that Spark calls known without both numbers."""
+    found = []
     for control in SCALAR_CONTROLS:
-        for topic in sorted(flagged[control] ^ spark[control].keys()):
-            says = FAIL if topic in flagged[control] else PASS if topic in judged[control] else NOT_JUDGED
-            result.append(Difference(topic[0], control, topic[1], spark[control].get(topic, "no failure"), says))
-    return result
+        known = pc.fill_null(posture[f"{_column(control)}_known"], False)
+        judged = _names_where(names, known)
+        empty = _names_where(names, pc.and_(known, pc.invert(_usable(posture, _column(control)))))
+        says = [(topic, "known, without a value", NOT_JUDGED) for topic in sorted(empty)]
+        for topic in sorted((flagged[control] ^ spark[control].keys()) - empty):
+            second = FAIL if topic in flagged[control] else PASS if topic in judged else NOT_JUDGED
+            says.append((topic, spark[control].get(topic, "no failure"), second))
+        found += [
+            {"cluster": topic[0], "control": control, "resource": topic[1], "spark": first, "expectations": second}
+            for topic, first, second in says
+        ]
+    return found
 
 
-def _write(lake: Lake, plan: Plan, differences: list[Difference]) -> None:
+def _write(lake: Lake, plan: Plan, differences: list[dict[str, str]]) -> None:
     if not differences:
         return
-    snapshots = {s.cluster: s for s in plan.snapshots}
+    snapshots = {s.cluster: s for s in plan.judged}
     rows = []
-    for one in differences:
-        snapshot = snapshots.get(one.cluster)
-        captured = snapshot and snapshot.captured_at
-        rows.append(
-            {
-                "cluster": one.cluster,
-                "captured_at": datetime.fromisoformat(captured or plan.started_at).astimezone(UTC),
-                "snapshot_id": snapshot and snapshot.snapshot_id,
-                "run_id": plan.run_id,
-                "result_id": plan.result_id,
-                "control": one.control,
-                "resource": one.resource,
-                "spark": one.spark,
-                "expectations": one.expectations,
-            }
-        )
+    for difference in differences:
+        snapshot = snapshots[difference["cluster"]]
+        of_run = {"captured_at": snapshot.moment, "run_id": plan.run_id, "result_id": plan.result_id}
+        rows.append({**difference, **of_run, "snapshot_id": snapshot.snapshot_id})
     lake.append(DISAGREEMENTS, pa.Table.from_pylist(rows, schema=DISAGREEMENTS.arrow))

@@ -1,5 +1,5 @@
 """Programs that compute what `evaluate` computes of topics, in other engines: outcomes and numbers, no sentences.
 
-Each engine measures and decides by itself. What a verdict shows of that is written once, in SQL that both understand
-(`bench.peers.verdicts`). `bench.peers.compare` runs them and compares their rows with the lake's.
+DuckDB and Polars each measure millions of partitions by themselves. What follows for a topic is written once, in SQL
+(`bench.peers.program`). `bench.peers.compare` runs both and compares their rows with the lake's.
 """

@@ -30,8 +30,6 @@ TABLES = {
     "counters": "health_counters",
 }
 """The lake's table by the file in which a peer writes its rows."""
-NOT_COMPARED = {"run_id", "result_id", "evidence", "provider"}
-"""Columns of these tables that no peer has."""
 FACTS = ("clusters", "brokers", "topics", "partitions")
 NUMBERS = (
     *("replication_factor", "min_insync_replicas", "write_headroom", "replica_racks", "min_insync_racks"),

@@ -1,4 +1,4 @@
-"""Opens a ticket when a night finds something new that is critical or unknown: a DAG for your own DAGs folder."""
+"""Opens a ticket if an audit has new findings and some are critical or unknown: an example for your own DAGs folder."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ log = logging.getLogger(__name__)
 def react_to_findings():
     @task
     def open_tickets(triggering_asset_events=None) -> list[str]:
-        """The runs that need somebody."""
+        """The runs that need attention."""
         alarming = []
         for event in triggering_asset_events[FINDINGS]:
             found = event.extra
             if found["new"] and (found["critical"] or found["unknown"]):
                 log.warning("run %(run)s: %(critical)d critical, %(unknown)d unknown, %(new)d new", found)
-                alarming.append(found["run"])  # here your ticket system is called
+                alarming.append(found["run"])  # call your ticket system here
         return alarming
 
     open_tickets()

@@ -1,4 +1,4 @@
-"""The controls: what each is called, means, requires and says. One YAML file a control."""
+"""The control catalogue: one YAML file per control, with its texts, severities and requirements."""
 
 from durability.catalogue.model import (
     CONTROLS,

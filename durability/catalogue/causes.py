@@ -1,4 +1,4 @@
-"""Causes: codes that Spark decides by, and what they are called in findings."""
+"""Causes: the codes in verdicts, and their names in findings."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ WORDED = {
     "streams-instances": "too few instances of a Streams application",
     "standby-placement": "placement of standbys",
 }
-# At the end of a cause, or of one of several: what stands before may be a stranger's name.
+# A code is at the end of a cause, or of one of several causes. The text before it may be any name, such as a tier's.
 _CODE = re.compile(rf"(?:(?<=\s)|(?<![^,\s]))({'|'.join(sorted(WORDED, key=len, reverse=True))})(?=,|$)")
 
 
 def worded(cause: str | None) -> str | None:
-    """A cause as findings have it; others than codes stay.
+    """The cause as findings show it: codes become names, all other text stays.
 
     >>> worded("policy:critical infeasible"), worded("broker:1 flapping, broker:2 flapping"), worded("broker:3 down")
     ("policy:critical can't be met here", 'broker:1 in and out of sync, broker:2 in and out of sync', 'broker:3 down')

@@ -1,4 +1,4 @@
-"""How lists, lengths of time and codes are put into words; the filters of the catalogue's templates."""
+"""The filters of the catalogue's templates: they format lists, durations and codes as text."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 SHOWN = 10
-"""Ids and names in a sentence, at most; all are in the finding's `partitions` or `observed`."""
+"""The maximum number of ids or names in a sentence. A finding's `partitions` or `observed` lists all of them."""
 
 
 def listed(ids: Sequence[object], what: str = "") -> str:
-    """The first ids, and how many more there are.
+    """The first ids, and the number of the others.
 
     >>> listed(range(13))
     '0, 1, 2, 3, 4, 5, 6, 7, 8, 9 (+3 more)'
@@ -20,7 +20,8 @@ def listed(ids: Sequence[object], what: str = "") -> str:
 
 
 def named(partitions: Sequence[int] | None) -> str:
-    """
+    """The ids of partitions, after the noun.
+
     >>> named([4]), named([1, 2])
     ('partition 4', 'partitions 1, 2')
     """
@@ -29,30 +30,32 @@ def named(partitions: Sequence[int] | None) -> str:
 
 
 def lasted(seconds: float) -> str:
-    """A length of time for people.
+    """A length of time for people, in its two largest units.
 
-    >>> [lasted(s) for s in (42.0, 1800, 5430.0, 180000)]
-    ['42 s', '30 min', '1 h 30 min', '2 days']
+    >>> [lasted(s) for s in (42.0, 1800, 5430.0, 86400, 180000)]
+    ['42 s', '30 min', '1 h 30 min', '1 day', '2 days 2 h']
     """
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min"
-    if whole < 172800:
-        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-    return f"{whole // 86400} days"
+    rest = int(seconds)
+    if rest < 60:
+        return f"{rest} s"
+    parts = []
+    for unit, size in ((" day", 86_400), (" h", 3_600), (" min", 60)):
+        count, rest = divmod(rest, size)
+        parts.append(f"{count}{unit}{'s' if unit == ' day' and count > 1 else ''}" if count else "")
+    largest = next(place for place, part in enumerate(parts) if part)
+    return " ".join(filter(None, parts[largest : largest + 2]))
 
 
 def gaps(widest: float | None) -> str:
-    """A remark on pulses that are missing; widest: seconds, None for none."""
+    """A note about missing pulses. widest: the longest gap in seconds, None if no pulse is missing."""
     if widest is None:
         return ""
-    return f"; pulses are missing (for {lasted(widest)} at most): nothing is said to last across that"
+    return f"; pulses are missing (longest gap {lasted(widest)}): no duration is counted across a gap"
 
 
 def copies_in_racks(numbers: Mapping[str, int | None], copies: str, racks: str) -> str:
-    """
+    """The copies and racks of a guarantee; a number that is None is left out.
+
     >>> copies_in_racks({"c": 2, "r": 1}, "c", "r"), copies_in_racks({"c": None, "r": 3}, "c", "r")
     ('2 copies in 1 rack', '3 racks')
     """
@@ -64,60 +67,60 @@ def copies_in_racks(numbers: Mapping[str, int | None], copies: str, racks: str) 
 
 
 ANSWERS = {
-    "LEADER_NOT_AVAILABLE": "without a leader writes are answered LEADER_NOT_AVAILABLE",
-    "NOT_ENOUGH_RACKS": "KIP-1290 would answer NOT_ENOUGH_RACKS",
+    "LEADER_NOT_AVAILABLE": "without a leader, writes fail with LEADER_NOT_AVAILABLE",
+    "NOT_ENOUGH_RACKS": "KIP-1290 would return NOT_ENOUGH_RACKS",
     "NOT_ENOUGH_REPLICAS": "KIP-1290 checks replicas first: NOT_ENOUGH_REPLICAS",
 }
 
 
 def answered(errors: Sequence[str] | None) -> str:
-    """What acks=all writes to partitions below min.insync.racks would be answered; nothing where that is unknown."""
+    """The errors of acks=all writes to partitions below min.insync.racks; empty if they are unknown."""
     said = [text for error, text in ANSWERS.items() if error in (errors or ())]
     return f" ({'; '.join(said)})" if said else ""
 
 
 def cli_difference(code: str) -> str:
-    """Where kafka-topics shows a partition otherwise, and why; codes: see `spark_jobs.frames.partitions`.
+    """How and why kafka-topics shows a partition differently. `spark_jobs.frames.partitions` documents the codes.
 
     >>> cli_difference("under:3:2")
-    'kafka-topics lists it under --under-min-isr-partitions: it compares the configured 3, brokers since 3.7 enforce 2'
+    'kafka-topics lists it under --under-min-isr-partitions: it compares with the configured 3, brokers since 3.7 enforce 2'
     """
     name, *numbers = code.split(":")
     if name == "leaderless":
         return (
-            "kafka-topics counts leaderless partitions under --under-min-isr-partitions, and where their ISR fits under"
+            "kafka-topics also lists leaderless partitions under --under-min-isr-partitions, and depending on their ISR under"
             " --under-replicated-partitions and (without ELR) --at-min-isr-partitions"
         )
     if name == "under" and len(numbers) == 2:
         configured, enforced = numbers
         return (
-            f"kafka-topics lists it under --under-min-isr-partitions: it compares the configured {configured}, brokers since"
+            f"kafka-topics lists it under --under-min-isr-partitions: it compares with the configured {configured}, brokers since"
             f" 3.7 enforce {enforced}"
         )
     if name == "not-at":
-        return "kafka-topics leaves it out of --at-min-isr-partitions for the same reason"
-    return code  # a row of an earlier version, which had the sentence
+        return "kafka-topics omits it from --at-min-isr-partitions for the same reason"
+    return code  # rows of version 0.1 contain the sentence
 
 
 def cli_sentence(codes: str) -> str:
-    """The sentence for a row of `partition_health`."""
+    """The sentences for `cli_differs` of a row of `partition_health`."""
     return "; ".join(map(cli_difference, codes.split(";"))) if " " not in codes else codes
 
 
 def cli_differs(of_partitions: Sequence[str] | None) -> str:
-    """What a message says of the partitions that kafka-topics shows otherwise."""
+    """The end of a message about partitions that kafka-topics shows differently."""
     return "".join(f"; {text}" for text in sorted(cli_sentence(codes) for codes in of_partitions or ()))
 
 
 WRONG = {
-    "min.insync.replicas": "min.insync.replicas is no number from 1 on",
+    "min.insync.replicas": "min.insync.replicas is not a number of at least 1",
     "min.insync.racks": "min.insync.racks is not a number",
     "unclean.leader.election.enable": "unclean.leader.election.enable is neither true nor false",
 }
 
 
 def wrong_setting(setting: str) -> str:
-    return WRONG.get(setting, f"{setting} has a value that means nothing")
+    return WRONG.get(setting, f"{setting} has an invalid value")
 
 
 def task_standbys(tasks: Sequence[Mapping[str, Any]]) -> str:
@@ -125,22 +128,22 @@ def task_standbys(tasks: Sequence[Mapping[str, Any]]) -> str:
 
 
 def spread_task(task: Mapping[str, Any]) -> str:
-    """Where a task's clients stand, and where its standby could be."""
+    """The clients of a task, the tags that they share, and the clients where its standby could be."""
     where = f"{task['task']} on {', '.join(task['clients'])} shares {', '.join(task['tags'])}"
     achievable = task.get("achievable")
     return where + (f"; its standby could have been on {listed(achievable)}" if achievable else "")
 
 
 UNREAD = {
-    "bytes": "Look at the release of Kafka Streams that the application runs: its members write what this audit doesn't read"
-    " (SubscriptionInfo 6 to 11, with tags 11 alone, and AssignmentInfo 6 to 11 it does); the message says what it found",
+    "bytes": "Check the application's release of Kafka Streams. This audit reads SubscriptionInfo 6 to 11 (tags: only 11) and"
+    " AssignmentInfo 6 to 11; the message states what the members write",
     "evidence": "Audit again after the group's next rebalance",
     "access": "Let the auditor describe the group, then audit again",
 }
 
 
 def unread_application(kind: str | None) -> str | None:
-    """What helps where something of an application could not be read."""
+    """The remedy if a part of an application could not be read."""
     return UNREAD.get(kind or "")
 
 

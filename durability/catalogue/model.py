@@ -1,4 +1,4 @@
-"""The control catalogue: one YAML file a control, the one place that says what it is called, means, requires and says."""
+"""The control catalogue as objects: one YAML file per control, with its texts, severities and requirements."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ import yaml
 FOLDER = Path(__file__).parent
 SEVERITIES = ("critical", "warning", "info")
 TYPES = ("topic", "application", "broker", "cluster", "tier", "waiver")
-"""Resource types, in the order in which controls are listed by the first that they are on."""
+"""Resource types. Controls are listed in this order of their first type."""
 KINDS = ("integer", "number", "boolean", "strings")
-"""Types of what a tier can require."""
+"""The types of tier keys."""
 OUTCOMES = ("FAIL", "UNKNOWN", "NOT_APPLICABLE")
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """A key of a policy's tier. kind: one of KINDS; min and max: of an integer or a number; choices: of strings; about: for
-    editors."""
+    """A key of a policy's tier.
+
+    kind: one of KINDS. min, max: limits of an integer or a number. choices: the allowed strings. about: the text that
+    editors show.
+    """
 
     key: str
     kind: str
@@ -33,19 +36,21 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Control:
-    """A control.
+    """A control, as its YAML file states it.
 
-    on: resource types. severity: of a FAIL, unless `severities` has one for its category. scalar: the order, ">=" or "<=",
-    that observed and required must be in to pass, for controls that Great Expectations checks again; None where
-    `not_cross_checked` says why not. checked_category: the one category that this order is about. requires: what a tier can
-    require of it. reads: the settings that decide its verdict. carried: those of them that the file states with Kafka's
-    default, as text (None: no default), which rules read through `spark_jobs.frames.settings`; the others have columns of their
-    own (`spark_jobs.frames.facts`). fails_when: the end of that sentence, for the README. active: categories that refuse reads
-    or writes now (None: any FAIL). per_category: one verdict for each category of a resource. own_unknown: a topic's UNKNOWN
-    says itself what is missing. messages, remedies: templates by outcome, or by outcome and reason or category, as
-    "FAIL/offline"; a remedy may be {"planner": name}, see `durability.remedies`. provider_duty: reason by provider for which
-    the control is NOT_APPLICABLE. proposal: about settings that no broker enforces yet. planned: not judged yet. source: KIP
-    number or Kafka class. remediation: what helps in general.
+    on: resource types. severity: the severity of a FAIL without a category in `severities`. source: a KIP number or Kafka
+    class. remediation: general advice. fails_when: a clause for the README's table.
+    requires: the tier keys that it declares. reads: the settings that decide its verdict. carried: the settings in `reads`
+    with Kafka's default as text (None: no default); rules read these through `spark_jobs.frames.settings`, and all others
+    from columns of `spark_jobs.frames.facts`.
+    scalar: the order of observed and required, ">=" or "<=", that Great Expectations checks; None with the reason in
+    `not_cross_checked`. checked_category: the only category that this order is about.
+    per_category: the control gives one verdict per category. active: categories that reject reads or writes now (None: any
+    FAIL). own_unknown: an UNKNOWN of a topic has its own text.
+    messages, remedies: templates by outcome, or by outcome and reason or category, such as "FAIL/offline". A remedy may be
+    {"planner": name} of `durability.remedies`.
+    provider_duty: the reason for NOT_APPLICABLE, by provider. proposal: about settings that brokers don't enforce yet.
+    planned: not evaluated yet.
     """
 
     id: str
@@ -74,7 +79,7 @@ class Control:
     remedies: dict[str, Any] = field(default_factory=dict)
 
     def severity_of(self, category: str | None) -> str:
-        """The severity of a FAIL of this category; a category without a severity of its own has the control's.
+        """The severity of a FAIL of this category: its own, or else the control's.
 
         >>> CONTROLS["isr-rack-spread"].severity_of("at-min-rack-isr")
         'info'
@@ -88,7 +93,7 @@ def load(path: Path) -> Any:
 
 
 def read(folder: Path) -> dict[str, Control]:
-    """The controls of a folder, by id: each file that doesn't start with an underscore. ValueError names a wrong file."""
+    """The controls of a folder, by id. Files that start with an underscore are skipped. ValueError names an invalid file."""
     found = [_control(path) for path in sorted(folder.glob("[!_]*.yaml"))]
     found.sort(key=lambda c: (TYPES.index(c.on[0]), c.planned, c.id))
     return {c.id: c for c in found}
@@ -98,57 +103,59 @@ def _control(path: Path) -> Control:
     content = load(path)
     fields: dict[str, Any] = {k: tuple(v) if k in ("on", "reads", "active") else v for k, v in content.items()}
     if isinstance(content.get("reads"), dict):
-        fields["carried"] = {name: _as_kafka_has_it(default) for name, default in content["reads"].items()}
+        fields["carried"] = {name: _as_text(default) for name, default in content["reads"].items()}
     try:
-        fields["requires"] = tuple(_requirement(key, said) for key, said in content.get("requires", {}).items())
+        fields["requires"] = tuple(_requirement(key, stated) for key, stated in content.get("requires", {}).items())
         control = Control(id=path.stem, **fields)
     except TypeError as error:
         raise ValueError(f"{path.name}: {error}") from None
     wrong = [t for t in control.on if t not in TYPES] + [s for s in control.severities.values() if s not in SEVERITIES]
     wrong += [key for key in (*control.messages, *control.remedies) if key.partition("/")[0] not in OUTCOMES]
     if wrong or control.severity not in SEVERITIES or not control.on:
-        raise ValueError(f"{path.name}: can't be {', '.join(map(str, wrong)) or control.severity}")
+        raise ValueError(f"{path.name}: {', '.join(map(str, wrong)) or control.severity} is not allowed")
     return control
 
 
-def _as_kafka_has_it(default: Any) -> str | None:
-    """A setting's value as text.
+def _as_text(default: Any) -> str | None:
+    """A setting's value as text, as Kafka writes it.
 
-    >>> [_as_kafka_has_it(value) for value in ("604800000", 0.5, True, None)]
+    >>> [_as_text(value) for value in ("604800000", 0.5, True, None)]
     ['604800000', '0.5', 'true', None]
     """
     return None if default is None else str(default).lower() if isinstance(default, bool) else str(default)
 
 
-def _requirement(key: str, said: dict[str, Any]) -> Requirement:
-    if said.get("type") not in KINDS:
+def _requirement(key: str, stated: dict[str, Any]) -> Requirement:
+    if stated.get("type") not in KINDS:
         raise TypeError(f"requires {key}: type must be one of {', '.join(KINDS)}")
-    if not said.get("about"):
-        raise TypeError(f"requires {key}: `about` is missing, which editors show beside it")
-    kind, choices = said["type"], tuple(said.get("choices", ()))
-    return Requirement(key, kind, said.get("min"), said.get("max"), choices, said["about"])
+    if not stated.get("about"):
+        raise TypeError(f"requires {key}: `about` is missing, the text that editors show")
+    kind, choices = stated["type"], tuple(stated.get("choices", ()))
+    return Requirement(key, kind, stated.get("min"), stated.get("max"), choices, stated["about"])
 
 
 CONTROLS: dict[str, Control] = read(FOLDER)
 PROVIDERS: dict[str, str] = load(FOLDER / "_providers.yaml")
 SCALAR_CONTROLS: dict[str, str] = {c.id: c.scalar for c in CONTROLS.values() if c.scalar and not c.planned}
-"""The order of each control that Great Expectations checks again."""
+"""The order of observed and required, by control that Great Expectations checks."""
 
 
 @cache
 def requirements() -> dict[str, Requirement]:
-    """What a tier can require, by key, in the catalogue's order. ValueError where two controls declare one key."""
+    """The tier keys, in the catalogue's order. ValueError if two controls declare the same key."""
     found: dict[str, Requirement] = {}
     for control in CONTROLS.values():
         for requirement in control.requires:
             if requirement.key in found:
-                raise ValueError(f"{control.id} requires {requirement.key}, which another control does already")
+                raise ValueError(
+                    f"{control.id} declares the tier key {requirement.key}, which another control declares already"
+                )
             found[requirement.key] = requirement
     return found
 
 
 def severity_of(control: str, category: str | None = None) -> str:
-    """The severity of a FAIL of `control`, of that category; KeyError for an id that isn't in the catalogue.
+    """The severity of a FAIL of this control and category. KeyError for an id that the catalogue doesn't have.
 
     >>> severity_of("min-isr-within-replication-factor", "outage")
     'critical'

@@ -1,4 +1,4 @@
-"""docs/controls.md and the README's table of controls, made from the control catalogue."""
+"""Generates docs/controls.md and the README's table of controls from the control catalogue."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from pathlib import Path
 from durability.catalogue.model import CONTROLS, PROVIDERS, Control
 
 BEGIN, END = "<!-- controls: made by `make catalogue` -->\n", "<!-- end of controls -->"
-"""Around the table in the README."""
+"""The lines around the table in the README."""
 
 
 def page() -> str:
-    """docs/controls.md, made from the catalogue: `python -m durability.catalogue.page` writes it."""
+    """The content of docs/controls.md."""
     lines = [
         "# Controls",
         "",
-        "Made from `durability/catalogue/*.yaml` by `make catalogue`; edit those.",
+        "`make catalogue` generates this page from `durability/catalogue/*.yaml`. Edit those files.",
         "",
-        "| control | on | severity | from |",
+        "| control | on | severity | source |",
         "|---|---|---|---|",
         *(
             f"| [{c.id}](#{c.id}) | {', '.join(c.on)} | {_severities(c)} | {c.source}{' (planned)' if c.planned else ''} |"
             for c in CONTROLS.values()
         ),
         "",
-        "A requirement that a topic's tier leaves out isn't judged. A fact that couldn't be read makes the outcome",
-        "UNKNOWN, which never counts as compliant. Where the provider is responsible the outcome is NOT_APPLICABLE.",
-        'Controls marked planned are described here and not judged yet. "Mend" is what helps in general; a finding\'s own',
-        "remediation is advice or commands to paste, see [findings.md](findings.md).",
+        "A requirement that a topic's tier leaves out is not evaluated. If a fact could not be read, the outcome is UNKNOWN,",
+        "which never counts as compliant. Where the provider is responsible, the outcome is NOT_APPLICABLE. Planned controls",
+        "are not evaluated yet. The remediations on this page are general advice. A finding has its own remediation, advice or",
+        "commands to paste, see [findings.md](findings.md).",
         "",
     ]
     for control in CONTROLS.values():
@@ -37,14 +37,13 @@ def page() -> str:
 
 
 def table() -> str:
-    """The controls that are judged and when each fails, as a table in Markdown."""
-    judged = (c for c in CONTROLS.values() if not c.planned)
-    rows = [f"| [{c.id}](docs/controls.md#{c.id}) | {c.fails_when} |" for c in judged]
+    """A Markdown table: each control that is evaluated, and when it fails."""
+    rows = [f"| [{c.id}](docs/controls.md#{c.id}) | {c.fails_when} |" for c in CONTROLS.values() if not c.planned]
     return "\n".join(["| control | fails when |", "|---|---|", *rows, ""])
 
 
 def with_table(readme: str) -> str:
-    """The README's text with `table` between its marks. ValueError where it lacks one."""
+    """The README's text with `table` between BEGIN and END. ValueError if one of these lines is missing."""
     before, _, rest = readme.partition(BEGIN)
     _, mark, after = rest.partition(END)
     if not mark:
@@ -53,7 +52,7 @@ def with_table(readme: str) -> str:
 
 
 def write(root: Path) -> list[Path]:
-    """Writes both pages of a source tree; returns their paths."""
+    """Writes both files of a source tree. Returns their paths."""
     controls, readme = root / "docs" / "controls.md", root / "README.md"
     controls.write_text(page(), encoding="utf-8")
     readme.write_text(with_table(readme.read_text(encoding="utf-8")), encoding="utf-8")
@@ -68,14 +67,18 @@ def _severities(control: Control) -> str:
 def _section(control: Control) -> list[str]:
     lines = [f"## {control.id}", "", f"**{control.title}.** {control.means}", "", control.why, ""]
     if control.planned:
-        lines += ["Planned: not judged yet.", ""]
-    lines += [f"- Severity: {_severities(control)}", f"- Source: {control.source}", f"- Mend: {control.remediation}"]
+        lines += ["Planned: not evaluated yet.", ""]
+    lines += [
+        f"- Severity: {_severities(control)}",
+        f"- Source: {control.source}",
+        f"- Remediation: {control.remediation}",
+    ]
     if control.scalar:
-        lines.append(f"- Judged twice, by Spark and by Great Expectations: observed {control.scalar} required")
+        lines.append(f"- Evaluated by Spark and checked by Great Expectations: observed {control.scalar} required")
     else:
         lines.append(f"- Not cross-checked: {control.not_cross_checked}")
     if control.requires:
-        lines.append(f"- Required by a tier's {', '.join(f'`{r.key}` ({r.about})' for r in control.requires)}")
+        lines.append(f"- Tier keys: {', '.join(f'`{r.key}` ({r.about})' for r in control.requires)}")
     for provider, reason in control.provider_duty.items():
         lines.append(f"- Not applicable on `{provider}`: {reason}")
     return [*lines, ""]

@@ -37,7 +37,9 @@ def run(
         with suppress(OSError, ValueError):
             job = resources.spark_job("evaluate.py")
             environment |= prestarted.start(session, options.lake, job, environment)
-    command = [airflow_home.airflow(), "dags", "test", DAG, "--conf", _conf(options, what)]
+    # No secrets: everybody can read the command line.
+    conf = json.dumps(what.settings(options).to_params())
+    command = [airflow_home.airflow(), "dags", "test", DAG, "--conf", conf]
     child = session.popen(command, log=log, env=environment)
     _follow(child, journal.Reader(events), console)
     return child.returncode == 0
@@ -52,7 +54,7 @@ def airflow_environment(
     environment.pop(prestarted.VARIABLE, None)
     if SPARK not in environment:
         environment[SPARK] = json.dumps({"conn_type": "spark", "host": "local[*]"})
-        environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # a session on this host listens to nobody else
+        environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # the session is reachable from this host alone
     if what.connection is not None:
         connection = {"conn_type": "kafka", "extra": dict(what.connection)}
         environment[f"AIRFLOW_CONN_{CONNECTION.upper()}"] = json.dumps(connection)
@@ -63,20 +65,6 @@ def airflow_environment(
         "DURABILITY_LAKE": options.lake,
         "DURABILITY_OUT": str(options.out),
     }
-
-
-def _conf(options: Options, what: Input) -> str:
-    """The DAG run's params; no secrets, since everybody can read the command line."""
-    return json.dumps(
-        {
-            "policy": str(options.policy),
-            "waivers": str(options.waivers),
-            "clusters": str(what.clusters),
-            "out": str(options.out),
-            "lake": options.lake,
-            "topology": str(what.topology) if what.topology else None,
-        }
-    )
 
 
 def _follow(child: subprocess.Popen, events: journal.Reader, console: Console) -> None:

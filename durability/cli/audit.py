@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,7 +88,6 @@ def _in_process(
     from durability.runtime import prestarted, spark
     from durability.steps import audit, conclude, notify
     from durability.steps.evaluate import JobFailed, SparkEvaluation
-    from durability.steps.settings import Settings
 
     with _logging_to(log):
         job = resources.spark_job(JOB)
@@ -105,16 +103,8 @@ def _in_process(
             webhook=lambda: notify.webhook_from_environment(environ),
             reporter=console,
         )
-        settings = Settings(
-            policy=options.policy,
-            waivers=options.waivers,
-            clusters=what.clusters,
-            out=options.out,
-            lake=options.lake,
-            topology=what.topology,
-        )
         try:
-            return audit.run(settings, services, datetime.now(UTC)).status == conclude.COMPLETE
+            return audit.run(what.settings(options), services).status == conclude.COMPLETE
         except AuditError:
             return False  # reported already
         except JobFailed as error:
@@ -163,7 +153,7 @@ def _conclude(options: Options, complete: bool, began: float, log: Path, console
     reported = findings.exists() and findings.stat().st_mtime >= began
     if reported:
         from durability.cli.fleet_table import fleet_table
-        from durability.report.console import summary_text
+        from durability.report.text.console import summary_text
 
         paths = [options.out / r for r in REPORTS if (options.out / r).exists()]
         document = load(findings)

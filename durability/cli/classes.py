@@ -58,7 +58,7 @@ def _job(folder: Path, made: Path) -> list[str]:
     from durability.plan.plan import SMALL
     from durability.policy import load_policy, load_waivers
 
-    # Never the catalog that the environment names: that one is somebody's.
+    # Never the catalog that the environment names: that one is in use.
     where = catalog.place(str(folder / "lake"), {})
     catalog.prepare(where)
     lake = Lake(where)

@@ -32,11 +32,6 @@ class Console:
         """Whether standard output takes colours."""
         return self._out.is_terminal and not self._out.no_color
 
-    @property
-    def width(self) -> int:
-        """Columns of the terminal; 80 where there is none."""
-        return self._out.width
-
     def line(self, text: str = "") -> None:
         """Plain text, ANSI colours in it included."""
         self._out.print(Text.from_ansi(text, end=""), soft_wrap=True)

@@ -19,7 +19,7 @@ def fleet_table(document: Mapping[str, Any]) -> Table | None:
 
     A cluster that could not be judged has its status in place of counts.
     """
-    from durability.report.console import tame
+    from durability.report.text.console import tame
 
     counts = document["summary"]["clusters"]
     status = {s["cluster"]: s["status"] for s in document["run"]["snapshots"]}

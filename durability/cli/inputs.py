@@ -10,6 +10,7 @@ from pathlib import Path
 from durability import resources
 from durability.cli.options import Options
 from durability.collect import client_properties, connections
+from durability.steps.settings import Settings
 
 CONNECTION = "kafka_bootstrap"
 """Id of the Connection for a single cluster."""
@@ -28,6 +29,17 @@ class Input:
     topology: Path | None = None
     connection: Mapping[str, object] | None = None
 
+    def settings(self, options: Options) -> Settings:
+        """What the steps of a run over this input are given."""
+        return Settings(
+            policy=options.policy,
+            waivers=options.waivers,
+            clusters=self.clusters,
+            out=options.out,
+            lake=options.lake,
+            topology=self.topology,
+        )
+
     def connect(self, name: str, environ: Mapping[str, str]) -> Mapping[str, object]:
         """The settings of a Connection, without Airflow."""
         return self.connection if self.connection is not None else connections.from_environment(name, environ)
@@ -45,7 +57,7 @@ def cluster(folder: Path, bootstrap: str, name: str, security: Mapping[str, obje
     """One cluster by its address, as a clusters file of its own in `folder`. security: its other settings."""
     file = folder / "clusters.yaml"
     listed = {"id": name, "connection": CONNECTION, "provider": "self"}
-    # JSON is YAML, and quotes whatever an address may hold.
+    # JSON is YAML, and escapes any character of an address.
     file.write_text(json.dumps({"format": "durability-clusters/1", "clusters": [listed]}))
     return Input(name, file, connection={**(security or {}), connections.SERVERS: bootstrap})
 

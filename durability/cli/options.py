@@ -4,45 +4,68 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from durability import resources
 from durability.cli.exit_status import FailOn, known_ids
 from durability.errors import BadInput, Refused
+
+if TYPE_CHECKING:
+    import typer
 
 _ADDRESS = re.compile(r"(?:[A-Za-z][A-Za-z0-9+._-]*://)?(?:\[[0-9A-Fa-f:.%]+\]|[^\s:/,\[\]]+):([0-9]{1,5})")
 
 
 @dataclass(frozen=True)
 class Given:
-    """The options as they were given; None or an empty text: not given. `labels`: by field how a message names the option,
-    for instance "--policy " or "POLICY="."""
+    """The options as they were given, by name; None or blanks: not given. `labels`: how a message names an option, for
+    instance "--policy " or "POLICY="."""
 
-    bootstrap: str | None = None
-    command_config: str | None = None
-    cluster: str | None = None
-    clusters: str | None = None
-    topology: str | None = None
-    policy: str | None = None
-    waivers: str | None = None
-    out: str | None = None
-    lake: str | None = None
-    fail_on: str | None = None
-    baseline: str | None = None
-    labels: Mapping[str, str] | None = None
+    values: Mapping[str, str | None]
+    labels: Mapping[str, str] = field(default_factory=dict)
 
-    def text(self, name: str) -> str | None:
-        """An option's value without blanks around it; None where none is left."""
-        return (getattr(self, name) or "").strip() or None
+    @classmethod
+    def of(cls, ctx: typer.Context) -> Given:
+        """The options of a command; one whose value came from the environment is named as its variable."""
+        labels = {}
+        for option in ctx.command.params:
+            source = ctx.get_parameter_source(option.name or "")
+            from_environment = source is not None and source.name == "ENVIRONMENT"
+            labels[option.name or ""] = f"{option.envvar}=" if from_environment else f"{option.opts[0]} "
+        return cls(ctx.params, labels)
+
+    def text(self, name: str) -> str:
+        """An option's value without blanks around it; empty: not given."""
+        return (self.values.get(name) or "").strip()
+
+    def label(self, name: str) -> str:
+        return self.labels.get(name) or f"--{name.replace('_', '-')} "
 
     def named(self, name: str) -> str:
         """The option and its value, for a message: "--policy x.yaml" or "POLICY=x.yaml"."""
-        return f"{self.label(name)}{self.text(name) or ''}"
+        return f"{self.label(name)}{self.text(name)}"
 
-    def label(self, name: str) -> str:
-        return (self.labels or {}).get(name) or f"--{name.replace('_', '-')} "
+    def file(self, name: str, default: Path | None = None) -> Path | None:
+        """The file that an option names, else `default`; Refused where there is none."""
+        path = Path(self.text(name)) if self.text(name) else default
+        if path is not None and not path.is_file():
+            raise Refused(f"{self.label(name)}{path}: no such file")
+        return path and path.absolute()
+
+    def folder(self, name: str, path: Path) -> Path:
+        """The folder of an option, made where missing; Refused when it is a file or can't be written."""
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise Refused(f"{self.label(name)}{path}: {error.filename} is a file, a folder is needed") from error
+        except OSError as error:
+            raise Refused(f"{self.label(name)}{path}: the folder can't be made: {error.strerror}") from error
+        if not os.access(path, os.W_OK | os.X_OK):
+            raise Refused(f"{self.label(name)}{path}: no permission to write there")
+        return path
 
 
 @dataclass(frozen=True)
@@ -82,89 +105,62 @@ def checked(given: Given) -> Options:
     Raises Refused for options that contradict each other or name nothing, BadInput for a policy or waivers file that
     can't be used (both are read here, before anything is started).
     """
+    from durability.policy import load_policy, load_waivers
+
     sources = [name for name in ("bootstrap", "clusters", "topology") if given.text(name)]
     if len(sources) > 1:
         labels = " and ".join(given.label(name).strip(" =") for name in sources)
         raise Refused(f"{labels} were both given; an audit reads one cluster, a fleet, or documents")
     if given.text("command_config") and "bootstrap" not in sources:
         raise Refused(f"{given.named('command_config')}: it is for the cluster of --bootstrap, which was not given")
-    bootstrap = _bootstrap(given) if given.text("bootstrap") else None
-    topology = _existing(given, "topology") if given.text("topology") else None
+    topology = Path(given.text("topology")).absolute() if given.text("topology") else None
+    if topology and not topology.exists():
+        raise Refused(f"{given.named('topology')}: no such file or folder")
     policies = resources.shipped("policies", *([] if sources else ["demo"]))
-    policy = _file(given, "policy", policies / "policy.yaml")
-    waivers = _file(given, "waivers", policies / "waivers.yaml")
-    _check_policy(policy, waivers)
     out = Path(given.text("out") or "out").absolute()
     lake = given.text("lake") or str(out / "lake" if topology else resources.state_folder() / "lake")
-    baseline = _file(given, "baseline") if given.text("baseline") else None
+    baseline = given.file("baseline")
     fail_on = _fail_on(given) or (FailOn.NEW_CRITICAL if baseline else FailOn.NEVER)
     if baseline and fail_on is FailOn.NEVER:
         raise Refused(f"{given.named('baseline')}: nothing is compared with it when --fail-on is never")
     return Options(
-        bootstrap=bootstrap,
-        command_config=_file(given, "command_config") if given.text("command_config") else None,
-        cluster=given.text("cluster"),
-        clusters=_file(given, "clusters") if given.text("clusters") else None,
+        bootstrap=_bootstrap(given),
+        command_config=given.file("command_config"),
+        cluster=given.text("cluster") or None,
+        clusters=given.file("clusters"),
         topology=topology,
-        policy=policy,
-        waivers=waivers,
-        out=_folder(given.label("out"), out),
-        lake=lake if "://" in lake else str(_folder(given.label("lake"), Path(lake).absolute())),
+        policy=_usable(load_policy, given.file("policy", policies / "policy.yaml")),
+        waivers=_usable(load_waivers, given.file("waivers", policies / "waivers.yaml")),
+        out=given.folder("out", out),
+        lake=lake if "://" in lake else str(given.folder("lake", Path(lake).absolute())),
         fail_on=fail_on,
         known=known_ids(baseline, fail_on) if baseline else None,
     )
 
 
-def _bootstrap(given: Given) -> str:
-    addresses = [a.strip() for a in (given.text("bootstrap") or "").split(",") if a.strip()]
+def _bootstrap(given: Given) -> str | None:
+    addresses = [a.strip() for a in given.text("bootstrap").split(",") if a.strip()]
     for address in addresses:
         matched = _ADDRESS.fullmatch(address)
         if not matched or not 0 < int(matched[1]) < 65536:
             raise Refused(f"{given.named('bootstrap')}: {address} is not host:port; several are separated by commas")
-    if not addresses:
+    if given.text("bootstrap") and not addresses:
         raise Refused(f"{given.named('bootstrap')}: expected host:port")
-    return ",".join(addresses)
+    return ",".join(addresses) or None
 
 
 def _fail_on(given: Given) -> FailOn | None:
     stated = given.text("fail_on")
-    if stated is not None and stated not in set(FailOn):
+    if stated and stated not in set(FailOn):
         raise Refused(f"{given.named('fail_on')}: expected one of {', '.join(FailOn)}")
     return FailOn(stated) if stated else None
 
 
-def _existing(given: Given, name: str) -> Path:
-    path = Path(given.text(name) or "")
-    if not path.exists():
-        raise Refused(f"{given.named(name)}: no such file or folder")
-    return path.absolute()
-
-
-def _file(given: Given, name: str, default: Path | None = None) -> Path:
-    path = Path(given.text(name) or default or "")
-    if not path.is_file():
-        raise Refused(f"{given.label(name)}{path}: no such file")
-    return path.absolute()
-
-
-def _folder(label: str, path: Path) -> Path:
-    """The folder, made where missing; Refused when it is a file or can't be written."""
+def _usable(load: Callable[[Path], object], path: Path | None) -> Path:
+    """The path of a policy or waivers file, after reading it."""
+    assert path is not None, "these files have a default"
     try:
-        path.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as error:
-        raise Refused(f"{label}{path}: {error.filename} is a file, a folder is needed") from error
-    except OSError as error:
-        raise Refused(f"{label}{path}: the folder can't be made: {error.strerror}") from error
-    if not os.access(path, os.W_OK | os.X_OK):
-        raise Refused(f"{label}{path}: no permission to write there")
+        load(path)
+    except (PermissionError, UnicodeDecodeError) as error:
+        raise BadInput(path, "", f"can't be read: {error}") from error
     return path
-
-
-def _check_policy(policy: Path, waivers: Path) -> None:
-    from durability import policy as policies
-
-    for load, path in ((policies.load_policy, policy), (policies.load_waivers, waivers)):
-        try:
-            load(path)
-        except (PermissionError, UnicodeDecodeError) as error:
-            raise BadInput(path, "", f"can't be read: {error}") from error

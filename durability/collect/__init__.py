@@ -1,7 +1,4 @@
-"""A live Kafka cluster -> a `kafka-topology/1` document, over the wire.
-
-Facts only: nothing here judges. What could not be read is listed under `unreadable` with the reason, never left empty.
-"""
+"""Reads a live Kafka cluster into a `kafka-topology/1` document. What can't be read is listed under `unreadable`."""
 
 from __future__ import annotations
 
@@ -28,8 +25,7 @@ def collect(
     cluster_id: the name that the fleet knows the cluster by; it becomes `cluster.id`.
     settings: librdkafka-style connection settings, as in the extra of an Airflow `kafka` Connection; see
         `durability.collect.settings`.
-    controllers: rack by node id, for controllers that are no brokers (the quorum's own answer has no racks).
-    limits: timeouts, retries and the deadline of the whole collection, all in seconds.
+    controllers: rack by node id, for controllers that are no brokers; Kafka doesn't state it.
 
     Raises BadInput for settings that can't be used, Unreachable when no bootstrap server answers as Kafka should.
     """

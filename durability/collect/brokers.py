@@ -1,17 +1,15 @@
-"""Brokers: who is registered, live or fenced, which release each runs, and its configs."""
+"""Brokers: which are registered, live or fenced, and which release each runs."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Any
 
 from kafka.protocol.admin import DescribeClusterRequest
 from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
-from durability.collect import configs
-from durability.collect.reasons import Unread, error_name
+from durability.collect.reasons import Unread
 from durability.collect.wire import Wire
 
 # First metadata.version level of each release (org.apache.kafka.server.common.MetadataVersion).
@@ -34,7 +32,7 @@ RELEASES = (
 
 
 def release_of(level: int) -> str:
-    """The release whose binary supports metadata.version up to `level`; of newer ones the newest known here.
+    """The release whose binary supports metadata.version up to `level`; the newest one here for newer levels.
 
     >>> release_of(14), release_of(15), release_of(19), release_of(30)
     ('3.6', '3.7', '3.7', '4.3')
@@ -44,13 +42,11 @@ def release_of(level: int) -> str:
 
 @dataclass(frozen=True)
 class Registered:
-    """A broker as the cluster describes it. rack None: no broker.rack."""
+    """A broker as the cluster describes it. rack None: no broker.rack. fenced None: the release lists live brokers only."""
 
     id: int
-    host: str
-    port: int
     rack: str | None
-    fenced: bool | None  # None: this release lists live brokers only
+    fenced: bool | None
 
     @property
     def live(self) -> bool:
@@ -59,7 +55,7 @@ class Registered:
 
 @dataclass(frozen=True)
 class Version:
-    """What a broker's ApiVersions says. max_metadata_version None: no KRaft feature levels (ZooKeeper mode)."""
+    """A broker's ApiVersions. max_metadata_version None: no KRaft feature levels (ZooKeeper mode)."""
 
     release: str
     max_metadata_version: int | None
@@ -69,41 +65,30 @@ class Version:
 DESCRIBE = 8  # org.apache.kafka.common.acl.AclOperation
 
 
-@dataclass(frozen=True)
-class Registration:
-    """The brokers the cluster knows, by id. may_describe: has the principal Cluster:Describe; None: it isn't said."""
+async def registered(wire: Wire) -> tuple[list[Registered], bool | None]:
+    """The brokers, by id, and whether the principal has Cluster:Describe (None: the release doesn't state it).
 
-    brokers: list[Registered]
-    may_describe: bool | None
-
-
-async def registered(wire: Wire) -> Registration:
-    """DescribeCluster: fenced brokers too where it has version 2 (3.9 and later), live ones only before."""
+    From 3.9 on (version 2 of DescribeCluster) fenced brokers are among them.
+    """
+    request = DescribeClusterRequest(include_fenced_brokers=True, include_cluster_authorized_operations=True)
     try:
-        response = await wire.ask_any(
-            lambda: DescribeClusterRequest(include_fenced_brokers=True, include_cluster_authorized_operations=True),
-            lambda r: r.error_code,
-        )
+        response = await wire.ask_any(request)
     except Unread as exc:
         if exc.reason != "UNSUPPORTED_VERSION":
             raise
-        response = await wire.ask_any(lambda: MetadataRequest(topics=[], allow_auto_topic_creation=False))
-        found = [Registered(b.node_id, b.host, b.port, b.rack, None) for b in response.brokers]
-        return Registration(sorted(found, key=lambda b: b.id), None)
-    says_fenced = response.API_VERSION >= 2
-    found = [
-        Registered(b.broker_id, b.host, b.port, b.rack, b.is_fenced if says_fenced else None) for b in response.brokers
-    ]
+        response = await wire.ask_any(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+        found = [Registered(b.node_id, b.rack, None) for b in response.brokers]
+        return sorted(found, key=lambda b: b.id), None
+    states_fenced = response.API_VERSION >= 2
+    found = [Registered(b.broker_id, b.rack, b.is_fenced if states_fenced else None) for b in response.brokers]
     allowed = response.authorized_operations
-    return Registration(sorted(found, key=lambda b: b.id), None if allowed is None else DESCRIBE in allowed)
+    return sorted(found, key=lambda b: b.id), None if allowed is None else DESCRIBE in allowed
 
 
 async def version(wire: Wire, broker: int) -> Version:
-    """The release a broker runs, by its own supported features; the cluster's finalized levels as it knows them."""
-    response = await wire.checked(
-        broker,
-        lambda: ApiVersionsRequest(client_software_name="kafka-durability-audit", client_software_version="1"),
-        lambda r: r.error_code,
+    """The release of a broker, by its own supported features, and the cluster's finalized levels as it knows them."""
+    response = await wire.ask(
+        broker, ApiVersionsRequest(client_software_name="kafka-durability-audit", client_software_version="1")
     )
     supported = {f.name: f.max_version for f in response.supported_features or ()}
     finalized = None
@@ -114,21 +99,3 @@ async def version(wire: Wire, broker: int) -> Version:
         return Version(release_of(level), level, finalized)
     keys = {k.api_key: (k.min_version, k.max_version) for k in response.api_keys}
     return Version(".".join(map(str, infer_broker_version_from_api_versions(keys))), None, finalized)
-
-
-async def broker_configs(wire: Wire, broker: int) -> configs.Configs:
-    """A broker's configs, from the broker itself: its static ones are known to no other."""
-    response = await wire.checked(broker, lambda: node_configs(broker), first_error)
-    return configs.parsed(response.results[0])
-
-
-def node_configs(node: int) -> Any:
-    """The request for a node's (broker's or controller's) configs."""
-    return configs.request(configs.BROKER, [str(node)], configs.BROKER_KEYS)
-
-
-def first_error(response: Any) -> int:
-    """The error code of a DescribeConfigs answer about one resource."""
-    if not response.results:
-        raise Unread(f"{error_name(-1)}: the answer is empty")
-    return response.results[0].error_code

@@ -1,7 +1,7 @@
-"""A Java client's properties file, as Kafka's own tools take with --command-config -> the settings of `collect`.
+"""Reads a Java client's properties file (--command-config of Kafka's own tools) into the settings of `collect`.
 
-Names that Java and librdkafka share stay. Translated are sasl.jaas.config, PEM stores, and trust stores in JKS or PKCS12,
-which the JDK's own keytool reads. The file holds secrets: an error names the key, never its value.
+Names that Java and librdkafka share stay. sasl.jaas.config, PEM stores and trust stores are translated. The file has secrets
+in it: errors name the key, never its value.
 """
 
 from __future__ import annotations
@@ -15,21 +15,13 @@ from pathlib import Path
 
 from durability.errors import BadInput
 
-# Of Java's own TLS and SASL classes; Python has others, and reading metadata doesn't depend on the choice.
-_JAVA_ONLY = frozenset(
-    (
-        *("ssl.protocol", "ssl.provider", "ssl.enabled.protocols", "ssl.trustmanager.algorithm", "ssl.truststore.type"),
-        *(
-            "ssl.keymanager.algorithm",
-            "ssl.keystore.type",
-            "ssl.secure.random.implementation",
-            "ssl.engine.factory.class",
-        ),
-        *("sasl.client.callback.handler.class", "sasl.login.callback.handler.class", "sasl.login.class"),
-        *("security.providers", "default.api.timeout.ms", "send.buffer.bytes", "receive.buffer.bytes"),
-        *("key.serializer", "value.serializer", "key.deserializer", "value.deserializer"),
-    )
-)
+# Java's own TLS and SASL classes, and clients' settings that reading metadata doesn't depend on.
+_JAVA_ONLY = """
+default.api.timeout.ms key.deserializer key.serializer receive.buffer.bytes sasl.client.callback.handler.class
+sasl.login.callback.handler.class sasl.login.class security.providers send.buffer.bytes ssl.enabled.protocols
+ssl.engine.factory.class ssl.keymanager.algorithm ssl.protocol ssl.provider ssl.secure.random.implementation
+ssl.trustmanager.algorithm value.deserializer value.serializer
+"""
 _JAAS = {
     "username": "sasl.username",
     "password": "sasl.password",
@@ -45,8 +37,8 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 def read(path: Path) -> dict[str, object]:
     """The settings in a properties file.
 
-    Raises BadInput, which names the file and the key, for what can't be read or translated: a missing file, a JAAS
-    configuration of another form, a key store that isn't PEM.
+    Raises BadInput, which names the file and the key, for a missing file, a JAAS configuration of another form and a key
+    store that isn't PEM.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -83,7 +75,7 @@ def _unescaped(text: str) -> str:
 
 
 def translated(properties: Mapping[str, str], where: object) -> dict[str, object]:
-    """Java's properties in librdkafka's words; keys of neither stay, for `durability.collect.settings` to refuse by name."""
+    """Java's properties in librdkafka's terms. Other keys stay, so that `durability.collect.settings` refuses them by name."""
     given = {key: value.strip() for key, value in properties.items()}
     settings: dict[str, object] = {}
     for key in sorted(given):
@@ -92,8 +84,8 @@ def translated(properties: Mapping[str, str], where: object) -> dict[str, object
             for name, stated in _jaas(value, where).items():
                 settings.setdefault(name, stated)
         elif key == "ssl.endpoint.identification.algorithm":
-            settings[key] = value or "none"  # Java's word for it is an empty value
-        elif not key.startswith(("ssl.truststore.", "ssl.keystore.")) and key not in _JAVA_ONLY:
+            settings[key] = value or "none"  # an empty value in Java
+        elif not key.startswith(("ssl.truststore.", "ssl.keystore.")) and key not in _JAVA_ONLY.split():
             settings[key] = value
     return settings | _trust_store(given, where) | _key_store(given, where)
 
@@ -132,7 +124,7 @@ def _listed_certificates(location: str, password: str | None, where: object) -> 
     keytool = shutil.which("keytool", path=str(Path(home, "bin")) if home else None)
     if keytool is None:
         raise BadInput(where, key, "a JKS or PKCS12 store needs Java's keytool to be read; expected PEM otherwise")
-    variable = "DURABILITY_STORE_PASSWORD"  # in the child's environment alone: arguments can be read by everybody
+    variable = "DURABILITY_STORE_PASSWORD"  # in the child's environment only: every user can read arguments
     command = [keytool, "-J-XX:TieredStopAtLevel=1", "-list", "-rfc", "-keystore", location]
     command += ["-storepass:env", variable] if password else []
     environment = {**os.environ, **({variable: password} if password else {})}

@@ -1,20 +1,23 @@
-"""DescribeConfigs: which keys are read, and how an answer becomes `configs` and `config_sources`."""
+"""DescribeConfigs: the keys that are read, and the answers as `configs` and `config_sources`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from kafka.protocol.admin import DescribeConfigsRequest
 
 from durability.catalogue.settings import read_of_brokers, read_of_topics
+from durability.collect.reasons import Unread, error_name
+from durability.collect.wire import Wire
 
 TOPIC, BROKER = 2, 4  # org.apache.kafka.common.config.ConfigResource.Type
 
-# DescribeConfigsResponse.ConfigSource -> the names shared by all rooms.
+# DescribeConfigsResponse.ConfigSource -> its name in `config_sources`.
 SOURCES = {1: "topic", 2: "broker-dynamic", 3: "cluster-default", 4: "broker", 5: "default"}
 
-# What the controls read, and evidence beside it. min.insync.racks is KIP-1290's proposal: no broker has it yet.
+# Evidence, besides the settings that the controls read. min.insync.racks is KIP-1290's proposal: no broker has it yet.
 _EVIDENCE_OF_TOPICS = (
     "cleanup.policy",
     "confluent.placement.constraints",
@@ -70,22 +73,24 @@ BROKER_KEYS = tuple(sorted({*_EVIDENCE_OF_BROKERS, *read_of_brokers()}))
 class Configs:
     """One resource's configs.
 
-    values: by key; a key without a value (null) is left out.
-    sources: where each value comes from, one of SOURCES; left out where Kafka said something else.
-    synonyms: [source, value] in order of precedence, for keys set in more than one place.
+    values: by key, without keys whose value is null. sources: where each value comes from, one of SOURCES; without keys
+        for which Kafka states another source.
     """
 
     values: dict[str, str] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
-    synonyms: dict[str, list[list[str | None]]] = field(default_factory=dict)
+
+    def members(self) -> dict[str, dict[str, str]]:
+        """The members of the document that they fill, sorted by key."""
+        return {"configs": dict(sorted(self.values.items())), "config_sources": dict(sorted(self.sources.items()))}
 
 
-def request(kind: int, names: list[str], keys: tuple[str, ...]) -> Any:
-    """DescribeConfigs of these resources, `keys` only, with synonyms."""
+def request(kind: int, names: Sequence[str], keys: tuple[str, ...]) -> Any:
+    """DescribeConfigs of these resources, `keys` only."""
     resource = DescribeConfigsRequest.DescribeConfigsResource
     return DescribeConfigsRequest(
         resources=[resource(resource_type=kind, resource_name=name, configuration_keys=list(keys)) for name in names],
-        include_synonyms=True,
+        include_synonyms=False,
         include_documentation=False,
     )
 
@@ -99,6 +104,35 @@ def parsed(result: Any) -> Configs:
         configs.values[entry.name] = entry.value
         if entry.config_source in SOURCES:
             configs.sources[entry.name] = SOURCES[entry.config_source]
-        if len(entry.synonyms or ()) > 1:
-            configs.synonyms[entry.name] = [[SOURCES.get(s.source), s.value] for s in entry.synonyms]
     return configs
+
+
+async def of_broker(wire: Wire, broker: int) -> Configs:
+    """A broker's configs, from the broker itself: no other knows its static ones."""
+    return parsed((await wire.ask(broker, _node_request(broker), _first_error)).results[0])
+
+
+async def of_controller(wire: Wire, node: int, addresses: list[tuple[str, int]]) -> Configs:
+    """Configs of a controller that is no broker, from its own listener (KIP-919), which is tried once.
+
+    That listener is often closed to clients, or has another security protocol: then Unread.
+    """
+    failure = Unread("NETWORK_EXCEPTION: the quorum names no listener of this controller")
+    for host, port in addresses:
+        try:
+            response = await wire.ask_address(host, port, _node_request(node), _first_error)
+        except Unread as exc:
+            failure = exc
+        else:
+            return parsed(response.results[0])
+    raise failure
+
+
+def _node_request(node: int) -> Any:
+    return request(BROKER, [str(node)], BROKER_KEYS)
+
+
+def _first_error(response: Any) -> int:
+    if not response.results:
+        raise Unread(f"{error_name(-1)}: the answer is empty")
+    return response.results[0].error_code

@@ -1,6 +1,6 @@
-"""Connections as Airflow writes them -> the settings that `durability.collect.collect` takes. No Airflow is needed.
+"""Reads Connections, in Airflow's form, into the settings of `durability.collect.collect`, without Airflow.
 
-Settings hold secrets: they are never logged, never put into process arguments, and no error here shows a value.
+Settings have secrets in them. They are never logged and never process arguments, and no error shows a value.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def connection_settings(
     login: str | None = None,
     password: str | None = None,
 ) -> dict[str, object]:
-    """Settings from the fields of a Connection of type `kafka`: librdkafka-style keys in `extra`, as for Airflow's Kafka
-    provider. Host and port, login and password count where the extra has no servers or no SASL credentials.
+    """Settings from the fields of a Connection of type `kafka`, with librdkafka's keys in `extra`, as for Airflow's Kafka
+    provider. Without servers in the extra, host and port count; without SASL credentials, login and password.
 
-    BadInput when the Connection has no address.
+    Raises BadInput if the Connection has no address.
 
     >>> connection_settings("k", {}, host="a", login="u")
     {'bootstrap.servers': 'a:9092', 'sasl.username': 'u'}
@@ -48,7 +48,7 @@ def connection_settings(
 
 
 def from_environment(name: str, environ: Mapping[str, str]) -> dict[str, object]:
-    """Settings of the Connection `name` from its variable AIRFLOW_CONN_<NAME>; Refused where there is none, or it isn't JSON."""
+    """Settings of a Connection from its variable AIRFLOW_CONN_<NAME>. Refused if there is none, or it isn't JSON."""
     stated = stated_connection(name, environ)
     if stated is None:
         raise Refused(f"there is no Connection {name}: without Airflow, set {VARIABLE}{name.upper()} to {EXPECTED}")
@@ -57,7 +57,7 @@ def from_environment(name: str, environ: Mapping[str, str]) -> dict[str, object]
 
 
 def stated_connection(name: str, environ: Mapping[str, str]) -> dict[str, Any] | None:
-    """The JSON object of AIRFLOW_CONN_<NAME>, its `extra` an object too; None where the variable isn't set."""
+    """The JSON object in AIRFLOW_CONN_<NAME>, with `extra` as an object; None if the variable isn't set."""
     variable = f"{VARIABLE}{name.upper()}"
     text = environ.get(variable)
     if not text:

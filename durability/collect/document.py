@@ -1,44 +1,43 @@
-"""The assembly: facts -> a `kafka-topology/1` document, sorted, with what could not be read."""
+"""Assembles a `kafka-topology/1` document of what was read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from durability.collect.brokers import Registered, Version
 from durability.collect.configs import Configs
 from durability.collect.groups import Groups
-from durability.collect.log_dirs import LogDirs, TopicPartition
+from durability.collect.log_dirs import LogDirs
 from durability.collect.notes import Notes
 from durability.collect.quorum import Member, Quorum
-from durability.collect.topics import Reading
+from durability.collect.topics import Reading, Topic
 from durability.streams.groups import classic_entries
 from durability.topology.document import FORMAT
+from durability.topology.kinds import PARTITION_LISTS
 from durability.topology.versions import parse
 
 NOT_DESCRIBED = "BROKER_NOT_AVAILABLE"
 FENCED = "BROKER_NOT_AVAILABLE: it is fenced"
 NEVER_CAUGHT_UP = "NEVER_CAUGHT_UP: it has not caught up with the quorum's leader since that one leads"
-NO_RACK = "UNKNOWN_RACK: the quorum's answer has no racks, and nothing says where this node is"
-SHOWN_CHANGES = 20
-# What only the broker itself says: member of the document -> member of Facts.
-_ASKED = {
-    "configs": "broker_configs",
-    "kafka_version": "versions",
-    "max_metadata_version": "versions",
-    "log_dirs": "log_dirs",
-    "offline_log_dirs": "log_dirs",
+NO_RACK = "UNKNOWN_RACK: the quorum's answer has no racks, and neither brokers nor configuration state this node's"
+OF_BROKERS = {
+    "versions": ("kafka_version", "max_metadata_version"),
+    "broker_configs": ("configs",),
+    "log_dirs": ("log_dirs", "offline_log_dirs"),
 }
+"""What only a broker itself states: member of Facts -> members of the document."""
 
 
 @dataclass
 class Facts:
-    """What was read of one cluster. By broker or topic where a mapping; absent: noted as unreadable.
+    """What was read of one cluster. What is missing in a mapping by broker or topic is noted as unreadable.
 
-    brokers None, reading None, quorum_read False: that part could not be read, as noted.
-    declared: how many brokers, topics and partitions the cluster said it has, by Metadata and DescribeCluster.
-    changes: what two consecutive readings still disagreed on; empty: the document is consistent.
+    reading, quorum None: that part could not be read, as noted.
+    declared: how many brokers, topics and partitions the cluster states, in Metadata and DescribeCluster.
+    consistent: the last two consecutive readings agree. reread_error: why a further reading failed, else None.
     hidden: partitions on log dirs that metadata doesn't show; None: log dirs of a live broker couldn't be read.
     """
 
@@ -54,13 +53,14 @@ class Facts:
     controllers: dict[int, Configs] = field(default_factory=dict)
     groups: Groups = field(default_factory=Groups)
     declared: dict[str, int] = field(default_factory=dict)
-    changes: list[str] = field(default_factory=list)
+    consistent: bool = True
+    reread_error: str | None = None
     hidden: int | None = None
     notes: Notes = field(default_factory=Notes)
 
 
 def assemble(facts: Facts, controller_racks: Mapping[int, str]) -> dict:
-    """The document. Everything is sorted, so that the same state gives the same document."""
+    """The document, sorted throughout, so that the same state gives the same document. controller_racks: by node id."""
     brokers = _brokers(facts)
     racks = {b["id"]: b["rack"] for b in brokers if b["rack"]} | dict(controller_racks)
     document = {
@@ -76,7 +76,7 @@ def assemble(facts: Facts, controller_racks: Mapping[int, str]) -> dict:
 
 
 def _streams(facts: Facts) -> list[dict]:
-    """Streams groups: the classic ones from their members' bytes, those of type streams as the broker told them."""
+    """Streams groups: classic ones from their members' bytes, groups of type streams as their broker states them."""
     unread = {g["group"]: facts.notes.reason(("groups", g["group"], "members")) for g in facts.groups.rows}
     topics = facts.reading.topics if facts.reading is not None else ()
     found = classic_entries(facts.groups.rows, topics, {name: why for name, why in unread.items() if why})
@@ -94,64 +94,54 @@ def _cluster(facts: Facts, racks: Mapping[int, str]) -> dict:
     releases = [v.release for v in facts.versions.values()]
     finalized = next((v.finalized for _, v in sorted(facts.versions.items()) if v.finalized is not None), None)
     if not releases:
-        facts.notes.add(("cluster", "kafka_version"), "BROKER_NOT_AVAILABLE: no broker said its version")
+        facts.notes.add(("cluster", "kafka_version"), "BROKER_NOT_AVAILABLE: no broker stated its version")
     if finalized is None:
         facts.notes.add(("cluster", "features"), "UNSUPPORTED_VERSION" if releases else "BROKER_NOT_AVAILABLE")
     cluster: dict[str, Any] = {
         "id": facts.cluster_id,
         "kafka_version": min(releases, key=lambda release: parse(release) or ()) if releases else None,
         "captured_at": facts.captured_at,
-        "consistent": not facts.changes,
+        "consistent": facts.consistent,
         "source": "live",
         "features": dict(sorted(finalized.items())) if finalized is not None else None,
         "quorum": _quorum(facts, racks),
         "hidden_partitions": facts.hidden,
         "declared": facts.declared,
     }
-    if facts.changes:
-        more = len(facts.changes) - SHOWN_CHANGES
-        rest = [f"and {more} more"] if more > 0 else []
-        cluster["changed_while_read"] = facts.changes[:SHOWN_CHANGES] + rest
-    if ("cluster", "controllers") not in facts.notes and facts.quorum is not None:
-        cluster["controllers"] = [_controller(facts, m.id, racks) for m in _sorted(facts.quorum.voters)]
+    if facts.reread_error:
+        cluster["reread_error"] = facts.reread_error
+    if facts.notes.reason(("cluster", "controllers")) is None and facts.quorum is not None:
+        cluster["controllers"] = [_controller(facts, m.id, racks) for m in _by_id(facts.quorum.voters)]
     return cluster
 
 
-def _sorted(members: list[Member]) -> list[Member]:
+def _by_id(members: list[Member]) -> list[Member]:
     return sorted(members, key=lambda m: m.id)
 
 
 def _quorum(facts: Facts, racks: Mapping[int, str]) -> dict | None:
-    quorum = facts.quorum
-    if quorum is None:
+    if facts.quorum is None:
         return None
+    described = {broker.id for broker in facts.brokers}
     rows: dict[str, list[dict]] = {}
-    for role, members in (("voters", quorum.voters), ("observers", quorum.observers)):
+    for role, members in (("voters", facts.quorum.voters), ("observers", facts.quorum.observers)):
         rows[role] = []
-        for member in _sorted(members):
+        for member in _by_id(members):
             rows[role].append({"id": member.id, "rack": racks.get(member.id), "lag_ms": member.lag_ms})
             if member.lag_ms is None:
                 facts.notes.add(("cluster", "quorum", role, member.id, "lag_ms"), NEVER_CAUGHT_UP)
-            if member.id not in racks:
-                _note_rack_of_node(facts, role, member.id)
-    return {"leader": quorum.leader, **rows}
-
-
-def _note_rack_of_node(facts: Facts, role: str, node: int) -> None:
-    """A node without a known rack: none is configured if it is a described broker, else it is unknown."""
-    if not any(b.id == node for b in facts.brokers):
-        facts.notes.add(("cluster", "quorum", role, node, "rack"), NO_RACK)
+            if member.id not in racks and member.id not in described:  # a described broker without a rack has none
+                facts.notes.add(("cluster", "quorum", role, member.id, "rack"), NO_RACK)
+    return {"leader": facts.quorum.leader, **rows}
 
 
 def _controller(facts: Facts, node: int, racks: Mapping[int, str]) -> dict:
     row: dict = {"id": node}
     if node in racks:
         row["rack"] = racks[node]
-    found = facts.controllers.get(node)
-    if found is not None:
-        row |= {"configs": _ordered(found.values), "config_sources": _ordered(found.sources)}
-    else:
-        facts.notes.add(("cluster", "controllers", node, "configs"), NOT_DESCRIBED)
+    if node in facts.controllers:
+        return row | facts.controllers[node].members()
+    facts.notes.add(("cluster", "controllers", node, "configs"), NOT_DESCRIBED)
     return row
 
 
@@ -163,7 +153,7 @@ def _brokers(facts: Facts) -> list[dict]:
     ids = set(described)
     for topic in facts.reading.topics.values() if facts.reading else ():
         for row in topic.partitions.values():
-            ids.update(row["replicas"], row["isr"], row["elr"], row["last_known_elr"], row["adding"], row["removing"])
+            ids.update(*(row[name] for name in PARTITION_LISTS))
             if row["leader"] is not None:
                 ids.add(row["leader"])
     return [_broker(facts, described[i]) if i in described else _dead(facts, i) for i in sorted(ids)]
@@ -177,28 +167,23 @@ def _broker(facts: Facts, broker: Registered) -> dict:
         "fenced": broker.fenced,
         "described": True,
     }
-    if broker.fenced:  # not asked, unless it was live a moment ago
-        for part, read in _ASKED.items():
-            if broker.id not in getattr(facts, read):
-                facts.notes.add(("brokers", broker.id, part), FENCED)
-    version = facts.versions.get(broker.id)
-    if version is not None:
+    for read, members in OF_BROKERS.items() if broker.fenced else ():
+        if broker.id not in getattr(facts, read):  # it was read if the broker was live a moment ago
+            for name in members:
+                facts.notes.add(("brokers", broker.id, name), FENCED)
+    if version := facts.versions.get(broker.id):
         row |= {"kafka_version": version.release, "max_metadata_version": version.max_metadata_version}
-    found = facts.broker_configs.get(broker.id)
-    if found is not None:
-        row |= {"configs": _ordered(found.values), "config_sources": _ordered(found.sources)}
-        if found.synonyms:
-            row["config_synonyms"] = _ordered(found.synonyms)
-    dirs = facts.log_dirs.get(broker.id)
-    if dirs is not None:
+    if configs := facts.broker_configs.get(broker.id):
+        row |= configs.members()
+    if dirs := facts.log_dirs.get(broker.id):
         row |= {"offline_log_dirs": dirs.offline, "log_dirs": dirs.dirs}
     return row
 
 
 def _dead(facts: Facts, broker: int) -> dict:
-    """A broker seen only as a replica: nothing about it is known but that it isn't live."""
-    for part in ("rack", *_ASKED):
-        facts.notes.add(("brokers", broker, part), NOT_DESCRIBED)
+    """A broker seen only as a replica: it isn't live, and nothing else is known of it."""
+    for name in ("rack", *chain.from_iterable(OF_BROKERS.values())):
+        facts.notes.add(("brokers", broker, name), NOT_DESCRIBED)
     return {"id": broker, "rack": None, "live": False, "fenced": None, "described": False}
 
 
@@ -208,32 +193,23 @@ def _dead(facts: Facts, broker: int) -> dict:
 def _topics(facts: Facts) -> list[dict]:
     if facts.reading is None:
         return []
-    rows = []
-    for name, topic in sorted(facts.reading.topics.items()):
-        row: dict = {"name": name, "internal": topic.internal}
-        found = facts.topic_configs.get(name)
-        if found is not None:
-            row |= {"configs": _ordered(found.values), "config_sources": _ordered(found.sources)}
-        else:
-            facts.notes.add(("topics", name, "configs"), "UNKNOWN_TOPIC_OR_PARTITION")
-        if topic.error or not topic.partitions:
-            reason = topic.error or "UNKNOWN_TOPIC_OR_PARTITION: no partition was shown"
-            facts.notes.add(("topics", name, "partitions"), reason)
-        row["partitions"] = [topic.partitions[number] for number in sorted(topic.partitions)]
-        for index, partition in enumerate(row["partitions"]):
-            size = _bytes(facts, (name, partition["partition"]), partition["leader"])
-            if size is not None:
-                partition["bytes"] = size
-            if partition["partition"] in topic.hidden_leaders:
-                facts.notes.add(("topics", name, "partitions", index, "leader"), "LISTENER_NOT_FOUND")
-        rows.append(row)
-    return rows
+    return [_topic(facts, name, topic) for name, topic in sorted(facts.reading.topics.items())]
 
 
-def _bytes(facts: Facts, partition: TopicPartition, leader: int | None) -> int | None:
-    dirs = facts.log_dirs.get(leader) if leader is not None else None
-    return dirs.sizes.get(partition) if dirs else None
-
-
-def _ordered(values: dict) -> dict:
-    return dict(sorted(values.items()))
+def _topic(facts: Facts, name: str, topic: Topic) -> dict:
+    row: dict = {"name": name, "internal": topic.internal}
+    if name in facts.topic_configs:
+        row |= facts.topic_configs[name].members()
+    else:
+        facts.notes.add(("topics", name, "configs"), "UNKNOWN_TOPIC_OR_PARTITION")
+    if topic.error or not topic.partitions:
+        reason = topic.error or "UNKNOWN_TOPIC_OR_PARTITION: no partition was shown"
+        facts.notes.add(("topics", name, "partitions"), reason)
+    row["partitions"] = [partition for _, partition in sorted(topic.partitions.items())]
+    for index, partition in enumerate(row["partitions"]):
+        number, dirs = partition["partition"], facts.log_dirs.get(partition["leader"])
+        if dirs and (name, number) in dirs.sizes:
+            partition["bytes"] = dirs.sizes[name, number]
+        if number in topic.hidden_leaders:
+            facts.notes.add(("topics", name, "partitions", index, "leader"), "LISTENER_NOT_FOUND")
+    return row

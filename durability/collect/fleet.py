@@ -1,4 +1,4 @@
-"""How the clusters of a fleet share threads, memory and time while they are read."""
+"""Schedules the reading of a fleet's clusters: they share threads, memory and time."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ClusterRead:
-    """A cluster to read. `source`: what it is read with; `partitions`: how many it is expected to have; `seconds`: how long
-    reading it may take."""
+    """A cluster to read. source: what it is read with; partitions: the expected number; seconds: how long it may take."""
 
     source: Any
     partitions: int
@@ -20,11 +19,10 @@ class ClusterRead:
 
 
 class ClusterScheduler:
-    """Gives clusters, in their order, to as many threads as ask.
+    """Hands out clusters, in their order, to any number of threads.
 
-    partitions_at_once: how many partitions may be in memory, since a cluster's topology is whole in memory from its first
-    answer until it is staged. A cluster starts as soon as it fits beside those being read, also before a larger one that
-    waits; one above this number is read alone.
+    partitions_at_once: how many partitions may be in memory at once. A cluster's whole topology is in memory until it is
+        staged. A cluster that fits starts before a larger one that doesn't; one above this number is read alone.
     seconds: for all clusters together. A cluster is started only while its own seconds, or half of these, are left.
     """
 
@@ -36,7 +34,7 @@ class ClusterScheduler:
         self._changed = threading.Condition()
 
     def take(self) -> tuple[ClusterRead, float] | None:
-        """Waits for the next cluster that fits; returns it and the seconds it has. None: no other will be started."""
+        """Waits for the next cluster that fits; returns it with its seconds. None: no other cluster will be started."""
         with self._changed:
             while self.waiting:
                 remaining = self._end - time.monotonic()

@@ -1,8 +1,9 @@
-"""Groups: all of them listed, members of classic Streams groups with their bytes untouched, groups of type streams told."""
+"""Groups: all of them; of classic Streams groups the members' bytes, of groups of type streams the placement."""
 
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,49 +12,49 @@ from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from durability.collect.messages import StreamsGroupDescribeRequest
 from durability.collect.notes import Notes
 from durability.collect.reasons import Unread, error_name
-from durability.collect.wire import Wire
+from durability.collect.wire import Wire, batches
 from durability.streams import classic, kip1071
 from durability.streams.classic import Decoded
 
 CLASSIC, CONSUMER_PROTOCOL = "classic", "consumer"
 GROUP_ID_NOT_FOUND = 69
+GROUPS_PER_REQUEST = 200
 
 
 @dataclass
 class Groups:
-    """What brokers say of groups. rows: of the document's `groups`; streams: of its `streams`, by group id (KIP-1071)."""
+    """rows: of the document's `groups`; streams: entries of its `streams`, by group id (KIP-1071)."""
 
     rows: list[dict] = field(default_factory=list)
     streams: dict[str, Decoded] = field(default_factory=dict)
 
     def add(self, more: Groups) -> None:
-        """Adds another broker's; a group may move while groups are listed, so one that is there stays as it is."""
-        seen = {row["group"] for row in self.rows}
-        self.rows += [row for row in more.rows if row["group"] not in seen]
+        """Adds another broker's groups. A group that is there already stays as it is: it moved while groups were listed."""
+        names = {row["group"] for row in self.rows}
+        self.rows += [row for row in more.rows if row["group"] not in names]
         self.streams = more.streams | self.streams
 
 
 async def coordinated_by(wire: Wire, broker: int, notes: Notes) -> Groups:
     """The groups that this broker coordinates.
 
-    Members are kept of classic groups of Kafka Streams only: metadata and assignment as DescribeGroups gave them, in
-    base64. Raises Unread when the broker can't list its groups; a group that can't be described is noted.
+    Only classic groups of Kafka Streams have members: metadata and assignment as DescribeGroups states them, in base64.
+    Raises Unread when the broker can't list its groups; a group that can't be described is noted.
     """
-    response = await wire.checked(broker, lambda: ListGroupsRequest(), lambda r: r.error_code)
+    response = await wire.ask(broker, ListGroupsRequest())
     with_type = response.API_VERSION >= 5
-    groups = {g.group_id: _listed(g, with_type) for g in response.groups}
-    wanted = sorted(
+    found = Groups([_listed(group, with_type) for group in response.groups])
+    rows = {row["group"]: row for row in sorted(found.rows, key=lambda row: row["group"]) if row["state"] != "Dead"}
+    classic_names = [
         name
-        for name, g in groups.items()
-        if g["protocol_type"] == CONSUMER_PROTOCOL and g["type"] in (CLASSIC, None) and g["state"] != "Dead"
-    )
-    step = wire.limits.groups_per_request
-    for start in range(0, len(wanted), step):
-        await _describe(wire, broker, wanted[start : start + step], groups, notes)
-    found = Groups(list(groups.values()))
-    wanted = sorted(name for name, g in groups.items() if g["type"] == kip1071.TYPE and g["state"] != "Dead")
-    for start in range(0, len(wanted), step):
-        await _describe_streams(wire, broker, wanted[start : start + step], found)
+        for name, row in rows.items()
+        if row["protocol_type"] == CONSUMER_PROTOCOL and row["type"] in (CLASSIC, None)
+    ]
+    for names in batches(classic_names, GROUPS_PER_REQUEST):
+        await _describe(wire, broker, names, rows, notes)
+    streams_names = [name for name, row in rows.items() if row["type"] == kip1071.TYPE]
+    for names in batches(streams_names, GROUPS_PER_REQUEST):
+        await _describe_streams(wire, broker, names, found)
     return found
 
 
@@ -69,15 +70,15 @@ def _listed(group: Any, with_type: bool) -> dict:
     }
 
 
-async def _describe(wire: Wire, broker: int, names: list[str], groups: dict[str, dict], notes: Notes) -> None:
+async def _describe(wire: Wire, broker: int, names: Sequence[str], rows: dict[str, dict], notes: Notes) -> None:
     try:
-        response = await wire.ask(broker, lambda: DescribeGroupsRequest(groups=names))
+        response = await wire.ask(broker, DescribeGroupsRequest(groups=names))
     except Unread as exc:
         for name in names:
             notes.add(("groups", name, "members"), exc.reason)
         return
     for described in response.groups:
-        group = groups[described.group_id]
+        group = rows[described.group_id]
         if described.error_code == GROUP_ID_NOT_FOUND and group["type"] is None:
             continue  # a KIP-848 group on a release whose list has no types
         if described.error_code:
@@ -91,10 +92,10 @@ async def _describe(wire: Wire, broker: int, names: list[str], groups: dict[str,
             group["members"] = members
 
 
-async def _describe_streams(wire: Wire, broker: int, names: list[str], found: Groups) -> None:
-    """Groups of type streams: `StreamsGroupDescribe`, which says all there is in one answer."""
+async def _describe_streams(wire: Wire, broker: int, names: Sequence[str], found: Groups) -> None:
+    """Groups of type streams: one answer of `StreamsGroupDescribe` has topology, members and tasks."""
     try:
-        response = await wire.ask(broker, lambda: StreamsGroupDescribeRequest(group_ids=names))
+        response = await wire.ask(broker, StreamsGroupDescribeRequest(group_ids=names))
     except Unread as exc:
         found.streams |= {name: _unread(name, exc.reason) for name in names}
         return

@@ -1,4 +1,4 @@
-"""Log directories: which are offline, how full each is, and what lies in them."""
+"""Log directories: which are offline, how full each is, and which partitions are in them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LogDirs:
 
 async def describe(wire: Wire, broker: int) -> LogDirs:
     """A broker's log dirs, all partitions (DescribeLogDirs; needs Cluster:Describe, whatever the topics' ACLs)."""
-    response = await wire.checked(broker, lambda: DescribeLogDirsRequest(topics=None), lambda r: r.error_code or 0)
+    response = await wire.ask(broker, DescribeLogDirsRequest(topics=None))
     if not response.results:
         # Versions before 3 have no error code: without permission their answer is empty. A broker has a log dir.
         raise Unread("CLUSTER_AUTHORIZATION_FAILED: the answer names no log dir")

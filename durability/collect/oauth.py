@@ -22,7 +22,7 @@ TIMEOUT = 10.0
 
 
 def token_provider(settings: Mapping[str, str | None], wrong: Callable[[str, str], BadInput]) -> AbstractTokenProvider:
-    """The provider that these `sasl.oauthbearer.*` settings describe. wrong: makes the error for a key."""
+    """The provider for these `sasl.oauthbearer.*` settings. wrong: makes the error of a key and a problem."""
     values = {key.removeprefix(PREFIX): value for key, value in settings.items() if value is not None}
     for key in sorted(values):
         if key not in (*NEEDED, *OPTIONAL):
@@ -44,7 +44,7 @@ def token_provider(settings: Mapping[str, str | None], wrong: Callable[[str, str
 
 
 class ClientCredentials(AbstractTokenProvider):
-    """Fetches a token once and again shortly before it expires."""
+    """Fetches a token, and a new one shortly before it expires."""
 
     def __init__(self, values: Mapping[str, str], extensions: dict[str, str]):
         super().__init__()
@@ -55,7 +55,7 @@ class ClientCredentials(AbstractTokenProvider):
         return self._extensions
 
     def token(self) -> str:
-        """Raises SaslAuthenticationFailedError when the endpoint gives none; its text has no secret."""
+        """Raises SaslAuthenticationFailedError if the endpoint returns no token; its text has no secret."""
         if time.monotonic() >= self._fresh_until:
             self._fetch()
         return self._token
@@ -82,5 +82,5 @@ class ClientCredentials(AbstractTokenProvider):
         except urllib.error.HTTPError as exc:
             raise SaslAuthenticationFailedError(f"the token endpoint answered {exc.code}") from exc
         except (OSError, ValueError, KeyError, TypeError) as exc:
-            raise SaslAuthenticationFailedError("the token endpoint gave no token") from exc
+            raise SaslAuthenticationFailedError("the token endpoint returned no token") from exc
         self._fresh_until = time.monotonic() + lifetime * 0.8

@@ -1,4 +1,4 @@
-"""The KRaft quorum: leader, voters and observers with their lag, and the controllers' configs where they answer."""
+"""The KRaft quorum: leader, voters and observers with their lag."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any
 
 from kafka.protocol.admin import DescribeQuorumRequest
 
-from durability.collect import configs
-from durability.collect.brokers import first_error, node_configs
 from durability.collect.reasons import Unread, error_name
 from durability.collect.wire import Wire
 
@@ -18,7 +16,7 @@ TOPIC = "__cluster_metadata"
 
 @dataclass(frozen=True)
 class Member:
-    """A voter or observer. lag_ms: how long ago it was last caught up with the leader; None: never with this one."""
+    """A voter or observer. lag_ms: how long ago it last was caught up with the leader; None: never with this leader."""
 
     id: int
     lag_ms: int | None
@@ -36,8 +34,11 @@ class Quorum:
 
 async def describe(wire: Wire) -> Quorum | None:
     """The quorum as its leader sees it; None in ZooKeeper mode, where brokers don't know the request."""
+    topic = DescribeQuorumRequest.TopicData
+    partition = topic.PartitionData(partition_index=0)
+    request = DescribeQuorumRequest(topics=[topic(topic_name=TOPIC, partitions=[partition])])
     try:
-        response = await wire.ask_any(_request, _error)
+        response = await wire.ask_any(request, _error)
     except Unread as exc:
         if exc.reason == "UNSUPPORTED_VERSION":
             return None
@@ -51,12 +52,6 @@ async def describe(wire: Wire) -> Quorum | None:
         [_member(r, data.leader_id, caught_up) for r in observers],
         {node.node_id: [(at.host, at.port) for at in node.listeners] for node in response.nodes or ()},
     )
-
-
-def _request() -> Any:
-    data = DescribeQuorumRequest.TopicData
-    partition = data.PartitionData(partition_index=0)
-    return DescribeQuorumRequest(topics=[data(topic_name=TOPIC, partitions=[partition])])
 
 
 def _error(response: Any) -> int:
@@ -77,7 +72,7 @@ def _member(replica: Any, leader: int, leader_caught_up: int) -> Member:
 
 
 def stated_addresses(voters: str) -> dict[int, list[tuple[str, int]]]:
-    """Controllers' listeners as `controller.quorum.voters` states them, for quorums that don't say (before 3.9).
+    """Controllers' listeners as `controller.quorum.voters` states them, for quorums that don't state them (before 3.9).
 
     >>> stated_addresses("100@a:9093,101@[::1]:9093")
     {100: [('a', 9093)], 101: [('::1', 9093)]}
@@ -88,22 +83,3 @@ def stated_addresses(voters: str) -> dict[int, list[tuple[str, int]]]:
         if match:
             found[int(match[1])] = [(match[2] or match[3], int(match[4]))]
     return found
-
-
-async def controller_configs(wire: Wire, node: int, addresses: list[tuple[str, int]]) -> configs.Configs:
-    """Configs of a controller that is no broker, from its own listener (KIP-919), tried once.
-
-    That listener is often closed to clients, or speaks another security protocol: then Unread.
-    """
-    failure = Unread("NETWORK_EXCEPTION: the quorum names no listener of this controller")
-    for host, port in addresses:
-        try:
-            response = await wire.ask_address(host, port, lambda: node_configs(node))
-            error = first_error(response)
-        except Unread as exc:
-            failure = exc
-            continue
-        if not error:
-            return configs.parsed(response.results[0])
-        failure = Unread(error_name(error))
-    raise failure

@@ -1,19 +1,44 @@
-"""Why something could not be read, in Kafka's error names and in plain words."""
+"""Why something could not be read: Kafka's error names, and plain words for failed connections."""
 
 from __future__ import annotations
 
 import errno
 import re
 
+from kafka import errors
+
 
 class Unread(Exception):
-    """One request had no usable answer; its text is the reason as it stands in `unreadable`."""
+    """A request had no usable answer. reason: as `unreadable` has it; connection: the broker couldn't be reached."""
 
     def __init__(self, reason: str, *, connection: bool = False):
         self.reason = reason
         self.connection = connection
         super().__init__(reason)
 
+
+class CannotAuthenticate(errors.KafkaError):
+    """This host can't begin to authenticate: a library, credentials or the region is missing. The text has no secrets."""
+
+
+AUTHENTICATION = (
+    errors.SaslAuthenticationFailedError,
+    errors.UnsupportedSaslMechanismError,
+    errors.IllegalSaslStateError,
+    CannotAuthenticate,
+)
+"""Failures that another attempt can't change."""
+# The broker couldn't be reached, rather than that it answered with an error.
+_LOST = (
+    errors.KafkaConnectionError,
+    errors.NodeNotReadyError,
+    errors.KafkaTimeoutError,
+    errors.RequestTimedOutError,
+    errors.KafkaProtocolError,
+    errors.UnknownBrokerIdError,
+    errors.Cancelled,
+    OSError,
+)
 
 # Text fragments of connection failures (operating system, OpenSSL, kafka-python) -> what happened, what to check.
 _CONNECTION = (
@@ -64,54 +89,53 @@ def connection_words(text: str) -> tuple[str, str]:
     return "the connection failed", "the address, the network and security.protocol"
 
 
-def is_connection(exc: BaseException) -> bool:
-    """Whether `exc` says that the broker could not be talked to, rather than that it answered with an error."""
-    import kafka.errors as kafka_errors
-
-    lost = (
-        kafka_errors.KafkaConnectionError,
-        kafka_errors.NodeNotReadyError,
-        kafka_errors.KafkaTimeoutError,
-        kafka_errors.RequestTimedOutError,
-        kafka_errors.KafkaProtocolError,
-        kafka_errors.UnknownBrokerIdError,
-        kafka_errors.Cancelled,
-        OSError,
-    )
-    return isinstance(exc, lost)
-
-
-def is_authentication(exc: BaseException) -> bool:
-    """Whether `exc` is the broker's refusal of who is asking."""
-    import kafka.errors as kafka_errors
-
-    refusals = (
-        kafka_errors.SaslAuthenticationFailedError,
-        kafka_errors.UnsupportedSaslMechanismError,
-        kafka_errors.IllegalSaslStateError,
-    )
-    return isinstance(exc, refusals)
+def explained(exc: BaseException) -> tuple[str, str]:
+    """(what happened, what to check) for a server that couldn't be used."""
+    match exc:
+        case Unread():
+            return exc.reason, "that the brokers are up"
+        case errors.IllegalSaslStateError():
+            return "authentication failed: this listener doesn't ask for it", "security.protocol against the listener's"
+        case errors.UnsupportedSaslMechanismError():
+            return "authentication failed: the broker doesn't offer this mechanism", "sasl.mechanism"
+        case errors.SaslAuthenticationFailedError():
+            checks = "sasl.mechanism and the credentials (sasl.username, sasl.password)"
+            return "authentication failed: the broker refused the credentials", checks
+        case CannotAuthenticate() | errors.KafkaConfigurationError():
+            checks = "what sasl.mechanism needs on this host: its library, credentials and, for AWS_MSK_IAM, a region"
+            return f"authentication can't begin ({exc.args[0]})", checks
+        case errors.KafkaProtocolError():
+            return "its answer isn't Kafka's protocol", "that the port belongs to a broker, and security.protocol"
+        case errors.IncompatibleBrokerVersion():
+            return "it doesn't serve metadata", "that the port belongs to a broker, not to a controller"
+        case errors.AuthorizationError():
+            return error_name(exc.errno), "the principal's ACLs"
+        case errors.KafkaTimeoutError():
+            return connection_words("timed out")
+    return connection_words(str(exc))
 
 
-def reason_of(exc: BaseException) -> str:
-    """The reason for `unreadable`: Kafka's error name, with plain words where the name alone says little."""
-    import kafka.errors as kafka_errors
+def unread(exc: BaseException) -> Unread:
+    """The failure of a request: Kafka's error name, with plain words where the name alone says little."""
+    return Unread(_reason(exc), connection=isinstance(exc, _LOST))
 
-    if isinstance(exc, Unread):
-        return exc.reason
-    if isinstance(exc, kafka_errors.IncompatibleBrokerVersion):
-        return "UNSUPPORTED_VERSION"
-    if isinstance(exc, (kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError, TimeoutError)):
-        return "REQUEST_TIMED_OUT"
-    if isinstance(exc, kafka_errors.UnknownBrokerIdError):
-        return "BROKER_NOT_AVAILABLE"
-    if isinstance(exc, kafka_errors.KafkaProtocolError):
-        return "CORRUPT_MESSAGE: the answer isn't Kafka's protocol"
-    if isinstance(exc, kafka_errors.BrokerResponseError):
-        return error_name(exc.errno)
-    if is_connection(exc):
-        text = errno.errorcode.get(exc.errno, str(exc)) if isinstance(exc, OSError) and exc.errno else str(exc)
-        return f"NETWORK_EXCEPTION: {connection_words(text)[0]}"
+
+def _reason(exc: BaseException) -> str:
+    match exc:
+        case errors.IncompatibleBrokerVersion():
+            return "UNSUPPORTED_VERSION"
+        case errors.KafkaTimeoutError() | errors.RequestTimedOutError() | TimeoutError():
+            return "REQUEST_TIMED_OUT"
+        case errors.UnknownBrokerIdError():
+            return "BROKER_NOT_AVAILABLE"
+        case errors.KafkaProtocolError():
+            return "CORRUPT_MESSAGE: the answer isn't Kafka's protocol"
+        case errors.BrokerResponseError():
+            return error_name(exc.errno)
+        case OSError(errno=int(code)) if code in errno.errorcode:
+            return f"NETWORK_EXCEPTION: {connection_words(errno.errorcode[code])[0]}"
+    if isinstance(exc, _LOST):
+        return f"NETWORK_EXCEPTION: {connection_words(str(exc))[0]}"
     return f"UNKNOWN_SERVER_ERROR: {type(exc).__name__}"
 
 
@@ -123,15 +147,11 @@ def error_name(code: int) -> str:
     >>> error_name(9999)
     'error code 9999'
     """
-    import kafka.errors as kafka_errors
-
-    known = kafka_errors.kafka_errors.get(code)
+    known = errors.kafka_errors.get(code)
     return known.message if known is not None and known.message else f"error code {code}"
 
 
 def is_retriable(code: int) -> bool:
     """Whether Kafka calls this error code retriable."""
-    import kafka.errors as kafka_errors
-
-    known = kafka_errors.kafka_errors.get(code)
+    known = errors.kafka_errors.get(code)
     return known is not None and known.retriable

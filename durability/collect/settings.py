@@ -1,6 +1,6 @@
-"""Connection settings: librdkafka-style keys, as in an Airflow `kafka` Connection's extra -> kafka-python's.
+"""Connection settings: from librdkafka's keys, as in an Airflow `kafka` Connection's extra, to kafka-python's.
 
-An unknown key or a value that can't be used is an error that names the key, never its value: it may be a secret.
+Errors name the key, never its value, which may be a secret.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from durability.errors import BadInput
 
@@ -18,8 +18,7 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "AWS_MSK_IAM"
 NEEDS_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 DNS_LOOKUPS = ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
 
-# Settings of clients that produce or consume, and of librdkafka itself: Connections carry them, reading metadata
-# doesn't depend on them.
+# Settings of producers, consumers and librdkafka itself that Connections may have. Reading metadata doesn't depend on them.
 _IRRELEVANT = """
 acks allow.auto.create.topics api.version.fallback.ms api.version.request api.version.request.timeout.ms
 auto.commit.interval.ms auto.offset.reset batch.num.messages batch.size broker.address.family
@@ -41,7 +40,6 @@ statistics.interval.ms stats_cb throttle_cb topic.blacklist topic.metadata.refre
 topic.metadata.refresh.interval.ms topic.metadata.refresh.sparse transaction.timeout.ms
 transactional.id
 """
-IRRELEVANT = frozenset(_IRRELEVANT.split())
 
 _SSL_KEYS = (
     "ssl.ca.location",
@@ -54,6 +52,20 @@ _SSL_KEYS = (
     "enable.ssl.certificate.verification",
     "ssl.cipher.suites",
 )
+_OTHER_KEYS = (
+    "bootstrap.servers",
+    "client.id",
+    "security.protocol",
+    "request.timeout.ms",
+    "socket.connection.setup.timeout.ms",
+    "client.dns.lookup",
+    "sasl.mechanism",
+    "sasl.username",
+    "sasl.password",
+    "sasl.kerberos.service.name",
+)
+_OAUTH = "sasl.oauthbearer."
+_KNOWN = frozenset((*_SSL_KEYS, *_OTHER_KEYS, *_IRRELEVANT.split()))
 _ALIASES = {
     "metadata.broker.list": "bootstrap.servers",
     "sasl.mechanisms": "sasl.mechanism",
@@ -61,23 +73,20 @@ _ALIASES = {
 }
 
 
-Default = TypeVar("Default", str, None)
-
-
 def client_config(settings: Mapping[str, object], where: str = "the Kafka connection") -> dict[str, Any]:
     """kafka-python's configuration for these settings.
 
     settings: keys as librdkafka knows them (`bootstrap.servers`, `security.protocol`, `sasl.*`, `ssl.*`, `client.id`,
         `request.timeout.ms` or `socket.timeout.ms`, `socket.connection.setup.timeout.ms`, `client.dns.lookup`).
-        Producer and consumer keys are let pass. TLS verifies certificate and host name unless the settings say no.
-    where: what to call them in an error.
-    Raises BadInput for a missing, unknown or unusable setting; the error names the key and never shows a value.
+        Producer and consumer keys are ignored. TLS verifies certificate and host name unless the settings turn it off.
+    where: the settings' name in errors.
+    Raises BadInput for a missing, unknown or unusable setting; it names the key and never shows a value.
 
     >>> client_config({"bootstrap.servers": "a:9092, b:9092"})["bootstrap_servers"]
     ['a:9092', 'b:9092']
     """
     read = _Settings(settings, where)
-    protocol = read.choice("security.protocol", PROTOCOLS, "PLAINTEXT")
+    protocol = read.choice("security.protocol", PROTOCOLS) or "PLAINTEXT"
     config: dict[str, Any] = {
         "bootstrap_servers": read.servers(),
         "client_id": read.text("client.id") or CLIENT_ID,
@@ -89,20 +98,17 @@ def client_config(settings: Mapping[str, object], where: str = "the Kafka connec
     ):
         if (span := read.milliseconds(key)) is not None:
             config[name] = span
-    if lookup := read.choice("client.dns.lookup", DNS_LOOKUPS, None):
+    if lookup := read.choice("client.dns.lookup", DNS_LOOKUPS):
         config["client_dns_lookup"] = lookup
-    sasl = _sasl(read, protocol)
-    tls = {key: value for key in _SSL_KEYS if (value := read.text(key)) is not None}
-    read.nothing_left()
     if protocol.startswith("SASL"):
-        config |= sasl
+        config |= _sasl(read, protocol)
     if protocol.endswith("SSL"):
-        config["ssl_context"] = _tls(read, tls)
+        config["ssl_context"] = _tls(read)
     return config
 
 
 class _Settings:
-    """The settings, taken one by one; what nobody took is unknown."""
+    """The settings by key, aliases replaced."""
 
     def __init__(self, settings: Mapping[str, object], where: str):
         self.where = where
@@ -112,19 +118,18 @@ class _Settings:
             if name in self.values and self.values[name] != value:
                 raise self.wrong(key, f"contradicts {name}; keep one of the two")
             self.values[name] = value
-        self.left = set(self.values)
+        unknown = [key for key in sorted(self.values) if key not in _KNOWN and not key.startswith(_OAUTH)]
+        if unknown:
+            keys = ", ".join(unknown[:5])
+            raise self.wrong(keys, "unknown or unsupported setting; see the documented connection settings")
 
     def wrong(self, key: str, problem: str) -> BadInput:
         return BadInput(self.where, key, problem)
 
-    def take(self, key: str) -> object:
-        self.left.discard(key)
-        value = self.values.get(key)
-        return None if value == "" else value
-
     def text(self, key: str) -> str | None:
-        value = self.take(key)
-        if value is None:
+        """A setting as text; None if it is missing or empty."""
+        value = self.values.get(key)
+        if value is None or value == "":
             return None
         if isinstance(value, bool):
             return "true" if value else "false"
@@ -132,10 +137,10 @@ class _Settings:
             raise self.wrong(key, "expected text")
         return str(value)
 
-    def choice(self, key: str, allowed: tuple[str, ...], default: Default) -> str | Default:
+    def choice(self, key: str, allowed: tuple[str, ...]) -> str | None:
         value = self.text(key)
         if value is None:
-            return default
+            return None
         for each in allowed:
             if value.strip().lower() == each.lower():
                 return each
@@ -150,7 +155,7 @@ class _Settings:
         return int(value)
 
     def servers(self) -> list[str]:
-        value = self.take("bootstrap.servers")
+        value = self.values.get("bootstrap.servers")
         parts = value if isinstance(value, list | tuple) else str(value or "").split(",")
         servers = [str(part).strip() for part in parts if str(part).strip()]
         if not servers:
@@ -161,53 +166,38 @@ class _Settings:
                 raise self.wrong("bootstrap.servers", "expected host:port, several separated by commas")
         return servers
 
-    def nothing_left(self) -> None:
-        unknown = sorted(self.left - IRRELEVANT)
-        if unknown:
-            keys = ", ".join(unknown[:5])
-            raise self.wrong(keys, "unknown or unsupported setting; see the documented connection settings")
-
 
 def _sasl(read: _Settings, protocol: str) -> dict[str, Any]:
-    """kafka-python's SASL settings; checked only where the security protocol uses them."""
-    mechanism = read.choice("sasl.mechanism", MECHANISMS, None)
-    username, password = read.text("sasl.username"), read.text("sasl.password")
-    service = read.text("sasl.kerberos.service.name")
-    oauth = {key: read.text(key) for key in sorted(read.left) if key.startswith("sasl.oauthbearer.")}
-    if not protocol.startswith("SASL"):
-        return {}
+    """kafka-python's SASL settings."""
+    mechanism = read.choice("sasl.mechanism", MECHANISMS)
     if mechanism is None:
         raise read.wrong("sasl.mechanism", f"is missing, and security.protocol {protocol} needs it")
     config: dict[str, Any] = {"sasl_mechanism": mechanism}
     if mechanism in NEEDS_PASSWORD:
-        for key, value in (("sasl.username", username), ("sasl.password", password)):
-            if value is None:
+        for key, name in (("sasl.username", "sasl_plain_username"), ("sasl.password", "sasl_plain_password")):
+            config[name] = read.text(key)
+            if config[name] is None:
                 raise read.wrong(key, f"is missing, and sasl.mechanism {mechanism} needs it")
-        config |= {"sasl_plain_username": username, "sasl_plain_password": password}
     if mechanism == "AWS_MSK_IAM" and protocol != "SASL_SSL":
         raise read.wrong("security.protocol", "sasl.mechanism AWS_MSK_IAM needs SASL_SSL")
-    if mechanism == "GSSAPI" and service:
+    if mechanism == "GSSAPI" and (service := read.text("sasl.kerberos.service.name")):
         config["sasl_kerberos_service_name"] = service
     if mechanism == "OAUTHBEARER":
         from durability.collect.oauth import token_provider
 
+        oauth = {key: read.text(key) for key in sorted(read.values) if key.startswith(_OAUTH)}
         config["sasl_oauth_token_provider"] = token_provider(oauth, read.wrong)
     return config
 
 
-def _tls(read: _Settings, tls: dict[str, str]) -> ssl.SSLContext:
-    """A context of our own: a missing or unusable file is then said with its key, before anything is connected."""
+def _tls(read: _Settings) -> ssl.SSLContext:
+    """A context made here, so that an error names the key of a missing or unusable file before anything is connected."""
+    tls = {key: value for key in _SSL_KEYS if (value := read.text(key)) is not None}
     if "ssl.cipher.suites" in tls:
         raise read.wrong("ssl.cipher.suites", "isn't supported; leave it out")
     context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
-    identification = tls.get("ssl.endpoint.identification.algorithm", "https").lower()
-    if identification not in ("https", "none"):
-        raise read.wrong("ssl.endpoint.identification.algorithm", "expected https or none")
-    context.check_hostname = identification == "https"
-    verification = tls.get("enable.ssl.certificate.verification", "true").lower()
-    if verification not in ("true", "false"):
-        raise read.wrong("enable.ssl.certificate.verification", "expected true or false")
-    if verification == "false":
+    context.check_hostname = _either(read, tls, "ssl.endpoint.identification.algorithm", "https", "none")
+    if not _either(read, tls, "enable.ssl.certificate.verification", "true", "false"):
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if location := tls.get("ssl.ca.location"):
@@ -226,13 +216,21 @@ def _tls(read: _Settings, tls: dict[str, str]) -> ssl.SSLContext:
     if key and not certificate:
         raise read.wrong("ssl.certificate.location", "is missing, and ssl.key.location needs it")
     if certificate:
-        password = tls.get("ssl.key.password", "")  # never asked for on a terminal
+        password = tls.get("ssl.key.password", "")  # without one OpenSSL would ask on the terminal
         _load(
             read,
             "ssl.key.location" if key else "ssl.certificate.location",
             lambda: context.load_cert_chain(certificate, key, password=lambda: password),
         )
     return context
+
+
+def _either(read: _Settings, tls: dict[str, str], key: str, default: str, other: str) -> bool:
+    """Whether a setting has its default."""
+    value = tls.get(key, default).lower()
+    if value not in (default, other):
+        raise read.wrong(key, f"expected {default} or {other}")
+    return value == default
 
 
 def _load(read: _Settings, key: str, load: Callable[[], object]) -> None:

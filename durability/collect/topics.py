@@ -1,8 +1,8 @@
-"""Topics: every partition with its replicas, ISR and ELR, running reassignments, and configs with their source."""
+"""Topics: every partition with its replicas, ISR and ELR, running reassignments, and configs with their sources."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -13,18 +13,19 @@ from kafka.protocol.metadata import MetadataRequest
 from durability.collect import configs
 from durability.collect.notes import Notes
 from durability.collect.reasons import Unread, error_name, is_retriable
-from durability.collect.wire import Wire
+from durability.collect.wire import Wire, batches
 
 LISTENER_NOT_FOUND, UNKNOWN_TOPIC = 72, 3
 PAGE = 2000  # max.request.partition.size.limit's default: brokers answer with no more
+TOPICS_PER_REQUEST = 500  # of DescribeConfigs
 
 
 @dataclass
 class Topic:
-    """A topic as one answer showed it: partition rows in the document's shape, by partition number.
+    """A topic of one answer. partitions: the document's rows by partition number.
 
-    error: why its partitions could not be read, else None. hidden_leaders: partitions whose leader has no listener
-    of the kind that was asked, so that who leads them isn't known.
+    error: why its partitions could not be read, else None. hidden_leaders: partitions whose leader is unknown, since it
+        has no listener of the kind that was asked.
     """
 
     internal: bool
@@ -37,7 +38,7 @@ class Topic:
 class Reading:
     """All partitions at one moment.
 
-    with_elr: whether the answer states ELRs (DescribeTopicPartitions does, Metadata doesn't).
+    with_elr: the answer states ELRs (DescribeTopicPartitions does, Metadata doesn't).
     reassignments_error: why running reassignments could not be read, else None.
     """
 
@@ -45,26 +46,24 @@ class Reading:
     with_elr: bool = False
     reassignments_error: str | None = None
 
-    @property
-    def partitions(self) -> int:
-        return sum(len(t.partitions) for t in self.topics.values())
-
 
 async def read(wire: Wire, *, with_elr: bool, second: bool = False) -> Reading:
-    """One reading of all partitions and reassignments; without ELRs where this release doesn't know them.
+    """One reading of all partitions and reassignments; without ELRs where the release doesn't know them.
 
-    second: by Metadata of a second broker, so that a broker that lags behind the cluster's metadata is noticed.
+    second: by Metadata of a second broker, to notice a broker whose metadata lags.
     Raises Unread if not even Metadata answers.
     """
-    if with_elr:
-        try:
+    reading = Reading()
+    try:
+        if with_elr:
             reading = await _by_describe(wire)
-        except Unread as exc:
-            if exc.reason != "UNSUPPORTED_VERSION":
-                raise
-            reading = await _by_metadata(wire)
-    else:
-        reading = await _by_metadata(wire, second=second)
+    except Unread as exc:
+        if exc.reason != "UNSUPPORTED_VERSION":
+            raise
+    if not reading.with_elr:
+        response = await wire.ask_any(MetadataRequest(topics=None, allow_auto_topic_creation=False), second=second)
+        for found in response.topics:
+            _add_topic(reading, found)
     try:
         await _add_reassignments(wire, reading)
     except Unread as exc:
@@ -77,7 +76,7 @@ async def _by_describe(wire: Wire) -> Reading:
     reading, cursor = Reading(with_elr=True), None
     while True:
         response = await wire.ask_any(
-            partial(DescribeTopicPartitionsRequest, topics=[], response_partition_limit=PAGE, cursor=cursor)
+            DescribeTopicPartitionsRequest(topics=[], response_partition_limit=PAGE, cursor=cursor)
         )
         for found in response.topics:
             _add_topic(reading, found)
@@ -88,16 +87,6 @@ async def _by_describe(wire: Wire) -> Reading:
         if cursor is not None and place <= (cursor.topic_name, cursor.partition_index):
             raise Unread("CORRUPT_MESSAGE: the cursor of DescribeTopicPartitions doesn't advance")
         cursor = DescribeTopicPartitionsRequest.Cursor(topic_name=place[0], partition_index=place[1])
-
-
-async def _by_metadata(wire: Wire, *, second: bool = False) -> Reading:
-    reading = Reading()
-    response = await wire.ask_any(
-        lambda: MetadataRequest(topics=None, allow_auto_topic_creation=False), lambda r: r.error_code, second=second
-    )
-    for found in response.topics:
-        _add_topic(reading, found)
-    return reading
 
 
 def _add_topic(reading: Reading, found: Any) -> None:
@@ -125,9 +114,7 @@ def _add_topic(reading: Reading, found: Any) -> None:
 
 async def _add_reassignments(wire: Wire, reading: Reading) -> None:
     timeout = int(wire.request_timeout * 1000)
-    response = await wire.ask_any(
-        lambda: ListPartitionReassignmentsRequest(topics=None, timeout_ms=timeout), lambda r: r.error_code
-    )
+    response = await wire.ask_any(ListPartitionReassignmentsRequest(topics=None, timeout_ms=timeout))
     for moving in response.topics:
         topic = reading.topics.get(moving.name)
         if topic is None:
@@ -138,37 +125,29 @@ async def _add_reassignments(wire: Wire, reading: Reading) -> None:
                 row["adding"], row["removing"] = list(p.adding_replicas), list(p.removing_replicas)
 
 
-_COMPARED = ("leader", "replicas", "isr", "adding", "removing")
-
-
-def differences(before: Reading, after: Reading) -> list[str]:
-    """What two readings disagree on, one text per topic or partition; ELRs count where both state them."""
-    found = [f"topic {name} is gone" for name in sorted(before.topics.keys() - after.topics.keys())]
-    found += [f"topic {name} is new" for name in sorted(after.topics.keys() - before.topics.keys())]
-    keys = (*_COMPARED, "elr", "last_known_elr") if before.with_elr and after.with_elr else _COMPARED
-    for name in sorted(before.topics.keys() & after.topics.keys()):
-        old, new = before.topics[name].partitions, after.topics[name].partitions
-        if len(old) != len(new):
-            found.append(f"topic {name} has {len(new)} partitions, had {len(old)}")
-        for number, row in old.items():
-            other = new.get(number)
-            if other is None or row == other:
-                continue
-            changed = [key for key in keys if row[key] != other[key]]
-            if changed:
-                found.append(f"topic {name} partition {number}: {', '.join(changed)}")
-    return found
+def same_state(one: Reading, other: Reading) -> bool:
+    """Do two readings show the same partitions in the same state? ELRs count where both state them."""
+    keys = ["leader", "replicas", "isr", "adding", "removing"]
+    if one.with_elr and other.with_elr:
+        keys += ["elr", "last_known_elr"]
+    if one.topics.keys() != other.topics.keys():
+        return False
+    for name, topic in one.topics.items():
+        rows, others = topic.partitions, other.topics[name].partitions
+        if rows.keys() != others.keys():
+            return False
+        if any(row != others[n] and any(row[key] != others[n][key] for key in keys) for n, row in rows.items()):
+            return False
+    return True
 
 
 async def topic_configs(wire: Wire, names: Iterable[str], notes: Notes) -> dict[str, configs.Configs]:
-    """Configs of these topics; those that couldn't be read are noted, those deleted meanwhile left out."""
-    ordered, step = sorted(names), wire.limits.topics_per_request
-    batches = [ordered[i : i + step] for i in range(0, len(ordered), step)]
+    """Configs of these topics. Topics whose configs couldn't be read are noted, deleted topics left out."""
     found: dict[str, configs.Configs] = {}
 
-    async def describe(batch: list[str]) -> None:
+    async def describe(batch: Sequence[str]) -> None:
         try:
-            response = await wire.ask_any(lambda: configs.request(configs.TOPIC, batch, configs.TOPIC_KEYS))
+            response = await wire.ask_any(configs.request(configs.TOPIC, batch, configs.TOPIC_KEYS))
         except Unread as exc:
             for name in batch:
                 notes.add(("topics", name, "configs"), exc.reason)
@@ -179,5 +158,5 @@ async def topic_configs(wire: Wire, names: Iterable[str], notes: Notes) -> dict[
             elif result.error_code != UNKNOWN_TOPIC:
                 notes.add(("topics", result.resource_name, "configs"), error_name(result.error_code))
 
-    await wire.gather([partial(describe, batch) for batch in batches])
+    await wire.gather([partial(describe, batch) for batch in batches(sorted(names), TOPICS_PER_REQUEST)])
     return found

@@ -1,15 +1,17 @@
-"""Requests to a cluster: kafka-python's connection manager, driven by the calling thread; no thread of its own.
+"""Requests to a cluster through kafka-python's connection manager, in the calling thread.
 
-kafka-python's admin client is not used: it decodes members' user data away, stops at the first page, fails on 3.6 in
-`describe_cluster` and says "unable to bootstrap" whatever the cause.
+kafka-python's admin client isn't used: it decodes members' user data away, stops at the first page, fails on 3.6 in
+`describe_cluster`, and gives no reason why bootstrapping failed.
 """
 
 from __future__ import annotations
 
+import copy
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import kafka.errors as kafka_errors
 from kafka.net.manager import KafkaConnectionManager
@@ -17,27 +19,61 @@ from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
 from durability.collect.limits import Limits
-from durability.collect.reasons import Unread, connection_words, error_name, is_authentication, is_connection, reason_of
+from durability.collect.reasons import (
+    AUTHENTICATION,
+    CannotAuthenticate,
+    Unread,
+    error_name,
+    explained,
+    is_retriable,
+    unread,
+)
+from durability.collect.settings import client_config
 from durability.errors import Unreachable
 
-# Everything it would log reaches us as an exception, and its debug output holds SASL bytes.
+# All that it would log reaches us as an exception, and its debug output has SASL bytes in it.
 logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
 
-Build = Callable[[], Any]
+AT_ONCE = 16
+"""Requests under way at the same time."""
+
+T = TypeVar("T")
+Job = Callable[[], Awaitable[Any]]
 
 
-class CannotAuthenticate(kafka_errors.KafkaError):
-    """This side can't begin to authenticate: no library, credentials or region. The text says why, without secrets."""
+@contextmanager
+def connected(cluster: str, settings: Mapping[str, object], limits: Limits) -> Iterator[Wire]:
+    """Connections to a cluster, closed at the end. cluster: its name in errors; settings: see `client_config`.
+
+    Raises BadInput for settings that can't be used, and Unreachable for Unread that the block raises.
+    """
+    wire = Wire(cluster, client_config(settings, f"the connection of cluster {cluster}"), limits)
+    try:
+        yield wire
+    except Unread as exc:
+        raise Unreachable(f"cluster {cluster} can't be read: {exc.reason}. Check that its brokers are up.") from exc
+    finally:
+        wire.close()
+
+
+def batches(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def error_code(response: Any) -> int:
+    """The error code of an answer as a whole; 0 for kinds of answers that have none."""
+    return getattr(response, "error_code", 0) or 0
 
 
 class Wire:
-    """Connections to one cluster.
+    """Connections to one cluster. kafka-python's event loop runs in `run` only, so that no thread is needed.
 
-    Coroutines run on `run`; several at once through `gather`. Every request is bounded by the request timeout and by
-    the deadline of the whole; a broker that can't be talked to is asked no more.
+    Every request is bounded by the request timeout and the collection's deadline. A broker that can't be reached gets no
+    further requests.
     """
 
-    def __init__(self, config: dict[str, Any], limits: Limits):
+    def __init__(self, cluster: str, config: dict[str, Any], limits: Limits):
+        self.cluster = cluster
         self.limits = limits
         self.deadline = time.monotonic() + limits.deadline
         self.request_timeout = config.pop("request_timeout_ms", limits.request_timeout * 1000) / 1000
@@ -55,7 +91,7 @@ class Wire:
         self._net = NetworkSelector(client_id=config["client_id"], slow_task_threshold_secs=0)
         self._managers: list[KafkaConnectionManager] = []
         self._manager = self._new_manager(config["bootstrap_servers"])
-        self._lost: dict[object, Unread] = {}
+        self._lost: dict[int, Unread] = {}
         self.nodes: list[int] = []  # live brokers, by id
 
     def _new_manager(self, servers: Sequence[str]) -> KafkaConnectionManager:
@@ -70,8 +106,8 @@ class Wire:
         """Seconds until the deadline, never negative."""
         return max(0.0, self.deadline - time.monotonic())
 
-    def run(self, work: Callable[[], Awaitable[Any]]) -> Any:
-        """Drives the event loop in this thread until `work` has ended."""
+    def run(self, work: Job) -> Any:
+        """Runs the event loop in this thread until `work` has ended; returns its result."""
         future = self._net.call_soon_with_future(work)
         # Every wait inside is bounded by the deadline; the margin is for the work between the last wait and the end.
         self._net.poll(timeout_ms=(self.remaining + 60) * 1000, future=future)
@@ -81,8 +117,8 @@ class Wire:
             raise future.exception
         return future.value
 
-    async def gather(self, jobs: Sequence[Callable[[], Awaitable[Any]]]) -> list[Any]:
-        """The jobs' results in their order, at most `limits.width` under way at once."""
+    async def gather(self, jobs: Sequence[Job]) -> list[Any]:
+        """The jobs' results in their order, at most AT_ONCE of them under way."""
         results: list[Any] = [None] * len(jobs)
         waiting = iter(enumerate(jobs))
 
@@ -90,13 +126,18 @@ class Wire:
             for index, job in waiting:
                 results[index] = await job()
 
-        futures = [self._net.call_soon_with_future(worker) for _ in range(min(self.limits.width, len(jobs)))]
+        futures = [self._net.call_soon_with_future(worker) for _ in range(min(AT_ONCE, len(jobs)))]
         for future in futures:
             await future
         return results
 
     async def pause(self, seconds: float) -> None:
         await self._net.sleep(min(seconds, self.remaining))
+
+    async def _back_off(self, attempt: int) -> None:
+        """Waits before a further attempt, each time twice as long. attempt: from 0."""
+        if attempt:
+            await self.pause(self.limits.backoff * 2 ** (attempt - 1))
 
     def close(self) -> None:
         """Closes every connection and the event loop."""
@@ -107,60 +148,61 @@ class Wire:
 
     # -- Requests --------------------------------------------------------------------------------------------------
 
-    async def ask(self, node: object, build: Build) -> Any:
-        """The answer of `node` (broker id) to the request that `build` makes anew for each attempt.
+    async def ask(self, node: int, request: Any, code: Callable[[Any], int] = error_code) -> Any:
+        """The answer of broker `node`. code: the error code in an answer; after a retriable one the request is repeated.
 
-        Raises Unread. Error codes inside the answer are the caller's to read; see `checked`.
+        Raises Unread.
         """
         if node in self._lost:
             raise Unread(self._lost[node].reason, connection=True)
-        backoff, timeouts = self.limits.backoff, 0
+        timeouts = 0
         for attempt in range(self.limits.attempts):
-            if attempt:
-                await self.pause(backoff)
-                backoff *= 2
+            await self._back_off(attempt)
             try:
-                return await self._send(self._manager, node, build())
+                response = await self._send(self._manager, node, request)
             except (kafka_errors.KafkaError, OSError) as exc:
-                failure = Unread(reason_of(exc), connection=is_connection(exc))
+                failure = unread(exc)
                 if not failure.connection or not self.remaining:
                     raise failure from exc
                 timeouts += failure.reason.startswith("REQUEST_TIMED_OUT") or "timed out" in failure.reason
                 if timeouts > 1:  # a broker that hangs would cost a full timeout each time
                     break
-        self._lost[node] = failure
+            else:
+                error = code(response)
+                if not error:
+                    return response
+                failure = Unread(error_name(error))
+                if not is_retriable(error) or not self.remaining:
+                    break
+        if failure.connection:
+            self._lost[node] = failure
         raise failure
 
-    async def checked(self, node: object, build: Build, code: Callable[[Any], int]) -> Any:
-        """`ask`, where `code` picks the answer's error code: 0 is an answer, a retriable one is asked again."""
-        backoff = self.limits.backoff
-        for attempt in range(self.limits.attempts):
-            if attempt:
-                await self.pause(backoff)
-                backoff *= 2
-            response = await self.ask(node, build)
-            error = code(response)
-            if not error:
-                return response
-            known = kafka_errors.kafka_errors.get(error)
-            if known is None or not known.retriable or not self.remaining:
-                break
-        raise Unread(error_name(error))
+    async def ask_any(self, request: Any, code: Callable[[Any], int] = error_code, *, second: bool = False) -> Any:
+        """The answer of the first broker of `nodes` that can be reached: the same one as long as it answers.
 
-    async def ask_any(self, build: Build, code: Callable[[Any], int] | None = None, *, second: bool = False) -> Any:
-        """The answer of the first broker of `nodes` that can be talked to: the same one as long as it answers.
-
-        code: as in `checked`. second: begin with the second broker, to hear another's view of the metadata.
+        second: begins with the second broker, whose view of the metadata may differ.
         """
         failure = Unread("BROKER_NOT_AVAILABLE", connection=True)
         for node in self.nodes[second:] + self.nodes[:second]:
             try:
-                return await (self.ask(node, build) if code is None else self.checked(node, build, code))
+                return await self.ask(node, request, code)
             except Unread as exc:
                 failure = exc
                 if not exc.connection or not self.remaining:
                     break
         raise failure
+
+    async def ask_address(self, host: str, port: int, request: Any, code: Callable[[Any], int]) -> Any:
+        """The answer from an address that is no registered broker (a controller's listener); one attempt."""
+        manager = self._new_manager([f"[{host}]:{port}" if ":" in host else f"{host}:{port}"])
+        try:
+            response = await self._send(manager, manager.cluster.bootstrap_brokers()[0].node_id, request)
+        except (kafka_errors.KafkaError, OSError) as exc:
+            raise unread(exc) from exc
+        if error := code(response):
+            raise Unread(error_name(error))
+        return response
 
     async def _send(self, manager: KafkaConnectionManager, node: object, request: Any) -> Any:
         """Sends once; waits out reconnection backoffs and broker throttling, which are not failures."""
@@ -172,7 +214,8 @@ class Wire:
             try:
                 # Not manager.send(): on a lost connection that would start a metadata refresh of its own.
                 connection = manager.get_connection(node, refresh_metadata_on_err=False)
-                answer = connection.send_request(request, request_timeout_ms=left * 1000)
+                # A copy, since the connection sets the version that its broker supports.
+                answer = connection.send_request(copy.copy(request), request_timeout_ms=left * 1000)
                 return await manager.wait_for(answer, left * 1000)
             except kafka_errors.KafkaConnectionError as exc:
                 if self._closed_while_authenticating(connection):
@@ -185,48 +228,45 @@ class Wire:
             except Exception as exc:
                 if not connection.init_future.failed() or connection.init_future.exception is not exc:
                     raise
-                if connection.broker_version_data is None:  # kafka-python stumbled over what was answered
+                if connection.broker_version_data is None:  # kafka-python couldn't decode the answer
                     raise kafka_errors.KafkaProtocolError("the answer isn't Kafka's protocol") from exc
                 raise CannotAuthenticate(f"{type(exc).__name__}: {exc}") from exc
 
     def _closed_while_authenticating(self, connection: Any) -> bool:
-        """Whether the broker hung up between ApiVersions and the end of SASL.
+        """Whether the broker closed the connection between ApiVersions and the end of SASL.
 
-        That is how a refusal looks: kafka-python drops bytes that arrive together with the end of the stream, and
-        brokers send their answer and close at once.
+        A refusal looks like this: brokers send their answer and close at once, and kafka-python drops bytes that arrive
+        together with the end of the stream.
         """
         sasl = self._config["security_protocol"].startswith("SASL")
         return sasl and connection.broker_version_data is not None and connection.init_future.failed()
 
     # -- Bootstrap -------------------------------------------------------------------------------------------------
 
-    async def bootstrap(self, cluster_id: str) -> Any:
+    async def bootstrap(self) -> Any:
         """Connects through the first bootstrap server that answers; returns its Metadata (no topics).
 
         Raises Unreachable, which names every server with its reason.
         """
-        backoff = self.limits.backoff
         failures: dict[str, BaseException] = {}
         for attempt in range(self.limits.attempts):
-            if attempt:
-                await self.pause(backoff)
-                backoff *= 2
+            await self._back_off(attempt)
             failures = {}
             for server in self._manager.cluster.bootstrap_brokers():
                 try:
                     return await self._bootstrap_from(server)
                 except (kafka_errors.KafkaError, OSError, Unread) as exc:
                     failures[f"{server.host}:{server.port}"] = exc
-            if (
-                all(is_authentication(e) or isinstance(e, CannotAuthenticate) for e in failures.values())
-                or not self.remaining
-            ):
+            if not self.remaining or all(isinstance(failure, AUTHENTICATION) for failure in failures.values()):
                 break
-        raise _unreachable(cluster_id, failures)
+        explanations = {server: explained(exc) for server, exc in failures.items()}
+        happened = "; ".join(f"{server}: {what}" for server, (what, _) in explanations.items())
+        checks = "; ".join(dict.fromkeys(check for _, check in explanations.values()))
+        raise Unreachable(f"cluster {self.cluster} can't be reached: {happened}. Check {checks}.")
 
     async def _bootstrap_from(self, server: Any) -> Any:
-        build = MetadataRequest(topics=[], allow_auto_topic_creation=False)
-        response = await self._send(self._manager, server.node_id, build)
+        request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
+        response = await self._send(self._manager, server.node_id, request)
         if not response.brokers:
             raise Unread("BROKER_NOT_AVAILABLE: it knows no live broker")
         self._manager.cluster.update_metadata(response)
@@ -234,48 +274,3 @@ class Wire:
         # Each connection negotiates its own versions: brokers of a cluster in upgrade differ.
         self._manager.broker_version_data = None
         return response
-
-    async def ask_address(self, host: str, port: int, build: Build) -> Any:
-        """One request to an address that is no registered broker (a controller's listener); one attempt."""
-        manager = self._new_manager([f"[{host}]:{port}" if ":" in host else f"{host}:{port}"])
-        try:
-            return await self._send(manager, manager.cluster.bootstrap_brokers()[0].node_id, build())
-        except (kafka_errors.KafkaError, OSError) as exc:
-            raise Unread(reason_of(exc), connection=is_connection(exc)) from exc
-
-
-def _unreachable(cluster_id: str, failures: dict[str, BaseException]) -> Unreachable:
-    said, checks = [], []
-    for server, exc in failures.items():
-        happened, check = _words(exc)
-        said.append(f"{server}: {happened}")
-        if check not in checks:
-            checks.append(check)
-    return Unreachable(
-        f"cluster {cluster_id} can't be reached: {'; '.join(said) or 'bootstrap.servers is empty'}. "
-        f"Check {'; '.join(checks) or 'bootstrap.servers'}."
-    )
-
-
-def _words(exc: BaseException) -> tuple[str, str]:
-    if isinstance(exc, kafka_errors.IllegalSaslStateError):
-        return "authentication failed: this listener doesn't ask for it", "security.protocol against the listener's"
-    if isinstance(exc, kafka_errors.UnsupportedSaslMechanismError):
-        return "authentication failed: the broker doesn't offer this mechanism", "sasl.mechanism"
-    if isinstance(exc, kafka_errors.KafkaProtocolError):
-        return "its answer isn't Kafka's protocol", "that the port belongs to a broker, and security.protocol"
-    if isinstance(exc, (CannotAuthenticate, kafka_errors.KafkaConfigurationError)):
-        checks = "what sasl.mechanism needs on this host: its library, credentials and, for AWS_MSK_IAM, a region"
-        return f"authentication can't begin ({exc.args[0]})", checks
-    if is_authentication(exc):
-        checks = "sasl.mechanism and the credentials (sasl.username, sasl.password)"
-        return "authentication failed: the broker refused the credentials", checks
-    if isinstance(exc, Unread):
-        return exc.reason, "that the brokers are up"
-    if isinstance(exc, kafka_errors.IncompatibleBrokerVersion):
-        return "it doesn't serve metadata", "that the port belongs to a broker, not to a controller"
-    if isinstance(exc, kafka_errors.AuthorizationError):
-        return reason_of(exc), "the principal's ACLs"
-    if isinstance(exc, kafka_errors.KafkaTimeoutError):
-        return connection_words("timed out")
-    return connection_words(str(exc))

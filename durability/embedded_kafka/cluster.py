@@ -1,4 +1,4 @@
-"""A real Kafka cluster on this machine: one JVM a node, KRaft, own folder, free ports on 127.0.0.1."""
+"""A real Kafka cluster on this machine: KRaft, one JVM and one folder per node, free ports on 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 START_SECONDS = 120.0
 CHANGE_SECONDS = 60.0
+WAIT_SECONDS = 0.3
 _LOG_TAIL = 25  # lines
 
 T = TypeVar("T")
@@ -34,11 +35,12 @@ T = TypeVar("T")
 def new_cluster_id() -> str:
     """A random cluster id: 22 characters of URL-safe Base64, as org.apache.kafka.common.Uuid.randomUuid draws them.
 
-    None begins with a dash, which Kafka's own tools would take for an option.
+    No id begins with a dash, which Kafka's own tools would take for an option.
     """
-    while (drawn := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
-        pass
-    return drawn
+    while True:
+        drawn = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not drawn.startswith("-"):
+            return drawn
 
 
 @dataclass
@@ -53,61 +55,48 @@ class _Node:
         return self.home / "node.log"
 
     @property
-    def running(self) -> bool:
-        return self.living is not None
-
-    @property
     def living(self) -> subprocess.Popen[bytes] | None:
         """The node's process if it lives."""
         return self.process if self.process is not None and self.process.poll() is None else None
 
 
-@dataclass
 class LocalCluster:
-    """A cluster made from `spec`; its nodes' folders stand in `folder` (default: the session's temporary one).
+    """A cluster of this spec. Its processes end with this process at the latest. A context manager starts and stops it."""
 
-    It belongs to `session` (default: one of its own, closed by `stop`): its processes end with this process at the
-    latest. A context manager starts and stops it.
-    """
+    session: processes.Session
 
-    spec: ClusterSpec
-    folder: Path | None = None
-    session: processes.Session | None = None
-    cluster_id: str = field(default_factory=new_cluster_id)
-
-    def __post_init__(self) -> None:
-        self._own_session = self.session is None
+    def __init__(self, spec: ClusterSpec):
+        self.spec = spec
+        self.cluster_id = new_cluster_id()
         self._nodes: dict[int, _Node] = {}
         self._ports: dict[str, dict[int, int]] = {}
         self._programs: dict[str, subprocess.Popen] = {}
 
     # -- life -------------------------------------------------------------------------------------------------------
 
-    def start(self, seconds: float = START_SECONDS) -> LocalCluster:
-        """Format and start every node in parallel; returns once every broker is registered and unfenced.
+    def start(self) -> LocalCluster:
+        """Formats and starts every node in parallel; returns once every broker is registered and unfenced.
 
-        AuditError names the node that failed and shows the end of its log; everything started is stopped again.
+        AuditError names the node that failed and shows the end of its log. What was started is stopped again then.
         """
         jars.ensure(f"kafka-{self.spec.version}")
-        if self.session is None:
-            self.session = processes.Session("durability-kafka-")
-        home = Path(self.folder or self.session.folder)
+        self.session = processes.Session("durability-kafka-")
         self._ports = {
             "broker": {node: processes.free_port() for node in self.spec.brokers},
             "controller": {node: processes.free_port() for node in self.spec.controllers},
         }
-        self._nodes = {node: _Node(node, home / f"node-{node}") for node in self.spec.nodes}
+        self._nodes = {node: _Node(node, self.session.folder / f"node-{node}") for node in self.spec.nodes}
         try:
             with ThreadPoolExecutor(len(self._nodes)) as pool:
                 list(pool.map(self._format_and_launch, self._nodes.values()))
-            self.wait_for_brokers(self.spec.brokers, seconds)
+            self.wait_for_brokers(self.spec.brokers, START_SECONDS)
         except BaseException:
             self.stop()
             raise
         return self
 
     def stop(self) -> None:
-        """Kill every node and program, give back ports and the session. Data goes too, so there is no order to keep."""
+        """Kills every node and program, and removes their data."""
         for node in self._nodes.values():
             node.expected_down = True
         started = [*self._programs.values(), *(n.process for n in self._nodes.values() if n.process is not None)]
@@ -119,9 +108,7 @@ class LocalCluster:
             for port in ports.values():
                 processes.release_port(port)
         self._nodes, self._ports, self._programs = {}, {}, {}
-        if self._own_session and self.session is not None:
-            self.session.close()
-            self.session = None
+        self.session.close()
 
     def __enter__(self) -> LocalCluster:
         return self.start()
@@ -139,11 +126,7 @@ class LocalCluster:
     @property
     def running(self) -> tuple[int, ...]:
         """Ids of the nodes whose process lives."""
-        return tuple(node.id for node in self._nodes.values() if node.running)
-
-    def log(self, node: int) -> str:
-        """What the node's process has written so far."""
-        return self._nodes[node].log.read_text(encoding="utf-8", errors="replace")
+        return tuple(node.id for node in self._nodes.values() if node.living)
 
     def pids(self) -> dict[int, int]:
         """Process id by node id, of those that live."""
@@ -152,42 +135,36 @@ class LocalCluster:
     # -- failures ---------------------------------------------------------------------------------------------------
 
     def stop_broker(self, node: int) -> None:
-        """Shut one process down in order (SIGTERM: leadership moves first); returns when it is gone and fenced."""
+        """Shuts a process down in order (SIGTERM: leadership moves first); returns when it is gone and fenced."""
         self._stop([node], kill=False)
 
     def kill_broker(self, node: int) -> None:
-        """SIGKILL one process; returns when the cluster has noticed (its session timed out)."""
+        """Kills a process (SIGKILL); returns when the cluster has noticed (its session timed out)."""
         self._stop([node], kill=True)
 
-    def restart_broker(self, node: int) -> None:
-        """Start a stopped or killed process again, or a living one anew; returns when it is unfenced."""
-        self._restart([node])
-
-    def stop_rack(self, rack: str) -> None:
-        """`stop_broker` for every process of a rack, controllers too, all at once."""
-        self._stop(self.spec.in_rack(rack), kill=False)
-
     def kill_rack(self, rack: str) -> None:
-        """`kill_broker` for every process of a rack, controllers too, all at once."""
+        """`kill_broker` for every process of a rack at once, controllers too."""
         self._stop(self.spec.in_rack(rack), kill=True)
+
+    def restart_broker(self, node: int) -> None:
+        """Starts a process again, which may be living; returns when it is unfenced."""
+        self._restart([node])
 
     def restart_rack(self, rack: str) -> None:
         """`restart_broker` for every process of a rack."""
         self._restart(self.spec.in_rack(rack))
 
-    def restore(self, seconds: float = CHANGE_SECONDS) -> None:
-        """Start every node that is down and wait until each partition's ISR is whole again, its leader alive."""
-        self._restart([node.id for node in self._nodes.values() if not node.running])
-        self.wait_for_full_isr(seconds)
+    def restore(self) -> None:
+        """Starts every node that is down; returns when each partition has a leader and all its replicas in sync."""
+        self._restart([node.id for node in self._nodes.values() if not node.living])
+        self.wait_for_full_isr()
 
     # -- waiting ----------------------------------------------------------------------------------------------------
 
-    def wait_until(
-        self, condition: Callable[[], T], what: str, seconds: float = CHANGE_SECONDS, every: float = 0.2
-    ) -> T:
-        """The first true result of `condition`; Unreachable says `what` didn't come to pass and why it last failed.
+    def wait_until(self, condition: Callable[[], T], what: str, seconds: float = CHANGE_SECONDS) -> T:
+        """The first true result of `condition`. Unreachable names `what` wasn't reached, and the last failure.
 
-        A node that died unasked ends the wait at once, with the end of its log.
+        A node that ended unexpectedly ends the wait at once, with the end of its log.
         """
         deadline = time.monotonic() + seconds
         last = "it stayed false"
@@ -195,32 +172,32 @@ class LocalCluster:
             self._check_nodes()
             try:
                 result = condition()
-            except _kafka_error() as error:  # not there yet: tried again, said when time is up
+            except _kafka_error() as error:  # not there yet: the condition is tried again
                 result, last = None, f"{type(error).__name__}: {error}"
             if result:
                 return result
             if time.monotonic() > deadline:
                 raise Unreachable(f"{what}: not so after {seconds:.0f} s ({last}). {self._tails()}")
-            time.sleep(every)
+            time.sleep(WAIT_SECONDS)
 
     def wait_for_brokers(self, ids: Iterable[int], seconds: float = CHANGE_SECONDS) -> None:
-        """Until each of `ids` is among the live (unfenced) brokers."""
+        """Waits until each of `ids` is among the live (unfenced) brokers."""
         wanted = set(ids)
         first = min(wanted)
         self.wait_until(lambda: _answers(self._ports["broker"][first]), f"broker {first} listens", seconds)
         self.wait_until(lambda: wanted <= self.live_brokers(), f"brokers {sorted(wanted)} are unfenced", seconds)
 
     def wait_for_loss_of(self, ids: Iterable[int], seconds: float = CHANGE_SECONDS) -> None:
-        """Until none of `ids` is among the live brokers."""
+        """Waits until none of `ids` is among the live brokers."""
         lost = set(ids)
         self.wait_until(lambda: not lost & self.live_brokers(), f"brokers {sorted(lost)} are fenced", seconds)
 
     def wait_for_full_isr(self, seconds: float = CHANGE_SECONDS) -> None:
-        """Until every partition has a leader and all its replicas in sync."""
-        self.wait_until(lambda: not self._not_in_sync(), "every partition's ISR is whole", seconds, every=0.5)
+        """Waits until every partition has a leader and all its replicas in sync."""
+        self.wait_until(lambda: not self._not_in_sync(), "every partition's ISR is whole", seconds)
 
     def live_brokers(self) -> set[int]:
-        """Ids of the unfenced brokers, as Metadata tells them."""
+        """Ids of the unfenced brokers, by Metadata."""
         from kafka.protocol.metadata import MetadataRequest
 
         with self.admin() as admin:
@@ -240,10 +217,10 @@ class LocalCluster:
 
     @contextlib.contextmanager
     def admin(self, seconds: float = 10.0) -> Iterator[KafkaAdminClient]:
-        """An admin client of kafka-python that knows the living brokers, closed at the end. `seconds`: of a request."""
+        """kafka-python's admin client of the living brokers, closed at the end. seconds: timeout of a request."""
         from kafka.admin import KafkaAdminClient
 
-        living = [f"127.0.0.1:{port}" for node, port in self._ports["broker"].items() if self._nodes[node].running]
+        living = [f"127.0.0.1:{port}" for node, port in self._ports["broker"].items() if self._nodes[node].living]
         client = KafkaAdminClient(
             bootstrap_servers=living, client_id="local-kafka", request_timeout_ms=int(seconds * 1000)
         )
@@ -253,41 +230,28 @@ class LocalCluster:
             client.close()
 
     def cli(self, main: str, *arguments: str) -> str:
-        """Standard output of one of Kafka's own tools against this cluster.
+        """Standard output of one of Kafka's own tools, given `--bootstrap-server` and these arguments.
 
-        `main`: a simple class name ("TopicCommand", "ReassignPartitionsCommand", "ConfigCommand", "GetOffsetShell") or
-        a full one. `--bootstrap-server` is added unless some `--bootstrap-...` is given.
+        main: a simple class name ("TopicCommand", "ConfigCommand", "GetOffsetShell") or a full one.
         """
-        given = list(arguments)
-        if not any(a.startswith("--bootstrap-") for a in given):
-            given = ["--bootstrap-server", self.bootstrap, *given]
-        command = self._java(tools.main_class(self.spec.version, main), *given, home=self._home, heap_mb=96)
-        return tools.run(command, env=self._session.environment(), what=f"{main} {' '.join(arguments)}")
+        given = ["--bootstrap-server", self.bootstrap, *arguments]
+        command = self._java(tools.main_class(self.spec.version, main), *given, home=self.session.folder, heap_mb=96)
+        return tools.run(command, env=self.session.environment(), what=f"{main} {' '.join(arguments)}")
 
     def launch(self, name: str, main: str, *arguments: str, heap_mb: int = 64) -> subprocess.Popen:
-        """Start a Java program on Kafka's jars that runs until the cluster stops; `name`: of its folder and log."""
+        """Starts a Java program on Kafka's jars that runs until the cluster stops. name: of its folder."""
         home = self.program_home(name)
         command = self._java(main, *arguments, home=home, heap_mb=heap_mb)
-        self._programs[name] = self._session.popen(command, log=home / "program.log", cwd=home)
+        self._programs[name] = self.session.popen(command, log=home / "program.log", cwd=home)
         return self._programs[name]
 
     def program_home(self, name: str) -> Path:
-        """The folder of the program `name`, made if need be."""
-        home = self._home / name
+        """The folder of the program `name`, made if it is missing."""
+        home = self.session.folder / name
         home.mkdir(parents=True, exist_ok=True)
         return home
 
     # -- inside -----------------------------------------------------------------------------------------------------
-
-    @property
-    def _session(self) -> processes.Session:
-        if self.session is None:
-            raise Refused("the embedded cluster isn't started")
-        return self.session
-
-    @property
-    def _home(self) -> Path:
-        return Path(self.folder or self._session.folder)
 
     def _java(self, main: str, *arguments: str, home: Path, heap_mb: int) -> list[str]:
         return tools.java(self.spec.version, main, *arguments, heap_mb=heap_mb, home=home)
@@ -301,7 +265,7 @@ class LocalCluster:
         features = [a for name, level in self.spec.features.items() for a in ("--feature", f"{name}={level}")]
         tool = ("kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c", str(settings), *features)
         command = self._java(*tool, home=node.home, heap_mb=96)
-        tools.run(command, env=self._session.environment(), what=f"formatting node {node.id}")
+        tools.run(command, env=self.session.environment(), what=f"formatting node {node.id}")
         for damaged in dirs[len(dirs) - self.spec.offline_log_dirs.get(node.id, 0) :]:
             damaged.rename(damaged.with_suffix(".lost"))
             damaged.write_text("a plain file where a log dir was: the broker can't use it\n", encoding="utf-8")
@@ -311,7 +275,7 @@ class LocalCluster:
         heap = self.spec.heap_mb
         command = self._java("kafka.Kafka", str(node.home / "server.properties"), home=node.home, heap_mb=heap)
         node.expected_down = False
-        node.process = self._session.popen(command, log=node.log, cwd=node.home)
+        node.process = self.session.popen(command, log=node.log, cwd=node.home)
 
     def _stop(self, ids: Iterable[int], *, kill: bool) -> None:
         nodes = [self._node(i) for i in ids]
@@ -324,7 +288,7 @@ class LocalCluster:
             if node.process is not None:
                 processes.stop(node.process)
         lost = {node.id for node in nodes} & set(self.spec.brokers)
-        if lost and any(node.running for node in self._nodes.values() if node.id in self.spec.brokers):
+        if lost and any(node.living for node in self._nodes.values() if node.id in self.spec.brokers):
             self.wait_for_loss_of(lost)
 
     def _restart(self, ids: Iterable[int]) -> None:
@@ -346,7 +310,7 @@ class LocalCluster:
 
     def _check_nodes(self) -> None:
         for node in self._nodes.values():
-            if node.process is not None and not node.running and not node.expected_down:
+            if node.process is not None and not node.living and not node.expected_down:
                 node.expected_down = True
                 raise AuditError(
                     f"{self._role(node.id)} {node.id} ended with exit status {node.process.returncode}; "

@@ -1,7 +1,4 @@
-"""The demo: an embedded cluster with deliberate mistakes, a Streams application, and one broker down.
-
-`kafka-durability demo` runs it until Ctrl-C, for trying the audit with `--bootstrap`.
-"""
+"""The demo: an embedded cluster with deliberate mistakes, a Streams application, and one broker down."""
 
 from __future__ import annotations
 
@@ -21,12 +18,12 @@ _LINES = ("all streams lead to kafka", "hello kafka streams", "join kafka summit
 
 
 def spec() -> ClusterSpec:
-    """Three racks, six brokers, three controllers, with the mistakes that are made before a cluster starts."""
+    """Three racks, six brokers, three controllers, with the mistakes that have to be made before the start."""
     racks = {1: "az1", 2: "az2", 3: "az3", 4: "az1", 5: "az2", 6: None}
     return ClusterSpec(
         brokers=racks,
         controllers={n: racks[n] for n in (1, 2, 4)},
-        # The Streams instances start together: one rebalance for all of them is quicker than one for each.
+        # One rebalance for all Streams instances takes less time than one for each.
         configs={"default.replication.factor": "1", "group.initial.rebalance.delay.ms": "2000"},
         features={"eligible.leader.replicas.version": 0},
         log_dirs={seed.BAD_DISK: 2},
@@ -35,9 +32,9 @@ def spec() -> ClusterSpec:
 
 
 @contextmanager
-def running(folder: Path | None = None) -> Iterator[LocalCluster]:
-    """The demo cluster with everything planted, its Streams application Stable, one broker dead; then stopped."""
-    with LocalCluster(spec(), folder) as cluster:
+def running() -> Iterator[LocalCluster]:
+    """The demo cluster with its topics, its Streams application Stable and one broker dead; stopped at the end."""
+    with LocalCluster(spec()) as cluster:
         seed.plant(cluster)
         streams = StreamsApplication(cluster, tags=seed.STREAMS_TAGS).start()
         seed.produce(cluster, INPUT, _LINES)
@@ -47,9 +44,9 @@ def running(folder: Path | None = None) -> Iterator[LocalCluster]:
 
 
 def instructions(bootstrap: str, pids: Mapping[int, int], *, make: bool) -> list[str]:
-    """How to audit the cluster as the demo is audited, and what to kill for the loss of a broker or a rack.
+    """How to audit the cluster, and which processes to kill to lose a broker or a rack.
 
-    pids: of the processes that run, by node id. make: whether this is a checkout, with its Makefile.
+    pids: process ids by node id. make: this is a checkout, with its Makefile.
     """
     brokers = spec().brokers
     policy, waivers = (_relative(resources.shipped("policies", "demo", f"{n}.yaml")) for n in ("policy", "waivers"))
@@ -65,13 +62,13 @@ def instructions(bootstrap: str, pids: Mapping[int, int], *, make: bool) -> list
 
 
 def _relative(path: Path) -> Path:
-    """As seen from the current folder where the path is in it."""
+    """The path relative to the current folder if it is in it."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def run_until_stopped() -> None:
-    """Run the demo until Ctrl-C or SIGTERM."""
+    """Runs the demo until Ctrl-C or SIGTERM."""
     if not jars.is_fetched(f"kafka-{spec().version}"):
         print(f"Fetching Kafka's jars into {resources.cache_folder()}, once", flush=True)
     print("Starting the embedded cluster: 3 racks, 6 brokers, deliberate mistakes", flush=True)

@@ -1,17 +1,15 @@
-"""What an embedded cluster looks like, as data, and the properties files that follow from it."""
+"""The specification of an embedded cluster, and its nodes' properties files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 
 from durability.errors import Refused
+from durability.topology import versions
 
-NOTHING: Mapping = MappingProxyType({})
-
-# Small and quick, and as durable as three racks allow: the audit finds nothing to say about a cluster made like this.
+# Small and quick, and as durable as three racks allow: an audit of such a cluster has no findings.
 DEFAULTS = {
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
@@ -41,31 +39,31 @@ DEFAULTS = {
     "log.index.size.max.bytes": "1048576",
     "log.segment.bytes": "67108864",
 }
-_SINCE_4 = ("share.coordinator.state.",)  # unknown to older brokers, which would only warn; left out all the same
+_SINCE_4 = "share.coordinator.state."
 
 
 @dataclass(frozen=True)
 class ClusterSpec:
     """An embedded cluster.
 
-    brokers, controllers: node id -> rack (None: no broker.rack). An id in both is one combined process. A separate
-    controller's rack is only known here: Kafka has no such setting, it decides which rack's loss takes it.
-    configs: broker and controller properties on every node, over DEFAULTS; node_configs: those of one node, over both.
-    features: feature -> level given to `kafka-storage format`, over the release's own defaults.
-    log_dirs: node id -> number of log dirs (1 where not stated).
-    offline_log_dirs: node id -> how many of those, counted from the last, are damaged after formatting, so that the
-    broker finds them offline when it starts.
+    brokers, controllers: rack by node id (None: no broker.rack). A node in both is one combined process. Kafka has no
+        setting for a separate controller's rack; here it decides which rack's loss takes the controller.
+    configs: properties of every node, over DEFAULTS. node_configs: properties of one node, over both.
+    features: level by feature for `kafka-storage format`, over the release's own defaults.
+    log_dirs: number of log dirs by node id (default 1).
+    offline_log_dirs: how many of a node's last log dirs are damaged after formatting, so that the broker finds them
+        offline when it starts.
     heap_mb: -Xmx of each process.
     """
 
     brokers: Mapping[int, str | None]
     controllers: Mapping[int, str | None]
     version: str = "4.3.1"
-    configs: Mapping[str, str] = field(default_factory=lambda: NOTHING)
-    node_configs: Mapping[int, Mapping[str, str]] = field(default_factory=lambda: NOTHING)
-    features: Mapping[str, int] = field(default_factory=lambda: NOTHING)
-    log_dirs: Mapping[int, int] = field(default_factory=lambda: NOTHING)
-    offline_log_dirs: Mapping[int, int] = field(default_factory=lambda: NOTHING)
+    configs: Mapping[str, str] = field(default_factory=dict)
+    node_configs: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    features: Mapping[str, int] = field(default_factory=dict)
+    log_dirs: Mapping[int, int] = field(default_factory=dict)
+    offline_log_dirs: Mapping[int, int] = field(default_factory=dict)
     heap_mb: int = 160
 
     def __post_init__(self) -> None:
@@ -77,17 +75,15 @@ class ClusterSpec:
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        """Ids of all processes, controllers first: brokers wait for them."""
+        """Ids of all processes, controllers first, since brokers wait for them."""
         return (*sorted(self.controllers), *sorted(set(self.brokers) - set(self.controllers)))
 
-    def rack_of(self, node: int) -> str | None:
-        return self.brokers[node] if node in self.brokers else self.controllers[node]
-
     def in_rack(self, rack: str) -> tuple[int, ...]:
-        """Ids of the processes that stand in `rack`; Refused when there are none."""
-        found = tuple(node for node in self.nodes if self.rack_of(node) == rack)
+        """Ids of the processes in a rack; Refused if there are none."""
+        racks = {**self.controllers, **self.brokers}
+        found = tuple(node for node in self.nodes if racks[node] == rack)
         if not found:
-            raise Refused(f"no broker or controller stands in rack {rack!r}")
+            raise Refused(f"no broker or controller is in rack {rack!r}")
         return found
 
 
@@ -98,18 +94,9 @@ def default_spec(version: str = "4.3.1", **changes: object) -> ClusterSpec:
     """
     racks = {1: "az1", 2: "az2", 3: "az3", 4: "az1", 5: "az2", 6: "az3"}
     fields: dict = {"brokers": racks, "controllers": {n: racks[n] for n in (1, 2, 3)}, "version": version}
-    if release(version) >= (4, 1):
+    if versions.at_least(version, "4.1"):
         fields["features"] = {"eligible.leader.replicas.version": 1}
     return ClusterSpec(**{**fields, **changes})
-
-
-def release(version: str) -> tuple[int, ...]:
-    """A version as numbers, to compare.
-
-    >>> release("4.10.0") > release("4.9.1")
-    True
-    """
-    return tuple(int(part) for part in version.split("."))
 
 
 def log_dirs(spec: ClusterSpec, node: int, home: Path) -> list[Path]:
@@ -143,7 +130,9 @@ def properties(spec: ClusterSpec, node: int, home: Path, ports: Mapping[str, Map
         rack = spec.brokers[node]
         if rack is not None:
             own["broker.rack"] = rack
-    defaults = {k: v for k, v in DEFAULTS.items() if release(spec.version) >= (4,) or not k.startswith(_SINCE_4)}
+    defaults = {
+        k: v for k, v in DEFAULTS.items() if versions.at_least(spec.version, "4.0") or not k.startswith(_SINCE_4)
+    }
     return {**defaults, **own, **spec.configs, **spec.node_configs.get(node, {})}
 
 

@@ -1,4 +1,4 @@
-"""A real Streams application on an embedded cluster: Kafka's own WordCountDemo, one instance a zone, with standbys."""
+"""A real Streams application on an embedded cluster: Kafka's own WordCountDemo, one instance per zone, with standbys."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _STORE = "KSTREAM-AGGREGATE-STATE-STORE-0000000003"
 
 @dataclass
 class StreamsApplication:
-    """WordCountDemo instances, one for each of `zones` (the value of their client tag `zone`).
+    """WordCountDemo instances, one for each of `zones` (the value of their client tag `zone`). They end with the cluster.
 
-    `group`: application id and group id; `standbys`: num.standby.replicas; `settings`: further properties of each
-    instance, over those set here; `tags`: client tags of an instance, by its zone, over that. It ends with its cluster.
+    group: application id and group id. standbys: num.standby.replicas. settings: further properties of each instance.
+    tags: further client tags by zone.
     """
 
     cluster: LocalCluster
@@ -42,33 +42,33 @@ class StreamsApplication:
         return f"{self.group}-{_STORE}-changelog", f"{self.group}-{_STORE}-repartition"
 
     def start(self) -> StreamsApplication:
-        """Start every instance; doesn't wait: see `wait`. The input and output topics have to exist."""
+        """Starts every instance and doesn't wait (`wait` does). The input and output topics have to exist."""
         for zone in self.zones:
             self.start_instance(zone)
         return self
 
     def start_instance(self, zone: str) -> None:
-        """Start one more instance, or one again that was stopped; doesn't wait."""
+        """Starts one more instance, or starts a stopped one again; doesn't wait."""
         name = f"streams-{zone}"
         settings = self.cluster.program_home(name) / "streams.properties"
         settings.write_text(as_properties(self._properties(zone, str(self._state(zone)))), encoding="utf-8")
         self._processes[zone] = self.cluster.launch(name, MAIN, str(settings))
 
     def state_folder(self, zone: str) -> Path:
-        """Where the instance of this zone keeps the application's state: a folder a task, and its process id."""
+        """The folder with a zone's state: one folder per task, and the instance's process id."""
         return self._state(zone) / self.group
 
     @property
     def pids(self) -> dict[str, int]:
-        """Operating system's process id by zone, of the instances started and not stopped."""
+        """The operating system's process id by zone, of running instances."""
         return {zone: process.pid for zone, process in self._processes.items()}
 
     def wait(self, seconds: float = 60.0) -> None:
-        """Until the group is Stable with every instance a member."""
-        self.cluster.wait_until(self._is_stable, f"Streams group {self.group} is Stable", seconds, every=0.3)
+        """Waits until the group is Stable with every instance a member."""
+        self.cluster.wait_until(self._is_stable, f"Streams group {self.group} is Stable", seconds)
 
     def stop_instance(self, zone: str) -> None:
-        """Shut one instance down in order."""
+        """Shuts one instance down in order."""
         processes.stop(self._processes.pop(zone))
 
     def _state(self, zone: str) -> Path:

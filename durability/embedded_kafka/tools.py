@@ -1,4 +1,4 @@
-"""Java programs on Kafka's jars: class paths, small JVMs, and Kafka's own command-line tools."""
+"""Runs Java programs on Kafka's jars, in small JVMs: Kafka's nodes and its command-line tools."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from durability.runtime import jars
 
 TOOL_SECONDS = 120
 
-# One core's worth of compiler and collector each: a test cluster is many small JVMs on few cores.
+# One thread each of compiler and collector: a cluster here is many small JVMs on few cores.
 _FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData", "-Djava.awt.headless=true")
 
 _LOG4J2 = """status = error
@@ -38,7 +38,7 @@ log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 def java(version: str, main: str, *arguments: str, heap_mb: int, home: Path) -> list[str]:
     """The command that runs `main` of Kafka `version`.
 
-    `heap_mb`: -Xmx; `home`: an existing folder, for the program's logging settings and temporary files.
+    heap_mb: -Xmx. home: an existing folder, for the program's logging settings and temporary files.
     """
     if version.startswith("3."):
         settings, text, option = home / "log4j.properties", _LOG4J1, "-Dlog4j.configuration=file:"
@@ -52,7 +52,7 @@ def java(version: str, main: str, *arguments: str, heap_mb: int, home: Path) -> 
 
 
 def run(command: Sequence[str], *, env: Mapping[str, str], what: str) -> str:
-    """Standard output of `command`; AuditError with its complaint when it fails or takes longer than TOOL_SECONDS."""
+    """Standard output of a command. AuditError with its output if it fails or takes longer than TOOL_SECONDS."""
     try:
         done = subprocess.run(
             list(command), stdin=subprocess.DEVNULL, capture_output=True, text=True, env=dict(env), timeout=TOOL_SECONDS
@@ -68,9 +68,9 @@ def run(command: Sequence[str], *, env: Mapping[str, str], what: str) -> str:
 
 @functools.cache
 def main_class(version: str, name: str) -> str:
-    """The full name of a tool's class: they moved from kafka.admin to org.apache.kafka.tools between releases.
+    """The full name of a tool's class. Tools moved from kafka.admin to org.apache.kafka.tools between releases.
 
-    `name`: a simple class name ("TopicCommand") or already a full one; Refused when no jar of Kafka's tools has it.
+    name: a simple class name ("TopicCommand") or a full one. Refused if no jar of Kafka's tools has the class.
     """
     if "." in name:
         return name
@@ -94,7 +94,7 @@ class Described:
 
     @property
     def meant(self) -> int:
-        """The replicas that a running reassignment found, as kafka-topics and KIP-427 count them."""
+        """The replication factor without a running reassignment's new replicas, as kafka-topics and KIP-427 count it."""
         return len(self.replicas) - len(self.adding)
 
 

@@ -1,8 +1,8 @@
-"""What a verdict says and what fixes it: templates of the catalogue, filled in with the verdict's evidence.
+"""A finding's message and remediation: templates of the catalogue, rendered with the verdict's evidence.
 
-Templates are Jinja's. They see the finding's fields (cluster, resource, resource_type, control, tier, category, cause,
-partitions), `observed`, `required` and `evidence`, FILTERS, and the commands topic_config, broker_config and
-cluster_config of `durability.remedies.commands`. What is missing is an error; what is null is "unknown".
+Templates are Jinja's. They may use the finding's fields (cluster, resource, resource_type, control, tier, category, cause,
+partitions, observed, required, evidence), the filters of `durability.catalogue.listing`, and the functions topic_config,
+broker_config and cluster_config. A missing field is an error; null is rendered as "unknown".
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from jinja2 import StrictUndefined, Template
 from jinja2.sandbox import SandboxedEnvironment
 
 from durability.catalogue import listing
-from durability.catalogue.model import CONTROLS, FOLDER, Control, load
+from durability.catalogue.model import CONTROLS, FOLDER, load
 from durability.remedies import PLANNERS
 from durability.remedies.commands import broker_config, cluster_config, topic_config
 
 
-def _shown(value: Any) -> Any:
-    """As Kafka writes it."""
+def _as_kafka(value: Any) -> Any:
+    """A value as Kafka writes it."""
     return "unknown" if value is None else str(value).lower() if isinstance(value, bool) else value
 
 
-ENVIRONMENT = SandboxedEnvironment(undefined=StrictUndefined, finalize=_shown, autoescape=False)
+ENVIRONMENT = SandboxedEnvironment(undefined=StrictUndefined, finalize=_as_kafka, autoescape=False)
 ENVIRONMENT.filters.update(listing.FILTERS)
 ENVIRONMENT.globals.update({f.__name__: f for f in (topic_config, cluster_config, broker_config)})
 
@@ -40,49 +40,35 @@ def _template(text: str) -> Template:
     return ENVIRONMENT.from_string(text)
 
 
-def _said_of(outcome: str) -> str | None:
-    """The outcome whose text a finding has; None: it has none."""
-    return {"EXEMPT": "FAIL", "PASS": None}.get(outcome, outcome)
+def _chosen(finding: Mapping[str, Any], of: str) -> Any:
+    """The entry of `messages` or `remedies` for a finding, None if it has none; EXEMPT has that of FAIL.
 
-
-def _chosen(control: Control, of: str, outcome: str, finding: Mapping[str, Any]) -> Any:
-    """The text for an outcome: by reason, by category, or for the outcome as such; the control's own before the common one."""
-    reason, category = (finding["evidence"] or {}).get("reason"), finding["category"]
-    keys = [f"{outcome}/{reason}"] if reason else []
-    keys += [f"{outcome}/{category}"] if category else []
-    own = getattr(control, of)
-    for key in (*keys, outcome):
-        if key in own:
-            return own[key]
-        if key in _common()[of] and key != outcome:
-            return _common()[of][key]
-    return _common()[of].get(outcome)
+    By reason, else by category, else by outcome; the control's own comes before the common one.
+    """
+    outcome = {"EXEMPT": "FAIL"}.get(finding["outcome"], finding["outcome"])
+    own, common = getattr(CONTROLS[finding["control"]], of), _common()[of]
+    for detail in ((finding["evidence"] or {}).get("reason"), finding["category"]):
+        for texts in (own, common) if detail else ():
+            if f"{outcome}/{detail}" in texts:
+                return texts[f"{outcome}/{detail}"]
+    return own.get(outcome, common.get(outcome))
 
 
 def message(finding: Mapping[str, Any]) -> str | None:
-    """The sentence of a finding. `observed`, `required` and `evidence` are objects; None: it says nothing, as PASS does.
+    """The sentence of a finding with `observed`, `required` and `evidence` as objects; None for PASS.
 
-    KeyError for a control that isn't in the catalogue; jinja2.UndefinedError for evidence that a template misses.
+    KeyError for a control that isn't in the catalogue; jinja2.UndefinedError for evidence that a template needs.
     """
-    control = CONTROLS[finding["control"]]
-    outcome = finding["outcome"]
-    if outcome == "NOT_APPLICABLE" and finding["provider"] in control.provider_duty:
-        return control.provider_duty[finding["provider"]]
-    said = _said_of(outcome)
-    if said is None:
-        return None
-    text = _chosen(control, "messages", said, finding)
+    duty = CONTROLS[finding["control"]].provider_duty
+    if finding["outcome"] == "NOT_APPLICABLE" and finding["provider"] in duty:
+        return duty[finding["provider"]]
+    text = _chosen(finding, "messages")
     return None if text is None else _template(text).render(finding)
 
 
 def remediation(finding: Mapping[str, Any]) -> str | None:
-    """What fixes a finding: a sentence of advice, or a script of Kafka's commands that bash takes as it is."""
-    said = _said_of(finding["outcome"])
-    if said not in ("FAIL", "UNKNOWN"):
-        return None
-    chosen = _chosen(CONTROLS[finding["control"]], "remedies", said, finding)
-    if chosen is None:
-        return None
+    """The fix of a FAIL, EXEMPT or UNKNOWN: a sentence of advice, or a script of Kafka's commands for bash."""
+    chosen = _chosen(finding, "remedies") if finding["outcome"] in ("FAIL", "EXEMPT", "UNKNOWN") else None
     if isinstance(chosen, dict):
         return PLANNERS[chosen["planner"]](finding)
-    return _template(chosen).render(finding)
+    return None if chosen is None else _template(chosen).render(finding)

@@ -67,6 +67,11 @@ class Files:
             fragment = ds.ParquetFileFormat().make_fragment(path_of(address), self.system)
             return fragment.to_table(schema=table.arrow, columns=wanted.names, filter=where).cast(wanted)
 
+    def batches(self, address: str, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        """Some columns of one Parquet file, at most so many rows at a time."""
+        with _damage(address), pq.ParquetFile(path_of(address), filesystem=self.system) as file:
+            yield from file.iter_batches(rows, columns=list(columns))
+
     def footer(self, address: str) -> pq.FileMetaData:
         """A Parquet file's footer."""
         with _damage(address):

@@ -31,7 +31,7 @@ from durability.lake.files import Files
 from durability.lake.tables import CATALOG, NAMESPACE, TABLES, Table
 
 T = TypeVar("T")
-RETRIES = 5
+RETRIES = 3
 # What fails while another host creates or changes the same thing. The next attempt finds it done.
 RACES = (
     CommitFailedException,

@@ -131,6 +131,16 @@ class Lake:
         """The rows that an attempt staged for a fact table. Raises Refused, naming the file, if it is damaged."""
         return self.read_files(table, attempt.files.get(table.name, []))
 
+    def staged_batches(
+        self, attempt: Attempt, table: Table, columns: Sequence[str], rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Some columns of what an attempt staged for a fact table, at most so many rows at a time.
+
+        Raises Refused, naming the file, if it is damaged.
+        """
+        for address in attempt.files.get(table.name, []):
+            yield from self._tables.files.batches(address, columns, rows)
+
     def read_files(self, table: Table, addresses: Iterable[str]) -> pa.Table:
         """The rows of files staged for a fact table. Raises Refused, naming the file, if one is damaged."""
         parts = [self._tables.files.read(table, address) for address in addresses]
@@ -304,13 +314,15 @@ class Lake:
         return self._tables.parts(table, where)
 
     def append(self, table: Table, added: pa.Table) -> None:
-        """Commits rows to a table, all at once. Columns that `added` lacks are NULL; an unknown one is a KeyError."""
+        """Commits rows to a table, all at once. Columns that `added` lacks are NULL; an unknown one is a ValueError."""
         self.append_parts(table, [added])
 
     def append_parts(self, table: Table, parts: Iterable[pa.Table]) -> int:
         """`append` of rows that come in parts, in one commit; each is written as it comes. Returns how many rows."""
         addresses, count = [], 0
         for part in parts:
+            if unknown := set(part.column_names) - set(table.arrow.names):
+                raise ValueError(f"{table.name} has no columns {sorted(unknown)}")
             stated = part.cast(pa.schema([table.arrow.field(name) for name in part.column_names]))
             complete = pa.concat_tables([table.arrow.empty_table(), stated], promote_options="default")
             if complete["captured_at"].null_count:

@@ -134,14 +134,14 @@ def _staged(rows: list[dict[str, Any]], attempts: Sequence[Attempt]) -> list[Att
 
 
 def _staged_cluster_facts(lake: Lake, attempts: list[Attempt]) -> dict[str, Row]:
-    """Likewise, from files that are not committed."""
+    """provider and team by attempt id, from files that are not committed."""
     return {a.attempt_id: row for a in attempts for row in lake.read_staged(a, CLUSTERS).to_pylist()}
 
 
 class _History:
     """The runs and accepted snapshots that the lake has, read once for the whole fleet.
 
-    `runs` are of the plan's kind, `told` the last of them that speaks of a cluster, judged or not; `counted` are
+    `runs` are of the plan's kind, `last` is the newest of them that names a cluster, judged or not; `counted` are
     (cluster, snapshot_id) that one of them judged or counted; `full` are the snapshots with facts; `accepted` are pulses'
     as well, for the clusters that can't be judged. A pulse is compared with nothing, so it reads neither runs nor facts of
     before.
@@ -151,7 +151,7 @@ class _History:
         self.runs: dict[str, list[tuple[Row, datetime]]] = {}
         self.full: dict[str, list[Row]] = {}
         self.accepted: dict[str, list[Row]] = {}
-        self.told: dict[str, Row] = {}
+        self.last: dict[str, Row] = {}
         self.counted: set[tuple[str, str]] = set()
         missing = [r for r in rows if r["status"] != ACCEPTED]
         full = lake.snapshots(status=ACCEPTED, kind=FULL) if kind != PULSE or missing else []
@@ -170,7 +170,7 @@ class _History:
                 if judged["status"] in (ACCEPTED, COUNTED):
                     self.counted.add((judged["cluster"], judged["snapshot_id"]))
                 if run["run_id"] != run_id:
-                    self.told[judged["cluster"]] = run
+                    self.last[judged["cluster"]] = run
                 if judged["status"] == ACCEPTED and run["run_id"] != run_id:
                     self.runs.setdefault(judged["cluster"], []).append((run, judged["captured_at"]))
 
@@ -187,35 +187,23 @@ class _History:
 
 def _part(row: dict[str, Any], facts: Row | None, cluster: Cluster | None, history: _History) -> SnapshotPart:
     name, captured_at = row["cluster"], row["captured_at"]
-    common = {
-        "cluster": name,
-        "status": row["status"],
-        "captured_at": to_text(captured_at),
-        "snapshot_id": row["snapshot_id"],
-        "attempt_id": row["attempt_id"],
-        "reason": row["reason"],
-        "sha256": row["sha256"],
-        "source": row["source"],
-        "provider": facts["provider"] if facts else cluster.provider if cluster else "self",
-        "team": (facts and facts["team"]) or (cluster and cluster.team) or None,
-        "partitions": row["partitions"] or 0,
-    }
-    if row["status"] != ACCEPTED:
-        last = history.accepted.get(name)
-        stale = StaleSnapshot(last[-1]["snapshot_id"], to_text(last[-1]["captured_at"])) if last else None
-        told = history.told.get(name, {})
-        return SnapshotPart(
-            **common,
-            previous_run_id=told.get("run_id"),
-            previous_result_id=told.get("result_id"),
-            previous_policy_sha256=told.get("policy_sha256"),
-            stale_snapshot=stale,
-        )
-    run = history.run_before(name, captured_at)
+    stale, attempt = None, None
+    if row["status"] == ACCEPTED:
+        previous = history.run_before(name, captured_at)
+        attempt = history.snapshot_before(name, captured_at).get("attempt_id")
+    else:
+        previous = history.last.get(name, {})
+        if accepted := history.accepted.get(name):
+            stale = StaleSnapshot(accepted[-1]["snapshot_id"], to_text(accepted[-1]["captured_at"]))
     return SnapshotPart(
-        **common,
-        previous_run_id=run.get("run_id"),
-        previous_result_id=run.get("result_id"),
-        previous_policy_sha256=run.get("policy_sha256"),
-        previous_attempt_id=history.snapshot_before(name, captured_at).get("attempt_id"),
+        **{key: row[key] for key in ("cluster", "status", "snapshot_id", "attempt_id", "reason", "sha256", "source")},
+        captured_at=to_text(captured_at),
+        provider=facts["provider"] if facts else cluster.provider if cluster else "self",
+        team=(facts and facts["team"]) or (cluster and cluster.team) or None,
+        partitions=row["partitions"] or 0,
+        previous_run_id=previous.get("run_id"),
+        previous_result_id=previous.get("result_id"),
+        previous_policy_sha256=previous.get("policy_sha256"),
+        previous_attempt_id=attempt,
+        stale_snapshot=stale,
     )

@@ -1,34 +1,15 @@
-"""What is wanted of a fleet: policy, waivers, clusters, and the catalogue of controls."""
+"""The policy files: what is required of a fleet, which risks are waived, and the fleet's clusters."""
 
-from durability.catalogue import CONTROLS, PROVIDERS, Control
+from durability.catalogue import CONTROLS, PROVIDERS
 from durability.policy.load import load_clusters, load_policy, load_waivers
 from durability.policy.match import match_column, matches
-from durability.policy.model import (
-    Application,
-    Cluster,
-    Maintenance,
-    Policy,
-    Readings,
-    Retention,
-    Selector,
-    Tier,
-    Waiver,
-    fingerprint,
-)
+from durability.policy.model import Cluster, Retention, fingerprint
 
 __all__ = [
     "CONTROLS",
     "PROVIDERS",
-    "Application",
     "Cluster",
-    "Control",
-    "Maintenance",
-    "Policy",
-    "Readings",
     "Retention",
-    "Selector",
-    "Tier",
-    "Waiver",
     "fingerprint",
     "load_clusters",
     "load_policy",

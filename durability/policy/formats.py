@@ -1,15 +1,13 @@
-"""What policy.yaml, waivers.yaml and clusters.yaml are made of, as data: `load` reads by it, `durability.schemas` publishes it.
+"""The formats of policy.yaml, waivers.yaml and clusters.yaml, as data.
 
-A key's `about` is what editors show beside it. docs/controls.md says which controls a tier's keys feed.
+`load` reads files by them, `durability.schemas` publishes them. Editors show a key's `about` beside it.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from durability.catalogue import PROVIDERS, Requirement, requirements
 from durability.policy.model import DEGRADED, PERIODS
-from durability.policy.scalars import DURATION, EXPRESSION, Day, Duration, Moment
+from durability.policy.scalars import DURATION, EXPRESSION, UP_TO_30_MINUTES, Day, Moment
 from durability.shapes import (
     INT16,
     INT64,
@@ -27,8 +25,6 @@ from durability.shapes import (
     Text,
     Whole,
 )
-
-LONGEST_READING = timedelta(minutes=30)
 
 TEXT = Text(blank=False)
 
@@ -189,7 +185,7 @@ CLUSTER = _keys(
         MapOf(TEXT, Text("controllers' node ids and their racks, such as 100: az1", pattern="[0-9]+")),
         "Rack by KRaft controller id, since Kafka doesn't say",
     ),
-    read_within=_may(Duration(most=LONGEST_READING), "How long reading it may take; 2m unless stated, 30m at most"),
+    read_within=_may(UP_TO_30_MINUTES, "How long reading it may take; 2m unless stated, 30m at most"),
 )
 CLUSTERS = _file(
     "durability-clusters/1",

@@ -1,8 +1,7 @@
-"""policy.yaml, waivers.yaml and clusters.yaml, read strictly: what can't be right is refused with its line."""
+"""Loads policy.yaml, waivers.yaml and clusters.yaml. Errors name the file, the line and what was expected."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,181 +20,127 @@ from durability.policy.model import (
     Tier,
     Waiver,
 )
-from durability.policy.yamlfile import Value, did_you_mean, read, shown
+from durability.policy.yamlfile import Document, Place, did_you_mean, read, shown
 
 
 def load_policy(path: Path | str) -> Policy:
-    """The policy in the file at `path` (format durability-policy/1).
-
-    Raises BadInput with file, line and what was expected for anything that can't be right.
-    """
-    root = read(path, "policy", POLICY).mapping()
-    stated = root["tiers"].mapping().items()
-    tiers = {name: _tier(name, value.called(f"tier {shown(name)}")) for name, value in stated}
-    applications = root["applications"].items() if "applications" in root else []
-    windows = root["maintenance"].items() if "maintenance" in root else []
+    """The policy in the file at `path` (format durability-policy/1). Raises BadInput."""
+    document = read(path, "policy", POLICY)
+    stated = document.content
     return Policy(
-        name=root["name"].read() if "name" in root else "policy",
-        tiers=tiers,
-        topics=_selectors(root["topics"], tiers),
-        applications=tuple(_application(v, tiers) for v in applications),
-        readings=_readings(root["readings"], tiers) if "readings" in root else Readings(),
-        maintenance=tuple(_maintenance(v) for v in windows),
-        retention=_retention(root["retention"]) if "retention" in root else Retention(),
+        name=stated.get("name", "policy"),
+        tiers={name: _tier(document, name, requirements) for name, requirements in stated["tiers"].items()},
+        topics=_selectors(document),
+        applications=tuple(_application(document, i, line) for i, line in enumerate(stated.get("applications", []))),
+        readings=_readings(document, stated.get("readings", {})),
+        maintenance=tuple(_maintenance(document, i, window) for i, window in enumerate(stated.get("maintenance", []))),
+        retention=_retention(stated.get("retention", {})),
     )
 
 
-def _stated(keys: Mapping[str, Value], *names: str) -> dict[str, Any]:
-    """What the file says under those of these keys that are there; what isn't said has its default elsewhere."""
-    return {name: keys[name].read() for name in names if name in keys}
-
-
-def _all_of(value: Value) -> dict[str, Any]:
-    keys = value.mapping()
-    return _stated(keys, *keys)
-
-
-def _tier(name: str, value: Value) -> Tier:
-    keys = value.mapping()
-    stated = _stated(keys, *keys)
-    factor, minimum = stated.get("replication_factor"), stated.get("min_insync_replicas")
+def _tier(document: Document, name: str, requirements: dict[str, Any]) -> Tier:
+    factor, minimum = requirements.get("replication_factor"), requirements.get("min_insync_replicas")
     if factor is not None and minimum is not None and minimum > factor:
-        raise keys["min_insync_replicas"].refuse(
-            f"{value.name}: min_insync_replicas {minimum} is above replication_factor {factor}; a topic with {factor} "
-            "replicas can never have that many in sync, so lower the one or raise the other"
+        raise document.refuse(
+            ("tiers", name, "min_insync_replicas"),
+            f"min_insync_replicas {minimum} is above replication_factor {factor}; a topic with {factor} replicas can never "
+            "have that many in sync. Lower min_insync_replicas or raise replication_factor",
         )
-    return Tier(
-        name, {key: sorted(set(said)) if isinstance(said, (list, tuple)) else said for key, said in stated.items()}
-    )
+    return Tier(name, {key: sorted(set(v)) if isinstance(v, list) else v for key, v in requirements.items()})
 
 
-def _selectors(value: Value, tiers: dict[str, Tier]) -> tuple[Selector, ...]:
-    result: list[Selector] = []
-    everything: Value | None = None
-    for item in value.items():
-        if everything is not None:
-            raise item.refuse(
-                f"{item.name} is never reached: line {everything.line} matches every topic, and the first match decides"
+def _selectors(document: Document) -> tuple[Selector, ...]:
+    selectors: list[Selector] = []
+    for index, line in enumerate(document.content["topics"]):
+        if selectors and selectors[-1].unconditional:
+            before = document.lines["topics", index - 1]
+            raise document.refuse(
+                ("topics", index),
+                f"is never reached: line {before} matches every topic, and the first line that matches decides",
             )
-        keys = item.mapping()
-        conditions = _all_of(keys["match"]) if "match" in keys else {}
-        result.append(Selector(tier=_tier_name(keys["tier"], tiers), **conditions))
-        if result[-1].unconditional:
-            everything = item
-    return tuple(result)
+        _check_tier(document, line["tier"], ("topics", index, "tier"))
+        selectors.append(Selector(tier=line["tier"], **line.get("match", {})))
+    return tuple(selectors)
 
 
-def _tier_name(value: Value, tiers: dict[str, Tier]) -> str:
-    name = value.read()
+def _check_tier(document: Document, name: str, place: Place) -> None:
+    tiers = document.content["tiers"]
     if name not in tiers:
-        raise value.refuse(
-            f"{value.name}: tier {shown(name)} is not defined{did_you_mean(name, tiers)} (defined: {', '.join(tiers)})"
-        )
-    return name
+        hint = f"{did_you_mean(name, tiers)} (defined: {', '.join(tiers)})"
+        raise document.refuse(place, f"tier {shown(name)} is not defined{hint}")
 
 
-def _application(item: Value, tiers: dict[str, Tier]) -> Application:
-    keys = item.mapping()
-    conditions = _all_of(keys["match"]) if "match" in keys else {}
-    return Application(
-        tier=_tier_name(keys["tier"], tiers) if "tier" in keys else None,
-        rack_aware_tags=tuple(keys["rack_aware_tags"].read()) if "rack_aware_tags" in keys else (),
-        **_stated(keys, "standby_replicas"),
-        **conditions,
-    )
+def _application(document: Document, index: int, line: dict[str, Any]) -> Application:
+    if "tier" in line:
+        _check_tier(document, line["tier"], ("applications", index, "tier"))
+    match = line.pop("match", {})
+    return Application(**{**line, **match, "rack_aware_tags": tuple(line.get("rack_aware_tags", ()))})
 
 
-def _readings(value: Value, tiers: dict[str, Tier]) -> Readings:
-    keys = value.mapping()
-    bouncing = _all_of(keys["bouncing"]) if "bouncing" in keys else {}
-    delays, of_tiers = _prolonged_after(keys["prolonged_after"], tiers) if "prolonged_after" in keys else ({}, {})
+def _readings(document: Document, stated: dict[str, Any]) -> Readings:
     default = Readings()
+    prolonged_after, bouncing = stated.get("prolonged_after", {}), stated.get("bouncing", {})
+    by_tier = prolonged_after.get("tiers", {}) if isinstance(prolonged_after, dict) else {}
+    for name in by_tier:
+        _check_tier(document, name, ("readings", "prolonged_after", "tiers", name))
+    delays = _delays(prolonged_after)
     return Readings(
         prolonged_after=delays.pop(None, default.prolonged_after),
         by_category=delays,
-        by_tier=of_tiers,
+        by_tier={name: _delays(delay) for name, delay in by_tier.items()},
         bouncing_changes=bouncing.get("changes", default.bouncing_changes),
         bouncing_within=bouncing.get("within", default.bouncing_within),
     )
 
 
-def _prolonged_after(value: Value, tiers: dict[str, Tier]) -> tuple[dict, dict]:
-    """Delays by category (None: the others), and the same by tier: one duration, or `default`, categories, `tiers`."""
-    if value.is_mapping:
-        per_tier = value.mapping().get("tiers")
-        named = per_tier.mapping() if per_tier else {}
-        for name, delay in named.items():
-            if name not in tiers:
-                known = f"{did_you_mean(name, tiers)} (defined: {', '.join(tiers)})"
-                raise delay.refuse(f"{delay.name}: tier {shown(name)} is not defined{known}")
-        return _delays(value), {name: _delays(delay) for name, delay in named.items()}
-    return {None: value.read()}, {}
+def _delays(stated: timedelta | dict[str, Any]) -> dict[Any, timedelta]:
+    """Delays by category (None: the others): one duration, or `default` and categories."""
+    if isinstance(stated, timedelta):
+        return {None: stated}
+    return {None if name == "default" else name: delay for name, delay in stated.items() if name != "tiers"}
 
 
-def _delays(value: Value) -> dict[str | None, timedelta]:
-    if not value.is_mapping:
-        return {None: value.read()}
-    keys = value.mapping()
-    return {None if name == "default" else name: keys[name].read() for name in keys if name != "tiers"}
-
-
-def _maintenance(item: Value) -> Maintenance:
-    keys = item.mapping()
-    start, end = keys["from"].read(), keys["to"].read()
+def _maintenance(document: Document, index: int, window: dict[str, Any]) -> Maintenance:
+    start, end = window["from"], window["to"]
     if not start < end:
-        raise keys["to"].refuse(f"{item.name}: `to` {end.isoformat()} is not after `from` {start.isoformat()}")
-    return Maintenance(keys["cluster"].read(), start, end, keys["reason"].read())
+        place = ("maintenance", index, "to")
+        raise document.refuse(place, f"`to` {end.isoformat()} is not after `from` {start.isoformat()}")
+    return Maintenance(window["cluster"], start, end, window["reason"])
 
 
-def _retention(value: Value) -> Retention:
-    keys = value.mapping()
-    stated = _stated(keys, "snapshots", "findings", "pulses", "counters")
-    evidence = _all_of(keys["evidence"]) if "evidence" in keys else {}
-    return Retention(**stated, **{f"evidence_{name}": said for name, said in evidence.items()})
+def _retention(stated: dict[str, Any]) -> Retention:
+    evidence = stated.pop("evidence", {})
+    return Retention(**stated, **{f"evidence_{name}": value for name, value in evidence.items()})
 
 
 def load_waivers(path: Path | str) -> list[Waiver]:
-    """The waivers in the file at `path` (format durability-waivers/1), in its order; raises BadInput.
-
-    `expires` is compulsory, as are control, cluster, resource, owner and reason; approved_by and ticket may be absent.
-    """
-    root = read(path, "waivers file", WAIVERS).mapping()
-    return [_waiver(index, item) for index, item in enumerate(root["waivers"].called("waiver").items())]
+    """The waivers in the file at `path` (format durability-waivers/1), in its order. Raises BadInput."""
+    document = read(path, "waivers file", WAIVERS)
+    return [_waiver(document, index, stated) for index, stated in enumerate(document.content["waivers"])]
 
 
-def _waiver(index: int, item: Value) -> Waiver:
-    keys = item.mapping()
-    control = keys["control"].read()
+def _waiver(document: Document, index: int, stated: dict[str, Any]) -> Waiver:
+    control = stated["control"]
     controls = tuple(c for c in CONTROLS if matches(control, c))
     if not controls:
-        raise keys["control"].refuse(
-            f"{keys['control'].name}: {shown(control)} matches no control{did_you_mean(control, CONTROLS)} "
-            f"(controls: {', '.join(CONTROLS)})"
-        )
-    return Waiver(index=index, controls=controls, **_stated(keys, *keys))
+        hint = f"{did_you_mean(control, CONTROLS)} (controls: {', '.join(CONTROLS)})"
+        raise document.refuse(("waivers", index, "control"), f"{shown(control)} matches no control{hint}")
+    return Waiver(index=index, controls=controls, **stated)
 
 
 def load_clusters(path: Path | str) -> list[Cluster]:
-    """The clusters in the file at `path` (format durability-clusters/1), in its order; raises BadInput.
+    """The clusters in the file at `path` (format durability-clusters/1), in its order. Raises BadInput.
 
-    `connection` is the id unless stated; an empty list is legal.
+    `connection` is the id unless stated. The list may be empty.
     """
-    root = read(path, "clusters file", CLUSTERS).mapping()
+    document = read(path, "clusters file", CLUSTERS)
     lines: dict[str, int] = {}
     clusters = []
-    for item in root["clusters"].called("cluster").items():
-        keys = item.mapping()
-        name = keys["id"].read()
+    for index, stated in enumerate(document.content["clusters"]):
+        name, place = stated["id"], ("clusters", index, "id")
         if name in lines:
-            raise keys["id"].refuse(f"cluster {shown(name)} is there twice, first in line {lines[name]}")
-        lines[name] = keys["id"].line
-        racks = keys["controllers"].mapping() if "controllers" in keys else {}
-        clusters.append(
-            Cluster(
-                id=name,
-                connection=keys["connection"].read() if "connection" in keys else name,
-                controllers={int(node): rack.read() for node, rack in racks.items()},
-                **_stated(keys, "provider", "team", "read_within"),
-            )
-        )
+            raise document.refuse(place, f"cluster {shown(name)} is there twice, first in line {lines[name]}")
+        lines[name] = document.lines[place]
+        racks = {int(node): rack for node, rack in stated.pop("controllers", {}).items()}
+        clusters.append(Cluster(**{"connection": name, **stated, "controllers": racks}))
     return clusters

@@ -1,4 +1,4 @@
-"""What is wanted of a fleet: tiers, selectors, waivers and clusters, as read from the policy files."""
+"""Tiers, selectors, applications, waivers and clusters, as the policy files state them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from typing import Any
 from durability.policy.match import matches
 
 IN_DATE = "a day not passed"
-"""What is required of a waiver's day."""
+"""The requirement on a waiver's last day."""
 # Kafka marks these as internal and no others (org.apache.kafka.common.internals.Topic).
 KAFKA_INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 @dataclass(frozen=True)
 class Tier:
-    """What a class of topics needs: `requirements` by key, as the catalogue's controls declare them
-    (`durability.catalogue.requirements`); what is left out isn't required. Numbers are lower bounds.
+    """The requirements on a class of topics, by key (`durability.catalogue.requirements`). Numbers are lower bounds.
+
+    A key that is left out isn't required.
     """
 
     name: str
@@ -38,7 +39,10 @@ class Tier:
 
 @dataclass(frozen=True)
 class Selector:
-    """A line of `topics`: RE2 expressions that must all match (None: anything), and the tier they give."""
+    """A line of `topics`: the tier of topics that meet every condition. Conditions are RE2 expressions; None: any value.
+
+    A cluster without a team matches no `team` condition.
+    """
 
     tier: str
     cluster: str | None = None
@@ -50,19 +54,15 @@ class Selector:
     def unconditional(self) -> bool:
         return all(condition is None for condition in (self.cluster, self.topic, self.internal, self.team))
 
-    def matches(self, cluster: str, topic: str, internal: bool, team: str | None) -> bool:
-        """True if every stated condition holds; a cluster without a team matches no `team` condition."""
-        return (
-            (self.internal is None or self.internal == internal)
-            and (self.cluster is None or matches(self.cluster, cluster))
-            and (self.team is None or (team is not None and matches(self.team, team)))
-            and (self.topic is None or matches(self.topic, topic))
+    def matches_cluster(self, cluster: str, team: str | None) -> bool:
+        return (self.cluster is None or matches(self.cluster, cluster)) and (
+            self.team is None or (team is not None and matches(self.team, team))
         )
 
 
 @dataclass(frozen=True)
 class Application:
-    """A line of `applications` (Kafka Streams): which groups, and what is required of their standbys (KIP-708)."""
+    """A line of `applications` (Kafka Streams): which groups, and the requirements on their standbys (KIP-708)."""
 
     tier: str | None = None
     group: str | None = None
@@ -76,18 +76,19 @@ class Application:
         )
 
 
-# KIP-427's categories that a reading over time may be in, each including the worse ones after it.
+# KIP-427's categories that are read over time; each includes the worse ones after it.
 DEGRADED = ("at-min-isr", "under-min-isr", "offline")
 DAY_BEFORE = timedelta(days=1)
-"""How much more than its windows a look-back covers: beginnings, and a timeline from one night to the next."""
+"""A look-back covers a day more than its windows: beginnings, and a timeline from one night to the next."""
 
 
 @dataclass(frozen=True)
 class Readings:
-    """When AtMinIsr over time is a finding (KIP-427): for `prolonged_after` or longer, or `changes` within `within`.
+    """When AtMinIsr over time is a finding (KIP-427): for `prolonged_after` or longer, or `bouncing_changes` within
+    `bouncing_within`.
 
-    `by_category` and `by_tier` (its categories, None for all others) are delays that take the place of `prolonged_after`;
-    what is said of a topic's tier counts before what is said of a category.
+    by_category, by_tier: delays in place of `prolonged_after`. Those of a topic's tier, by category (None: the others),
+        override those by category.
     """
 
     prolonged_after: timedelta = timedelta(minutes=30)
@@ -108,16 +109,17 @@ class Readings:
         general = self.by_category.get(category, self.prolonged_after)
         return of_tier.get(category, of_tier.get(None, general))
 
+    def _delays(self) -> list[timedelta]:
+        return [self.delay(category, tier) for category in DEGRADED for tier in (None, *self.by_tier)]
+
     @property
     def shortest_delay(self) -> timedelta:
-        tiers = (None, *self.by_tier)
-        return min(self.delay(category, tier) for category in DEGRADED for tier in tiers)
+        return min(self._delays())
 
     @property
     def look_back(self) -> timedelta:
-        """How far back readings are read."""
-        delays = (self.delay(category, tier) for category in DEGRADED for tier in (None, *self.by_tier))
-        return max(self.bouncing_within, *delays) + DAY_BEFORE
+        """How far back states are read."""
+        return max(self.bouncing_within, *self._delays()) + DAY_BEFORE
 
 
 @dataclass(frozen=True)
@@ -137,9 +139,9 @@ PERIODS = ("week", "month", "quarter")
 class Retention:
     """How long the lake keeps what; no verdict depends on it. See `durability.lake.retention` for what stays at any age.
 
-    `snapshots`: facts as collected. `findings`: what nightly runs found. `pulses`: which topics and partitions a pulse found
-    unhealthy. `counters`: clusters' partition counts, of pulses and nightly runs. Of each period (PERIODS) the first
-    complete and verified nightly run is evidence for `evidence_for`, with the facts that it judged.
+    snapshots: facts as collected. findings: of nightly runs. pulses: topics and partitions that a pulse found unhealthy.
+    counters: clusters' partition counts, of pulses and nightly runs. The first complete and verified nightly run of each
+    period (PERIODS) is evidence for `evidence_for`, with the facts that it evaluated.
     """
 
     snapshots: timedelta = timedelta(days=90)
@@ -164,16 +166,8 @@ class Policy:
 
     @property
     def last_tier(self) -> str | None:
-        """The tier of the last selector, a topic's that nobody thought of: what the brokers' defaults must meet."""
+        """The tier of the last selector: that of new topics, which the brokers' defaults must meet."""
         return self.topics[-1].tier if self.topics else None
-
-    def tier_of(self, cluster: str, topic: str, internal: bool | None = None, team: str | None = None) -> str | None:
-        """The tier of the first selector that matches; None: nothing is required of this topic.
-
-        `internal` None (unreadable) is decided by the name, since Kafka itself decides it so.
-        """
-        known = topic in KAFKA_INTERNAL if internal is None else internal
-        return next((s.tier for s in self.topics if s.matches(cluster, topic, known, team)), None)
 
     def application_of(self, cluster: str, group: str) -> Application | None:
         """The first line of `applications` that matches; None: nothing is required of this group."""
@@ -182,10 +176,10 @@ class Policy:
 
 @dataclass(frozen=True)
 class Waiver:
-    """A risk that someone accepted until a day. `control`, `cluster` and `resource` are RE2 expressions.
+    """A risk that is accepted until a day. control, cluster, resource: RE2 expressions.
 
-    `index`: position in the file, from 0, by which findings refer to it. `controls`: the catalogue's ids that
-    `control` matches. `expires`: the last day (UTC) on which it counts.
+    index: position in the file, from 0; findings refer to it. controls: ids of the controls that `control` matches.
+    expires: the last day (UTC) on which the waiver counts.
     """
 
     index: int
@@ -212,8 +206,8 @@ class Waiver:
 class Cluster:
     """A cluster of the fleet.
 
-    `connection`: the Airflow Connection (type kafka) that reaches it. `provider`: who runs it, see the catalogue's
-    providers. `controllers`: rack by controller id, since KRaft doesn't tell. `read_within`: how long reading it may take;
+    connection: the Airflow Connection (type kafka) that reaches it. provider: who runs it, one of the catalogue's
+    providers. controllers: rack by controller id, which Kafka doesn't state. read_within: how long reading it may take;
     what hasn't been read by then is unreadable.
     """
 
@@ -226,20 +220,20 @@ class Cluster:
 
 
 def fingerprint(policy: Policy, waivers: Sequence[Waiver] = ()) -> str:
-    """SHA-256 (hex) of what policy and waivers say: independent of comments, layout and the order of keys and tiers.
+    """SHA-256 (hex) of the content of policy and waivers, whatever the comments, the layout and the order of keys and tiers.
 
-    The order of selectors counts, since the first match decides; so does the waivers' order, since findings refer to
-    waivers by position. How long the lake keeps things doesn't: no verdict depends on it.
+    The order of selectors counts, since the first match decides. The order of waivers counts, since findings refer to them
+    by position. `retention` doesn't count, since no verdict depends on it.
     """
-    # What a policy doesn't use leaves its fingerprint as it was before there was such a thing.
+    # Keys that came later change the fingerprint only of policies that use them.
     readings = {name: value for name, value in asdict(policy.readings).items() if value != {}}
     if policy.readings.by_tier:
         tiers = policy.readings.by_tier.items()
         readings["by_tier"] = {tier: {c or "default": d for c, d in delays.items()} for tier, delays in tiers}
     tiers_stated = {name: tier.to_dict() for name, tier in policy.tiers.items()}
-    judged_by = {name: value for name, value in asdict(policy).items() if name != "retention"}
+    evaluated = {name: value for name, value in asdict(policy).items() if name != "retention"}
     content = {
-        "policy": {**judged_by, "tiers": tiers_stated, "readings": readings},
+        "policy": {**evaluated, "tiers": tiers_stated, "readings": readings},
         "waivers": [waiver.to_dict() for waiver in waivers],
     }
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_normal)

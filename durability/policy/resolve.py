@@ -1,4 +1,4 @@
-"""Tiers for whole columns of topics: `Policy.tier_of`, a selector at a time instead of a topic at a time."""
+"""The tier of each topic, computed by columns: one selector at a time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from durability.policy.match import match_column, matches
+from durability.policy.match import match_column
 from durability.policy.model import KAFKA_INTERNAL, Policy, Selector
 from durability.streams.internal_topics import ENDING, application_of
 
@@ -18,27 +18,23 @@ def resolve(
     teams: Mapping[str, str | None] | None = None,
     applications: Mapping[str, Collection[str]] | None = None,
 ) -> pa.Array:
-    """Tier per row of `topics` (cluster, topic: string; internal: bool, null decided by the name); null: none.
+    """The tier of each row of `topics` (cluster, topic: string; internal: bool): that of the first selector that matches.
 
-    teams: team by cluster. applications: by cluster the Streams groups that exist there: their internal topics have the
-    tier of the application's line; where no line or none with a tier matches, selectors decide as for any topic.
+    null: no selector matches. `internal` null (unreadable) is decided by the name, as Kafka itself does.
+    teams: team by cluster. applications: the Streams groups of each cluster. Their internal topics have the tier of the
+        application's line; where no line matches or the line has no tier, selectors decide.
     Each expression is matched once against each distinct value.
     """
-    clusters = _dictionary(topics["cluster"])
-    names = _dictionary(topics["topic"])
+    clusters = topics["cluster"].combine_chunks().dictionary_encode()
+    names = topics["topic"].combine_chunks().dictionary_encode()
     by_name = pc.is_in(topics["topic"], value_set=pa.array(sorted(KAFKA_INTERNAL), pa.string()))
-    internal = _flat(pc.coalesce(topics["internal"], by_name))
+    internal = pc.coalesce(topics["internal"], by_name).combine_chunks()
     tier = _of_applications(policy, clusters, names, applications or {})
     for selector in policy.topics:
         if tier.null_count == 0:
             break
-        free = pc.is_null(tier)
-        hit = (
-            pc.and_(free, _mask(selector, clusters, names, internal, teams or {}))
-            if not selector.unconditional
-            else free
-        )
-        tier = pc.if_else(hit, pa.scalar(selector.tier), tier)
+        selected = pc.and_(pc.is_null(tier), _mask(selector, clusters, names, internal, teams or {}))
+        tier = pc.if_else(selected, pa.scalar(selector.tier), tier)
     return tier
 
 
@@ -48,7 +44,7 @@ def _of_applications(
     names: pa.DictionaryArray,
     applications: Mapping[str, Collection[str]],
 ) -> pa.Array:
-    """Tier per topic by the application that it is an internal topic of; null: of none, or of one without a tier."""
+    """The tier of the application that a topic is an internal topic of; null: there is no such application or tier."""
     none = pa.nulls(len(names), pa.string())
     if not policy.applications or not any(applications.values()):
         return none
@@ -76,23 +72,8 @@ def _mask(
     if selector.internal is not None:
         mask = pc.and_(mask, internal if selector.internal else pc.invert(internal))
     if selector.cluster is not None or selector.team is not None:
-        wanted = [_cluster_matches(selector, c, teams.get(c)) for c in clusters.dictionary.to_pylist()]
+        wanted = [selector.matches_cluster(c, teams.get(c)) for c in clusters.dictionary.to_pylist()]
         mask = pc.and_(mask, pc.take(pa.array(wanted, pa.bool_()), clusters.indices))
     if selector.topic is not None:
         mask = pc.and_(mask, pc.take(match_column(selector.topic, names.dictionary), names.indices))
     return mask
-
-
-def _cluster_matches(selector: Selector, cluster: str, team: str | None) -> bool:
-    return (selector.cluster is None or matches(selector.cluster, cluster)) and (
-        selector.team is None or (team is not None and matches(selector.team, team))
-    )
-
-
-def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _dictionary(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    flat = _flat(column)
-    return flat if isinstance(flat, pa.DictionaryArray) else flat.dictionary_encode()

@@ -1,7 +1,7 @@
-"""YAML files that people edit, read so that every complaint names the file and the line.
+"""Reads YAML files that people edit. Every error names the file, the line and the key.
 
-Values keep the mark of the node they came from. Anchors and aliases are refused, since a few lines of them expand
-without bound; so are duplicate keys, of which YAML libraries silently keep the last.
+Anchors and aliases are refused, since a few lines of them expand without bound. Duplicate keys are refused too: YAML
+libraries silently take the last one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,27 @@ import yaml
 
 from durability.errors import BadInput
 from durability.policy.match import pattern_problem
-from durability.policy.scalars import DURATION, UNITS, Day, Duration, Expression, Moment
-from durability.shapes import Choice, Either, Flag, ListOf, MapOf, Number, Object, Shape, Text, Whole
+from durability.policy.scalars import UNITS, Day, Duration, Expression, Moment
+from durability.shapes import (
+    Anything,
+    Choice,
+    Constant,
+    Either,
+    Flag,
+    ListOf,
+    MapOf,
+    Number,
+    Object,
+    Shape,
+    Text,
+    Whole,
+)
 
 MAX_BYTES = 8 << 20
 MAX_DEPTH = 16
+
+Place = tuple[str | int, ...]
+"""Keys and indexes from the root of a file."""
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _KINDS = {
@@ -55,216 +71,242 @@ def did_you_mean(word: str, known: Collection[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Value:
-    """A node of a YAML file. `name` says what it is, for messages: "tier critical", "`expires` of waiver 3"; `shape`: what it
-    has to be."""
+class Document:
+    """A file that has been read. content: objects, maps and lists of text, int, float, bool, timedelta, date and
+    datetime (UTC); lines: the line of each value, from 1."""
 
     file: Path
-    node: yaml.Node
-    name: str
-    shape: Shape
+    content: dict[str, Any]
+    lines: Mapping[Place, int]
 
-    @property
-    def line(self) -> int:
-        return self.node.start_mark.line + 1
+    def refuse(self, place: Place, problem: str) -> BadInput:
+        """The error to raise about the value at `place`."""
+        return BadInput(self.file, f"line {self.lines[place]}", f"{_path(place)}: {problem}")
 
-    def refuse(self, problem: str) -> BadInput:
-        """The error to raise about this value."""
-        return BadInput(self.file, f"line {self.line}", problem)
 
-    @property
-    def is_null(self) -> bool:
-        return self.node.tag == "tag:yaml.org,2002:null"
+def read(path: Path | str, kind: str, shape: Object) -> Document:
+    """The YAML file at `path`, whose content has this shape; its `format` must be the shape's. kind: its name in errors.
 
-    @property
-    def is_mapping(self) -> bool:
-        return isinstance(self.node, yaml.MappingNode)
+    Raises BadInput for a file that is missing, isn't YAML, has several documents, anchors or explicit tags, has another
+    format, or isn't of that shape.
+    """
+    path = Path(path)
+    node = _compose(path, _text(path, kind))
+    reader = _Reader(path, kind)
+    wanted = shape.members["format"].shape.words
+    if not isinstance(node, yaml.MappingNode):
+        raise reader.refuse(node, (), f"expected keys and values, found {_found(node)}")
+    stated = next((value for key, value in node.value if key.value == "format"), None)
+    if stated is None:
+        raise reader.refuse(node, (), f"`format` is missing; the first line should be `format: {wanted}`")
+    if stated.value != wanted:
+        raise reader.refuse(stated, (), f"format {_found(stated)} can't be read here; expected {wanted}")
+    return Document(path, reader.value(node, shape, ()), reader.lines)
 
-    def called(self, name: str) -> Value:
-        """The same value under another name."""
-        return replace(self, name=name)
 
-    def mapping(self) -> dict[str, Value]:
-        """Keys to values, of an object or a map. Refuses duplicate, unknown, missing and too few keys."""
-        shape = self.shape.several if isinstance(self.shape, Either) else self.shape
-        known: Mapping = shape.members if isinstance(shape, Object) else {}
-        if not isinstance(self.node, yaml.MappingNode):
-            what = f"keys and values ({', '.join(known)})" if known else "keys and values"
-            raise self.refuse(f"{self.name}: expected {what}, found {self._found()}")
-        result: dict[str, Value] = {}
-        for key_node, node in self.node.value:
-            key = Value(self.file, key_node, f"a key of {self.name}", Text())
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise key.refuse(f"{key.name}: expected a word")
-            word = key_node.value
-            if word in result:
-                first = result[word].line
-                raise key.refuse(f"{self.name}: key {shown(word)} is there twice, first with the value in line {first}")
-            if known and word not in known:
-                raise key.refuse(
-                    f"{self.name}: unknown key {shown(word)}{did_you_mean(word, known)} (known: {', '.join(known)})"
-                )
-            if isinstance(shape, MapOf) and shape.keys and not shape.keys.fits(word):
-                raise key.refuse(f"{self.name}: expected {shape.keys.words}")
-            inner = known[word].shape if known else shape.value if isinstance(shape, MapOf) else Text()
-            result[word] = Value(self.file, node, f"{word} of {self.name}", inner)
-        for word in shape.required if isinstance(shape, Object) else ():
-            if word not in result:
-                raise self.refuse(f"{self.name}: `{word}` is missing")
-        if isinstance(shape, MapOf) and len(result) < shape.least:
-            raise self.refuse(f"{self.name}: at least one is needed, found {len(result)}")
-        return result
+def _path(place: Place) -> str:
+    """A place as messages name it: `topics[3].match.topic`."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
 
-    def items(self) -> list[Value]:
-        """The entries of a list, named "<name> 1", "<name> 2", ...; refuses too few."""
-        assert isinstance(self.shape, ListOf)
-        if not isinstance(self.node, yaml.SequenceNode):
-            raise self.refuse(f"{self.name}: expected a list, found {self._found()}")
-        nodes = self.node.value
-        if len(nodes) < self.shape.least:
-            raise self.refuse(f"{self.name}: at least one is needed, found {len(nodes)}")
-        return [Value(self.file, n, f"{self.name} {i}", self.shape.element) for i, n in enumerate(nodes, 1)]
 
-    def read(self) -> Any:
-        """What its shape makes of it: text, int, float, bool, timedelta, date or datetime (UTC); of a list, a list of these."""
-        if isinstance(self.shape, ListOf):
-            return [item.read() for item in self.items()]
-        one = self.shape.one if isinstance(self.shape, Either) else self.shape
-        return _READ[type(one)](self, one)
+def _found(node: yaml.Node) -> str:
+    """What a node is, for messages."""
+    if isinstance(node, yaml.MappingNode):
+        return "keys and values"
+    if isinstance(node, yaml.SequenceNode):
+        return "a list"
+    kind = node.tag.rpartition(":")[2]
+    if kind == "null":
+        return "nothing"
+    return f"{_KINDS[kind]} ({shown(node.value)})" if kind in _KINDS else shown(node.value)
 
-    def _text(self, shape: Text | None = None) -> str:
-        """A string that isn't empty; what YAML reads as a number, a date or a truth value must be quoted."""
-        if not isinstance(self.node, yaml.ScalarNode) or self.node.tag != "tag:yaml.org,2002:str":
-            hint = "; put it in quotes" if isinstance(self.node, yaml.ScalarNode) and not self.is_null else ""
-            raise self.refuse(f"{self.name}: expected text, found {self._found()}{hint}")
-        if not self.node.value.strip():
-            raise self.refuse(f"{self.name}: expected text, found an empty string")
-        return self.node.value
 
-    def _choice(self, shape: Choice) -> str:
-        word = self._text()
-        if not shape.fits(word):
-            raise self.refuse(
-                f"{self.name}: {shown(word)} is not one of {', '.join(shape.values)}{did_you_mean(word, shape.values)}"
-            )
-        return word
+class _Reader:
+    """Turns the nodes of one file into the values that their shapes describe, and keeps the line of each."""
 
-    def _integer(self, shape: Whole) -> int:
-        plain = isinstance(self.node, yaml.ScalarNode) and self.node.tag == "tag:yaml.org,2002:int"
-        if not plain or not re.fullmatch(r"[+-]?(0|[1-9][0-9]{0,18})", self.node.value):
-            raise self.refuse(f"{self.name}: expected {shape.words}, found {self._found()}")
-        number = int(self.node.value)
-        if not shape.fits(number):
-            raise self.refuse(f"{self.name}: expected {shape.words} from {shape.low} to {shape.high}, found {number}")
-        return number
+    def __init__(self, file: Path, kind: str):
+        self.file = file
+        self.kind = kind
+        self.lines: dict[Place, int] = {}
 
-    def _number(self, shape: Number) -> float:
-        kind = self.node.tag.rpartition(":")[2]
-        number: float | None = yaml.safe_load(self.node.value) if kind in ("int", "float") else None
-        if number is None or not shape.fits(number):
-            limits = [
-                f"{word} {limit:g}" for word, limit in (("from", shape.low), ("to", shape.high)) if limit is not None
-            ]
-            raise self.refuse(f"{self.name}: expected {' '.join([shape.words, *limits])}, found {self._found()}")
-        return number
+    def refuse(self, node: yaml.Node, place: Place, problem: str) -> BadInput:
+        where = f"line {node.start_mark.line + 1}"
+        return BadInput(self.file, where, f"{_path(place) or self.kind}: {problem}")
 
-    def _boolean(self, shape: Flag) -> bool:
-        if self.node.tag != "tag:yaml.org,2002:bool":
-            raise self.refuse(f"{self.name}: expected {shape.words}, found {self._found()}")
-        return self.node.value.lower() in ("true", "yes", "on")
-
-    def _duration(self, shape: Duration) -> timedelta:
-        word = self._word()
-        if not DURATION.fits(word):
-            raise self.refuse(f"{self.name}: expected {shape.words}, found {self._found()}")
-        if shape.most and not shape.fits(word):
-            raise self.refuse(f"{self.name}: expected {shape.most.total_seconds() / 60:.0f}m at most")
-        return timedelta(seconds=int(word[:-1]) * UNITS[word[-1]])
-
-    def _day(self, shape: Day) -> date:
-        word = self._word()
+    def value(self, node: yaml.Node, shape: Shape, place: Place) -> Any:
+        self.lines[place] = node.start_mark.line + 1
+        match shape:
+            case Either():
+                return self.value(node, shape.several if isinstance(node, yaml.MappingNode) else shape.one, place)
+            case Object():
+                return self._object(node, shape, place)
+            case MapOf():
+                return self._map(node, shape, place)
+            case ListOf():
+                return self._list(node, shape, place)
         try:
-            if not shape.fits(word):
-                raise ValueError("not of the form YYYY-MM-DD")
-            return date.fromisoformat(word)
-        except ValueError as error:
-            raise self.refuse(f"{self.name}: expected {shape.words}, found {self._found()} ({error})") from None
+            return _SCALARS[type(shape)](node, shape)
+        except _Wrong as wrong:
+            raise self.refuse(node, place, str(wrong)) from None
 
-    def _moment(self, shape: Moment) -> datetime:
-        word = self._word()
-        expected = f"{self.name}: expected {shape.words}, found {self._found()}"
-        try:
-            if shape.fits(f"{word}Z"):
-                raise self.refuse(f"{expected}; its time zone is missing (Z for UTC, or +02:00)")
-            if not shape.fits(word):
-                raise ValueError
-            return datetime.fromisoformat(word).astimezone(UTC)
-        except (ValueError, OverflowError):
-            raise self.refuse(expected) from None
+    def _object(self, node: yaml.Node, shape: Object, place: Place) -> dict[str, Any]:
+        known = ", ".join(shape.members)
+        if not isinstance(node, yaml.MappingNode):
+            raise self.refuse(node, place, f"expected keys and values ({known}), found {_found(node)}")
+        nodes = self._by_key(node, place)
+        for word, (key, _) in nodes.items():
+            if word not in shape.members:
+                hint = did_you_mean(word, shape.members)
+                raise self.refuse(key, place, f"unknown key {shown(word)}{hint} (known: {known})")
+        for word in shape.required:
+            if word not in nodes:
+                raise self.refuse(node, place, f"`{word}` is missing")
+        return {
+            word: self.value(inner, shape.members[word].shape, (*place, word)) for word, (_, inner) in nodes.items()
+        }
 
-    def _expression(self, shape: Expression) -> str:
-        expression = self._text()
-        problem = pattern_problem(expression)
-        if problem:
-            raise self.refuse(f"{self.name}: {shown(expression)} is not a valid RE2 expression: {problem}")
-        return expression
+    def _map(self, node: yaml.Node, shape: MapOf, place: Place) -> dict[str, Any]:
+        if not isinstance(node, yaml.MappingNode):
+            raise self.refuse(node, place, f"expected keys and values, found {_found(node)}")
+        nodes = self._by_key(node, place)
+        for word, (key, _) in nodes.items():
+            if shape.keys and not shape.keys.fits(word):
+                raise self.refuse(key, place, f"expected {shape.keys.words}, found {shown(word)}")
+        if len(nodes) < shape.least:
+            raise self.refuse(node, place, f"at least one is needed, found {len(nodes)}")
+        return {word: self.value(inner, shape.value, (*place, word)) for word, (_, inner) in nodes.items()}
 
-    def _word(self) -> str:
-        """A scalar as it is written, whatever YAML takes it for."""
-        return self.node.value if isinstance(self.node, yaml.ScalarNode) else ""
+    def _by_key(self, node: yaml.MappingNode, place: Place) -> dict[str, tuple[yaml.Node, yaml.Node]]:
+        """The key's and the value's node by key."""
+        nodes: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise self.refuse(key, place, "expected a word as key")
+            if key.value in nodes:
+                first = nodes[key.value][1].start_mark.line + 1
+                problem = f"key {shown(key.value)} is there twice, first with the value in line {first}"
+                raise self.refuse(key, place, problem)
+            nodes[key.value] = (key, value)
+        return nodes
 
-    def _found(self) -> str:
-        if isinstance(self.node, yaml.MappingNode):
-            return "keys and values"
-        if isinstance(self.node, yaml.SequenceNode):
-            return "a list"
-        kind = self.node.tag.rpartition(":")[2]
-        if kind == "null":
-            return "nothing"
-        return f"{_KINDS[kind]} ({shown(self.node.value)})" if kind in _KINDS else shown(self.node.value)
+    def _list(self, node: yaml.Node, shape: ListOf, place: Place) -> list[Any]:
+        if not isinstance(node, yaml.SequenceNode):
+            raise self.refuse(node, place, f"expected a list, found {_found(node)}")
+        if len(node.value) < shape.least:
+            raise self.refuse(node, place, f"at least one is needed, found {len(node.value)}")
+        return [self.value(item, shape.element, (*place, index)) for index, item in enumerate(node.value)]
 
 
-_READ: dict[type[Shape], Callable[[Value, Any], Any]] = {
-    Text: Value._text,
-    Choice: Value._choice,
-    Whole: Value._integer,
-    Number: Value._number,
-    Flag: Value._boolean,
-    Duration: Value._duration,
-    Day: Value._day,
-    Moment: Value._moment,
-    Expression: Value._expression,
+class _Wrong(Exception):
+    """A scalar that isn't what its shape describes; the text says what was expected."""
+
+    @classmethod
+    def instead_of(cls, expected: str, node: yaml.Node) -> _Wrong:
+        return cls(f"expected {expected}, found {_found(node)}")
+
+
+def _scalar_text(node: yaml.Node, shape: Text) -> str:
+    """Text that isn't empty; what YAML reads as a number, a date or a truth value must be quoted."""
+    if node.tag != "tag:yaml.org,2002:str":
+        quotable = isinstance(node, yaml.ScalarNode) and node.tag != "tag:yaml.org,2002:null"
+        raise _Wrong(f"expected text, found {_found(node)}" + ("; put it in quotes" if quotable else ""))
+    if not node.value.strip():
+        raise _Wrong("expected text, found an empty string")
+    return node.value
+
+
+def _choice(node: yaml.Node, shape: Choice) -> str:
+    word = _scalar_text(node, Text())
+    if not shape.fits(word):
+        raise _Wrong(f"{shown(word)} is not one of {', '.join(shape.values)}{did_you_mean(word, shape.values)}")
+    return word
+
+
+def _integer(node: yaml.Node, shape: Whole) -> int:
+    if node.tag != "tag:yaml.org,2002:int" or not re.fullmatch(r"[+-]?(0|[1-9][0-9]{0,18})", node.value):
+        raise _Wrong.instead_of(shape.words, node)
+    number = int(node.value)
+    if not shape.fits(number):
+        raise _Wrong(f"expected {shape.words} from {shape.low} to {shape.high}, found {number}")
+    return number
+
+
+def _number(node: yaml.Node, shape: Number) -> float:
+    number: float | None = yaml.safe_load(node.value) if node.tag.endswith((":int", ":float")) else None
+    if number is None or not shape.fits(number):
+        limits = {"from": shape.low, "to": shape.high}
+        words = [f"{word} {limit:g}" for word, limit in limits.items() if limit is not None]
+        raise _Wrong.instead_of(" ".join([shape.words, *words]), node)
+    return number
+
+
+def _boolean(node: yaml.Node, shape: Flag) -> bool:
+    if node.tag != "tag:yaml.org,2002:bool":
+        raise _Wrong.instead_of(shape.words, node)
+    return node.value.lower() in ("true", "yes", "on")
+
+
+def _duration(node: yaml.Node, shape: Duration) -> timedelta:
+    word = _as_written(node, shape)
+    return timedelta(seconds=int(word[:-1]) * UNITS[word[-1]])
+
+
+def _day(node: yaml.Node, shape: Day) -> date:
+    try:
+        return date.fromisoformat(_as_written(node, shape))
+    except ValueError:  # not in the calendar
+        raise _Wrong.instead_of(shape.words, node) from None
+
+
+def _moment(node: yaml.Node, shape: Moment) -> datetime:
+    if shape.fits(f"{node.value}Z"):
+        expected = _Wrong.instead_of(shape.words, node)
+        raise _Wrong(f"{expected}; its time zone is missing (Z for UTC, or +02:00)")
+    try:
+        return datetime.fromisoformat(_as_written(node, shape)).astimezone(UTC)
+    except (ValueError, OverflowError):  # not in the calendar
+        raise _Wrong.instead_of(shape.words, node) from None
+
+
+def _expression(node: yaml.Node, shape: Expression) -> str:
+    expression = _scalar_text(node, shape)
+    if problem := pattern_problem(expression):
+        raise _Wrong(f"{shown(expression)} is not a valid RE2 expression: {problem}")
+    return expression
+
+
+def _as_written(node: yaml.Node, shape: Text) -> str:
+    """A scalar that fits, as it is written, whatever type YAML gives it."""
+    if not shape.fits(node.value):
+        raise _Wrong.instead_of(shape.words, node)
+    return node.value
+
+
+_SCALARS: dict[type[Shape], Callable[[yaml.Node, Any], Any]] = {
+    Anything: lambda node, shape: None,
+    Constant: _scalar_text,
+    Text: _scalar_text,
+    Choice: _choice,
+    Whole: _integer,
+    Number: _number,
+    Flag: _boolean,
+    Duration: _duration,
+    Day: _day,
+    Moment: _moment,
+    Expression: _expression,
 }
 
 
-def read(path: Path | str, name: str, shape: Object) -> Value:
-    """The root of the YAML file at `path`, of this shape, whose `format` must be the shape's; `name` is what messages call it.
-
-    Raises BadInput for a file that is missing, isn't YAML, holds several documents, uses anchors or explicit tags,
-    or states another format.
-    """
-    path = Path(path)
-    node = _compose(path, _text(path, name))
-    wanted = shape.members["format"].shape.words
-    root = Value(path, node, name, MapOf(Text()))
-    stated = root.mapping().get("format")
-    if stated is None:
-        raise root.refuse(f"{name}: `format` is missing; the first line should be `format: {wanted}`")
-    if stated.node.value != wanted:
-        raise stated.refuse(f"{name}: format {stated._found()} can't be read here; expected {wanted}")
-    return replace(root, shape=shape)
-
-
-def _text(path: Path, name: str) -> str:
+def _text(path: Path, kind: str) -> str:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise BadInput(path, "", f"no such file; expected the {name} here") from None
+        raise BadInput(path, "", f"no such file; expected the {kind} here") from None
     except OSError as error:
         raise BadInput(path, "", f"can't be read: {error.strerror}") from None
     if len(data) > MAX_BYTES:
-        raise BadInput(path, "", f"larger than {MAX_BYTES >> 20} MiB, which no {name} needs")
+        raise BadInput(path, "", f"larger than {MAX_BYTES >> 20} MiB, which no {kind} needs")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -1,7 +1,4 @@
-"""What fixes a finding: a topic's target, and the commands that lead there safely.
-
-A planner takes a finding (`durability.remedies.finding`) and gives a remedy: a sentence of advice, or a script.
-"""
+"""Planners: functions that turn a finding into its remedy, which is advice or a shell script."""
 
 from __future__ import annotations
 
@@ -27,6 +24,6 @@ PLANNERS: dict[str, Callable[[Finding], str]] = {
     "unclean-election-off": settings.unclean_off,
     "unclean-election-stated": settings.unclean_stated,
 }
-"""By the name that a control's YAML file has."""
+"""Planners by their name in a control's YAML file."""
 
 __all__ = ["PLANNERS", "Finding"]

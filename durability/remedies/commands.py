@@ -1,7 +1,7 @@
-"""Kafka's commands as text that bash takes as it is.
+"""Builds the commands of Kafka's tools as text that can be pasted into bash.
 
-A remedy is either a script, newline-separated commands and comments, or a sentence of advice without a command. Topic names
-hold nothing that a shell reads (checked when a document is read); no other name stands in a command.
+A remedy is either a script (commands and comments, one per line) or advice without a command. A command contains topic names,
+safe folder names and ids, and no other name. Topic names have no shell characters; validation of a document checks this.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ RUNNING = f"{REASSIGN} --list"
 
 
 BREAKS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]")
-"""Control characters (Unicode's category Cc) and its line separators: what could end a line of shell."""
+"""Characters that could end a line of shell: control characters (Unicode category Cc) and line separators."""
 
 
 def comment(text: str) -> str:
-    """`text` as one line of shell comment, whatever stands in it.
+    """`text` as one line of shell comment; characters that could end the line become spaces.
 
     >>> comment("rack:a\\nrm -r / down")
     '# rack:a rm -r / down'
@@ -28,7 +28,7 @@ def comment(text: str) -> str:
 
 
 def script(*lines: str | None) -> str:
-    """Lines of shell, each a command or a comment; None is left out."""
+    """A script of these lines, each a command or a comment. None is left out."""
     return "\n".join(line for line in lines if line is not None)
 
 
@@ -48,5 +48,5 @@ def cluster_config(setting: str, value: object) -> str:
 
 
 def is_script(text: str) -> bool:
-    """Does a remedy start with a comment or a command?"""
+    """Does this remedy start with a comment? Such a remedy is a script."""
     return text.startswith("#")

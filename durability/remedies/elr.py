@@ -1,4 +1,4 @@
-"""Eligible leader replicas (KIP-966): when no change of min.insync.replicas is offered, and how to switch the feature on."""
+"""Eligible leader replicas (KIP-966): the commands that enable the feature, and the advice while a change is unsafe."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ WAIT = (
 
 
 def switch_on(finding: Finding) -> str:
-    """The upgrade takes min.insync.replicas from a controller's static value and makes it cluster-wide, where it beats
-    brokers' own (seen on 4.3.1); a value that is cluster-wide already stays. Not while replicas are missing."""
+    """Enables the feature, unless replicas are missing.
+
+    The upgrade turns a controller's static min.insync.replicas into a cluster-wide value, which overrides the brokers' own
+    values (seen on 4.3.1). A value that is cluster-wide already stays.
+    """
     evidence = finding["evidence"]
     if evidence["degraded"] or evidence["least"] is None:
-        return "Not now: replicas are out of sync or that is unknown. Bring them back first, then audit again."
+        return "Not now: replicas are out of sync, or their state is unknown. Bring them back first, then audit again."
     return script(
         comment(
-            "First: the upgrade makes min.insync.replicas cluster-wide, by a controller's static value unless it is so"
-            " already, and that beats the brokers' own."
+            "First set min.insync.replicas cluster-wide. Otherwise the upgrade sets it from a controller's static value, which"
+            " overrides the brokers' own values."
         ),
         cluster_config("min.insync.replicas", evidence["least"]),
         f'kafka-features --bootstrap-server "$BOOTSTRAP" upgrade --feature {FEATURE}=1',

@@ -1,4 +1,4 @@
-"""What planners read: a finding's fields with `observed`, `required` and `evidence` as objects."""
+"""The finding that planners read."""
 
 from __future__ import annotations
 
@@ -6,4 +6,5 @@ from collections.abc import Mapping
 from typing import Any
 
 Finding = Mapping[str, Any]
-"""Keys: cluster, resource_type, resource, control, tier, category, cause, partitions, observed, required, evidence."""
+"""The fields cluster, resource_type, resource, control, tier, category, cause and partitions of a finding, and its objects
+observed, required and evidence."""

@@ -1,4 +1,4 @@
-"""Values of min.insync.racks that make no sense (KIP-1290), on a topic or on a broker."""
+"""Remedies for invalid values of min.insync.racks (KIP-1290)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from durability.remedies.racks import of_brokers
 
 
 def valid(finding: Finding) -> str:
-    """Of a min.insync.racks that makes no sense, on a topic or on a broker."""
+    """The remedy for an invalid min.insync.racks of a topic or a broker."""
     evidence, problem, racks = finding["evidence"], finding["observed"]["problem"], finding["evidence"]["racks"]
-    within = f"Set min.insync.racks to a value from 1 to {max(racks, 1)}, the racks that this cluster has"
+    within = f"Set min.insync.racks to a value from 1 to {max(racks, 1)}, the number of racks in this cluster"
     if finding["resource_type"] == "broker":
         return _of_broker(finding, within)
     by_policy = problem == "above-known-racks" and evidence["by_policy"]
@@ -19,14 +19,12 @@ def valid(finding: Finding) -> str:
         return of_brokers(finding)
     if by_policy:
         tier = finding["tier"]
-        return (
-            f"Lower min_insync_racks of tier {tier} to at most {racks}, the racks that this cluster has, or add racks"
-        )
+        return f"Lower min_insync_racks of tier {tier} to at most {racks}, the number of racks in this cluster, or add racks"
     if problem in ("below-one", "above-known-racks"):
         return within
     if evidence["target"]["reassign"]:
         return target.remedy(finding)
-    return "Spread the topic's replicas over more racks, or want fewer racks of this topic"
+    return "Spread the topic's replicas over more racks, or require fewer racks for this topic"
 
 
 def _of_broker(finding: Finding, within: str) -> str:

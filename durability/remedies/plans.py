@@ -1,9 +1,9 @@
-"""Reassignment plans, as kafka-reassign-partitions reads them: OUT/plans/<cluster>/<topic>.json.
+"""Reassignment plans for kafka-reassign-partitions: OUT/plans/<cluster>/<topic>.json.
 
-For the topics that `topic_posture` says a plan leads to their target. Replicas that are there stay, in their order and
-so with their preferred leader, unless they stand in each other's way; new ones go to live brokers in racks that the
-partition lacks, the least loaded first. A replica on a broker that is down stays too: it comes back with its broker, and
-until then Kafka's tool refuses the plan.
+A topic gets a plan if its row in `topic_posture` has `reassign`. Existing replicas keep their place and order, and so their
+preferred leader, unless two of them must be in different racks. New replicas go to live brokers in racks that the partition
+lacks, to the least loaded broker first. A replica on a broker that is down also stays. Kafka's tool rejects such a plan
+until the broker is back.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any
 
 EVEN = ("target_acked_racks", "target_min_insync_replicas")
 Partition = tuple[int, "list[int] | None", "list[int] | None"]
-"""Id, replicas (None: unread), and those being removed."""
+"""Id, replicas (None: could not be read), and the replicas being removed."""
 FOLDER, INDEX, FORMAT = "plans", "index.json", "durability-plans/1"
 
 
 def folder(cluster: str) -> str:
-    """The cluster's folder in OUT/plans: its id, where that is safe as a name in a file system and on a command line.
+    """The cluster's folder in OUT/plans: its id, made safe for file systems and command lines.
 
     >>> folder("eu-payments"), folder("../eu payments")
     ('eu-payments', 'eu_payments-f46c93fe')
@@ -34,8 +34,8 @@ def folder(cluster: str) -> str:
 
 @dataclass(frozen=True)
 class Broker:
-    """`rack`: None where it has none or it is unknown; such a broker adds no rack. `live` None: unknown, so that it gets no
-    new replica."""
+    """A broker. rack: None if it has none or the rack is unknown; such a broker adds no rack. live: None if unknown; such a
+    broker gets no new replica."""
 
     id: int
     rack: str | None
@@ -43,19 +43,19 @@ class Broker:
 
 
 class Placement:
-    """Chooses replicas of a cluster's partitions, one after the other; the load counts what was chosen already."""
+    """Chooses the replicas of a cluster's partitions, one partition after the other, and counts the load of brokers."""
 
     def __init__(self, brokers: Iterable[Broker], load: Counter[int]):
-        """load: replicas by broker id, over the whole cluster or over what is known of it."""
+        """load: the number of replicas by broker id, over the known partitions of the cluster."""
         self.brokers = {b.id: b for b in brokers}
         self.load = Counter(load)
 
     def choose(
         self, replicas: Sequence[int], copies: int, racks: int, acked: tuple[int, int] | None = None
     ) -> list[int] | None:
-        """`copies` replicas or as many as there are, over `racks` racks or more; None where live brokers don't suffice.
+        """At least `copies` replicas that span at least `racks` racks. None if the live brokers don't suffice.
 
-        acked: racks, and the number of replicas any of which together must span them.
+        acked: (racks, n): any n of the replicas must span that many racks.
         """
         chosen = list(replicas)
         while len(chosen) < copies:
@@ -64,17 +64,17 @@ class Placement:
                 return None
             chosen.append(new)
         while len(self._racks(chosen)) < racks:
-            # The last replica that stands in a rack with another, or in none: the first one is the preferred leader.
+            # Move the last replica that shares a rack or has none. The first replica is the preferred leader.
             spare = next((b for b in reversed(chosen) if self._spare(b, chosen)), None)
             new = self._best(chosen, self._racks(chosen))
             if spare is None or new is None:
                 return None
             chosen[chosen.index(spare)] = new
         while acked and not self._guarantees(chosen, *acked):
-            swap = self._leveller(chosen)
-            if swap is None:
+            move = self._balancing_move(chosen)
+            if move is None:
                 return None
-            chosen[chosen.index(swap[0])] = swap[1]
+            chosen[chosen.index(move[0])] = move[1]
         self.load.update(set(chosen) - set(replicas))
         self.load.subtract(set(replicas) - set(chosen))
         return chosen
@@ -86,19 +86,21 @@ class Placement:
         return self.brokers[broker].rack if broker in self.brokers else None
 
     def _guarantees(self, chosen: Sequence[int], racks: int, least: int) -> bool:
-        """Do any `least` of the replicas span `racks` racks? Brokers without a rack may all be among them."""
-        crowd = Counter(self._rack(b) for b in chosen)
-        nowhere = crowd.pop(None, 0)
-        return len(crowd) >= racks and nowhere + sum(n for _, n in crowd.most_common(racks - 1)) < least
+        """Do any `least` of the replicas span `racks` racks? All brokers without a rack may be among these replicas."""
+        per_rack = Counter(self._rack(b) for b in chosen)
+        without_rack = per_rack.pop(None, 0)
+        in_fullest = sum(n for _, n in per_rack.most_common(racks - 1))
+        return len(per_rack) >= racks and without_rack + in_fullest < least
 
-    def _leveller(self, chosen: Sequence[int]) -> tuple[int, int] | None:
-        """A replica of the fullest rack and a broker of a rack with at least two fewer; one without a rack goes first."""
-        crowd = Counter(self._rack(b) for b in chosen)
-        nowhere = crowd.pop(None, 0)
-        full = max(crowd, key=crowd.__getitem__, default=None)
-        room = [rack for rack in self._racks(self.brokers) if nowhere or crowd[rack] + 1 < crowd[full]]
-        new = self._best(chosen, self._racks(self.brokers) - set(room))
-        spare = next((b for b in reversed(chosen) if self._rack(b) == (None if nowhere else full)), None)
+    def _balancing_move(self, chosen: Sequence[int]) -> tuple[int, int] | None:
+        """A replica to move, and its new broker: from the fullest rack to one with at least two fewer. A replica on a broker
+        without a rack moves first."""
+        per_rack = Counter(self._rack(b) for b in chosen)
+        without_rack = per_rack.pop(None, 0)
+        fullest = max(per_rack, key=per_rack.__getitem__, default=None)
+        full = {r for r in self._racks(self.brokers) if not without_rack and per_rack[r] + 1 >= per_rack[fullest]}
+        new = self._best(chosen, full)
+        spare = next((b for b in reversed(chosen) if self._rack(b) == (None if without_rack else fullest)), None)
         return None if new is None or spare is None else (spare, new)
 
     def _spare(self, broker: int, chosen: Sequence[int]) -> bool:
@@ -106,18 +108,20 @@ class Placement:
         return rack is None or [self._rack(other) for other in chosen].count(rack) > 1
 
     def _best(self, chosen: Sequence[int], without: Iterable[str] | None = None) -> int | None:
-        """The live broker that adds a rack, or the least crowded one, with the fewest replicas; `without`: it must add one
-        beside these."""
-        crowd = Counter(self._rack(b) for b in chosen)
+        """The live broker in the rack with the fewest of these replicas; of several, the broker with the fewest replicas.
+
+        without: the broker's rack must be none of these.
+        """
+        per_rack = Counter(self._rack(b) for b in chosen)
         free = [b for b in self.brokers.values() if b.live and b.id not in chosen]
         if without is not None:
             free = [b for b in free if b.rack is not None and b.rack not in without]
-        order = {b.id: (crowd[b.rack] if b.rack is not None else len(chosen), self.load[b.id], b.id) for b in free}
+        order = {b.id: (per_rack[b.rack] if b.rack is not None else len(chosen), self.load[b.id], b.id) for b in free}
         return min(order, key=order.__getitem__, default=None)
 
 
 def written(topic: str, partitions: Iterable[tuple[int, Sequence[int]]]) -> str:
-    """A plan in kafka-reassign-partitions' format, version 1."""
+    """A plan as JSON text in the format of kafka-reassign-partitions, version 1."""
     rows = [{"topic": topic, "partition": p, "replicas": list(replicas)} for p, replicas in partitions]
     return json.dumps({"version": 1, "partitions": rows}, indent=1) + "\n"
 
@@ -125,7 +129,7 @@ def written(topic: str, partitions: Iterable[tuple[int, Sequence[int]]]) -> str:
 def moved(
     placement: Placement, partitions: Iterable[Partition], topic: Mapping[str, Any]
 ) -> tuple[list[tuple[int, list[int]]], str | None]:
-    """The partitions whose replicas change, with their new ones; or why there is no plan."""
+    """The partitions whose replicas change, each with its new replicas; or the reason why there is no plan."""
     moves = []
     acked = tuple(topic[name] for name in EVEN)
     for partition, replicas, removing in partitions:
@@ -136,18 +140,18 @@ def moved(
             staying, topic["target_replication_factor"], topic["target_racks"], None if None in acked else acked
         )
         if chosen is None:
-            return [], "the brokers that are up, and their racks, don't suffice"
+            return [], "the live brokers and their racks don't suffice"
         if chosen != replicas:
             moves.append((partition, chosen))
-    return moves, None if moves else "nothing has to move"
+    return moves, None if moves else "no replica has to move"
 
 
 def not_before(
     placement: Placement, partitions: Iterable[Partition], moves: Iterable[tuple[int, list[int]]]
 ) -> dict[str, str]:
-    """A plan's `not_before` in the index, where a partition that moves has a replica on a broker that is down.
+    """The key `not_before` of a plan in the index, if a partition that moves has a replica on a broker that is down.
 
-    The tool knows no such broker, and can't throttle one that a replica leaves.
+    Kafka's tool doesn't know this broker, and it can't throttle a broker that is down.
     """
     moving = dict(moves)
     named = {b for partition, now, _ in partitions if partition in moving for b in [*(now or ()), *moving[partition]]}
@@ -155,4 +159,4 @@ def not_before(
     if not down:
         return {}
     who = f"broker {down[0]} is" if len(down) == 1 else f"brokers {', '.join(map(str, down))} are"
-    return {"not_before": f"{who} back: the tool refuses a plan that names {'it' if len(down) == 1 else 'one of them'}"}
+    return {"not_before": f"{who} back: the tool rejects a plan that names {'it' if len(down) == 1 else 'one of them'}"}

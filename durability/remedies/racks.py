@@ -1,15 +1,15 @@
-"""Brokers without broker.rack, and tiers that ask for more racks or brokers than there are."""
+"""Remedies for brokers without broker.rack, and for tiers that the cluster can't meet."""
 
 from __future__ import annotations
 
 from durability.catalogue.listing import listed
 from durability.remedies.finding import Finding
 
-MORE = "Give the cluster more brokers or racks, or its topics another tier"
+MORE = "Add brokers or racks, or give these topics a tier that the cluster can meet"
 
 
 def set_racks(unracked: list[int] | None) -> str:
-    """What mends missing broker.rack, the same for every finding of a cluster. unracked: its brokers without one."""
+    """The remedy for missing racks, the same for every finding of a cluster. unracked: ids of brokers without broker.rack."""
     ids = unracked or []
     if len(ids) == 1:
         return f"Set broker.rack in server.properties of {listed(ids, 'broker ')} and restart it"
@@ -17,11 +17,12 @@ def set_racks(unracked: list[int] | None) -> str:
 
 
 def of_brokers(finding: Finding) -> str:
+    """The remedy for missing racks of the finding's cluster."""
     return set_racks(finding["evidence"]["unracked_brokers"])
 
 
 def feasible(finding: Finding) -> str:
-    """Of a tier that the cluster can't meet."""
+    """The remedy for a tier that the cluster can't meet."""
     evidence = finding["evidence"]
     named = evidence["few_racks"] and evidence["no_rack_named"] and not evidence["few_brokers"]
     return of_brokers(finding) if named else MORE

@@ -1,4 +1,4 @@
-"""Bringing replicas back in sync: the same words wherever the cause is the same."""
+"""Remedies for replicas that are out of sync. Findings with the same cause get the same text."""
 
 from __future__ import annotations
 
@@ -7,29 +7,30 @@ from durability.remedies.commands import RUNNING, UNDER_REPLICATED, comment, is_
 from durability.remedies.finding import Finding
 
 NO_HEADROOM_WANTED = (
-    "Nothing to mend while the topic's tier asks for no headroom; if writes shall go on without one of its brokers, give it"
-    " a tier with write_headroom"
+    "Nothing to fix while the topic's tier requires no headroom. To keep writes possible without one of its brokers, give the"
+    " topic a tier with write_headroom"
 )
 
 
 def bring_back(causes: str) -> str:
-    """What mends a short ISR, by its cause."""
+    """The remedy for a short ISR, by its cause."""
     if causes.endswith(" down"):
-        return script(comment(f"Start what is down ({causes}); then this lists nothing:"), UNDER_REPLICATED)
+        return script(comment(f"Start what is down ({causes}). Then this lists no partition:"), UNDER_REPLICATED)
     if causes.endswith(" offline"):
-        return f"Replace the disk and restart ({causes})"
+        return f"Replace the disk and restart the broker ({causes})"
     return script(
-        comment(f"Find why it lags ({causes}): load, disk, network, a throttle left behind. What lags:"),
+        comment(f"Find why replicas lag ({causes}): load, disk, network, a leftover throttle. This lists them:"),
         UNDER_REPLICATED,
     )
 
 
 def of_cause(finding: Finding) -> str:
+    """The remedy for a short ISR, by the finding's cause."""
     return bring_back(finding["cause"])
 
 
 def health(finding: Finding) -> str:
-    """Of a category of partition-health: replicas come back, or the configuration leaves room."""
+    """The remedy for partition-health: bring replicas back, or change the configuration if every replica is in sync."""
     evidence = finding["evidence"]
     if evidence["shrunk"]:
         back = bring_back(finding["cause"])
@@ -40,8 +41,10 @@ def health(finding: Finding) -> str:
 
 
 def _or_take_back(back: str) -> str:
-    """Raising the replication factor did it: finishing or cancelling that undoes it (seen on 4.3.1)."""
-    cancel = "Or take back what adds replicas, they count already: --cancel, with the file it was started from."
+    """Adds the cancel command: a reassignment that adds replicas raises the effective min ISR (seen on 4.3.1)."""
+    cancel = (
+        "Or cancel the reassignment: replicas being added count already. Run --cancel with the file that started it."
+    )
     return script(back if is_script(back) else comment(back), comment(cancel), RUNNING)
 
 
@@ -50,6 +53,6 @@ def _or_wait(back: str) -> str:
 
 
 def isr_racks(finding: Finding) -> str:
-    """Of an ISR in too few racks: its replicas stand wrongly, or some are out of sync."""
+    """The remedy for an ISR in too few racks: move replicas, or bring them back in sync."""
     evidence = finding["evidence"]
     return target.place(finding) if evidence["by_placement"] else bring_back(evidence["missing"])

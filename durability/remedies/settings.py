@@ -1,4 +1,4 @@
-"""Settings of topics, brokers and the cluster: elections, defaults, throttles, disks."""
+"""Remedies for settings of topics, brokers and the cluster: elections, defaults, throttles, disks."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ UNCLEAN = "unclean.leader.election.enable"
 
 
 def unclean_off(finding: Finding) -> str:
+    """Switches unclean leader election off on the topic if it has an override, else cluster-wide."""
     if finding["evidence"]["own"]:
         return topic_config(finding["resource"], UNCLEAN, "false")
     return cluster_config(UNCLEAN, "false")
 
 
 def unclean_stated(finding: Finding) -> str:
-    return script(comment("States it cluster-wide, where it can be read:"), cluster_config(UNCLEAN, "false"))
+    """States the value cluster-wide: the controllers' static value can't be read."""
+    return script(
+        comment("This sets it cluster-wide, where the auditor can read it:"), cluster_config(UNCLEAN, "false")
+    )
 
 
 def defaults(finding: Finding) -> str:
-    """What mends each weakness; nothing that changes min.insync.replicas while that could cost an ELR."""
+    """The remedy for each weak default. It doesn't change min.insync.replicas while that could wipe an ELR."""
     weak, required, evidence = finding["observed"]["problems"], finding["required"], finding["evidence"]
     unsafe = evidence["elr_at_risk"]
     weak_min = "min.insync.replicas" in weak
@@ -33,10 +37,10 @@ def defaults(finding: Finding) -> str:
         )
     if "auto.create.topics.enable" in weak:
         advice.append(
-            "Set auto.create.topics.enable=false there too, unless producers shall create topics with these defaults"
+            "Set auto.create.topics.enable=false there too, unless producers should create topics with these defaults"
         )
     if "brokers-disagree" in weak and not waits:
-        advice.append("Give all brokers and controllers the same values")
+        advice.append("Set the same values on all brokers and controllers")
     if waits:
         advice.append(elr.WAIT)
     commands = []
@@ -48,19 +52,22 @@ def defaults(finding: Finding) -> str:
 
 
 def log_dirs(finding: Finding) -> str:
+    """Shows the broker's offline log directories."""
     return script(
-        comment("This shows which; replace that disk, then restart the broker."),
+        comment("This shows the offline log dir. Replace its disk, then restart the broker."),
         f'kafka-log-dirs --bootstrap-server "$BOOTSTRAP" --describe --broker-list {finding["resource"]}',
     )
 
 
 def leftovers(finding: Finding) -> str:
-    """A stuck reassignment is looked at; throttles that were left are deleted. kafka-configs refuses to delete what isn't
-    set, so each command names just the settings that are."""
+    """Lists a stuck reassignment, or deletes leftover throttles.
+
+    kafka-configs fails if it should delete a setting that isn't set. So each command names only settings that are set.
+    """
     if finding["observed"]["stuck"]:
         return script(
             comment(
-                "Bring back the brokers being added, or take back what runs: --cancel, with the file it was started from."
+                "Bring back the brokers being added, or cancel the reassignment: run --cancel with the file that started it."
             ),
             RUNNING,
         )

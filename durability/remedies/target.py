@@ -1,7 +1,6 @@
-"""The way to a topic's target: one replication factor and one min.insync.replicas, which all of its findings ask for.
+"""The remedy that takes a topic to its target: one replication factor and one min.insync.replicas for all its findings.
 
-`spark_jobs.frames.target` decides the target. Here are the commands in the order in which they are safe, or why there are
-none yet.
+`spark_jobs.frames.target` decides the target. This module gives the commands in a safe order, or the reason to wait.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from durability.remedies.finding import Finding
 from durability.remedies.plans import folder
 
 THROTTLE = 50_000_000
-"""Bytes a second: a plan executed without a throttle competes with producers and consumers for the network."""
+"""Bytes per second. Without a throttle, a reassignment competes with producers and consumers for the network."""
 MEANWHILE = (
-    "Let the reassignment complete, or cancel it, then audit again: until then old and new replicas together make up the"
-    " ISR, and the worst that is accepted stands in fewer racks than that of either end"
+    "Let the reassignment complete, or cancel it, then audit again. Until then old and new replicas together form the ISR,"
+    " and the worst accepted ISR spans fewer racks than before or after the reassignment"
 )
 Target = Mapping[str, Any]
-"""`evidence.target` of a topic's verdict; numbers are None where unknown."""
+"""`evidence.target` of a topic's verdict. Unknown numbers are None."""
 
 
 def differs(target: Target) -> bool:
-    """Is there a way to go?"""
+    """Does the topic differ from its target?"""
     return target["reassign"] or target["too_few_brokers"] or _lowers(target) or _raises(target)
 
 
@@ -47,36 +46,36 @@ def _grows(target: Target) -> bool:
 
 
 def _everywhere(target: Target) -> bool:
-    """Is it the cluster's default that has to be raised?"""
+    """Must the cluster's default min.insync.replicas be raised, instead of the topic's?"""
     source = target["min_insync_replicas_source"]
     of_cluster = source is not None and source != "topic"
     return _raises(target) and of_cluster and target["min_insync_replicas"] == target["default_min_insync_replicas"]
 
 
 def remedy(finding: Finding) -> str:
-    """The way to the target, the same for every finding of a topic."""
+    """The remedy that takes the topic to its target, the same for every finding of the topic."""
     target, topic = finding["evidence"]["target"], finding["resource"]
     changes = _lowers(target) or _raises(target)
     if target["too_few_brokers"]:
         return (
-            f"Give the cluster {target['replication_factor']} brokers (it has {target['brokers']}), or the topic a tier that"
-            " asks for less"
+            f"Add brokers ({target['replication_factor']} required, the cluster has {target['brokers']}), or give the topic a"
+            " tier that requires fewer"
         )
     if changes and target["elr_at_risk_in_cluster" if _everywhere(target) else "elr_at_risk"]:
         return elr.WAIT
     if changes or target["reassign"]:
         return _steps(target, topic, finding["cluster"])
-    return "Give all brokers the same min.insync.replicas: partitions of this topic have different ones"
+    return "Set the same min.insync.replicas on all brokers: partitions of this topic have different values"
 
 
 def _steps(target: Target, topic: str, cluster: str) -> str:
     least, now = target["min_insync_replicas"], target["replication_factor_now"]
     lowers, raises, moves = _lowers(target), _raises(target), target["reassign"]
     own = topic_config(topic, "min.insync.replicas", least)
-    # Replicas being added count towards the effective min ISR before they are in sync (seen on 4.3.1).
+    # Replicas being added count in the effective min ISR before they are in sync (seen on 4.3.1).
     at_once = raises and (not moves or (now is not None and least <= now))
     later = raises and moves and now is not None and least > now
-    # What acks=all guarantees now goes when the value is lowered before the replicas stand elsewhere.
+    # If the value is lowered before the replicas have moved, acks=all loses its present guarantee.
     at_last = lowers and moves and target["acked_racks"] is not None and target["leans"]
     lines: list[str | None] = []
     if moves or not _everywhere(target):
@@ -88,16 +87,16 @@ def _steps(target: Target, topic: str, cluster: str) -> str:
     if at_once:
         lines.append(_raise(target, own))
     if later or at_last:
-        lines.append(comment(f"When it is complete, audit again: min.insync.replicas={least} comes next."))
+        lines.append(comment(f"When the reassignment is complete, audit again: then set min.insync.replicas={least}."))
     return script(*lines)
 
 
 def _places(topic: str) -> str:
-    return comment(f"{topic}: some of its replicas go to other racks.")
+    return comment(f"Target for {topic}: some of its replicas move to other racks.")
 
 
 def _target_line(target: Target, topic: str) -> str:
-    copies, least = (_or(target[name], "as it is") for name in ("replication_factor", "min_insync_replicas"))
+    copies, least = (_or(target[name], "unchanged") for name in ("replication_factor", "min_insync_replicas"))
     now, configured = (_or(target[name], "unknown") for name in ("replication_factor_now", "min_insync_replicas_now"))
     return comment(
         f"Target for {topic}: replication factor {copies}, min.insync.replicas {least} (now {now} and {configured})."
@@ -113,8 +112,8 @@ def _raise(target: Target, own: str) -> str:
     if _everywhere(target):
         return script(
             comment(
-                "The default of every topic without a value of its own: one with fewer replicas in sync than that will refuse"
-                " acks=all writes."
+                "This is the default of every topic without an override. Topics with fewer replicas in sync then reject acks=all"
+                " writes."
             ),
             cluster_config("min.insync.replicas", least),
         )
@@ -122,32 +121,34 @@ def _raise(target: Target, own: str) -> str:
     if in_sync is None or in_sync >= least:
         return own
     first = (
-        f"First bring back the replicas that are out of sync: with {in_sync} in sync, as now, acks=all writes would be"
+        f"First bring back the out-of-sync replicas: with {in_sync} in sync, as now, acks=all writes would be rejected."
     )
-    return script(comment(f"{first} refused."), own)
+    return script(comment(first), own)
 
 
 def _why_lower(target: Target) -> str:
-    """What lowering min.insync.replicas costs, and what it leaves."""
+    """A comment on the effect of lowering min.insync.replicas."""
     least, enforced = target["min_insync_replicas"], target["min_insync_replicas_enforced"]
     now = target["replication_factor_now"]
     if enforced is not None and enforced <= least:
-        why = "Brokers enforce no more than this already."
+        why = "Brokers already enforce no more than this."
     elif enforced is not None and now is not None and enforced > now:
-        why = "No acks=all write can pass as it is."
+        why = "As configured now, every acks=all write is rejected."
     else:
-        why = f"Lowers what an acks=all write waits for from {_or(enforced, 'more')} replicas to {least}."
+        why = f"An acks=all write then waits for {least} replicas instead of {_or(enforced, 'more')}."
     if least == target["replication_factor"]:
         why += (
-            " It leaves no headroom: one replica out of sync, and acks=all writes are refused. With headroom: give the topic"
+            " It leaves no headroom: if one replica falls out of sync, acks=all writes are rejected. For headroom, give the topic"
             f" {least + 1} replicas."
         )
     return comment(why)
 
 
 def _reassign(target: Target, topic: str, cluster: str) -> str:
-    """Executes the reassignment plan that the report wrote for the topic (`durability.remedies.plans`). While a broker is
-    down the tool can neither name it nor throttle it."""
+    """The commands that execute the topic's plan (`durability.remedies.plans`), and the comments that they need.
+
+    Kafka's tool can't handle a broker that is down: it can neither name it nor throttle it.
+    """
     file = f"plans/{folder(cluster)}/{topic}.json"
     wanted = [n for n in (target["min_insync_replicas"], target["min_insync_replicas_now"]) if n is not None]
     least = min(wanted) if wanted else target["highest_min_insync_replicas"]
@@ -155,12 +156,14 @@ def _reassign(target: Target, topic: str, cluster: str) -> str:
     waits = _grows(target) and least is not None and there is not None and least > there
     return script(
         _not_before(target["replicas_down"] or []),
-        comment("The plan stands in the report's folder: read it, and run this there in a quiet hour."),
-        comment("Until the new replicas are in sync acks=all writes are refused: min.insync.replicas is above the ISR.")
+        comment("The plan is in the report's folder. Read it, then run this there in a quiet hour."),
+        comment(
+            "Until the new replicas are in sync, acks=all writes are rejected: min.insync.replicas is above the ISR."
+        )
         if waits
         else None,
         f"{REASSIGN} --execute --throttle {THROTTLE} --reassignment-json-file {file}",
-        f"{REASSIGN} --verify --reassignment-json-file {file} # again until it is complete, which removes the throttle",
+        f"{REASSIGN} --verify --reassignment-json-file {file} # repeat until it reports completion and removes the throttle",
     )
 
 
@@ -168,35 +171,35 @@ def _not_before(down: list[int]) -> str | None:
     if not down:
         return None
     if len(down) == 1:
-        return comment(f"Not before {listed(down, 'broker ')} is back: the tool refuses a plan that names it.")
-    return comment(f"Not before {listed(down, 'brokers ')} are back: the tool refuses a plan that names one of them.")
+        return comment(f"Wait until {listed(down, 'broker ')} is back: the tool rejects a plan that names it.")
+    return comment(f"Wait until {listed(down, 'brokers ')} are back: the tool rejects a plan that names one of them.")
 
 
 def place(finding: Finding) -> str:
-    """What mends replicas on too few racks."""
+    """The remedy for replicas on too few racks."""
     target = finding["evidence"]["target"]
     wanted, copies = target["racks"], target["replication_factor"]
     if target["racks_there"] == 0:
         return racks.set_racks(target["unracked_brokers"])
     if target["too_few_racks"]:
         return (
-            f"Add racks ({wanted} are wanted, the cluster has {target['racks_there']}), or give the topic a tier that asks for"
+            f"Add racks ({wanted} required, the cluster has {target['racks_there']}), or give the topic a tier that requires"
             " fewer"
         )
     if wanted is not None and copies is not None and wanted > copies:
-        return f"Want fewer racks than {wanted} of this topic, or give it as many replicas"
+        return f"Require fewer than {wanted} racks for this topic, or give it {wanted} replicas"
     return remedy(finding)
 
 
 def acked(finding: Finding) -> str:
-    """Of what acks=all guarantees at worst."""
+    """The remedy for a guarantee of acks=all that is too weak."""
     evidence = finding["evidence"]
     if evidence["meanwhile"]:
         return MEANWHILE
     if evidence["no_rack_named"]:
         return racks.set_racks(evidence["target"]["unracked_brokers"])
     if evidence["infeasible"]:
-        return "Add brokers or racks, or give these topics a tier that the cluster can meet"
+        return racks.MORE
     if differs(evidence["target"]):
         return remedy(finding)
-    return "Give every broker its broker.rack, then audit again: without it no placement guarantees racks"
+    return "Set broker.rack on every broker, then audit again: without it, no placement guarantees racks"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import os
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TextIO
+from tempfile import TemporaryDirectory
+from typing import Any, TextIO
 
 from durability.errors import BadInput, Refused
 
@@ -19,74 +20,50 @@ COLUMNS = (
     *("tier", "waiver_owner", "waiver_approved_by", "waiver_reason", "waiver_ticket", "waiver_expires"),
     "previous_severity",
 )
-# What spreadsheets take for the start of a formula (OWASP, "CSV Injection").
+"""Columns of findings.csv."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What spreadsheets take for the start of a formula (OWASP, "CSV Injection")."""
 
 
-class AtomicFiles:
-    """Several files of one folder, written under temporary names and renamed only when all are complete.
+@contextmanager
+def atomic_files(folder: Path, *names: str) -> Iterator[Sequence[TextIO]]:
+    """Open UTF-8 text files that replace those in `folder` when the block ends; an error leaves the old files in place.
 
-    Leaving the block normally renames them in the order they were opened; an error removes what was written, and the
-    files that were there before stay.
+    Line ends are written as given. Refused if the folder can't be used.
     """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refused(f"{folder}: can't be used as output folder: {error.strerror}; name another") from error
+    with TemporaryDirectory(dir=folder, prefix=".unfinished-") as unfinished:
+        paths = [Path(unfinished) / name for name in names]
+        with ExitStack() as opened:
+            files = [opened.enter_context(path.open("w", encoding="utf-8", newline="")) for path in paths]
+            yield files
+            for file in files:
+                file.flush()
+                os.fsync(file.fileno())
+        for path in paths:
+            path.chmod(0o644)  # readable for others, whatever Airflow's umask is
+            path.replace(folder / path.name)
 
-    def __init__(self, folder: Path):
-        self.folder = folder
-        self._open: list[tuple[TextIO, Path, Path]] = []
 
-    def __enter__(self) -> AtomicFiles:
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise Refused(f"{self.folder}: can't be used as output folder: {error.strerror}; name another") from error
-        return self
-
-    def text(self, name: str) -> TextIO:
-        """A UTF-8 text file that will be `name`; line ends are written as given."""
-        handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=f".{name}.", suffix=".tmp")
-        file = os.fdopen(handle, "w", encoding="utf-8", newline="")
-        self._open.append((file, Path(temporary), self.folder / name))
-        return file
-
-    def __exit__(self, kind, error, traceback) -> None:
-        complete = kind is None
-        try:
-            for file, _, _ in self._open:
-                if complete:
-                    file.flush()
-                    os.fsync(file.fileno())
-                file.close()
-            if complete:
-                for _, temporary, final in self._open:
-                    temporary.chmod(0o644)
-                    temporary.replace(final)
-        finally:
-            for _, temporary, _ in self._open:
-                temporary.unlink(missing_ok=True)
+_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # `json.dumps` would make an encoder per call
 
 
 class JsonWriter:
-    """findings.json as a stream: its head, then one finding a line, so that `load` can stream it back.
+    """findings.json as a stream: one line for all other members (`head`), then a line per finding, as `load` reads it."""
 
-    `more`: further members of its head, by name.
-    """
+    def __init__(self, file: TextIO, head: Mapping[str, Any]):
+        self.file, self.separator = file, "\n"
+        file.write(f'{_compact({"format": FORMAT, **head})[:-1]},\n"findings": [')
 
-    def __init__(self, file: TextIO, run: dict, summary: dict, more: dict | None = None):
-        self.file, self.first = file, True
-        further = "".join(f", {json.dumps(name)}: {_compact(value)}" for name, value in (more or {}).items())
-        file.write(f'{{"format": {json.dumps(FORMAT)},\n"run": {_compact(run)}{further},\n')
-        file.write(f'"summary": {_compact(summary)},\n')
-        file.write('"findings": [')
-
-    def add(self, finding: dict) -> None:
-        self.file.write(("\n" if self.first else ",\n") + _compact(finding))
-        self.first = False
+    def add(self, finding: Mapping[str, Any]) -> None:
+        self.file.write(self.separator + _compact(finding))
+        self.separator = ",\n"
 
     def close(self) -> None:
         self.file.write("\n]}\n")
-
-
-_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # one encoder: `dumps` makes one a call
 
 
 class CsvWriter:
@@ -96,25 +73,19 @@ class CsvWriter:
         self.writer = csv.writer(file)
         self.writer.writerow(COLUMNS)
 
-    def add(self, finding: dict) -> None:
-        flat = flattened(finding)
-        self.writer.writerow([safe(flat[name]) for name in COLUMNS])
+    def add(self, finding: Mapping[str, Any]) -> None:
+        cells = {
+            **finding,
+            "observed": pairs(finding["observed"]),
+            "required": pairs(finding["required"]),
+            "partition_count": len(finding["partitions"]),
+            "partitions": ";".join(map(str, finding["partitions"])),
+            **{f"waiver_{name}": value for name, value in (finding["waiver"] or {}).items()},
+        }
+        self.writer.writerow([safe(cells.get(name)) for name in COLUMNS])
 
 
-def flattened(finding: dict) -> dict[str, object]:
-    """A finding's cells: `observed` and `required` as "key=value; …", partition ids joined by ";", waiver_* columns."""
-    waiver = finding["waiver"] or {}
-    return {
-        **finding,
-        "observed": pairs(finding["observed"]),
-        "required": pairs(finding["required"]),
-        "partition_count": len(finding["partitions"]),
-        "partitions": ";".join(map(str, finding["partitions"])),
-        **{f"waiver_{name}": waiver.get(name) for name in ("owner", "approved_by", "reason", "ticket", "expires")},
-    }
-
-
-def pairs(values: dict[str, object]) -> str:
+def pairs(values: Mapping[str, object]) -> str:
     """
     >>> pairs({"replication_factor": 2, "source": "topic", "acks": {"1": None}})
     'replication_factor=2; source=topic; acks={"1": null}'
@@ -133,29 +104,28 @@ def safe(cell: object) -> str:
 
 
 class FindingsFile:
-    """The findings of a findings.json that `JsonWriter` wrote, read from disk on every iteration, one at a time."""
+    """The findings of a file that `JsonWriter` wrote, read from disk one at a time in each iteration."""
 
     def __init__(self, path: Path):
         self.path = path
 
-    def __iter__(self) -> Iterator[dict]:
+    def __iter__(self) -> Iterator[dict[str, Any]]:
         with self.path.open(encoding="utf-8") as lines:
             for line in lines:
                 if line.startswith('{"id"'):
                     yield json.loads(line.rstrip().removesuffix(","))
 
 
-def load(path: Path) -> dict:
-    """A findings.json with `findings` as an iterable that doesn't hold them all; errors: BadInput.
+def load(path: Path) -> dict[str, Any]:
+    """A findings.json; `findings` is an iterable that reads from disk. A file with another layout is read whole.
 
-    Only files of `JsonWriter`'s own layout are streamed; one that was formatted anew is read whole.
+    BadInput if it isn't a findings.json.
     """
     try:
         with path.open(encoding="utf-8") as file:
-            lines = [file.readline() for _ in range(4)]
-            if lines[3].startswith('"findings": ['):
-                head = json.loads("".join(lines[:3]).rstrip().removesuffix(",") + "}")
-                return {**head, "findings": FindingsFile(path)}
+            head, start = file.readline(), file.readline()
+        if start.startswith('"findings": ['):
+            return {**json.loads(head.rstrip().removesuffix(",") + "}"), "findings": FindingsFile(path)}
         whole = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise BadInput(path, "", f"can't be read: {error.strerror}") from error

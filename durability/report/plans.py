@@ -4,80 +4,81 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
+import pyarrow.compute as pc
+
+from durability.lake.tables import BROKERS, TOPIC_POSTURE
+from durability.lake.tables import PARTITIONS as PARTITION_ROWS
+from durability.plan.plan import Plan
 from durability.remedies.plans import EVEN, FOLDER, FORMAT, INDEX, Broker, Placement, folder, moved, not_before, written
 
 TOPICS, PARTITIONS = 500, 50_000
-"""Planned in one run, at most: whoever has more to move wants a tool that balances, and to do it in portions."""
+"""Planned in one run, at most. To move more, use a tool that balances, and move it in portions."""
 WANTED = ("cluster", "topic", "partitions", "target_replication_factor", "target_racks", *EVEN)
 
 
-def write(lake, plan, out: Path) -> Path | None:
-    """Writes the plans of a run into OUT/plans, with an index.json that also names the topics without one and why.
+def write(lake: Any, plan: Plan, out: Path) -> Path | None:
+    """Write the plans of a run into OUT/plans, with an index that also names topics without a plan and why.
 
-    `lake`, `plan`: as for `durability.report.build`. What an earlier run wrote is removed; nothing else is. None: there
-    is nothing to move, and no index.
+    What an earlier run wrote is removed. Returns the folder; None if there is nothing to move, and then no index.
     """
     from pyiceberg.expressions import And, EqualTo
 
-    from durability.lake.tables import TOPIC_POSTURE
-
-    this = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
-    wanted = lake.scan(TOPIC_POSTURE, And(this, EqualTo("reassign", True)), columns=WANTED)
+    result = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
+    wanted = lake.scan(TOPIC_POSTURE, And(result, EqualTo("reassign", True)), columns=WANTED)
     _clear(out / FOLDER)
     if not wanted.num_rows:
         return None
-    attempts = {s.cluster: s.attempt_id for s in plan.snapshots if s.attempt_id}
-    made, skipped, left = [], [], PARTITIONS
+    attempts = {s.cluster: s.attempt_id for s in plan.snapshots}
+    plans: list[dict[str, str]] = []
+    without: list[dict[str, str]] = []
+    left = PARTITIONS
     rows = sorted(wanted.to_pylist(), key=lambda r: (r["cluster"], r["topic"]))
-    for cluster in dict.fromkeys(r["cluster"] for r in rows):
-        topics = [r for r in rows if r["cluster"] == cluster]
+    for cluster, of_cluster in groupby(rows, key=lambda r: r["cluster"]):
+        topics = list(of_cluster)
         placement, current = _read(lake, attempts[cluster], [t["topic"] for t in topics[:TOPICS]])
         for topic in topics:
-            name, size = topic["topic"], topic["partitions"]
-            if len(made) >= TOPICS or size > left:
-                skipped.append({"cluster": cluster, "topic": name, "why": "more than one run plans"})
+            entry = {"cluster": cluster, "topic": topic["topic"]}
+            if len(plans) >= TOPICS or topic["partitions"] > left:
+                without.append(entry | {"why": "more than one run plans"})
                 continue
-            moves, why = moved(placement, current.get(name, ()), topic)
+            moves, why = moved(placement, current.get(topic["topic"], ()), topic)
             if why:
-                skipped.append({"cluster": cluster, "topic": name, "why": why})
+                without.append(entry | {"why": why})
                 continue
-            left -= size
-            entry = {"cluster": cluster, "topic": name, "file": f"{folder(cluster)}/{name}.json"}
-            made.append(entry | not_before(placement, current[name], moves))
-            _put(out / FOLDER / entry["file"], written(name, moves))
-    _put(out / FOLDER / INDEX, json.dumps({"format": FORMAT, "plans": made, "without": skipped}, indent=1) + "\n")
+            left -= topic["partitions"]
+            entry |= {"file": f"{folder(cluster)}/{topic['topic']}.json"}
+            plans.append(entry | not_before(placement, current[topic["topic"]], moves))
+            path = out / FOLDER / entry["file"]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(written(topic["topic"], moves), encoding="utf-8")
+    index = json.dumps({"format": FORMAT, "plans": plans, "without": without}, indent=1) + "\n"
+    (out / FOLDER).mkdir(parents=True, exist_ok=True)
+    (out / FOLDER / INDEX).write_text(index, encoding="utf-8")
     return out / FOLDER
 
 
-def _read(lake, attempt: str, topics: list[str]) -> tuple[Placement, dict[str, list[tuple]]]:
+def _read(lake: Any, attempt: str | None, topics: list[str]) -> tuple[Placement, dict[str, list[tuple]]]:
     """The cluster's brokers with their load, and the partitions of `topics`: (id, replicas, removing)."""
-    import pyarrow.compute as pc
     from pyiceberg.expressions import And, EqualTo, In
 
-    from durability.lake.tables import BROKERS
-    from durability.lake.tables import PARTITIONS as PARTITION_ROWS
-
-    mine = EqualTo("attempt_id", attempt)
-    brokers = lake.scan(BROKERS, mine, columns=("broker", "rack", "live")).to_pylist()
-    held = pc.value_counts(pc.list_flatten(lake.scan(PARTITION_ROWS, mine, columns=("replicas",))["replicas"]))
-    load = Counter({entry["values"]: entry["counts"] for entry in held.to_pylist()})
+    snapshot = EqualTo("attempt_id", attempt)
+    brokers = lake.scan(BROKERS, snapshot, columns=("broker", "rack", "live")).to_pylist()
+    replicas = pc.list_flatten(lake.scan(PARTITION_ROWS, snapshot, columns=("replicas",))["replicas"])
+    load = Counter({entry["values"]: entry["counts"] for entry in pc.value_counts(replicas).to_pylist()})
     columns = ("topic", "partition", "replicas", "removing")
     current: dict[str, list[tuple]] = {}
-    for row in lake.scan(PARTITION_ROWS, And(mine, In("topic", topics)), columns=columns).to_pylist():
+    partitions = lake.scan(PARTITION_ROWS, And(snapshot, In("topic", topics)), columns=columns)
+    for row in partitions.sort_by("partition").to_pylist():
         current.setdefault(row["topic"], []).append((row["partition"], row["replicas"], row["removing"]))
-    described = (Broker(b["broker"], b["rack"], b["live"]) for b in brokers)
-    return Placement(described, load), {name: sorted(rows, key=lambda r: r[0]) for name, rows in current.items()}
-
-
-def _put(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    return Placement((Broker(b["broker"], b["rack"], b["live"]) for b in brokers), load), current
 
 
 def _clear(plans: Path) -> None:
-    """Removes what the index of an earlier run lists, and the index; files that are somebody else's stay."""
+    """Remove the index of an earlier run and the files that it lists; other files stay."""
     index = plans / INDEX
     if not index.is_file():
         return
@@ -86,7 +87,6 @@ def _clear(plans: Path) -> None:
         if file.resolve().is_relative_to(plans.resolve()):
             file.unlink(missing_ok=True)
     index.unlink()
-    for empty in [p for p in plans.iterdir() if p.is_dir() and not any(p.iterdir())]:
-        empty.rmdir()
-    if not any(plans.iterdir()):
-        plans.rmdir()
+    for path in (*plans.iterdir(), plans):
+        if path.is_dir() and not any(path.iterdir()):
+            path.rmdir()

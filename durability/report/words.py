@@ -1,60 +1,45 @@
-"""Small pieces of text that every report shares: times, numbers, partition ranges, causes in words."""
+"""Small pieces of text that the reports share: times, numbers, partition ranges, causes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from datetime import UTC, date, datetime
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from durability.catalogue.causes import DISAGREE
 
 OUTCOMES = ("FAIL", "UNKNOWN", "EXEMPT", "PASS", "NOT_APPLICABLE")
 COUNTED_ONLY = ("PASS", "NOT_APPLICABLE")
+"""Outcomes that findings.json counts and doesn't list."""
 SEVERITIES = ("critical", "warning", "info")
 CHANGES = ("new", "persisting", "resolved")
 
 CAVEATS = (
-    "Everything said about topics holds for writes with acks=all; what producers really use is not in a cluster's "
-    "metadata.",
-    "Copies are counted in page caches, not on synced disks: Kafka acknowledges before it syncs.",
+    "Statements about topics hold for writes with acks=all. Which acks value producers use is not in a cluster's metadata.",
+    "Copies are counted in page caches, not on synced disks: Kafka acknowledges a write before it syncs.",
     "KIP-1290 (racks), KIP-926 (acks=min.insync.replicas) and KIP-579 (INCONSISTENT_REPLICATION_FACTOR) are proposals. "
-    "The audit judges as if their guarantees were wanted; brokers don't enforce them.",
+    "The audit evaluates their guarantees; brokers don't enforce them.",
 )
 
 
-def past(finding: dict) -> bool:
-    """Is this one no longer so? Resolved ones are; one resolved by a waiver still stands, as EXEMPT.
+def is_resolved(finding: Mapping[str, Any]) -> bool:
+    """Whether a finding no longer holds. A finding resolved by a waiver still does, as EXEMPT.
 
-    >>> past({"change": "resolved", "outcome": "PASS"}), past({"change": "resolved", "outcome": "EXEMPT"})
+    >>> is_resolved({"change": "resolved", "outcome": "PASS"}), is_resolved({"change": "resolved", "outcome": "EXEMPT"})
     (True, False)
     """
     return finding["change"] == "resolved" and finding["outcome"] != "EXEMPT"
 
 
-def stamp(value: datetime | date | str | None) -> str | None:
-    """ISO 8601 in UTC with a Z, to the second unless there is more; text and None are passed through.
-
-    >>> stamp(datetime(2026, 11, 21, 2, tzinfo=UTC))
-    '2026-11-21T02:00:00Z'
-    """
-    if isinstance(value, datetime):
-        moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-        return moment.isoformat().replace("+00:00", "Z")
-    return value.isoformat() if isinstance(value, date) else value
-
-
-def readable(value: datetime | date | str | None) -> str:
-    """The same moment for people, to the minute.
+def readable(moment: str | None) -> str:
+    """A moment of findings.json to the minute; other text stays.
 
     >>> readable("2026-11-21T02:00:00Z"), readable(None), readable("2026-11-21")
     ('2026-11-21 02:00 UTC', 'unknown', '2026-11-21')
     """
-    text = stamp(value)
-    if not text:
+    if not moment:
         return "unknown"
-    if len(text) >= 16 and text[10] == "T" and text.endswith("Z"):
-        return f"{text[:10]} {text[11:16]} UTC"
-    return text
+    return f"{moment[:10]} {moment[11:16]} UTC" if moment[10:11] == "T" and moment.endswith("Z") else moment
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
@@ -84,29 +69,29 @@ def ranges(ids: Iterable[int], limit: int = 12) -> str:
     return ", ".join(texts)
 
 
-def joined(parts: list[str]) -> str:
+def joined(parts: Sequence[str], limit: int | None = None) -> str:
+    """Names as a list in a sentence, at most `limit` of them.
+
+    >>> joined(["a", "b", "c"]), joined(["a"]), joined(["a", "b", "c"], limit=1)
+    ('a, b and c', 'a', 'a and 2 more')
     """
-    >>> joined(["a", "b", "c"]), joined(["a"])
-    ('a, b and c', 'a')
-    """
-    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
+    shown = list(parts[:limit])
+    if len(parts) > len(shown):
+        shown.append(f"{len(parts) - len(shown):,} more")
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
 def visible(value: object) -> object:
-    """Text in which what isn't seen, controls and marks of direction, stands as its escape; all else as it is.
+    """Text with its control and direction characters as escapes; other values as they are.
 
-    Names are strangers' text: U+202E in one would turn around what the page shows after it.
+    Names come from clusters: U+202E in a name would reverse the text after it.
 
     >>> visible("az\\u202e1\\x07\\n"), visible("Zürich"), visible(3)
     ('az\\\\u202e1\\\\x07\\n', 'Zürich', 3)
     """
     if type(value) is not str or value.isprintable():
         return value
-    return _UNUSUAL.sub(lambda found: found[0] if found[0].isprintable() else _escape(found[0]), value)
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in value)
 
 
 def clipped(text: str | None, limit: int) -> str:
@@ -116,7 +101,7 @@ def clipped(text: str | None, limit: int) -> str:
 
 
 def is_script(remediation: str) -> bool:
-    """Is a remediation shell to be pasted, or else a sentence of advice? A script has a line that is a command.
+    """Whether a remediation is shell to paste. Otherwise it is a sentence of advice.
 
     >>> is_script("# Start broker 3\\nkafka-topics --list"), is_script("Start broker 3")
     (True, False)
@@ -125,7 +110,7 @@ def is_script(remediation: str) -> bool:
 
 
 def is_command(line: str) -> bool:
-    """Is this line of a remediation one of Kafka's tools, or a loop over topics with one?
+    """Whether a line of a remediation runs one of Kafka's tools, alone or in a loop over topics.
 
     >>> is_command("for topic in a b; do kafka-configs --alter; done"), is_command("for topic in a, raise it")
     (True, False)
@@ -134,7 +119,7 @@ def is_command(line: str) -> bool:
 
 
 def clipped_script(remediation: str, limit: int) -> str:
-    """`remediation`, cut to `limit` characters: of a script whole lines go, so that what is left can still be pasted.
+    """`remediation`, cut to `limit` characters. A script loses whole lines, so that the rest can still be pasted.
 
     >>> clipped_script("kafka-topics --list\\nkafka-topics --version", 30)
     'kafka-topics --list\\n# and 1 more line, in findings.csv'
@@ -148,7 +133,6 @@ def clipped_script(remediation: str, limit: int) -> str:
     return "\n".join([*kept, f"# and {plural(len(lines) - len(kept), 'more line')}, in findings.csv"])
 
 
-_UNUSUAL = re.compile(r"[^ -~\n\t]")
 _CAUSES = {
     "configuration:topic": "Topics' own configuration",
     "configuration:cluster-default": "Cluster-wide defaults",

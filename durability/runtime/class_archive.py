@@ -17,6 +17,7 @@ from pathlib import Path
 
 from durability.resources import cache_folder
 from durability.runtime import jars
+from durability.runtime.locks import file_lock
 
 CLASS_PATH = ("SPARK_CONF_DIR", "SPARK_HOME")
 """Where one of these is set, another folder or another Spark's jars begin the class path, which has to be the archive's."""
@@ -58,7 +59,7 @@ class Place:
     def locked(self) -> Iterator[None]:
         """While one is made nobody else makes it."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
-        with jars.file_lock(self.file.with_suffix(".lock")):
+        with file_lock(self.file.with_suffix(".lock")):
             yield
 
 

@@ -1,8 +1,8 @@
 """Java libraries the audit needs, fetched once into the cache folder (`durability.resources`) and checked against `jars.lock`.
 
 The lock names every jar of a set with its SHA-256; nothing else is ever put on a class path. The downloader is Apache
-Ivy, which comes with pyspark, so no address of a registry stands here: a user with an own mirror points
-DURABILITY_IVY_SETTINGS at an Ivy settings file. Sets:
+Ivy, which comes with pyspark, so no address of a registry is written here. For a mirror of your own,
+point DURABILITY_IVY_SETTINGS at an Ivy settings file. Sets:
 
 - `kafka-4.3.1`: brokers, command-line tools, Streams and its examples, with their runtime dependencies;
 - `kafka-3.6.2`: the old broker (before effective min ISR, KAFKA-15583) and its tools;
@@ -12,7 +12,6 @@ DURABILITY_IVY_SETTINGS at an Ivy settings file. Sets:
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import hashlib
 import importlib.util
@@ -23,15 +22,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from durability.errors import AuditError, Refused
 from durability.resources import cache_folder
+from durability.runtime.locks import file_lock
 
 LOCK = Path(__file__).with_name("jars.lock")
 JAVA_MINIMUM = 17
@@ -196,13 +195,6 @@ def _replace(path: Path, text: str) -> None:
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     fresh.write_text(text, encoding="utf-8")
     fresh.replace(path)
-
-
-@contextmanager
-def file_lock(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _ivy_jar() -> Path:

@@ -1,4 +1,4 @@
-"""Writes `jars.lock` anew: resolves ROOTS with everything they need at run time and notes each file's SHA-256.
+"""Writes `jars.lock` again: resolves ROOTS with everything they need at run time and notes each file's SHA-256.
 
 Run by `python -m durability.runtime.lock_jars` after a version in ROOTS changed. It reads POMs, which takes minutes;
 `ensure` never does.

@@ -100,7 +100,7 @@ class PrestartedSession:
             except OSError as error:
                 if error.errno != errno.ENXIO:
                     raise
-                time.sleep(POLL_SECONDS)  # nobody reads yet: its session is being started
+                time.sleep(POLL_SECONDS)  # its session is still being started
                 continue
             os.set_blocking(descriptor, True)
             try:
@@ -125,7 +125,7 @@ class PrestartedSession:
     def stop(self) -> None:
         """Ends the job, in order."""
         for pid in watchdog.family(self._leader):
-            watchdog.tell(pid, signal.SIGTERM)
+            watchdog.send(pid, signal.SIGTERM)
 
     def _alive(self) -> bool:
         return bool(watchdog.family(self._leader))

@@ -1,4 +1,4 @@
-"""Children that die with their parent, whatever kills it, and ports that nobody of ours takes twice.
+"""Children that end with their parent, whatever ends it, and ports that are leased to one process.
 
 A `Session` marks what it starts, and everything started by that in turn, with an environment variable. A watchdog in a
 session of its own waits for its owner (or the `make` above it) to end, then terminates every marked process it finds in
@@ -7,7 +7,6 @@ session of its own waits for its owner (or the `make` above it) to end, then ter
 
 from __future__ import annotations
 
-import fcntl
 import os
 import random
 import shutil
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import IO
 
 from durability.errors import Refused
+from durability.runtime.locks import try_lock
 from durability.runtime.watchdog import MARK
 
 # Below Linux's range for outgoing connections: a stopped broker's port must still be free when it comes back.
@@ -37,8 +37,8 @@ _leases_guard = threading.Lock()
 class Session:
     """Processes and a temporary folder that end with this object, with `close()`, or with the owner's death.
 
-    `environment()` is what any further process needs to belong to it: whoever starts one itself (an Airflow run that
-    calls spark-submit, say) passes it on. Close it once; a context manager does.
+    `environment()` is what any further process needs to belong to it: a program that starts one itself (Airflow with
+    spark-submit, for instance) passes it on. Close it once; a context manager does.
     """
 
     def __init__(self, prefix: str = "durability-"):
@@ -136,7 +136,7 @@ def stop_family(leader: subprocess.Popen, number: int, seconds: float = STOP_SEC
         time.sleep(0.1)
     while left := watchdog.family(leader.pid):
         for pid in left:
-            watchdog.tell(pid, signal.SIGKILL)
+            watchdog.send(pid, signal.SIGKILL)
         time.sleep(0.05)
         leader.poll()
     return leader.wait()
@@ -160,7 +160,7 @@ def free_port() -> int:
     claims.mkdir(mode=0o700, exist_ok=True)
     for port in random.sample(PORTS, 500):
         with _leases_guard:
-            if port not in _leases and (lease := _claim(claims / str(port))) is not None:
+            if port not in _leases and (lease := try_lock(claims / str(port))) is not None:
                 if _is_free(port):
                     _leases[port] = lease
                     return port
@@ -174,16 +174,6 @@ def release_port(port: int) -> None:
         lease = _leases.pop(port, None)
     if lease is not None:
         lease.close()
-
-
-def _claim(path: Path) -> IO[str] | None:
-    file = path.open("w")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        return None
-    return file
 
 
 def _is_free(port: int) -> bool:

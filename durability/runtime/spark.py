@@ -26,7 +26,7 @@ TUNED_ALWAYS = {
     # heap, for a few rows as well: a tenth of such a run went into clearing and moving them, and a quarter of its memory. A
     # task may hold 8,192 of them, 16 GB, before it must spill.
     "spark.buffer.pageSize": "2m",
-    # Every plan is written down, for pages that nobody is shown: a second of a large run, as Spark would do it.
+    # Spark writes each plan down for its pages, which are off here: at its defaults a second of a large run.
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.debug.maxToStringFields": "1",
 }

@@ -18,8 +18,8 @@ QUIET_SCANS = 2  # a process that was just forking may be missed by one scan
 
 
 def marked(session: str, led: set[int] | None = None) -> list[int]:
-    """Ids of the live processes whose environment carries the session's mark (zombies have none), or that stand in a
-    POSIX session led by one: whoever sets its title, as Airflow's processes do, overwrites its environment.
+    """Ids of the live processes whose environment carries the session's mark (zombies have none), or that are in a POSIX
+    session led by one: a process that sets its title, as Airflow's do, overwrites its environment.
 
     `led`: leaders that earlier scans found; those of this one are added.
     """
@@ -40,22 +40,22 @@ def family(leader: int) -> list[int]:
 def end_session(session: str, folder: str, also: tuple[int, ...] = ()) -> None:
     """SIGTERM everything marked and the processes `also`, SIGKILL what is left after a grace, remove the folder."""
     for pid in also:
-        tell(pid, signal.SIGTERM)
+        send(pid, signal.SIGTERM)
     deadline = time.monotonic() + GRACE_SECONDS
-    told: set[int] = set()
+    terminated: set[int] = set()
     led: set[int] = set()
     quiet = 0
     while quiet < QUIET_SCANS:
         late = time.monotonic() > deadline
         left = marked(session, led)
         for pid in left:
-            if late or pid not in told:
-                tell(pid, signal.SIGKILL if late else signal.SIGTERM)
-                told.add(pid)
+            if late or pid not in terminated:
+                send(pid, signal.SIGKILL if late else signal.SIGTERM)
+                terminated.add(pid)
         waiting = [pid for pid in also if _alive(pid)]
         if late:
             for pid in waiting:
-                tell(pid, signal.SIGKILL)
+                send(pid, signal.SIGKILL)
         quiet = 0 if left or waiting else quiet + 1
         time.sleep(0.05)
     shutil.rmtree(folder, ignore_errors=True)
@@ -94,7 +94,7 @@ def _carries(pid: int, needle: bytes) -> bool:
         return False
 
 
-def tell(pid: int, number: int) -> None:
+def send(pid: int, number: int) -> None:
     """Send a signal to a process that may have gone meanwhile."""
     try:
         os.kill(pid, number)

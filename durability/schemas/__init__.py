@@ -1,74 +1,35 @@
-"""JSON Schemas (draft 2020-12) of the public formats, made of the code that reads and writes them.
+"""JSON Schemas (draft 2020-12) of the public formats, generated from the code that reads and writes them.
 
-The files beside this module are the same schemas, for editors: the shipped YAML files name them in their first line, and
-`python -m durability.schemas` writes them again. A test fails where they differ from the code.
+The files in this folder are the same schemas, for editors: the shipped YAML files name them in their first line.
+`python -m durability.schemas` writes them, and a test compares them with the code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-FOLDER = Path(__file__).parent
-
-
-def _topology() -> dict:
-    from durability.schemas.generate import topology_schema
-
-    return topology_schema()
+NAMES = ("topology", "policy", "waivers", "clusters", "findings", "plans")
 
 
-def _policy() -> dict:
-    from durability.policy.formats import POLICY
-    from durability.schemas.generate import file_schema
-
-    return file_schema(POLICY)
-
-
-def _waivers() -> dict:
-    from durability.policy.formats import WAIVERS
-    from durability.schemas.generate import file_schema
-
-    return file_schema(WAIVERS)
-
-
-def _clusters() -> dict:
-    from durability.policy.formats import CLUSTERS
-    from durability.schemas.generate import file_schema
-
-    return file_schema(CLUSTERS)
-
-
-def _findings() -> dict:
-    from durability.schemas.generate import file_schema
-    from durability.schemas.results import findings
-
-    return file_schema(findings())
-
-
-def _plans() -> dict:
-    from durability.schemas.generate import file_schema
-    from durability.schemas.results import plans
-
-    return file_schema(plans())
-
-
-_SCHEMAS: dict[str, Callable[[], dict]] = {
-    "topology": _topology,
-    "policy": _policy,
-    "waivers": _waivers,
-    "clusters": _clusters,
-    "findings": _findings,
-    "plans": _plans,
-}
-NAMES = tuple(_SCHEMAS)
-
-
-def schema(name: str) -> dict:
+def schema(name: str) -> dict[str, Any]:
     """The JSON Schema of the format of that name, one of NAMES; KeyError for another."""
-    return _SCHEMAS[name]()
+    from durability.policy import formats
+    from durability.schemas import results
+    from durability.schemas.generate import file_schema, topology_schema
+
+    if name == "topology":
+        return topology_schema()
+    roots = {
+        "policy": formats.POLICY,
+        "waivers": formats.WAIVERS,
+        "clusters": formats.CLUSTERS,
+        "findings": results.FINDINGS,
+        "plans": results.PLANS,
+    }
+    return file_schema(roots[name])
 
 
 def file(name: str) -> Path:
-    """Where its file is."""
-    return FOLDER / f"{name}.json"
+    """The path of its file."""
+    return Path(__file__).with_name(f"{name}.json")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 from durability.shapes import (
@@ -23,35 +22,34 @@ from durability.shapes import (
 )
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
-PARTLY = "partly-read-"
 
 
 def file_schema(root: Object) -> dict[str, Any]:
     """The schema of a document of this shape; `root.name` is its format."""
-    made = _Maker()
-    return {**_head(root.name, root.about), **made.members(root), "$defs": made.definitions}
+    definitions = _Definitions()
+    return {**_head(root.name, root.about), **definitions.object(root), "$defs": definitions}
 
 
 def topology_schema() -> dict[str, Any]:
     """The schema of `kafka-topology/1`.
 
-    A document that lists nothing as unreadable must be whole. Of one that does any member may be missing or null, but
-    for what a snapshot can't do without: which ones lie under the listed paths no schema can say, the reader does.
+    A document that lists nothing as unreadable must be whole. In one that does, any member that isn't vital may be missing
+    or null: a schema can't express which members lie under the listed paths, so the reader checks that.
     """
     from durability.topology.kinds import ROOT
 
-    made = _Maker()
-    whole, partly = made.of(ROOT), made.partly(ROOT)
-    unreadable = ROOT.members["unreadable"]
+    definitions = _Definitions()
+    whole, partly = definitions.of(ROOT), definitions.of(ROOT, partly=True)
+    members = {name: definitions.member(ROOT.members[name]) for name in ("format", "unreadable")}
     return {
         **_head("kafka-topology/1", "A Kafka cluster at one moment, recorded or planned (docs/topology.md)."),
         "type": "object",
         "required": ["format"],
-        "properties": {"format": made.member(ROOT.members["format"]), "unreadable": made.member(unreadable)},
+        "properties": members,
         "if": {"required": ["unreadable"], "properties": {"unreadable": {"minItems": 1}}},
         "then": partly,
         "else": whole,
-        "$defs": made.definitions,
+        "$defs": definitions,
     }
 
 
@@ -64,63 +62,57 @@ def _head(format_: str, about: str) -> dict[str, Any]:
     return {"$schema": DRAFT, "title": format_, "description": about}
 
 
-class _Maker:
-    """Schemas of shapes; objects become `definitions`, each once."""
+class _Definitions(dict[str, dict[str, Any]]):
+    """Schemas of objects by name. `of` returns a shape's schema and adds those of the objects in it.
 
-    def __init__(self) -> None:
-        self.definitions: dict[str, dict] = {}
+    partly: of a document of which something could not be read. Any element or member may then be null or missing, unless it
+    is vital.
+    """
 
-    def of(self, shape: Shape) -> dict[str, Any]:
-        return self._schema(shape, self.of, self.member, "")
-
-    def member(self, member: Member) -> dict[str, Any]:
-        inner = self.of(member.shape)
-        return _described(_or_null(inner) if member.nullable else inner, member.about)
-
-    def partly(self, shape: Shape) -> dict[str, Any]:
-        """Of a document of which something could not be read."""
-        return self._schema(shape, self._element, self._partly_member, PARTLY)
-
-    def _element(self, shape: Shape) -> dict[str, Any]:
-        return _or_null(self.partly(shape))
-
-    def _partly_member(self, member: Member) -> dict[str, Any]:
-        return _described(self.partly(member.shape) if member.vital else self._element(member.shape), member.about)
-
-    def members(self, shape: Object) -> dict[str, Any]:
-        return self._members(shape, self.member, list(shape.required))
-
-    def _members(self, shape: Object, of: Callable[[Member], dict], required: list[str]) -> dict[str, Any]:
-        properties = {name: of(member) for name, member in shape.members.items()}
-        needed = {"required": required} if required else {}
-        return {"type": "object", **needed, "properties": properties, **_closed(shape)}
-
-    def _schema(
-        self, shape: Shape, element: Callable[[Shape], dict], member: Callable[[Member], dict], prefix: str
-    ) -> dict[str, Any]:
+    def of(self, shape: Shape, partly: bool = False) -> dict[str, Any]:
         match shape:
             case Object():
-                name = prefix + shape.name
-                if name not in self.definitions:
-                    self.definitions[name] = {}  # its place, before those of the objects in it
-                    vital = [name for name, m in shape.members.items() if m.vital]
-                    required = vital if prefix else list(shape.required)
+                name = f"partly-read-{shape.name}" if partly else shape.name
+                if name not in self:
+                    self[name] = {}  # its place, before those of the objects in it
                     described = {"description": shape.about} if shape.about else {}
-                    self.definitions[name] = {**described, **self._members(shape, member, required)}
+                    self[name] = {**described, **self.object(shape, partly)}
                 return {"$ref": f"#/$defs/{name}"}
             case ListOf():
-                strict = {"minItems": shape.least} if shape.least else {}
-                strict |= {"uniqueItems": True} if shape.distinct else {}
-                return {"type": "array", "items": element(shape.element), **({} if prefix else strict)}
+                strict = {"minItems": shape.least} if shape.least and not partly else {}
+                strict |= {"uniqueItems": True} if shape.distinct and not partly else {}
+                return {"type": "array", "items": self._element(shape.element, partly), **strict}
             case MapOf():
                 keys = {"propertyNames": _text(shape.keys)} if shape.keys else {}
                 least = {"minProperties": shape.least} if shape.least else {}
-                values = {} if isinstance(shape.value, Anything) else {"additionalProperties": element(shape.value)}
+                values = (
+                    {}
+                    if isinstance(shape.value, Anything)
+                    else {"additionalProperties": self._element(shape.value, partly)}
+                )
                 return {"type": "object", **keys, **least, **values}
             case Either():
-                return {"anyOf": [element(shape.one), element(shape.several)]}
+                return {"anyOf": [self._element(shape.one, partly), self._element(shape.several, partly)]}
             case _:
                 return _scalar(shape)
+
+    def object(self, shape: Object, partly: bool = False) -> dict[str, Any]:
+        """The schema of an object itself, not a reference to it."""
+        required = [name for name, member in shape.members.items() if member.vital] if partly else list(shape.required)
+        properties = {name: self.member(member, partly) for name, member in shape.members.items()}
+        needed = {"required": required} if required else {}
+        closed = {"additionalProperties": False} if shape.closed else {}
+        return {"type": "object", **needed, "properties": properties, **closed}
+
+    def member(self, member: Member, partly: bool = False) -> dict[str, Any]:
+        schema = self.of(member.shape, partly)
+        if (not member.vital) if partly else member.nullable:
+            schema = _or_null(schema)
+        return {**schema, "description": member.about} if member.about else schema
+
+    def _element(self, shape: Shape, partly: bool) -> dict[str, Any]:
+        schema = self.of(shape, partly)
+        return _or_null(schema) if partly else schema
 
 
 def _scalar(shape: Shape) -> dict[str, Any]:
@@ -165,11 +157,3 @@ def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
         values = {"enum": [*schema["enum"], None]} if "enum" in schema else {}
         return {**schema, "type": [schema["type"], "null"], **values}
     return {"anyOf": [schema, {"type": "null"}]} if schema and schema.get("type") is None else schema
-
-
-def _described(schema: dict[str, Any], about: str) -> dict[str, Any]:
-    return {**schema, "description": about} if about else schema
-
-
-def _closed(shape: Object) -> dict[str, Any]:
-    return {"additionalProperties": False} if shape.closed else {}

@@ -68,7 +68,7 @@ def run(settings: Settings, services: Services, started_at: datetime | None = No
     with report_step("cross-check", reporter) as summary:
         flagged = cross_check.cross_check(settings, evaluated, summary)
     with report_step("findings", reporter) as summary:
-        findings.findings(settings, evaluated, summary)
+        findings.findings(settings, evaluated, flagged, summary)
     with report_step("report", reporter) as summary:
         files = report.report(settings, evaluated, flagged, summary)
     with report_step("notify", reporter) as summary:

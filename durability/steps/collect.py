@@ -111,7 +111,7 @@ def _clusters(
         for thread in [pool.submit(read) for _ in range(threads)]:
             thread.result()
     finally:
-        # The caller may have been told to end: reads that are under way are bounded by their own seconds.
+        # The task may have been ended: reads that are under way end by their own deadline.
         scheduler.stop()
         pool.shutdown(wait=False)
     late = f"not read: its group of {counted(len(clusters), 'cluster')} used up its {seconds:,.0f} s"

@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from durability.plan.plan import COUNTED, from_text
 from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
 
 if TYPE_CHECKING:
     from durability.lake import Lake
-    from durability.plan import Plan
+    from durability.plan.plan import Earlier, Plan, SnapshotPart
     from expectations.posture import Flagged
 
 COMPLETE, INCOMPLETE, UNVERIFIED = "complete", "incomplete", "unverified"
@@ -55,23 +56,24 @@ def _summed_counters(lake: Lake, run: Mapping[str, Any]) -> dict[str, int]:
     """How many clusters a result judged, and its `health_counters` summed over them."""
     from pyiceberg.expressions import IsNull
 
-    from durability.lake.tables import COUNTED, HEALTH_COUNTERS
+    from durability.lake import tables
 
-    rows = lake.results(HEALTH_COUNTERS, run, IsNull("topic"))
-    return {"clusters": rows.num_rows, **{name: sum(rows[name].to_pylist()) for name in COUNTED}}
+    rows = lake.results(tables.HEALTH_COUNTERS, run, IsNull("topic"))
+    return {"clusters": rows.num_rows, **{name: sum(rows[name].to_pylist()) for name in tables.COUNTED}}
 
 
 def run_row(plan: Plan, status: str, verified: bool | None, summary: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of `runs` for a plan: columns of `durability.lake.tables.RUNS`."""
-    started = datetime.fromisoformat(plan.started_at)
-    columns = ("cluster", "snapshot_id", "attempt_id", "status", "reason", "sha256")
-    captured = {s.cluster: datetime.fromisoformat(s.captured_at) if s.captured_at else None for s in plan.snapshots}
-    judged = [moment for s in plan.judged if (moment := captured[s.cluster]) is not None]
+    """The row of `runs` for a plan: columns of `durability.lake.tables.RUNS`.
+
+    Its `snapshots` name the earlier ones that the run counted, too: no later run counts them again.
+    """
+    started = from_text(plan.started_at)
+    earlier = plan.look_back.uncounted if plan.look_back else []
     return {
         "run_id": plan.run_id,
         "result_id": plan.result_id,
         "kind": plan.kind,
-        "captured_at": max(judged, default=started),
+        "captured_at": max((s.moment for s in plan.judged), default=started),
         "started_at": started,
         "finished_at": datetime.now(UTC),
         "status": status,
@@ -79,26 +81,13 @@ def run_row(plan: Plan, status: str, verified: bool | None, summary: Mapping[str
         "policy_name": plan.policy.name,
         "policy_sha256": plan.policy.sha256,
         "waivers": json.dumps(plan.waivers),
-        "snapshots": [
-            {**{c: getattr(s, c) for c in columns}, "captured_at": captured[s.cluster]} for s in plan.snapshots
-        ]
-        + _counted_earlier(plan),
+        "snapshots": [_snapshot(s, s.status, s.reason) for s in plan.snapshots]
+        + [_snapshot(e, COUNTED, None) for e in earlier],
         "summary": json.dumps(summary),
     }
 
 
-def _counted_earlier(plan: Plan) -> list[dict[str, Any]]:
-    """Entries of a `runs` row for the earlier snapshots that the run counted: no later run counts them again."""
-    from durability.plan.plan import COUNTED
-
-    earlier = plan.look_back.uncounted if plan.look_back else []
-    kept = ("cluster", "snapshot_id", "attempt_id", "sha256")
-    return [
-        {
-            **{name: getattr(e, name) for name in kept},
-            "captured_at": datetime.fromisoformat(e.captured_at),
-            "status": COUNTED,
-            "reason": None,
-        }
-        for e in earlier
-    ]
+def _snapshot(part: SnapshotPart | Earlier, status: str, reason: str | None) -> dict[str, Any]:
+    named = {name: getattr(part, name) for name in ("cluster", "snapshot_id", "attempt_id", "sha256")}
+    captured = from_text(part.captured_at) if part.captured_at else None
+    return {**named, "captured_at": captured, "status": status, "reason": reason}

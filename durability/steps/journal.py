@@ -1,7 +1,7 @@
-"""What a run under Airflow says to the program that started it: one JSON object per line, written by tasks, read while it grows.
+"""Reports of a run under Airflow to the program that started it: one JSON object per line, read while tasks write it.
 
 Events: `step` (`name`, `state` started or done, `seconds`, `note`) and `problem` (`name`, `text`: an error meant for the person
-who ran the audit). Where no program waits, the variable is unset and nothing is written.
+who ran the audit). Without such a program the variable is unset, and nothing is written.
 """
 
 from __future__ import annotations

@@ -4,44 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from durability.collect.connections import stated_connection
+from durability.errors import AuditError
 from durability.steps.summary import StepSummary
 
 CONNECTIONS = ("slackwebhook", "slack_default")
 """Ids of the Connection with the webhook: the first that exists counts."""
 
 
-class Log(Protocol):
-    """A logger, Python's or Airflow's."""
-
-    def error(self, message: str, /, *values: Any) -> Any: ...
-
-
-def notify(findings: Path, webhook: Callable[[], str | None], log: Log, summary: StepSummary) -> None:
+def notify(findings: Path, webhook: Callable[[], str | None], log: Any, summary: StepSummary) -> None:
     """Send the digest of a findings.json; `summary` says what came of it. Never raises for Slack's sake.
 
-    webhook: the webhook's address, None for none. The address is a secret: neither it nor its Connection is logged.
+    log: a logger, Python's or Airflow's. webhook: the webhook's address, None for none. The address is a secret: neither it nor
+    its Connection is logged.
     """
+    summary.text = "failed, see the log"
     try:
         url = webhook()
         if url is None:
             summary.text = "no slackwebhook Connection"
             return
-        from durability.report import slack
         from durability.report.files import load
+        from durability.report.text import slack
 
         slack.send(url, slack.digest(load(findings), paths=[findings.with_name("report.html")]))
         summary.text = "sent"
     except ModuleNotFoundError as error:
         log.error("the digest could not be sent: %s isn't installed; it comes with the extra 'airflow'", error.name)
-        summary.text = "failed, see the log"
     except Exception as error:
-        from durability.errors import AuditError
-
         log.error("the digest could not be sent: %s", error if isinstance(error, AuditError) else type(error).__name__)
-        summary.text = "failed, see the log"
 
 
 def webhook_from_environment(environ: Mapping[str, str]) -> str | None:

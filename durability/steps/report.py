@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def report(settings: Settings, plan: Plan, flagged: Flagged, summary: StepSummary) -> dict[str, Path]:
-    """Paths of findings.json, findings.csv, report.html and so on by name; see `durability.report.build`."""
-    from durability import report as reports
+    """Paths of findings.json, findings.csv, report.html and so on by name; see `durability.report.build.build`."""
+    from durability.report.build import build
 
-    return dict(reports.build(settings.open_lake(), plan, flagged, settings.out).files)
+    return build(settings.open_lake(), plan, flagged, settings.out)

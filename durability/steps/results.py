@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -54,11 +54,6 @@ class Gated:
         from expectations.gate import Verdict
 
         return cls(_attempts(stated), [Verdict(**v) for v in stated["verdicts"]], _failures(stated))
-
-
-def to_dict(results: Collected | Gated) -> dict[str, Any]:
-    """For `task_artifacts.put`, which writes datetimes as text."""
-    return asdict(results)
 
 
 def _attempts(stated: Mapping[str, Any]) -> list[Attempt]:

@@ -1,4 +1,4 @@
-"""What every step of a run is told: whose policy, which input, where results go."""
+"""The settings of a run, which every step gets: policy, input, and where results go."""
 
 from __future__ import annotations
 
@@ -37,6 +37,10 @@ class Settings:
         """From a DAG run's params, whose keys are this class's fields."""
         paths = {name: Path(params[name]) for name in ("policy", "waivers", "clusters", "out")}
         return cls(**paths, lake=params["lake"], topology=Path(params["topology"]) if params["topology"] else None)
+
+    def to_params(self) -> dict[str, str | None]:
+        """What `from_params` reads; JSON, no secrets."""
+        return {name: None if value is None else str(value) for name, value in vars(self).items()}
 
     def open_lake(self) -> Lake:
         """The lake; Refused or Unreachable where its address can't be used."""

@@ -1,4 +1,4 @@
-"""What a step says about itself while a run goes on, and who hears it."""
+"""What a step reports of itself during a run, and to whom."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StepSummary:
 
 
 class StepReporter(Protocol):
-    """Hears of each step: a terminal, or a journal that another process reads."""
+    """Receives the reports of each step: a terminal, or a journal that another process reads."""
 
     def started(self, step: str) -> None: ...
 

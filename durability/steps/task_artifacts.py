@@ -5,58 +5,50 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from pyarrow import fs
 
 FOLDER = "_handover"
 KEEP_DAYS = {"nightly": 30, "pulse": 1}
 """By a run's kind: how long its tasks can be cleared. The facts of a pulse are gone when it ends."""
-_ODD = re.compile(r"[^A-Za-z0-9._-]")
 
 
-def run_name(dag_id: str, run_id: str) -> str:
-    """A run's name among those of all DAGs: two DAGs that are due at the same minute have runs of the same id."""
-    return f"{dag_id}/{_ODD.sub('_', run_id)}"
+class TaskArtifacts:
+    """The artifacts of one DAG run, in the lake: every worker that reaches the lake can read them."""
 
+    def __init__(self, lake: str, dag_id: str, run_id: str):
+        if "://" in lake:
+            self._files, root = fs.FileSystem.from_uri(lake)
+        else:
+            self._files, root = fs.LocalFileSystem(), lake
+        self._root = f"{root.rstrip('/')}/{FOLDER}"
+        self._dag = dag_id
+        # Two DAGs that are due at the same minute have runs of the same id.
+        self._run = f"{dag_id}/{re.sub(r'[^A-Za-z0-9._-]', '_', run_id)}"
 
-def put(lake: str, run: str, name: str, value: object) -> str:
-    """Write `value` as JSON where every worker that reaches the lake can read it; returns the reference for `get`.
+    def put(self, name: str, value: object) -> str:
+        """Write `value` as JSON, datetimes as text; returns the reference for `get`."""
+        reference = f"{self._run}/{name}.json"
+        self._files.create_dir(f"{self._root}/{self._run}", recursive=True)
+        with self._files.open_output_stream(f"{self._root}/{reference}") as stream:
+            stream.write(json.dumps(value, default=str).encode())
+        return reference
 
-    run: as `run_name` names it.
-    """
-    files, root = _root(lake)
-    reference = f"{run}/{name}.json"
-    folder, _, _ = f"{root}/{reference}".rpartition("/")
-    files.create_dir(folder, recursive=True)
-    with files.open_output_stream(f"{root}/{reference}") as stream:
-        stream.write(json.dumps(value, default=str).encode())
-    return reference
+    def get(self, reference: str) -> Any:
+        """What `put` wrote under `reference`."""
+        with self._files.open_input_stream(f"{self._root}/{reference}") as stream:
+            return json.loads(stream.read())
 
-
-def get(lake: str, reference: str) -> object:
-    """What `put` wrote under `reference`."""
-    files, root = _root(lake)
-    with files.open_input_stream(f"{root}/{reference}") as stream:
-        return json.loads(stream.read())
-
-
-def prune(lake: str, dag_id: str, days: int) -> None:
-    """Remove the artifacts of a DAG's runs whose newest file is so old: until then their tasks can be cleared."""
-    files, root = _root(lake)
-    oldest = datetime.now(UTC) - timedelta(days=days)
-    last: dict[str, datetime] = {}
-    here = f"{root}/{dag_id}"
-    for entry in files.get_file_info(fs.FileSelector(here, allow_not_found=True, recursive=True)):
-        if entry.type == fs.FileType.File:
-            run = entry.path.removeprefix(f"{here}/").partition("/")[0]
-            last[run] = max(entry.mtime, last.get(run, entry.mtime))
-    for run, mtime in last.items():
-        if mtime < oldest:
-            files.delete_dir(f"{here}/{run}")
-
-
-def _root(lake: str) -> tuple[fs.FileSystem, str]:
-    if "://" in lake:
-        files, path = fs.FileSystem.from_uri(lake)
-        return files, f"{path.rstrip('/')}/{FOLDER}"
-    return fs.LocalFileSystem(), f"{lake.rstrip('/')}/{FOLDER}"
+    def prune(self, days: int) -> None:
+        """Remove the artifacts of the DAG's runs whose newest file is older: until then their tasks can be cleared."""
+        oldest = datetime.now(UTC) - timedelta(days=days)
+        newest: dict[str, datetime] = {}
+        folder = f"{self._root}/{self._dag}"
+        for entry in self._files.get_file_info(fs.FileSelector(folder, allow_not_found=True, recursive=True)):
+            if entry.type == fs.FileType.File:
+                run = entry.path.removeprefix(f"{folder}/").partition("/")[0]
+                newest[run] = max(entry.mtime, newest.get(run, entry.mtime))
+        for run, mtime in newest.items():
+            if mtime < oldest:
+                self._files.delete_dir(f"{folder}/{run}")

@@ -1,1 +1,1 @@
-"""Kafka Streams groups: what their members' bytes say of clients, tags and task placement."""
+"""Kafka Streams groups: clients, tags and task placement from members' bytes, and their evaluation."""

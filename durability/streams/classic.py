@@ -1,7 +1,7 @@
-"""Classic Streams groups: members' bytes -> the document's `streams[]` entry, or why it can't be told.
+"""Makes a classic Streams group's `streams[]` entry of its members' bytes.
 
-A member is a thread; a client is a process. The subscription is from before the rebalance, so it gives process id, tags and
-which tasks have state; the assignment gives the placement.
+A member is a thread, a client is a process. A subscription is from before the rebalance: process id, tags, tasks with
+state. An assignment is the placement.
 """
 
 from __future__ import annotations
@@ -17,22 +17,20 @@ from durability.streams.reader import Malformed
 from durability.streams.subscription_info import CLIENT_TAGS, SubscriptionInfo
 from durability.streams.tasks import in_order, subtopology_of
 
-OLDEST = 6
-"""The oldest protocol version (Kafka 2.5) that is taken for a placement; older ones are named and left unknown."""
 PROTOCOL = "stream"
 STABLE, EMPTY = "Stable", "Empty"
 NO_EVIDENCE = (
     "nothing tells which tasks have state: no member brought offsets into the last rebalance, none has a standby"
 )
 THREAD = "-StreamThread-"
-"""What every Streams consumer has in its client id and so in its member id (StreamThread.create, ClientUtils)."""
+"""A part of every Streams consumer's client id (StreamThread.create, ClientUtils)."""
 
 Place = tuple[str | int, ...]
 
 
 @dataclass
 class Decoded:
-    """A group's entry of `streams[]`; `unread`: places within it (the empty one: all of it) that are unknown, and why."""
+    """A group's entry of `streams[]`. unread: the reason by unknown place in the entry; the place () is the whole entry."""
 
     entry: dict
     unread: dict[Place, str] = field(default_factory=dict)
@@ -47,8 +45,8 @@ class _Thread:
 def is_streams(group: Mapping, internal_topics: Iterable[str] = ()) -> bool:
     """Is this row of `groups` a classic Kafka Streams group?
 
-    The broker tells the protocol of a stable group only; of another the members' ids, and an empty one's internal
-    topics (those that follow its id), say what it is.
+    Brokers state the protocol of stable groups only. Other groups are recognised by their members' client ids or by the
+    application's internal topics.
     """
     if group.get("type") not in ("classic", None) or group.get("protocol_type") not in ("consumer", None):
         return False
@@ -61,12 +59,12 @@ def is_streams(group: Mapping, internal_topics: Iterable[str] = ()) -> bool:
 
 
 def decode(group: Mapping) -> Decoded:
-    """The `streams[]` entry of a row of the document's `groups`, of which `is_streams` holds. Raises nothing."""
+    """The `streams[]` entry of a row of the document's `groups` that `is_streams`. Raises nothing."""
     state = group.get("state") or "Unknown"
     entry = {"group": group["group"], "type": "classic", "state": state}
     if state != STABLE:
         entry |= {"in_transition": True, "stateful_tasks": [], "clients": []}
-        why = f"the group is {state}: brokers show what its members run when it is {STABLE} only"
+        why = f"the group is {state}: brokers show the tasks of {STABLE} groups only"
         unread: dict[Place, str] = {("stateful_tasks",): why}
         if state != EMPTY:
             unread["clients",] = why
@@ -87,9 +85,6 @@ def _thread(member: Mapping, who: str) -> _Thread:
         assignment = assignment_info.decode(assignment_user_data(_bytes(member, "assignment")))
     except Malformed as error:
         raise Malformed(f"{error} ({who})") from error
-    for what, info in (("SubscriptionInfo", subscription), ("AssignmentInfo", assignment)):
-        if info.version < OLDEST:
-            raise Malformed(f"{what}: version {info.version} is older than {OLDEST}, the oldest that is read ({who})")
     return _Thread(subscription, assignment)
 
 
@@ -110,7 +105,9 @@ def _placement(entry: dict, threads: list[_Thread]) -> Decoded:
         tags, why = _tags(own)
         if why:
             unread["clients", len(clients), "tags"] = why
-        clients.append({"process": process, "tags": tags} | {kind: _tasks(own, kind) for kind in ("active", "standby")})
+        active = in_order(task for thread in own for task in thread.assignment.active)
+        standby = in_order(task for thread in own for task in thread.assignment.standby)
+        clients.append({"process": process, "tags": tags, "active": active, "standby": standby})
     stateful = _stateful(threads)
     if not stateful:
         unread["stateful_tasks",] = NO_EVIDENCE
@@ -125,7 +122,7 @@ def _placement(entry: dict, threads: list[_Thread]) -> Decoded:
 
 
 def _tags(threads: list[_Thread]) -> tuple[dict[str, str], str | None]:
-    """A client's tags, and why they are unknown where they are."""
+    """A client's tags, and the reason if they are unknown."""
     subscriptions = [thread.subscription for thread in threads]
     oldest = min(s.version for s in subscriptions)
     if oldest < CLIENT_TAGS:
@@ -135,23 +132,19 @@ def _tags(threads: list[_Thread]) -> tuple[dict[str, str], str | None]:
     return subscriptions[0].tags or {}, None
 
 
-def _tasks(threads: list[_Thread], kind: str) -> list[str]:
-    return in_order(str(task) for thread in threads for task in getattr(thread.assignment, kind))
-
-
 def _stateful(threads: list[_Thread]) -> list[str]:
-    """The tasks placed now that have state: those of a subtopology of which any task brought offsets or is a standby.
+    """The placed tasks that have state. A subtopology has state if one of its tasks brought offsets or has a standby.
 
-    The tasks of a subtopology have the same stores, so what is seen of one holds for the others: Kafka's assignor
-    too knows state by subtopology (org.apache.kafka.streams.processor.internals.ChangelogTopics).
+    The tasks of a subtopology have the same stores. Kafka's assignor too knows state by subtopology
+    (org.apache.kafka.streams.processor.internals.ChangelogTopics).
     """
-    standby = {str(task) for t in threads for task in t.assignment.standby}
-    placed = standby | {str(task) for t in threads for task in t.assignment.active}
-    seen = standby | {str(task) for t in threads for task in t.subscription.with_state}
-    with_state = {subtopology_of(task) for task in seen}
-    return in_order(task for task in placed if subtopology_of(task) in with_state)
+    standby = {task for thread in threads for task in thread.assignment.standby}
+    active = {task for thread in threads for task in thread.assignment.active}
+    with_state = standby.union(*(thread.subscription.with_state for thread in threads))
+    subtopologies = {subtopology_of(task) for task in with_state}
+    return in_order(task for task in standby | active if subtopology_of(task) in subtopologies)
 
 
 def _in_transition(thread: _Thread) -> bool:
-    """A probing rebalance is planned (warm-ups stand among the standbys), or the assignor had an error to tell."""
+    """Is a probing rebalance planned (then standbys include warm-ups), or did the assignor report an error?"""
     return thread.assignment.next_rebalance_ms != NO_REBALANCE or thread.assignment.error != 0

@@ -1,4 +1,4 @@
-"""From a document's raw `groups` to its `streams`: the classic Streams groups among them, decoded."""
+"""Decodes the classic Streams groups among a document's `groups` into its `streams`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def classic_entries(
 ) -> list[Decoded]:
     """The entries of the classic Streams groups among these rows of `groups`, sorted by group.
 
-    topics: the names of the cluster's topics. unread_members: group -> why its members couldn't be read; such a group is
-    taken for a Streams application if its internal topics are there.
+    topics: the names of the cluster's topics. unread_members: by group, why its members couldn't be read. Such a group is a
+        Streams application if it has internal topics.
     """
     rows = sorted((g for g in groups if g.get("group")), key=lambda g: g["group"])
     internal = by_application(topics, {g["group"] for g in rows})
@@ -25,17 +25,17 @@ def classic_entries(
         name = row["group"]
         if name in unread_members:
             if name in internal and row.get("type") in ("classic", None):
-                told = {"group": name, "type": "classic"} | ({"state": row["state"]} if row.get("state") else {})
-                entries.append(Decoded(told, {(): unread_members[name]}))
+                entry = {"group": name, "type": "classic"} | ({"state": row["state"]} if row.get("state") else {})
+                entries.append(Decoded(entry, {(): unread_members[name]}))
         elif classic.is_streams(row, internal.get(name, ())):
             entries.append(classic.decode(row))
     return entries
 
 
 def completed(document: dict) -> dict:
-    """The document with `streams` entries for those classic Streams groups of its `groups` that have none.
+    """The document with `streams` entries for the classic Streams groups in its `groups` that have none.
 
-    What can't be decoded is `unreadable` in it. A document without such groups is returned as it is.
+    What can't be decoded is `unreadable`. A document without such groups is returned unchanged.
     """
     unreadable = Unreadable(document)
     if not document.get("groups") or unreadable.covers("groups") or unreadable.covers("streams"):

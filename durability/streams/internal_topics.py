@@ -1,12 +1,12 @@
-"""Which topics belong to which Streams application: their names begin with the application's id."""
+"""Internal topics of Streams applications. Their names begin with the application's id."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable
 
-# The endings that Kafka's own reset tool goes by (org.apache.kafka.tools.StreamsResetter, matchesInternalTopicFormat); what
-# precedes them is the application's id, then a store's or an operator's name.
+# After the application's id: a store's or an operator's name, and an ending of Kafka's own reset tool
+# (org.apache.kafka.tools.StreamsResetter, matchesInternalTopicFormat).
 ENDING = (
     r"-.+-(?:changelog|repartition|subscription-registration-topic|subscription-response-topic)"
     r"|-KTABLE-FK-JOIN-SUBSCRIPTION-(?:REGISTRATION|RESPONSE)-[0-9]+-topic"
@@ -16,7 +16,7 @@ _LAST = ("-changelog", "-repartition", "-topic")
 
 
 def application_of(topic: str, groups: Container[str]) -> str | None:
-    """The longest of `groups` whose application `topic` is an internal topic of, by its name; None: of none.
+    """The application that a topic is an internal topic of, by its name: the longest of `groups`; None: there is none.
 
     >>> application_of("pay-eu-store-changelog", {"pay", "pay-eu"})
     'pay-eu'

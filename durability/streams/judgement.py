@@ -1,30 +1,30 @@
-"""One Streams application against its policy: how many standbys its tasks have, where they stand, what a zone's loss costs.
+"""Evaluates one Streams application: how many standbys its tasks have, where they are, and what the loss of a zone costs.
 
-Decided here, in Python, since it is a search and no column expression; `spark_jobs/controls/standby_replicas.py` and
-`standby_spread.py` make findings of it. A judgement is small whatever the application's size, and JSON-ready:
+This is Python, not column expressions, since it searches placements. `spark_jobs/controls/standby_replicas.py` and
+`standby_spread.py` make verdicts of its result, which is small for every size of application and ready for JSON:
 
-- `type`: of the group; alone where no line of the policy matches it
-- `standby_replicas`, `rack_aware_tags`: what the policy says
-- `unknown`: why the group can't be judged; then there is nothing but these and `unread`
-- `unread`: where what could not be read is the reason: `bytes`, in a version or shape that isn't read, `evidence`, that no
-  member brings as yet, or `access`
-- `clients`, `tasks` (stateful ones), `standbys` (of the task with the fewest)
-- `short_tasks`: tasks with fewer standbys than required; `short`: some of them, `task` and `standbys`
-- `not_whole`: which tasks have no active, or several: the placement isn't whole, their standbys no second copies for sure
-- `below_achievable`, `below_ideal`: tasks; `spread`: the worst of them: `task`, `category`, `tags` (in which two of its
-  clients don't differ), `clients` (the active's first), `achievable` (where the assignor could have put a standby;
-  `more_achievable`: so many more), `better` (a better place for all its standbys)
-- `undecided`: why tasks that nothing was found against may be placed badly all the same
-- `limits`: what is beyond Kafka's limits on tags
-- `losses`: for values of the rack-aware tags how many tasks have all their copies on clients with it, and some of them
+- `type`: of the group; the only member if no line of the policy matches the group
+- `standby_replicas`, `rack_aware_tags`: of the policy's line
+- `unknown`: why the group can't be evaluated; then there are only these members and `unread`
+- `unread`: what could not be read: `bytes` (a version or format that isn't read), `evidence` (members state none so far), or
+  `access`
+- `clients`, `tasks` (stateful ones): how many; `standbys`: of the task with the fewest
+- `short_tasks`: how many tasks have fewer standbys than required; `short`: some of them, `task` and `standbys`
+- `not_whole`: tasks that have no active, or several: then their standbys aren't second copies for sure
+- `below_achievable`, `below_ideal`: how many tasks; `spread`: the worst of them: `task`, `category`, `tags` (in which two of
+  its clients don't differ), `clients` (the active's first), `achievable` (clients on which the assignor could have put a
+  standby; `more_achievable`: how many more), `better` (a better place for all its standbys)
+- `undecided`: why tasks without a finding may still be placed badly
+- `limits`: tags beyond Kafka's limits
+- `losses`: by value of each rack-aware tag, how many tasks have all their copies on clients with it, and some of them
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 from durability.streams.classic import NO_EVIDENCE, STABLE
@@ -36,17 +36,19 @@ BELOW_ACHIEVABLE, BELOW_IDEAL, TAG_LIMITS = "below-achievable", "below-ideal", "
 MAX_TAGS, MAX_KEY, MAX_VALUE = 5, 20, 30
 """Kafka's limits on client tags: how many, characters of a key, characters of a value (StreamsConfig)."""
 LISTED = 20
-"""Tasks, clients and values that a judgement names; beyond that it counts."""
+"""How many tasks, clients and values are named; the others are counted."""
 NAMED = 100
-"""Characters of a name that are kept: tags, task ids and process ids are strangers' text."""
+"""Characters of a name that are kept: tags, task ids and process ids may be any text."""
 STREAMS = "streams"
-"""Type of a group whose placement its broker decides (KIP-1071)."""
+"""Type of a group whose broker decides the placement (KIP-1071)."""
 
 Placement = dict[str, Any]
+Hosts = dict[str, tuple[list[int], list[int]]]
+"""By task the positions of the clients with its active, and of those with a standby and no active."""
 
 
 class Application(Protocol):
-    """What the policy requires of an application; `durability.policy.model.Application` is one."""
+    """The policy's requirements on an application: `durability.policy.model.Application`."""
 
     @property
     def standby_replicas(self) -> int | None: ...
@@ -57,7 +59,7 @@ class Application(Protocol):
 
 @dataclass(frozen=True)
 class Client:
-    """An instance: the threads of one process together. `tags`: None where they are unknown."""
+    """An instance: all threads of one process. tags: None if they are unknown."""
 
     process: str
     tags: Mapping[str, str] | None
@@ -66,22 +68,22 @@ class Client:
 
     @property
     def known_tags(self) -> Mapping[str, str]:
-        """The tags of a client whose tags are known, as they are of every client whose placement is judged."""
+        """The tags; placements are compared only if every client's tags are known."""
         assert self.tags is not None
         return self.tags
 
 
 def is_streams(group: Mapping[str, Any]) -> bool:
-    """Is this row of `groups` a Streams application, as far as it tells?"""
-    told = ("clients", "stateful_tasks", "in_transition", "internal_topics")
-    return any(group.get(name) is not None for name in told) or group.get("protocol") == "stream"
+    """Is this row of `groups` a Streams application, by the columns that could be read?"""
+    columns = ("clients", "stateful_tasks", "in_transition", "internal_topics")
+    return any(group.get(name) is not None for name in columns) or group.get("protocol") == "stream"
 
 
 def judge(group: Mapping[str, Any], application: Application | None) -> Placement | None:
-    """The judgement on one group; None for one that is no Streams application.
+    """The result for one group; None if it is no Streams application.
 
     group: a row of `groups`. application: the line of the policy that matches it; None: nothing is required of it. A group
-    that could not be read, and that the policy names, is judged: it is unknown.
+        that matches a line and could not be read is unknown.
     """
     if not is_streams(group) and not (application and group.get("unread")):
         return None
@@ -96,12 +98,12 @@ def judge(group: Mapping[str, Any], application: Application | None) -> Placemen
     if reason:
         return placement | {"unknown": clip(reason, 4 * NAMED), "unread": unread}
     clients = _clients(group["clients"])
-    tasks = in_order(group["stateful_tasks"])
-    placement |= _counted(clients, tasks, application)
+    hosts = _hosts(clients, in_order(group["stateful_tasks"]))
+    placement |= _counted(clients, hosts, application)
     if any(client.tags is None for client in clients):
         undecided = clip(f"a client's tags are unknown{_because(group)}", 4 * NAMED)
         return placement | {"undecided": undecided, "unread": unread}
-    return placement | _spread(clients, tasks, application, group.get("type"))
+    return placement | _spread(clients, hosts, application, group.get("type"))
 
 
 def _because(group: Mapping[str, Any]) -> str:
@@ -109,7 +111,7 @@ def _because(group: Mapping[str, Any]) -> str:
 
 
 def _unread(group: Mapping[str, Any]) -> str | None:
-    """What kind of thing it is that could not be read of a group at rest; None where waiting is all that helps."""
+    """What could not be read of a stable group; None if it may become readable by itself."""
     reason = group.get("unread")
     if group.get("in_transition") or group.get("state") not in (None, STABLE) or not reason:
         return None
@@ -119,10 +121,10 @@ def _unread(group: Mapping[str, Any]) -> str | None:
 
 
 def _unknown(group: Mapping[str, Any]) -> str | None:
-    """Why the group can't be judged; None if it can."""
+    """Why the group can't be evaluated; None if it can."""
     state = group.get("state")
     if state is not None and state != STABLE:
-        return f"the group is {clip(state)}: only a Stable group has a placement to judge"
+        return f"the group is {clip(state)}: only a Stable group has a placement to evaluate"
     if group.get("in_transition"):
         return "the placement is in transition: tasks are warming up and will move with the next rebalance"
     missing = [n for n in ("clients", "stateful_tasks", "state", "in_transition") if group.get(n) is None]
@@ -132,15 +134,14 @@ def _unknown(group: Mapping[str, Any]) -> str | None:
     for client in group["clients"]:
         if any(client.get(n) is None for n in ("process", "active", "standby")):
             return f"a client's process or tasks could not be read{_because(group)}"
-        if client.get("tags") is not None and tags.setdefault(client["process"], dict(client["tags"])) != dict(
-            client["tags"]
-        ):
+        stated = client.get("tags")
+        if stated is not None and tags.setdefault(client["process"], dict(stated)) != dict(stated):
             return f"process {clip(client['process'])} is listed twice, with different tags"
     return None
 
 
 def _clients(rows: Sequence[Mapping[str, Any]]) -> list[Client]:
-    """The clients by process, threads of one process together."""
+    """One client per process."""
     merged: dict[str, Client] = {}
     for row in rows:
         process, tags = row["process"], None if row["tags"] is None else dict(row["tags"])
@@ -150,9 +151,8 @@ def _clients(rows: Sequence[Mapping[str, Any]]) -> list[Client]:
     return [merged[process] for process in sorted(merged)]
 
 
-def _hosts(clients: Sequence[Client], tasks: Sequence[str]) -> dict[str, tuple[list[int], list[int]]]:
-    """Per task the positions of the clients with its active and with a standby beside no active."""
-    hosts: dict[str, tuple[list[int], list[int]]] = {task: ([], []) for task in tasks}
+def _hosts(clients: Sequence[Client], tasks: Sequence[str]) -> Hosts:
+    hosts: Hosts = {task: ([], []) for task in tasks}
     for n, client in enumerate(clients):
         for task in client.active & hosts.keys():
             hosts[task][0].append(n)
@@ -162,44 +162,41 @@ def _hosts(clients: Sequence[Client], tasks: Sequence[str]) -> dict[str, tuple[l
     return hosts
 
 
-def _counted(clients: Sequence[Client], tasks: Sequence[str], application: Application) -> Placement:
-    """How many standbys the tasks have, and which have fewer than required."""
-    hosts = _hosts(clients, tasks)
+def _counted(clients: Sequence[Client], hosts: Hosts, application: Application) -> Placement:
+    """How many standbys the tasks have, and which tasks have fewer than required."""
     standbys = {task: len(held) for task, (_, held) in hosts.items()}
-    lost = [task for task, (active, _) in hosts.items() if len(active) != 1]
-    wanted = application.standby_replicas or 0
-    short = sorted((t for t in tasks if standbys[t] < wanted), key=lambda t: standbys[t])
+    required = application.standby_replicas or 0
+    short = sorted((t for t in hosts if standbys[t] < required), key=lambda t: standbys[t])
     return {
         "clients": len(clients),
-        "tasks": len(tasks),
+        "tasks": len(hosts),
         "standbys": min(standbys.values(), default=None),
         "short_tasks": len(short),
         "short": [{"task": clip(task), "standbys": standbys[task]} for task in short[:LISTED]],
-        "not_whole": _not_whole(lost),
+        "not_whole": _not_whole(hosts),
     }
 
 
-def _not_whole(lost: Sequence[str]) -> str | None:
-    """What is wrong with a placement in which these tasks have no active, or several; None without such tasks."""
+def _not_whole(hosts: Hosts) -> str | None:
+    """Names tasks that have no active, or several; None if there are none."""
+    lost = [task for task, (active, _) in hosts.items() if len(active) != 1]
     return f"{clip(lost[0])}{_more(len(lost) - 1)} has no active task, or several" if lost else None
 
 
-def _spread(clients: Sequence[Client], tasks: Sequence[str], application: Application, kind: str | None) -> Placement:
+def _spread(clients: Sequence[Client], hosts: Hosts, application: Application, kind: str | None) -> Placement:
     aware = tuple(dict.fromkeys(application.rack_aware_tags))
     if not aware:
         return {}
-    hosts = _hosts(clients, tasks)
     placement: Placement = {"losses": losses(clients, hosts, aware)}
     if kind == STREAMS:
         return placement
     found = _Spread(clients, hosts, aware)
     counts = Counter(found.categories.values())
-    doubts = found.doubts()
     return placement | {
         "below_achievable": counts[BELOW_ACHIEVABLE],
         "below_ideal": counts[BELOW_IDEAL],
         "spread": found.listed(),
-        "undecided": "; ".join(doubts) or None,
+        "undecided": "; ".join(found.doubts()) or None,
         "limits": tag_limits(clients, aware)[:LISTED],
     }
 
@@ -207,57 +204,52 @@ def _spread(clients: Sequence[Client], tasks: Sequence[str], application: Applic
 class _Spread:
     """The category of each task of one application that is placed worse than it could be."""
 
-    def __init__(self, clients: Sequence[Client], hosts: dict[str, tuple[list[int], list[int]]], aware: Sequence[str]):
+    def __init__(self, clients: Sequence[Client], hosts: Hosts, aware: Sequence[str]):
         self.clients, self.hosts, self.aware = clients, hosts, aware
         others = [{tag: value for tag, value in client.known_tags.items() if tag not in aware} for client in clients]
         self.kinds = Kinds([tuple(client.known_tags.get(tag) for tag in aware) for client in clients], others)
-        self.shapes: dict[str, tuple[int, tuple[int, ...]]] = {}
+        of = self.kinds.of
+        self.shapes = {
+            task: (of[active[0]], tuple(sorted(of[n] for n in standbys)))
+            for task, (active, standbys) in hosts.items()
+            if len(active) == 1
+        }
         self.categories: dict[str, str] = {}
         self.better: dict[str, tuple[int, ...]] = {}
         self.too_many: set[str] = set()
-        for task, (active, standbys) in hosts.items():
-            if len(active) == 1:
-                of = self.kinds.of
-                self.shapes[task] = (of[active[0]], tuple(sorted(of[n] for n in standbys)))
-        # What is worth a warning first: the search for something better may use up what may be spent.
+        # Warnings first: the search for better placements may use up the steps.
         for task, shape in self.shapes.items():
-            self._try(task, partial(self._achievable, task, *shape))
-        for task, shape in self.shapes.items():
-            if task not in self.categories:
-                self._try(task, partial(self._ideal, task, *shape))
+            with self._noting_too_many(task):
+                if not self.kinds.produced(*shape):
+                    self.categories[task] = BELOW_ACHIEVABLE
+        for task in [task for task in self.shapes if task not in self.categories]:
+            with self._noting_too_many(task):
+                better = self.kinds.better(*self.shapes[task])
+                if better is not None:
+                    self.categories[task], self.better[task] = BELOW_IDEAL, better
 
-    def _try(self, task: str, decide: Callable[[], None]) -> None:
+    @contextmanager
+    def _noting_too_many(self, task: str) -> Iterator[None]:
         try:
-            decide()
+            yield
         except TooMany:
             self.too_many.add(task)
 
-    def _achievable(self, task: str, active: int, standbys: tuple[int, ...]) -> None:
-        if not self.kinds.produced(active, standbys):
-            self.categories[task] = BELOW_ACHIEVABLE
-
-    def _ideal(self, task: str, active: int, standbys: tuple[int, ...]) -> None:
-        better = self.kinds.better(active, standbys)
-        if better is not None:
-            self.categories[task], self.better[task] = BELOW_IDEAL, better
-
     def doubts(self) -> list[str]:
-        """Why tasks that nothing was found against may still be placed badly."""
-        lost = [task for task in self.hosts if task not in self.shapes]
-        untagged = self._untagged()
-        not_whole = _not_whole(lost)
-        words = [not_whole] if not_whole is not None else []
+        """Why tasks without a finding may still be placed badly."""
+        not_whole, untagged = _not_whole(self.hosts), self._untagged()
+        doubts = [not_whole] if not_whole is not None else []
         if self.too_many:
-            words.append(f"{len(self.too_many)} task(s) have more possible placements than are looked at")
+            doubts.append(f"{len(self.too_many)} task(s) have more possible placements than are searched")
         if untagged:
             client, tag = untagged[0]
-            words.append(
-                f"{clip(client.process)}{_more(len(untagged) - 1)} carries no tag {clip(tag)}: where it stands is unknown"
+            doubts.append(
+                f"{clip(client.process)}{_more(len(untagged) - 1)} carries no tag {clip(tag)}: where it is is unknown"
             )
-        return words
+        return doubts
 
     def _untagged(self) -> list[tuple[Client, str]]:
-        """The clients that hold a standby, or the active of a task with one, and lack a rack-aware tag."""
+        """Clients with a standby, or the active of a task with standbys, that lack a rack-aware tag; and that tag."""
         holding = {n for active, standbys in self.hosts.values() if standbys for n in (*active, *standbys)}
         found = []
         for n in sorted(holding):
@@ -266,7 +258,7 @@ class _Spread:
         return found
 
     def listed(self) -> list[dict[str, Any]]:
-        """The worst tasks, those below achievable first, with where they are and where they could have been."""
+        """The worst tasks, below achievable first, with their clients and the clients where they could have been."""
         order = sorted(in_order(self.categories), key=lambda t: self.categories[t] != BELOW_ACHIEVABLE)
         return [self._detail(task) for task in order[:LISTED]]
 
@@ -290,7 +282,7 @@ class _Spread:
         return [clip(self.clients[n].process) for n in positions[:LISTED]]
 
     def _pick(self, task: str, active: int, standbys: Sequence[int]) -> list[int]:
-        """Clients of the better placement, those that have the task already before others."""
+        """Clients of the better placement. Clients that have the task already are preferred."""
         chosen: list[int] = []
         for kind in self.better.get(task, ()):
             of_kind = [
@@ -300,12 +292,10 @@ class _Spread:
         return sorted(chosen)
 
 
-def losses(
-    clients: Sequence[Client], hosts: Mapping[str, tuple[list[int], list[int]]], aware: Sequence[str]
-) -> list[dict[str, Any]]:
-    """Per value of each rack-aware tag: the tasks that lose their active and every standby with it, the most first.
+def losses(clients: Sequence[Client], hosts: Hosts, aware: Sequence[str]) -> list[dict[str, Any]]:
+    """By value of each rack-aware tag, the tasks that lose their active and every standby with it; the most tasks first.
 
-    A task that has a copy on a client without the tag isn't counted: nobody knows where that one stands.
+    A task with a copy on a client without the tag isn't counted, since that client's place is unknown.
     """
     rows = []
     for tag in aware:
@@ -323,7 +313,7 @@ def losses(
 
 
 def tag_limits(clients: Sequence[Client], aware: Sequence[str]) -> list[str]:
-    """What is beyond Kafka's limits on client tags; a client so configured wouldn't start.
+    """Tags beyond Kafka's limits. A client with such tags doesn't start.
 
     >>> tag_limits([Client("p1", {"zone": "z" * 31}, frozenset(), frozenset())], ["zone"])
     ['p1: the value of tag zone has 31 characters, 30 are allowed']

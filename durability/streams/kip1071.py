@@ -1,7 +1,7 @@
-"""Groups of type streams (KIP-1071): what StreamsGroupDescribe says -> the document's `streams[]` entry.
+"""Makes the document's `streams[]` entry of a group of type streams (KIP-1071), from StreamsGroupDescribe.
 
-Here the broker assigns: it knows each member's target beside what it runs now, warm-ups apart from standbys. The client's
-num.standby.replicas counts for nothing, and client tags drive no placement.
+The broker assigns the tasks of such groups. It states each member's current and target tasks, and warm-ups apart from
+standbys. It ignores the clients' num.standby.replicas and tags.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ CONFLICT = "the members of one process state different client tags"
 def entry_of(described: Any) -> Decoded:
     """The entry of a DescribedGroup (StreamsGroupDescribeResponse, version 0) without an error code.
 
-    Clients have their current assignment, without warm-ups, which are no standbys; `in_transition` unless the group is
-    Stable, every member has its target, nothing warms up and nobody is yet to be upgraded.
+    Clients have their current tasks, without warm-ups. `in_transition` is false if the group is Stable, every member has
+    its target, nothing warms up and no member uses the classic protocol.
     """
     members = sorted(described.members, key=lambda m: (m.process_id, m.member_id))
     by_process: dict[str, list[Any]] = {}

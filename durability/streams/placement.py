@@ -1,27 +1,24 @@
-"""Where Kafka's assignor could have put a task's standbys, and whether a better place exists (KIP-708).
+"""Which placements of standbys Kafka's assignor can produce, and whether a better one exists (KIP-708).
 
-The walk is that of ClientTagAwareStandbyTaskAssignor. For each stateful task it starts at the active's client, with one
-client used. For each rack-aware tag of the client used last: if the tag has no more values in the group than clients are
-used, what that tag excluded is forgotten; else every client with the same value is excluded. Then the least-loaded client
-that isn't excluded and doesn't hold the task gets a standby, and so on; when none is left, the standbys still missing go
+**The walk** is that of ClientTagAwareStandbyTaskAssignor. For each stateful task it starts at the active's client, with one
+client used. It looks at each rack-aware tag of the client used last. If the tag has no more values in the group than
+clients are used, the tag's exclusions are dropped; else every client with the same value is excluded. The least-loaded
+client that isn't excluded and doesn't have the task gets the next standby. When no client is left, the missing standbys go
 to the least-loaded clients regardless of tags.
 
-**Which client is the least loaded is free.** A client's load is its tasks divided by its threads; threads aren't on the
-wire, and loads depend on the order in which tasks were handled and on the tasks of that moment. For every sequence of
-clients that the exclusions allow there are loads under which Kafka's class takes exactly these clients in this order:
-loads that rise along the sequence, every other client loaded more (tests/unit/streams/test_assignor.py has Kafka's own class
-do so). So a set of standbys is achievable if some sequence of clients none of which was excluded at its turn yields it,
-and what Kafka's class places is always achievable.
+**Any client may be the least loaded.** A load is tasks divided by threads. Threads aren't on the wire, and loads depend on
+the order in which tasks were handled. For every sequence of clients that the exclusions allow, there are loads under which
+Kafka's class takes exactly this sequence (tests/unit/streams/test_assignor.py runs Kafka's own class). So a set of standbys is
+achievable if a sequence of clients, none of them excluded at its step, yields it.
 
-**Standbys move afterwards.** HighAvailabilityTaskAssignor evens out threads, to any client that agrees with the one left
-in all tags of *that* one, those that aren't rack-aware too (isAllowedTaskMovement of two clients, 4.3.1): between clients
-with the same tags, which are interchangeable here, and off a client that lacks a rack-aware tag to any value of it, the
-active's own too. The walk alone may not yield such a placement; Kafka does, so it is achievable. Which moves are made
-depends on loads and threads, so all of them are.
+**Standbys move afterwards.** HighAvailabilityTaskAssignor balances threads. It moves a standby to any client that agrees
+with the old one in all tags of the old one, also in tags that aren't rack-aware (isAllowedTaskMovement of two clients,
+4.3.1): between clients with the same tags, and from a client without a rack-aware tag to any value of it. Which moves are
+made depends on loads and threads, so every such placement is achievable.
 
-Clients with the same values of the rack-aware tags are one *kind*, and where some client lacks one, those with the same
-other tags too; placements are judged once for each shape: the kind of the active's client, and the kinds of the standbys'
-clients.
+Clients with the same values of the rack-aware tags are one *kind*; if some client lacks such a tag, the other tags have to
+be the same too. A placement's shape is the kind of the active's client and the kinds of the standbys' clients. Placements
+of one shape are evaluated once.
 """
 
 from __future__ import annotations
@@ -32,28 +29,29 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 Shape = tuple[int, ...]
-"""Kinds of the clients that hold a task's standbys, ascending, one entry a client."""
+"""Kinds of the clients with a task's standbys, ascending, one entry per client."""
 
 STEPS = 500_000
-"""What may be spent on one application: a step takes microseconds, so that a search takes a second or two, whatever the
-document. What is left undecided then is unknown."""
+"""Steps for one application. A step takes microseconds, so every search ends after a second or two; what is undecided then
+is unknown."""
 LOOKED_AT = 2_000
-"""Placements that `Kinds.within_reach` looks at for one kind of active."""
+"""Placements that `Kinds.within_reach` tries for one kind of active."""
 MANY = 60
-"""Standbys of one task beyond which no better placement is searched for."""
+"""No better placement is searched for a task with more standbys."""
 
 
 class TooMany(Exception):
-    """There are more placements than are looked at."""
+    """There are more placements than may be tried."""
 
 
 class Kinds:
     """The clients of one application, grouped by the values of its rack-aware tags.
 
-    values: of each client one value per tag, in the order of the tags; None where it doesn't carry that tag. A missing
-        tag excludes nobody and is never excluded, as in Kafka; where clients are compared, two without the tag don't
-        differ. others: of each client the tags that aren't rack-aware; {} for all by default. `kinds`: the values of each
-        kind, `of`: each client's kind, as an index into `kinds`, `count`: clients of each.
+    values: of each client one value per tag, in the order of the tags; None: the client lacks the tag. As in Kafka, a
+        missing tag excludes no client and isn't excluded. Two clients that lack a tag don't differ in it.
+    others: of each client the tags that aren't rack-aware; {} for all by default.
+
+    kinds: the values of each kind. of: each client's kind, an index into `kinds`. count: how many clients are of each kind.
     """
 
     def __init__(
@@ -98,8 +96,8 @@ class Kinds:
         return sorted(clients.values())
 
     def _sources(self, to: int) -> list[int]:
-        """The kinds from whose clients a standby may have come to one of this kind: its own, and those that carry fewer of
-        the rack-aware tags and none that this one doesn't carry alike. Raises TooMany."""
+        """The kinds from which a standby may have moved to this kind: this one, and kinds with fewer rack-aware tags that
+        agree with it in all their tags. Raises TooMany."""
         if to not in self._moved_from:
             self._look(1 + len(self._lacking) // 8)
             fewer = (k for k in self._lacking if self._carried[k] <= self._carried[to])
@@ -112,14 +110,14 @@ class Kinds:
             raise TooMany
 
     def _after(self, excluded: tuple[int, ...], last: int, used: int) -> tuple[int, ...]:
-        """What each tag excludes, as bits of kinds, once `last` is the client used last of `used` ones."""
+        """What each tag excludes, as bits of kinds, after `last` became the last of `used` clients."""
         return tuple(
             before if self.kinds[last][t] is None else 0 if self._values[t] <= used else before | self._alike[t][last]
             for t, before in enumerate(excluded)
         )
 
     def _free(self, excluded: tuple[int, ...], held: Counter) -> int:
-        """The kinds, as bits, with a client that isn't excluded and doesn't hold the task."""
+        """The kinds, as bits, with a client that isn't excluded and doesn't have the task."""
         taken = sum(1 << kind for kind, clients in held.items() if clients >= self.count[kind])
         for bits in excluded:
             taken |= bits
@@ -146,7 +144,7 @@ class Kinds:
         return self._produced[key]
 
     def _before(self, active: int, standbys: Shape) -> Iterator[Shape]:
-        """Where the standbys may have been before they were moved, this very place first."""
+        """The shapes from which the standbys may have moved to this one, this one first."""
         shapes: set[Shape] = {()}
         for kind in standbys:
             shapes = {tuple(sorted((*shape, source))) for shape in shapes for source in self._sources(kind)}
@@ -218,7 +216,7 @@ class Kinds:
         return reached
 
     def shared(self, hosts: Iterable[int]) -> tuple[int, ...]:
-        """Per tag, how many pairs of these clients (by kind) don't differ in it; all 0: the ideal of KIP-708.
+        """By tag, how many pairs of these clients (by kind) don't differ in it. All 0 is the ideal of KIP-708.
 
         >>> Kinds([("az1", "blue"), ("az2", "blue")]).shared((0, 1, 1))
         (1, 3)
@@ -228,7 +226,7 @@ class Kinds:
         return tuple(sum(n * (n - 1) // 2 for n in count.values()) for count in counts)
 
     def _floor(self, standbys: int) -> tuple[int, ...]:
-        """Per tag, as few pairs as so many standbys and an active can share, were it the only tag.
+        """By tag, the fewest pairs that can share a value, if it were the only tag.
 
         The n-th client with a value shares it with n - 1 others: first every value gets one client, then a second.
         """
@@ -242,9 +240,9 @@ class Kinds:
         return tuple(least)
 
     def better(self, active: int, standbys: Shape) -> Shape | None:
-        """A better place for as many standbys: in no tag do more pairs of clients share a value, in one fewer do.
+        """A better placement of these standbys: fewer pairs of clients share a value in one tag, and no more in the others.
 
-        The ideal where it exists: all of the task's clients differ in every tag. None: nothing is better. Raises TooMany.
+        The ideal is preferred: all of the task's clients differ in every tag. None: nothing is better. Raises TooMany.
 
         >>> kinds = Kinds([("az1",), ("az1",), ("az2",), ("az3",)])
         >>> kinds.better(0, (0, 1)), kinds.better(0, (1, 2))
@@ -263,7 +261,7 @@ class Kinds:
         return self._searched(active, len(standbys), now)
 
     def _searched(self, active: int, standbys: int, limit: tuple[int, ...]) -> Shape | None:
-        """A placement within `limit` shared pairs per tag, and below it in one unless it is all 0."""
+        """A placement with at most `limit` shared pairs by tag, and fewer in one tag unless all are 0."""
         key = (active, standbys, limit)
         if key not in self._better:
             if standbys > MANY:
@@ -276,8 +274,8 @@ class Kinds:
     def _choose(
         self, hosts: Shape, left: int, first: int, held: list[dict], limit: Sequence[int], below: int
     ) -> Shape | None:
-        """Adds `left` clients of kinds from `first` on to `hosts`. held: per tag, how many of `hosts` have each value;
-        limit, below: of pairs that may be shared with those to come, per tag and in all."""
+        """Adds `left` clients of kinds from `first` on to `hosts`. held: by tag, how many of `hosts` have each value.
+        limit, below: how many pairs may still be shared, by tag and in all."""
         if not left:
             return hosts[1:]
         tried = None

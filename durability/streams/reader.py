@@ -1,106 +1,107 @@
-"""Big-endian values out of untrusted bytes: never past their end, never more elements than the bytes can hold."""
+"""Reads big-endian values from untrusted bytes, never past their end."""
 
 from __future__ import annotations
 
 import struct
 
+OLDEST, NEWEST = 6, 11
+"""Protocol versions of Kafka Streams (2.5 and later) that are read."""
 FORMATS = ("ConsumerProtocolSubscription", "ConsumerProtocolAssignment", "SubscriptionInfo", "AssignmentInfo")
-"""What members' bytes hold; such a name begins every reason why bytes aren't read."""
+"""The formats of members' bytes. Every reason why such bytes can't be read begins with one of these names."""
 
 
 class Malformed(Exception):
-    """Bytes that are not what they should be; the text says what, and names no value of theirs but numbers."""
+    """The bytes are not of the expected format. The text quotes numbers only."""
 
 
 class Reader:
-    """A cursor over `data`; `what` they are stands in every error.
+    """A position in `data`, which are of `format`, one of FORMATS.
 
     >>> reader = Reader(bytes([0, 0, 0, 1, 0, 0, 0, 7]), "AssignmentInfo")
-    >>> [reader.i32("a task's partition") for _ in range(reader.count(4, "active tasks"))]
+    >>> [reader.i32() for _ in range(reader.count(4))]
     [7]
-    >>> Reader(bytes([0x7F, 255, 255, 255]), "AssignmentInfo").count(8, "active tasks")
+    >>> Reader(bytes([0x7F, 255, 255, 255]), "AssignmentInfo").count(8)
     Traceback (most recent call last):
-    durability.streams.reader.Malformed: AssignmentInfo: 2147483647 active tasks don't fit in the 0 bytes left
+    durability.streams.reader.Malformed: AssignmentInfo: 2147483647 elements at byte 4, where 0 bytes are left
     """
 
-    def __init__(self, data: bytes, what: str):
+    def __init__(self, data: bytes, format: str):
         self.data = data
-        self.what = what
+        self.format = format
         self.position = 0
+
+    def malformed(self, problem: str) -> Malformed:
+        return Malformed(f"{self.format}: {problem}")
 
     @property
     def left(self) -> int:
         """How many bytes haven't been read."""
         return len(self.data) - self.position
 
-    def malformed(self, problem: str) -> Malformed:
-        return Malformed(f"{self.what}: {problem}")
-
-    def take(self, size: int, field: str) -> bytes:
-        """The next `size` bytes; a negative size is malformed too."""
+    def take(self, size: int) -> bytes:
+        """The next `size` bytes; a negative size is malformed."""
         if not 0 <= size <= self.left:
-            raise self.malformed(f"{field} of {size} bytes where {self.left} are left")
+            raise self.malformed(f"{size} bytes at byte {self.position}, where {self.left} bytes are left")
         self.position += size
         return self.data[self.position - size : self.position]
 
-    def _number(self, code: str, field: str) -> int:
+    def number(self, code: str) -> int:
+        """A number of one of `struct`'s codes."""
         packing = struct.Struct(f">{code}")
-        return packing.unpack(self.take(packing.size, field))[0]
+        return packing.unpack(self.take(packing.size))[0]
 
-    def i8(self, field: str) -> int:
-        return self._number("b", field)
+    def i16(self) -> int:
+        return self.number("h")
 
-    def i16(self, field: str) -> int:
-        return self._number("h", field)
+    def i32(self) -> int:
+        return self.number("i")
 
-    def i32(self, field: str) -> int:
-        return self._number("i", field)
+    def i64(self) -> int:
+        return self.number("q")
 
-    def i64(self, field: str) -> int:
-        return self._number("q", field)
-
-    def natural(self, field: str) -> int:
-        """An i32 that can't be negative."""
-        value = self.i32(field)
+    def natural(self) -> int:
+        """An i32 that isn't negative."""
+        value = self.i32()
         if value < 0:
-            raise self.malformed(f"{field} is {value}")
+            raise self.malformed(f"{value} at byte {self.position - 4}, where a number from 0 is expected")
         return value
 
-    def count(self, smallest: int, field: str) -> int:
+    def version(self) -> int:
+        """An i32, the version of the format; it has to be one that is read."""
+        version = self.i32()
+        if 1 <= version < OLDEST:
+            raise self.malformed(f"version {version} is older than {OLDEST}, the oldest that is read")
+        if not OLDEST <= version <= NEWEST:
+            raise self.malformed(f"version {version} isn't known; {OLDEST} to {NEWEST} are")
+        return version
+
+    def count(self, smallest: int) -> int:
         """The i32 length of an array whose elements take at least `smallest` bytes each."""
-        value = self.i32(f"the number of {field}")
+        value = self.i32()
         if not 0 <= value * smallest <= self.left:
-            raise self.malformed(f"{value} {field} don't fit in the {self.left} bytes left")
+            raise self.malformed(f"{value} elements at byte {self.position}, where {self.left} bytes are left")
         return value
 
-    def nullable_string(self, field: str) -> str | None:
-        """An i16 length and UTF-8, as Kafka's messages have them; length -1 is null."""
-        size = self.i16(f"the length of {field}")
-        return None if size == -1 else self.text(self.take(size, field), field)
+    def text(self, size: int) -> str:
+        """`size` bytes of UTF-8."""
+        return self.decoded(self.take(size), "utf-8")
 
-    def sized(self, field: str) -> bytes:
-        """An i32 length and that many bytes."""
-        return self.take(self.i32(f"the length of {field}"), field)
-
-    def utf(self, field: str) -> str:
+    def utf(self) -> str:
         """A u16 length and modified UTF-8 (DataOutputStream.writeUTF): NUL in two bytes, surrogates one by one."""
-        value = self.take(self._number("H", f"the length of {field}"), field)
-        try:
-            found = value.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
-        except UnicodeDecodeError as error:
-            raise self.malformed(f"{field} is no modified UTF-8") from error
+        value = self.take(self.number("H")).replace(b"\xc0\x80", b"\0")
+        found = self.decoded(value, "utf-8", "surrogatepass")
         if max(found, default="") > "\uffff":
-            raise self.malformed(f"{field} is no modified UTF-8")
+            raise self.malformed(f"no modified UTF-8 before byte {self.position}")
         return found
 
-    def text(self, value: bytes, field: str) -> str:
-        """`value` as UTF-8."""
+    def decoded(self, value: bytes, encoding: str, errors: str = "strict") -> str:
+        """Bytes that were just taken, as text."""
         try:
-            return value.decode("utf-8")
+            return value.decode(encoding, errors)
         except UnicodeDecodeError as error:
-            raise self.malformed(f"{field} is no UTF-8") from error
+            raise self.malformed(f"no {encoding} text before byte {self.position}") from error
 
     def end(self) -> None:
-        """Nothing may be left."""
+        """Checks that all bytes were read."""
         if self.left:
             raise self.malformed(f"{self.left} bytes too many")

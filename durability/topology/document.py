@@ -1,4 +1,4 @@
-"""What a validated topology document is, and its canonical bytes."""
+"""A validated topology document and its canonical bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RFC3339 = re.compile(RFC3339)
 
 
 def instant(text: str) -> datetime | None:
-    """The moment an RFC 3339 text names, in UTC to the microsecond; None if it is no such text (a zone is needed).
+    """The moment of an RFC 3339 text, in UTC to the microsecond; None for other texts, also those without a zone.
 
     >>> instant("2026-11-21T03:00:00+01:00").isoformat()
     '2026-11-21T02:00:00+00:00'
@@ -56,8 +56,8 @@ def canonical(document: dict) -> bytes:
 class Topology:
     """One cluster at one moment, validated.
 
-    document: the `kafka-topology/1` document as it was read, unknown fields included.
-    source: "live", or the file it came from.
+    document: the `kafka-topology/1` document as it was read, with unknown fields.
+    source: "live", or the file's name.
     sha256: of the canonical JSON, in hex.
     """
 

@@ -1,4 +1,4 @@
-"""What a topology document is made of, as data: `validation` checks by it, `durability.schemas` publishes it."""
+"""The topology document's format, as data: `validation` checks documents by it, `durability.schemas` publishes it."""
 
 from __future__ import annotations
 
@@ -118,7 +118,6 @@ PARTITION = Object(
         "bytes": _maybe(COUNT, "size on disk"),
     },
 )
-PARTITIONS = ListOf(PARTITION, least=1, identity="partition")
 TOPIC = Object(
     "topic",
     {
@@ -126,7 +125,7 @@ TOPIC = Object(
         "internal": Member(FLAG, about="true for Kafka's own three only"),
         "configs": Member(CONFIGS, about="what is absent comes from the brokers"),
         "config_sources": _SOURCES,
-        "partitions": Member(PARTITIONS),
+        "partitions": Member(ListOf(PARTITION, least=1, identity="partition")),
     },
 )
 CLIENT = Object(
@@ -178,7 +177,7 @@ ROOT = Object(
 
 
 def shown(value: object) -> str:
-    """A value as an error message shows it: its JSON type and, where short, the value, with nothing unprintable.
+    """A value as error messages show it: its JSON type and, if it is short, the value, without unprintable characters.
 
     >>> shown(True), shown("3"), shown([1]), shown(None)
     ('true', 'the text "3"', 'a list', 'null')

@@ -1,4 +1,4 @@
-"""Reading topology documents from files: one, or a folder of a fleet and each cluster's history."""
+"""Reads topology documents from a file, or from a folder with a fleet and each cluster's history."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def read(path: Path | str) -> list[Topology]:
 
 
 def read_each(path: Path | str) -> tuple[list[Topology], list[BadInput]]:
-    """Like `read`, but goes on: the topologies that can be used, and an error for each file that can't.
+    """Like `read`, but returns the topologies that can be used, and an error for each file that can't.
 
-    Of documents with the same cluster and captured_at only the first (by file name) is kept; the others are errors.
+    The first of several documents with the same cluster and captured_at is used (by file name); the others are errors.
     Raises BadInput if the path doesn't exist or the folder has no `*.json` in it.
     """
     root = Path(path)
@@ -69,38 +69,31 @@ def _files(root: Path) -> list[Path]:
     return files
 
 
-class _Marked(dict):
-    """An object in which a key stands twice, until its place is known."""
+class _Flaw:
+    """Replaces a value that JSON can't have, until its place is known."""
 
-    def __init__(self, pairs: list, key: str):
-        super().__init__(pairs)
-        self.key = key
-
-
-class _NoNumber:
-    """NaN or Infinity, which JSON doesn't have, until its place is known."""
-
-    def __init__(self, text: str):
-        self.text = text
+    def __init__(self, problem: str):
+        self.problem = problem
 
 
 def _parse(file: Path) -> Any:
     text = _text(file)
-    marked: list[object] = []
+    flaws: list[_Flaw] = []
+
+    def flaw(problem: str) -> _Flaw:
+        flaws.append(_Flaw(problem))
+        return flaws[-1]
 
     def members(pairs: list) -> dict:
         built = dict(pairs)
-        if len(built) == len(pairs):
-            return built
-        keys = [key for key, _ in pairs]
-        twice = _Marked(pairs, next(key for key in keys if keys.count(key) > 1))
-        marked.append(twice)
-        return twice
+        if len(built) < len(pairs):
+            keys = [key for key, _ in pairs]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            built[twice] = flaw("this key stands twice in one object; expected once")
+        return built
 
-    def constant(name: str) -> _NoNumber:
-        value = _NoNumber(name)
-        marked.append(value)
-        return value
+    def constant(name: str) -> _Flaw:
+        return flaw(f"{name} is no JSON number; expected a number or null")
 
     try:
         with _no_collection():
@@ -111,14 +104,25 @@ def _parse(file: Path) -> Any:
         raise BadInput(file, "", "not a topology document: nested too deeply") from None
     except ValueError as error:  # an integer of thousands of digits
         raise BadInput(file, "", f"not a topology document: {error}") from None
-    if marked:
-        _refuse_marked(file, document)
+    if flaws:
+        raise BadInput(file, *_first_flaw(document))
     return document
+
+
+def _first_flaw(document: object) -> tuple[str, str]:
+    """Place and problem of the first flaw, in document order. The last one that was made is always found."""
+    stack: list[tuple[tuple, object]] = [((), document)]
+    while True:
+        place, value = stack.pop()
+        if isinstance(value, _Flaw):
+            return pointer(place), value.problem
+        inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        stack.extend(reversed([((*place, key), element) for key, element in inner]))
 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """No garbage collection meanwhile: it would walk the million objects that are being made again and again."""
+    """Turns garbage collection off: it would walk the million objects that are being made again and again."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -138,17 +142,3 @@ def _text(file: Path) -> str:
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise BadInput(file, f"line {line}", "not UTF-8; expected a JSON document in UTF-8") from None
-
-
-def _refuse_marked(file: Path, document: object) -> None:
-    """Raises BadInput at the first marked place, in document order; a mark that a later twin key hid has no place."""
-    stack: list[tuple[tuple, object]] = [((), document)]
-    while stack:
-        place, value = stack.pop()
-        if isinstance(value, _Marked):
-            raise BadInput(file, pointer((*place, value.key)), "this key stands twice in one object; expected once")
-        if isinstance(value, _NoNumber):
-            raise BadInput(file, pointer(place), f"{value.text} is no JSON number; expected a number or null")
-        inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-        stack.extend(reversed([((*place, key), element) for key, element in inner]))
-    raise BadInput(file, "", "a key stands twice in one object, or a number is NaN or Infinity")

@@ -1,13 +1,14 @@
-"""Which parts of a topology document could not be read: its `unreadable` paths, resolved.
+"""The parts of a topology document that could not be read: its `unreadable` paths, resolved.
 
-A path is a JSON Pointer (RFC 6901). A segment that picks from a list and is no index of it is tried as the thing's
-name: topic name, broker id, group, node id or partition number. Whatever lies under a path is NULL, stated or not.
+A path is a JSON Pointer (RFC 6901). In a list, a segment that is no index is taken for the element's identity: topic name,
+broker id, group, node id or partition number. Everything under a path is NULL, even if the document states it.
 """
 
 from __future__ import annotations
 
 Tokens = tuple[str | int, ...]
-_NAMES: dict[Tokens, str] = {
+"""Members of objects and elements of lists from the document's root."""
+IDENTITIES: dict[Tokens, str] = {
     ("topics",): "name",
     ("brokers",): "id",
     ("streams",): "group",
@@ -41,10 +42,11 @@ def pointer(segments: Tokens) -> str:
 
 
 def resolve(document: dict, path: str) -> Tokens | None:
-    """Where in the document a path points, list elements as indexes; None if no such topic, broker or group is there.
+    """The place in the document that a path points at, list elements by index; None if there is no such topic, broker or
+    group.
 
-    What could not be read may be missing: a member of an object, or an element of a list below a topic or broker, which
-    then stands at its end as text.
+    A member of an object may be missing, and so may an element of a list below a topic or broker. A missing element is the
+    place's last segment, as text.
 
     >>> doc = {"brokers": [{"id": 7}], "cluster": {}}
     >>> resolve(doc, "/brokers/7/configs"), resolve(doc, "/brokers/0"), resolve(doc, "/brokers/8")
@@ -62,7 +64,7 @@ def resolve(document: dict, path: str) -> Tokens | None:
     for part in segments:
         if isinstance(here, list):
             index = _index(here, part, _name_of(tuple(found)))
-            if index is None and tuple(found) in _NAMES:
+            if index is None and tuple(found) in IDENTITIES:
                 return None
             if index is None:  # an element that the list should have had: the list isn't whole
                 return (*found, part)
@@ -77,7 +79,7 @@ def resolve(document: dict, path: str) -> Tokens | None:
 def _name_of(found: Tokens) -> str | None:
     if len(found) == 3 and found[0] == "topics" and found[2] == "partitions":
         return "partition"
-    return _NAMES.get(found)
+    return IDENTITIES.get(found)
 
 
 def _index(elements: list, part: str, name: str | None) -> int | None:
@@ -93,10 +95,10 @@ def _index(elements: list, part: str, name: str | None) -> int | None:
 
 
 class Unreadable:
-    """The unreadable parts of one document, to be asked by place.
+    """The unreadable parts of one document, by place.
 
     paths: the path and reason of each entry, as stated.
-    unresolved: the paths that point at nothing in the document; kept, since they still say that something is missing.
+    unresolved: paths that point at nothing in the document; they still mean that something is missing.
     """
 
     def __init__(self, document: dict):
@@ -118,20 +120,20 @@ class Unreadable:
         return bool(self._leaves)
 
     def covers(self, *place: str | int) -> bool:
-        """Could this place as a whole not be read: is it, or anything around it, listed?"""
+        """Is this place, or anything around it, unreadable?"""
         return bool(self._leaves) and any(place[:depth] in self._leaves for depth in range(len(place) + 1))
 
     def touches(self, *place: str | int) -> bool:
-        """Could this place, or any part of it, not be read?"""
+        """Is this place, any part of it or anything around it unreadable?"""
         return self.covers(*place) or place in self._inner
 
     def reasons(self, *place: str | int) -> list[str]:
-        """Why this place, or parts of it, could not be read: each reason once, in the document's order."""
+        """The distinct reasons why this place or parts of it are unreadable, in the document's order."""
         found = [
             reason for leaf, reason in self._leaves.items() if place[: len(leaf)] == leaf or leaf[: len(place)] == place
         ]
         return list(dict.fromkeys(found))
 
     def parts(self, *place: str | int) -> set[str | int]:
-        """The members or indexes directly under this place on the way to something unreadable."""
+        """The members or indexes directly under this place that are unreadable or have unreadable parts."""
         return self._inner.get(place, set())

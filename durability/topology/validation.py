@@ -1,7 +1,7 @@
-"""Is this a `kafka-topology/1` document? Every problem names its JSON path and what was expected there.
+"""Validates a `kafka-topology/1` document. Every problem names its JSON path and what was expected there.
 
-The partitions of a large cluster are a million objects, so each is first tried as a whole (`_sound`) and only one that
-doesn't fit is looked at member by member.
+A large cluster has a million partitions. So each is first checked as a whole (`_sound`), and member by member only if that
+fails.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _NO_OTHERS: tuple[list, ...] = ([], [], [], [])
 
 
 def validate(document: Any, source: str) -> Topology:
-    """The topology of this document, which is kept as it is.
+    """The topology of this document, which isn't changed.
 
     document: a parsed `kafka-topology/1` document.
     source: "live", or the file it came from; errors name it.
     Raises BadInput with up to five problems, each with its JSON path and what was expected. A member may be missing
-    or null where it lies under an `unreadable` path; members that the format doesn't know are left alone.
+    or null where it lies under an `unreadable` path. Members that the format doesn't know are ignored.
     """
     return Topology(document, source, check(document, source))
 
 
 def check(document: Any, source: str) -> str:
-    """The SHA-256 of the document's canonical JSON; raises BadInput unless it is a topology document (`validate`)."""
+    """The SHA-256 of the document's canonical JSON. Raises BadInput as `validate` does."""
     checker = _Checker()
     try:
         checker.document(document)
@@ -92,17 +92,16 @@ class _Checker:
         """Checks a value, and whatever is in it."""
         if not shape.fits(value):
             self.problem(place, f"expected {shape.words}, found {shown(value)}")
-        elif shape is kinds.PARTITIONS:
-            self.partitions(place, cast(list, value))
+        elif shape is kinds.PARTITION:
+            if not _sound(value, self.brokers):
+                self.partition(place, cast(dict, value))
         elif isinstance(shape, Object):
             self.members(place, cast(dict, value), shape)
         elif isinstance(shape, ListOf):
-            self.elements(place, enumerate(cast(list, value)), shape.element)
-            if shape.identity:
-                self.identities(place, cast(list, value), shape.element, shape.identity)
+            self.listed(place, cast(list, value), shape)
         elif isinstance(shape, MapOf):
             values = cast(dict, value).values()
-            if not (shape.value.scalar and all(map(shape.value.fits, values))):  # a million settings are quick that way
+            if not (shape.value.scalar and all(map(shape.value.fits, values))):  # quick for a million settings
                 self.elements(place, cast(dict, value).items(), shape.value)
 
     def elements(self, place: tuple, elements: Iterable[tuple], shape: Shape) -> None:
@@ -110,8 +109,18 @@ class _Checker:
             if not (element is None and self.unreadable.covers(*place, key)):
                 self.value((*place, key), element, shape)
 
+    def listed(self, place: tuple, value: list, shape: ListOf) -> None:
+        if len(value) < shape.least and not self.unreadable.touches(*place):
+            self.problem(place, f"expected at least one {_title(shape.element)}, found an empty list")
+        self.elements(place, enumerate(value), shape.element)
+        if shape.identity:
+            self.identities(place, value, shape.element, shape.identity)
+        for index, element in enumerate(value) if shape.distinct else ():
+            if shape.element.fits(element) and element in value[:index]:
+                self.problem((*place, index), f"{_title(shape.element)} {element} stands twice in this list")
+
     def identities(self, place: tuple, elements: list, shape: Shape, identity: str) -> None:
-        """No two of the objects in a list have the same identity; what isn't one is a problem of its own."""
+        """Checks that no two objects of a list have the same identity."""
         assert isinstance(shape, Object)
         kind, first = shape.members[identity].shape, dict[object, int]()
         for index, element in enumerate(elements):
@@ -134,52 +143,30 @@ class _Checker:
             elif member.vital:
                 self.problem((*place, name), "a snapshot can't do without it, readable or not")
 
-    def partitions(self, place: tuple, partitions: list) -> None:
-        if not partitions and not self.unreadable.covers(*place):
-            self.problem(place, "expected at least one partition, found an empty list")
-        numbers: set[int] = set()
-        for index, partition in enumerate(partitions):
-            if not _sound(partition, self.brokers):
-                self.partition((*place, index), partition)
-            number = partition.get("partition") if isinstance(partition, dict) else None
-            if type(number) is int:
-                if number in numbers:
-                    self.problem((*place, index, "partition"), f"partition {number} is described twice in this topic")
-                numbers.add(number)
-
-    def partition(self, place: tuple, partition: object) -> None:
-        if not isinstance(partition, dict):
-            if not (partition is None and self.unreadable.covers(*place)):
-                self.problem(place, f"expected an object, found {shown(partition)}")
-            return
+    def partition(self, place: tuple, partition: dict) -> None:
         self.members(place, partition, kinds.PARTITION)
-        if kinds.ID.fits(partition.get("leader")):
-            self.described((*place, "leader"), partition["leader"])
+        self.described((*place, "leader"), partition.get("leader"))
         for name in PARTITION_LISTS:
             ids = partition.get(name)
-            if not isinstance(ids, list):
-                continue
-            if name == "replicas" and not ids and not self.unreadable.touches(*place, name):
-                self.problem((*place, name), "expected at least one broker id, found an empty list")
-            for index, broker in enumerate(ids):
-                here = (*place, name, index)
-                if not kinds.ID.fits(broker):
-                    continue
-                if broker in ids[:index]:
-                    self.problem(here, f"broker {broker} stands twice in this list")
-                else:
-                    self.described(here, broker)
+            for index, broker in enumerate(ids if isinstance(ids, list) else ()):
+                self.described((*place, name, index), broker)
 
-    def described(self, place: tuple, broker: int) -> None:
-        if self.brokers is None or broker in self.brokers:
+    def described(self, place: tuple, broker: object) -> None:
+        """Checks that a broker id is one of `brokers`."""
+        if self.brokers is None or not kinds.ID.fits(broker) or broker in self.brokers:
             return
         known = sorted(self.brokers)
         listed = ", ".join(map(str, known[:10])) + (", ..." if len(known) > 10 else "")
         self.problem(place, f"broker {broker} is not described under /brokers; expected one of {listed or 'none'}")
 
 
+def _title(shape: Shape) -> str:
+    """The word for an element of a list."""
+    return shape.title if isinstance(shape, Object) else "broker" if shape is kinds.BROKER_ID else "element"
+
+
 def _sound(partition: Any, brokers: set[int] | None) -> bool:
-    """Is this partition right in every member? Quick, and False whenever a closer look is needed."""
+    """Is this partition valid in every member? Quick; False where it has to be checked member by member."""
     try:
         replicas, isr = partition["replicas"], partition["isr"]
         others = (partition["elr"], partition["last_known_elr"], partition["adding"], partition["removing"])

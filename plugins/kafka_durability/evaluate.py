@@ -9,7 +9,7 @@ from durability.steps.evaluate import SparkEvaluation, plan_evaluation
 from durability.steps.results import Gated
 from durability.steps.settings import PULSE, Settings
 from kafka_durability.spark_job import SparkJob
-from kafka_durability.step import Artifacts, reported
+from kafka_durability.step import artifacts_of, reported
 
 if TYPE_CHECKING:
     from durability.plan import Plan
@@ -41,7 +41,7 @@ class EvaluateOperator(SparkJob):
             )
             self._evaluation.run(settings.open_lake(), plan, summary)
             name = f"plan-{context['ti'].try_number}"
-            return {"plan": Artifacts(settings, context).put(name, plan.to_json())}
+            return {"plan": artifacts_of(settings, context).put(name, plan.to_json())}
 
     def on_kill(self) -> None:
         if self._evaluation is None or not self._evaluation.stop():
@@ -49,7 +49,7 @@ class EvaluateOperator(SparkJob):
 
     def plan(self, settings: Settings, context: Mapping[str, Any]) -> Plan:
         """The plan of this try."""
-        artifacts = Artifacts(settings, context)
+        artifacts = artifacts_of(settings, context)
         run_id = f"{context['dag'].dag_id}:{context['run_id']}"
         attempts = []
         if self.kind == PULSE:

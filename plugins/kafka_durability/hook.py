@@ -12,8 +12,8 @@ class KafkaHook(BaseHook):
     """Settings for reading a cluster, from a Connection of type `kafka`.
 
     The Connection is written as for Airflow's Kafka provider: librdkafka-style keys in the extra, `bootstrap.servers`
-    among them. Where the extra leaves the servers or the SASL credentials out, host and port, login and password of the
-    Connection stand in.
+    among them. Where the extra has no servers or SASL credentials, host and port, login and password of the
+    Connection are used.
     """
 
     conn_name_attr = "kafka_conn_id"
@@ -26,7 +26,7 @@ class KafkaHook(BaseHook):
         self.kafka_conn_id = kafka_conn_id
 
     def settings(self) -> dict[str, object]:
-        """What `durability.collect.collect` takes; it holds secrets, so it is never logged nor handed to another task.
+        """What `durability.collect.collect` takes; it has secrets, so it is never logged nor passed to another task.
 
         BadInput when the Connection says no address.
         """

@@ -13,29 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from durability.steps import (
-    collect,
-    conclude,
-    cross_check,
-    discard,
-    findings,
-    gate,
-    notify,
-    plan,
-    publish,
-    report,
-    task_artifacts,
-)
-from durability.steps.results import Collected, Gated, to_dict
+from durability.steps import collect, conclude, cross_check, discard, findings, gate, notify, plan, publish, report
+from durability.steps.results import Collected, Gated
 from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
+from durability.steps.task_artifacts import KEEP_DAYS, TaskArtifacts
 from kafka_durability.assets import announce
 from kafka_durability.hook import KafkaHook
 from kafka_durability.slack import webhook
-from kafka_durability.step import Artifacts, Step
+from kafka_durability.step import Step, artifacts_of
 
 if TYPE_CHECKING:
     from durability.plan import Plan
+    from expectations.posture import Flagged
 
 IN_TIME = 0.8
 """Part of the collect task's execution timeout for reading; the rest is for staging what was read last."""
@@ -54,7 +44,7 @@ class PlanOperator(Step):
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> list[list[dict]]:
         groups = plan.plan(settings, self.kind, summary)
-        task_artifacts.prune(settings.lake, self.dag_id, task_artifacts.KEEP_DAYS[self.kind])
+        artifacts_of(settings, context).prune(KEEP_DAYS[self.kind])
         if not groups:
             self.log.warning("%s lists no cluster, so this run ends here: name one there", settings.clusters)
         return groups
@@ -79,7 +69,7 @@ class CollectOperator(Step):
         results = collect.collect(settings, self.group, lambda c: KafkaHook(c).settings(), seconds, summary)
         ti = context["ti"]
         name = f"collect-{ti.map_index}-{ti.try_number}"
-        return {"results": Artifacts(settings, context).put(name, to_dict(results))}
+        return {"results": artifacts_of(settings, context).put(name, asdict(results))}
 
 
 class GateOperator(Step):
@@ -96,9 +86,9 @@ class GateOperator(Step):
             raise AirflowSkipException(f"{settings.clusters} lists no cluster; see the task `plan`")
         if not self.planned:
             raise AirflowFailException("nothing was planned; see the task `plan`")
-        artifacts = Artifacts(settings, context)
+        artifacts = artifacts_of(settings, context)
         gated = gate.gate(settings, self.planned, collected_groups(artifacts, self.collected), summary)
-        return {"gated": artifacts.put("gate", to_dict(gated))}
+        return {"gated": artifacts.put("gate", asdict(gated))}
 
 
 class PublishOperator(Step):
@@ -114,55 +104,54 @@ class PublishOperator(Step):
         self.gated, self.kind = gated, kind
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> dict[str, str]:
-        artifacts = Artifacts(settings, context)
+        artifacts = artifacts_of(settings, context)
         gated = Gated.from_dict(artifacts.get(self.gated["gated"]))
         rows = publish.publish(settings, self.kind, gated, summary)
         return {"published": artifacts.put("publish", rows), **self.gated}
 
 
-class CrossCheckOperator(Step):
-    """Has Great Expectations decide the scalar verdicts again; differences become UNKNOWN. Returns `Flagged` as a dict."""
+class EvaluatedStep(Step):
+    """A step after `evaluate`. evaluated: what that returned; flagged: what `CrossCheckOperator` returned."""
 
-    template_fields = ("evaluated",)
+    template_fields: Sequence[str] = ("evaluated", "flagged")
 
-    def __init__(self, *, evaluated: Any, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.evaluated = evaluated
-
-    def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> dict:
-        plan = evaluated_plan(Artifacts(settings, context), self.evaluated)
-        return asdict(cross_check.cross_check(settings, plan, summary))
-
-
-class FindingsOperator(Step):
-    """Words verdicts and differences as findings, for every reader. Returns how many there are."""
-
-    template_fields = ("evaluated", "flagged")
-
-    def __init__(self, *, evaluated: Any, flagged: Any, **kwargs: Any):
-        """flagged: what `CrossCheckOperator` returned; its differences are in the lake."""
+    def __init__(self, *, evaluated: Any, flagged: Any = None, **kwargs: Any):
         super().__init__(**kwargs)
         self.evaluated, self.flagged = evaluated, flagged
 
-    def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> int:
-        plan = evaluated_plan(Artifacts(settings, context), self.evaluated)
-        return findings.findings(settings, plan, summary)
+    def plan(self, settings: Settings, context: Mapping[str, Any]) -> Plan:
+        """The run's plan, as `evaluate` left it."""
+        from durability.plan import Plan
 
+        return Plan.from_json(artifacts_of(settings, context).get(self.evaluated["plan"]))
 
-class ReportOperator(Step):
-    """Writes findings.json, findings.csv and report.html. Returns their paths; events of its outlets say the counts."""
-
-    template_fields = ("evaluated", "flagged")
-
-    def __init__(self, *, evaluated: Any, flagged: Any, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.evaluated, self.flagged = evaluated, flagged
-
-    def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> dict[str, str]:
+    def checked(self) -> Flagged:
+        """What the cross-check found."""
         from expectations.posture import Flagged
 
-        plan = evaluated_plan(Artifacts(settings, context), self.evaluated)
-        files = report.report(settings, plan, Flagged(**self.flagged), summary)
+        return Flagged(**self.flagged)
+
+
+class CrossCheckOperator(EvaluatedStep):
+    """Has Great Expectations decide the scalar verdicts again; differences become UNKNOWN. Returns `Flagged` as a dict."""
+
+    def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> dict:
+        return asdict(cross_check.cross_check(settings, self.plan(settings, context), summary))
+
+
+class FindingsOperator(EvaluatedStep):
+    """Words verdicts and differences as findings, for every reader. Returns how many there are."""
+
+    def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> int:
+        return findings.findings(settings, self.plan(settings, context), self.checked(), summary)
+
+
+class ReportOperator(EvaluatedStep):
+    """Writes findings.json, findings.csv and report.html. Returns their paths; events of its outlets have the counts."""
+
+    def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> dict[str, str]:
+        plan = self.plan(settings, context)
+        files = report.report(settings, plan, self.checked(), summary)
         announce(context, self.outlets, plan.run_id, files["findings.json"])
         return {name: str(path) for name, path in files.items()}
 
@@ -181,38 +170,30 @@ class NotifyOperator(Step):
         return summary.text
 
 
-class ConcludeOperator(Step):
+class ConcludeOperator(EvaluatedStep):
     """Writes the `runs` row, from which results exist for every reader; fails unless the run is complete and verified."""
 
-    template_fields = ("evaluated", "flagged", "reported")
+    template_fields = (*EvaluatedStep.template_fields, "reported")
 
-    def __init__(self, *, evaluated: Any, flagged: Any, reported: Any, **kwargs: Any):
+    def __init__(self, *, reported: Any, **kwargs: Any):
         super().__init__(**kwargs)
-        self.evaluated, self.flagged, self.reported = evaluated, flagged, reported
+        self.reported = reported
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> str:
-        from expectations.posture import Flagged
-
-        plan = evaluated_plan(Artifacts(settings, context), self.evaluated)
+        plan = self.plan(settings, context)
         findings = Path(self.reported["findings.json"])
-        status = conclude.conclude(settings, plan, Flagged(**self.flagged), findings, summary)
+        status = conclude.conclude(settings, plan, self.checked(), findings, summary)
         if status != conclude.COMPLETE:
             missing = ", ".join(conclude.unjudged(plan))
             raise AirflowFailException(f"the run is {status}: {missing or 'see the problems above'}")
         return status
 
 
-class ConcludePulseOperator(Step):
+class ConcludePulseOperator(EvaluatedStep):
     """Writes a pulse's `runs` row with its counters as the summary; fails if a cluster could not be read."""
 
-    template_fields = ("evaluated",)
-
-    def __init__(self, *, evaluated: Any, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.evaluated = evaluated
-
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> str:
-        plan = evaluated_plan(Artifacts(settings, context), self.evaluated)
+        plan = self.plan(settings, context)
         status = conclude.conclude_pulse(settings, plan, summary)
         if status != conclude.COMPLETE:
             raise AirflowFailException(f"the pulse is incomplete: {', '.join(conclude.unjudged(plan))}")
@@ -229,11 +210,11 @@ class DiscardOperator(Step):
         self.collected = collected
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> int:
-        groups = collected_groups(Artifacts(settings, context), self.collected)
+        groups = collected_groups(artifacts_of(settings, context), self.collected)
         return discard.discard(settings, groups, summary)
 
 
-def collected_groups(artifacts: Artifacts, collected: Sequence[Mapping[str, str] | None] | None) -> list[Collected]:
+def collected_groups(artifacts: TaskArtifacts, collected: Sequence[Mapping[str, str] | None] | None) -> list[Collected]:
     """The groups' results; nothing of a task that brought none.
 
     Read as a slice: of what mapped tasks give, Airflow finds the end otherwise by asking for one more than there are, and
@@ -241,10 +222,3 @@ def collected_groups(artifacts: Artifacts, collected: Sequence[Mapping[str, str]
     """
     references = [c["results"] for c in (collected[:] if collected else ()) if c]
     return [Collected.from_dict(artifacts.get(reference)) for reference in references]
-
-
-def evaluated_plan(artifacts: Artifacts, evaluated: Mapping[str, str]) -> Plan:
-    """The run's plan, as `evaluate` left it."""
-    from durability.plan import Plan
-
-    return Plan.from_json(artifacts.get(evaluated["plan"]))

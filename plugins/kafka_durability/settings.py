@@ -13,12 +13,12 @@ from durability.steps.sources import GROUPS
 POOL = "kafka_durability"
 SNAPSHOTS = Asset(name="kafka_durability_snapshots", uri="kafka-durability://lake/snapshots")
 
-# Someone who waits at a terminal wants the error now: `make audit` sets this to 0.
+# `make audit` sets this to 0: a user who waits needs the error now.
 RETRIES = int(os.environ.get("DURABILITY_RETRIES", "2"))
 
 DEFAULTS = {
     "owner": "kafka-platform",
-    # A night is long enough for a worker or an object store to come back; what a user must mend fails at once.
+    # A night is long enough for a worker or an object store to come back; an error that a user must fix fails at once.
     "retries": RETRIES,
     "retry_delay": timedelta(minutes=2),
     "retry_exponential_backoff": True,

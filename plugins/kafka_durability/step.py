@@ -10,10 +10,10 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from durability.errors import AuditError, Unreachable
-from durability.steps import task_artifacts
 from durability.steps.journal import JournalReporter
 from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary, report_step
+from durability.steps.task_artifacts import TaskArtifacts
 
 
 @contextmanager
@@ -31,18 +31,9 @@ def reported(task_id: str) -> Iterator[StepSummary]:
         raise AirflowFailException(str(error)) from error
 
 
-class Artifacts:
-    """The task artifacts of one run: what tasks hand on by a reference, since it grows with the fleet."""
-
-    def __init__(self, settings: Settings, context: Mapping[str, Any]):
-        self._lake = settings.lake
-        self._run = task_artifacts.run_name(context["dag"].dag_id, context["run_id"])
-
-    def put(self, name: str, value: object) -> str:
-        return task_artifacts.put(self._lake, self._run, name, value)
-
-    def get(self, reference: str) -> Any:
-        return task_artifacts.get(self._lake, reference)
+def artifacts_of(settings: Settings, context: Mapping[str, Any]) -> TaskArtifacts:
+    """What the tasks of this run hand on by a reference, since it grows with the fleet."""
+    return TaskArtifacts(settings.lake, context["dag"].dag_id, context["run_id"])
 
 
 class Step(BaseOperator):

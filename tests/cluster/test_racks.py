@@ -19,8 +19,8 @@ from durability.embedded_kafka import seed, tools
 from durability.embedded_kafka.cluster import LocalCluster
 from durability.embedded_kafka.spec import ClusterSpec
 from durability.errors import AuditError
-from durability.report.health import METRICS, Health
-from durability.report.outages import Outages
+from durability.report.data.health import METRICS, Health
+from durability.report.data.outages import Outages
 from durability.runtime import processes
 from tests.support.judge import Judge
 from tests.support.kafka_states import answers, described

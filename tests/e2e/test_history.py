@@ -10,7 +10,7 @@ import pytest
 
 from durability.lake import tables
 from durability.plan import Plan, build_plan, inputs
-from durability.report import lost_racks, timeline
+from durability.report.data import lost_racks, moments, timeline
 from tests.support.lake import publish
 from tests.support.policy import shipped
 from tests.support.topology import document
@@ -81,11 +81,14 @@ def test_a_folder_of_one_clusters_history(lake, run):
     assert [r["out_of_sync"] for r in last] == [[3]]
 
     # The report's timeline, and the look for damaged files, read as far back.
-    (of_eu,) = [t for t in timeline.read(lake, run.plans[-1]) if t.cluster == "eu"]
+    readings = moments.readings(lake, run.plans[-1])
+    (of_eu,) = [t for t in timeline.read(lake, run.plans[-1], readings) if t.cluster == "eu"]
     assert (of_eu.points[0].first, of_eu.points[-1].last, of_eu.peak) == (START, START + timedelta(minutes=60), 1)
     inputs.check(lake, run.plans[-1])
     lost = {"eu": [{"rack": "a", "brokers": [1]}]}
-    assert lost_racks.since(lake, run.plans[-1], lost) == {("eu", "a"): (START + timedelta(minutes=60),) * 2}
+    assert lost_racks.since(lake, run.plans[-1], lost, moments.gaps(readings)) == {
+        ("eu", "a"): (START + timedelta(minutes=60),) * 2
+    }
 
     # And the night goes on: the newest document alone, the rest is in the lake and counted.
     assert run("nightly", at(65), documents=[seen(65, "1,2,3")]) == "complete"
@@ -145,7 +148,7 @@ def test_a_plan_with_history_names_what_nobody_has_counted(lake):
     rows = publish(lake, seen(0, "1,2,3"), seen(5, "1,2"), seen(10, "1,2"))
     lake.record_failures([("eu", START + timedelta(minutes=7), "no route")])
     back = plan(lake, [rows[-1]]).look_back
-    assert [e.attempt_id for e in back.uncounted] == [r.attempt_id for r in rows[:2]]
+    assert [e.attempt_id for e in back.uncounted] == [r["attempt_id"] for r in rows[:2]]
     assert back.tried == {"eu": 3} and back.since == "2026-11-19T18:10:00Z"
     assert Plan.from_json(plan(lake, [rows[-1]]).to_json()).look_back == back
 
@@ -164,7 +167,7 @@ def test_a_year_of_pulses_costs_what_its_last_days_do(lake, session):
         lake.append(tables.HEALTH_COUNTERS, _rows(tables.HEALTH_COUNTERS, keys | counts))
         lake.append(tables.RUNS, _rows(tables.RUNS, {**keys, "kind": "pulse", "finished_at": day}))
     (row,) = publish(lake, seen(60, "1,2,3"))
-    lake.append(tables.SNAPSHOTS, _rows(tables.SNAPSHOTS, {**vars(row), "kind": "pulse", "captured_at": days[1]}))
+    lake.append(tables.SNAPSHOTS, _rows(tables.SNAPSHOTS, {**row, "kind": "pulse", "captured_at": days[1]}))
     made = plan(lake, [row])
     assert made.look_back
     counted = history.counted(made, lambda name: session.table(table(name)), F.lit(at(60)).cast("timestamp"))

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from durability import report
 from durability.lake import tables
+from durability.report.build import build
 from durability.runtime import spark
 from expectations import posture
 
@@ -16,7 +16,7 @@ MOMENT, LATER = "2026-11-21T02:00:00Z", "2026-11-21T02:05:00Z"
 def test_a_night_and_a_pulse(run, lake, tmp_path):
     assert run("nightly", MOMENT) == "complete"
     (plan,) = run.plans
-    report.build(lake, plan, posture.flag(lake, plan, tmp_path / "report"), tmp_path / "report")
+    build(lake, plan, posture.flag(lake, plan, tmp_path / "report"), tmp_path / "report")
     told = json.loads((tmp_path / "report" / "findings.json").read_text())
     assert {f["cluster"] for f in told["findings"]} == {"eu", "us"}
     categories = {(f["resource"], f["category"]) for f in told["findings"] if f["control"] == "partition-health"}

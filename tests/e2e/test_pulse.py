@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from durability.lake import tables
-from durability.steps import task_artifacts
+from durability.steps.task_artifacts import FOLDER, TaskArtifacts
 from durability.topology import validate
 from tests.support.lake import accepted, publish, stage
 from tests.support.policy import shipped
@@ -108,8 +108,8 @@ def test_a_pulse_of_the_same_document_does_not_hide_its_facts(lake):
     doc = document(SICK)
     (full,) = publish(lake, doc)
     _, (row,) = pulse(lake, doc)
-    assert (row["kind"], row["snapshot_id"]) == ("pulse", full.snapshot_id)
-    assert lake.last_accepted("test")["attempt_id"] == full.attempt_id
+    assert (row["kind"], row["snapshot_id"]) == ("pulse", full["snapshot_id"])
+    assert lake.last_accepted("test")["attempt_id"] == full["attempt_id"]
     assert [s["kind"] for s in lake.snapshots()] == ["full", "pulse"]
 
 
@@ -127,7 +127,7 @@ def test_a_cluster_that_cant_be_read_is_recorded_as_of_a_pulse_and_names_the_pul
     publish(lake, document(SICK, cluster="eu", captured_at="2026-11-20T02:00:00Z"))
     _, (last,) = pulse(lake, document(SICK, cluster="eu", captured_at="2026-11-20T02:05:00Z"))
     rows = lake.record_failures([("eu", datetime(2026, 11, 20, 2, 10, tzinfo=UTC), "no route")], "pulse")
-    assert [r.kind for r in rows] == ["pulse"]
+    assert [r["kind"] for r in rows] == ["pulse"]
     plan = build_plan(
         lake,
         run_id="r",
@@ -137,7 +137,7 @@ def test_a_cluster_that_cant_be_read_is_recorded_as_of_a_pulse_and_names_the_pul
         waivers=[],
         snapshots=rows,
     )
-    assert plan.snapshots[0].stale_snapshot.snapshot_id == last.snapshot_id
+    assert plan.snapshots[0].stale_snapshot.snapshot_id == last["snapshot_id"]
     assert plan.staged == {} and lake.scan(tables.RESOLVED_POLICY).num_rows == 0
 
 
@@ -165,14 +165,12 @@ def test_orphans_go_when_they_are_a_day_old(lake):
 
 
 def test_two_dags_due_at_the_same_minute_keep_their_artifacts_apart(tmp_path):
-    runs = [
-        task_artifacts.run_name(dag, "scheduled__2026-11-21T02:00:00+00:00")
-        for dag in ("nightly_audit", "health_pulse")
-    ]
-    references = [task_artifacts.put(str(tmp_path), run, "gate", run) for run in runs]
-    assert [task_artifacts.get(str(tmp_path), r) for r in references] == runs
+    run_id = "scheduled__2026-11-21T02:00:00+00:00"
+    nightly, pulse = (TaskArtifacts(str(tmp_path), dag, run_id) for dag in ("nightly_audit", "health_pulse"))
+    references = [artifacts.put("gate", number) for number, artifacts in enumerate((nightly, pulse))]
+    assert [nightly.get(reference) for reference in references] == [0, 1]
     for reference in references:
-        os.utime(tmp_path / task_artifacts.FOLDER / reference, (0, 0))
-    task_artifacts.prune(str(tmp_path), "health_pulse", 1)
-    assert task_artifacts.get(str(tmp_path), references[0]) == runs[0]
-    assert not (tmp_path / task_artifacts.FOLDER / references[1]).parent.exists()
+        os.utime(tmp_path / FOLDER / reference, (0, 0))
+    pulse.prune(1)
+    assert nightly.get(references[0]) == 0
+    assert not (tmp_path / FOLDER / references[1]).parent.exists()

@@ -31,6 +31,17 @@ def test_every_file_of_the_packages_and_of_what_lies_beside_them_is_in_it():
     assert not [name for name in packed if name.startswith(("tests", "bench", "setup"))]
 
 
+def test_the_packed_yaml_files_name_their_schema_where_it_is():
+    packed = sorted((unpacked() / "durability" / "share").rglob("*.yaml"))
+    assert {path.name for path in packed} == {"policy.yaml", "waivers.yaml", "clusters.yaml"}
+    for path in packed:
+        stated = path.read_text().splitlines()[0].removeprefix("# yaml-language-server: $schema=")
+        assert (path.parent / stated).resolve() == (
+            unpacked() / "durability" / "schemas" / f"{path.stem}.json"
+        ).resolve()
+        assert (path.parent / stated).is_file()
+
+
 @pytest.fixture
 def environment(tmp_path) -> dict[str, str]:
     """Of a user with the wheel alone: importing Airflow fails, as where it isn't installed; jars were fetched before."""

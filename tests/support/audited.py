@@ -10,13 +10,14 @@ SNAPSHOT = ("cluster", "snapshot_id", "attempt_id", "captured_at", "status", "re
 
 
 def audit(session, lake, documents: Sequence[dict], policy: Path, out: Path, name: str):
-    """Collects, gates, publishes, evaluates, cross-checks, words and reports; returns the plan and the report's summary.
+    """Collects, gates, publishes, evaluates, cross-checks, words and reports; returns the plan.
 
     session: one that has `lake` as its catalog (`tests.support.lake.attach`). name: of the run.
     """
-    from durability import findings, report
+    from durability import findings
     from durability.plan import Plan, build_plan
     from durability.policy import load_policy
+    from durability.report.build import build
     from durability.topology import validate
     from expectations import gate, posture
     from spark_jobs import evaluate, lake_tables
@@ -36,10 +37,13 @@ def audit(session, lake, documents: Sequence[dict], policy: Path, out: Path, nam
     evaluate.run(session, plan, lake_tables.reader(session, plan), lake_tables.append)
     flagged = posture.flag(lake, plan, out)
     findings.write(lake, plan)
-    summary = report.build(lake, plan, flagged, out)
+    build(lake, plan, flagged, out)
     row = {"run_id": plan.run_id, "result_id": plan.result_id, "kind": plan.kind, "status": "complete"}
     row |= {"verified": flagged.verified, "policy_name": plan.policy.name, "policy_sha256": plan.policy.sha256}
-    row |= {"captured_at": max(s.captured_at for s in snapshots), "started_at": datetime.fromisoformat(plan.started_at)}
-    row |= {"snapshots": [{c: getattr(s, c) for c in SNAPSHOT} for s in snapshots]}
+    row |= {
+        "captured_at": max(s["captured_at"] for s in snapshots),
+        "started_at": datetime.fromisoformat(plan.started_at),
+    }
+    row |= {"snapshots": [{c: s[c] for c in SNAPSHOT} for s in snapshots]}
     lake.commit_run(row | {"finished_at": datetime.now(UTC), "waivers": "[]", "summary": "{}"})
-    return plan, summary
+    return plan

@@ -32,7 +32,7 @@ from typing import Any
 
 import yaml
 
-from durability.policy import Policy, Waiver
+from durability.policy.model import Policy, Waiver
 from durability.topology.document import instant
 from tests.support import policy as stated
 from tests.support.topology import NOON, document

@@ -19,6 +19,7 @@ from durability.plan.plan import Earlier, LookBack, Plan, SnapshotPart, from_tex
 from durability.policy.model import Policy, Waiver
 from durability.topology import validate
 from tests.support.policy import shipped
+from tests.support.tiers import tier_of
 
 NONE = tables.DISAGREEMENTS.arrow.empty_table()
 
@@ -104,7 +105,7 @@ def resolved(topologies, plan: Plan, policy: Policy, waivers: list[Waiver], stre
         for b in t.document["brokers"]:
             add(t.cluster, "broker", str(b["id"]))
         for topic in t.document["topics"]:
-            add(t.cluster, "topic", topic["name"], policy.tier_of(t.cluster, topic["name"], topic["internal"]))
+            add(t.cluster, "topic", topic["name"], tier_of(policy, t.cluster, topic["name"], topic["internal"]))
     return out
 
 
@@ -184,7 +185,10 @@ class Judge:
         attempts = pa.array([part.attempt_id for part in plan.judged], pa.string())
         groups = self.facts.get("groups")
         mine = groups.filter(pc.is_in(groups["attempt_id"], attempts)) if groups is not None else None
-        streams = applications(mine, policy).to_pylist() if mine is not None else []
+        streams = []
+        if mine is not None:
+            about = {"attempt_id": mine["attempt_id"], "resource": mine["group"]}
+            streams = pa.table(about | applications(mine, policy)).to_pylist()
         self.plan = plan = replace(plan, applications=sum(s["placement"] is not None for s in streams))
         policies = resolved(topologies, plan, policy, list(waivers), streams)
         self._add("resolved_policy", pa.Table.from_pylist(policies, tables.RESOLVED_POLICY.arrow))

@@ -8,7 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from durability.policy import Policy, Waiver, load_policy, load_waivers
+from durability.policy import load_policy, load_waivers
+from durability.policy.model import Policy, Waiver
 from tests import ROOT
 
 Read = TypeVar("Read")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,11 @@ from durability.lake.tables import (
     RESOLVED_POLICY,
 )
 from durability.plan.plan import Plan, PolicyPart, SnapshotPart
-from durability.report import builder, page, results
+from durability.report.build import run_of, write
+from durability.report.data import results
+from durability.report.data.health import Health
+from durability.report.data.outages import Outages
+from durability.report.data.run_data import UNREAD, RunData
 
 NIGHT = datetime(2026, 11, 21, 2, tzinfo=UTC)
 SHA = "0123456789abcdef" * 4
@@ -141,23 +146,36 @@ def flagged(**more) -> SimpleNamespace:
     return SimpleNamespace(**{**fields, "not_cross_checked": ["partition-health"], "problems": [], **more})
 
 
-def written(rows, out: Path, *, health=(), counters=(), read=None, checked=None, parts=None, **more) -> dict:
-    """Writes the files of a run with these findings into `out`; returns its findings.json.
+def run_data(rows: Sequence[dict] = (), health: Sequence[dict] = (), counters: Sequence[dict] = (), **more) -> RunData:
+    """What `run_data.read` would return for these rows of `findings`, `partition_health` and `health_counters`."""
+    listed = [r for r in rows if r["outcome"] not in ("PASS", "NOT_APPLICABLE") or r["change"] == "resolved"]
+    counts = health_counters(list(counters))
+    of = Health(partition_health(list(health)), counts)
+    more.setdefault("outages", Outages(lost=of.lost_racks()))
+    if "unread" in more:
+        more["unread"] = more["unread"].select(UNREAD)
+    return RunData(findings(list(rows)).select(results.COUNTED), results.worst_first(findings(listed)), of, **more)
 
-    health, counters: rows of `partition_health` and `health_counters`. read: rows of `clusters`. checked: what the
-    cross-check found. parts: more arguments of `builder.write`. more: fields of the plan.
+
+def report(rows: Sequence[dict], out: Path, checked: SimpleNamespace | None = None, **more) -> dict[str, Path]:
+    """Writes the reports of these rows into `out`.
+
+    checked: what the cross-check found. more: arguments of `run_data`, and fields of the plan.
     """
-    table = findings(rows)
-    found = results.assemble(table, table)
-    state = page.Health(partition_health(list(health)), health_counters(list(counters)))
-    builder.write(found, state, read, plan(**more), checked or flagged(), out, **(parts or {}))
+    names = ("health", "counters", "unread", "applications", "outages", "timelines", "trends")
+    stated = {name: more.pop(name) for name in names if name in more}
+    return write(run_data(rows, **stated), plan(**more), checked or flagged(), out)
+
+
+def written(rows: Sequence[dict], out: Path, **more) -> dict:
+    """`report`, but returns the findings.json."""
+    report(rows, out, **more)
     return json.loads((out / "findings.json").read_text(encoding="utf-8"))
 
 
-def findings_json(rows, snapshots=None) -> dict:
+def findings_json(rows: Sequence[dict], snapshots: Sequence[dict] | None = None) -> dict:
     """findings.json of these rows, without files."""
-    table = findings(rows)
-    found = results.assemble(table, table)
-    run = builder.run_of(plan(snapshots=snapshots or [snapshot()]), flagged())
-    summary = results.summarise(found.counted, [s["cluster"] for s in run["snapshots"]])
-    return {"run": run, "summary": summary, "findings": list(results.documents(found.listed, plan().waivers))}
+    data = run_data(rows)
+    run = run_of(plan(snapshots=snapshots or [snapshot()]), flagged())
+    summary = results.summarise(data.counted, [s["cluster"] for s in run["snapshots"]])
+    return {"run": run, "summary": summary, "findings": list(results.documents(data.listed, plan().waivers))}

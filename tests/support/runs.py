@@ -98,7 +98,7 @@ class Runs:
 
     def evaluate(self, settings, context, published, kind) -> dict:
         from kafka_durability.evaluate import EvaluateOperator
-        from kafka_durability.step import Artifacts
+        from kafka_durability.step import artifacts_of
 
         from durability.plan import Plan
         from spark_jobs import evaluate, lake_tables
@@ -107,7 +107,7 @@ class Runs:
         plan = Plan.from_json(step.plan(settings, context).to_json())
         self.plans.append(plan)
         evaluate.run(self.session, plan, lake_tables.reader(self.session, plan), lake_tables.append)
-        return {"plan": Artifacts(settings, context).put("plan-1", plan.to_json())}
+        return {"plan": artifacts_of(settings, context).put("plan-1", plan.to_json())}
 
 
 @pytest.fixture

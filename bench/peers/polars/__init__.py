@@ -1,1 +1,1 @@
-"""Topics' verdicts, posture, partition health and counters in Polars."""
+"""Measures partitions in Polars."""

@@ -9,8 +9,6 @@ import polars as pl
 
 from bench.peers.polars.racks import SLOTS, layouts
 
-NEVER = 1_000_000
-"""In place of a min.insync.replicas that would guarantee the racks: there is none."""
 c = pl.col
 
 
@@ -20,7 +18,7 @@ def order() -> pl.Expr:
     answered = ~c("offline") & ~c("under")
     weights = [
         *((~c("short"), 1), (c("copies"), 4), (c("racks_worst"), 4), (~c("offline"), 1), (answered, 1)),
-        (answered & ~c("inconsistent") & ~c("few_racks_answer"), 1),
+        (answered & (c("min_isr") <= c("rf")) & (c("racked") < 2), 1),
         *((c("isr_count"), 4), (c("isr_racks"), 4), (c("first"), 32)),
     ]
     packed = pl.lit(0, pl.Int64)
@@ -30,10 +28,10 @@ def order() -> pl.Expr:
 
 
 def worst(groups: pl.DataFrame, rows: pl.DataFrame, brokers: pl.DataFrame) -> pl.DataFrame:
-    """By topic_no its worst partition (`w_...`), by `order`, and the thresholds of racks."""
+    """What acks=all means on each topic's worst partition, which is the first by `order`."""
     leader, offset = (pl.lit(rows[name]).gather("first_row") for name in ("leader", "offset"))
-    seen = (
-        groups.filter(c("order") == c("order").min().over("topic_no"))
+    first = (
+        groups.filter(c("order") == c("order").min().over("tid"))
         .with_columns(c("first").alias("partition"), pl.lit(brokers["slot"]).gather(leader + offset).alias("slot"))
         .with_columns(c("slot").fill_null(1))
         .with_columns(
@@ -41,41 +39,22 @@ def worst(groups: pl.DataFrame, rows: pl.DataFrame, brokers: pl.DataFrame) -> pl
         )
         .with_columns((c("isr_held") - c("beside") * c("slot")).alias("rest"))
     )
-    of_rest = layouts(seen["rest"].rename("held")).select(
+    of_rest = layouts(first["rest"].rename("held")).select(
         c("held").alias("rest"), c("span").alias("rest_span"), *(c(s).alias(f"rest_{s}") for s in SLOTS)
     )
     leaders = (c("beside") > 0).cast(pl.Int32)
     # The leader has the record. The other replicas in its rack may be the fastest.
     fastest = [(c("effective") - c("beside") > c(f"rest_{s}")).cast(pl.Int32) for s in SLOTS]
     named = ("partition", "isr_count", "rf", "effective", "copies", "kip_span")
-    return (
-        seen.join(of_rest, on="rest", how="left")
-        .select(
-            "topic_no",
-            *(c(n).alias(f"w_{n}") for n in named),
-            c("racks_worst").alias("w_racks"),
-            (~c("offline")).alias("w_led"),
-            (~c("offline") & ~c("under")).alias("w_accepted"),
-            (c("racked") == 2).alias("w_few_racks"),
-            (c("most_0") > 0).alias("w_unracked"),
-            (c("slot") > 1).alias("w_leader_racked"),
-            (leaders + c("rest_span")).alias("w_racks_now"),
-            reduce(add, fastest, leaders).alias("w_fastest"),
-        )
-        .join(_thresholds(groups), on="topic_no", how="left")
-    )
-
-
-def _thresholds(groups: pl.DataFrame) -> pl.DataFrame:
-    """By topic_no with acked racks: the min.insync.replicas that guarantees them, and whether KIP-1290's pair would."""
-    asked = c("acked_racks")
-    held = pl.concat_list(SLOTS).list.get(asked - 1, null_on_oob=True)
-    copies = pl.max_horizontal("acked_copies", "acked_racks")
-    return (
-        groups.filter(asked.is_not_null())
-        .group_by("topic_no")
-        .agg(
-            pl.when(c("span") >= asked).then(held + 1).otherwise(NEVER).max().alias("smallest_min_isr"),
-            ((c("most_0") == 0) & (c("span") >= asked) & (c("rf") >= copies)).all().alias("racks_would_do"),
-        )
+    return first.join(of_rest, on="rest", how="left").select(
+        "tid",
+        *(c(n).alias(f"w_{n}") for n in named),
+        c("racks_worst").alias("w_racks"),
+        (~c("offline")).alias("w_led"),
+        (~c("offline") & ~c("under")).alias("w_accepted"),
+        (c("racked") == 2).alias("w_few_racks"),
+        (c("most_0") > 0).alias("w_unracked"),
+        (c("slot") > 1).alias("w_leader_racked"),
+        (leaders + c("rest_span")).alias("w_racks_now"),
+        reduce(add, fastest, leaders).alias("w_fastest"),
     )

@@ -16,7 +16,7 @@ import pytest
 
 from bench import collect, fleet, placements, scale
 from bench.clock import Clock, Peak
-from bench.peers import compare
+from bench.peers import compare, program
 from durability.embedded_kafka.tools import Described
 from durability.errors import AuditError
 from durability.lake import partition_groups
@@ -195,7 +195,8 @@ def test_every_ratio_is_reported_of_every_fleet_that_is_asked_for(asked, fleets,
 
 def test_a_step_is_reported_by_itself_and_in_the_total_and_peers_are_not():
     clock = Clock(Peak())
-    took = dict.fromkeys(("rows", "lake parquet", "bare parquet", "stage", *scale.STEPS), 1.0)
+    steps = ("stage", "gate", "publish", "plan", "evaluate", "cross-check", "findings", "report")
+    took = dict.fromkeys((*steps, *scale.NOT_OF_A_RUN), 1.0)
     for name, seconds in (took | {"empty job": 5.0, "evaluate": 20.0, "duckdb": 4.0, "findings": 3.0}).items():
         clock.add(name, seconds, seconds)
     found = scale.document(10, True, 7, clock)
@@ -240,11 +241,11 @@ def test_duckdb_and_polars_judge_as_spark_does(placement, spark, tmp_path, monke
     inputs = files | {"resolved": files["resolved_policy"], "tiers": [str(tiers)]}
     for name in compare.PEERS:
         (tmp_path / name).mkdir()
-        importlib.import_module(f"bench.peers.{name}.__main__").run(inputs, tmp_path / name)
+        program.run(importlib.import_module(f"bench.peers.{name}.__main__").measure, inputs, tmp_path / name)
         assert compare.differences(tmp_path / "lake", judge.plan.result_id, tmp_path / name) == []
         for file, table in compare.TABLES.items():
             columns = set(pq.read_schema(tmp_path / name / f"{file}.parquet").names)
-            assert columns == set(judge.latest[table].column_names) - compare.NOT_COMPARED
+            assert columns == set(judge.latest[table].column_names) - {"run_id", "result_id", "evidence", "provider"}
     assert judge.latest["partition_health"].num_rows > 500
 
 

@@ -26,6 +26,7 @@ from durability.shapes import Constant, Member, Object
 from spark_jobs.frames import facts
 from tests import ROOT
 from tests.support.policy import policy, shipped
+from tests.support.tiers import tier_of
 
 RESOURCE_TYPES = {"topic", "broker", "cluster", "tier", "application", "waiver"}
 KNOWN = {facts.MIN_ISR, facts.MIN_RACKS, facts.UNCLEAN, facts.DEFAULT_RF, facts.AUTO_CREATE, "broker.rack"}
@@ -119,13 +120,12 @@ def test_what_a_tier_can_require_of_a_setting(tmp_path, stated, value, refused):
     shape = required(made_up(tmp_path, f"requires: {{made_up: {stated[:-1]}, about: x}}}}").requires[0]).shape
     (tmp_path / "policy.yaml").write_text(f"format: made-up\nmade_up: {value}\n")
     root = Object("made-up", {"format": Member(Constant("made-up")), "made_up": Member(shape)}, closed=True)
-    stated_value = read_yaml(tmp_path / "policy.yaml", "policy", root).mapping()["made_up"]
     if refused:
         with pytest.raises(BadInput, match=refused):
-            stated_value.read()
+            read_yaml(tmp_path / "policy.yaml", "policy", root)
     else:
-        assert stated_value.read() == float(value)
-        assert shape.fits(stated_value.read())
+        found = read_yaml(tmp_path / "policy.yaml", "policy", root).content["made_up"]
+        assert found == float(value) and shape.fits(found)
 
 
 DEFAULT = shipped()
@@ -157,7 +157,7 @@ DEFAULT = shipped()
     ],
 )
 def test_the_default_policy_knows_the_families_of_internal_topics(topic, tier):
-    assert DEFAULT.tier_of("any", topic, topic == "__consumer_offsets") == tier
+    assert tier_of(DEFAULT, "any", topic, topic == "__consumer_offsets") == tier
 
 
 def test_the_default_files_load():
@@ -201,7 +201,7 @@ def test_topics_are_resolved_like_one_topic(rows):
     table = pa.table(
         {n: pa.array(c, k) for n, c, k in zip(("cluster", "topic", "internal"), columns, kinds, strict=True)}
     )
-    assert resolve(MATCHED, table, teams).to_pylist() == [MATCHED.tier_of(c, t, i, teams.get(c)) for c, t, i in rows]
+    assert resolve(MATCHED, table, teams).to_pylist() == [tier_of(MATCHED, c, t, i, teams.get(c)) for c, t, i in rows]
 
 
 def test_a_hundred_thousand_topics_are_resolved():

@@ -44,7 +44,7 @@ def test_a_terminal_shows_the_running_step_and_its_progress(out, monkeypatch):
         console.progress("collect", 12, 100)
         console._out._live_stack[-1].refresh()
     assert "collect … 12 of 100" in out.getvalue()
-    assert console.colour and console.width == 60
+    assert console.colour
 
 
 def test_no_color_is_respected(out, monkeypatch):

@@ -86,16 +86,16 @@ def test_an_out_folder_that_is_a_file(tmp_path, documents):
 
 def test_documents_get_a_lake_of_their_own_and_clusters_share_one(tmp_path, documents):
     out = str(tmp_path / "out")
-    asked = checked(Given(topology=str(documents), out=out))
+    asked = checked(Given({"topology": str(documents), "out": out}))
     assert (asked.source, asked.lake, asked.fail_on) == ("topology", str(tmp_path / "out" / "lake"), FailOn.NEVER)
-    asked = checked(Given(bootstrap="a:1, b:2", out=out))
+    asked = checked(Given({"bootstrap": "a:1, b:2", "out": out}))
     assert (asked.source, asked.bootstrap) == ("bootstrap", "a:1,b:2")
     assert asked.lake == str(ROOT / ".state" / "lake")
     assert asked.policy == ROOT / "policies" / "policy.yaml"
 
 
 def test_nothing_said_is_the_demo_with_its_own_policy(tmp_path):
-    asked = checked(Given(out=str(tmp_path), bootstrap=" ", topology=""))
+    asked = checked(Given({"out": str(tmp_path), "bootstrap": " ", "topology": ""}))
     assert asked.source == "demo"
     assert asked.policy == ROOT / "policies" / "demo" / "policy.yaml"
 
@@ -219,11 +219,11 @@ def test_with_a_baseline_only_what_it_does_not_list_counts(tmp_path, before, new
 
 def test_a_baseline_alone_means_new_critical_and_is_read_before_it_is_replaced(tmp_path, documents):
     path = baseline(tmp_path, finding("a"), finding("b", "UNKNOWN", None))
-    asked = checked(Given(topology=str(documents), out=str(tmp_path), baseline=str(path)))
+    asked = checked(Given({"topology": str(documents), "out": str(tmp_path), "baseline": str(path)}))
     assert (asked.fail_on, asked.known) == (FailOn.NEW_CRITICAL, {"a"})
     path.write_text('{"format": "durability-findings/1", "findings": [{"name": 1}]}')
     with pytest.raises(BadInput, match="expected findings with id, outcome and severity"):
-        checked(Given(topology=str(documents), out=str(tmp_path), baseline=str(path)))
+        checked(Given({"topology": str(documents), "out": str(tmp_path), "baseline": str(path)}))
 
 
 @pytest.mark.parametrize(("status", "said"), [("failed", "nothing could be read"), ("accepted", "what could be read")])
@@ -232,7 +232,7 @@ def test_an_incomplete_audit_says_what_its_report_is_worth(tmp_path, monkeypatch
     document = {"format": "durability-findings/1", "run": {"snapshots": snapshots}, "findings": []}
     document["summary"] = {"clusters": {}}
     (tmp_path / "findings.json").write_text(json.dumps(document))
-    monkeypatch.setattr("durability.report.console.summary_text", lambda *_, **__: "")
+    monkeypatch.setattr("durability.report.text.console.summary_text", lambda *_, **__: "")
     errors = io.StringIO()
     asked = SimpleNamespace(out=tmp_path, fail_on=FailOn.NEVER, known=None)
     console = Console(io.StringIO(), errors)

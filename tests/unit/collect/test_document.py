@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
+
 from durability.collect.brokers import Registered, Version, release_of
 from durability.collect.configs import Configs, parsed
 from durability.collect.document import Facts, assemble
 from durability.collect.log_dirs import LogDirs
 from durability.collect.notes import HIDDEN, Notes
 from durability.collect.quorum import Member, Quorum
-from durability.collect.topics import Reading, Topic, differences
+from durability.collect.topics import Reading, Topic, same_state
 from durability.topology import canonical, validate
 from durability.topology.unreadable import resolve
 
@@ -32,7 +34,7 @@ def facts(**changes) -> Facts:
     made = Facts(
         "eu",
         captured_at=NOON,
-        brokers=[Registered(1, "h", 1, "az1", False), Registered(2, "h", 2, "az2", True)],
+        brokers=[Registered(1, "az1", False), Registered(2, "az2", True)],
         versions={1: Version("4.3", 30, {"metadata.version": 30})},
         broker_configs={1: Configs({"min.insync.replicas": "2"}, {"min.insync.replicas": "broker"})},
         log_dirs={1: LogDirs([{"path": "/d", "error": None}], {("a", 0): 7, ("b", 0): 8})},
@@ -102,10 +104,11 @@ def test_every_unreadable_path_points_at_something():
     assert all(resolve(document, path) is not None for path in unread(document))
 
 
-def test_what_changed_while_being_read_is_said():
-    document = assemble(facts(changes=[f"topic t{i} is new" for i in range(30)]), {})
-    assert document["cluster"]["consistent"] is False
-    assert document["cluster"]["changed_while_read"][-1] == "and 10 more"
+def test_a_cluster_that_changed_while_it_was_read_is_inconsistent():
+    assert assemble(facts(), {})["cluster"]["consistent"] is True
+    assert assemble(facts(consistent=False), {})["cluster"]["consistent"] is False
+    failed = assemble(facts(consistent=False, reread_error="REQUEST_TIMED_OUT"), {})["cluster"]
+    assert failed["reread_error"] == "REQUEST_TIMED_OUT" and "reread_error" not in assemble(facts(), {})["cluster"]
 
 
 def test_topics_that_could_not_be_read_are_unreadable_not_absent():
@@ -131,22 +134,40 @@ def test_notes_of_things_that_went_away_are_dropped_and_hidden_topics_are_no_top
     assert notes.listed({"topics": [{"name": "hidden"}]}) == []
 
 
-def test_differences_between_two_readings():
-    before = reading({"a": [row(0, 1, [1, 2], [1, 2], elr=[])], "b": [row(0, 1, [1], [1])]})
-    after = reading({"a": [row(0, 2, [1, 2], [2], elr=[1])], "c": [row(0, 1, [1], [1])]})
-    assert differences(before, after) == ["topic b is gone", "topic c is new", "topic a partition 0: leader, isr, elr"]
+STATE = {"a": [row(0, 1, [1, 2], [1, 2], elr=[2])], "b": [row(0, 1, [1], [1])]}
+
+
+def test_readings_of_the_same_state_agree():
+    assert same_state(reading(STATE), reading(dict(reversed(STATE.items()))))
     by_metadata = reading({"a": [row(0, 1, [1, 2], [1, 2])], "b": [row(0, 1, [1], [1])]}, with_elr=False)
-    before.topics["a"].partitions[0]["elr"] = [2]
-    assert differences(before, by_metadata) == []  # Metadata says nothing of ELRs
+    assert same_state(reading(STATE), by_metadata) and same_state(by_metadata, reading(STATE))  # it has no ELRs
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"a": STATE["a"]},
+        {**STATE, "c": STATE["b"]},
+        {**STATE, "b": []},
+        {**STATE, "b": [*STATE["b"], row(1, 1, [1], [1])]},
+        {**STATE, "b": [row(1, 1, [1], [1])]},
+        {**STATE, "b": [row(0, None, [1], [1])]},
+        {**STATE, "b": [row(0, 1, [1], [])]},
+        {**STATE, "b": [row(0, 1, [1], [1], adding=[2])]},
+        {**STATE, "a": [row(0, 1, [1, 2], [1, 2], elr=[])]},
+    ],
+)
+def test_readings_of_another_state_disagree(changed):
+    assert not same_state(reading(STATE), reading(changed))
+    assert not same_state(reading(changed), reading(STATE))
 
 
 def test_config_sources_have_the_names_of_the_rooms_and_secrets_are_left_out():
-    def entry(name, value, source, sensitive=False, synonyms=()):
-        return SimpleNamespace(name=name, value=value, config_source=source, is_sensitive=sensitive, synonyms=synonyms)
+    def entry(name, value, source, sensitive=False):
+        return SimpleNamespace(name=name, value=value, config_source=source, is_sensitive=sensitive)
 
-    both = [SimpleNamespace(source=3, value="2"), SimpleNamespace(source=4, value="1")]
     entries = [
-        entry("a", "2", 3, synonyms=both),
+        entry("a", "2", 3),
         entry("b", None, 5),
         entry("c", "x", 4, sensitive=True),
         entry("d", "1", 1),
@@ -155,7 +176,6 @@ def test_config_sources_have_the_names_of_the_rooms_and_secrets_are_left_out():
     found = parsed(SimpleNamespace(configs=entries))
     assert found.values == {"a": "2", "d": "1", "e": ""}
     assert found.sources == {"a": "cluster-default", "d": "topic", "e": "default"}
-    assert found.synonyms == {"a": [["cluster-default", "2"], ["broker", "1"]]}
 
 
 def test_releases_of_metadata_version_levels():

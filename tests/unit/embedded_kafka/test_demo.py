@@ -9,12 +9,13 @@ import yaml
 from durability.catalogue import CONTROLS, severity_of
 from durability.embedded_kafka import demo, seed
 from tests import ROOT
+from tests.support.planted import PLANTED
 
 POLICIES = ROOT / "policies"
 
 
 def test_mistakes_are_planted_for_controls_that_are_judged() -> None:
-    planted = {p.control for p in seed.PLANTED if p.companion is None}
+    planted = {p.control for p in PLANTED if p.companion is None}
     assert planted <= {name for name, control in CONTROLS.items() if not control.planned}
     assert len(planted) >= 20  # all but the one that is judged over time; later controls need no mistake here
 
@@ -33,7 +34,7 @@ def test_the_demo_says_how_to_audit_it_and_what_a_rack_is() -> None:
 
 def test_the_list_speaks_the_catalogues_language() -> None:
     topics = {topic.name for topic in seed.TOPICS}
-    for planted in seed.PLANTED:
+    for planted in PLANTED:
         control = CONTROLS[planted.control]
         assert planted.resource_type in control.on, planted
         assert planted.category is None or planted.category in control.severities, planted
@@ -46,11 +47,11 @@ def test_the_list_speaks_the_catalogues_language() -> None:
             category = "above-replica-racks" if category == "above-known-racks" else category
             assert planted.severity == severity_of(planted.control, category), planted
         if planted.companion:
-            assert planted.companion in {p.control for p in seed.PLANTED if p.companion is None}, planted
+            assert planted.companion in {p.control for p in PLANTED if p.companion is None}, planted
 
 
 def test_good_topics_are_no_part_of_any_mistake() -> None:
-    mistaken = {p.resource for p in seed.PLANTED if p.resource_type == "topic" and p.companion != "broker-rack"}
+    mistaken = {p.resource for p in PLANTED if p.resource_type == "topic" and p.companion != "broker-rack"}
     assert mistaken.isdisjoint(topic.name for topic in seed.GOOD)
 
 
@@ -65,4 +66,4 @@ def test_the_demo_policy_is_the_default_plus_a_tier_a_selector_and_an_applicatio
 
 
 def test_planted_can_be_written_down() -> None:
-    assert json.loads(json.dumps([planted.__dict__ for planted in seed.PLANTED]))
+    assert json.loads(json.dumps([planted.__dict__ for planted in PLANTED]))

@@ -7,8 +7,11 @@ import pyarrow as pa
 import pytest
 
 from durability.catalogue.causes import DISAGREE
+from durability.errors import Refused
 from durability.findings import write
 from durability.lake import tables
+from durability.steps.findings import findings
+from durability.steps.summary import StepSummary
 from tests.support.lake import EVERYWHERE
 from tests.support.words import TARGET
 
@@ -97,5 +100,27 @@ def test_appending_takes_rows_of_several_days_and_knows_its_columns(lake):
     assert lake.scan(tables.RUNS, "run_id = 'run-2'", ["captured_at", "policy_name"]).to_pylist() == [
         {"captured_at": datetime(2026, 11, 22, tzinfo=UTC), "policy_name": None}
     ]
-    with pytest.raises(ValueError, match="colour"):
+    with pytest.raises(KeyError, match="colour"):
         lake.append(tables.RUNS, pa.table({"colour": ["red"]}))
+
+
+def test_a_cross_check_that_found_something_else_after_findings_is_noticed(lake):
+    """A cleared `cross_check` leaves findings of the one before; they are never left as they are without a word."""
+    run = run_row(1, {"a": "accepted"})
+    verdict = {"resource_type": "topic", "control": "replication-factor", "resource": "orders", "outcome": "PASS"}
+    lake.append(tables.VERDICTS, pa.Table.from_pylist(result_rows(run, [verdict | {"id": "v"}])))
+    plan = SimpleNamespace(run_id=run["run_id"], result_id=run["result_id"])
+    settings = SimpleNamespace(open_lake=lambda: lake)
+
+    def step(disagreements: int) -> int:
+        return findings(settings, plan, SimpleNamespace(disagreements=disagreements), StepSummary())
+
+    assert step(0) == step(0) == 1
+    said = {"control": "replication-factor", "resource": "orders", "spark": "PASS", "expectations": "FAIL"}
+    lake.append(tables.DISAGREEMENTS, pa.Table.from_pylist(result_rows(run, [said])))
+    with pytest.raises(Refused, match="clear `evaluate` with everything downstream"):
+        step(1)
+    again = SimpleNamespace(run_id=run["run_id"], result_id="again")
+    lake.append(tables.VERDICTS, pa.Table.from_pylist(result_rows(run | vars(again), [verdict | {"id": "v"}])))
+    lake.append(tables.DISAGREEMENTS, pa.Table.from_pylist(result_rows(run | vars(again), [said])))
+    assert findings(settings, again, SimpleNamespace(disagreements=1), StepSummary()) == 1

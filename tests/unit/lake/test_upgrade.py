@@ -16,13 +16,14 @@ from pathlib import Path
 import pytest
 from pyiceberg.types import StringType
 
-from durability import findings, report
+from durability import findings
 from durability.errors import Refused
 from durability.lake import Lake, catalog, restore, tables
 from durability.lake.retention import RetentionPlan
 from durability.plan import Plan, build_plan, inputs
 from durability.policy import Retention, load_policy, load_waivers
-from durability.report import timeline, trends
+from durability.report.build import build
+from durability.report.data import moments, timeline, trends
 from durability.topology import validate
 from expectations import gate, posture
 from spark_jobs import evaluate, lake_tables
@@ -63,7 +64,7 @@ class Night:
     lake: Lake
     session: object
     plan: Plan
-    report: report.Summary
+    report: dict[str, Path]
 
     def findings(self, result: str | None = None) -> dict[tuple, dict]:
         """By control, resource and category."""
@@ -94,7 +95,7 @@ def night(lake: Lake, session, folder: Path, moment: str) -> Night:
     flagged = posture.flag(lake, plan, folder)
     assert flagged.problems == [] and all(flagged.checked.values())
     findings.write(lake, plan)
-    made = report.build(lake, plan, flagged, folder)
+    made = build(lake, plan, flagged, folder)
     lake.commit_run(_row(plan))
     return Night(lake, session, plan, made)
 
@@ -210,13 +211,13 @@ def test_the_documented_query_reads_a_check_before_and_after(upgraded):
 
 @pytest.mark.slow
 def test_the_report_has_timelines_and_trends_of_before_and_after(upgraded):
-    (line,) = timeline.read(upgraded.lake, upgraded.plan)
+    (line,) = timeline.read(upgraded.lake, upgraded.plan, moments.readings(upgraded.lake, upgraded.plan))
     assert [(p.first.day, p.first.hour) for p in line.points] == [(21, 11), (21, 12), (22, 12)]
-    year = trends.read(upgraded.lake, upgraded.plan, {})
+    year = trends.read(upgraded.lake, upgraded.plan, {}, {})
     assert (year.first, [n.day for n in year.nights]) == (date(2026, 11, 20), [0, 1, 2])
-    page = upgraded.report.files["report.html"].read_text(encoding="utf-8")
+    page = upgraded.report["report.html"].read_text(encoding="utf-8")
     assert "The last year" in page
-    stated = json.loads(upgraded.report.files["findings.json"].read_text(encoding="utf-8"))
+    stated = json.loads(upgraded.report["findings.json"].read_text(encoding="utf-8"))
     changes = {f["change"] for f in stated["findings"]}
     assert changes >= {"persisting", "resolved"}
 

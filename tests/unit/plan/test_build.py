@@ -147,7 +147,7 @@ def test_a_run_is_compared_with_the_one_before(lake, plan_of):
     new = publish(lake, document(TABLE, cluster="eu", captured_at="2026-11-21T12:00:00Z"))
     (part,) = plan_of(new, "run-2", "result-2").snapshots
     assert (part.previous_run_id, part.previous_result_id) == ("run-1", "result-1")
-    assert part.previous_attempt_id == old[0].attempt_id
+    assert part.previous_attempt_id == old[0]["attempt_id"]
     assert len(part.previous_policy_sha256) == 64
 
 
@@ -180,7 +180,10 @@ def test_a_cluster_that_cant_be_judged_names_its_last_accepted_snapshot(lake, pl
     snapshots += lake.record_failures([("us", datetime(2026, 11, 21, 12, tzinfo=UTC), "timed out")])
     eu, us = plan_of(snapshots, clusters=[Cluster("us", "us", provider="confluent", team="events")]).snapshots
     assert (eu.status, eu.reason, eu.judged) == ("rejected", "isr-within-replicas: 2", False)
-    assert (eu.stale_snapshot.snapshot_id, eu.stale_snapshot.captured_at) == (old.snapshot_id, "2026-11-20T12:00:00Z")
+    assert (eu.stale_snapshot.snapshot_id, eu.stale_snapshot.captured_at) == (
+        old["snapshot_id"],
+        "2026-11-20T12:00:00Z",
+    )
     assert (us.status, us.provider, us.team, us.stale_snapshot) == ("failed", "confluent", "events", None)
     assert resolved(lake, "result-1") == {}
 

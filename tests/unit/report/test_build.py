@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from durability import report
 from durability.lake import tables
+from durability.report.build import build
 from tests.support.report_cases import (
     NIGHT,
     facts,
@@ -49,13 +49,12 @@ def audited(lake):
 
 def test_a_result_is_reported_and_no_other(audited, tmp_path):
     out = tmp_path / "out"
-    summary = report.build(audited, plan(), flagged(), out)
+    written = build(audited, plan(), flagged(), out)
     document = json.loads((out / "findings.json").read_text())
     assert [(f["resource"], f["outcome"]) for f in document["findings"]] == [("orders", "FAIL"), ("gone", "PASS")]
-    assert document["summary"] == summary.counts
-    assert summary.counts["outcomes"]["PASS"] == 2
-    assert summary.counts["resources"] == {"topic": 3}
-    assert {name: path.exists() for name, path in summary.files.items()} == {
+    assert document["summary"]["outcomes"]["PASS"] == 2
+    assert document["summary"]["resources"] == {"topic": 3}
+    assert {name: path.exists() for name, path in written.items()} == {
         "findings.json": True,
         "findings.csv": True,
         "report.html": True,
@@ -66,7 +65,8 @@ def test_a_result_is_reported_and_no_other(audited, tmp_path):
 
 
 def test_a_run_without_any_snapshot_still_has_its_report(lake, tmp_path):
-    summary = report.build(lake, plan(snapshots=[]), flagged(), tmp_path / "out")
-    assert summary.counts["outcomes"]["FAIL"] == 0
-    assert summary.standing.headline == "Nothing was judged: the run has no cluster."
-    assert summary.standing.tone == "unknown"
+    written = build(lake, plan(snapshots=[]), flagged(), tmp_path / "out")
+    document = json.loads(written["findings.json"].read_text())
+    assert document["summary"]["outcomes"]["FAIL"] == 0
+    page = written["report.html"].read_text()
+    assert "<h1>Nothing was evaluated: the run has no cluster.</h1>" in page and "t-unknown" in page

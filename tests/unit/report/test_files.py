@@ -117,14 +117,14 @@ def test_every_finding_is_a_row_of_the_csv_and_none_is_a_formula(tmp_path):
     rows.append(finding("cache-a", "replication-factor", "EXEMPT", waiver=0, partitions=[3, 5], since=NIGHT))
     written(rows, tmp_path)
     with (tmp_path / "findings.csv").open(encoding="utf-8", newline="") as file:
-        read = list(csv.DictReader(file))
-    assert len(read) == len(rows)
-    by_topic = {row["resource"]: row for row in read}
+        listed = list(csv.DictReader(file))
+    assert len(listed) == len(rows)
+    by_topic = {row["resource"]: row for row in listed}
     assert [by_topic[f"t{i}"]["message"] for i in range(6)] == [f"'{text}" for text in hostile[:6]]
     assert by_topic["t6"]["message"] == hostile[6]
     assert by_topic["cache-a"]["partitions"] == "3;5"
     assert by_topic["cache-a"]["waiver_owner"] == "payments"
-    assert not [cell for row in read for cell in row.values() if cell.startswith(files.FORMULA)]
+    assert not [cell for row in listed for cell in row.values() if cell.startswith(files.FORMULA)]
 
 
 def test_a_report_that_fails_leaves_the_one_before(tmp_path):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
-from durability.lake.tables import FINDINGS, RUNS
+from durability.lake.tables import RUNS
 from durability.plan.plan import LookBack, PolicyPart
-from durability.report import lost_racks
+from durability.report.data import lost_racks, moments
 from tests.support.report_cases import health_counters, plan, snapshot
 
 NOW = datetime(2026, 11, 21, 2, tzinfo=UTC)
@@ -57,8 +56,8 @@ def lost(hours, perhaps):
 
 @pytest.mark.parametrize("history, hours, perhaps, older", CASES)
 def test_lost_without_a_break_since(history, hours, perhaps, older):
-    counters, runs = counted(history)
-    found, throughout = lost_racks.first_seen(counters, runs, GAPS, planned(None), LOST)
+    rows = moments.concluded(*counted(history), planned(None))
+    found, throughout = lost_racks.first_lost(rows, GAPS, planned(None), LOST)
     assert found == lost(hours, perhaps)
     assert throughout == ({"eu-payments"} if older else set())
 
@@ -69,21 +68,18 @@ def test_an_outage_older_than_the_look_back_is_followed_to_its_start():
 
     def scan(table, where, columns):
         scans.append(str(where))
-        if table is FINDINGS:
-            told = {"cluster": "eu-payments", "observed": json.dumps({"gap_after_seconds": 7200})}
-            return pa.Table.from_pylist([told], FINDINGS.arrow)
         return runs if table is RUNS else counters.slice(0, 2 if "captured_at" in str(where) else None)
 
     made = planned(LookBack("2026-11-21T00:30:00Z", {}))
-    found = lost_racks.since(SimpleNamespace(scan=scan), made, LOST)
+    found = lost_racks.since(SimpleNamespace(scan=scan), made, LOST, GAPS)
     assert found == lost(3, 3)
-    assert len(scans) == 5
+    assert len(scans) == 4
     # And where the look-back shows the start, nothing more is read.
     counters, runs = counted("az2 -")
-    assert lost_racks.since(SimpleNamespace(scan=scan), made, LOST) == lost(0, 0)
-    assert len(scans) == 8
+    assert lost_racks.since(SimpleNamespace(scan=scan), made, LOST, GAPS) == lost(0, 0)
+    assert len(scans) == 6
 
 
 def test_without_a_past_it_is_this_snapshot():
-    assert lost_racks.since(None, planned(None), LOST) == lost(0, 0)
-    assert lost_racks.since(None, planned(None), {}) == {}
+    assert lost_racks.since(None, planned(None), LOST, {}) == lost(0, 0)
+    assert lost_racks.since(None, planned(None), {}, {}) == {}

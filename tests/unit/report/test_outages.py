@@ -1,6 +1,7 @@
 """The rack outage in the report: what is lost, since when, the step, and commands that a shell could run as they stand."""
 
 import csv
+import json
 import shlex
 from datetime import timedelta
 
@@ -8,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 from durability.lake.tables import TOPIC_POSTURE
-from durability.report import builder, outages
-from durability.report.lost_racks import Lost
-from tests.support.report_cases import NIGHT, finding, written
+from durability.report.data import outages
+from durability.report.data.health import Health
+from durability.report.data.lost_racks import Lost
+from tests.support.report_cases import NIGHT, finding, health_counters, partition_health, plan, report
 
 CLUSTER = "eu-payments"
 ENTRY = {
@@ -30,47 +32,49 @@ LOST = [{"topic": None, "lost_racks": [{"rack": "az2", "brokers": [2, 5]}]}]
 PREFIX = 'kafka-configs --bootstrap-server "$BOOTSTRAP" --alter --entity-type topics --entity-name '
 
 
-def report(tmp_path, entries, counters=LOST, since=NIGHT, perhaps=None):
+def written(tmp_path, entries, counters=LOST, since=NIGHT, perhaps=None):
     """findings.json's rack_outages, and the page; entries: (topic, what differs from ENTRY)."""
-    steps = pa.Table.from_pylist(
+    posture = pa.Table.from_pylist(
         [
             {"cluster": CLUSTER, "topic": t, "tier": e.get("tier"), "rack_outage": [{**ENTRY, **e, "tier": None}]}
-            for t, e in entries
+            for t, e in sorted(entries, key=lambda entry: entry[0])
         ],
-        schema=pa.schema([TOPIC_POSTURE.arrow.field(n) for n in builder.OUTAGE]),
+        schema=pa.schema([TOPIC_POSTURE.arrow.field(n) for n in outages.TOPIC]),
     )
-    parts = {"steps": steps, "lost_since": {(CLUSTER, "az2"): Lost(since, perhaps or since)}}
-    document = written([finding("x", "write-headroom", "PASS")], tmp_path, counters=counters, parts=parts)
+    lost = Health(partition_health([]), health_counters(list(counters))).lost_racks()
+    of = outages.Outages(posture, lost, {(CLUSTER, "az2"): Lost(since, perhaps or since)}, plan().policy.tiers)
+    report([finding("x", "write-headroom", "PASS")], tmp_path, counters=counters, outages=of)
+    document = json.loads((tmp_path / "findings.json").read_text())
     return document["rack_outages"], (tmp_path / "report.html").read_text()
 
 
 def test_nothing_lost_is_nothing_said(tmp_path):
     (tmp_path / outages.FILE).write_text("of an earlier run")
-    told, html = report(tmp_path, [], counters=[{"topic": None}])
+    told, html = written(tmp_path, [], counters=[{"topic": None}])
     assert told == [] and 'id="outages"' not in html
     assert not (tmp_path / outages.FILE).exists()
 
 
 def test_a_lost_rack_that_refuses_nothing_is_to_be_assessed(tmp_path):
-    ((cluster),), html = report(tmp_path, [], since=NIGHT - timedelta(days=3))
+    ((cluster),), html = written(tmp_path, [], since=NIGHT - timedelta(days=3))
     (rack,) = cluster["lost_racks"]
     assert rack == {"rack": "az2", "brokers": [2, 5], "since": "2026-11-18T02:00:00Z", "perhaps_since": None}
     assert cluster["steps"] == [] and "assess how long" in cluster["assess"]
     assert (
-        "seen first 2026-11-18 02:00 UTC" in html
+        "first counted 2026-11-18 02:00 UTC" in html
         and "kafka-configs" not in html.split('id="outages"')[1].split("</section>")[0]
     )
 
 
 def test_what_lies_before_a_gap_is_perhaps(tmp_path):
-    ((cluster),), html = report(tmp_path, [], perhaps=NIGHT - timedelta(days=3))
+    ((cluster),), html = written(tmp_path, [], perhaps=NIGHT - timedelta(days=3))
     (rack,) = cluster["lost_racks"]
     assert (rack["since"], rack["perhaps_since"]) == ("2026-11-21T02:00:00Z", "2026-11-18T02:00:00Z")
-    assert "seen so without a gap since 2026-11-21 02:00 UTC, perhaps since 2026-11-18 02:00 UTC" in html
+    assert "counted without a gap since 2026-11-21 02:00 UTC, perhaps since 2026-11-18 02:00 UTC" in html
 
 
 def test_topics_with_one_step_are_one_loop_that_lowers_and_one_that_restores(tmp_path):
-    ((cluster),), html = report(tmp_path, [("b", {}), ("a", {"since": NIGHT - timedelta(days=1)})])
+    ((cluster),), html = written(tmp_path, [("b", {}), ("a", {"since": NIGHT - timedelta(days=1)})])
     (step,) = cluster["steps"]
     assert step["lower"] == f'for topic in a b; do {PREFIX}"$topic" --add-config min.insync.replicas=1; done'
     assert step["restore"] == f'for topic in a b; do {PREFIX}"$topic" --add-config min.insync.replicas=2; done'
@@ -99,16 +103,16 @@ def test_topics_with_one_step_are_one_loop_that_lowers_and_one_that_restores(tmp
     ],
 )
 def test_commands_give_back_what_was_there(tmp_path, change, lower, restore):
-    ((cluster),), _ = report(tmp_path, [("orders", change)])
+    ((cluster),), _ = written(tmp_path, [("orders", change)])
     (step,) = cluster["steps"]
-    refused = "# with KIP-1290; brokers of today refuse it\n" if step["setting"] == "min.insync.racks" else ""
+    refused = "# with KIP-1290; brokers of today reject it\n" if step["setting"] == "min.insync.racks" else ""
     wanted = {"lower": lower and PREFIX + "orders " + lower, "restore": restore and PREFIX + "orders " + restore}
     (row,) = csv.DictReader((tmp_path / outages.FILE).open())
     for name, command in wanted.items():
         assert step[name] == (command and refused + command) and row[name] == (step[name] or "")
         assert command is None or shlex.split(step[name], comments=True)[0] == "kafka-configs"
     assert ("don't enforce min.insync.racks yet" in step["words"]) == (step["setting"] == "min.insync.racks")
-    assert ("wipe the ELR" in step["words"]) == (change.get("step") == "guarded")
+    assert ("clear the ELR" in step["words"]) == (change.get("step") == "guarded")
     assert ("where topics inherit it" in step["words"]) == (change.get("now_source") == "cluster-default")
 
 
@@ -120,12 +124,12 @@ def test_what_stops_writes_and_the_strictest_tier_come_first(tmp_path):
         ("racks", {"tier": "critical", "setting": "min.insync.racks"}),
         ("held", {"tier": "critical", "step": "hold"}),
     ]
-    ((cluster),), _ = report(tmp_path, wanted[::-1])
+    ((cluster),), _ = written(tmp_path, wanted[::-1])
     assert [s["topics"] for s in cluster["steps"]] == [["orders"], ["tmp", "tmp2"], ["racks"], ["held"]]
 
 
 def test_many_topics_stay_short_on_the_page_and_are_whole_in_the_file(tmp_path):
-    ((cluster),), html = report(tmp_path, [(f"t{n:05d}", {"value": 2 + n % 40}) for n in range(8000)])
+    ((cluster),), html = written(tmp_path, [(f"t{n:05d}", {"value": 2 + n % 40}) for n in range(8000)])
     assert len(cluster["steps"]) == 40 and all(len(s["topics"]) == 20 and s["more"] == 180 for s in cluster["steps"])
     assert len(html) < 400_000 and "28 more groups" in html
     rows = list(csv.DictReader((tmp_path / outages.FILE).open()))
@@ -136,7 +140,7 @@ def test_many_topics_stay_short_on_the_page_and_are_whole_in_the_file(tmp_path):
 
 def test_a_hostile_rack_is_text(tmp_path):
     rack = "<script>alert(1)</script>"
-    told, html = report(
+    told, html = written(
         tmp_path, [("a", {"racks": [rack]})], [{"topic": None, "lost_racks": [{"rack": rack, "brokers": [1]}]}]
     )
     assert told[0]["lost_racks"][0]["rack"] == rack and "<script>" not in html

@@ -33,13 +33,13 @@ def render(rows, out, **more) -> str:
 
 def test_a_quiet_fleet_says_so(tmp_path):
     words, _ = parse(render([finding("a", "replication-factor", "PASS")], tmp_path, waivers=[]))
-    assert "The one topic meets what the policy requires of it." in words
-    assert "Nothing failed, so there is nothing to mend." in words
-    assert "Everything that the controls need could be read." in words
-    assert "nobody has accepted a risk" in words
+    assert "The one topic meets the policy's requirements." in words
+    assert "Nothing failed: there is nothing to fix." in words
+    assert "Every fact that the controls need could be read." in words
+    assert "There is no waiver: no risk is accepted." in words
 
 
-def test_a_finding_says_where_what_since_when_and_what_mends_it(tmp_path):
+def test_a_finding_says_where_what_since_when_and_what_fixes_it(tmp_path):
     row = finding(
         "orders",
         "replication-factor",
@@ -91,8 +91,8 @@ def test_every_acks_value_of_a_finding_is_told(tmp_path):
         "1 accepted accepted 1, ? 1, ? 0 no no",
         "all NOT_ENOUGH_REPLICAS retry may help NOT_ENOUGH_REPLICAS 1, ? 2, ? 0 no yes",
         "min.insync.replicas=3 is the smallest that guarantees the racks required.",
-        "With KIP-1290 min.insync.replicas=2 and min.insync.racks=2 would do.",
-        "Partitions by what acks=all is answered: today accepted 1,200, NOT_ENOUGH_REPLICAS 1.",
+        "With KIP-1290 min.insync.replicas=2 and min.insync.racks=2 would be enough.",
+        "Partitions by the answer to acks=all: today accepted 1,200, NOT_ENOUGH_REPLICAS 1.",
     ):
         assert text in words
 
@@ -114,7 +114,7 @@ def test_commands_stand_in_a_box_and_advice_is_text(tmp_path):
     assert html.count('<p class="advice">Set broker.rack</p>') == 1
     assert "<code>Set broker.rack" not in html
     words, _ = parse(html)
-    assert "the tools end in .sh ;" in words and "--command-config client.properties" in words
+    assert "the tools end in .sh ." in words and "--command-config client.properties" in words
 
 
 def test_one_remedy_of_several_findings_is_shown_once(tmp_path):
@@ -123,10 +123,10 @@ def test_one_remedy_of_several_findings_is_shown_once(tmp_path):
     rows += [finding("orders", "write-headroom", cluster="us", remediation=script)]
     html = render(rows, tmp_path)
     assert html.count(f'<pre class="fix"><code>{script}</code></pre>') == 2
-    assert f'As for <a href="#f-{rows[0]["id"]}">orders, min-insync-replicas</a>' in html
+    assert f'Same as <a href="#f-{rows[0]["id"]}">orders, min-insync-replicas</a>' in html
 
 
-def test_the_example_of_a_cause_is_its_gravest_finding(tmp_path):
+def test_the_example_of_a_cause_is_its_most_urgent_finding(tmp_path):
     one = {"cause": "broker:5 down"}
     rows = [
         finding(t, "partition-health", severity="info", category="under-replicated", message="1 missing", **one)
@@ -145,7 +145,9 @@ def test_one_fact_in_two_categories_of_health_is_one_row(tmp_path):
         finding("other", "partition-health", severity="info", category="under-replicated", **one),
     ]
     words, reader = parse(render(rows, tmp_path))
-    table = words[words.index("Seen, and wanted") : words.index("Partition health", words.index("Seen, and wanted"))]
+    table = words[
+        words.index("Observed and required") : words.index("Partition health", words.index("Observed and required"))
+    ]
     assert table.count("_schemas") == 1
     assert "and under-replicated (info)" in table
     assert {f"f-{row['id']}" for row in rows} <= set(reader.ids)
@@ -203,7 +205,7 @@ def hostile_fleet():
     checked = flagged(verified=False, problems=[SCRIPT], checked={SCRIPT: 1}, not_cross_checked=[SCRIPT])
     return rows, {
         **{"waivers": waivers, "snapshots": [snapshot(), dead], "health": health, "counters": counters},
-        **{"read": read, "checked": checked},
+        **{"unread": read, "checked": checked},
     }
 
 
@@ -234,7 +236,7 @@ def test_partition_health_shows_ids_causes_and_where_kafka_topics_differs(tmp_pa
         {"topic": "fine", "partitions": 3},
     ]
     words, _ = parse(render([finding("x", "write-headroom", "PASS")], tmp_path, health=health, counters=counters))
-    section = words[words.index("Topics with partitions that aren't healthy") : words.index("What isn't known")]
+    section = words[words.index("Topics with unhealthy partitions") : words.index("One snapshot has no history")]
     assert section.index("ledger") < section.index("orders")
     assert "1-3, 9" in section
     assert "Broker 3 down" in section
@@ -253,7 +255,7 @@ def test_brokers_are_shown_with_what_their_own_metrics_count_worst_first(tmp_pat
     brokers = [led(1, under_replicated=7), led(2, under_min_rack_isr=3), led(3, under_min_isr=2, at_min_isr=1)]
     counters = [{"topic": None, "partitions": 40, "under_min_isr": 2, "brokers": brokers}]
     words, _ = parse(render([finding("x", "write-headroom", "PASS")], tmp_path, counters=counters))
-    section = words[words.index("By broker, over the partitions") : words.index("Over time Partitions at min ISR")]
+    section = words[words.index("By broker, for the partitions") : words.index("Over time Partitions at min ISR")]
     metrics = (
         "UnderMinIsr PartitionCount UnderMinRackIsr PartitionCount AtMinIsr PartitionCount AtMinRackIsr PartitionCount "
         "UnderReplicated Partitions Unknown "
@@ -285,7 +287,7 @@ def test_a_topic_that_is_short_of_racks_alone_is_shown(tmp_path):
         {"topic": "placed", "partitions": 3, "at_min_rack_isr": 3, "at_min_rack_isr_by_placement": 3},
     ]
     words, _ = parse(render([finding("x", "write-headroom", "PASS")], tmp_path, health=health, counters=counters))
-    section = words[words.index("Topics with partitions that aren't healthy") : words.index("What isn't known")]
+    section = words[words.index("Topics with unhealthy partitions") : words.index("One snapshot has no history")]
     assert "orders eu-payments 3 0 0 0 0 1 0 1 1 0 Rack az2 down" in section
     assert "placed eu-payments 3 0 0 0 0 0 3 3 by placement 0" in section
 
@@ -294,8 +296,8 @@ def test_gaps_are_named_with_their_reasons(tmp_path):
     stale = StaleSnapshot("dead@yesterday", "2026-11-20T02:00:00Z")
     snapshots = [snapshot(), snapshot("dead", "failed", reason="nobody answered", stale_snapshot=stale)]
     read = facts([{"cluster": "eu-payments", "unreadable": [{"path": "/cluster/controllers", "reason": "DENIED"}]}])
-    words, _ = parse(render([finding("a", "log-dirs", "PASS")], tmp_path, snapshots=snapshots, read=read))
-    assert "1 of 2 clusters could not be judged: dead." in words
+    words, _ = parse(render([finding("a", "log-dirs", "PASS")], tmp_path, snapshots=snapshots, unread=read))
+    assert "1 of 2 clusters could not be evaluated: dead." in words
     assert "nobody answered" in words
     assert "dead@yesterday 2026-11-20 02:00 UTC" in words
     assert "/cluster/controllers DENIED" in words
@@ -315,7 +317,7 @@ def test_the_evidence_stands_on_the_page(tmp_path):
 
 def test_an_unverified_run_says_so_first(tmp_path):
     words, _ = parse(render([], tmp_path, checked=flagged(verified=False, problems=["3 verdicts differ"])))
-    assert words.index("This run is not verified. 3 verdicts differ.") < words.index("What to mend first")
+    assert words.index("This run is not verified. 3 verdicts differ.") < words.index("Fix first")
 
 
 @pytest.mark.parametrize("text", ["x" * 20_000, "<&'\"" * 5_000, "é€" * 8_000])
@@ -336,13 +338,13 @@ def test_the_page_stays_under_five_megabytes(tmp_path, text):
     html = render(rows, tmp_path, counters=counters)
     assert len(html.encode()) < 5_000_000
     words, _ = parse(html)
-    assert "the rest is in findings.csv" in words
+    assert "in findings.csv" in words
 
 
 def test_a_first_run_is_compared_with_nothing(tmp_path):
     rows = [finding("orders", "write-headroom", change="new")]
     words, _ = parse(render(rows, tmp_path, snapshots=[snapshot(previous_result_id=None)]))
-    assert "first run: nothing to compare with" in words and "1 new" not in words[: words.index("What to mend first")]
+    assert "first run: no earlier run to compare with" in words and "1 new" not in words[: words.index("Fix first")]
 
 
 def test_what_was_waived_is_not_resolved(tmp_path):
@@ -352,7 +354,7 @@ def test_what_was_waived_is_not_resolved(tmp_path):
     ]
     words, _ = parse(render(rows, tmp_path))
     assert "0 new, 0 persisting, 1 resolved, 1 waived" in words
-    assert "1 resolved 1 fixed 1 waived: it stands under accepted risks" in words
+    assert "1 resolved 1 fixed 1 waived: see accepted risks" in words
 
 
 def test_since_and_changes(tmp_path):
@@ -361,7 +363,7 @@ def test_since_and_changes(tmp_path):
         finding("gone", "log-dirs", "PASS", change="resolved", why="cause-cleared", since=NIGHT - timedelta(days=9)),
     ]
     words, _ = parse(render(rows, tmp_path))
-    section = words[words.index("What changed") : words.index("What mends it")]
+    section = words[words.index("What changed") : words.index("Observed and required")]
     assert "1 new" in section and "new-one" in section
     assert "1 cause-cleared" in section and "2026-11-12 02:00 UTC" in section
 

@@ -122,15 +122,15 @@ def test_plans_are_written_as_kafkas_tool_reads_them_and_replaced(audited, tmp_p
     folder = plans.write(lake, run, tmp_path)
     index = json.loads((folder / "index.json").read_text())
     assert problems("plans", index) == []
-    waits = "broker 5 is back: the tool refuses a plan that names it"
+    waits = "broker 5 is back: the tool rejects a plan that names it"
     assert [(p["file"], p.get("not_before")) for p in index["plans"]] == [
         ("eu/a.json", None),
         ("eu/b.json", None),
         ("eu/dead.json", waits),
     ]
     assert {(s["topic"], s["why"]) for s in index["without"]} == {
-        ("busy", "nothing has to move"),
-        ("wide", "the brokers that are up, and their racks, don't suffice"),
+        ("busy", "no replica has to move"),
+        ("wide", "the live brokers and their racks don't suffice"),
     }
     made = json.loads((folder / "eu" / "a.json").read_text())
     assert made["version"] == 1

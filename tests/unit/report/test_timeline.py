@@ -12,7 +12,8 @@ import pytest
 
 from durability.lake.tables import FINDINGS, HEALTH_COUNTERS, RUNS
 from durability.plan.plan import LookBack, PolicyPart
-from durability.report import timeline
+from durability.report.data import moments, timeline
+from durability.report.html import charts, page
 from tests.support.report_cases import health_counters, plan, snapshot
 
 NOW = datetime(2026, 11, 21, 2, tzinfo=UTC)
@@ -20,11 +21,11 @@ MINUTE = timedelta(minutes=1)
 HOSTILE = "eu<script>alert(1)</script>"
 
 
-def drawn(moments: dict[int, dict], *, results=None, cluster="eu-payments", maintenance=(), gap=900, finished=None):
+def drawn(counts_at: dict[int, dict], *, results=None, cluster="eu-payments", maintenance=(), gap=900, finished=None):
     """The timeline of counters by minutes before now; results: another result_id than the pulse's, by minutes."""
     rows = [
         {"cluster": cluster, "captured_at": NOW - m * MINUTE, "result_id": (results or {}).get(m, "pulse"), **counts}
-        for m, counts in moments.items()
+        for m, counts in counts_at.items()
     ]
     finished = {"pulse": NOW} | (finished or {})
     runs = [{"result_id": r, "finished_at": at} for r, at in finished.items()]
@@ -36,12 +37,8 @@ def drawn(moments: dict[int, dict], *, results=None, cluster="eu-payments", main
         policy=PolicyPart("p", "0" * 64, {}, None, readings=readings, maintenance=list(maintenance)),
         look_back=LookBack("2026-11-19T20:00:00Z", {}),
     )
-    return timeline.timelines(
-        health_counters(rows),
-        pa.Table.from_pylist(runs, RUNS.arrow),
-        pa.Table.from_pylist([told], FINDINGS.arrow),
-        made,
-    )
+    counted = moments.concluded(health_counters(rows), pa.Table.from_pylist(runs, RUNS.arrow), made)
+    return timeline.timelines(counted, pa.Table.from_pylist([told], FINDINGS.arrow), made)
 
 
 def test_kinds_without_what_is_by_configuration():
@@ -64,9 +61,9 @@ def test_a_result_counts_once_its_run_does_and_the_last_one_of_a_moment():
 
 def test_a_gap_is_drawn_as_one():
     (line,) = drawn({60: {"offline": 1}, 55: {"offline": 1}, 10: {"offline": 1}, 5: {}, 0: {}})
-    (picture,) = timeline.pictures([line])["shown"]
+    picture = charts.timeline_chart(line)
     (gap,) = picture["gaps"]
-    assert (gap["from"], gap["to"]) == (NOW - 55 * MINUTE, NOW - 10 * MINUTE)
+    assert gap["title"] == "nothing counted from 2026-11-21 01:05 UTC to 2026-11-21 01:50 UTC"
     for bar in picture["bars"]:
         assert bar["x"] + bar["width"] <= gap["x"] + 1.5 or bar["x"] >= gap["x"] + gap["width"] - 0.01
 
@@ -75,9 +72,9 @@ def test_what_could_not_be_read_is_drawn_as_no_zero():
     counts = {20: {}, 15: {"unknown": 2}, 10: {}, 5: {"unknown": 2, "offline": 1}, 0: {"unknown": 1}}
     (line,) = drawn(counts)
     assert [p.unread for p in line.points] == [False, True, False, False, True]
-    (picture,) = timeline.pictures([line])["shown"]
-    assert [g["from"] for g in picture["gaps"]] == [NOW - 15 * MINUTE, NOW]
-    assert len(picture["seen"]) == 3 and len(picture["bars"]) == 1
+    picture = charts.timeline_chart(line)
+    assert [g["title"][21:37] for g in picture["gaps"]] == ["2026-11-21 01:45", "2026-11-21 02:00"]
+    assert len(picture["known"]) == 3 and len(picture["bars"]) == 1
 
 
 def test_maintenance_is_shaded_once():
@@ -87,31 +84,29 @@ def test_maintenance_is_shaded_once():
         {"cluster": "us", "from": "2026-11-21T01:40:00Z", "to": "2026-11-21T01:50:00Z", "reason": "c"},
     ]
     (line,) = drawn({m: {} for m in range(60, -1, -5)}, maintenance=windows)
-    (shaded,) = timeline.pictures([line])["shown"][0]["windows"]
-    assert shaded["reason"] == "a; b"
-    assert shaded["x"] == pytest.approx(timeline.WIDTH / 6, abs=0.1)
-    assert shaded["width"] == pytest.approx(timeline.WIDTH / 3, abs=0.1)
+    (shaded,) = charts.timeline_chart(line)["windows"]
+    assert shaded["title"] == "maintenance: a; b"
+    assert shaded["x"] == pytest.approx(charts.WIDTH / 6, abs=0.1)
+    assert shaded["width"] == pytest.approx(charts.WIDTH / 3, abs=0.1)
 
 
 def test_many_moments_are_drawn_as_few_and_the_worst_is_kept():
-    moments = {m: {"at_min_isr": 1} for m in range(1799, -1, -1)}
-    moments[777] = {"offline": 50}
-    (line,) = drawn(moments)
+    counts = {m: {"at_min_isr": 1} for m in range(1799, -1, -1)}
+    counts[777] = {"offline": 50}
+    (line,) = drawn(counts)
     assert len(line.points) <= timeline.POINTS and line.peak == 50
     assert sum(p.offline == 50 for p in line.points) == 1
-    assert not timeline.pictures([line])["shown"][0]["gaps"]
-
-
-def test_nothing_is_read_without_a_look_back():
-    assert timeline.read(None, plan()) == []
+    assert not charts.timeline_chart(line)["gaps"]
 
 
 def test_the_picture_is_one_and_a_hostile_name_stays_text():
-    from durability.report.page import _environment
-
     window = {"cluster": ".*", "from": "2026-11-21T01:40:00Z", "to": "2026-11-21T01:50:00Z", "reason": '"><script>'}
     lines = drawn({30: {"offline": 3}, 25: {"at_min_isr": 2}, 0: {}}, cluster=HOSTILE, maintenance=[window])
-    text = _environment().get_template("readings.html.j2").render(timelines=timeline.pictures(lines))
+    text = (
+        page.environment()
+        .get_template("readings.html.j2")
+        .render(timelines=page.first(lines, 24, charts.timeline_chart))
+    )
     assert "<script" not in text and "style=" not in text and "http" not in text
     (svg,) = re.findall(r'<svg class="timeline".*?</svg>', text, re.S)
     names = [node.get("class") for node in ElementTree.fromstring(svg).iter("rect")]
@@ -128,5 +123,6 @@ def test_the_lake_is_asked_for_whole_clusters_alone():
             return table.arrow.empty_table()
 
     policy = PolicyPart("p", "0" * 64, {}, None, readings={"look_back": 3600})
-    assert timeline.read(Lake(), plan(policy=policy, look_back=LookBack("2026-11-19T20:00:00Z", {}))) == []
+    made = plan(policy=policy, look_back=LookBack("2026-11-19T20:00:00Z", {}))
+    assert timeline.read(Lake(), made, FINDINGS.arrow.empty_table()) == []
     assert "IsNull" in asked[HEALTH_COUNTERS.name] and "2026-11-19" in asked[HEALTH_COUNTERS.name]

@@ -9,11 +9,13 @@ from itertools import pairwise, tee
 from xml.etree import ElementTree
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from bench import year
 from durability.lake import tables
-from durability.report import page, trends
+from durability.report.data import trends
+from durability.report.html import charts, page
 from tests.support.report_cases import health_counters, plan, snapshot
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -52,16 +54,16 @@ def test_a_year_of_pulses_is_what_counting_its_rows_gives(lake):
     days, again = tee(year.made_up(3))
     year.write(lake, days)
     lake.append(tables.HEALTH_COUNTERS, _never_concluded())
-    found = trends.read(lake, year.plan(3), {"critical": 1, "warning": 2})
+    found = trends.read(lake, year.plan(3), {"critical": 1, "warning": 2}, {})
     rows = [row for counters, _ in again for row in counters.to_pylist()]
     assert len(rows) > 300_000
     expected = by_hand(rows, 30 * MINUTE)
     assert found.days == trends.YEAR and len(found.clusters) == 3
-    for cluster, measured in found.clusters:
+    for cluster, minutes in found.clusters:
         for number in range(found.days):
             levels = expected.get((cluster, found.first + timedelta(days=number)), [0.0] * 4)
-            mine = [getattr(measured, name)[number] for name in ("at", "under", "offline")]
-            assert np.allclose(mine, levels[1:]) and np.isclose(measured.seen[number], sum(levels))
+            mine = [getattr(minutes, name)[number] for name in ("at", "under", "offline")]
+            assert np.allclose(mine, levels[1:]) and np.isclose(minutes.seen[number], sum(levels))
     worst = [sum(expected[c, d][3] for k, d in expected if k == c) for c, _ in found.clusters]
     assert worst == sorted(worst, reverse=True) and worst[-1] > 0
     assert [n.severities for n in found.nights[:-1]] == [year.SEVERITIES] * 365
@@ -80,10 +82,12 @@ def counted(moments: dict[float, dict], *, gap=15 * MINUTE, cluster="eu", finish
         for m, counts in moments.items()
     ]
     known = {"p": START, **(finished or {})}
-    import pyarrow as pa
+    return measured(rows, known, {cluster: gap}).get(cluster)
 
-    runs = pa.table({"result_id": list(known), "finished_at": [int(at.timestamp()) for at in known.values()]})
-    return trends.minutes([health_counters(rows)], runs, {cluster: gap}, START).get(cluster)
+
+def measured(rows, finished, tolerated):
+    runs = pa.Table.from_pylist([{"result_id": r, "finished_at": at} for r, at in finished.items()], tables.RUNS.arrow)
+    return trends.minutes([health_counters(rows)], runs, plan(), tolerated, START)
 
 
 def test_nothing_is_known_across_a_gap_nor_of_a_moment_that_could_not_be_read():
@@ -109,10 +113,7 @@ def test_of_a_moment_counted_twice_the_last_result_counts():
         {"cluster": "eu", "captured_at": START + m * MINUTE, "result_id": r, "offline": offline}
         for m, r, offline in ((0, "late", 0), (0, "early", 9), (5, "early", 0), (0, "killed", 7))
     ]
-    import pyarrow as pa
-
-    runs = pa.table({"result_id": ["early", "late"], "finished_at": [1, 2]})
-    days = trends.minutes([health_counters(rows)], runs, {"eu": 15 * MINUTE}, START)["eu"]
+    days = measured(rows, {"early": START, "late": START + MINUTE}, {"eu": 15 * MINUTE})["eu"]
     assert (days.offline[0], days.seen[0]) == (0, 5)
 
 
@@ -123,14 +124,14 @@ class Never:
 
 def test_a_run_without_history_reads_nothing_and_shows_nothing():
     made = plan(snapshots=[snapshot(previous_result_id=None)])
-    assert trends.read(Never(), made, {}) is None and trends.charts(None) == {}
+    assert trends.read(Never(), made, {}, {}) is None and charts.trend_charts(None, 5) == {}
 
 
 def test_two_days_are_no_trend(lake):
     year.write(lake, list(year.made_up(1, days=1)))
-    assert trends.read(lake, year.plan(1), {}) is None
+    assert trends.read(lake, year.plan(1), {}, {}) is None
     year.write(lake, list(year.made_up(1, days=3))[:2])
-    assert trends.read(lake, year.plan(1), {}).days == 4
+    assert trends.read(lake, year.plan(1), {}, {}).days == 4
 
 
 @pytest.fixture
@@ -147,13 +148,13 @@ def drawn():
 
 
 def test_gaps_are_drawn_as_gaps_and_columns_say_what_they_are(drawn):
-    shown = trends.charts(drawn)
+    shown = charts.trend_charts(drawn, 5)
     assert [c["name"] for c in shown["clusters"]] == [HOSTILE, "us"]
-    assert shown["fleet"]["said"] == "offline 2 h 31 min"
+    assert shown["fleet"]["said"] == "2 h 31 min offline"
     (gap,) = shown["clusters"][1]["gaps"]
     assert gap["title"] == "nothing counted on 03 Nov 2026 to 04 Nov 2026"
     (bar,) = shown["clusters"][1]["bars"]
-    assert bar["title"] == "02 Nov 2026: 1 h 1 min offline, of 1 d counted"
+    assert bar["title"] == "02 Nov 2026: 1 h 1 min offline, of 1 day counted"
     assert [b["title"] for b in shown["nights"]["bars"]][-1] == "05 Nov 2026: 4 critical, 4 warning (incomplete)"
     assert [g["title"] for g in shown["nights"]["gaps"]] == [
         "no run on 02 Nov 2026 to 04 Nov 2026",
@@ -162,8 +163,8 @@ def test_gaps_are_drawn_as_gaps_and_columns_say_what_they_are(drawn):
 
 
 def test_the_section_is_well_formed_and_harmless(drawn):
-    template = page._environment().get_template("trends.html.j2")
-    text = template.render(trends=trends.charts(drawn))
+    template = page.environment().get_template("trends.html.j2")
+    text = template.render(trends=charts.trend_charts(drawn, 5))
     assert "<script" not in text and "eu&lt;script" in text
     for picture in re.findall(r"<svg.*?</svg>", text, re.S):
         ElementTree.fromstring(picture)

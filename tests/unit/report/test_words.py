@@ -1,4 +1,4 @@
-"""Causes, the sentence on how the fleet stands, and the terminal's summary."""
+"""Causes, the sentence on the headline, and the terminal's summary."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import json
 
 import pytest
 
-from durability.report import console
-from durability.report.causes import Causes
-from durability.report.standing import overview
+from durability.report import files
+from durability.report.data.causes import Causes
+from durability.report.data.headline import overview
+from durability.report.text import console
 from tests.support.report_cases import finding, findings_json, snapshot
 
 
 def headline(*rows, **more):
-    return overview(findings_json(list(rows), **more))[0].headline
+    return overview(findings_json(list(rows), **more))[0].sentence
 
 
-def test_findings_of_one_cause_are_one_group_whose_first_command_mends_most():
+def test_findings_of_one_cause_are_one_group_whose_first_remediation_fixes_most():
     rows = [
         finding(
             "a",
@@ -39,8 +40,8 @@ def test_findings_of_one_cause_are_one_group_whose_first_command_mends_most():
     ]
     worst = ranked[0]
     assert worst.extent == "3 findings on 2 topics, 4 partitions"  # a: 0, 1, 2; b: 0
-    assert worst.weight == "2 critical, 1 warning"
-    assert worst.first_commands(1) == [("start 3", 2)]
+    assert worst.severity_counts == "2 critical, 1 warning"
+    assert worst.first_remediations(1) == [("start 3", 2)]
     assert dict(worst.controls) == {"partition-health": 2, "isr-rack-spread": 1}
 
 
@@ -69,15 +70,15 @@ def test_what_happens_now_comes_first_and_what_no_broker_enforces_last():
     ]
 
 
-def test_the_first_command_mends_the_gravest_finding_before_the_most():
+def test_the_first_remediation_fixes_the_most_urgent_finding():
     rows = [finding(f"i{i}", "partition-health", severity="info", cause="x", remediation="many") for i in range(5)]
     rows += [finding(f"w{i}", "write-headroom", severity="warning", cause="x", remediation="some") for i in range(3)]
     rows.append(finding("c", "replication-factor", cause="x", remediation="one"))
     (cause,) = Causes(findings_json(rows)["findings"]).ranked("FAIL")
-    assert cause.first_commands(3) == [("one", 1), ("some", 3), ("many", 5)]
+    assert cause.first_remediations(3) == [("one", 1), ("some", 3), ("many", 5)]
 
 
-def test_failures_come_before_gaps_before_accepted_risks():
+def test_causes_are_apart_by_outcome_and_by_waiver():
     rows = [
         finding("a", "log-dirs", "UNKNOWN", cause="unreadable"),
         finding("b", "write-headroom", "EXEMPT", waiver=0, cause="configuration:topic"),
@@ -85,13 +86,16 @@ def test_failures_come_before_gaps_before_accepted_risks():
         finding("d", "write-headroom", severity="info", cause="configuration:topic"),
         finding("e", "write-headroom", "PASS", change="resolved", why="fixed", cause="configuration:topic"),
     ]
-    ranked = Causes(findings_json(rows)["findings"]).ranked()
-    assert [c.outcome for c in ranked] == ["FAIL", "UNKNOWN", "EXEMPT", "EXEMPT"]
-    assert [c.waiver["owner"] for c in ranked[2:]] == ["payments", "audit"]
+    causes = Causes(findings_json(rows)["findings"])
+    assert [c.cause for c in causes.ranked("FAIL")] == ["configuration:topic"]
+    assert [c.cause for c in causes.ranked("UNKNOWN")] == ["unreadable"]
+    assert {c.waiver["owner"] for c in causes.ranked("EXEMPT")} == {"payments", "audit"}
 
 
 def test_a_partition_id_that_nobody_has_costs_no_memory():
-    (cause,) = Causes(findings_json([finding("a", "log-dirs", partitions=[0, 2_000_000_000])])["findings"]).ranked()
+    (cause,) = Causes(findings_json([finding("a", "log-dirs", partitions=[0, 2_000_000_000])])["findings"]).ranked(
+        "FAIL"
+    )
     assert cause.partitions == 2
 
 
@@ -104,13 +108,13 @@ ONE_COPY = finding("c", "min-insync-replicas", observed={"effective_min_insync_r
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
-        ([PASSED], "The one topic meets what the policy requires of it."),
-        ([PASSED, {**PASSED, "resource": "x"}], "All 2 topics meet what the policy requires of them."),
-        ([PASSED, OFFLINE], "1 of 2 topics has critical findings: 1 has partitions offline now."),
+        ([PASSED], "The one topic meets the policy's requirements."),
+        ([PASSED, {**PASSED, "resource": "x"}], "All 2 topics meet the policy's requirements."),
+        ([PASSED, OFFLINE], "1 of 2 topics has critical findings: 1 with offline partitions now."),
         (
             [PASSED, OFFLINE, UNDER, {**UNDER, "resource": "x"}, ONE_COPY],
-            "4 of 5 topics have critical findings: 1 has partitions offline now, 2 refuse acks=all writes now and "
-            "1 may acknowledge a write that only one broker holds.",
+            "4 of 5 topics have critical findings: 1 with offline partitions now, 2 rejecting acks=all writes now and "
+            "1 with acknowledged writes that may be on one broker only.",
         ),
         (
             [PASSED, finding("a", "write-headroom", severity="warning")],
@@ -122,7 +126,7 @@ ONE_COPY = finding("c", "min-insync-replicas", observed={"effective_min_insync_r
         ),
         (
             [PASSED, finding("a", "log-dirs", "UNKNOWN")],
-            "Nothing failed among what could be read, but not everything could: compliance isn't shown.",
+            "No failures in the data that could be read, but some data is missing: compliance is not established.",
         ),
         (
             [PASSED, finding("a", "log-dirs", "EXEMPT", waiver=0)],
@@ -130,20 +134,20 @@ ONE_COPY = finding("c", "min-insync-replicas", observed={"effective_min_insync_r
         ),
     ],
 )
-def test_how_the_fleet_stands_in_a_sentence(rows, sentence):
+def test_the_fleets_state_in_a_sentence(rows, sentence):
     assert headline(*rows) == sentence
 
 
 def test_a_fleet_of_which_nothing_was_judged_is_not_called_good():
-    standing, _ = overview(findings_json([], [snapshot("a", "failed"), snapshot("b", "rejected")]))
-    assert standing.headline == "2 of 2 clusters could not be judged: a and b."
-    assert standing.tone == "unknown"
+    stated, _ = overview(findings_json([], [snapshot("a", "failed"), snapshot("b", "rejected")]))
+    assert stated.sentence == "2 of 2 clusters could not be evaluated: a and b."
+    assert stated.tone == "unknown"
 
 
 def test_a_cluster_that_could_not_be_judged_keeps_the_rest_from_being_called_good():
-    standing, _ = overview(findings_json([PASSED], [snapshot(), snapshot("b", "failed")]))
-    assert standing.tone == "unknown"
-    assert "1 of 2 clusters could not be judged: b." in standing.details
+    stated, _ = overview(findings_json([PASSED], [snapshot(), snapshot("b", "failed")]))
+    assert stated.tone == "unknown"
+    assert "1 of 2 clusters could not be evaluated: b." in stated.details
 
 
 def test_the_terminal_says_what_matters_and_where_the_reports_are():
@@ -158,10 +162,10 @@ def test_the_terminal_says_what_matters_and_where_the_reports_are():
     assert "1. Broker 0 down in eu-payments: 1 finding on 1 topic (1 critical)\n     start 0\n" in text
     assert "and 3 more causes, in the report" in text
     assert "7 new, 1 persisting, 0 resolved" in text
-    assert "dead could not be judged (failed): nobody answered" in text
+    assert "dead could not be evaluated (failed): nobody answered" in text
     assert "Not readable by the auditor in eu-payments: 1 finding on 1 topic: log-dirs of u\n" in text
     document["run"]["snapshots"] = [{**s, "compared": False} for s in document["run"]["snapshots"]]
-    assert "First run: nothing to compare with" in console.summary_text(document, [])
+    assert "First run: no earlier run to compare with" in console.summary_text(document, [])
     assert text.endswith("  out/report.html\n  out/findings.json\n")
     assert 15 <= text.count("\n") <= 30
     assert "\x1b" not in text
@@ -181,8 +185,8 @@ def test_colour_is_added_only_when_asked_for_and_strangers_bring_none(tmp_path):
     row = finding("x", "standby-spread", cause="\x1b[2J\u202egnp", remediation="rm\n\x1b]0;title\x07")
     path = tmp_path / "findings.json"
     path.write_text(json.dumps({"format": "durability-findings/1", **findings_json([row])}))
-    plain = console.summary_text(path, [])
+    plain = console.summary_text(files.load(path), [])
     assert "\x1b" not in plain and "\u202e" not in plain and "\x07" not in plain
-    coloured = console.summary_text(path, [], colour=True)
+    coloured = console.summary_text(files.load(path), [], colour=True)
     assert "\x1b[31;1m" in coloured
     assert "\x1b[2J" not in coloured

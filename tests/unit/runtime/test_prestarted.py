@@ -88,7 +88,7 @@ def test_one_that_is_killed_is_not_waited_for(tmp_path, started, number) -> None
         waiting.stop()
     else:
         for pid in watchdog.family(leader):
-            watchdog.tell(pid, number)
+            watchdog.send(pid, number)
     assert waiting.wait(lambda line: None) != 0
     assert not watchdog.family(leader)
 

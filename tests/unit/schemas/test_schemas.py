@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from pathlib import Path
 
 import pytest
 import yaml
@@ -137,7 +138,7 @@ def test_the_files_are_what_the_code_says(name):
     assert schemas.file(name).read_text(encoding="utf-8") == text(schemas.schema(name)), (
         "run python -m durability.schemas"
     )
-    assert sorted(path.stem for path in schemas.FOLDER.glob("*.json")) == sorted(schemas.NAMES)
+    assert sorted(path.stem for path in Path(schemas.__file__).parent.glob("*.json")) == sorted(schemas.NAMES)
 
 
 def test_an_unknown_name_is_a_key_error():
@@ -330,6 +331,17 @@ def written(tmp_path_factory) -> dict:
 def test_findings_are_as_their_schema_says(written):
     assert {f["outcome"] for f in written["findings"]} == {"FAIL", "EXEMPT", "UNKNOWN", "PASS"}
     assert problems("findings", written) == []
+
+
+def test_the_schema_of_findings_knows_every_key_that_is_written(written):
+    schema = schemas.schema("findings")
+    shapes = {name: shape["properties"].keys() for name, shape in schema["$defs"].items()}
+    assert schema["properties"].keys() == written.keys()
+    assert shapes["run"] == written["run"].keys() and shapes["policy"] == written["run"]["policy"].keys()
+    assert all(shapes["snapshot"] == s.keys() for s in written["run"]["snapshots"])
+    assert shapes["summary"] == written["summary"].keys()
+    assert all(shapes["finding"] == f.keys() for f in written["findings"])
+    assert [f["waiver"].keys() for f in written["findings"] if f["waiver"]] == [shapes["waiver"]]
 
 
 @pytest.mark.parametrize(

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import pytest
 
 import durability.collect
 from durability.errors import Unreachable
-from durability.steps import task_artifacts
 from durability.steps.collect import collect_group
 from durability.steps.gate import LOST, lost_sources
-from durability.steps.results import Collected, Failure, Gated, to_dict
+from durability.steps.results import Collected, Failure, Gated
 from durability.steps.sources import from_clusters, partition_into_groups
+from durability.steps.task_artifacts import FOLDER, TaskArtifacts
 from durability.topology import validate
 from expectations.gate import Verdict
 from tests.support import topology
@@ -80,11 +80,11 @@ def test_what_is_collected_and_gated_survives_json(lake):
     attempt = lake.stage(validate(topology.healthy(), "a.json"))
     failure = Failure("b", "no answer")
     collected = Collected(["a", "b"], [attempt], [failure])
-    assert Collected.from_dict(as_json(to_dict(collected))) == collected
+    assert Collected.from_dict(as_json(asdict(collected))) == collected
     gated = Gated(
         [attempt], [Verdict("a", attempt.attempt_id, False, "2 topics twice", {"unique-topics": 2})], [failure]
     )
-    assert Gated.from_dict(as_json(to_dict(gated))) == gated
+    assert Gated.from_dict(as_json(asdict(gated))) == gated
 
 
 def as_json(value):
@@ -92,13 +92,13 @@ def as_json(value):
 
 
 def test_an_artifact_comes_back_and_goes_when_it_is_old(tmp_path):
-    run = task_artifacts.run_name("d", "manual__2026-11-21T02:00:00+00:00")
-    reference = task_artifacts.put(str(tmp_path), run, "gate", {"a": [1]})
+    artifacts = TaskArtifacts(str(tmp_path), "d", "manual__2026-11-21T02:00:00+00:00")
+    reference = artifacts.put("gate", {"a": [1]})
     assert ".." not in reference and ":" not in reference
-    assert task_artifacts.get(str(tmp_path), reference) == {"a": [1]}
-    task_artifacts.prune(str(tmp_path), "d", 30)
-    assert task_artifacts.get(str(tmp_path), reference) == {"a": [1]}
-    os.utime(tmp_path / task_artifacts.FOLDER / reference, (0, 0))
-    task_artifacts.prune(str(tmp_path), "d", 30)
+    assert artifacts.get(reference) == {"a": [1]}
+    artifacts.prune(30)
+    assert artifacts.get(reference) == {"a": [1]}
+    os.utime(tmp_path / FOLDER / reference, (0, 0))
+    artifacts.prune(30)
     with pytest.raises(FileNotFoundError):
-        task_artifacts.get(str(tmp_path), reference)
+        artifacts.get(reference)

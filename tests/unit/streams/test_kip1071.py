@@ -106,7 +106,6 @@ def test_a_group_that_may_not_be_described_is_unknown_with_the_brokers_reason(re
 
     from durability.collect import groups
     from durability.collect.document import Facts, assemble
-    from durability.collect.limits import Limits
     from durability.collect.reasons import Unread
     from durability.lake import rows
     from durability.topology import validate
@@ -114,18 +113,16 @@ def test_a_group_that_may_not_be_described_is_unknown_with_the_brokers_reason(re
     class Broker:
         """Lists two groups; answers what Kafka encoded, or refuses."""
 
-        limits = Limits()
         refuses = False
 
-        async def checked(self, broker, build, code):
-            listed = [
-                SimpleNamespace(group_id=name, group_type="Streams", group_state="Stable", protocol_type="streams")
-                for name in ("app", "gone")
-            ]
-            return SimpleNamespace(API_VERSION=5, groups=listed)
-
-        async def ask(self, broker, build):
-            assert build().group_ids == ["app", "gone"]
+        async def ask(self, broker, request):
+            if not isinstance(request, StreamsGroupDescribeRequest):
+                listed = [
+                    SimpleNamespace(group_id=name, group_type="Streams", group_state="Stable", protocol_type="streams")
+                    for name in ("gone", "app")
+                ]
+                return SimpleNamespace(API_VERSION=5, groups=listed)
+            assert request.group_ids == ["app", "gone"]
             if self.refuses:
                 raise Unread("UNSUPPORTED_VERSION")
             return response

@@ -117,7 +117,7 @@ def test_kip_579_by_release(found, cluster, topic, error, proposed, retriable, c
 def test_what_accepts_no_write_guarantees_nothing(found):
     finding = one(found, cluster="kip-579-on-3.6", resource="whole")
     assert finding["outcome"] == "FAIL"
-    assert finding["message"].endswith("no acks=all write is ever accepted")
+    assert finding["message"].endswith("; every acks=all write is rejected")
     assert one(found, cluster="kip-579-on-4.3", resource="whole")["outcome"] == "PASS"
 
 
@@ -194,13 +194,13 @@ def test_while_a_reassignment_runs_the_isr_is_drawn_from_old_and_new_replicas(fo
     [
         ("t", "if this reassignment is cancelled"),
         ("u", "once this reassignment is complete"),
-        ("v", "once this reassignment is complete, nor if it is cancelled"),
+        ("v", "once this reassignment is complete, and also if it is cancelled"),
     ],
 )
 def test_a_write_that_is_accepted_now_is_not_called_refused(found, topic, when):
     finding = one(found, cluster="growing-on-3.6", resource=topic)
     assert acks(found, "growing-on-3.6", topic)["accepted"] is True
-    assert finding["message"].endswith(f": no acks=all write is accepted {when}")
+    assert finding["message"].endswith(f"; every acks=all write is rejected {when}")
 
 
 @pytest.mark.parametrize("cluster, visible", [("min-unread", None), ("min-unread-on-3.6", True)])
@@ -278,7 +278,7 @@ def test_a_fix_lowers_min_insync_replicas_where_the_guarantee_allows_it(judged):
 
 def test_what_isnt_required_isnt_spoken_of(found):
     message = one(found, cluster="weak", resource="copies-default")["message"]
-    assert "acks=all guarantees at worst 1 copy, 2 copies required" in message
+    assert "acks=all guarantees 1 copy in the worst case, 2 copies required" in message
 
 
 def test_a_topic_is_told_by_its_worst_partition(found):
@@ -287,5 +287,5 @@ def test_a_topic_is_told_by_its_worst_partition(found):
     assert (finding["partitions"], finding["observed"]["partition"]) == ([1, 2, 3], 2)
     assert finding["observed"]["acks"]["all"]["error"] == "LEADER_NOT_AVAILABLE"
     assert finding["message"].startswith(
-        "partitions 1, 2, 3: acks=all guarantees at worst 2 copies in 1 rack, 2 copies in 2 racks required"
+        "partitions 1, 2, 3: acks=all guarantees 2 copies in 1 rack in the worst case, 2 copies in 2 racks required"
     )

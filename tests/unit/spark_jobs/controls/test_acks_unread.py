@@ -133,7 +133,7 @@ def test_a_value_below_one_is_none_that_kafka_takes(judged, found, topic):
 def test_a_value_below_one_is_named(found):
     finding = one(found, cluster="below-one", resource="negative")
     assert finding["cause"] == "configuration:topic"
-    assert finding["message"].endswith("min.insync.replicas is no number from 1 on: -1")
+    assert finding["message"].endswith("min.insync.replicas is not a number of at least 1: -1")
 
 
 def test_one_wrong_default_is_one_cause(judged):

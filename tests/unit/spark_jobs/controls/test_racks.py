@@ -228,7 +228,7 @@ def test_validations_of_a_brokers_value(judge, cluster, broker, problem, severit
     finding = one(judge.found, cluster=cluster, control="min-insync-racks-valid", resource=broker)
     said = (finding["outcome"], finding["observed"]["problem"], finding["severity"], finding["cause"])
     assert said == ("FAIL", problem, severity, cause)
-    refused = "would refuse to start" in finding["message"]
+    refused = "would not start" in finding["message"]
     assert refused == (cluster == "refuses")
 
 

@@ -204,30 +204,30 @@ def remedy(targets, cluster, topic, control):
 
 def test_what_is_lowered_says_what_that_costs(targets):
     kept = remedy(targets, "new", "nothing.above", "min-isr-within-replication-factor")
-    assert "Brokers enforce no more than this already" in kept and "give the topic 3 replicas" in kept
+    assert "Brokers already enforce no more than this" in kept and "give the topic 3 replicas" in kept
     assert kept.endswith("--entity-name nothing.above --add-config min.insync.replicas=2")
     outage = remedy(targets, "old", "payments", "min-isr-within-replication-factor")
-    assert "No acks=all write can pass as it is" in outage
+    assert "As configured now, every acks=all write is rejected" in outage
     # Lowered before replicas are added, which count at once: otherwise what passes now would be refused.
     lines = commands(outage)
     assert lines[0].endswith("--entity-name payments --add-config min.insync.replicas=2")
     assert "--execute --throttle" in lines[1] and lines[1].endswith("plans/old/payments.json")
     assert "--verify" in lines[2]
-    assert "from 3 replicas to 2" in remedy(targets, "new", "ledger", "write-headroom")
+    assert "waits for 2 replicas instead of 3" in remedy(targets, "new", "ledger", "write-headroom")
 
 
 def test_a_plan_that_names_a_broker_that_is_down_waits_for_it(targets):
     lines = remedy(targets, "down", "rack", "replica-rack-spread").splitlines()
-    wait = "# Not before broker 2 is back: the tool refuses a plan that names it."
+    wait = "# Wait until broker 2 is back: the tool rejects a plan that names it."
     assert lines.index(wait) < next(n for n, line in enumerate(lines) if "--execute" in line)
-    assert "Not before" not in remedy(targets, "new", "rack", "replica-rack-spread")
+    assert "Wait until" not in remedy(targets, "new", "rack", "replica-rack-spread")
 
 
 def test_what_is_raised_waits_for_the_replicas(targets):
     clicks = remedy(targets, "new", "clicks", "min-insync-replicas")
     assert [c.split()[0] for c in commands(clicks)] == [*["kafka-reassign-partitions"] * 2, "kafka-configs"]
     single = remedy(targets, "new", "single", "replication-factor")
-    assert "min.insync.replicas=2 comes next" in single and "kafka-configs" not in single
+    assert "audit again: then set min.insync.replicas=2" in single and "kafka-configs" not in single
 
 
 def test_what_would_be_refused_now_is_said_before_the_command(targets):
@@ -235,7 +235,7 @@ def test_what_would_be_refused_now_is_said_before_the_command(targets):
     for topic in ("t", "gap"):
         lines = remedy(targets, "short", topic, "min-insync-replicas").splitlines()
         assert lines[-1].endswith("--add-config min.insync.replicas=2")
-        assert lines[-2].startswith("# First bring back the replicas that are out of sync: with 1 in sync")
+        assert lines[-2].startswith("# First bring back the out-of-sync replicas: with 1 in sync")
     assert "bring back" not in remedy(targets, "new", "weak", "min-insync-replicas")
 
 
@@ -245,7 +245,7 @@ def test_racks_of_unequal_size(targets):
     (tier,) = pick(found, cluster="lopsided", control="policy-feasible", resource="spread")
     assert (tier["outcome"], tier["message"]) == (
         "FAIL",
-        "2 brokers needed outside the racks with most brokers (1 of them), 1 there",
+        "2 brokers required outside the racks with most brokers (1 of them), the cluster has 1 there",
     )
     acked = one(found, cluster="lopsided", control="acked-durability", resource="spread.t")
     assert acked["cause"] == tier["cause"] and acked["remediation"].startswith("Add brokers or racks")
@@ -259,13 +259,13 @@ def test_racks_of_unequal_size(targets):
 
 def test_where_no_broker_names_a_rack_that_is_what_to_mend(targets):
     tier = one(targets[0], cluster="nowhere", control="policy-feasible", resource="standard")
-    assert (tier["outcome"], tier["message"]) == ("FAIL", "2 racks needed, and no broker names a rack")
+    assert (tier["outcome"], tier["message"]) == ("FAIL", "2 racks required, no broker has broker.rack")
     assert tier["remediation"].startswith("Set broker.rack in server.properties of brokers 0, 1, 2")
 
 
 def test_what_more_brokers_would_mend_has_the_policys_cause(targets):
     tier = one(targets[0], cluster="much", control="policy-feasible", resource="much")
-    assert tier["message"] == "4 brokers needed, 3 there"
+    assert tier["message"] == "4 brokers required, the cluster has 3"
     acked = one(targets[0], cluster="much", control="acked-durability", resource="t")
     assert acked["cause"] == tier["cause"]
     assert acked["remediation"].startswith("Add brokers or racks")
@@ -283,7 +283,9 @@ def test_nothing_is_changed_that_would_wipe_an_elr(targets):
 
 
 def test_more_brokers_than_there_are_is_advice(targets):
-    assert remedy(targets, "hostile", "t", "replication-factor").startswith("Give the cluster 3 brokers (it has 2)")
+    assert remedy(targets, "hostile", "t", "replication-factor").startswith(
+        "Add brokers (3 required, the cluster has 2)"
+    )
 
 
 def test_the_elr_is_switched_on_after_its_min_isr_and_not_while_replicas_are_missing(targets):
@@ -304,7 +306,7 @@ def test_a_value_that_is_no_number_is_named(spark):
         finding = one(found, control=control, resource="t")
         assert (finding["outcome"], finding["message"]) == (
             "UNKNOWN",
-            f"{control} can't be judged: min.insync.replicas is no number from 1 on: two",
+            f"{control} can't be evaluated: min.insync.replicas is not a number of at least 1: two",
         )
     assert "neither true nor false: perhaps" in one(found, control="unclean-leader-election", resource="u")["message"]
     assert "not a number: many" in one(found, control="min-insync-racks-valid", resource="u")["message"]

@@ -261,7 +261,7 @@ def test_groups_that_neither_control_judges(found: list[dict], group: str, outco
         ("zone-1-rebalancing", "when the group is Stable"),
         ("zone-1-denied", "Let the auditor describe the group"),
         ("zone-1-listed", "Let the auditor describe the group"),
-        ("zone-1-gone", "release of Kafka Streams that the application runs"),
+        ("zone-1-gone", "the application's release of Kafka Streams"),
         ("zone-1-fresh", "after the group's next rebalance"),
     ],
 )
@@ -277,12 +277,12 @@ def test_what_helps_where_an_application_is_unknown(found: list[dict], group: st
         ("zone-1-own", "FAIL", 0, "0_0 has 0"),
         ("zone-1-lost", "UNKNOWN", 1, "0_0 has no active task, or several"),
         ("zone-1-twice", "UNKNOWN", 1, "0_0 has no active task, or several"),
-        ("both-2-alone", "FAIL", 1, "2 instance(s) can't hold them"),
+        ("both-2-alone", "FAIL", 1, "2 instance(s) are too few for them"),
         ("zone-1-threads", "PASS", 1, None),
         ("zone-1-old", "PASS", 1, None),
         ("zone-1-streams", "PASS", 1, None),
         ("free-0", "PASS", 0, None),
-        ("tags-only", "NOT_APPLICABLE", 1, "names no standby_replicas"),
+        ("tags-only", "NOT_APPLICABLE", 1, "doesn't state standby_replicas"),
     ],
 )
 def test_standbys_are_counted(found: list[dict], group: str, outcome: str, standbys: int, words: str | None) -> None:
@@ -296,7 +296,7 @@ def test_standbys_are_counted(found: list[dict], group: str, outcome: str, stand
     [
         ("tags-only", "FAIL", "below-achievable", "0_0 on a, b shares zone; its standby could have been on c"),
         ("zone-1-streams", "NOT_APPLICABLE", None, "KIP-1071"),
-        ("free-0", "NOT_APPLICABLE", None, "names no rack_aware_tags"),
+        ("free-0", "NOT_APPLICABLE", None, "doesn't state rack_aware_tags"),
         ("zone-1-untagged", "UNKNOWN", None, "a (+1 more) carries no tag zone"),
         ("zone-1-old", "UNKNOWN", None, "a client's tags are unknown: SubscriptionInfo version 10 has no tags"),
         ("zone-1-mixed", "UNKNOWN", None, "b carries no tag zone"),

@@ -1,0 +1,80 @@
+"""Writes a run's findings.json, findings.csv, report.html, and what else it has to say in files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from durability.plan.plan import Plan
+from durability.report import plans
+from durability.report.data import outages, results
+from durability.report.data.causes import Causes
+from durability.report.data.headline import StatusCounter
+from durability.report.data.run_data import RunData, read
+from durability.report.files import CsvWriter, JsonWriter, atomic_files
+from durability.report.html import page
+from durability.report.html.rows import FindingRows
+
+FILES = ("findings.json", "findings.csv", "report.html")
+APPLICATIONS = BROKERS = 1_000
+"""Listed in findings.json, at most."""
+
+
+def build(lake: Any, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]:
+    """Report the result (plan.run_id, plan.result_id) into the folder `out`; returns what was written, by name.
+
+    `lake`: an object with `scan(table, where, columns) -> pa.Table`; `flagged`: what `expectations.posture` returned. Refused
+    when `out` can't be written.
+    """
+    files = write(read(lake, plan), plan, flagged, out)
+    planned = plans.write(lake, plan, out)
+    return files | ({"plans": planned} if planned else {})
+
+
+def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]:
+    """The same from what `read` returned. The files replace those of an earlier report together, at the end."""
+    run = run_of(plan, flagged)
+    counts = results.summarise(data.counted, [s["cluster"] for s in run["snapshots"]])
+    lost = data.outages.clusters()
+    head = {
+        "run": run,
+        "applications": data.applications[:APPLICATIONS],
+        "brokers": data.health.brokers()[:BROKERS],
+        "rack_outages": lost,
+        "summary": counts,
+    }
+    causes, status, rows = Causes(), StatusCounter(), FindingRows()
+    lowered = data.outages.posture.num_rows > 0
+    with atomic_files(out, *FILES, *([outages.FILE] if lowered else ())) as (json_file, csv_file, html_file, *more):
+        as_json, as_csv = JsonWriter(json_file, head), CsvWriter(csv_file)
+        for finding in results.documents(data.listed, plan.waivers):
+            for reader in (as_json, as_csv, causes, status, rows):
+                reader.add(finding)
+        as_json.close()
+        headline = status.headline(counts, run["snapshots"])
+        report = page.Report(run, counts, headline, causes, status.resolved, rows, lost, data, plan, flagged)
+        html_file.writelines(page.render(report))
+        for file in more:
+            data.outages.write(file)
+    if not lowered:
+        (out / outages.FILE).unlink(missing_ok=True)
+    return {name: out / name for name in FILES}
+
+
+def run_of(plan: Plan, flagged: Any) -> dict[str, Any]:
+    """findings.json's `run`."""
+    return {
+        "id": plan.run_id,
+        "started_at": plan.started_at,
+        "verified": bool(flagged.verified),
+        "policy": {"name": plan.policy.name, "sha256": plan.policy.sha256},
+        "snapshots": [
+            {
+                **{name: getattr(part, name) for name in ("cluster", "snapshot_id", "captured_at", "status", "reason")},
+                "sha256": part.sha256,
+                "compared": part.previous_result_id is not None,
+                "stale_snapshot": part.stale_snapshot and vars(part.stale_snapshot),
+            }
+            for part in plan.snapshots
+        ],
+    }

@@ -1,0 +1,157 @@
+"""Findings with the same cause need one fix: groups of them, worst first, with the remediation of the most urgent finding.
+
+Memory grows with the number of resources, not of findings.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from durability.catalogue import CONTROLS
+from durability.report.words import SEVERITIES, is_resolved, plural
+
+GROUPED = ("FAIL", "UNKNOWN", "EXEMPT")
+HIGHEST = 1 << 17
+"""Partition ids from here on share a bit of a mask. A mask is as long as its highest id: 2,000,000,000 would take 250 MB."""
+MESSAGES = 50
+"""Different messages that a cause keeps, at most."""
+ACTIVE = {(control.id, category) for control in CONTROLS.values() for category in control.active}
+"""Control and category of the problems that reject reads or writes now."""
+PRIORITIES = ("now", *SEVERITIES, "proposed", "none")
+
+
+def priority(finding: Mapping[str, Any]) -> str:
+    """One of PRIORITIES: "now", a severity, or "proposed" for settings that no broker enforces yet.
+
+    >>> offline = {"control": "partition-health", "category": "offline", "outcome": "FAIL", "severity": "critical"}
+    >>> priority({**offline, "observed": {}})
+    'now'
+    """
+    control, observed = finding["control"], finding["observed"]
+    active = (control, finding["category"]) in ACTIVE
+    loses_data = control in ("broker-loss", "rack-loss") and observed.get("breaks") == "data"
+    if finding["outcome"] == "FAIL" and (active or (loses_data and observed.get("when") == "now")):
+        return "now"
+    known = CONTROLS.get(control)
+    return "proposed" if known and known.proposal else finding["severity"] or "none"
+
+
+def _urgency(priorities: Counter[str]) -> tuple[int, ...]:
+    """A sort key; ascending is most urgent first."""
+    return tuple(-priorities[name] for name in PRIORITIES)
+
+
+@dataclass
+class Cause:
+    """Findings of one outcome with one cause in one cluster (EXEMPT: and with one waiver).
+
+    `severities`, `controls`, `changes`, `messages`: findings by each; `priorities`: findings by `priority`;
+    `remediations`: by its text, the priorities of the findings that it fixes; `example`: place in PRIORITIES and message of
+    the first of the most urgent findings; `resources`: by type and name, the partitions concerned as a bit mask;
+    `since`: the earliest one.
+    """
+
+    cluster: str
+    cause: str | None
+    waiver: Mapping[str, Any] | None = None
+    findings: int = 0
+    severities: Counter[str | None] = field(default_factory=Counter)
+    controls: Counter[str] = field(default_factory=Counter)
+    changes: Counter[str | None] = field(default_factory=Counter)
+    messages: Counter[str] = field(default_factory=Counter)
+    priorities: Counter[str] = field(default_factory=Counter)
+    remediations: dict[str, Counter[str]] = field(default_factory=dict)
+    example: tuple[int, str] | None = None
+    resources: dict[tuple[str, str], int] = field(default_factory=dict)
+    since: str | None = None
+
+    def add(self, finding: Mapping[str, Any]) -> None:
+        urgency, message = priority(finding), finding["message"]
+        self.findings += 1
+        self.severities[finding["severity"]] += 1
+        self.priorities[urgency] += 1
+        self.controls[finding["control"]] += 1
+        self.changes[finding["change"]] += 1
+        if finding["remediation"]:
+            self.remediations.setdefault(finding["remediation"], Counter())[urgency] += 1
+        if message:
+            if len(self.messages) < MESSAGES or message in self.messages:
+                self.messages[message] += 1
+            if self.example is None or PRIORITIES.index(urgency) < self.example[0]:
+                self.example = (PRIORITIES.index(urgency), message)
+        if finding["since"] and (self.since is None or finding["since"] < self.since):
+            self.since = finding["since"]
+        mask = 0
+        for partition in finding["partitions"]:
+            mask |= 1 << min(partition, HIGHEST)
+        key = (finding["resource_type"], finding["resource"])
+        self.resources[key] = self.resources.get(key, 0) | mask
+
+    @property
+    def severity(self) -> str | None:
+        """The worst severity among the findings."""
+        return next((s for s in SEVERITIES if self.severities[s]), None)
+
+    @property
+    def partitions(self) -> int:
+        """Distinct partitions."""
+        return sum(mask.bit_count() for mask in self.resources.values())
+
+    @property
+    def extent(self) -> str:
+        """For example "12 findings on 3 topics, 14 partitions"."""
+        topics = sum(kind == "topic" for kind, _ in self.resources)
+        others = len(self.resources) - topics
+        on = [plural(topics, "topic")] if topics else []
+        on += [plural(others, "other resource" if topics else "resource")] if others else []
+        text = f"{plural(self.findings, 'finding')} on {' and '.join(on)}"
+        return f"{text}, {plural(self.partitions, 'partition')}" if self.partitions else text
+
+    @property
+    def severity_counts(self) -> str:
+        """For example "4 critical, 1 warning"; '' where no finding has a severity."""
+        return ", ".join(f"{self.severities[s]:,} {s}" for s in SEVERITIES if self.severities[s])
+
+    def names(self) -> list[str]:
+        """All resources, sorted; those other than topics with their type."""
+        return [name if kind == "topic" else f"{kind} {name}" for kind, name in sorted(self.resources)]
+
+    def first_remediations(self, limit: int) -> list[tuple[str, int]]:
+        """Remediations with the number of findings that each fixes; the one with the most urgent findings first."""
+        order = sorted(self.remediations.items(), key=lambda item: (_urgency(item[1]), item[0]))
+        return [(text, fixed.total()) for text, fixed in order[:limit]]
+
+    def first_messages(self, limit: int) -> list[tuple[str, int]]:
+        """The most frequent messages with their counts."""
+        return sorted(self.messages.items(), key=lambda item: (-item[1], item[0]))[:limit]
+
+    @property
+    def order(self) -> tuple:
+        """A sort key; ascending is worst first: active problems, then the number of findings of each severity."""
+        return (_urgency(self.priorities), -self.findings, self.cluster, self.cause or "")
+
+
+class Causes:
+    """Groups by outcome, cluster and cause, filled one finding at a time."""
+
+    def __init__(self, findings: Iterable[Mapping[str, Any]] = ()):
+        self._groups: dict[tuple, Cause] = {}
+        for finding in findings:
+            self.add(finding)
+
+    def add(self, finding: Mapping[str, Any]) -> None:
+        """Count a finding; resolved ones, and outcomes that are only counted, are left out."""
+        if finding["outcome"] not in GROUPED or is_resolved(finding):
+            return
+        waiver = finding["waiver"] if finding["outcome"] == "EXEMPT" else None
+        key = (finding["outcome"], finding["cluster"], finding["cause"], waiver and waiver["index"])
+        if key not in self._groups:
+            self._groups[key] = Cause(finding["cluster"], finding["cause"], waiver)
+        self._groups[key].add(finding)
+
+    def ranked(self, outcome: str) -> list[Cause]:
+        """The causes of findings with this outcome, worst first."""
+        return sorted((c for (found, *_), c in self._groups.items() if found == outcome), key=lambda c: c.order)

@@ -1,0 +1,162 @@
+"""The fleet's state in sentences, from counts of the findings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from durability.report.data.causes import Causes
+from durability.report.words import CHANGES, is_resolved, joined, plural
+
+ACTIVE = {"offline": "with offline partitions now", "under-min-isr": "rejecting acks=all writes now"}
+"""Categories of partition-health that need action today."""
+ONE_COPY = "one-copy"
+STATES = ("critical", "warning", "UNKNOWN", "EXEMPT", ONE_COPY, *ACTIVE)
+
+
+@dataclass(frozen=True)
+class Headline:
+    """`sentence`: the first one; `details`: the next ones; `tone`: critical, warning, unknown or good; `waived`: failures of
+    the last run that a waiver now exempts."""
+
+    sentence: str
+    tone: str
+    details: list[str] = field(default_factory=list)
+    waived: int = 0
+
+
+def is_first(run: Mapping[str, Any]) -> bool:
+    """Whether a run, findings.json's `run`, had no earlier run to compare with. A file that doesn't state it had one."""
+    return bool(run["snapshots"]) and all(s.get("compared") is False for s in run["snapshots"])
+
+
+def changes_text(changes: Mapping[str, int], waived: int) -> str:
+    """What changed since the last run; `changes` as in findings.json, where waived findings count as resolved.
+
+    >>> changes_text({"new": 1, "persisting": 4, "resolved": 11}, 1)
+    '1 new, 4 persisting, 10 resolved, 1 waived'
+    """
+    counts = {**changes, "resolved": changes["resolved"] - waived}
+    return ", ".join([f"{counts[name]:,} {name}" for name in CHANGES] + [f"{waived:,} waived"] * (waived > 0))
+
+
+class StatusCounter:
+    """Collects which topics are in which of STATES, one finding at a time.
+
+    `others`: findings on other resources by state; `resolved`: resolved findings by reason.
+    """
+
+    def __init__(self) -> None:
+        self.topics: dict[str, set[tuple[str, str]]] = {name: set() for name in STATES}
+        self.others: Counter[str | None] = Counter()
+        self.resolved: Counter[str] = Counter()
+        self.waived = 0
+
+    def add(self, finding: Mapping[str, Any]) -> None:
+        if is_resolved(finding):
+            self.resolved[finding["why"] or "no reason recorded"] += 1
+            return
+        self.waived += finding["change"] == "resolved"
+        failed, control, category = finding["outcome"] == "FAIL", finding["control"], finding["category"]
+        state = finding["severity"] if failed else finding["outcome"]
+        if finding["resource_type"] != "topic":
+            self.others[state] += 1
+            return
+        topic = (finding["cluster"], finding["resource"])
+        if state in self.topics:
+            self.topics[state].add(topic)
+        if failed and control == "partition-health" and category in ACTIVE:
+            self.topics[category].add(topic)
+        # acks=all may wait for the leader only.
+        one = finding["observed"].get("effective_min_insync_replicas") == 1
+        if failed and control == "min-insync-replicas" and one:
+            self.topics[ONE_COPY].add(topic)
+
+    def headline(self, summary: Mapping[str, Any], snapshots: Sequence[Mapping[str, Any]]) -> Headline:
+        """The sentences; `summary` as in findings.json, `snapshots` the run's."""
+        evaluated = sum(s["status"] == "accepted" for s in snapshots)
+        if not snapshots:
+            return Headline("Nothing was evaluated: the run has no cluster.", "unknown")
+        if not evaluated:
+            return Headline(_not_evaluated(snapshots), "unknown", ["Nothing is known about topics in this run."])
+        if self.topics["critical"] or self.others["critical"]:
+            tone = "critical"
+        elif summary["severities"].get("warning"):
+            tone = "warning"
+        elif summary["outcomes"].get("UNKNOWN") or evaluated < len(snapshots):
+            tone = "unknown"
+        else:
+            tone = "good"
+        total = summary.get("resources", {}).get("topic", 0)
+        return Headline(
+            self._sentence(tone, total, evaluated), tone, self._details(total, summary, snapshots), self.waived
+        )
+
+    @property
+    def _warning_only(self) -> int:
+        return len(self.topics["warning"] - self.topics["critical"])
+
+    def _sentence(self, tone: str, total: int, clusters: int) -> str:
+        where = f" in {clusters:,} clusters" if clusters != 1 else ""
+        topics = plural(total, "topic") + where
+        critical, warning = len(self.topics["critical"]), self._warning_only
+        if critical:
+            return f"{critical:,} of {topics} {_have(critical)} critical findings{self._consequences()}."
+        if tone == "critical":
+            count = plural(self.others["critical"], "critical finding concerns", "critical findings concern")
+            return f"No topic has a critical finding, but {count} brokers or whole clusters."
+        if tone == "warning":
+            who = f"{warning:,} of {topics} {_have(warning)}" if warning else "brokers or clusters have"
+            return f"Nothing is critical; {who} warnings."
+        if tone == "unknown":
+            return (
+                "No failures in the data that could be read, but some data is missing: compliance is not established."
+            )
+        if not total:
+            return "Nothing failed."
+        who = f"The one topic{where} meets" if total == 1 else f"All {total:,} topics{where} meet"
+        if self.topics["EXEMPT"]:
+            return f"{who} the policy, or {'is' if total == 1 else 'are'} exempt by a waiver."
+        return f"{who} the policy's requirements."
+
+    def _consequences(self) -> str:
+        """For example ": 2 with offline partitions now and …"."""
+        texts = {**ACTIVE, ONE_COPY: "with acknowledged writes that may be on one broker only"}
+        said = [f"{len(self.topics[state]):,} {text}" for state, text in texts.items() if self.topics[state]]
+        return f": {joined(said)}" if said else ""
+
+    def _details(self, total: int, summary: Mapping[str, Any], snapshots: Sequence[Mapping[str, Any]]) -> list[str]:
+        said = []
+        if self._warning_only and self.topics["critical"]:
+            said.append(f"{plural(self._warning_only, 'more topic has', 'more topics have')} warnings only.")
+        clear = total - len(self.topics["critical"] | self.topics["warning"] | self.topics["UNKNOWN"])
+        if 0 < clear < total:
+            said.append(f"{plural(clear, 'topic has', 'topics have')} no critical, warning or unknown finding.")
+        unknown = summary["outcomes"].get("UNKNOWN", 0)
+        if unknown:
+            said.append(f"{plural(unknown, 'verdict is', 'verdicts are')} unknown, which is not compliant.")
+        if any(s["status"] != "accepted" for s in snapshots):
+            said.append(_not_evaluated(snapshots))
+        return said
+
+
+def _have(count: int) -> str:
+    return "has" if count == 1 else "have"
+
+
+def _not_evaluated(snapshots: Sequence[Mapping[str, Any]]) -> str:
+    missing = [s["cluster"] for s in snapshots if s["status"] != "accepted"]
+    if len(snapshots) == 1:
+        return f"The only cluster could not be evaluated: {missing[0]}."
+    return f"{len(missing):,} of {len(snapshots):,} clusters could not be evaluated: {joined(missing, limit=5)}."
+
+
+def overview(document: Mapping[str, Any]) -> tuple[Headline, Causes]:
+    """The headline and the causes of a findings.json, in one pass over its findings."""
+    causes, status = Causes(), StatusCounter()
+    for finding in document["findings"]:
+        causes.add(finding)
+        status.add(finding)
+    return status.headline(document["summary"], document["run"]["snapshots"]), causes

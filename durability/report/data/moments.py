@@ -1,0 +1,70 @@
+"""Counts over time: the rows of `health_counters` that count, and how far apart two moments may be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from durability.lake.tables import FINDINGS, HEALTH_COUNTERS, RUNS
+from durability.plan.plan import Plan
+
+CONTROL = "at-min-isr-over-time"
+COLUMNS = (
+    *("cluster", "captured_at", "result_id", "unknown", "offline", "under_min_isr", "under_min_isr_by_configuration"),
+    *("at_min_isr", "at_min_isr_by_configuration"),
+)
+"""Columns of `health_counters` that timelines and trends read."""
+
+
+def readings(lake: Any, plan: Plan) -> pa.Table:
+    """This run's findings of CONTROL on whole clusters; `lake`: an object with `scan(table, where, columns)`."""
+    from pyiceberg.expressions import And, EqualTo
+
+    result = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
+    clusters = And(EqualTo("control", CONTROL), EqualTo("resource_type", "cluster"))
+    return lake.scan(FINDINGS, And(result, clusters), columns=("cluster", "outcome", "category", "observed"))
+
+
+def gaps(readings: pa.Table) -> dict[str, timedelta]:
+    """By cluster, how far apart two moments may be so that the counts of the first hold until the second.
+
+    The rule decides it (`gap_after_seconds`). Zero where it could not evaluate the cluster.
+    """
+    found = {r["cluster"]: json.loads(r["observed"] or "{}").get("gap_after_seconds") for r in readings.to_pylist()}
+    return {cluster: timedelta(seconds=seconds or 0) for cluster, seconds in found.items()}
+
+
+def read(lake: Any, plan: Plan, recent: Any, columns: tuple[str, ...], clusters: Collection[str] = ()) -> pa.Table:
+    """Rows of whole clusters that count; `recent`: a condition on `captured_at`; `clusters`: of all where it is empty."""
+    from pyiceberg.expressions import And, In, IsNull
+
+    whole = And(recent, IsNull("topic"))
+    counters = lake.scan(
+        HEALTH_COUNTERS, And(whole, In("cluster", list(clusters))) if clusters else whole, columns=columns
+    )
+    return concluded(counters, lake.scan(RUNS, recent, columns=("result_id", "finished_at")), plan)
+
+
+def concluded(counters: pa.Table, runs: pa.Table, plan: Plan) -> pa.Table:
+    """The rows whose result is in `runs` or is the plan's, without `result_id`, each cluster's in order of time.
+
+    Two results may have counted the same moment: the one that finished last counts. The plan's is the last of all.
+    """
+    own = {"result_id": plan.result_id, "finished_at": datetime.max.replace(tzinfo=UTC)}
+    names = pa.schema([RUNS.arrow.field(name) for name in own])
+    finished = pa.concat_tables([pa.Table.from_pylist([own], names), runs.select(names.names)])
+    place = pc.index_in(counters["result_id"], finished["result_id"].combine_chunks())
+    counters, place = counters.drop_columns(["result_id"]).filter(place.is_valid()), place.drop_null()
+    cluster = counters["cluster"].combine_chunks().dictionary_encode().indices.to_numpy()
+    at = counters["captured_at"].cast(pa.int64()).to_numpy()
+    ended = finished["finished_at"].cast(pa.int64()).to_numpy()[place.to_numpy()]
+    order = np.lexsort((ended, at, cluster))
+    cluster, at = cluster[order], at[order]
+    counted_again = (cluster[1:] == cluster[:-1]) & (at[1:] == at[:-1])
+    return counters.take(pa.array(order[~np.append(counted_again, np.zeros(min(1, len(order)), bool))]))

@@ -1,0 +1,108 @@
+"""A run's findings: counts over all of them, an order, and an entry of findings.json per row.
+
+Counting and sorting stay columnar. Rows become Python objects in batches, so memory grows with the Arrow table alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from durability.plan.plan import to_text
+from durability.report.words import CHANGES, COUNTED_ONLY, OUTCOMES, SEVERITIES
+
+BATCH = 5_000
+COUNTED = ("cluster", "resource_type", "resource", "control", "outcome", "severity", "change")
+"""Columns that counts are made of."""
+KEYS = (
+    *("id", "cluster", "resource_type", "resource", "control", "category", "outcome", "severity", "cause"),
+    *("observed", "required", "partitions", "message", "remediation", "change", "why", "since", "waiver"),
+    *("tier", "previous_severity"),
+)
+"""Keys of an entry in findings.json's `findings`, in their order."""
+WAIVER_KEYS = ("owner", "approved_by", "reason", "ticket", "expires")
+ORDER = (*(f"FAIL/{s}" for s in SEVERITIES), "FAIL/", "UNKNOWN", "EXEMPT", "resolved")
+"""Worst first. Resolved findings come last."""
+
+
+def resolved(table: pa.Table) -> pa.ChunkedArray:
+    """Whether each row is resolved; see `words.is_resolved`."""
+    gone = pc.fill_null(pc.equal(table["change"], "resolved"), False)
+    return pc.and_(gone, pc.not_equal(table["outcome"], "EXEMPT"))
+
+
+def worst_first(listed: pa.Table) -> pa.Table:
+    """Rows by outcome and severity as in ORDER, then by cluster, control and resource."""
+    failing = pc.binary_join_element_wise(listed["outcome"], pc.fill_null(listed["severity"], ""), "/")
+    kind = pc.if_else(pc.equal(listed["outcome"], "FAIL"), failing, listed["outcome"])
+    kind = pc.if_else(resolved(listed), "resolved", kind)
+    rank = pc.fill_null(pc.index_in(kind, pa.array(ORDER)), len(ORDER))
+    keys = [(name, "ascending") for name in ("rank", "cluster", "control", "resource", "category", "id")]
+    order = pc.sort_indices(listed.append_column("rank", rank), sort_keys=keys)
+    # Slices, because the messages of half a million findings can exceed the 2 GB of one Arrow string array.
+    pieces = [listed.take(order.slice(at, 50_000)) for at in range(0, len(order), 50_000)]
+    return pa.concat_tables(pieces) if pieces else listed
+
+
+def summarise(counted: pa.Table, clusters: Iterable[str]) -> dict[str, Any]:
+    """findings.json's `summary`, from rows with the columns COUNTED.
+
+    Resolved rows count in `changes` only. `clusters` get an entry even without a finding.
+    """
+    present = counted.filter(pc.invert(resolved(counted)))
+    listed = present.filter(pc.invert(pc.is_in(present["outcome"], pa.array(COUNTED_ONLY))))
+    changes = _count(listed, "change", CHANGES)
+    changes["resolved"] = _count(counted, "change", CHANGES)["resolved"]  # waived findings included, which are EXEMPT
+    named = present.filter(pc.is_valid(present["resource"]))
+    distinct = named.group_by(["resource_type", "cluster", "resource"]).aggregate([])
+    return {
+        "outcomes": _count(present, "outcome", OUTCOMES),
+        "severities": failed_by_severity(counted),
+        "clusters": _outcomes_by(present, "cluster", clusters),
+        "controls": _outcomes_by(present, "control"),
+        "changes": changes,
+        "resources": _count(distinct, "resource_type"),
+    }
+
+
+def failed_by_severity(counted: pa.Table) -> dict[str, int]:
+    """How many rows fail now, by severity."""
+    failed = counted.filter(pc.and_(pc.equal(counted["outcome"], "FAIL"), pc.invert(resolved(counted))))
+    return _count(failed, "severity", SEVERITIES)
+
+
+def _count(table: pa.Table, column: str, names: Iterable[str] = ()) -> dict[str, int]:
+    """Rows by value of a column; `names` are counted even if there is none."""
+    counts = {entry["values"]: entry["counts"] for entry in pc.value_counts(table[column]).to_pylist()}
+    return {**dict.fromkeys(names, 0), **{name: counts[name] for name in sorted(filter(None, counts))}}
+
+
+def _outcomes_by(table: pa.Table, column: str, names: Iterable[str] = ()) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {name: {} for name in names}
+    for row in table.group_by([column, "outcome"]).aggregate([([], "count_all")]).to_pylist():
+        found.setdefault(row[column], {})[row["outcome"]] = row["count_all"]
+    return {name: {**dict.fromkeys(OUTCOMES, 0), **found[name]} for name in sorted(found)}
+
+
+def documents(listed: pa.Table, waivers: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Each row as an entry of findings.json's `findings`. A finding refers to `waivers`, the run's, by their index."""
+    by_index = {waiver["index"]: {name: waiver[name] for name in ("index", *WAIVER_KEYS)} for waiver in waivers}
+    for batch in listed.select(KEYS).to_batches(max_chunksize=BATCH):
+        for row in batch.to_pylist():
+            row["resource"] = row["resource"] or ""
+            row["observed"], row["required"] = _object(row["observed"]), _object(row["required"])
+            row["partitions"] = row["partitions"] or []
+            row["since"] = to_text(row["since"])
+            row["waiver"] = None if row["waiver"] is None else by_index[row["waiver"]]
+            yield row
+
+
+@lru_cache(maxsize=4096)
+def _object(text: str | None) -> dict[str, Any]:
+    """A JSON object; thousands of findings share a few. Callers don't change it."""
+    return json.loads(text or "{}")

@@ -1,0 +1,213 @@
+"""report.html: what its template shows, selected and cut so that the page stays small at any fleet size."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from durability.catalogue import CONTROLS
+from durability.plan.plan import Plan
+from durability.report.data import outages
+from durability.report.data.causes import Causes
+from durability.report.data.headline import Headline, changes_text, is_first
+from durability.report.data.health import METRICS
+from durability.report.data.run_data import RunData
+from durability.report.html.charts import timeline_chart, trend_charts
+from durability.report.html.rows import QUOTAS, Budget, FindingRows
+from durability.report.words import (
+    CAVEATS,
+    OUTCOMES,
+    cause_title,
+    clipped,
+    clipped_script,
+    is_script,
+    plural,
+    ranges,
+    readable,
+    visible,
+)
+
+HERE = Path(__file__).parent
+TEXT, REMEDIATION = 700, 1_800
+"""Characters of a message and of a remediation, at most."""
+CAUSES = {"FAIL": (60, 0.5), "UNKNOWN": (40, 0.25)}
+"""Causes of an outcome and their mebibytes, at most."""
+TOPICS, BROKERS, CLUSTERS, WAIVERS, PATHS, NEW = 150, 60, 300, 200, 300, 12
+OUTAGES, STEPS, TIMELINES, TRENDS = 20, 12, 24, 5
+APPLICATIONS = 100
+"""Shown, at most."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a page is made of: `run` and `counts` as in findings.json; `resolved`: reasons with their numbers; `outages`: of
+    `Outages.clusters`; `flagged`: what `expectations.posture` returned."""
+
+    run: Mapping[str, Any]
+    counts: Mapping[str, Any]
+    headline: Headline
+    causes: Causes
+    resolved: Counter[str]
+    rows: FindingRows
+    outages: Sequence[dict[str, Any]]
+    data: RunData
+    plan: Plan
+    flagged: Any
+
+
+def render(report: Report) -> Iterator[str]:
+    """The page in pieces. It loads nothing and runs no script, and its policy (CSP) forbids both."""
+    css = (HERE / "report.css").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    template = environment().get_template("report.html.j2")
+    yield from template.generate(css=css, css_hash=digest, **context(report))
+
+
+@cache
+def environment() -> Environment:
+    """Jinja's, with the filters and globals of the templates."""
+    made = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        finalize=visible,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(readable=readable, clipped=clipped, cause=cause_title, partitions=ranges)
+    titles = {name: control.title for name, control in CONTROLS.items()}
+    made.globals.update(plural=plural, is_script=is_script, titles=titles, caveats=CAVEATS)
+    return made
+
+
+def first(items: Sequence[Any], limit: int, row: Callable[[Any], Any] = lambda item: item) -> dict[str, Any]:
+    """`shown`: the rows of the first items; `left`: the number of the others."""
+    return {"shown": [row(item) for item in items[:limit]], "left": max(0, len(items) - limit)}
+
+
+def context(report: Report) -> dict[str, Any]:
+    """The template's variables."""
+    snapshots, data, policy = report.run["snapshots"], report.data, report.plan.policy
+    missing = [s for s in snapshots if not accepted(s)]
+    topics, unhealthy = data.health.topics(TOPICS)
+    changed = None if is_first(report.run) else changes_text(report.counts["changes"], report.headline.waived)
+    return {
+        **{name: getattr(report, name) for name in ("run", "counts", "headline", "plan", "flagged")},
+        "resolved_why": sorted(report.resolved.items(), key=lambda item: (-item[1], item[0])),
+        "changed": changed,
+        "causes": cause_rows(report.causes, "FAIL"),
+        "unknown_causes": cause_rows(report.causes, "UNKNOWN", {s["cluster"] for s in missing}),
+        "clusters": first(cluster_rows(report), CLUSTERS),
+        "controls": control_rows(report.counts["controls"]),
+        "rows": report.rows.shown,
+        "left_out": {kind: report.rows.left_out(kind) for kind in QUOTAS},
+        "fresh": [r for r in report.rows.shown["FAIL"] if r["change"] == "new"][:NEW],
+        "health": {"shown": topics, "left": unhealthy - len(topics)},
+        "evaluated": len(missing) < len(snapshots),
+        "applications": first(data.applications, APPLICATIONS),
+        "brokers": first(data.health.brokers(), BROKERS),
+        "metrics": METRICS.values(),
+        "outages": first(report.outages, OUTAGES) | {"steps": STEPS, "file": outages.FILE},
+        "timelines": first(data.timelines, TIMELINES, timeline_chart),
+        "trends": trend_charts(data.trends, TRENDS),
+        "missing": missing[:CLUSTERS],
+        "unread": unread_rows(data.unread),
+        "snapshots": first(snapshots, CLUSTERS),
+        "waivers": first(waiver_rows(report), WAIVERS),
+        "requirements": dict.fromkeys(key for tier in policy.tiers.values() for key in tier if key != "name"),
+        "planned": [name for name, control in CONTROLS.items() if control.planned],
+    }
+
+
+def accepted(snapshot: Mapping[str, Any]) -> bool:
+    return snapshot["status"] == "accepted"
+
+
+def cause_rows(causes: Causes, outcome: str, without: Collection[str] = ()) -> dict[str, Any]:
+    """Causes of one outcome with their texts, except for the clusters `without`; `left`: the number of others."""
+    budget, shown = Budget(*CAUSES[outcome]), []
+    for cause in causes.ranked(outcome):
+        if cause.cluster in without:
+            continue
+        fixes = [(clipped_script(text, REMEDIATION), n) for text, n in cause.first_remediations(4)]
+        messages = [(clipped(text, TEXT), n) for text, n in cause.first_messages(3)]
+        names = cause.names()
+        named = [clipped(name, 120) for name in names[:6]]
+        example = clipped(cause.example[1], TEXT) if cause.example else ""
+        texts = [example, *(text for text, _ in (*fixes, *messages))]
+        if budget.takes(*texts, *named, cause.cause, cause.cluster):
+            row = {"group": cause, "fixes": fixes, "messages": messages, "names": named, "example": example}
+            row["more_fixes"] = len(cause.remediations) - len(fixes)
+            row["more_messages"] = len(cause.messages) - len(messages)
+            row["more_names"] = len(names) - len(named)
+            shown.append(row)
+    return {"shown": shown, "left": budget.offered - len(shown)}
+
+
+def unread_rows(unread: pa.Table) -> dict[str, Any]:
+    """What the collector could not read, path by path, and by cluster how many partitions the auditor may not see."""
+    budget, paths = Budget(PATHS, 0.2), []
+    rows = sorted(unread.to_pylist(), key=lambda row: row["cluster"])
+    for row in rows:
+        for entry in row["unreadable"] or ():
+            path, reason = clipped(entry["path"], 300), clipped(entry["reason"], 300)
+            if budget.takes(path, reason):
+                paths.append({"cluster": row["cluster"], "path": path, "reason": reason})
+    hidden = [(row["cluster"], row["hidden_partitions"]) for row in rows if row["hidden_partitions"]]
+    return {"paths": paths, "left": budget.offered - len(paths), "hidden": hidden[:CLUSTERS]}
+
+
+def cluster_rows(report: Report) -> list[dict[str, Any]]:
+    """Every cluster with its counts, those without an accepted snapshot first, then by critical findings."""
+    severities: dict[str, Counter[str | None]] = {}
+    for cause in report.causes.ranked("FAIL"):
+        severities.setdefault(cause.cluster, Counter()).update(cause.severities)
+    by_name = {s["cluster"]: s for s in report.run["snapshots"]}
+    rows = [
+        {
+            "name": name,
+            "outcomes": outcomes,
+            "severities": severities.get(name, Counter()),
+            "snapshot": by_name.get(name),
+            "health": report.data.health.clusters.get(name),
+        }
+        for name, outcomes in report.counts["clusters"].items()
+    ]
+
+    def order(row: dict[str, Any]) -> tuple:
+        evaluated = row["snapshot"] is not None and accepted(row["snapshot"])
+        return (evaluated, -row["severities"]["critical"], -row["outcomes"]["FAIL"], row["name"])
+
+    return sorted(rows, key=order)
+
+
+def control_rows(counts: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
+    """Every control of the catalogue with its counts, in the catalogue's order, and then any other that was found."""
+    nothing = dict.fromkeys(OUTCOMES, 0)
+    return [
+        {"id": name, "outcomes": counts.get(name, nothing), "entry": CONTROLS.get(name), "ran": name in counts}
+        for name in dict.fromkeys((*CONTROLS, *counts))
+    ]
+
+
+def waiver_rows(report: Report) -> list[dict[str, Any]]:
+    """Waivers with the number of findings that each exempts; expired ones first.
+
+    A waiver counts through its day in UTC. The newest snapshot decides here whether it is expired.
+    """
+    exempted: Counter[int | None] = Counter()
+    for cause in report.causes.ranked("EXEMPT"):
+        exempted[cause.waiver["index"] if cause.waiver else None] += cause.findings
+    days = [s["captured_at"][:10] for s in report.run["snapshots"] if s["captured_at"]]
+    today = max(days, default=report.run["started_at"][:10])
+    rows = [w | {"expired": w["expires"] < today, "exempts": exempted[w["index"]]} for w in report.plan.waivers]
+    return sorted(rows, key=lambda r: (not r["expired"], r["expires"], r["index"]))

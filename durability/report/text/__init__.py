@@ -1,0 +1,1 @@
+"""The terminal's summary and the digest for Slack."""
