@@ -69,7 +69,7 @@ _JUDGED = ("replicas", "isr", "elr", "last_known_elr")
 
 
 def _comparable(columns: dict[str, pa.Array]) -> np.ndarray:
-    """At rest, everything read, of a size to be looked at."""
+    """Which partitions can be compared: no reassignment, all facts known, lists of at most WIDEST entries."""
     fits = columns["unreadable"].is_null().to_numpy(zero_copy_only=False)
     for names, most in (((*_JUDGED,), WIDEST), (("adding", "removing"), 0)):
         for name in names:
@@ -81,28 +81,29 @@ def _comparable(columns: dict[str, pa.Array]) -> np.ndarray:
 
 
 def _placements(lists: dict[str, pa.Array], leaders: np.ndarray, brokers: list[dict]) -> np.ndarray:
-    """A number for each row, the same for those that no rule can tell apart but by their topic; -1: like no other."""
+    """A number for each row, the same for rows that only their topic tells apart; -1: like no other row."""
     matrices = {name: _matrix(column) for name, column in lists.items()}
     replicas, isr, elr = matrices["replicas"], matrices["isr"], np.hstack([matrices["elr"], matrices["last_known_elr"]])
     known = _Brokers(np.append(replicas.ravel(), leaders), brokers)
-    held, by = known.places(replicas), known.places(leaders)
-    there, in_sync, led = replicas >= 0, _in(isr, replicas), known.live[by]
-    # An ISR of brokers that hold no replica, or of one twice, is like nothing else.
+    of_replicas, of_leaders = known.places(replicas), known.places(leaders)
+    there, in_sync, led = replicas >= 0, _in(isr, replicas), known.live[of_leaders]
+    # An ISR that names a broker without a replica, or one broker twice, is like no other.
     sound = in_sync.sum(axis=1) == (isr >= 0).sum(axis=1)
     whole = sound & led & (in_sync == there).all(axis=1) & (elr < 0).all(axis=1)
     short = sound & ~whole
     named = there & ~(in_sync & led[:, None])
-    leading, seats = known.leading(by, held, in_sync), known.in_sync(held, there & ~named, named)
+    leading = known.leading(of_leaders, of_replicas, in_sync)
+    classes = known.in_sync(of_replicas, there & ~named, named)
     found = np.full(len(replicas), -1)
-    found[whole] = _numbered([*leading[whole].T, *np.sort(np.where(there, seats, 0)[whole], axis=1).T])
-    told = _told(seats[short], replicas[short], in_sync[short], named[short])
-    keys = np.column_stack([leading[short], told, elr[short]])
+    found[whole] = _numbered([*leading[whole].T, *np.sort(np.where(there, classes, 0)[whole], axis=1).T])
+    members = _with_named(classes[short], replicas[short], in_sync[short], named[short])
+    keys = np.column_stack([leading[short], members, elr[short]])
     found[short] = found.max(initial=-1) + 1 + np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
     return found
 
 
 def _matrix(lists: pa.Array) -> np.ndarray:
-    """The lists side by side; -1 where one is shorter than the longest."""
+    """A row for each list; -1 fills lists that are shorter than the longest."""
     sizes = pc.list_value_length(lists).to_numpy()
     matrix = np.full((len(lists), int(sizes.max(initial=1))), -1, np.int64)
     matrix[np.arange(matrix.shape[1]) < sizes[:, None]] = lists.flatten().to_numpy()
@@ -110,7 +111,7 @@ def _matrix(lists: pa.Array) -> np.ndarray:
 
 
 def _in(isr: np.ndarray, replicas: np.ndarray) -> np.ndarray:
-    """Of each replica, is it in the ISR of its row?"""
+    """For each replica, whether the ISR of its row has it."""
     found = np.zeros(replicas.shape, bool)
     for column in isr.T:
         found |= replicas == column[:, None]
@@ -118,14 +119,14 @@ def _in(isr: np.ndarray, replicas: np.ndarray) -> np.ndarray:
 
 
 class _Brokers:
-    """What tells brokers apart, by the places that `places` gives to their ids; -1 is none.
+    """Classes of interchangeable brokers, by the positions that `places` gives to broker ids; id -1 is no broker.
 
-    `live`: is it known to be up? Of the rest those count alone that are up and whose racks are known; any other, also one in
-    no row, is a class of its own.
+    `live`: whether a broker is known to be up. A broker that isn't, whose rack is unknown, or that has no row is a class of its
+    own.
     """
 
     def __init__(self, ids: np.ndarray, brokers: list[dict]):
-        """ids: all that will be asked for."""
+        """ids: all ids that `places` will be called with."""
         rows = {broker["broker"]: broker for broker in brokers}
         self._ids = np.unique(ids)
         listed = [rows.get(b) for b in self._ids.tolist()]
@@ -141,54 +142,55 @@ class _Brokers:
         return np.searchsorted(self._ids, ids)
 
     def leading(self, leaders: np.ndarray, replicas: np.ndarray, in_sync: np.ndarray) -> np.ndarray:
-        """What tells who leads, two columns: all but the name of its rack, and how many of those in sync stand in there."""
+        """Two columns: the leader's class without the name of its rack, and how many in-sync replicas are in its rack."""
         known, rack = self._known[leaders], self._racks[leaders]
-        beside = (in_sync & (rack > 0)[:, None] & (self._racks[replicas] == rack[:, None])).sum(axis=1)
+        in_rack = (in_sync & (rack > 0)[:, None] & (self._racks[replicas] == rack[:, None])).sum(axis=1)
         but_rack, whole = self._but_rack[leaders], self._kinds + self._classes[leaders]
-        return np.column_stack([np.where(known, but_rack, whole), np.where(known, beside, 0)])
+        return np.column_stack([np.where(known, but_rack, whole), np.where(known, in_rack, 0)])
 
     def in_sync(self, replicas: np.ndarray, in_sync: np.ndarray, named: np.ndarray) -> np.ndarray:
-        """What tells each replica in sync from others: all but its rack, and which of them stand in that.
+        """The class of each in-sync replica: its broker's facts without the rack, and which in-sync replicas share that rack.
 
-        The whole class where one does of which that isn't all: a `named` one, told by its id, or one that isn't known.
+        The rack counts by name if the partition has another replica there whose broker isn't interchangeable: a `named` one, or
+        one of a class of its own.
         """
         facts, racks, known = self._but_rack[replicas], self._racks[replicas], self._known[replicas]
-        free, beside = in_sync & known, np.zeros(replicas.shape, np.int64)
+        free, in_rack = in_sync & known, np.zeros(replicas.shape, np.int64)
         for other in range(replicas.shape[1]):
             together = racks == racks[:, [other]]
-            beside += together & in_sync[:, [other]]
+            in_rack += together & in_sync[:, [other]]
             free &= ~(together & (racks > 0) & (named | in_sync & ~known)[:, [other]])
         first = np.take_along_axis(facts, free.argmax(axis=1)[:, None], axis=1)
         mixed = np.flatnonzero((free & (facts != first)).any(axis=1))
         if len(mixed):
             together = (racks[mixed, :, None] == racks[mixed, None, :]) & free[mixed, None, :]
             groups = np.sort(np.where(together, facts[mixed, None, :], 0), axis=2).reshape(-1, replicas.shape[1])
-            beside[mixed] = replicas.shape[1] + 1 + _numbered(list(groups.T)).reshape(len(mixed), -1)
-        most = int(beside.max(initial=0)) + 1
-        return np.where(free, facts * most + beside, self._kinds * most + self._classes[replicas])
+            in_rack[mixed] = replicas.shape[1] + 1 + _numbered(list(groups.T)).reshape(len(mixed), -1)
+        most = int(in_rack.max(initial=0)) + 1
+        return np.where(free, facts * most + in_rack, self._kinds * most + self._classes[replicas])
 
 
 def _known(broker: dict) -> bool:
-    """May another take its place?"""
+    """Whether the broker is interchangeable with others of the same facts."""
     return broker["live"] is True and broker["rack_state"] in ("named", "none")
 
 
 def _facts(broker: dict, but: str = "") -> str:
-    """All that rules may see of a broker, the column `but` aside, as text."""
+    """All that rules may see of a broker, without the column `but`, as text."""
     left_out = {but, *ITS_OWN} if _known(broker) else {but}
     own = {name: _read(name, value) for name, value in broker.items() if name not in left_out}
     return json.dumps(own, sort_keys=True, default=str)
 
 
 def _numbers(texts: Iterable[str | None]) -> np.ndarray:
-    """Numbers from 1 on, the same for the same text; None is like nothing else."""
+    """Numbers from 1 on, the same for the same text; each None has its own."""
     numbers: dict[object, int] = {}
     of = [numbers.setdefault((n,) if t is None else t, len(numbers) + 1) for n, t in enumerate(texts)]
     return np.array(of, np.int64)
 
 
 def _read(column: str, value: Any) -> Any:
-    """What of a broker's column rules may look at."""
+    """The part of a broker's column that rules may read."""
     if column in ("configs", "config_sources") and value is not None:
         return {key: stated for key, stated in dict(value).items() if key in READ}
     if column == "unreadable_configs" and value is not None:
@@ -196,19 +198,19 @@ def _read(column: str, value: Any) -> Any:
     return value
 
 
-def _told(seats: np.ndarray, replicas: np.ndarray, in_sync: np.ndarray, named: np.ndarray) -> np.ndarray:
-    """Rows whose replicas aren't all in sync, in numbers that are the same for those that are alike.
+def _with_named(classes: np.ndarray, replicas: np.ndarray, in_sync: np.ndarray, named: np.ndarray) -> np.ndarray:
+    """Rows of numbers for partitions with a short ISR, the same for partitions that no rule can tell apart.
 
-    First those in sync, by what tells them apart, in any order; behind them, in theirs, the ids of those that causes name: the
-    ones that are out of sync, and without a leader all.
+    The classes of in-sync replicas come first, sorted. The ids of `named` replicas follow in replica order: causes name replicas
+    that are out of sync, and all replicas of a partition without a leader.
     """
-    numbers = np.where(named, -2 - 2 * replicas - in_sync, np.where(replicas >= 0, seats, 0))
+    numbers = np.where(named, -2 - 2 * replicas - in_sync, np.where(replicas >= 0, classes, 0))
     order = np.where(named, np.iinfo(np.int64).max - replicas.shape[1] + np.arange(replicas.shape[1]), numbers)
     return np.take_along_axis(numbers, order.argsort(axis=1), axis=1)
 
 
 def _numbered(columns: list[np.ndarray]) -> np.ndarray:
-    """Rows that are the same in all columns of numbers from 0 on have the same number."""
+    """A number for each row, the same for rows that are equal in all columns; columns: numbers from 0 on."""
     key = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         base = int(column.max(initial=0)) + 1

@@ -70,6 +70,7 @@ def build_plan(
     back = None if kind == PULSE else look_back(lake, policy.readings, judged, history.counted)
     earlier = back.uncounted if back else []
     parts = [_part(row, facts.get(row["attempt_id"]), known.get(row["cluster"]), history) for row in rows]
+    before = [row for r in judged if (row := history.snapshot_before(r["cluster"], r["captured_at"]))]
     plan = Plan(
         run_id=run_id,
         kind=kind,
@@ -84,7 +85,9 @@ def build_plan(
         look_back=back,
         grouped=[a.attempt_id for a in staged if a.files.get(PARTITION_GROUPS.name)]
         if kind == PULSE
-        else _grouped(lake, [*judged, *(vars(e) | {"captured_at": from_text(e.captured_at)} for e in earlier)]),
+        else _grouped(
+            lake, [*judged, *before, *(vars(e) | {"captured_at": from_text(e.captured_at)} for e in earlier)]
+        ),
     )
     return plan if plan.pulse else replace(plan, applications=resolve_policy(lake, plan, policy, waivers))
 

@@ -33,7 +33,7 @@ from spark_jobs.scale.compiled import compiled
 
 
 class Evaluation:
-    """One run's frames, each derived once; `measured` is computed once and kept, since four tables come of it."""
+    """One run's frames, each derived once. `measured` is checkpointed, because four tables are made from it."""
 
     def __init__(
         self,
@@ -43,34 +43,34 @@ class Evaluation:
         background: ThreadPoolExecutor,
         of_topics: topics.Asked | None = None,
     ):
-        """background: three threads or more, where partitions are read meanwhile, and what is asked of them is put together.
-        of_topics: `asked_of_topics`, where somebody had the time for it before."""
+        """background: three threads or more. They read partitions and build expressions at the same time. of_topics: the result of
+        `asked_of_topics`, if it was built earlier."""
         self.spark, self.plan, self._read = spark, plan, read
-        # In bytes, not as objects, where they are many: a fifth less memory, and the garbage collector has half to do.
+        # Many rows are kept as bytes, not as objects: a fifth less memory and half the garbage collection.
         level = None if plan.small else StorageLevel.MEMORY_AND_DISK
         self._checkpointed = partial(session.checkpointed, level=level)
         self._background = background
-        # Some two thousand expressions, put together while Spark opens tables and computes what they are asked of.
+        # Some two thousand expressions, built while Spark opens and reads tables.
         self._of_topics = background.submit(lambda: of_topics or asked_of_topics(plan.pulse))
         self._of_verdicts = None if plan.pulse else background.submit(outcomes.asked, plan)
         self.tiers = literal(plan.policy.tiers, f"map<string,{requirements()}>")
-        # Partition health asks for no tier, so a pulse has none resolved.
+        # Partition health needs no tier, so a pulse resolves none.
         mine = F.lit(False) if plan.pulse else F.col("result_id") == plan.result_id
         self.resolved = read("resolved_policy").where(mine)
         self._grouped = bool(plan.grouped) and not plan.small
-        # The scan takes as long as preparing what its rows are joined with.
+        # The scan takes as long as preparing the frames that it is joined with.
         judge = groups.representatives(read, [s.attempt_id for s in plan.judged], plan.grouped)
         scanned = background.submit(self._scanned, groups.numbered(judge) if self._grouped else judge)
-        # Likewise what was counted before, which asks for nothing of this run's.
+        # Earlier counters need nothing of this run.
         self._counted = background.submit(self._before) if plan.look_back else None
         of_clusters = facts.clusters(self._judged)
         self.base_clusters = self._checkpointed(of_clusters)
         self.topics = self._checkpointed(facts.topics(self._judged, self.resolved, self.base_clusters, self.tiers))
-        # What hangs on settings alone, while partitions are counted.
+        # Verdicts that depend on settings alone, while partitions are counted.
         self._of_settings = (
             None if plan.pulse else background.submit(lambda: self._checkpointed(self._judged_by_settings()))
         )
-        # A row a topic, or several that only their names tell apart.
+        # A row for each topic, or for several equal ones.
         self._measured_once = self._checkpointed(self._measured(scanned.result, self._checkpointed))
         self.measured = groups.expand(self._measured_once)
         self.past = self.earlier = None
@@ -89,7 +89,7 @@ class Evaluation:
         return self._read(name).where(F.col("attempt_id").isin([s.attempt_id for s in self.plan.judged]))
 
     def _scanned(self, rows: DataFrame) -> DataFrame:
-        """Partitions to be judged, computed where they are read twice; those of a large fleet without groups are read once."""
+        """Partitions to evaluate, checkpointed if they are read twice; those of a large fleet without groups are read once."""
         return self._checkpointed(rows) if self._grouped or self.plan.small else rows
 
     def _measured(self, scanned: Callable[[], DataFrame], keep: Callable[[DataFrame], DataFrame]) -> DataFrame:
@@ -105,7 +105,7 @@ class Evaluation:
 
         if not self._grouped:
             return topics.measured(judge(scanned()), self.topics, asked)
-        # A pulse asks little of a topic: it takes longer to find those that share everything but their names.
+        # For a pulse, finding equal topics takes longer than evaluating them.
         grouped = groups.group(scanned(), self.topics, judge, keep, None if self.plan.pulse else "healthy")
         return topics.measured(grouped.partitions, grouped.topics, asked)
 
@@ -118,7 +118,7 @@ class Evaluation:
         return topics.each(listed, members if self.plan.small else compiled(members))
 
     def counters(self) -> DataFrame:
-        """The rows of `health_counters`: of the judged snapshots, and of earlier ones that nobody has counted."""
+        """The rows of `health_counters`: of the evaluated snapshots, and of earlier ones that no run has counted."""
         now = self._counted_now()
         return now if self.earlier is None else now.unionByName(self.earlier)
 
@@ -126,7 +126,7 @@ class Evaluation:
         return self.keyed(topics.counters(self.measured, self.base_clusters), tables.HEALTH_COUNTERS)
 
     def _over_time(self, clusters: DataFrame, of_topic: DataFrame) -> tuple[DataFrame, DataFrame]:
-        """Both frames with their readings over time, if there is anything to look back on."""
+        """Both frames with their readings over time, if the lake has earlier snapshots."""
         if not self.plan.look_back:
             return clusters, of_topic
         of_clusters, found = history.over_time(self.plan, self._counted.result(), self._counted_now(), self.earlier)
@@ -142,8 +142,8 @@ class Evaluation:
         if not before:
             return rows.withColumn("unchanged_reassignment", F.lit(False))
         old = (
-            self._read("partitions")
-            .where(F.col("attempt_id").isin(before) & (F.size("adding") > 0))
+            groups.representatives(self._read, before, self.plan.grouped)
+            .where(F.size("adding") > 0)
             .select(
                 "cluster",
                 "topic",

@@ -1,10 +1,8 @@
-"""Large fleets: what no rule can tell apart is judged once.
+"""Evaluates equal partitions and equal topics once: `group` gives representatives, `expand` gives a row for each topic again.
 
-Partitions of one cluster are judged once for each group (`durability.lake.partition_groups`) and settings of their topics. Topics
-that only their names tell apart are judged once too: the same settings, and as many partitions of the same groups, all healthy.
-An unhealthy partition is reported with its own brokers, so its topic is judged by itself.
-
-Measured at 7 million partitions placed as Kafka places them: MEASUREMENT
+Partitions of a cluster are equal if they are in one group (`durability.lake.partition_groups`) and their topics have the same
+settings. Topics are equal if they share everything but their names, and all their partitions are healthy and equal. A topic with an
+unhealthy partition is evaluated by itself, because reports name the partition's own brokers.
 """
 
 from __future__ import annotations
@@ -18,29 +16,31 @@ from pyspark.sql import functions as F
 from spark_jobs.frames import partitions
 
 SETTINGS = ("required", *partitions.TOPIC_SETTINGS)
-"""All that a partition's topic adds to how it is judged."""
+"""All columns of a topic that the rules for its partitions read."""
 OWN = ("leader", "replicas", "isr", "elr", "last_known_elr")
-"""What partitions of one placement may have brokers of their own in."""
+"""Columns in which equal partitions may name different brokers."""
 JUDGED_BY = (*OWN, "adding", "removing", "unreadable", "captured_at")
 ROW = "row"
 KEY = ("cluster", "like", "place")
 TOPIC = ["cluster", "topic"]
 NAMES = "names"
-"""Of a row of a topic, the topics that it is judged for, itself included."""
+"""The topics that a topic's row stands for, itself included."""
 MOST = 200_000
-"""Different partitions, at most, to be held in memory and looked up."""
+"""The number of different partitions up to which they are looked up in memory."""
 
 
 class Groups(NamedTuple):
-    """partitions: judged, of the topics that are judged. topics: these, with NAMES where they stand for others."""
+    """partitions: evaluated partitions of the topics in `topics`. topics: one for each group of equal topics, with NAMES."""
 
     partitions: DataFrame
     topics: DataFrame
 
 
 def representatives(read: Callable[[str], DataFrame], attempts: Sequence[str], grouped: Sequence[str]) -> DataFrame:
-    """Rows of partitions that stand for the partitions `ids` with the `leaders`: of `partition_groups` for the attempts in
-    `grouped`, and each partition by itself for other `attempts`."""
+    """A row for each group of a topic's partitions, with their numbers `ids` and their `leaders`.
+
+    grouped: attempts whose groups count. Partitions of other `attempts` have a row each.
+    """
     alone = [attempt for attempt in attempts if attempt not in set(grouped)]
     together = [attempt for attempt in attempts if attempt in set(grouped)]
     ungrouped = read("partitions").where(F.col("attempt_id").isin(alone))
@@ -53,7 +53,7 @@ def representatives(read: Callable[[str], DataFrame], attempts: Sequence[str], g
 
 
 def numbered(rows: DataFrame) -> DataFrame:
-    """What `group` needs of `representatives`, each with a number: by that the same row is found again."""
+    """The columns of `representatives` that `group` needs, and a number by which it finds a row again."""
     kept = rows.select("cluster", "topic", "partition", "partition_group", "ids", "leaders", *JUDGED_BY)
     return kept.withColumn(ROW, F.monotonically_increasing_id())
 
@@ -65,17 +65,18 @@ def group(
     checkpointed: Callable[[DataFrame], DataFrame],
     healthy: str | None = "healthy",
 ) -> Groups:
-    """Partitions and topics, each judged once.
+    """Evaluated partitions and their topics, equal ones once.
 
-    rows: `numbered` and computed, since they are read twice. judge: what rules see of rows of `partitions`, and with `keep=` of
-    more columns. checkpointed: computes. healthy: the column that says whether a partition is; None: no topic stands for others.
+    rows: `numbered`, and checkpointed because they are read twice. judge: evaluates rows of partitions and passes the columns
+    `keep=` through. checkpointed: computes a frame. healthy: the column that says whether a partition is healthy; None: each topic
+    stands for itself.
     """
     place = F.coalesce("partition_group", -1 - F.col("partition"))
-    # A partition that is like no other goes by its topic and number.
+    # A partition without a group is keyed by its topic and number.
     like = F.when(F.col("partition_group").isNull(), F.col("topic")).otherwise(F.col("like"))
     settings = checkpointed(_with_same_settings(topics))
     placed = rows.join(F.broadcast(settings.drop("same")), TOPIC).withColumns({"place": place, "like": like})
-    # A number alone is gathered by hashing; rows themselves would be sorted.
+    # Spark hashes to find the least number. To find a first row it would sort.
     firsts = placed.groupBy(*KEY).agg(F.min(ROW).alias(ROW)).localCheckpoint(eager=True)
     if firsts.count() > MOST:
         return Groups(judge(rows), topics)
@@ -86,9 +87,9 @@ def group(
     own = placed.select(*KEY, "topic", "partition", "ids", "leaders", "partition_group", *OWN)
     if healthy is None:
         return Groups(own.join(F.broadcast(judged), list(KEY)).drop("like", "place"), topics)
-    alike = checkpointed(_several(own, judged.select(*KEY, healthy), settings))
-    others = F.broadcast(alike.select("cluster", F.explode(F.slice(NAMES, 2, F.size(NAMES) - 1)).alias("topic")))
-    firsts = F.broadcast(alike.select("cluster", F.element_at(NAMES, 1).alias("topic"), NAMES))
+    equal = checkpointed(_equal_topics(own, judged.select(*KEY, healthy), settings))
+    others = F.broadcast(equal.select("cluster", F.explode(F.slice(NAMES, 2, F.size(NAMES) - 1)).alias("topic")))
+    firsts = F.broadcast(equal.select("cluster", F.element_at(NAMES, 1).alias("topic"), NAMES))
     kept = topics.join(others, TOPIC, "left_anti").join(firsts, TOPIC, "left")
     return Groups(
         own.join(others, TOPIC, "left_anti").join(F.broadcast(judged), list(KEY)).drop("like", "place"),
@@ -97,13 +98,15 @@ def group(
 
 
 def expand(judged: DataFrame, column: str = "topic") -> DataFrame:
-    """A row for each topic that rows of `judged` are of, its name in `column`."""
+    """A row for each topic that a row of `judged` stands for, with the topic's name in `column`."""
     return judged.withColumn(column, F.explode(NAMES)).drop(NAMES) if NAMES in judged.columns else judged
 
 
 def _with_same_settings(topics: DataFrame) -> DataFrame:
-    """cluster, topic -> `like`, which topics share that rules can't tell apart by what they look at of a partition's topic,
-    and `same`, the first topic of the cluster that it shares everything with but its name."""
+    """Columns cluster, topic, `like` and `same`.
+
+    like: the same for topics of equal SETTINGS. same: the first topic of the cluster that differs in nothing but its name.
+    """
     everything = F.struct(*(c for c in topics.columns if c not in TOPIC)).alias("everything")
     named = topics.groupBy("cluster", everything).agg(F.sort_array(F.collect_list("topic")).alias(NAMES))
     settings = F.to_json(F.struct(*(f"everything.{c}" for c in SETTINGS)), {"ignoreNullFields": "false"})
@@ -111,10 +114,10 @@ def _with_same_settings(topics: DataFrame) -> DataFrame:
     return named.select("cluster", like, first, F.explode(NAMES).alias("topic"))
 
 
-def _several(own: DataFrame, judged: DataFrame, settings: DataFrame) -> DataFrame:
-    """cluster, NAMES: topics that share their settings, and of which all partitions are healthy and placed in the same way.
+def _equal_topics(own: DataFrame, judged: DataFrame, settings: DataFrame) -> DataFrame:
+    """Columns cluster and NAMES: two or more topics that are equal and healthy.
 
-    judged: KEY and whether it is healthy.
+    judged: KEY, and whether partitions of that key are healthy.
     """
     partition = F.struct("place", "ids")
     per_topic = (
@@ -126,6 +129,6 @@ def _several(own: DataFrame, judged: DataFrame, settings: DataFrame) -> DataFram
         )
         .where("sound")
     )
-    alike = per_topic.join(F.broadcast(settings), TOPIC).groupBy("cluster", "same", "placed")
-    named = alike.agg(F.sort_array(F.collect_list("topic")).alias(NAMES))
+    equal = per_topic.join(F.broadcast(settings), TOPIC).groupBy("cluster", "same", "placed")
+    named = equal.agg(F.sort_array(F.collect_list("topic")).alias(NAMES))
     return named.where(F.size(NAMES) > 1).select("cluster", NAMES)
