@@ -43,8 +43,8 @@ class Evaluation:
         background: ThreadPoolExecutor,
         of_topics: topics.Asked | None = None,
     ):
-        """background: three threads or more. They read partitions and build expressions at the same time. of_topics: the result of
-        `asked_of_topics`, if it was built earlier."""
+        """background: three threads or more. They read partitions and build expressions at the same time. of_topics: the result
+        of `asked_of_topics`, if it was built earlier."""
         self.spark, self.plan, self._read = spark, plan, read
         # Many rows are kept as bytes, not as objects: a fifth less memory and half the garbage collection.
         level = None if plan.small else StorageLevel.MEMORY_AND_DISK
