@@ -44,7 +44,13 @@ def representatives(read: Callable[[str], DataFrame], attempts: Sequence[str], g
     alone = [attempt for attempt in attempts if attempt not in set(grouped)]
     together = [attempt for attempt in attempts if attempt in set(grouped)]
     ungrouped = read("partitions").where(F.col("attempt_id").isin(alone))
-    ungrouped = ungrouped.withColumns({"ids": F.array("partition"), "leaders": F.array("leader")})
+    # Their groups were made by other settings than rules read now: they may join partitions that differ.
+    alone_again = {
+        "partition_group": F.lit(None).cast("int"),
+        "ids": F.array("partition"),
+        "leaders": F.array("leader"),
+    }
+    ungrouped = ungrouped.withColumns(alone_again)
     if not together:
         return ungrouped
     of_groups = read("partition_groups").where(F.col("attempt_id").isin(together))

@@ -13,7 +13,7 @@ import pytest
 
 from durability.findings import findings_of
 from durability.findings.disputes import Disputes
-from durability.lake import rows, tables
+from durability.lake import partition_groups, rows, tables
 from durability.plan.applications import applications
 from durability.plan.plan import Earlier, LookBack, Plan, SnapshotPart, from_text, policy_part, to_text
 from durability.policy.model import Policy, Waiver
@@ -181,7 +181,9 @@ class Judge:
         for t, part in zip(topologies, plan.snapshots, strict=False):
             for name, table in rows.build(t, part.snapshot_id, part.attempt_id, provider=part.provider).items():
                 self._add(name, table)
-        plan = replace(plan, grouped=pc.unique(self.facts["partition_groups"]["attempt_id"]).to_pylist())
+        made = self.facts["partition_groups"]
+        usable = made.filter(pc.equal(made["reads"], partition_groups.READS))["attempt_id"]
+        plan = replace(plan, grouped=pc.unique(usable).to_pylist())
         attempts = pa.array([part.attempt_id for part in plan.judged], pa.string())
         groups = self.facts.get("groups")
         mine = groups.filter(pc.is_in(groups["attempt_id"], attempts)) if groups is not None else None

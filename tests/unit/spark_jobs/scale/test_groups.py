@@ -7,6 +7,7 @@ import random
 from dataclasses import replace
 from datetime import date
 
+import numpy as np
 import pytest
 
 from bench import fleet
@@ -129,23 +130,46 @@ def results(spark, documents, **options) -> dict[str, list]:
 
 
 ALL, NONE = 0, 10**9
+NOW = partition_groups.READS
 
 
-def test_judged_through_one_or_by_itself(spark, documents, as_run, monkeypatch):
-    as_run(ALL, large=True)
-    together = results(spark, documents)
+def test_grouped_or_by_itself(spark, documents, as_run, monkeypatch):
     as_run(NONE, large=False)
     apart = results(spark, documents)
+    as_run(ALL, large=True)
+    found = {"large": results(spark, documents)}
+    as_run(ALL, large=False)
+    found["small"] = results(spark, documents)
     as_run(NONE, large=True)
-    none_alike = results(spark, documents)
-    # Too many placements to look them up.
+    found["without groups"] = results(spark, documents)
     as_run(ALL, large=True)
     monkeypatch.setattr(groups, "MOST", 1)
-    one_by_one = results(spark, documents)
+    found["too many to look up"] = results(spark, documents)
     assert apart.keys() == {"verdicts", "findings", "partition_health", "health_counters", "topic_posture"}
+    assert len(apart["partition_health"]) > 300
+    for way, tables_ in found.items():
+        for name, rows_ in apart.items():
+            assert rows_ == tables_[name], (way, name)
+
+
+def test_groups_of_an_earlier_version_join_nothing(spark, documents, as_run, monkeypatch):
+    """Of every other cluster all partitions are in one group, made by settings that rules no longer read alone."""
+    as_run(NONE, large=True)
+    apart = results(spark, documents)
+    as_run(ALL, large=True)
+    made = []
+
+    def older(columns, brokers):
+        made.append(columns)
+        monkeypatch.setattr(partition_groups, "READS", "older" if len(made) % 2 else NOW)
+        return np.zeros(len(columns["topic"]), np.int64) if len(made) % 2 else of_now(columns, brokers)
+
+    of_now = partition_groups.grouped
+    monkeypatch.setattr(partition_groups, "grouped", older)
+    mixed = results(spark, documents)
+    assert len(made) == len(documents)
     for name, rows_ in apart.items():
-        assert rows_ == together[name] == none_alike[name] == one_by_one[name], name
-    assert len(together["partition_health"]) > 300
+        assert rows_ == mixed[name], name
 
 
 def test_a_pulse_judges_through_one_or_by_itself(spark, documents, as_run, monkeypatch):
