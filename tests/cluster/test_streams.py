@@ -72,7 +72,7 @@ def test_a_classic_application(kafka):
     create_topics(kafka)
     application = StreamsApplication(kafka, group="s-classic").start()
     try:
-        entry = kafka.wait_until(lambda: held_as_told(kafka, application), "instances hold what is told", 120, every=1)
+        entry = kafka.wait_until(lambda: held_as_told(kafka, application), "instances hold what is told", 120)
         actives = actives_by_tool(kafka, application)
         raw = next(g for g in read(kafka)["groups"] if g["group"] == application.group)
     finally:
@@ -107,7 +107,7 @@ def test_an_application_of_type_streams(kafka):
     create_topics(kafka)
     application = StreamsApplication(kafka, ("z1", "z2"), "s-kip1071", settings={"group.protocol": "streams"}).start()
     try:
-        entry = kafka.wait_until(lambda: held_as_told(kafka, application), "instances hold what is told", 120, every=1)
+        entry = kafka.wait_until(lambda: held_as_told(kafka, application), "instances hold what is told", 120)
         tool = ("org.apache.kafka.tools.streams.StreamsGroupCommand", "--describe", "--group", application.group)
         printed = kafka.cli(*tool, "--members", "--verbose")
     finally:
@@ -135,16 +135,16 @@ def test_warm_ups_are_a_transition(kafka):
     # One instance first: of two the one that joins later may be warming up itself, with all the warm-ups there may be.
     application = StreamsApplication(kafka, ("w1",), "s-warm", standbys=0, settings=settings).start()
     try:
-        kafka.wait_until(lambda: held_as_told(kafka, application, tasks), "one instance holds all", 120, every=1)
+        kafka.wait_until(lambda: held_as_told(kafka, application, tasks), "one instance holds all", 120)
         producer = KafkaProducer(bootstrap_servers=kafka.bootstrap)
         for number in range(300):
             producer.send(INPUT, f"word{number} again".encode())
         producer.close()
         changelog = application.internal_topics[0]
-        kafka.wait_until(lambda: grown(kafka, changelog), "its changelog has records", 120, every=1)
+        kafka.wait_until(lambda: grown(kafka, changelog), "its changelog has records", 120)
         application.start_instance("w2")
         # Stable first with tasks given up for it, it may be, and then with its warm-ups.
-        entry = kafka.wait_until(lambda: warming_up(kafka, application, "w2"), "it warms up", 120, every=0.5)
+        entry = kafka.wait_until(lambda: warming_up(kafka, application, "w2"), "it warms up", 120)
     finally:
         stop(application)
     assert entry["in_transition"] is True

@@ -44,7 +44,7 @@ def test_kafkas_own_placements_are_never_below_achievable(kafka, standbys: int) 
                 application.start_instance(step[1:])
             elif step:
                 application.stop_instance(step[1:])
-            found = kafka.wait_until(lambda: judged(kafka, application, line), f"settled after {step}", 150, every=1)
+            found = kafka.wait_until(lambda: judged(kafka, application, line), f"settled after {step}", 150)
             seen.append((step, found["clients"], found["standbys"], found["below_achievable"], found["undecided"]))
     finally:
         stop(application)

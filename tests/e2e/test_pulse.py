@@ -79,7 +79,8 @@ def pulse(lake, *documents):
 
 
 @pytest.mark.parametrize("table", tables.FACTS, ids=lambda t: t.name)
-def test_spark_sees_staged_facts_as_it_sees_committed_ones(lake, session, table):
+def test_spark_sees_staged_facts_as_it_sees_committed_ones(lake, session, table, monkeypatch):
+    from durability.lake import partition_groups
     from durability.plan import build_plan
     from spark_jobs import lake_tables
 
@@ -94,6 +95,7 @@ def test_spark_sees_staged_facts_as_it_sees_committed_ones(lake, session, table)
         )
         for name, more in (("eu", {"streams": [{"group": "g", "clients": clients, **groups}]}), ("us", {}))
     ]
+    monkeypatch.setattr(partition_groups, "FROM", 1)
     attempts, snapshots = pulse(lake, *fleet)
     publish(lake, *fleet, source="x.json")
     policy = shipped()
