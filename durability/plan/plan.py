@@ -148,8 +148,8 @@ class Plan:
     `waivers`: `Waiver.to_dict`, in the order of the file; `partitions`: of all judged snapshots, by which the Spark
     session is sized; `lake`: its location. `staged`: of a pulse, the judged attempts' staged Parquet files by fact table:
     its facts are in no table of the lake. Empty for a nightly run. `applications`: how many Streams applications have a
-    judgement in `resolved_policy`. `grouped`: the attempts, of judged, uncounted and previous snapshots, whose rows of `partition_groups`
-    may be used. `look_back`: None where the lake has no earlier snapshot of any judged cluster from so
+    judgement in `resolved_policy`. `grouped`: the attempts (judged, uncounted, previous) whose rows of
+    `partition_groups` may be used. `look_back`: None where the lake has no earlier snapshot of any judged cluster from so
     short a time before, and for a pulse.
     """
 

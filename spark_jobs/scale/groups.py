@@ -1,8 +1,8 @@
 """Evaluates equal partitions and equal topics once: `group` gives representatives, `expand` gives a row for each topic again.
 
 Partitions of a cluster are equal if they are in one group (`durability.lake.partition_groups`) and their topics have the same
-settings. Topics are equal if they share everything but their names, and all their partitions are healthy and equal. A topic with an
-unhealthy partition is evaluated by itself, because reports name the partition's own brokers.
+settings. Topics are equal if they share everything but their names, and all their partitions are healthy and equal. A topic with
+an unhealthy partition is evaluated by itself, because reports name the partition's own brokers.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def group(
     """Evaluated partitions and their topics, equal ones once.
 
     rows: `numbered`, and checkpointed because they are read twice. judge: evaluates rows of partitions and passes the columns
-    `keep=` through. checkpointed: computes a frame. healthy: the column that says whether a partition is healthy; None: each topic
-    stands for itself.
+    `keep=` through. checkpointed: computes a frame. healthy: the column that says whether a partition is healthy; None: each
+    topic stands for itself.
     """
     place = F.coalesce("partition_group", -1 - F.col("partition"))
     # A partition without a group is keyed by its topic and number.

@@ -179,7 +179,7 @@ def test_lowering_makes_writes_accepted_again(outage):
 def test_brokers_refuse_min_insync_racks_as_the_report_says(outage):
     assert "min.insync.racks" in outage.refused
     assert (
-        "refuse it as a topic's setting" in outage.nights["rack-down"].steps["r-inherits", "min.insync.racks"]["words"]
+        "reject it as a topic's setting" in outage.nights["rack-down"].steps["r-inherits", "min.insync.racks"]["words"]
     )
 
 

@@ -100,7 +100,7 @@ def test_appending_takes_rows_of_several_days_and_knows_its_columns(lake):
     assert lake.scan(tables.RUNS, "run_id = 'run-2'", ["captured_at", "policy_name"]).to_pylist() == [
         {"captured_at": datetime(2026, 11, 22, tzinfo=UTC), "policy_name": None}
     ]
-    with pytest.raises(KeyError, match="colour"):
+    with pytest.raises(ValueError, match="colour"):
         lake.append(tables.RUNS, pa.table({"colour": ["red"]}))
 
 
