@@ -72,9 +72,9 @@ def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame, keep: S
 def shape(facts: DataFrame) -> DataFrame:
     """Replicas, in sync and out of sync, as counts and as brokers; whether the leader is offline; the min.insync.replicas.
 
-    `rf` is the number of replicas without those being added, which KIP-427's under-replicated compares with. `judged_rf` is the
-    smaller of it and the number without those being removed. Both are NULL where a reassignment can't be ruled out, or Confluent
-    observers are among the replicas. `after_adding` and `before_removing` are the brokers of these two sets.
+    `rf` is the number of replicas that are not being added. KIP-427's under-replicated compares the ISR with it. `judged_rf` is
+    the smaller of `rf` and the number of replicas that are not being removed. Both are NULL if a reassignment can't be ruled out,
+    or if Confluent observers are among the replicas. `after_adding` and `before_removing` are the brokers of these two sets.
     """
     brokers, isr = F.col("brokers"), F.col("isr")
     replicas, changing = F.size("replicas"), F.size("adding") + F.size("removing")
