@@ -1,6 +1,4 @@
-"""The Spark session of a run. Settings come from spark-submit (see the operator); here what every run needs, and
-what two plans of a large one do otherwise.
-"""
+"""The Spark session of a run, with the settings that the rules rely on. `durability.runtime.spark` sets the others."""
 
 from __future__ import annotations
 
@@ -11,11 +9,11 @@ from durability.lake.tables import CATALOG, NAMESPACE
 
 REQUIRED = {
     "spark.sql.session.timeZone": "UTC",
-    # A NULL array has no size: -1 would be a fact nobody collected.
+    # The size of a NULL array is NULL. Spark's older -1 would look like a collected number.
     "spark.sql.legacy.sizeOfNull": "false",
     "spark.sql.ansi.enabled": "true",
-    # What Spark concludes of a row's fields, to filter earlier, doubles with each field that is taken from a struct: it would
-    # never be done.
+    # Spark derives constraints on columns, to filter earlier. Their number doubles with each field that is read from a struct, so
+    # planning would never end.
     "spark.sql.constraintPropagation.enabled": "false",
 }
 
@@ -27,26 +25,26 @@ def start(name: str) -> SparkSession:
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     remember_classes(spark)
-    # It warns, with all columns of a row, of structs that its optimizer knows never to be NULL. Then it doesn't know such a
-    # frame's size either, and won't broadcast it unasked.
+    # LogicalRDD warns, listing all columns, when the optimizer finds that a struct of a checkpointed frame is never NULL. Spark
+    # then doesn't know the frame's size, and broadcasts it only with a hint.
     log4j = spark.sparkContext._jvm.org.apache.logging.log4j
     log4j.core.config.Configurator.setLevel("org.apache.spark.sql.execution.LogicalRDD", log4j.Level.ERROR)
     return spark
 
 
 def checkpointed(frame: DataFrame, level: StorageLevel | None = None) -> DataFrame:
-    """`frame`, computed and kept, without the plan that led to it.
+    """`frame`, computed and stored, without its plan.
 
-    What is read several times is computed once, and Spark need not analyse its whole plan again for every use: for small
-    fleets that took several times as long as computing it.
+    A frame that is read several times is computed once, and Spark analyses its plan once. In small fleets, analysing the whole
+    plan for each use took several times as long as computing it.
     """
     return frame.localCheckpoint(eager=True, storageLevel=level)
 
 
 def remember_classes(spark: SparkSession) -> None:
-    """Ask the JVM once for the classes, and their methods, that every Column expression goes through.
+    """Looks up once the Java classes, and their methods, that every Column expression uses.
 
-    py4j asks anew each time one is named, which was a third of all round trips while rules are built.
+    py4j looks them up each time they are named, which was a third of all round trips while rules are built.
     """
     jvm = spark.sparkContext._jvm
     for name in ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils"):
@@ -60,7 +58,7 @@ class _Remembered:
         self._java_class = java_class
 
     def __getattr__(self, name):
-        # Only for what isn't there yet: from now on it is.
+        # Python calls this only for a missing attribute. The next time it isn't missing.
         member = self.__dict__[name] = getattr(self._java_class, name)
         return member
 

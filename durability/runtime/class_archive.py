@@ -1,8 +1,8 @@
-"""An archive of the classes that a large run's Spark driver loads: the JDK's class data sharing (JEP 350).
+"""An archive of the classes that a run's Spark driver loads: the JDK's class data sharing (JEP 350).
 
-Starting Spark and planning a run loads some 17,000 classes. Read from jars, checked and linked that is seconds of every
-run; from the archive they are mapped into memory as they were. `durability.cli.classes` makes one for each environment and
-its Java, in the cache folder. A run for which there is none loads its classes as ever.
+Starting Spark and planning a run loads about 17,000 classes. Reading, verifying and linking them from jars takes seconds in every
+run. An archive is mapped into memory instead. `durability.cli.classes` makes one per environment and Java, in the cache folder.
+Without an archive, a run loads its classes from jars.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from durability.runtime import jars
 from durability.runtime.locks import file_lock
 
 CLASS_PATH = ("SPARK_CONF_DIR", "SPARK_HOME")
-"""Where one of these is set, another folder or another Spark's jars begin the class path, which has to be the archive's."""
+"""Variables that change the start of the class path. An archive is valid only for the class path that it was made with."""
 UNTOLD = '"\\:'
-"""What Spark's launcher or the JVM would take for more than a part of the file's name."""
+"""Characters that Spark's launcher or the JVM would not read as part of a file's name."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where the archive of an environment's `jars` (pyspark's folder of them) stands, or would."""
+    """The place of an environment's archive, whether it exists or not. jars: the folder of pyspark's jars."""
 
     file: Path
     jars: Path
 
     @property
     def note(self) -> Path:
-        """Written when the archive is whole: a JVM that is given half of one dies of it."""
+        """A file that is written when the archive is complete. A JVM crashes if its archive is incomplete."""
         return self.file.with_suffix(".json")
 
     def is_whole(self) -> bool:
@@ -44,7 +44,10 @@ class Place:
             return False
 
     def keep(self, made: Path) -> None:
-        """Takes the archive that a JVM has `made`, in the same folder; those that nobody will ask for any more go."""
+        """Moves the archive that a JVM has `made` in the same folder to its place, and removes archives that are out of use.
+
+        These are archives of the same jars, and archives whose jars don't exist any more.
+        """
         self.note.unlink(missing_ok=True)
         made.replace(self.file)
         self.note.write_text(json.dumps({"state": _state(self.file), "jars": str(self.jars)}), encoding="utf-8")
@@ -57,27 +60,30 @@ class Place:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """While one is made nobody else makes it."""
+        """A lock, so that only one process at a time makes the archive."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
         with file_lock(self.file.with_suffix(".lock")):
             yield
 
 
 def option() -> str:
-    """The JVM's option that names the archive, as Spark reads options; empty where there is none."""
+    """The JVM's option for the archive, quoted for Spark; empty if there is no archive."""
     found = place()
     return f'"-XX:SharedArchiveFile={found.file}"' if found and found.is_whole() else ""
 
 
 def place() -> Place | None:
-    """For this Java and this environment's pyspark; None where either can't be told, or something else counts."""
+    """The place for this Java and this environment's pyspark.
+
+    None if either can't be found, if a variable of CLASS_PATH is set, or if the path has a character of UNTOLD.
+    """
     java, theirs = jars.java_path(), jars.pyspark_folder()
     if java is None or theirs is None or any(os.environ.get(name) for name in CLASS_PATH):
         return None
     library = Path(java).resolve().parent.parent / "lib" / "server" / "libjvm.so"
-    if not library.is_file():  # what is called java is a script, or another maker's
+    if not library.is_file():  # `java` is a script, or not a HotSpot JVM
         return None
-    # In the folder's own order, which is that of the class path.
+    # Unsorted: the class path has the same order as the folder.
     read = [[str(path), *_state(path)] for path in (library, *theirs.glob("*.jar"))]
     digest = hashlib.sha256(json.dumps(read).encode()).hexdigest()
     file = cache_folder() / "classes" / f"{digest[:20]}.jsa"
@@ -85,6 +91,6 @@ def place() -> Place | None:
 
 
 def _state(file: Path) -> list[int]:
-    """Size and modification time in seconds: a container's image keeps no more of it."""
+    """Size, and modification time in whole seconds, because container images store no fractions."""
     stat = file.stat()
     return [stat.st_size, int(stat.st_mtime)]

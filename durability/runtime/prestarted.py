@@ -1,8 +1,9 @@
 """A Spark session that starts early: while Airflow starts, or while clusters are read.
 
-Starting Spark keeps one core busy for about as long as what comes before the evaluation keeps another. The program that
-starts a run starts the job too and announces it in the environment (VARIABLE). The step that has the plan takes the session,
-once. A run that is too large for the session's settings calls it off; one that finds it dead submits its job by itself.
+Starting Spark and the steps before the evaluation take about the same time, and use one core each. The program that starts a
+run also starts the Spark job, and sets VARIABLE in the environment. The evaluate step takes the session when its plan is ready.
+If the run is too large for the session's settings, the step ends the session. Then, or if the session has died, it submits its
+own job.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ if TYPE_CHECKING:
     from durability.runtime.processes import Session
 
 VARIABLE = "DURABILITY_PRESTARTED"
-"""Names the folder of a session that waits; unset where no audit has started one."""
+"""The environment variable with the folder of the prestarted session; unset if there is none."""
 PLAN, STATUS, LEADER, LOG, PROPERTIES = "plan", "status", "leader", "spark.log", "spark.properties"
 POLL_SECONDS = 0.1
-# The process that waits isn't the job's parent: the job's exit status is left in a file, whole.
+# The waiting process isn't the job's parent, so it reads the job's exit status from a file. A complete file gets its final name.
 SAVING_STATUS = '"$@"; echo $? > "$0.partial" && mv "$0.partial" "$0"'
 
 
 def start(session: Session, lake: str, job: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """Starts `job --awaited`, for a small run on this lake, as a part of `session`; returns what the environment of the
-    process that takes it needs.
+    """Starts `job --awaited`, for a small run on this lake, as a process of `session`.
 
-    environment: as spark-submit needs it. Raises AuditError where the lake's address or the jars can't be used, OSError where
-    no named pipe can be made or spark-defaults.conf can't be read.
+    environment: the variables that spark-submit needs. Returns the variables that the process needs that takes the session.
+    Raises AuditError if the lake's address or the jars can't be used, and OSError if no named pipe can be made or
+    spark-defaults.conf can't be read.
     """
     from durability.lake import catalog
 
@@ -58,9 +59,9 @@ def _properties(place: Place, partitions: int) -> dict[str, str]:
 
 
 def take(lake: str, partitions: int) -> PrestartedSession | None:
-    """The session that waits for a run of so many partitions on this lake, from now on the caller's; None if there is none.
+    """The prestarted session for a run of so many partitions on this lake; None if there is none. Later calls return None.
 
-    One with other settings than the run needs is called off, and has ended when this returns.
+    A session with other settings than the run needs is ended before this returns.
     """
     from durability.lake import catalog
 
@@ -76,7 +77,7 @@ def take(lake: str, partitions: int) -> PrestartedSession | None:
 
 
 class PrestartedSession:
-    """A job that has its Spark session and waits for a plan."""
+    """A job that starts its Spark session and then waits for a plan."""
 
     def __init__(self, folder: Path):
         self._folder = folder
@@ -93,7 +94,10 @@ class PrestartedSession:
             wanted.unlink()
 
     def give(self, plan: str) -> bool:
-        """Gives the job a plan, as JSON, once it reads; False if it has ended before."""
+        """Waits until the job reads its pipe, then writes a plan to it. Returns False if the job has ended.
+
+        plan: JSON text; empty: the job ends.
+        """
         while self._alive():
             try:
                 descriptor = os.open(self._folder / PLAN, os.O_WRONLY | os.O_NONBLOCK)
@@ -112,7 +116,7 @@ class PrestartedSession:
         return False
 
     def wait(self, log: Callable[[str], None]) -> int | None:
-        """Waits for the job's end; returns its exit status, None if it could leave none. `log` gets Spark's lines meanwhile."""
+        """Waits for the job's end and returns its exit status, None if the job was killed. `log` gets Spark's lines meanwhile."""
         while self._alive():
             self._forward(log, whole=True)
             time.sleep(POLL_SECONDS)
@@ -123,7 +127,7 @@ class PrestartedSession:
         return None
 
     def stop(self) -> None:
-        """Ends the job, in order."""
+        """Sends SIGTERM to the job's processes."""
         for pid in watchdog.family(self._leader):
             watchdog.send(pid, signal.SIGTERM)
 
@@ -131,7 +135,7 @@ class PrestartedSession:
         return bool(watchdog.family(self._leader))
 
     def _forward(self, log: Callable[[str], None], whole: bool) -> None:
-        """whole: leaves a line that is still being written for the next time."""
+        """Passes new lines to `log`. whole: only complete lines; the rest of the text follows with a later call."""
         *lines, self._line = (self._line + self._log.read()).split("\n")
         if not whole and self._line:
             lines, self._line = [*lines, self._line], ""

@@ -1,4 +1,4 @@
-"""Settings of the one Spark session of a run, by the size of what it judges."""
+"""Settings of a run's Spark session, by the number of partitions, and the command that submits a Spark job."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ ALWAYS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
-    # A stack trace for every expression that Python builds, thousands of them.
+    # It would record a stack trace for each of the thousands of expressions that Python builds.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
 }
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 TUNED_ALWAYS = {
-    # What is aggregated, sorted and joined with fills pages, at least one each. Spark would make one 32 MB of a large run's
-    # heap, for a few rows as well: a tenth of such a run went into clearing and moving them, and a quarter of its memory. A
-    # task may hold 8,192 of them, 16 GB, before it must spill.
+    # Each aggregation, sort and join of a task fills at least one memory page. By default a page is 32 MB in a large run, even
+    # for a few rows: clearing and moving pages took a tenth of the time, and pages took a quarter of the memory. A task may use
+    # 8,192 pages, here 16 GB, before it must spill.
     "spark.buffer.pageSize": "2m",
-    # Spark writes each plan down for its pages, which are off here: at its defaults a second of a large run.
+    # Spark writes each plan as text for its web UI, which is off here. With the defaults that takes a second of a large run.
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.debug.maxToStringFields": "1",
 }
 FOR_SMALL = {
-    # The metaspace's first size spares full collections while thousands of classes are loaded, the heap's and its young
-    # part's most of the fifty small ones while plans are made.
+    # A large initial metaspace avoids full garbage collections while thousands of classes are loaded. A large initial heap and
+    # young generation avoid most of the fifty small collections during planning.
     DRIVER_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"
     " -XX:ReservedCodeCacheSize=128m -Xms1g -Xmn500m",
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "1",
     "spark.sql.adaptive.enabled": "false",
-    # A filter of eight million bits before a join of a hundred rows, copied into every task.
+    # It would put a filter of eight million bits before a join of a hundred rows, and copy it into every task.
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
     # Compiling a stage takes longer than running it over so few rows.
     "spark.sql.codegen.wholeStage": "false",
@@ -47,39 +47,39 @@ FOR_SMALL = {
     **TUNED_ALWAYS,
 }
 FOR_LARGE = {
-    # Of the plans over millions of rows there are few, but each is wide: compiled Java for them costs more to make, and to
-    # be compiled again by HotSpot, than interpreting them does. So does planning each again as its inputs' sizes get known:
-    # joins of partitions say themselves which side is the small one. What lists unhealthy partitions, and what makes rows of
-    # topics' verdicts, are compiled (`spark_jobs.scale.compiled`).
+    # Few plans read millions of rows, and these plans are wide. Generating Java for them, which HotSpot then compiles, costs more
+    # than interpreting them. Two plans are compiled (`spark_jobs.scale.compiled`): the rows of `partition_health` and the topics'
+    # verdicts. Adaptive execution would plan again whenever an input's size becomes known, which costs more than it gains: joins
+    # with partitions have hints.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
-    # What interpreted expressions share is looked up in a cache that each row empties: computing it twice takes less.
+    # Interpreted expressions share results through a cache that is emptied for each row. Computing them twice takes less time.
     "spark.sql.subexpressionElimination.enabled": "false",
-    # Two cores: HotSpot's best compiler would take one of them for half of the run, were it asked as early as usual. So
-    # what it is asked for has been called twelve times as often as that, or its loops have gone round 25 times as often: a
-    # stage's loop, compiled while it runs, is compiled again when it is next called. Nor is much of what is compiled
-    # already compiled into its callers again: of expressions that call each other that is most of the compiler's time.
+    # With HotSpot's default thresholds, its optimizing compiler (C2) takes one of two cores for half of the run. Here it compiles
+    # a method after twelve times as many calls, or 25 times as many iterations of its loops: a stage's loop that is compiled
+    # while it runs is compiled again at its next call. InlineSmallCode limits the inlining of methods that are compiled already.
+    # For expressions that call each other, inlining is most of the compiler's time.
     DRIVER_OPTIONS: "-XX:+UseParallelGC -XX:MetaspaceSize=256m -XX:Tier4InvocationThreshold=60000"
     " -XX:Tier4MinInvocationThreshold=18000 -XX:Tier4CompileThreshold=180000 -XX:Tier4BackEdgeThreshold=1000000"
     " -XX:InlineSmallCode=1000",
-    # What is gathered by key is a few values of a type each: thousands of keys fit into memory, sorting for them doesn't.
+    # The lists that are collected per key are short. Thousands of keys fit into memory, so Spark need not sort the rows instead.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000",
     **TUNED_ALWAYS,
 }
 HEAP = "2500m"
 YOUNG = "700m"
-"""Of HEAP, for what is short-lived."""
+"""The part of HEAP for short-lived objects (the young generation)."""
 SHUFFLED = 8
-"""Parts, at least, that rows are shuffled into; of larger fleets one for each million partitions."""
+"""The smallest number of shuffle partitions in a large run. Larger fleets have one per million Kafka partitions."""
 TUNED = {*FOR_SMALL, *FOR_LARGE}
-"""What is set for speed alone, and may be set otherwise."""
+"""Properties that are set for speed alone. `spark-defaults.conf` may override them."""
 
 
 def settings(partitions: int) -> dict[str, str]:
-    """Spark properties for a run over so many partitions, the catalog's and the jars' aside.
+    """Spark properties for a run over so many partitions, without those of the catalog and the jars.
 
-    `DURABILITY_SPARK_MEMORY` (for instance 8g) is the driver's heap for large runs; HEAP where it isn't set.
+    `DURABILITY_SPARK_MEMORY` (for instance 8g) is the driver's heap for large runs. The default is HEAP.
 
     >>> settings(1000)["spark.driver.memory"], settings(7_000_000)["spark.driver.memory"]
     ('1g', '2500m')
@@ -88,7 +88,7 @@ def settings(partitions: int) -> dict[str, str]:
     if partitions < SMALL:
         return {**ALWAYS, **FOR_SMALL, DRIVER_OPTIONS: f"{FOR_SMALL[DRIVER_OPTIONS]} {archive}".rstrip()}
     asked = os.environ.get("DURABILITY_SPARK_MEMORY")
-    # All of it from the start: a heap that grows is looked through as a whole each time.
+    # The heap has its full size from the start: each time it grows, the JVM does a full garbage collection.
     heap = f" -Xms{asked}" if asked else f" -Xms{HEAP} -Xmn{YOUNG}"
     by_size = {
         DRIVER_OPTIONS: f"{FOR_LARGE[DRIVER_OPTIONS]}{heap} {archive}".rstrip(),
@@ -99,7 +99,7 @@ def settings(partitions: int) -> dict[str, str]:
 
 
 def jars(lake: str = "") -> str:
-    """The verified jars of a Spark session on this lake, as `--jars` wants them."""
+    """The verified jars of a Spark session on this lake, as spark-submit's `--jars` takes them."""
     from durability.runtime import jars as runtime_jars
 
     sets = ("spark", "spark-s3") if lake.startswith("s3://") else ("spark",)
@@ -107,7 +107,7 @@ def jars(lake: str = "") -> str:
 
 
 def spark_submit() -> str:
-    """The program: this environment's, else the one inside pyspark's package, as where pip installed for one user alone."""
+    """The program's path: this environment's, else the one in pyspark's package, which `pip install --user` needs."""
     from durability.runtime import jars as runtime_jars
 
     beside = Path(sys.executable).parent / "spark-submit"
@@ -116,28 +116,28 @@ def spark_submit() -> str:
 
 
 def submit(properties: Path, *job: str, lake: str = "") -> list[str]:
-    """The command that runs a job and its arguments on this machine, outside of Airflow; see `write_properties`."""
+    """The command that runs a job with its arguments on this machine, without Airflow. properties: see `write_properties`."""
     return [spark_submit(), "--master", "local[*]", "--properties-file", str(properties), "--jars", jars(lake), *job]
 
 
 def environment(base: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """`base` with what such a command needs."""
+    """`base` with the variables that the command of `submit` needs."""
     python = {name: sys.executable for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
     return {**base, **python, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 def write_properties(path: Path, properties: Mapping[str, str]) -> Path:
-    """A file for spark-submit's --properties-file that only its owner can read: a catalog's password may be in it.
+    """Writes a file for spark-submit's --properties-file. Only its owner can read it, because it may have a catalog's password.
 
-    Given such a file, Spark leaves spark-defaults.conf unread. So what one below SPARK_CONF_DIR says stands in it too, and
-    counts before what is TUNED here, after all else: of several lines about one thing Spark takes the last.
+    With such a file, Spark doesn't read spark-defaults.conf, so the file includes the one in SPARK_CONF_DIR. The last line for a
+    property applies: spark-defaults.conf overrides TUNED properties, and other properties override spark-defaults.conf.
     """
     wanted = {"spark.driver.memory"} if os.environ.get("DURABILITY_SPARK_MEMORY") else set()
     tuned = {name: value for name, value in properties.items() if name in TUNED - wanted}
     rest = {name: value for name, value in properties.items() if name not in tuned}
     defaults = _defaults()
     if DRIVER_OPTIONS in tuned and re.search(r"^\s*spark\.driver\.memory[\s=:]", defaults, re.MULTILINE):
-        # A heap of that size may be smaller than what it starts with here, which the JVM refuses.
+        # The JVM doesn't start if the initial heap is larger than the configured one.
         tuned[DRIVER_OPTIONS] = re.sub(r" ?-Xm[sn]\w+", "", tuned[DRIVER_OPTIONS])
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -152,8 +152,8 @@ def _lines(properties: Mapping[str, str]) -> Iterator[str]:
 
 
 def _defaults() -> str:
-    """The text of spark-defaults.conf below SPARK_CONF_DIR, if there is one, ended so that lines may follow."""
+    """The text of spark-defaults.conf in SPARK_CONF_DIR, if there is one, with an end that allows more lines."""
     folder = os.environ.get("SPARK_CONF_DIR")
     file = Path(folder, "spark-defaults.conf") if folder else None
-    # An empty line ends a last one that a backslash continues.
+    # If the last line ends with a backslash, the empty line ends it.
     return file.read_text(encoding="utf-8") + "\n\n" if file and file.is_file() else ""

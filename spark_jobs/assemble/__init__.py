@@ -1,1 +1,1 @@
-"""One run put together: outcomes become verdicts, compared with the run before, and topics' posture."""
+"""One run: outcomes become verdicts, verdicts are compared with the previous run, and topics get their posture."""

@@ -1,6 +1,7 @@
-"""What changed since the last run that judged the cluster: new, persisting, or resolved with why.
+"""Compares verdicts with the last run that evaluated the cluster: each finding is new, persisting, or resolved for a reason.
 
-A cluster that isn't judged now resolves nothing; neither does a finding whose control is UNKNOWN for the resource now.
+If a cluster isn't evaluated now, none of its findings are resolved. A finding isn't resolved either while its control is UNKNOWN
+for the resource.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ from spark_jobs.controls import at_min_isr_over_time
 from spark_jobs.frames import base
 
 LISTED = ("FAIL", "UNKNOWN", "EXEMPT")
+"""Outcomes that are reported."""
 KEYS = ("cluster", "control", "resource_type", "resource")
 CLEARED = ("severity", "outcome", "waiver", "expired", "was", "provider")
-"""Of a resolved finding: it weighs nothing any more."""
+"""Columns that a resolved finding doesn't take over from the previous run."""
 DELETABLE = ("topic", "broker", "application", "tier")
+"""Types of resources that can be deleted."""
 
 
 def first_run(verdicts: DataFrame) -> DataFrame:
-    """Nothing to compare with: what is found is new."""
+    """`verdicts` with the columns of `compared`, where there is no previous run: all that is listed is new."""
     listed = F.col("outcome").isin(*LISTED)
     return verdicts.withColumns(
         {
@@ -34,11 +37,11 @@ def first_run(verdicts: DataFrame) -> DataFrame:
 def compared(verdicts: DataFrame, previous: DataFrame, resolved: DataFrame, clusters: DataFrame) -> DataFrame:
     """`verdicts` with change, why and since, and a row for every previous FAIL or EXEMPT that is resolved.
 
-    previous: the findings of the last run that judged each cluster, with `policy_changed` (its fingerprint differs from
-    this run's); resolved: this run's resources, by which a deleted one is known where `clusters` could list them all. A
-    finding that turns from FAIL to EXEMPT is resolved by being waived, and stays listed.
+    previous: the findings of the last run that evaluated each cluster; `policy_changed` if that run's policy had another
+    fingerprint. resolved: this run's resources. A resource that is missing there is deleted, unless `clusters` says that not all
+    could be listed. A finding that turns from FAIL to EXEMPT is resolved because it is waived, and stays listed.
     """
-    # A resolved one is told as of the snapshot that no longer has it.
+    # A resolved finding is reported for the snapshot that no longer has it.
     before = previous.where(F.col("outcome").isin(*LISTED)).drop("captured_at", "snapshot_id")
     was = before.select("cluster", "id", F.col("outcome").alias("was"), F.col("since").alias("was_since"))
     listed = F.col("outcome").isin(*LISTED)
@@ -60,11 +63,12 @@ def compared(verdicts: DataFrame, previous: DataFrame, resolved: DataFrame, clus
 
 
 def _priority(severity: Column) -> Column:
+    """3 for critical, 2 for warning, 1 for any other severity."""
     return F.when(severity == "critical", 3).when(severity == "warning", 2).otherwise(1)
 
 
-def _judged(verdicts: DataFrame) -> DataFrame:
-    """This run's word on each control and resource."""
+def _outcomes_now(verdicts: DataFrame) -> DataFrame:
+    """This run's outcomes and `required` per control and resource."""
     return (
         verdicts.select("cluster", "control", "resource", "resource_type", "outcome", "required", "provider")
         .groupBy(*KEYS)
@@ -76,20 +80,25 @@ def _judged(verdicts: DataFrame) -> DataFrame:
     )
 
 
-def _blind(verdicts: DataFrame) -> DataFrame:
-    """Controls that are UNKNOWN for a whole cluster: they decide nothing about resources without a verdict of their own.
-    Nor do readings over time where there are too few of them."""
+def _undecided(verdicts: DataFrame) -> DataFrame:
+    """Controls that resolve no finding of a resource without a verdict of its own: they are UNKNOWN for the whole cluster.
+
+    at-min-isr-over-time is also one of them while there are too few readings.
+    """
     too_few = (F.col("control") == at_min_isr_over_time.CONTROL) & (F.col("outcome") == base.NOT_APPLICABLE)
     return (
         verdicts.where(((F.col("outcome") == base.UNKNOWN) | too_few) & (F.col("resource_type") == "cluster"))
-        .select("cluster", "control", F.lit(True).alias("blind"))
+        .select("cluster", "control", F.lit(True).alias("undecided"))
         .distinct()
     )
 
 
 def _replaced(verdicts: DataFrame, before: DataFrame) -> DataFrame:
-    """The gravest new FAIL of a control on a resource: what is as grave and took a finding's place, such as under-min-isr
-    that of at-min-isr, has not cleared its cause."""
+    """The highest priority among the new FAILs of a control on a resource.
+
+    A previous finding isn't resolved if a new one of the same or a higher priority replaces it, as under-min-isr replaces
+    at-min-isr.
+    """
     return (
         verdicts.where(F.col("outcome") == base.FAIL)
         .join(before.select("cluster", "id"), ["cluster", "id"], "left_anti")
@@ -99,12 +108,12 @@ def _replaced(verdicts: DataFrame, before: DataFrame) -> DataFrame:
 
 
 def _gone(verdicts: DataFrame, before: DataFrame, resolved: DataFrame, clusters: DataFrame) -> DataFrame:
-    """Previous FAIL and EXEMPT findings that are no longer listed, each with why it is gone."""
+    """Previous FAIL and EXEMPT findings that are no longer listed, as resolved, each with its reason."""
     still = verdicts.where(F.col("outcome").isin(*LISTED)).select("cluster", "id")
     exists = resolved.select("cluster", "resource_type", "resource", F.lit(True).alias("exists"))
     listed = clusters.select("cluster", "captured_at", "snapshot_id", "topics_known", "brokers_known", "streams_known")
     absent = F.col("exists").isNull() & F.col("resource_type").isin(*DELETABLE)
-    # Only judged clusters are among `clusters`: the others resolve nothing.
+    # `clusters` has only evaluated clusters. Findings of other clusters aren't resolved.
     unlisted = (
         ((F.col("resource_type") == "topic") & ~F.col("topics_known"))
         | ((F.col("resource_type") == "broker") & ~F.col("brokers_known"))
@@ -131,15 +140,15 @@ def _gone(verdicts: DataFrame, before: DataFrame, resolved: DataFrame, clusters:
     gone = (
         before.where(F.col("outcome") != base.UNKNOWN)
         .join(still, ["cluster", "id"], "left_anti")
-        .join(_judged(verdicts), list(KEYS), "left")
-        .join(_blind(verdicts), ["cluster", "control"], "left")
+        .join(_outcomes_now(verdicts), list(KEYS), "left")
+        .join(_undecided(verdicts), ["cluster", "control"], "left")
         .join(exists, ["cluster", "resource_type", "resource"], "left")
         .join(_replaced(verdicts, before), list(KEYS), "left")
         .join(listed, "cluster", "left")
         .where(~F.coalesce("unknown_now", F.lit(False)))
         .where(F.coalesce("replaced", F.lit(0)) < _priority(F.col("severity")))
         .where((~absent | deleted) & F.col("topics_known").isNotNull())
-        .where(F.col("blind").isNull() | F.col("unknown_now").isNotNull() | deleted)
+        .where(F.col("undecided").isNull() | F.col("unknown_now").isNotNull() | deleted)
     )
     return gone.select(
         "captured_at",

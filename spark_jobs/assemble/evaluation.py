@@ -1,18 +1,18 @@
-"""One run, from facts to rows: each result table is written once, under the plan's run_id and result_id."""
+"""Evaluates one run: from facts to the rows of each result table, written once under the plan's run_id and result_id."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial, reduce
 
 from pyspark import StorageLevel
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from durability import catalogue
 from durability.lake import tables
-from durability.plan.plan import Plan
+from durability.plan.plan import Plan, SnapshotPart
 from spark_jobs import session
 from spark_jobs.assemble import changes, outcomes, topics, verdicts
 from spark_jobs.assemble import past as history
@@ -33,7 +33,7 @@ from spark_jobs.scale.compiled import compiled
 
 
 class Evaluation:
-    """One run's frames, each derived once. `measured` is checkpointed, because four tables are made from it."""
+    """One run's frames. A frame that several tables or plans read is checkpointed."""
 
     def __init__(
         self,
@@ -41,103 +41,105 @@ class Evaluation:
         plan: Plan,
         read: Reader,
         background: ThreadPoolExecutor,
-        of_topics: topics.Asked | None = None,
+        expressions: topics.Expressions | None = None,
     ):
-        """background: three threads or more. They read partitions and build expressions at the same time. of_topics: the result
-        of `asked_of_topics`, if it was built earlier."""
+        """background: at least three threads, which read partitions and build expressions at the same time.
+
+        expressions: the result of `topic_expressions`, if it was built earlier.
+        """
         self.spark, self.plan, self._read = spark, plan, read
-        # Many rows are kept as bytes, not as objects: a fifth less memory and half the garbage collection.
+        # Many rows are stored as bytes, not as objects: a fifth less memory and half the garbage collection.
         level = None if plan.small else StorageLevel.MEMORY_AND_DISK
         self._checkpointed = partial(session.checkpointed, level=level)
         self._background = background
-        # Some two thousand expressions, built while Spark opens and reads tables.
-        self._of_topics = background.submit(lambda: of_topics or asked_of_topics(plan.pulse))
-        self._of_verdicts = None if plan.pulse else background.submit(outcomes.asked, plan)
+        # About two thousand expressions, built while Spark opens and reads tables.
+        self._topic_expressions = background.submit(lambda: expressions or topic_expressions(plan.pulse))
+        self._outcome_expressions = (
+            None
+            if plan.pulse
+            else background.submit(lambda: [outcomes.expressions(kind, plan) for kind in ("topic", "cluster")])
+        )
         self.tiers = literal(plan.policy.tiers, f"map<string,{requirements()}>")
         # Partition health needs no tier, so a pulse resolves none.
-        mine = F.lit(False) if plan.pulse else F.col("result_id") == plan.result_id
-        self.resolved = read("resolved_policy").where(mine)
+        of_result = F.lit(False) if plan.pulse else F.col("result_id") == plan.result_id
+        self.resolved = read("resolved_policy").where(of_result)
         self._grouped = bool(plan.grouped) and not plan.small
         # The scan takes as long as preparing the frames that it is joined with.
-        judge = groups.representatives(read, [s.attempt_id for s in plan.judged], plan.grouped)
-        scanned = background.submit(self._scanned, groups.numbered(judge) if self._grouped else judge)
-        # Earlier counters need nothing of this run.
-        self._counted = background.submit(self._before) if plan.look_back else None
-        of_clusters = facts.clusters(self._judged)
-        self.base_clusters = self._checkpointed(of_clusters)
-        self.topics = self._checkpointed(facts.topics(self._judged, self.resolved, self.base_clusters, self.tiers))
-        # Verdicts that depend on settings alone, while partitions are counted.
-        self._of_settings = (
-            None if plan.pulse else background.submit(lambda: self._checkpointed(self._judged_by_settings()))
+        rows = groups.representatives(read, [s.attempt_id for s in plan.judged], plan.grouped)
+        scanned = background.submit(self._scanned, groups.numbered(rows) if self._grouped else rows)
+        # Counters of previous runs need nothing from this run.
+        self._counted = background.submit(self._counted_before) if plan.look_back else None
+        self.base_clusters = self._checkpointed(facts.clusters(self._facts))
+        self.topics = self._checkpointed(facts.topics(self._facts, self.resolved, self.base_clusters, self.tiers))
+        # Outcomes that need no partitions are computed while topics are measured.
+        self._other_outcomes = (
+            None if plan.pulse else background.submit(lambda: self._checkpointed(self._outcomes_without_partitions()))
         )
-        # A row for each topic, or for several equal ones.
-        self._measured_once = self._checkpointed(self._measured(scanned.result, self._checkpointed))
+        # A row represents one topic or several equal ones.
+        self._measured_once = self._checkpointed(self._measured(scanned))
         self.measured = groups.expand(self._measured_once)
         self.past = self.earlier = None
         if plan.look_back and plan.look_back.uncounted:
             self.past = history.Past(plan, read, self.resolved, self.tiers)
-            # Written, and read over time.
+            # Read twice: to be written, and for the readings over time.
             self.earlier = self._checkpointed(self.keyed(self.past.counters(), tables.HEALTH_COUNTERS))
         if plan.pulse:
             return
-        of_topics = topics.by_cluster(self.measured)
-        joined = self.base_clusters.join(of_topics, "cluster", "left")
+        joined = self.base_clusters.join(topics.by_cluster(self.measured), "cluster", "left")
         self.clusters = self._checkpointed(joined.withColumn("elr_cluster_at_risk", topics.elr_cluster_at_risk()))
 
-    def _judged(self, name: str) -> DataFrame:
-        """A fact table's rows of the snapshots that are judged."""
+    def _facts(self, name: str) -> DataFrame:
+        """A fact table's rows of the evaluated snapshots."""
         return self._read(name).where(F.col("attempt_id").isin([s.attempt_id for s in self.plan.judged]))
 
     def _scanned(self, rows: DataFrame) -> DataFrame:
-        """Partitions to evaluate, checkpointed if they are read twice; those of a large fleet without groups are read once."""
+        """Partitions to evaluate, checkpointed if they are read twice. A large fleet without groups reads them once."""
         return self._checkpointed(rows) if self._grouped or self.plan.small else rows
 
-    def _measured(self, scanned: Callable[[], DataFrame], keep: Callable[[DataFrame], DataFrame]) -> DataFrame:
-        """Topics with all that is measured over their partitions.
-
-        scanned: gives the partitions to be judged. keep: computes.
-        """
-        asked = self._of_topics.result()
+    def _measured(self, scanned: Future[DataFrame]) -> DataFrame:
+        """Topics with all measures over their partitions. scanned: the partitions to evaluate."""
+        expressions = self._topic_expressions.result()
 
         def judge(rows: DataFrame, keep: Sequence[str] = ()) -> DataFrame:
             rows = self._with_previous_reassignments(rows)
-            return topics.prepared(partitions.build(rows, self.topics, self.base_clusters, keep), asked)
+            return topics.prepared(partitions.build(rows, self.topics, self.base_clusters, keep), expressions)
 
         if not self._grouped:
-            return topics.measured(judge(scanned()), self.topics, asked)
-        # For a pulse, finding equal topics takes longer than evaluating them.
-        grouped = groups.group(scanned(), self.topics, judge, keep, None if self.plan.pulse else "healthy")
-        return topics.measured(grouped.partitions, grouped.topics, asked)
+            return topics.measured(judge(scanned.result()), self.topics, expressions)
+        # In a pulse, finding equal topics takes longer than evaluating them.
+        healthy = None if self.plan.pulse else "healthy"
+        grouped = groups.group(scanned.result(), self.topics, judge, self._checkpointed, healthy)
+        return topics.measured(grouped.partitions, grouped.topics, expressions)
 
     def health(self) -> DataFrame:
         """The rows of `partition_health`."""
-        listed = topics.health_rows(self.measured)
+        rows = topics.health_rows(self.measured)
         if not self.plan.grouped:
-            return listed
-        members = self._judged("partitions")
-        return topics.each(listed, members if self.plan.small else compiled(members))
+            return rows
+        members = self._facts("partitions")
+        return topics.per_partition(rows, members if self.plan.small else compiled(members))
 
     def counters(self) -> DataFrame:
-        """The rows of `health_counters`: of the evaluated snapshots, and of earlier ones that no run has counted."""
+        """The rows of `health_counters`: of the evaluated snapshots, and of earlier snapshots that no run has counted."""
         now = self._counted_now()
         return now if self.earlier is None else now.unionByName(self.earlier)
 
     def _counted_now(self) -> DataFrame:
         return self.keyed(topics.counters(self.measured, self.base_clusters), tables.HEALTH_COUNTERS)
 
-    def _over_time(self, clusters: DataFrame, of_topic: DataFrame) -> tuple[DataFrame, DataFrame]:
+    def _over_time(self, clusters: DataFrame, of_topics: DataFrame) -> tuple[DataFrame, DataFrame]:
         """Both frames with their readings over time, if the lake has earlier snapshots."""
         if not self.plan.look_back:
-            return clusters, of_topic
-        of_clusters, found = history.over_time(self.plan, self._counted.result(), self._counted_now(), self.earlier)
+            return clusters, of_topics
+        over_time = history.over_time(self.plan, self._counted.result(), self._counted_now(), self.earlier)
         policy = self.plan.policy.readings
         return (
-            at_min_isr_over_time.judged(clusters, clusters, of_clusters, found, F.lit(readings.WHOLE), policy),
-            at_min_isr_over_time.judged(of_topic, clusters, of_clusters, found, F.col("topic"), policy),
+            at_min_isr_over_time.judged(clusters, clusters, *over_time, F.lit(readings.WHOLE), policy),
+            at_min_isr_over_time.judged(of_topics, clusters, *over_time, F.col("topic"), policy),
         )
 
     def _with_previous_reassignments(self, rows: DataFrame) -> DataFrame:
-        """`unchanged_reassignment`: the last accepted snapshot, an hour or more ago, showed it just the same."""
+        """`unchanged_reassignment`: the previous accepted snapshot, at least an hour older, has the same reassignment and ISR."""
         before = [s.previous_attempt_id for s in self.plan.judged if s.previous_attempt_id]
         if not before:
             return rows.withColumn("unchanged_reassignment", F.lit(False))
@@ -162,16 +164,11 @@ class Evaluation:
             .drop("old", "old_captured_at")
         )
 
-    def _captured(self) -> Column:
-        """When the row's cluster was captured; NULL for one that isn't judged."""
-        moments = {s.cluster: s.captured_at for s in self.plan.judged}
-        return F.try_element_at(literal(moments, "map<string,string>"), F.col("cluster")).cast("timestamp")
-
     def posture(self) -> DataFrame:
-        """One row a topic, with what Great Expectations checks again."""
+        """The rows of `topic_posture`: one per topic, with what Great Expectations checks again."""
         columns = rack_outage.posture(F.col("before"))
         return (
-            self._beside_what_was()
+            self._with_remembered_outages()
             .select(
                 *verdicts.SNAPSHOT,
                 "topic",
@@ -185,63 +182,72 @@ class Evaluation:
             .withColumn("rack_outage_step", rack_outage.most_urgent(F.col("rack_outage")))
         )
 
-    def _beside_what_was(self) -> DataFrame:
-        """`measured` with `before`: what is remembered of the topic's thresholds, by the last run that judged the cluster and
-        by snapshots that no run has judged since."""
-        pairs = [f"{s.previous_result_id} {s.cluster}" for s in self.plan.judged if s.previous_result_id]
-        rows = self.measured.withColumns(
-            {"before": F.lit(None).cast(rack_outage.BEFORE), "before_at": F.lit(None).cast("timestamp")}
+    def _previous(self, table: str, snapshots: Iterable[SnapshotPart]) -> DataFrame | None:
+        """The rows of a result table from the previous run of each snapshot's cluster; None if there was no previous run."""
+        pairs = {(s.previous_result_id, s.cluster) for s in snapshots if s.previous_result_id}
+        if not pairs:
+            return None
+        return (
+            self._read(table)
+            .where(F.col("result_id").isin(sorted({result for result, _ in pairs})))
+            .where(F.concat_ws(" ", "result_id", "cluster").isin(sorted(" ".join(pair) for pair in pairs)))
         )
-        if pairs:
-            before = (
-                self._read("topic_posture")
-                .where(F.col("result_id").isin(sorted({p.partition(" ")[0] for p in pairs})))
-                .where(F.concat_ws(" ", "result_id", "cluster").isin(pairs))
-                .select(
-                    "cluster",
-                    "topic",
-                    F.struct(*rack_outage.CONFIGURED, "rack_outage").alias("before"),
-                    F.col("captured_at").alias("before_at"),
-                )
+
+    def _with_remembered_outages(self) -> DataFrame:
+        """`measured` with `before`, the topic's thresholds and rack outages as they are remembered (`rack_outage.BEFORE`).
+
+        They come from the last run that evaluated the cluster, and from later snapshots that no run has evaluated.
+        """
+        previous = self._previous("topic_posture", self.plan.judged)
+        if previous is None:
+            rows = self.measured.withColumns(
+                {"before": F.lit(None).cast(rack_outage.BEFORE), "before_at": F.lit(None).cast("timestamp")}
+            )
+        else:
+            before = previous.select(
+                "cluster",
+                "topic",
+                F.struct(*rack_outage.CONFIGURED, "rack_outage").alias("before"),
+                F.col("captured_at").alias("before_at"),
             )
             rows = self.measured.join(before, ["cluster", "topic"], "left")
         if self.past is None:
             return rows
-        since = F.filter("past", lambda seen: F.coalesce(seen["captured_at"] > F.col("before_at"), F.lit(True)))
+        since = F.filter("past", lambda state: F.coalesce(state["captured_at"] > F.col("before_at"), F.lit(True)))
         with_past = rows.join(self.past.outages(), ["cluster", "topic"], "left").withColumn("past", since)
         return with_past.withColumn("before", rack_outage.remembered(F.col("before"), F.col("past")))
 
     def _with_targets(self) -> DataFrame:
-        """`measured` with each topic's target; kept where topics are few, since each verdict has it."""
+        """`measured` with each topic's target. In small runs it is checkpointed, because each verdict reads the target."""
         rack_of = F.transform_values("broker", lambda _, broker: broker["rack"]).alias("rack_of")
         of_clusters = self.clusters.select("cluster", "elr_cluster_at_risk", rack_of)
-        # Readings over time are a topic's own.
+        # Equal topics can have different readings over time.
         measured = self.measured if self.plan.look_back else self._measured_once
         joined = measured.join(F.broadcast(of_clusters), "cluster")
         rows = joined.withColumn(isr_rack_spread.NAMES, isr_rack_spread.names())
-        # A map of all brokers isn't for each topic to keep.
+        # Otherwise each topic's row would have a map of all brokers.
         rows = target.with_target(rows, self.plan).drop("rack_of")
         return self._checkpointed(rows) if self.plan.small else rows
 
     def outcomes(self) -> DataFrame:
         """Every control's outcome on every resource, before waivers and comparison.
 
-        Nothing depends on the order, and Spark prepares one of these while it runs another.
+        The frames don't depend on each other, so Spark can plan one while it runs another.
         """
         clusters, of_topics = self._over_time(self.clusters, self._with_targets())
-        asked = self._of_verdicts.result()
+        topic_expressions, cluster_expressions = self._outcome_expressions.result()
         of_clusters = self._background.submit(
-            lambda: self._checkpointed(outcomes.of_clusters(clusters, asked.clusters))
+            lambda: self._checkpointed(outcomes.of_clusters(clusters, cluster_expressions))
         )
-        gathered = outcomes.of_topics(of_topics, asked.topics)
+        with_outcomes = outcomes.of_topics(of_topics, topic_expressions)
         if self.plan.small:
-            each = self._checkpointed(verdicts.each(gathered))
+            rows = self._checkpointed(verdicts.row_per_outcome(with_outcomes))
         else:
-            each = groups.expand(verdicts.each(compiled(self._checkpointed(gathered))), "resource")
-        return each.unionByName(of_clusters.result()).unionByName(self._of_settings.result())
+            rows = groups.expand(verdicts.row_per_outcome(compiled(self._checkpointed(with_outcomes))), "resource")
+        return rows.unionByName(of_clusters.result()).unionByName(self._other_outcomes.result())
 
-    def _judged_by_settings(self) -> DataFrame:
-        """Outcomes that ask nothing of partitions."""
+    def _outcomes_without_partitions(self) -> DataFrame:
+        """Outcomes of brokers, tiers, applications, and clusters without an accepted snapshot."""
         clusters = facts.with_wants(self.base_clusters, self.topics)
         frames = [
             outcomes.of_brokers(clusters, self.plan),
@@ -251,13 +257,15 @@ class Evaluation:
         ]
         return reduce(DataFrame.unionByName, frames)
 
-    def _before(self) -> DataFrame:
-        """What runs have counted before; of a small run read at once, which takes less than planning it with all else."""
-        counted = history.counted(self.plan, self._read, self._captured())
+    def _counted_before(self) -> DataFrame:
+        """Counters from previous runs. A small run reads them now, which takes less time than planning them with the rest."""
+        capture_times = literal({s.cluster: s.captured_at for s in self.plan.judged}, "map<string,string>")
+        captured = F.try_element_at(capture_times, F.col("cluster")).cast("timestamp")
+        counted = history.counted(self.plan, self._read, captured)
         return self._checkpointed(counted) if self.plan.small else counted
 
     def verdicts(self) -> DataFrame:
-        """All verdicts of the run, PASS and NOT_APPLICABLE ones too."""
+        """All verdicts of the run, including PASS and NOT_APPLICABLE."""
         waived = verdicts.with_waivers(self.outcomes(), self.resolved, self.plan.waivers)
         if self.plan.waivers:
             waived = self._checkpointed(waived)
@@ -265,39 +273,31 @@ class Evaluation:
             expired = waiver_expired.verdicts(failed, self.plan.waivers)
             waived = waived.unionByName(expired, allowMissingColumns=True)
         named = verdicts.with_ids(waived.drop("expired"))
-        before = {s.previous_result_id: s.previous_policy_sha256 for s in self.plan.snapshots if s.previous_result_id}
-        if not before:
+        previous = self._previous("findings", self.plan.snapshots)
+        if previous is None:
             return changes.first_run(named)
-        named = self._checkpointed(named)
-        clusters = {s.previous_result_id + " " + s.cluster for s in self.plan.snapshots if s.previous_result_id}
-        same_policy = [r for r, sha in before.items() if sha == self.plan.policy.sha256]
-        previous = (
-            self._read("findings")
-            .where(F.col("result_id").isin(list(before)))
-            .where(F.concat_ws(" ", "result_id", "cluster").isin(list(clusters)))
-            .withColumn("policy_changed", ~F.col("result_id").isin(same_policy))
-        )
-        return changes.compared(named, previous, self.resolved, self.clusters)
+        policies = {s.previous_result_id: s.previous_policy_sha256 for s in self.plan.snapshots if s.previous_result_id}
+        same_policy = [result for result, sha256 in policies.items() if sha256 == self.plan.policy.sha256]
+        previous = previous.withColumn("policy_changed", ~F.col("result_id").isin(same_policy))
+        return changes.compared(self._checkpointed(named), previous, self.resolved, self.clusters)
 
     def keyed(self, frame: DataFrame, table: tables.Table) -> DataFrame:
-        """`frame` as rows of `table`, under this run and result."""
-        keys = {"run_id": F.lit(self.plan.run_id), "result_id": F.lit(self.plan.result_id)}
-        present = set(frame.columns)
-        return frame.select(
-            *((keys[n] if n in keys else F.col(n) if n in present else F.lit(None)).alias(n) for n, _ in table.columns)
-        )
+        """`frame` as rows of `table`, with this run's keys. Columns that `frame` doesn't have are NULL."""
+        values = {name: F.col(name) for name in frame.columns}
+        values |= {"run_id": F.lit(self.plan.run_id), "result_id": F.lit(self.plan.result_id)}
+        return frame.select(*(values.get(name, F.lit(None)).alias(name) for name, _ in table.columns))
 
 
 def requirements() -> str:
-    """The type of what a tier requires (DDL), by the catalogue's keys."""
+    """The Spark type (DDL) of what a tier requires: a struct with the catalogue's keys."""
     return f"struct<{','.join(f'{key}:{spark_type(r)}' for key, r in catalogue.requirements().items())}>"
 
 
-def asked_of_topics(pulse: bool) -> topics.Asked:
-    """What is asked of topics: of a pulse partition health alone."""
+def topic_expressions(pulse: bool) -> topics.Expressions:
+    """The expressions over partitions and topics. A pulse needs partition health alone."""
     if pulse:
-        return topics.asked([partition_health], outages=False)
-    return topics.asked(having("outcome"), outages=True, targets=True)
+        return topics.expressions([partition_health], outages=False)
+    return topics.expressions(having("outcome"), outages=True, targets=True)
 
 
 def run(
@@ -305,12 +305,12 @@ def run(
     plan: Plan,
     read: Reader,
     write: Callable[[DataFrame, tables.Table], None],
-    of_topics: topics.Asked | None = None,
+    expressions: topics.Expressions | None = None,
 ) -> None:
-    """Evaluates `plan`, writing each result table once. of_topics: see `Evaluation`."""
+    """Evaluates `plan` and writes each result table once. expressions: see `Evaluation`."""
     with ThreadPoolExecutor(3) as background:
-        evaluation = Evaluation(spark, plan, read, background, of_topics)
-        # The verdicts take as long to plan as the rest takes to write: side by side.
+        evaluation = Evaluation(spark, plan, read, background, expressions)
+        # Planning the verdicts takes as long as writing the other tables, so both are done at the same time.
         written = background.submit(write_measures, evaluation, write)
         if not plan.pulse:
             write(evaluation.keyed(evaluation.verdicts(), tables.VERDICTS), tables.VERDICTS)
@@ -318,11 +318,11 @@ def run(
 
 
 def write_measures(evaluation: Evaluation, write: Callable[[DataFrame, tables.Table], None]) -> None:
-    """What comes of the topics' measures alone."""
+    """Writes the tables that are made from the topics' measures: all but `verdicts`."""
     frames = {tables.HEALTH_COUNTERS: evaluation.counters}
     if not evaluation.plan.pulse:
         frames[tables.TOPIC_POSTURE] = evaluation.posture
-    # The largest last: its many tasks keep all cores busy to the end.
+    # The largest table comes last: its many tasks keep all cores busy to the end.
     frames[tables.PARTITION_HEALTH] = evaluation.health
     for table, frame in frames.items():
         write(evaluation.keyed(frame(), table), table)

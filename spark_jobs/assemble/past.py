@@ -1,7 +1,7 @@
-"""A cluster's partition health before the judged moment: what runs have counted of it, and what this one counts first.
+"""Partition health of earlier snapshots: as previous runs counted it, and of snapshots that this run counts first.
 
-The latter are a folder's history, or a night whose run broke off: the same rules over the same facts. Several snapshots of
-one cluster are judged side by side by letting each stand as a cluster of its own until its counters are known.
+A folder's older documents and the snapshots of an aborted run have no counters yet. The same rules evaluate them. Each such
+snapshot counts as a cluster of its own until its counters are known, so several of one cluster are evaluated together.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ KEYS = "map<string,struct<cluster:string,captured_at:timestamp,snapshot_id:strin
 
 
 class Past:
-    """`plan.look_back.uncounted`, judged for partition health, and of a nightly run for rack outages.
+    """The snapshots of `plan.look_back.uncounted`: their partition health and, in a nightly run, their rack outages.
 
-    Each snapshot stands as a cluster of its own, named by its attempt.
+    In these frames `cluster` is the id of the staged snapshot, `attempt_id`.
     """
 
     def __init__(self, plan: Plan, read: Callable[[str], DataFrame], resolved: DataFrame, tiers: Column):
-        """read: gives a lake table's rows; resolved, tiers: as `facts.topics` has them, of the judged snapshots."""
+        """read: returns a lake table's rows. resolved, tiers: the arguments of `facts.topics` for the evaluated snapshots."""
         earlier = plan.look_back.uncounted
         attempts: dict[str, list[str]] = {}
         for e in earlier:
@@ -51,47 +51,47 @@ class Past:
             rows = read(name).where(F.col("attempt_id").isin([e.attempt_id for e in earlier]))
             return rows.withColumn("cluster", F.col("attempt_id"))
 
-        # A topic had the tier then that it has now: no other one is resolved.
+        # A topic's present tier is used for its earlier snapshots: tiers are resolved for the evaluated snapshots alone.
         of_cluster = F.try_element_at(literal(attempts, "map<string,array<string>>"), F.col("cluster"))
         tier_then = resolved.where(F.col("resource_type") == "topic").withColumn("cluster", F.explode(of_cluster))
         self._clusters = facts.clusters(by_attempt).localCheckpoint(eager=True)
         of_topics = facts.topics(by_attempt, tier_then, self._clusters, tiers).localCheckpoint(eager=True)
         rows = groups.representatives(read, [e.attempt_id for e in earlier], plan.grouped)
-        to_judge = rows.withColumns({"cluster": F.col("attempt_id"), "unchanged_reassignment": F.lit(False)})
-        rows = partitions.build(to_judge, of_topics, self._clusters)
-        # The steps of an outage read what min-insync-replicas measures, beside their own.
+        rows = rows.withColumns({"cluster": F.col("attempt_id"), "unchanged_reassignment": F.lit(False)})
+        rows = partitions.build(rows, of_topics, self._clusters)
+        # The steps of a rack outage also read what min-insync-replicas measures.
         controls = [partition_health] if plan.pulse else [min_insync_replicas, partition_health]
-        asked = topics.asked(controls, outages=not plan.pulse)
-        measured = topics.measured(topics.prepared(rows, asked), of_topics, asked)
+        expressions = topics.expressions(controls, outages=not plan.pulse)
+        measured = topics.measured(topics.prepared(rows, expressions), of_topics, expressions)
         self._topics = measured.localCheckpoint(eager=True)
-        self._moments = {
+        self._snapshots = {
             e.attempt_id: {"cluster": e.cluster, "captured_at": e.captured_at, "snapshot_id": e.snapshot_id}
             for e in earlier
         }
 
     def _key(self) -> Column:
         """The real cluster, captured_at and snapshot_id of a row."""
-        return F.try_element_at(literal(self._moments, KEYS), F.col("cluster"))
+        return F.try_element_at(literal(self._snapshots, KEYS), F.col("cluster"))
 
     def counters(self) -> DataFrame:
         """Rows of `health_counters`, with cluster, captured_at and snapshot_id."""
-        found = topics.counters(self._topics, self._clusters)
-        counts = [name for name in found.columns if name not in SNAPSHOT]
-        return found.select(self._key().alias("key"), *counts).select("key.*", *counts)
+        rows = topics.counters(self._topics, self._clusters)
+        counts = [name for name in rows.columns if name not in SNAPSHOT]
+        return rows.select(self._key().alias("key"), *counts).select("key.*", *counts)
 
     def outages(self) -> DataFrame:
-        """cluster, topic, and `past`: what `rack_outage.seen` saw of it, as an array."""
+        """Columns cluster, topic, and `past`: an array of `rack_outage.seen`, one per snapshot."""
         keyed = self._topics.withColumn("key", self._key())
-        seen = rack_outage.seen(F.col("key")["captured_at"])
-        rows = keyed.select(F.col("key")["cluster"].alias("cluster"), "topic", seen.alias("seen"))
-        return rows.groupBy("cluster", "topic").agg(F.collect_list("seen").alias("past"))
+        state = rack_outage.seen(F.col("key")["captured_at"])
+        rows = keyed.select(F.col("key")["cluster"].alias("cluster"), "topic", state.alias("state"))
+        return rows.groupBy("cluster", "topic").agg(F.collect_list("state").alias("past"))
 
 
 def counted(plan: Plan, read: Callable[[str], DataFrame], captured: Column) -> DataFrame:
-    """Rows of `health_counters` that runs have counted of the judged clusters, in the look-back before each one's moment.
+    """Rows of `health_counters` from previous runs, for the evaluated clusters, within the look-back before `captured`.
 
-    captured: when the row's cluster was captured; NULL for one that isn't judged. A result counts once its row in `runs` is
-    there; of a moment counted twice, the result that was finished last does.
+    captured: the capture time of the evaluated snapshot of the row's cluster; NULL for other clusters. Results without a row in
+    `runs` are left out. `source` and `finished_at` identify the result of a row.
     """
     since, until = plan.look_back.since, max(s.captured_at for s in plan.judged)
     recent = (F.col("captured_at") >= F.lit(since).cast("timestamp")) & (
@@ -99,44 +99,40 @@ def counted(plan: Plan, read: Callable[[str], DataFrame], captured: Column) -> D
     )
     runs = read("runs").where(F.col("captured_at") >= F.lit(since).cast("timestamp"))
     runs = runs.groupBy("result_id").agg(F.max("finished_at").alias("finished_at"))
-    mine = (F.col("captured_at") < captured) & (F.col("captured_at") >= captured - _look_back(plan))
-    rows = read("health_counters").where(recent & mine)
+    look_back = F.make_dt_interval(secs=F.lit(plan.policy.readings["look_back"]))
+    within = (F.col("captured_at") < captured) & (F.col("captured_at") >= captured - look_back)
+    rows = read("health_counters").where(recent & within)
     return rows.join(F.broadcast(runs), "result_id").withColumn("source", F.concat_ws("\n", "result_id", "snapshot_id"))
 
 
-def _look_back(plan: Plan) -> Column:
-    return F.make_dt_interval(secs=F.lit(plan.policy.readings["look_back"]))
-
-
 def over_time(plan: Plan, before: DataFrame, now: DataFrame, earlier: DataFrame | None) -> tuple[DataFrame, DataFrame]:
-    """`readings.clusters` and `readings.readings` of the judged clusters.
+    """`readings.clusters` and `readings.readings` of the evaluated clusters.
 
-    before: `counted`. now, earlier: rows of `health_counters` that this run counted, of the judged snapshots and of
-    earlier ones.
+    before: as `counted` returns it. now: rows of `health_counters` of the evaluated snapshots. earlier: rows of `Past.counters`,
+    if this run counted any. If two results counted the same snapshot, the result that finished last is used.
     """
     names = ("cluster", "topic", "captured_at", *COUNTERS)
     before = before.select(*names, "source", "finished_at")
     if earlier is not None:
-        fresh = earlier.withColumns({"source": F.col("snapshot_id"), "finished_at": F.current_timestamp()})
-        before = before.unionByName(fresh.select(*names, "source", "finished_at"))
-    here = now.where(F.col("topic").isNull()).select("cluster").distinct()
-    chosen = (
+        counted_here = earlier.withColumns({"source": F.col("snapshot_id"), "finished_at": F.current_timestamp()})
+        before = before.unionByName(counted_here.select(*names, "source", "finished_at"))
+    clusters = now.where(F.col("topic").isNull()).select("cluster").distinct()
+    latest = (
         before.where(F.col("topic").isNull())
         .groupBy("cluster", "captured_at")
         .agg(F.max_by("source", F.struct("finished_at", "source")).alias("source"))
-        .join(F.broadcast(here), "cluster", "left_semi")
+        .join(F.broadcast(clusters), "cluster", "left_semi")
     )
-    before = before.join(F.broadcast(chosen), ["cluster", "captured_at", "source"]).select(*names)
+    before = before.join(F.broadcast(latest), ["cluster", "captured_at", "source"]).select(*names)
     rows = before.unionByName(now.select(*names))
-    shown = readings.level()
-    rows = rows.where(F.col("topic").isNull() | shown.isNull() | (shown > 0)).localCheckpoint(eager=True)
-    wanted = plan.policy.readings
-    policy = F.struct(*(F.lit(wanted[n]).alias(n) for n in POLICY))
+    level = readings.level()
+    rows = rows.where(F.col("topic").isNull() | level.isNull() | (level > 0)).localCheckpoint(eager=True)
+    policy = F.struct(*(F.lit(plan.policy.readings[n]).alias(n) for n in POLICY))
     windows = {
         s.cluster: [{"from": w[0].timestamp(), "to": w[1].timestamp()} for w in plan.policy.windows(s.cluster)]
         for s in plan.judged
     }
     of_cluster = F.try_element_at(literal(windows, WINDOWS), F.col("cluster"))
     moments = readings.moments(rows, policy, of_cluster).localCheckpoint(eager=True)
-    found = readings.readings(readings.series(rows, moments)).localCheckpoint(eager=True)
-    return readings.clusters(moments).localCheckpoint(eager=True), found
+    of_resources = readings.readings(readings.series(rows, moments)).localCheckpoint(eager=True)
+    return readings.clusters(moments).localCheckpoint(eager=True), of_resources

@@ -1,7 +1,7 @@
-"""Topics with all that the rules measure over their partitions, and what clusters need of their topics.
+"""Topics with all that the rules measure over their partitions, and what rules for clusters read of topics.
 
-One aggregation over one scan of the partitions that are judged: the unhealthy ones travel along as an array. If a partition
-stands for a group, the others of the group are read for the rows of `partition_health` alone (`each`).
+Partitions are read once and aggregated once. A topic's row lists its unhealthy partitions in the array `unhealthy`. If a
+partition represents a group, the group's other partitions are read only for the rows of `partition_health` (`per_partition`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from durability.lake import tables
 from spark_jobs.assemble import verdicts
 from spark_jobs.controls import partition_health, reassignment_leftovers, unclean_leader_election
 from spark_jobs.frames import base, elr_guard, rack_health, target
@@ -21,11 +22,11 @@ from spark_jobs.frames.flagged import MASK, Flagged, aggregated, mask
 from spark_jobs.history import rack_outage
 
 
-class Asked(NamedTuple):
-    """What is asked of partitions and of topics: columns that name others, put together while Spark reads those.
+class Expressions(NamedTuple):
+    """Expressions over partitions and topics, by column name. They are built while Spark reads the frames that have the columns.
 
-    measures: over a topic's partitions, by name. of_partitions: what these need of each partition. of_topics: what follows of
-    them. Each step of both reads those before it.
+    measures: over a topic's partitions. of_partitions: steps that add columns to a partition, for the measures. of_topics: steps
+    that add columns to a topic, from the measures. A step may read the columns of the steps before it.
     """
 
     measures: Mapping[str, Column | Flagged]
@@ -33,37 +34,37 @@ class Asked(NamedTuple):
     of_topics: list[dict[str, Column]]
 
 
-def asked(controls: list[ModuleType], *, outages: bool, targets: bool = False) -> Asked:
-    """What `controls` ask; outages: with what `rack_outage` does; targets: with each topic's target (`target.steps`)."""
-    found = _measures(controls, outages=outages, targets=targets)
-    of_partitions = [{MASK: mask(found), "healthy": _healthy(), "health": _health()}]
-    if own := _joined(controls, "of_partition"):
+def expressions(controls: list[ModuleType], *, outages: bool, targets: bool = False) -> Expressions:
+    """The expressions of `controls`. outages: also those of `rack_outage`. targets: also each topic's target (`target.steps`)."""
+    measures = _measures(controls, outages=outages, targets=targets)
+    of_partitions = [{MASK: mask(measures), "healthy": _healthy(), "health": _health()}]
+    if own := _merged(controls, "of_partition"):
         of_partitions.insert(0, own)
-    follows = _joined(controls, "follows")
+    follows = _merged(controls, "follows")
     of_topics = [*([follows] if follows else ()), {f"{base.column(c.CONTROL)}_outcome": c.outcome() for c in controls}]
     if targets:
         *steps, last = target.steps()
         of_topics += [*steps, last | {"checks": F.array(*(c.check() for c in controls if hasattr(c, "check")))}]
-    return Asked(found, of_partitions, of_topics)
+    return Expressions(measures, of_partitions, of_topics)
 
 
-def _joined(modules: list[ModuleType], function: str) -> dict[str, Any]:
-    """What `function` gives of those modules that have it.
+def _merged(modules: list[ModuleType], function: str) -> dict[str, Any]:
+    """The merged results of `function` of all modules that have it.
 
-    ValueError where two of them give one name: the one would be taken for the other.
+    Raises ValueError if two modules use the same column name.
     """
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for module in modules:
         more = getattr(module, function)() if hasattr(module, function) else {}
-        if twice := found.keys() & more.keys():
-            raise ValueError(f"{module.__name__} measures {sorted(twice)}, which another does already")
-        found |= more
-    return found
+        if twice := columns.keys() & more.keys():
+            raise ValueError(f"{module.__name__} measures {sorted(twice)}, which another module measures too")
+        columns |= more
+    return columns
 
 
 def _measures(controls: list[ModuleType], *, outages: bool, targets: bool) -> dict[str, Column | Flagged]:
     """What `controls` measure over a topic's partitions, by name."""
-    found: dict[str, Column | Flagged] = {
+    common: dict[str, Column | Flagged] = {
         "partition_count": F.sum(F.size("ids")),
         "reassigning_partitions": F.sum(F.col("reassigning").cast("int")),
         "led_isr_least": F.min(F.when(~F.col("offline"), F.col("isr_count"))),
@@ -71,40 +72,39 @@ def _measures(controls: list[ModuleType], *, outages: bool, targets: bool) -> di
         "unhealthy": F.sort_array(F.collect_list(F.when(~F.col("healthy"), _health_row()))),
     }
     modules = [*controls, elr_guard, *([rack_outage] if outages else ()), *([target] if targets else ())]
-    of_modules = _joined(modules, "measures")
-    if twice := found.keys() & of_modules.keys():
+    of_modules = _merged(modules, "measures")
+    if twice := common.keys() & of_modules.keys():
         raise ValueError(f"a control measures {sorted(twice)}, which all topics have")
-    return found | of_modules
+    return common | of_modules
 
 
-def prepared(partitions: DataFrame, asked: Asked) -> DataFrame:
-    """Judged partitions with what is asked of each, computed before they are counted by topic."""
-    return reduce(DataFrame.withColumns, asked.of_partitions, partitions)
+def prepared(partitions: DataFrame, expressions: Expressions) -> DataFrame:
+    """Evaluated partitions with the columns that the measures read."""
+    return reduce(DataFrame.withColumns, expressions.of_partitions, partitions)
 
 
-def measured(partitions: DataFrame, topics: DataFrame, asked: Asked) -> DataFrame:
-    """One row a topic: `topics`, what is measured over their `prepared` partitions, and what follows of it: each control's
-    outcome, and its target.
+def measured(partitions: DataFrame, topics: DataFrame, expressions: Expressions) -> DataFrame:
+    """One row per topic: the columns of `topics`, the measures, each control's outcome and, if `expressions` has it, the target.
 
-    Measures are NULL where a topic has no partitions that could be read.
+    partitions: as `prepared` returns them. Measures are NULL if none of a topic's partitions could be read.
     """
-    per_topic = aggregated(partitions, asked.measures)
+    per_topic = aggregated(partitions, expressions.measures)
     known = F.coalesce(F.col("partitions_known"), F.lit(False))
     joined = topics.withColumn("partitions_known", known).join(
         per_topic.hint("shuffle_hash"), ["cluster", "topic"], "left"
     )
-    return reduce(DataFrame.withColumns, asked.of_topics, joined)
+    return reduce(DataFrame.withColumns, expressions.of_topics, joined)
 
 
 def _healthy() -> Column:
-    """None of KIP-427's categories, and none of KIP-1290's where racks can be told at all."""
+    """Is the partition in none of KIP-427's categories and, unless its provider hides racks, in none of KIP-1290's?"""
     flags = [partition_health.flag(c) for c in partition_health.CATEGORIES]
     in_racks = (F.col("rack_category") == rack_health.NEITHER) | F.col("racks_hidden")
     return F.coalesce(~(flags[0] | flags[1] | flags[2] | flags[3]) & in_racks, F.lit(False))
 
 
 def _health() -> Column:
-    """Of a partition that isn't healthy what its row of `partition_health` says, the same for all of its group."""
+    """The columns of `partition_health` that are equal for all partitions of a group; NULL for healthy partitions."""
     categories = [F.when(partition_health.flag(c), c) for c in partition_health.CATEGORIES]
     fields = {
         "categories": F.array_compact(F.array(*categories)),
@@ -124,7 +124,7 @@ def _health() -> Column:
         & ~F.col("at_min_racks"),
         "acks_all_error": F.col("acks_all_error"),
         "acks_all_kip_1290_error": F.col("acks_all_kip_1290_error"),
-        # Above the ISR by configuration, while nothing is being added that would account for it.
+        # min.insync.replicas is above the number of replicas, and no replica that is being added explains that.
         "under_by_configuration": F.coalesce(
             F.col("under_min_isr") & F.col("isr_whole") & ~F.col("reassigning"), F.lit(False)
         ),
@@ -133,14 +133,17 @@ def _health() -> Column:
 
 
 def _health_row() -> Column:
-    """`health` with the partition's own brokers, and which partitions it is of."""
+    """`health` with the partition's own brokers and the partitions that it represents."""
     own = ("partition", "leader", "replicas", "isr", "elr", "ids", "leaders", "partition_group")
     return F.struct(*own, "health.*")
 
 
 def by_cluster(measured: DataFrame) -> DataFrame:
-    """What cluster-level rules need of a cluster's topics; `unclean_undecided` counts those that wait for the controllers."""
-    waits = base.outcome_of(unclean_leader_election.CONTROL).isNull().cast("int")
+    """What rules for clusters read of a cluster's topics, one row per cluster.
+
+    `unclean_undecided`: the number of topics whose unclean-leader-election depends on the controllers' settings.
+    """
+    undecided = base.outcome_of(unclean_leader_election.CONTROL).isNull().cast("int")
     stuck = F.transform("stuck_partitions", lambda p: F.concat_ws("-", "topic", p.cast("string")))
     return measured.groupBy("cluster").agg(
         F.sum("reassigning_partitions").alias("reassigning"),
@@ -149,65 +152,66 @@ def by_cluster(measured: DataFrame) -> DataFrame:
             "throttled"
         ),
         F.sum((~F.col("throttles_known")).cast("int")).alias("unread_throttles"),
-        F.sum(waits).alias("unclean_undecided"),
+        F.sum(undecided).alias("unclean_undecided"),
         F.bool_or(F.coalesce("elr_partitions_at_risk", F.lit(True))).alias("elr_cluster_at_risk"),
-        F.bool_or(F.coalesce(F.size("unhealthy") > F.size(_whole()), F.lit(True)) | ~F.col("partitions_known")).alias(
-            "degraded"
-        ),
+        F.bool_or(
+            F.coalesce(F.size("unhealthy") > F.size(_by_configuration()), F.lit(True)) | ~F.col("partitions_known")
+        ).alias("degraded"),
     )
 
 
-def _whole() -> Column:
-    """Of the unhealthy partitions those that are at min ISR by configuration alone: nothing of them is out of sync."""
+def _by_configuration() -> Column:
+    """The unhealthy partitions that are only at min ISR, by configuration. All their replicas are in sync."""
     return F.filter("unhealthy", lambda u: u["by_configuration"] & (F.size(u["categories"]) == 1))
 
 
 def elr_cluster_at_risk() -> Column:
-    """Could a change of min.insync.replicas for the whole cluster cost a partition its leader? Reads a cluster beside
-    `by_cluster`: a topic that the auditor can't see, or may not see, may have an ELR too."""
+    """Can a change of the cluster's min.insync.replicas leave a partition without a leader? Unknown counts as yes.
+
+    Reads a cluster's row joined with `by_cluster`. A topic that the auditor may not list can have an ELR too.
+    """
     hidden = ~F.col("topics_known") | F.coalesce(F.col("hidden_partitions") > 0, F.lit(True))
     return F.coalesce("elr_cluster_at_risk", F.lit(False)) | hidden
 
 
 def health_rows(measured: DataFrame) -> DataFrame:
-    """The judged partitions that aren't healthy, and those whose health is unknown; each may stand for others."""
-    of = (*verdicts.SNAPSHOT, "topic")
-    return measured.select(*of, F.explode("unhealthy").alias("u")).select(*of, "u.*")
+    """The partitions that are unhealthy or whose health is unknown. A row may represent a group (`ids`)."""
+    keys = (*verdicts.SNAPSHOT, "topic")
+    return measured.select(*keys, F.explode("unhealthy").alias("u")).select(*keys, "u.*")
 
 
-def each(listed: DataFrame, partitions: DataFrame) -> DataFrame:
-    """A row for each partition that rows of `health_rows` stand for; partitions: the rows of all of them.
+def per_partition(rows: DataFrame, partitions: DataFrame) -> DataFrame:
+    """One row for each partition that `health_rows` represent. partitions: the rows of the evaluated snapshots' partitions.
 
-    Partitions of one group have brokers of their own, and in common those that are out of sync.
+    Partitions of a group have different replicas, but the same brokers are out of sync.
     """
     alone = F.size("ids") == 1
     own = ("partition", "leader", "replicas", "isr")
-    several = listed.where(~alone).drop(*own)
+    of_groups = rows.where(~alone).drop(*own)
     members = partitions.where(F.col("partition_group").isNotNull())
     members = members.select("cluster", "topic", "partition_group", *own)
-    joined = members.join(F.broadcast(several), ["cluster", "topic", "partition_group"])
-    # The session that compiles is that of the leftmost frame.
-    return joined.unionByName(listed.where(alone))
-
-
-RACK_COUNTS = ("under_min_rack_isr", "at_min_rack_isr", "at_min_rack_isr_by_placement", "rack_unknown")
+    joined = members.join(F.broadcast(of_groups), ["cluster", "topic", "partition_group"])
+    # The leftmost frame's session runs the plan. It must be that of `partitions`, which may be compiled.
+    return joined.unionByName(rows.where(alone))
 
 
 def counters(measured: DataFrame, clusters: DataFrame) -> DataFrame:
-    """Partitions by category: a row a topic with anything to count, and a row a cluster (topic NULL) with its brokers'.
+    """The rows of `health_counters`: numbers of partitions by category, one row per topic, one per cluster (topic NULL).
 
-    `out_of_sync`: brokers whose replicas are missing. An offline partition misses all of its own: each is out of sync or,
-    being in the ISR and not leading, down. Partitions that could not be listed count as one that is unknown.
+    Topics without a number above 0 have no row. `out_of_sync`: the brokers whose replicas are missing. In an offline partition
+    these are all its brokers: one that is in the ISR but doesn't lead is down. `unknown` is 1 if a topic's partitions could not
+    be listed.
     """
     sizes = {base.column(c): F.coalesce(F.size(f"{base.column(c)}_ids"), F.lit(0)) for c in partition_health.CATEGORIES}
-    by_configuration = _how_many(lambda u: u["by_configuration"])
-    under_by_configuration = _how_many(lambda u: u["under_by_configuration"])
     counted = {
         "unknown": F.when(F.col("partitions_known"), F.coalesce(F.size("health_unknown"), F.lit(0))).otherwise(1),
         **sizes,
-        **_rack_sizes(),
-        "at_min_isr_by_configuration": F.coalesce(by_configuration, F.lit(0)),
-        "under_min_isr_by_configuration": F.coalesce(under_by_configuration, F.lit(0)),
+        "under_min_rack_isr": _how_many(lambda u: u["rack_category"] == rack_health.UNDER),
+        "at_min_rack_isr": _how_many(lambda u: u["rack_category"] == rack_health.AT),
+        "at_min_rack_isr_by_placement": _how_many(lambda u: u["rack_by_placement"]),
+        "rack_unknown": _how_many(lambda u: u["rack_unknown"]),
+        "at_min_isr_by_configuration": _how_many(lambda u: u["by_configuration"]),
+        "under_min_isr_by_configuration": _how_many(lambda u: u["under_by_configuration"]),
     }
     missing = F.coalesce(F.transform("unhealthy", _missing), F.array().cast("array<array<int>>"))
     rows = measured.select(
@@ -229,62 +233,50 @@ def counters(measured: DataFrame, clusters: DataFrame) -> DataFrame:
 
 
 def _how_many(test: Callable[[Column], Column]) -> Column:
-    """Of a topic's unhealthy partitions, those that rows for which `test` holds stand for."""
-    return F.size(F.flatten(F.transform(F.filter("unhealthy", test), lambda u: u["ids"])))
-
-
-def _rack_sizes() -> dict[str, Column]:
-    """RACK_COUNTS of a topic, from what is listed of it."""
-    tests = (
-        lambda u: u["rack_category"] == rack_health.UNDER,
-        lambda u: u["rack_category"] == rack_health.AT,
-        lambda u: u["rack_by_placement"],
-        lambda u: u["rack_unknown"],
-    )
-    sizes = [F.coalesce(_how_many(test), F.lit(0)) for test in tests]
-    return dict(zip(RACK_COUNTS, sizes, strict=True))
-
-
-LED_COUNTS = ("under_min_isr", "at_min_isr", "under_replicated", "under_min_rack_isr", "at_min_rack_isr", "unknown")
+    """The number of a topic's unhealthy partitions for which `test` holds."""
+    return F.coalesce(F.size(F.flatten(F.transform(F.filter("unhealthy", test), lambda u: u["ids"]))), F.lit(0))
 
 
 def _led_counts(unhealthy: Column) -> dict[str, Column]:
-    """By count of a broker, whether a partition that it leads is in it: 1 or 0."""
+    """tables.LED_COUNTS of one unhealthy partition, each 1 or 0."""
     categories, rack = unhealthy["categories"], unhealthy["rack_category"]
-    flags = (
-        *(F.array_contains(categories, c) for c in ("under-min-isr", "at-min-isr", "under-replicated")),
-        rack == rack_health.UNDER,
-        rack == rack_health.AT,
-        ~unhealthy["categories_known"] | unhealthy["rack_unknown"],
-    )
-    return {n: F.coalesce(flag.cast("int"), F.lit(0)) for n, flag in zip(LED_COUNTS, flags, strict=True)}
+    flags = {
+        "under_min_isr": F.array_contains(categories, "under-min-isr"),
+        "at_min_isr": F.array_contains(categories, "at-min-isr"),
+        "under_replicated": F.array_contains(categories, "under-replicated"),
+        "under_min_rack_isr": rack == rack_health.UNDER,
+        "at_min_rack_isr": rack == rack_health.AT,
+        "unknown": ~unhealthy["categories_known"] | unhealthy["rack_unknown"],
+    }
+    return {name: F.coalesce(flags[name].cast("int"), F.lit(0)) for name in tables.LED_COUNTS}
 
 
 def _by_leader(measured: DataFrame, clusters: DataFrame) -> DataFrame:
-    """cluster -> `brokers`: what each broker's own metrics count over the partitions it leads; one not named counts none.
+    """Columns cluster and `brokers`: the unhealthy partitions that each broker leads, counted as the broker's own metrics do.
 
-    ReplicaManager's UnderMinIsrPartitionCount, AtMinIsrPartitionCount and UnderReplicatedPartitions (KIP-427), and
-    KIP-1290's UnderMinRackIsrPartitionCount and AtMinRackIsrPartitionCount. An offline partition has no leader and is in
-    none of them. `unknown`: led partitions some of whose categories can't be told.
+    These are ReplicaManager's UnderMinIsrPartitionCount, AtMinIsrPartitionCount and UnderReplicatedPartitions (KIP-427), and
+    KIP-1290's UnderMinRackIsrPartitionCount and AtMinRackIsrPartitionCount. An offline partition has no leader, so no broker
+    counts it. `unknown`: led partitions with an unknown category. Brokers whose counts are all 0 are left out.
     """
     narrow = F.transform(
         "unhealthy", lambda u: F.struct(u["leaders"].alias("leaders"), *(c.alias(n) for n, c in _led_counts(u).items()))
     )
     rows = measured.select("cluster", F.inline(narrow))
-    led = rows.select("cluster", F.explode("leaders").alias("id"), *LED_COUNTS).where(F.col("id").isNotNull())
-    counts = led.groupBy("cluster", "id").agg(*(F.sum(n).alias(n) for n in LED_COUNTS))
+    led = rows.select("cluster", F.explode("leaders").alias("id"), *tables.LED_COUNTS)
+    led = led.where(F.col("id").isNotNull())
+    counts = led.groupBy("cluster", "id").agg(*(F.sum(n).alias(n) for n in tables.LED_COUNTS))
     known = clusters.select("cluster", F.col("broker").alias("of"))
     broker = F.try_element_at("of", F.col("id"))
     entry = F.struct(
-        F.col("id").alias("broker"), broker["rack"].alias("rack"), broker["live"].alias("live"), *LED_COUNTS
+        F.col("id").alias("broker"), broker["rack"].alias("rack"), broker["live"].alias("live"), *tables.LED_COUNTS
     )
-    anything = sum(F.col(name) for name in LED_COUNTS) > 0
+    anything = sum(F.col(name) for name in tables.LED_COUNTS) > 0
     joined = counts.where(anything).join(F.broadcast(known), "cluster")
     return joined.groupBy("cluster").agg(F.sort_array(F.collect_list(entry)).alias("brokers"))
 
 
 def _missing(partition: Column) -> Column:
-    """The brokers that an unhealthy partition is without; none where its ISR could not be read: it is counted unknown."""
+    """The brokers whose replicas an unhealthy partition misses; empty if its ISR could not be read, which counts as unknown."""
     absent = F.when(F.array_contains(partition["categories"], "offline"), partition["replicas"]).otherwise(
         partition["out_of_sync"]
     )

@@ -1,7 +1,7 @@
 """Outcomes of all controls as verdicts: waived, attributed to providers, with a stable id.
 
-A verdict holds an outcome, its severity, category and cause as codes, and the evidence, as JSON. It holds no sentence and no
-command: `durability.findings` makes findings of verdicts once they are cross-checked.
+A verdict consists of outcome, severity, category and cause as codes, and the evidence as JSON. It has no sentence and no
+command. `durability.findings` turns verdicts into findings after the cross-check.
 """
 
 from __future__ import annotations
@@ -17,29 +17,35 @@ from spark_jobs.frames.literals import literal
 from spark_jobs.scale import groups
 
 CATEGORY_IN_ID = tuple(c.id for c in CONTROLS.values() if c.per_category)
-"""Controls with one verdict a category; elsewhere a change of category is the same verdict."""
+"""Controls with one verdict per category. For other controls the category can change and the verdict's id stays."""
 
 OWN_UNKNOWN = tuple(c.id for c in CONTROLS.values() if c.own_unknown)
-"""A topic's UNKNOWN of these controls says itself what is missing: readings, not a fact."""
+"""Controls whose UNKNOWN of a topic has its own cause and evidence: readings are missing, not a fact."""
 
 KEYS = ("cluster", "resource_type", "resource")
 SNAPSHOT = base.SNAPSHOT
 IDENTITY = (*SNAPSHOT, "provider", "tier", "resource_type", "resource")
-WRONG_FIELDS = ("min_isr", "min_racks", "unclean")
-WRONG = f"struct<{','.join(f'{name}:string' for name in WRONG_FIELDS)}>"
-PLAIN = ("control", "outcome", "observed", "required")
+INVALID_SETTINGS = {
+    "min_isr": "min.insync.replicas",
+    "min_racks": "min.insync.racks",
+    "unclean": "unclean.leader.election.enable",
+}
+"""The setting whose invalid value a field of `wrong` has."""
+INVALID = f"struct<{','.join(f'{name}:string' for name in INVALID_SETTINGS)}>"
+ALWAYS = ("control", "outcome", "observed", "required")
+"""What every verdict has, PASS too."""
 
 
 def exploded(frame: DataFrame, resource_type: str, resource: Column, outcomes: list[Column]) -> DataFrame:
-    """A row per outcome that isn't NULL, keyed by the resource, with `tier` and `provider`; details only where they apply.
+    """One row per resource and outcome, without those that are NULL, with `tier` and `provider`.
 
-    PASS keeps its numbers alone.
+    frame: one row per resource, named by `resource`. outcomes: as `base.verdict` returns them. A PASS has no details.
     """
-    return each(gathered(frame, resource_type, resource, outcomes))
+    return row_per_outcome(with_outcomes(frame, resource_type, resource, outcomes))
 
 
-def gathered(frame: DataFrame, resource_type: str, resource: Column, outcomes: list[Column]) -> DataFrame:
-    """`exploded` before it is: a row a resource, with `outcomes`, an array of what `base.verdict` gives."""
+def with_outcomes(frame: DataFrame, resource_type: str, resource: Column, outcomes: list[Column]) -> DataFrame:
+    """The rows of `exploded` before they are exploded: one per resource, with all outcomes in the array `outcomes`."""
     present = frame.columns
     tier = F.col("tier") if "tier" in present else F.lit(None).cast("string")
     return frame.select(
@@ -48,58 +54,56 @@ def gathered(frame: DataFrame, resource_type: str, resource: Column, outcomes: l
         tier.alias("tier"),
         F.lit(resource_type).alias("resource_type"),
         resource.cast("string").alias("resource"),
-        (F.col("wrong") if "wrong" in present else F.lit(None).cast(WRONG)).alias("wrong"),
+        (F.col("wrong") if "wrong" in present else F.lit(None).cast(INVALID)).alias("wrong"),
         *([groups.NAMES] if groups.NAMES in present else ()),
         F.array(*outcomes).alias("outcomes"),
     )
 
 
-def each(gathered: DataFrame) -> DataFrame:
-    """`gathered`, exploded; what the cluster's provider is responsible for is NOT_APPLICABLE."""
-    keys = (*IDENTITY, *([groups.NAMES] if groups.NAMES in gathered.columns else ()))
+def row_per_outcome(resources: DataFrame) -> DataFrame:
+    """One row per outcome of `with_outcomes`. Controls that the cluster's provider is responsible for are NOT_APPLICABLE."""
+    keys = (*IDENTITY, *([groups.NAMES] if groups.NAMES in resources.columns else ()))
     return _with_providers_duty(
-        gathered.select(*keys, "wrong", F.inline("outcomes"))
+        resources.select(*keys, "wrong", F.inline("outcomes"))
         .where("outcome is not null")
-        .select(*keys, *PLAIN, *(c.alias(n) for n, c in _detailed().items()))
+        .select(*keys, *ALWAYS, *(c.alias(n) for n, c in _details().items()))
     )
 
 
-def _wrong_setting() -> Column:
-    """A topic's setting that means nothing, where the control needs it, as evidence; NULL elsewhere."""
-    found = F.lit(None).cast("string")
-    for name, setting in zip(WRONG_FIELDS, SETTINGS, strict=True):
+def _invalid_setting() -> Column:
+    """Evidence of an invalid value of a setting that the control reads; NULL if there is none."""
+    evidence = F.lit(None).cast("string")
+    for name, setting in INVALID_SETTINGS.items():
         readers = [c.id for c in CONTROLS.values() if setting in c.reads]
         value = F.col("wrong")[name]
         entry = base.as_json({base.REASON: F.lit("wrong-setting"), "setting": F.lit(setting), "value": value})
         needed = F.col("control").isin(*readers) & value.isNotNull()
-        found = F.when(needed, entry).otherwise(found)
-    return found
+        evidence = F.when(needed, entry).otherwise(evidence)
+    return evidence
 
 
-SETTINGS = ("min.insync.replicas", "min.insync.racks", "unclean.leader.election.enable")
-"""Whose value a field of `wrong` is."""
-
-
-def _detailed() -> dict[str, Column]:
+def _details() -> dict[str, Column]:
+    """Columns of a verdict beside ALWAYS, by name. Most are NULL unless the outcome is FAIL or UNKNOWN."""
     control, outcome, details = F.col("control"), F.col("outcome"), F.col("details")
-    speaks = outcome.isin(base.FAIL, base.UNKNOWN)
+    reported = outcome.isin(base.FAIL, base.UNKNOWN)
     unread = (outcome == base.UNKNOWN) & (F.col("resource_type") == "topic") & ~control.isin(*OWN_UNKNOWN)
-    wrong = F.when(outcome == base.UNKNOWN, _wrong_setting())
+    invalid = F.when(outcome == base.UNKNOWN, _invalid_setting())
     return {
-        "category": F.when(speaks, details["category"]),
+        "category": F.when(reported, details["category"]),
         "severity": F.when(outcome == base.FAIL, details["severity"]),
-        "partitions": F.when(speaks, details["partitions"]),
-        # An UNKNOWN isn't caused by what would have been the cause of a FAIL.
-        "cause": F.when(wrong.isNotNull(), "configuration:topic")
+        "partitions": F.when(reported, details["partitions"]),
+        # `details` has the cause of a FAIL. An UNKNOWN has another cause.
+        "cause": F.when(invalid.isNotNull(), "configuration:topic")
         .when(unread, "unreadable")
-        .when(speaks, details["cause"]),
-        "evidence": F.coalesce(wrong, F.when(~unread, details["evidence"])),
+        .when(reported, details["cause"]),
+        "evidence": F.coalesce(invalid, F.when(~unread, details["evidence"])),
     }
 
 
 def _with_providers_duty(verdicts: DataFrame) -> DataFrame:
+    """NOT_APPLICABLE, without details, where the cluster's provider is responsible for the control."""
     duties = [f"{provider} {c.id}" for c in CONTROLS.values() for provider in c.provider_duty]
-    # A column of its own, since it is read five times.
+    # A column of its own, because it is read five times.
     duty = F.coalesce(F.concat_ws(" ", "provider", "control").isin(*duties), F.lit(False))
     details = ("severity", "cause", "category", "evidence")
     kept = [c for c in verdicts.columns if c not in ("outcome", *details)]
@@ -111,7 +115,7 @@ def _with_providers_duty(verdicts: DataFrame) -> DataFrame:
 
 
 def with_ids(verdicts: DataFrame) -> DataFrame:
-    """`id`: 20 hexadecimal digits of a SHA-256 over what the verdict is about, the same in every run."""
+    """`id`: the first 20 hexadecimal digits of a SHA-256 of cluster, control and resource, so it is the same in every run."""
     category = F.when(F.col("control").isin(*CATEGORY_IN_ID), F.coalesce("category", F.lit("")))
     return verdicts.withColumn(
         "id",
@@ -120,9 +124,10 @@ def with_ids(verdicts: DataFrame) -> DataFrame:
 
 
 def with_waivers(verdicts: DataFrame, resolved: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
-    """EXEMPT where a waiver covers a FAIL on the day of its snapshot; `expired` lists those that no longer do.
+    """EXEMPT where a waiver covers a FAIL on the day of its snapshot. `expired` lists the matching waivers that have expired.
 
-    A waiver counts through its day of expiry, UTC. Names were matched when the policy was resolved (`resolved.waivers`).
+    A waiver is valid to the end of its expiry day, UTC. resolved: its column `waivers` has the waivers that match a resource's
+    name. waivers: as in the plan.
     """
     if not waivers:
         return verdicts.withColumns({"waiver": F.lit(None).cast("int"), "expired": F.lit(None).cast("array<int>")})
@@ -155,9 +160,9 @@ def with_waivers(verdicts: DataFrame, resolved: DataFrame, waivers: list[dict[st
 
 
 def not_judged(spark: SparkSession, snapshots: list[dict[str, Any]], controls: list[str], started_at: str) -> DataFrame:
-    """UNKNOWN for every control of a cluster that could not be read or whose snapshot the gate refused.
+    """UNKNOWN for every control of a cluster that could not be read or whose snapshot the gate rejected.
 
-    Of one that could not be read the moment is `started_at`, when the run started.
+    A cluster that could not be read has no capture time, so its verdicts have `started_at`, the time when the run started.
     """
     names = (*SNAPSHOT, "provider", "status", "why")
     rows = [

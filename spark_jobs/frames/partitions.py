@@ -1,6 +1,6 @@
-"""What the rules need to know of a partition: its health (KIP-427), what its leader enforces, the racks it spans.
+"""The columns of a partition that rules read: its health (KIP-427), what its leader enforces, the racks it spans.
 
-Each step selects from the one before it, so that Spark computes a shared expression once.
+Each step selects from the step before it, so that Spark computes a shared expression once.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,14 +25,15 @@ TOPIC_SETTINGS = (
     "elr_on",
     *settings.columns(),
 )
-"""All that rules may look at of a partition's topic, beside `required`; by these large runs tell topics apart."""
+"""The columns of a partition's topic that rules may read, beside `required`. Topics that differ in one aren't equal
+(`spark_jobs.scale.groups`)."""
 
 
 def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame, keep: Sequence[str] = ()) -> DataFrame:
-    """Partitions beside their topic's settings, with each replica id turned into its broker (`brokers`, `leading`).
+    """Partitions joined with their topic's settings, and with their brokers in place of replica ids (`brokers`, `leading`).
 
-    partitions: rows that stand for the partitions `ids`, led by `leaders` in that order (`spark_jobs.scale.groups`), with
-    `unchanged_reassignment`, whether the last snapshot showed it just the same; the columns `keep` of theirs stay.
+    partitions: each row represents the partitions `ids`, led by `leaders` in that order (`spark_jobs.scale.groups`).
+    `unchanged_reassignment` says whether the previous snapshot has the same reassignment. keep: columns of `partitions` to keep.
     """
     per_topic = topics.select("cluster", "topic", "required", *TOPIC_SETTINGS)
     per_cluster = clusters.select(
@@ -69,11 +70,11 @@ def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame, keep: S
 
 
 def shape(facts: DataFrame) -> DataFrame:
-    """Counts and sets: replicas, in sync and not; offline or led; the min.insync.replicas that applies.
+    """Replicas, in sync and out of sync, as counts and as brokers; whether the leader is offline; the min.insync.replicas.
 
-    `rf` is the number of replicas without those being added, which KIP-427's under-replicated compares with. `judged_rf` is the
-    smaller of it and the number without those being removed. Both are NULL where a reassignment can't be ruled out, or Confluent
-    observers are among the replicas. `after_adding` and `before_removing` are the brokers of these two sets.
+    `rf` is the number of replicas that are not being added. KIP-427's under-replicated compares the ISR with it. `judged_rf` is
+    the smaller of `rf` and the number of replicas that are not being removed. Both are NULL if a reassignment can't be ruled out,
+    or if Confluent observers are among the replicas. `after_adding` and `before_removing` are the brokers of these two sets.
     """
     brokers, isr = F.col("brokers"), F.col("isr")
     replicas, changing = F.size("replicas"), F.size("adding") + F.size("removing")
@@ -103,14 +104,13 @@ def shape(facts: DataFrame) -> DataFrame:
         F.when(moving, without_removing).when(at_rest, brokers).alias("before_removing"),
         _min_isr().alias("min_isr"),
         _min_isr_source().alias("min_isr_source"),
-        # Where possible leaders differ no release is worse in every way: one rejects writes, the other keeps fewer copies.
+        # If possible leaders differ, neither release is worse in every way: one rejects writes, the other keeps fewer copies.
         _of_leader("caps").alias("caps"),
     )
 
 
 def _of_leader(field: str) -> Column:
-    """The field of the leader's broker. Without a known leader any replica may lead: the value that all of them have, else
-    NULL."""
+    """A field of the leader's broker. Without a known leader any replica may lead: the value if all have the same, else NULL."""
     distinct = F.array_distinct(F.col("brokers")[field])
     common = F.when(F.size(distinct) == 1, F.element_at(distinct, 1))
     return F.when(F.col("leader").isNotNull(), F.col("leading")[field]).otherwise(common)
@@ -125,7 +125,7 @@ def _min_isr() -> Column:
     - If the answer came from the static settings of one broker, the smallest value of the replicas' brokers applies.
 
     A live broker whose settings could not be read may have a smaller value, so only a value of 1 is certain then. A broker that
-    is down is ignored: its settings can't be read, it doesn't lead now, and otherwise all its topics would be undecided.
+    is down is ignored: it doesn't lead now, and its settings can't be read, so all its topics would be UNKNOWN.
 
     With ELR on, the controllers' value is recorded cluster-wide and overrides the brokers' own (`_recorded`). An answer for the
     topic that differs from it is a contradiction, so the value is unknown.
@@ -173,9 +173,9 @@ def _min_isr_source() -> Column:
 def spans(shape: DataFrame) -> DataFrame:
     """The effective min ISR, and the racks that the replicas and the ISR span, each as struct<least, most>.
 
-    `span` counts racks as placement does, `replica_span` and `isr_span` as KIP-1290 does. Those of the replicas are the worse of
-    replicas without those being added, and without those being removed. `ends`: the layouts of the replicas for
-    `acks.guaranteed`; NULL where a reassignment can't be ruled out.
+    `span` counts racks as placement does, `replica_span` and `isr_span` as KIP-1290 does. During a reassignment, `span` and
+    `replica_span` are the worse of two counts: without the replicas being added, and without the replicas being removed. `ends`:
+    the layouts of the replicas for `acks.guaranteed`; NULL where a reassignment can't be ruled out.
     """
     # During a reassignment the ISR may consist of old and new replicas.
     ends = F.when(F.col("reassigning"), F.array("after_adding", "brokers", "before_removing")).when(
@@ -205,7 +205,7 @@ def _worse(count: Callable[[Column], Column]) -> Column:
 
 
 def judged(spans: DataFrame) -> DataFrame:
-    """What each topic control compares, and KIP-427's categories.
+    """What the controls for topics compare, and KIP-427's categories.
 
     A category is NULL where a fact that it needs is missing. All categories but `offline` need a live leader.
     """
@@ -240,8 +240,10 @@ def judged(spans: DataFrame) -> DataFrame:
 
 
 def _acked() -> Column:
-    """What acks=all guarantees in the worst case (`acks.guaranteed`). Where the replicas are unknown: at most as many copies and
-    racks as there are replicas."""
+    """What acks=all guarantees in the worst case (`acks.guaranteed`).
+
+    If the replicas are unknown, it guarantees at most as many copies and racks as there are replicas.
+    """
     required, min_isr = F.col("required"), F.col("min_isr")
     # Observers are among the replicas and may never join the ISR.
     ends = F.when(~F.col("has_observers"), F.col("ends"))
@@ -268,7 +270,7 @@ def _causes() -> Column:
 
 
 def _cli_differs() -> Column:
-    """Where kafka-topics lists a partition otherwise than KIP-427's categories, as codes joined by ";"; NULL where it doesn't.
+    """How kafka-topics and KIP-427's categories differ for a partition, as codes joined by ";"; NULL if they agree.
 
     `TopicCommand` compares with min.insync.replicas as configured, and includes leaderless partitions. `leaderless`: listed
     without a leader. `under:<configured>:<effective>`: listed as under min ISR. `not-at`: not listed as at min ISR.
@@ -298,7 +300,7 @@ def in_racks(judged: DataFrame) -> DataFrame:
 
 
 def of_brokers(judged: DataFrame) -> DataFrame:
-    """What a topic needs to know of its partitions' brokers.
+    """What rules read of a partition's brokers.
 
     `missing_racks`: the lost racks with replicas that are out of sync, or with any replica of an offline partition.
     `mixed_releases`: some brokers cap min.insync.replicas and some don't. `waits_for_dead`: replicas are being added on brokers
@@ -324,5 +326,5 @@ def of_brokers(judged: DataFrame) -> DataFrame:
 
 
 def build(partitions: DataFrame, topics: DataFrame, clusters: DataFrame, keep: Sequence[str] = ()) -> DataFrame:
-    """All steps in order. The arguments are those of `facts`."""
+    """All steps in order. The arguments are the same as for `facts`."""
     return of_brokers(in_racks(judged(spans(shape(facts(partitions, topics, clusters, keep))))))
