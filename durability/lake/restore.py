@@ -83,7 +83,7 @@ def _newest(files: Files, addresses: list[str], pointer: str | None, backed_up: 
             f"the metadata file {(unread or [end.address for end in left])[-1]} is damaged or lacks its manifests; repair it or"
             " move it away"
         )
-    if len(complete) > 1:
+    if any(end.content != complete[0].content for end in complete):
         raise Refused(
             "several metadata files may be a table's newest: "
             f"{' and '.join(sorted(_name(end.address) for end in complete))}. Move the ones away that the catalog didn't name:"
@@ -96,13 +96,14 @@ def _newest(files: Files, addresses: list[str], pointer: str | None, backed_up: 
 class Metadata:
     """A metadata file. log: the files that it was built on, oldest first, and when each was written; times in ms.
 
-    manifests: the address of the current snapshot's list, None without a snapshot.
+    manifests: the address of the current snapshot's list, None without a snapshot. content: what the table is.
     """
 
     address: str
     log: tuple[tuple[str, int], ...]
     written: int
     manifests: str | None = None
+    content: Any = None
 
     @property
     def chain(self) -> tuple[str, ...]:
@@ -137,6 +138,7 @@ def _parsed(address: str, stated: dict[str, Any]) -> Metadata:
         tuple((_name(entry["metadata-file"]), entry["timestamp-ms"]) for entry in stated.get("metadata-log") or []),
         stated["last-updated-ms"],
         None if current in (None, -1) else snapshots[current],
+        {k: v for k, v in stated.items() if k not in ("table-uuid", "last-updated-ms", "metadata-log")},
     )
 
 

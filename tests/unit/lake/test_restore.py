@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from pyiceberg.exceptions import NoSuchTableError, TableAlreadyExistsError
 
 from durability.errors import Refused
 from durability.lake import Lake, restore, tables
@@ -148,6 +149,20 @@ def test_a_backup_from_before_the_catalog_was_put_back_decides_nothing(lake, new
     with pytest.raises(Refused, match="several metadata files"):
         restored(lake)
     assert Lake.open(lake.location)._tables.catalog.list_namespaces() == []
+
+
+def test_two_first_users_at_once_leave_files_that_differ_in_nothing_that_counts(lake, monkeypatch):
+    def not_yet(identifier):
+        raise NoSuchTableError(identifier)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(lake._tables.catalog, "load_table", not_yet)
+        with pytest.raises(TableAlreadyExistsError):
+            lake._tables._create(tables.SNAPSHOTS)
+    assert [file.name[:5] for file in metadata(lake)] == ["00000", "00000"]
+    assert restored(lake) == ""
+    publish(Lake.open(lake.location), healthy(cluster="a"))
+    assert restored(lake) == "a"
 
 
 def test_a_damaged_newest_file_is_refused_and_a_half_written_older_one_is_not(lake):
