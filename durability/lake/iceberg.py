@@ -116,6 +116,10 @@ class Tables:
                 f"type ({error}). It was written by a version of this program that doesn't fit: use another LAKE"
             ) from None
 
+    def exists(self, table: Table) -> bool:
+        with self._errors(f"{table.identifier} can't be looked up"):
+            return self.catalog.table_exists(table.identifier)
+
     def load(self, table: Table) -> IcebergTable:
         try:
             return self.catalog.load_table(table.identifier)
