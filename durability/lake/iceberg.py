@@ -21,6 +21,7 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.parser import parse
 from pyiceberg.expressions.visitors import bind
 from pyiceberg.io.pyarrow import expression_to_pyarrow
+from pyiceberg.schema import index_by_name
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.sorting import NullOrder
 from pyiceberg.transforms import DayTransform, IdentityTransform
@@ -97,8 +98,10 @@ class Tables:
             creation.set_properties({"schema.name-mapping.default": mapping.model_dump_json()})
 
     def _evolve(self, table: Table, current: IcebergTable) -> None:
-        known = {*table.arrow.names, *table.retired}
-        unknown = [field.name for field in current.schema().fields if field.name not in known]
+        # With the fields of structs, such as checks.element.control: `union_by_name` accepts fields that are unknown here.
+        known = index_by_name(self.catalog._convert_schema_if_needed(table.arrow))
+        names = (name for name in current.schema().column_names if name.partition(".")[0] not in table.retired)
+        unknown = [name for name in names if name not in known]
         if unknown:
             raise Refused(
                 f"the lake at {self.place.location} was written by a newer version of this program: its table "
@@ -112,6 +115,10 @@ class Tables:
                 f"the lake at {self.place.location} can't be used: its table {table.identifier} has a column of another "
                 f"type ({error}). It was written by a version of this program that doesn't fit: use another LAKE"
             ) from None
+
+    def exists(self, table: Table) -> bool:
+        with self._errors(f"{table.identifier} can't be looked up"):
+            return self.catalog.table_exists(table.identifier)
 
     def load(self, table: Table) -> IcebergTable:
         try:

@@ -296,6 +296,10 @@ class Lake:
 
     # Any table
 
+    def has(self, table: Table) -> bool:
+        """Whether the lake has a table; one that an earlier version wrote may lack it until `ensure`."""
+        return self._tables.exists(table)
+
     def scan(
         self,
         table: Table,

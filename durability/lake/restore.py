@@ -1,14 +1,17 @@
 """Backs up a lake's catalog, and restores a lost one from the tables' own metadata files.
 
-A catalog has one row per table: the address of its newest metadata file. File names begin with the number of the commit. A
-commit that lost a race leaves a file too, with the number of the commit that won.
+A catalog has one row per table: the address of its newest metadata file. Each file names the files that it was built on
+(`metadata-log`), so they form a chain. A commit that lost a race leaves a file too. If an older copy of the catalog was put back,
+two chains go on from the same file.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from durability.errors import Refused
 from durability.lake import catalog
@@ -52,8 +55,8 @@ def restore(location: str) -> list[str]:
     tables = Tables(place)
     if tables.catalog.namespace_exists(NAMESPACE) and tables.catalog.list_tables(NAMESPACE):
         raise Refused(f"the catalog of the lake at {place.location} has tables, so it isn't lost; nothing was changed")
-    pointers = _last_backup(files)
-    chosen = {name: _newest(files, addresses, pointers.get(name)) for name, addresses in found.items() if addresses}
+    pointers, backed_up = _last_backup(files)
+    chosen = {n: _newest(files, addresses, pointers.get(n), backed_up) for n, addresses in found.items() if addresses}
     tables.catalog.create_namespace_if_not_exists(NAMESPACE)
     lines = []
     for name, address in chosen.items():
@@ -63,44 +66,91 @@ def restore(location: str) -> list[str]:
     return lines + [f"{NAMESPACE}.{name}: had no files; the next run makes it" for name in found if name not in chosen]
 
 
-def _newest(files: Files, addresses: list[str], pointer: str | None) -> str:
-    """The address of a table's newest metadata file; pointer: the one that the backup names."""
-    last = max(map(_version, addresses))
-    candidates = [address for address in addresses if _version(address) == last]
-    complete = [address for address in candidates if _is_complete(files, address)]
-    if not complete:
+def _newest(files: Files, addresses: list[str], pointer: str | None, backed_up: int) -> str:
+    """The address of a table's newest metadata file. pointer: the one that the backup names; backed_up: when, in ms."""
+    read, damaged = {}, []
+    for address in addresses:
+        try:
+            read[_name(address)] = _parsed(address, json.loads(files.text(address)))
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+            damaged.append(address)
+    left = candidates(read, pointer and _name(pointer), backed_up) if read else []
+    # A commit that lost a race removes its manifests.
+    complete = [end for end in left if end.manifests is None or files.exists(end.manifests)]
+    unread = [address for address in damaged if not complete or _version(address) > _version(complete[0].address)]
+    if unread or not complete:
         raise Refused(
-            f"the metadata file {candidates[-1]} is damaged or lacks its manifests; repair it or move it away"
+            f"the metadata file {(unread or [end.address for end in left])[-1]} is damaged or lacks its manifests; repair it or"
+            " move it away"
         )
-    if pointer in complete:
-        return pointer
-    if len(complete) > 1:
+    if any(end.content != complete[0].content for end in complete):
         raise Refused(
-            f"several metadata files may be a table's newest: {' and '.join(map(_name, complete))}. Move the ones away that "
-            "the catalog didn't name: they are of commits that lost a race, or that never ended"
+            "several metadata files may be a table's newest: "
+            f"{' and '.join(sorted(_name(end.address) for end in complete))}. Move the ones away that the catalog didn't name:"
+            " they are of commits that lost a race, that never ended, or that were given up for an older copy of the catalog"
         )
-    return complete[0]
+    return complete[0].address
 
 
-def _is_complete(files: Files, address: str) -> bool:
-    """Whether a metadata file can be read and its current manifests exist: a commit that lost a race removes its own."""
-    try:
-        metadata = json.loads(files.text(address))
-        current = metadata.get("current-snapshot-id")
-        manifests = [s["manifest-list"] for s in metadata.get("snapshots") or [] if s["snapshot-id"] == current]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return False
-    return "table-uuid" in metadata and all(files.exists(manifest) for manifest in manifests)
+@dataclass(frozen=True)
+class Metadata:
+    """A metadata file. log: the files that it was built on, oldest first, and when each was written; times in ms.
+
+    manifests: the address of the current snapshot's list, None without a snapshot. content: what the table is.
+    """
+
+    address: str
+    log: tuple[tuple[str, int], ...]
+    written: int
+    manifests: str | None = None
+    content: Any = None
+
+    @property
+    def chain(self) -> tuple[str, ...]:
+        return (*(name for name, _ in self.log), _name(self.address))
 
 
-def _last_backup(files: Files) -> dict[str, str]:
+def candidates(files: Mapping[str, Metadata], pointer: str | None = None, backed_up: int = 0) -> list[Metadata]:
+    """Of a table's metadata files by name, the one at the end of the chain of commits; several if nothing decides.
+
+    pointer: the file that the catalog named when it was backed up, at `backed_up` (ms). An end of its chain counts, and so does
+    an end written later: an older copy of the catalog may have been put back since.
+    """
+    built_on = {name for file in files.values() for name in file.chain[:-1]}
+    ends = [file for name, file in files.items() if name not in built_on]
+    if any(pointer in end.chain for end in ends):
+        ends = [end for end in ends if pointer in end.chain or end.written > backed_up]
+    return [end for end in ends if not any(_lost(end, other) for other in ends)] or ends
+
+
+def _lost(end: Metadata, other: Metadata) -> bool:
+    """Whether `end` is of a commit that lost a race: the other's chain went on from the same file, or is younger than that."""
+    base, base_written = end.log[-1] if end.log else (None, -1)
+    raced = base in other.chain[:-2] or (bool(other.log) and base_written < other.log[0][1])
+    return raced and end.written <= other.written
+
+
+def _parsed(address: str, stated: dict[str, Any]) -> Metadata:
+    snapshots = {s["snapshot-id"]: s["manifest-list"] for s in stated.get("snapshots") or []}
+    current = stated.get("current-snapshot-id")
+    return Metadata(
+        address,
+        tuple((_name(entry["metadata-file"]), entry["timestamp-ms"]) for entry in stated.get("metadata-log") or []),
+        stated["last-updated-ms"],
+        None if current in (None, -1) else snapshots[current],
+        {k: v for k, v in stated.items() if k not in ("table-uuid", "last-updated-ms", "metadata-log")},
+    )
+
+
+def _last_backup(files: Files) -> tuple[dict[str, str], int]:
+    """The addresses by table that the newest backup names, and when it was made, in ms."""
     backups = _backups(files)
     if not backups:
-        return {}
+        return {}, 0
     stated = json.loads(files.text(backups[-1]))
     if stated.get("format") != FORMAT:
         raise Refused(f"{backups[-1]} is no backup of a lake's catalog (format {FORMAT})")
-    return stated["tables"]
+    return stated["tables"], int(datetime.fromisoformat(stated["at"]).timestamp() * 1000)
 
 
 def _backups(files: Files) -> list[str]:

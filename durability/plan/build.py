@@ -121,7 +121,8 @@ def _cluster_facts(lake: Lake, rows: list[dict[str, Any]]) -> dict[str, Row]:
 def _grouped(lake: Lake, rows: Sequence[Row]) -> list[str]:
     """The attempts whose partitions are grouped by all that rules read now."""
     many = [row for row in rows if (row["partitions"] or 0) >= partition_groups.FROM]
-    if not many:
+    # A run that an earlier version began goes on with the lake as it was.
+    if not many or not lake.has(PARTITION_GROUPS):
         return []
     found = lake.scan(PARTITION_GROUPS, of_attempts(many), ["attempt_id", "reads"])
     return pc.unique(found.filter(pc.field("reads") == partition_groups.READS)["attempt_id"]).to_pylist()

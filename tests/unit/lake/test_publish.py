@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from durability.errors import BadInput, Refused
-from durability.lake import iceberg, tables
+from durability.lake import iceberg, partition_groups, tables
 from durability.topology import validate
 from tests import ROOT
 from tests.support.lake import EVERYWHERE, accepted, counts, publish, rejected, stage
@@ -20,10 +20,17 @@ STAGED = {
     "controllers": 3,
     "topics": 2,
     "partitions": 6,
-    "partition_groups": 0,
+    "partition_groups": 2,
     "groups": 0,
 }
+WITH_ROWS = [table for table in tables.FACTS if STAGED[table.name]]
 FIRST, SECOND = "2026-11-21T02:00:00Z", "2026-11-22T02:00:00Z"
+
+
+@pytest.fixture(autouse=True)
+def few_are_grouped(monkeypatch):
+    """The partitions of these small clusters are grouped too."""
+    monkeypatch.setattr(partition_groups, "FROM", 1)
 
 
 def test_staged_facts_do_not_exist_until_published(lake):
@@ -31,15 +38,7 @@ def test_staged_facts_do_not_exist_until_published(lake):
     assert lake.snapshots() == [] and lake.scan(tables.PARTITIONS).num_rows == 0
     [row] = lake.publish([attempt], accepted(attempt))
     assert (row["status"], row["partitions"], row["sha256"]) == ("accepted", 6, attempt.sha256)
-    assert counts(lake) == {
-        "clusters": 1,
-        "brokers": 3,
-        "controllers": 3,
-        "topics": 2,
-        "partitions": 6,
-        "partition_groups": 0,
-        "groups": 0,
-    }
+    assert counts(lake) == STAGED
 
 
 def test_what_is_read_back_is_what_was_staged(lake):
@@ -71,7 +70,8 @@ def test_a_rejected_snapshot_is_kept_with_its_reason_and_never_the_last_accepted
         ("rejected", "2 leaders outside their replicas"),
     ]
     assert lake.last_accepted("test")["captured_at"].isoformat() == "2026-11-21T02:00:00+00:00"
-    assert lake.facts(tables.PARTITIONS, lake.snapshots(status="rejected")[0]).num_rows == 6
+    bad_row = lake.snapshots(status="rejected")[0]
+    assert {table.name: lake.facts(table, bad_row).num_rows for table in tables.FACTS} == STAGED
 
 
 def test_a_rerun_counts_instead_of_the_first_attempt_and_rows_are_not_doubled(lake):
@@ -80,20 +80,21 @@ def test_a_rerun_counts_instead_of_the_first_attempt_and_rows_are_not_doubled(la
     publish(lake, healthy())
     second = lake.last_accepted("test")
     assert first["snapshot_id"] == second["snapshot_id"] and first["attempt_id"] != second["attempt_id"]
-    assert len(lake.snapshots()) == 1 and counts(lake)["partitions"] == 6
+    assert len(lake.snapshots()) == 1 and counts(lake) == STAGED
 
 
 def test_publishing_again_what_was_published_adds_nothing(lake):
     attempts = [stage(lake, healthy(cluster=name)) for name in ("a", "b")]
     lake.publish(attempts[:1], accepted(*attempts))
     lake.publish(attempts, accepted(*attempts))
-    assert counts(lake, "a") == counts(lake, "b") and lake.scan(tables.TOPICS).num_rows == 4
+    assert counts(lake, "a") == counts(lake, "b") == STAGED
+    assert {table.name: lake.scan(table).num_rows for table in tables.FACTS} == {n: 2 * c for n, c in STAGED.items()}
 
 
 def test_a_fleet_and_its_history_are_one_commit_a_table(lake):
     history = [healthy(cluster=f"c{n}", captured_at=moment) for n in range(3) for moment in (FIRST, SECOND)]
     publish(lake, *history)
-    for table in (*tables.FACTS[:5], tables.SNAPSHOTS):
+    for table in (*WITH_ROWS, tables.SNAPSHOTS):
         assert len(lake._tables.load(table).snapshots()) == 1
     assert [s["cluster"] for s in lake.snapshots()] == ["c0", "c0", "c1", "c1", "c2", "c2"]
     assert lake.last_accepted("c1")["captured_at"].day == 22
@@ -132,9 +133,11 @@ def test_names_with_quotes_are_only_names(lake):
 WRITER = """
 import os, sys
 from types import SimpleNamespace
-from durability.lake import Lake, iceberg
+from durability.lake import Lake, iceberg, partition_groups
 from durability.topology import validate
 from tests.support.topology import healthy
+
+partition_groups.FROM = 1
 
 def publish(survive):
     lake = Lake.open(sys.argv[1])
@@ -169,13 +172,14 @@ def test_killed_between_any_two_commits_readers_see_the_old_state_or_the_new_one
             print(survive, file=writer.stdin, flush=True)
             return int(writer.stdout.readline())
 
-        for survive in range(6):  # clusters, brokers, controllers, topics, partitions, then snapshots
+        for survive in range(len(WITH_ROWS) + 1):  # a commit for each of these tables, then snapshots
             assert write(survive) == 9
             assert [(s["cluster"], s["captured_at"].day) for s in lake.snapshots()] == [("a", 21), ("b", 21)]
-            assert counts(lake, "a")["topics"] == 2 and counts(lake, "b")["partitions"] == 6
-        assert write(6) == 0
+            assert counts(lake, "a") == counts(lake, "b") == STAGED
+        assert write(len(WITH_ROWS) + 1) == 0
         assert lake.last_accepted("a")["captured_at"].day == 22
-        assert counts(lake, "a")["topics"] == 3 and counts(lake, "b")["partitions"] == 9
+        more = STAGED | {"topics": 3, "partitions": 9, "partition_groups": 3}
+        assert counts(lake, "a") == counts(lake, "b") == more
         writer.stdin.close()
 
 
@@ -195,15 +199,23 @@ def test_a_publish_that_failed_half_way_can_be_repeated_with_the_same_attempts(l
             lake.publish([attempt], accepted(attempt))
     assert seen == ["clusters", "brokers", "controllers", "topics"] and lake.snapshots() == []
     lake.publish([attempt], accepted(attempt))
-    assert counts(lake) == {
-        "clusters": 1,
-        "brokers": 3,
-        "controllers": 3,
-        "topics": 2,
-        "partitions": 6,
-        "partition_groups": 0,
-        "groups": 0,
-    }
+    assert counts(lake) == STAGED
+
+
+def test_discarding_removes_all_staged_files_but_committed_ones(lake):
+    loose, committed = stage(lake, healthy(cluster="loose")), stage(lake, healthy(cluster="committed"))
+    lake.publish([committed], accepted(committed))
+    assert set(loose.files) == {table.name for table in WITH_ROWS}
+    assert lake.discard([committed, loose]) == len(WITH_ROWS)
+    assert lake.discard([committed, loose]) == 0 and counts(lake, "committed") == STAGED
+
+
+def test_staged_files_of_killed_runs_are_removed_once_they_are_old(lake):
+    stage(lake, healthy(cluster="killed"))
+    publish(lake, healthy())
+    assert lake.discard_orphans() == 0
+    assert lake.discard_orphans(older_than=timedelta(0)) == len(WITH_ROWS)
+    assert lake.discard_orphans(older_than=timedelta(0)) == 0 and counts(lake) == STAGED
 
 
 def test_bad_input_never_reaches_the_lake(lake):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import random
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from pyiceberg.exceptions import NoSuchTableError, TableAlreadyExistsError
 
 from durability.errors import Refused
 from durability.lake import Lake, restore, tables
+from durability.lake.restore import Metadata, candidates
 from tests.support.lake import EVERYWHERE, publish
 from tests.support.topology import healthy
 
@@ -88,6 +92,7 @@ def test_where_nobody_can_tell_both_files_are_named_and_nothing_is_registered(la
     lose_catalog(lake)
     with pytest.raises(Refused, match=f"{last.name} and {other.name}"):
         restore.restore(lake.location)
+    assert Lake.open(lake.location)._tables.catalog.list_namespaces() == []
     other.rename(other.with_suffix(".away"))
     restore.restore(lake.location)
     assert [s["cluster"] for s in Lake.open(lake.location).snapshots()] == ["a"]
@@ -95,11 +100,69 @@ def test_where_nobody_can_tell_both_files_are_named_and_nothing_is_registered(la
 
 def test_a_backup_tells_two_ends_apart(lake):
     publish(lake, healthy(cluster="a"))
-    lake.backup(NOW)
     lose_race(metadata(lake)[-2], "ffffffff-lost")
+    lake.backup(datetime.now(UTC))
     lose_catalog(lake)
     restore.restore(lake.location)
     assert [s["cluster"] for s in Lake.open(lake.location).snapshots()] == ["a"]
+
+
+def put_back_copy(lake, lost: str, new: str, back_up: bool = False) -> None:
+    """Commits a cluster for each letter of `lost`, puts back the catalog from before them, and commits those of `new`.
+
+    back_up: before the copy is put back.
+    """
+    catalog, copy = Path(lake.location, "catalog.db"), Path(lake.location, "copy")
+    shutil.copy(catalog, copy)
+    for cluster in lost:
+        publish(lake, healthy(cluster=cluster))
+    if back_up:
+        lake.backup(datetime.now(UTC))
+    lake._tables.catalog.engine.dispose()
+    copy.replace(catalog)
+    for cluster in new:
+        publish(lake, healthy(cluster=cluster))
+
+
+def restored(lake) -> str:
+    """The clusters, a letter each, that a lake has after its catalog was lost and restored."""
+    lose_catalog(lake)
+    restore.restore(lake.location)
+    return "".join(s["cluster"] for s in Lake.open(lake.location).snapshots())
+
+
+@pytest.mark.parametrize("later", ["", "z"])
+def test_commits_that_a_put_back_catalog_gave_up_stay_lost(lake, later):
+    publish(lake, healthy(cluster="a"))
+    publish(lake, healthy(cluster="b"))
+    put_back_copy(lake, lost="klm", new="xy")
+    lake.backup(datetime.now(UTC))
+    for cluster in later:
+        publish(lake, healthy(cluster=cluster))
+    assert restored(lake) == f"abxy{later}"
+
+
+@pytest.mark.parametrize("new", ["x", "xy"])
+def test_a_backup_from_before_the_catalog_was_put_back_decides_nothing(lake, new):
+    publish(lake, healthy(cluster="a"))
+    put_back_copy(lake, lost="klm", new=new, back_up=True)
+    with pytest.raises(Refused, match="several metadata files"):
+        restored(lake)
+    assert Lake.open(lake.location)._tables.catalog.list_namespaces() == []
+
+
+def test_two_first_users_at_once_leave_files_that_differ_in_nothing_that_counts(lake, monkeypatch):
+    def not_yet(identifier):
+        raise NoSuchTableError(identifier)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(lake._tables.catalog, "load_table", not_yet)
+        with pytest.raises(TableAlreadyExistsError):
+            lake._tables._create(tables.SNAPSHOTS)
+    assert [file.name[:5] for file in metadata(lake)] == ["00000", "00000"]
+    assert restored(lake) == ""
+    publish(Lake.open(lake.location), healthy(cluster="a"))
+    assert restored(lake) == "a"
 
 
 def test_a_damaged_newest_file_is_refused_and_a_half_written_older_one_is_not(lake):
@@ -127,3 +190,58 @@ def test_the_last_backups_stay(lake):
         lake.backup(NOW + timedelta(days=day))
     names = sorted(p.name for p in Path(lake.location, "warehouse", restore.FOLDER).iterdir())
     assert len(names) == restore.BACKUPS and names[-1].startswith("20261208T")
+
+
+def commits(seed: int, count: int, kept: int = 5) -> tuple[dict[str, Metadata], list[str], bool]:
+    """A history of commits and of losers against them, files rotated out: the files, the chain, whether its end is a tie."""
+    chance = random.Random(seed)
+    files: dict[str, Metadata] = {}
+    chain: list[str] = []
+    tied = False
+    for number in range(count):
+        log = tuple((name, moment(name)) for name in chain[-kept:])
+        losers = [f"{number:05d}-lost{n}" for n in range(chance.choice([0, 0, 0, 1, 2]))]
+        winner = f"{number:05d}-won"
+        files |= {name: Metadata(name, log, moment(name) + 1) for name in losers}
+        files[winner] = Metadata(winner, log, moment(winner))
+        chain.append(winner)
+        tied = bool(losers)
+        for old in chain[:-kept]:
+            files.pop(old, None)
+    return files, chain, tied
+
+
+def moment(name: str) -> int:
+    return int(name[:5]) * 10
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8, 30])
+def test_the_end_of_the_chain_is_found_or_a_tie_is_refused(count):
+    for seed in range(60):
+        files, chain, tied = commits(seed, count)
+        last = files[chain[-1]]
+        for pointer in (None, *chain[:-1]):
+            left = candidates(files, pointer, moment(pointer) + 5 if pointer else 0)
+            assert last in left and (len(left) > 1) == tied
+        assert candidates(files, last.address, last.written + 5) == [last]
+
+
+@pytest.mark.parametrize("kept", [5, 20])
+def test_a_given_up_chain_is_never_taken_for_the_one_that_was_backed_up(kept):
+    for seed in range(60):
+        chance = random.Random(seed)
+        before, given_up, new = (chance.randint(1, 12) for _ in range(3))
+        log: list[tuple[str, int]] = []
+        files, ends = {}, []
+        for name, start, count in (("old", 0, before), ("lost", before, given_up), ("new", before, new)):
+            log = [entry for entry in log if entry[0].endswith("old")]
+            for number in range(start, start + count):
+                file = f"{number:05d}-{name}"
+                at = (number + (given_up if name == "new" else 0)) * 10
+                files[file] = Metadata(file, tuple(log[-kept:]), at)
+                log.append((file, at))
+            ends.append(files[file])
+        _, lost, last = ends
+        assert candidates(files, last.address, last.written) == [last]
+        assert candidates(files, lost.address, lost.written) != [lost]
+        assert last in candidates(files)

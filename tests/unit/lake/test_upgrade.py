@@ -276,9 +276,18 @@ def test_a_lost_catalog_is_restored_before_the_upgrade_or_after(lake, first):
     assert again.scan(tables.TOPIC_POSTURE)["checks"].null_count == len(again.scan(tables.TOPIC_POSTURE))
 
 
-def test_a_lake_of_a_newer_version_is_refused_by_name(lake):
+@pytest.mark.parametrize(
+    ("table", "path", "named"),
+    [
+        (tables.TOPIC_POSTURE, ("later",), "later"),
+        (tables.TOPIC_POSTURE, ("checks", "later"), "checks.element.later"),
+        (tables.HEALTH_COUNTERS, ("brokers", "later"), "brokers.element.later"),
+    ],
+)
+def test_a_lake_of_a_newer_version_is_refused_by_name(lake, table, path, named):
     lake.ensure()
-    with lake._tables.load(tables.TOPIC_POSTURE).update_schema() as update:
-        update.add_column("later", StringType())
-    with pytest.raises(Refused, match=r"newer version of this program: its table audit\.topic_posture .*\(later\)"):
+    with lake._tables.load(table).update_schema() as update:
+        update.add_column(path, StringType())
+    newer = re.escape(f"table {table.identifier} has columns unknown here ({named})")
+    with pytest.raises(Refused, match=f"newer version of this program: its {newer}"):
         Lake.open(lake.location).ensure()

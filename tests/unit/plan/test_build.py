@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from durability.errors import AuditError, BadInput
+from durability.errors import AuditError, BadInput, Refused
 from durability.lake import partition_groups
-from durability.lake.tables import RESOLVED_POLICY, TOPICS
+from durability.lake.tables import PARTITION_GROUPS, RESOLVED_POLICY, TOPICS
 from durability.plan import Plan, build_plan
 from durability.policy import Cluster, fingerprint
 from tests.support.lake import publish, rejected
@@ -221,3 +222,14 @@ def test_groups_of_an_earlier_version_are_left_alone(lake, plan_of, monkeypatch)
     assert plan_of([*now, *older]).grouped == [now[0]["attempt_id"]]
     monkeypatch.setattr(partition_groups, "FROM", 100)
     assert plan_of([*now, *older]).grouped == []
+
+
+def test_a_lake_without_the_table_of_groups_has_none(lake, plan_of, monkeypatch):
+    """A run that began before the upgrade: its lake has the tables of that version."""
+    monkeypatch.setattr(partition_groups, "FROM", 1)
+    rows = publish(lake, document(TABLE, cluster="eu"))
+    Path(lake.location, "warehouse", "audit", "partition_groups", "metadata").rename(lake.location + "-away")
+    with pytest.raises(Refused, match="file is missing"):
+        plan_of(rows)
+    lake._tables.catalog.drop_table(PARTITION_GROUPS.identifier)
+    assert plan_of(rows).grouped == []
