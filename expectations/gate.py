@@ -36,6 +36,7 @@ CHECKS = (
     Check("files-readable", "staged files can't be read"),
     Check("one-cluster-row", "too many or too few rows for the cluster itself"),
     Check("consistent", "(the cluster changed while it was read)"),
+    Check("read-again", "(the cluster could not be read a second time, so it is unknown whether it changed)"),
     Check("topics-readable", "(the topics as a whole could not be read, so there is nothing to judge)"),
     Check("brokers-present", "(the cluster named no broker)"),
     Check("declared-brokers", "broker rows more or fewer than the cluster declared"),
@@ -55,6 +56,8 @@ CHECKS = (
     Check("isr-within-replicas", "partitions have in-sync replicas that aren't among their replicas"),
     Check("elr-within-replicas", "partitions have eligible leader replicas that aren't among their replicas"),
 )
+UNREAD = {"read-again": ("/cluster/consistent",), "topics-readable": ("", "/topics")}
+"""Unreadable paths whose reasons explain a failed check."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,7 @@ def _expectations() -> list[Any]:
 
 
 def _counts(lake: Lake, attempt: Attempt) -> tuple[dict[str, int], str | None]:
-    """Counts by check id, and what to add to the reason when the files can't be read or the topics weren't."""
+    """Counts by check id, and what to add to the reason where the files or a part of the cluster can't be read."""
     counts = {c.id: 0 for c in CHECKS}
     try:
         clusters, brokers, topics = (lake.read_staged(attempt, table) for table in (CLUSTERS, BROKERS, TOPICS))
@@ -129,7 +132,8 @@ def _counts(lake: Lake, attempt: Attempt) -> tuple[dict[str, int], str | None]:
         return counts, None
     cluster = clusters.to_pylist()[0]
     counts |= _against_itself(cluster, brokers, topics, found)
-    return counts, _unread(cluster) if counts["topics-readable"] else None
+    details = [_unread(cluster, paths) for check, paths in UNREAD.items() if counts[check]]
+    return counts, "; ".join(filter(None, details)) or None
 
 
 def _against_itself(
@@ -141,7 +145,11 @@ def _against_itself(
     partitions = contradictions.against_topics(found, topics, numbered=cluster["source"] == LIVE)
     return {
         "consistent": int(cluster["consistent"] is False),
-        "topics-readable": int(cluster["topics_known"] is False and (topics.num_rows == 0 or bool(_unread(cluster)))),
+        "read-again": int(bool(_unread(cluster, UNREAD["read-again"]))),
+        "topics-readable": int(
+            cluster["topics_known"] is False
+            and (topics.num_rows == 0 or bool(_unread(cluster, UNREAD["topics-readable"])))
+        ),
         "brokers-present": int(cluster["brokers_known"] is not False and not ids),
         "declared-brokers": min(_difference(cluster["declared_brokers"], n) for n in (listed, brokers.num_rows)),
         "declared-topics": _difference(cluster["declared_topics"], topics.num_rows),
@@ -164,7 +172,7 @@ def _difference(declared: int | None, found: int) -> int:
     return 0 if declared is None else abs(declared - found)
 
 
-def _unread(cluster: dict[str, Any]) -> str:
-    """Why the list of topics, or the whole document, could not be read; empty where only parts of it couldn't."""
+def _unread(cluster: dict[str, Any], paths: Sequence[str]) -> str:
+    """Why these paths could not be read as a whole; empty where none is unreadable, or only parts of them are."""
     entries = cluster["unreadable"] or []
-    return "; ".join(f"{e['path'] or '/'}: {e['reason']}" for e in entries if e["path"] in ("", "/topics"))
+    return "; ".join(f"{e['path'] or '/'}: {e['reason']}" for e in entries if e["path"] in paths)

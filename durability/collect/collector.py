@@ -142,7 +142,8 @@ class _Collection:
                 again = await self._read(with_elr=reading.with_elr and not latest.with_elr, second=turn % 2 == 0)
                 registered, _ = await brokers.registered(self.wire)
             except Unread as exc:
-                facts.consistent, facts.reread_error = False, exc.reason
+                facts.consistent = None
+                facts.notes.add(("cluster", "consistent"), exc.reason)
                 break
             facts.consistent = topics.same_state(latest, again) and facts.brokers == registered
             latest, facts.brokers = again, registered

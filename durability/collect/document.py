@@ -37,7 +37,7 @@ class Facts:
 
     reading, quorum None: that part could not be read, as noted.
     declared: how many brokers, topics and partitions the cluster states, in Metadata and DescribeCluster.
-    consistent: the last two consecutive readings agree. reread_error: why a further reading failed, else None.
+    consistent: the last two consecutive readings agree; None: a further reading failed, as noted.
     hidden: partitions on log dirs that metadata doesn't show; None: log dirs of a live broker couldn't be read.
     """
 
@@ -53,8 +53,7 @@ class Facts:
     controllers: dict[int, Configs] = field(default_factory=dict)
     groups: Groups = field(default_factory=Groups)
     declared: dict[str, int] = field(default_factory=dict)
-    consistent: bool = True
-    reread_error: str | None = None
+    consistent: bool | None = True
     hidden: int | None = None
     notes: Notes = field(default_factory=Notes)
 
@@ -101,15 +100,14 @@ def _cluster(facts: Facts, racks: Mapping[int, str]) -> dict:
         "id": facts.cluster_id,
         "kafka_version": min(releases, key=lambda release: parse(release) or ()) if releases else None,
         "captured_at": facts.captured_at,
-        "consistent": facts.consistent,
         "source": "live",
         "features": dict(sorted(finalized.items())) if finalized is not None else None,
         "quorum": _quorum(facts, racks),
         "hidden_partitions": facts.hidden,
         "declared": facts.declared,
     }
-    if facts.reread_error:
-        cluster["reread_error"] = facts.reread_error
+    if facts.consistent is not None:
+        cluster["consistent"] = facts.consistent
     if facts.notes.reason(("cluster", "controllers")) is None and facts.quorum is not None:
         cluster["controllers"] = [_controller(facts, m.id, racks) for m in _by_id(facts.quorum.voters)]
     return cluster

@@ -66,7 +66,7 @@ CLUSTERS = Table(
         ("team", pa.string()),
         ("source", pa.string()),  # "live", or the document's file name
         ("sha256", pa.string()),  # of the topology's canonical JSON
-        ("consistent", pa.bool_()),  # False: changed while being read
+        ("consistent", pa.bool_()),  # False: changed while being read; NULL: could not be read again
         ("features", pa.map_(pa.string(), pa.int32())),  # finalized feature levels
         ("quorum_mode", pa.string()),  # kraft, zookeeper; NULL: unreadable
         ("quorum_leader", pa.int32()),

@@ -15,16 +15,16 @@ WAIT = (
 def switch_on(finding: Finding) -> str:
     """Enables the feature, unless replicas are missing.
 
-    The upgrade turns a controller's static min.insync.replicas into a cluster-wide value, which overrides the brokers' own
-    values (seen on 4.3.1). A value that is cluster-wide already stays.
+    Without a cluster-wide min.insync.replicas, the upgrade makes one of a controller's static value, which overrides the
+    brokers' own values (seen on 4.3.1). A value that is cluster-wide already stays.
     """
     evidence = finding["evidence"]
     if evidence["degraded"] or evidence["least"] is None:
         return "Not now: replicas are out of sync, or their state is unknown. Bring them back first, then audit again."
     return script(
         comment(
-            "First set min.insync.replicas cluster-wide. Otherwise the upgrade sets it from a controller's static value, which"
-            " overrides the brokers' own values."
+            "First set min.insync.replicas cluster-wide. The upgrade keeps a cluster-wide value. If there is none, the upgrade"
+            " sets one from a controller's static value, which overrides the brokers' own values."
         ),
         cluster_config("min.insync.replicas", evidence["least"]),
         f'kafka-features --bootstrap-server "$BOOTSTRAP" upgrade --feature {FEATURE}=1',

@@ -10,6 +10,7 @@ from durability.steps.summary import StepSummary, counted
 
 if TYPE_CHECKING:
     from durability.lake import Lake
+    from durability.lake.tables import Table
     from durability.plan import Plan
     from expectations.posture import Flagged
 
@@ -20,10 +21,14 @@ def findings(settings: Settings, plan: Plan, flagged: Flagged, summary: StepSumm
     Raises Refused where these were written before another cross-check, which found something else.
     """
     from durability import findings
+    from durability.catalogue.causes import DISAGREE
+    from durability.lake.tables import DISAGREEMENTS, FINDINGS
 
     lake = settings.open_lake()
     written = findings.write(lake, plan)
-    if disputed(lake, plan) != flagged.disagreements:
+    disputed = _keys(lake, FINDINGS, plan, cause=DISAGREE)
+    # `disagreements` keeps the rows of each cross-check, so the number shows that the last one found fewer.
+    if disputed != _keys(lake, DISAGREEMENTS, plan) or len(disputed) != flagged.disagreements:
         raise Refused(
             f"the findings of {plan.result_id} are older than the last cross-check, which found other differences: clear "
             "`evaluate` with everything downstream"
@@ -32,13 +37,12 @@ def findings(settings: Settings, plan: Plan, flagged: Flagged, summary: StepSumm
     return written
 
 
-def disputed(lake: Lake, plan: Plan) -> int:
-    """On how many controls of topics Spark and Great Expectations disagree, by the result's findings."""
+def _keys(lake: Lake, table: Table, plan: Plan, **equal: str) -> set[tuple[str, ...]]:
+    """Cluster, control and resource of the result's rows with these values."""
     from pyiceberg.expressions import And, EqualTo
 
-    from durability.catalogue.causes import DISAGREE
-    from durability.lake.tables import FINDINGS
+    from durability.findings.disputes import KEY
 
-    of_result = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id), EqualTo("cause", DISAGREE))
-    keys = ["cluster", "control", "resource"]
-    return lake.scan(FINDINGS, of_result, keys).group_by(keys).aggregate([]).num_rows
+    values = {"run_id": plan.run_id, "result_id": plan.result_id, **equal}
+    rows = lake.scan(table, And(*(EqualTo(name, value) for name, value in values.items())), list(KEY))
+    return set(zip(*(rows[name].to_pylist() for name in KEY), strict=True))

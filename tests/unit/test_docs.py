@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+from durability.catalogue import CONTROLS
 from durability.topology import kinds, validate
 from tests import ROOT
 
@@ -26,3 +27,9 @@ def test_the_topology_table_has_every_member_that_must_be_there():
     objects = (kinds.ROOT, kinds.CLUSTER, kinds.QUORUM, kinds.VOTER, kinds.BROKER, kinds.TOPIC, kinds.PARTITION)
     required = {name for described in objects for name in described.required}
     assert required <= told
+
+
+def test_the_row_on_ids_names_each_control_whose_categories_have_ids_of_their_own():
+    (row,) = re.findall(r"^\| `id` \| (.*) \|$", (DOCS / "findings.md").read_text(), re.MULTILINE)
+    named = {name for name in CONTROLS if re.search(rf"(?<![\w-]){name}(?![\w-])", row)}
+    assert named == {control.id for control in CONTROLS.values() if control.per_category}

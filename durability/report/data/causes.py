@@ -15,7 +15,7 @@ from durability.report.words import SEVERITIES, is_resolved, plural
 
 GROUPED = ("FAIL", "UNKNOWN", "EXEMPT")
 HIGHEST = 1 << 17
-"""Partition ids from here on share a bit of a mask. A mask is as long as its highest id: 2,000,000,000 would take 250 MB."""
+"""Partition ids from here on are in a set. A mask is as long as its highest id: 2,000,000,000 would take 250 MB."""
 MESSAGES = 50
 """Different messages that a cause keeps, at most."""
 ACTIVE = {(control.id, category) for control in CONTROLS.values() for category in control.active}
@@ -50,8 +50,8 @@ class Cause:
 
     `severities`, `controls`, `changes`, `messages`: findings by each; `priorities`: findings by `priority`;
     `remediations`: by its text, the priorities of the findings that it fixes; `example`: place in PRIORITIES and message of
-    the first of the most urgent findings; `resources`: by type and name, the partitions concerned as a bit mask;
-    `since`: the earliest one.
+    the first of the most urgent findings; `resources`: by type and name, the partitions below HIGHEST as a bit mask;
+    `others`: type, name and id of the other partitions; `since`: the earliest one.
     """
 
     cluster: str
@@ -66,6 +66,7 @@ class Cause:
     remediations: dict[str, Counter[str]] = field(default_factory=dict)
     example: tuple[int, str] | None = None
     resources: dict[tuple[str, str], int] = field(default_factory=dict)
+    others: set[tuple[str, str, int]] = field(default_factory=set)
     since: str | None = None
 
     def add(self, finding: Mapping[str, Any]) -> None:
@@ -84,10 +85,12 @@ class Cause:
                 self.example = (PRIORITIES.index(urgency), message)
         if finding["since"] and (self.since is None or finding["since"] < self.since):
             self.since = finding["since"]
-        mask = 0
+        mask, key = 0, (finding["resource_type"], finding["resource"])
         for partition in finding["partitions"]:
-            mask |= 1 << min(partition, HIGHEST)
-        key = (finding["resource_type"], finding["resource"])
+            if partition < HIGHEST:
+                mask |= 1 << partition
+            else:
+                self.others.add((*key, partition))
         self.resources[key] = self.resources.get(key, 0) | mask
 
     @property
@@ -98,7 +101,7 @@ class Cause:
     @property
     def partitions(self) -> int:
         """Distinct partitions."""
-        return sum(mask.bit_count() for mask in self.resources.values())
+        return sum(mask.bit_count() for mask in self.resources.values()) + len(self.others)
 
     @property
     def extent(self) -> str:

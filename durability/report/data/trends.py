@@ -91,8 +91,11 @@ def read(lake: Any, plan: Plan, severities: Mapping[str, int], gaps: Mapping[str
         RUNS, And(recent, EqualTo("kind", "nightly")), columns=("captured_at", "finished_at", "status", "summary")
     )
 
+    # The first chunk starts with the year: a run also counts snapshots that are older than all rows of `runs`.
+    edges = sorted({start, *days[AT_ONCE::AT_ONCE], today + timedelta(days=1)})
+
     def counters() -> Iterable[pa.Table]:
-        for since, until in pairwise(sorted({*days[::AT_ONCE], today + timedelta(days=1)})):
+        for since, until in pairwise(edges):
             here = And(GreaterThanOrEqual("captured_at", since.isoformat()), LessThan("captured_at", until.isoformat()))
             yield lake.scan(HEALTH_COUNTERS, And(here, IsNull("topic")), columns=moments.COLUMNS)
 

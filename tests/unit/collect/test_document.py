@@ -107,8 +107,14 @@ def test_every_unreadable_path_points_at_something():
 def test_a_cluster_that_changed_while_it_was_read_is_inconsistent():
     assert assemble(facts(), {})["cluster"]["consistent"] is True
     assert assemble(facts(consistent=False), {})["cluster"]["consistent"] is False
-    failed = assemble(facts(consistent=False, reread_error="REQUEST_TIMED_OUT"), {})["cluster"]
-    assert failed["reread_error"] == "REQUEST_TIMED_OUT" and "reread_error" not in assemble(facts(), {})["cluster"]
+
+
+def test_whether_a_cluster_changed_is_unknown_where_it_could_not_be_read_again():
+    notes = Notes()
+    notes.add(("cluster", "consistent"), "REQUEST_TIMED_OUT")
+    document = assemble(facts(consistent=None, notes=notes), {})
+    assert "consistent" not in document["cluster"] and unread(document)["/cluster/consistent"] == "REQUEST_TIMED_OUT"
+    validate(document, "live")
 
 
 def test_topics_that_could_not_be_read_are_unreadable_not_absent():

@@ -52,6 +52,12 @@ def test_a_broken_snapshot_doesnt_stop_the_others(lake):
         ("topic leader replicas isr\n a 1 1,2 1,3\n a 1 1,2 1,3", {}, "isr-within-replicas: 2 partitions"),
         ("topic leader replicas isr elr\n a 1 1,2 1 3", {}, "elr-within-replicas: 1 partitions"),
         (GOOD, {"cluster_consistent": False}, "consistent: 1 (the cluster changed while it was read)"),
+        (
+            GOOD,
+            {"unreadable": {"/cluster/consistent": "REQUEST_TIMED_OUT"}},
+            "read-again: 1 (the cluster could not be read a second time, so it is unknown whether it changed); "
+            "/cluster/consistent: REQUEST_TIMED_OUT",
+        ),
         (GOOD, {"cluster_hidden_partitions": 7}, "hidden-partitions: 7 partitions are on log dirs"),
         (
             GOOD,

@@ -117,10 +117,23 @@ def test_a_cross_check_that_found_something_else_after_findings_is_noticed(lake)
 
     assert step(0) == step(0) == 1
     said = {"control": "replication-factor", "resource": "orders", "spark": "PASS", "expectations": "FAIL"}
-    lake.append(tables.DISAGREEMENTS, pa.Table.from_pylist(result_rows(run, [said])))
+
+    def dispute(of: dict, resource: str) -> None:
+        rows = result_rows(of, [said | {"resource": resource}])
+        lake.append(tables.DISAGREEMENTS, pa.Table.from_pylist(rows))
+
+    dispute(run, "orders")
     with pytest.raises(Refused, match="clear `evaluate` with everything downstream"):
         step(1)
-    again = SimpleNamespace(run_id=run["run_id"], result_id="again")
-    lake.append(tables.VERDICTS, pa.Table.from_pylist(result_rows(run | vars(again), [verdict | {"id": "v"}])))
-    lake.append(tables.DISAGREEMENTS, pa.Table.from_pylist(result_rows(run | vars(again), [said])))
-    assert findings(settings, again, SimpleNamespace(disagreements=1), StepSummary()) == 1
+    again = run | {"result_id": "again"}
+    plan = SimpleNamespace(run_id=again["run_id"], result_id=again["result_id"])
+    lake.append(tables.VERDICTS, pa.Table.from_pylist(result_rows(again, [verdict | {"id": "v"}])))
+    dispute(again, "orders")
+    assert step(1) == 1
+    dispute(again, "orders")  # the cross-check again, with the same difference
+    assert step(1) == 1
+    with pytest.raises(Refused, match="clear `evaluate`"):  # with none
+        step(0)
+    dispute(again, "audit")  # with as many, but another one
+    with pytest.raises(Refused, match="clear `evaluate`"):
+        step(1)

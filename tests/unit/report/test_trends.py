@@ -134,6 +134,24 @@ def test_two_days_are_no_trend(lake):
     assert trends.read(lake, year.plan(1), {}, {}).days == 4
 
 
+def test_counters_older_than_the_first_run_are_read(lake):
+    """The first run counts the older documents of a folder: 48 hourly moments before it, then two more nights."""
+    hour, night = timedelta(hours=1), timedelta(days=1)
+    moments = [(START - n * hour, "first") for n in range(49)] + [(START + night, "second")]
+    rows = [{"cluster": "eu", "captured_at": at, "result_id": result} for at, result in moments]
+    lake.append(tables.HEALTH_COUNTERS, health_counters(rows))
+    runs = [
+        {"result_id": result, "kind": "pulse", "captured_at": at, "finished_at": at + MINUTE, "summary": "{}"}
+        for result, at in (("first", START), ("second", START + night))
+    ]
+    lake.append(tables.RUNS, pa.Table.from_pylist(runs, tables.RUNS.arrow))
+    tonight = plan(snapshots=[snapshot("eu", captured_at=(START + 2 * night).isoformat())])
+    found = trends.read(lake, tonight, {"critical": 0}, {"eu": hour})
+    assert found.first == (START - 2 * night).date()
+    ((_, days),) = found.clusters
+    assert days.seen.sum() == 2880
+
+
 @pytest.fixture
 def drawn():
     found = {}

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from durability.report import files
-from durability.report.data.causes import Causes
+from durability.report.data.causes import HIGHEST, Causes
 from durability.report.data.headline import overview
 from durability.report.text import console
 from tests.support.report_cases import finding, findings_json, snapshot
@@ -93,10 +93,10 @@ def test_causes_are_apart_by_outcome_and_by_waiver():
 
 
 def test_a_partition_id_that_nobody_has_costs_no_memory():
-    (cause,) = Causes(findings_json([finding("a", "log-dirs", partitions=[0, 2_000_000_000])])["findings"]).ranked(
-        "FAIL"
-    )
-    assert cause.partitions == 2
+    ids = [0, HIGHEST - 1, HIGHEST, 2_000_000_000]
+    rows = [finding("a", control, partitions=ids) for control in ("log-dirs", "write-headroom")]
+    (cause,) = Causes(findings_json([row | {"cause": "x"} for row in rows])["findings"]).ranked("FAIL")
+    assert cause.partitions == 4
 
 
 PASSED = finding("fine", "replication-factor", "PASS")

@@ -1,0 +1,76 @@
+"""One collection: what the document says where the cluster could not be read again."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from durability.collect import brokers, collector, topics
+from durability.collect.brokers import Registered
+from durability.collect.document import assemble
+from durability.collect.reasons import Unread
+from durability.collect.topics import Reading, Topic
+
+TIMED_OUT = Unread("REQUEST_TIMED_OUT: no answer within 30 s")
+
+
+def reading(leader: int) -> Reading:
+    lists = {"replicas": [1, 2], "isr": [1, 2], "elr": [], "last_known_elr": [], "adding": [], "removing": []}
+    return Reading({"orders": Topic(False, {0: {"partition": 0, "leader": leader, **lists}})})
+
+
+async def nothing(*arguments, **named):
+    return {}
+
+
+@pytest.fixture
+def reread(monkeypatch):
+    """The document of a cluster whose first reading has leader 1; `later` are what further readings give or raise."""
+
+    def document(*later: Reading | Unread) -> dict:
+        answers = iter(later)
+
+        async def read(*arguments, **named):
+            answer = next(answers)
+            if isinstance(answer, Unread):
+                raise answer
+            return answer
+
+        async def registered(wire):
+            return [Registered(1, "a", False), Registered(2, "b", False)], True
+
+        monkeypatch.setattr(topics, "read", read)
+        monkeypatch.setattr(topics, "topic_configs", nothing)
+        monkeypatch.setattr(brokers, "registered", registered)
+        wire = SimpleNamespace(cluster="eu", remaining=60, pause=nothing, gather=nothing)
+        collection = collector._Collection(wire, {})
+        collection.facts.captured_at = "2026-11-21T12:00:00.000Z"
+        collection.facts.brokers = asyncio.run(registered(wire))[0]
+        asyncio.run(collection._reread(reading(1)))
+        return assemble(collection.facts, {})
+
+    return document
+
+
+def unread(document: dict) -> dict[str, str]:
+    return {entry["path"]: entry["reason"] for entry in document["unreadable"]}
+
+
+def test_readings_are_repeated_until_two_agree(reread):
+    same = reread(reading(1))
+    assert same["cluster"]["consistent"] is True and "/cluster/consistent" not in unread(same)
+    changed = reread(reading(2), reading(2))
+    assert changed["cluster"]["consistent"] is True
+    assert changed["topics"][0]["partitions"][0]["leader"] == 2
+    restless = reread(*(reading(number % 2 + 2) for number in range(collector.REREADS + 1)))
+    assert restless["cluster"]["consistent"] is False
+
+
+@pytest.mark.parametrize("later", [(TIMED_OUT,), (reading(2), TIMED_OUT)])
+def test_a_reading_that_failed_leaves_its_reason_and_no_claim_that_the_cluster_changed(reread, later):
+    document = reread(*later)
+    assert "consistent" not in document["cluster"]
+    assert unread(document)["/cluster/consistent"] == TIMED_OUT.reason
+    assert "/topics" not in unread(document)
