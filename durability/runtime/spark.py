@@ -54,6 +54,8 @@ FOR_LARGE = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
+    # Spark checks each plan after each rule that changed it: two of 82 CPU seconds at 7 million partitions.
+    "spark.sql.lightweightPlanChangeValidation": "false",
     # Interpreted expressions share results through a cache that is emptied for each row. Computing them twice takes less time.
     "spark.sql.subexpressionElimination.enabled": "false",
     # With HotSpot's default thresholds, its optimizing compiler (C2) takes one of two cores for half of the run. Here it compiles
