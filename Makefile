@@ -134,7 +134,7 @@ $(ENV_STAMP): requirements.lock pyproject.toml $(UV_STAMP)
 $(READY): $(ENV_STAMP) durability/runtime/jars.lock durability/cli/classes.py
 	@echo "Fetching jars, starting Spark once for an archive of its classes, preparing Airflow's database"
 	( $(PY) -m durability.runtime.jars ensure spark kafka-4.3.1
-	  $(PY) -m durability.cli classes || echo "make: there is no archive; every run loads its classes from the jars" >&2 ) & jars=$$!
+	  $(PY) -m durability.cli classes || echo "make: no archive of classes was made; each run loads its classes from the jars" >&2 ) & jars=$$!
 	$(PY) -m durability.cli migrate & database=$$!
 	failed=0
 	wait $$jars || failed=1

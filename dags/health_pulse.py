@@ -16,9 +16,9 @@ What `discard` could not remove, and what a killed run left, the `plan` of `nigh
 pulse that has ended can't be continued by clearing a task in its middle: its facts are gone. Trigger a new one, or clear
 `collect` with everything downstream.
 
-A pulse that is late is skipped, never queued: `max_active_runs` is 1 and there is no catch-up. A pulse notifies nobody;
-the nightly digest does. `nightly_audit` reads the pulses' counters over time, for the control `at-min-isr-over-time` and a
-timeline per cluster in its report.
+A pulse that is late is skipped, never queued: `max_active_runs` is 1 and there is no catch-up. A pulse sends no notification; the
+nightly digest does. `nightly_audit` reads the pulses' counters over time, for the control `at-min-isr-over-time` and a timeline
+per cluster in its report.
 """
 
 from __future__ import annotations

@@ -70,7 +70,12 @@ def build_plan(
     back = None if kind == PULSE else look_back(lake, policy.readings, judged, history.counted)
     earlier = back.uncounted if back else []
     parts = [_part(row, facts.get(row["attempt_id"]), known.get(row["cluster"]), history) for row in rows]
-    before = [row for r in judged if (row := history.snapshot_before(r["cluster"], r["captured_at"]))]
+    if kind == PULSE:
+        grouped = [a.attempt_id for a in staged if a.files.get(PARTITION_GROUPS.name)]
+    else:
+        before = [row for r in judged if (row := history.snapshot_before(r["cluster"], r["captured_at"]))]
+        uncounted = [vars(e) | {"captured_at": from_text(e.captured_at)} for e in earlier]
+        grouped = _grouped(lake, [*judged, *before, *uncounted])
     plan = Plan(
         run_id=run_id,
         kind=kind,
@@ -83,11 +88,7 @@ def build_plan(
         lake=lake.location,
         staged={t.name: [path for a in staged for path in a.files.get(t.name, [])] for t in FACTS} if staged else {},
         look_back=back,
-        grouped=[a.attempt_id for a in staged if a.files.get(PARTITION_GROUPS.name)]
-        if kind == PULSE
-        else _grouped(
-            lake, [*judged, *before, *(vars(e) | {"captured_at": from_text(e.captured_at)} for e in earlier)]
-        ),
+        grouped=grouped,
     )
     return plan if plan.pulse else replace(plan, applications=resolve_policy(lake, plan, policy, waivers))
 

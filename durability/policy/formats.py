@@ -159,7 +159,7 @@ POLICY = _file(
 
 WAIVER = _keys(
     "waiver",
-    "A risk that somebody accepted until a day.",
+    "A risk that is accepted until a day.",
     control=_needed(EXPRESSION, _ABOUT_EXPRESSION + "id of a control"),
     cluster=_needed(EXPRESSION, _ABOUT_EXPRESSION + "cluster id"),
     resource=_needed(EXPRESSION, _ABOUT_EXPRESSION + "topic name, broker id or group id"),

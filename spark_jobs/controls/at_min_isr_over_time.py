@@ -93,7 +93,7 @@ def unseen(policy: dict[str, Any]) -> Column:
 def topic_verdicts(plan: Plan) -> Iterable[Column]:
     """Prolonged, bouncing, else PASS, or UNKNOWN where a gap hides something. Reads the columns of `judged`.
 
-    There is no verdict without a history to look back on, and where pulses are too rare: the cluster's verdict says so.
+    There is no verdict without earlier snapshots. If pulses are too rare, the verdict of the cluster says so.
     """
     if not plan.look_back:
         return []

@@ -1,4 +1,4 @@
-"""waiver-expired: a waiver's date has passed and it would still match, so nobody accepts the risk any more."""
+"""waiver-expired: a waiver is past its last day and still matches a failure, so the risk is no longer accepted."""
 
 from typing import Any
 

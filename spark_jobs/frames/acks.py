@@ -1,8 +1,8 @@
 """The guarantee of an acknowledged write: the copies and racks of the worst ISR that Kafka may acknowledge it with.
 
 KIP-926 compares what each acks value waits for, KIP-1290 how many racks that reaches. The worst case is over every ISR of the
-effective minimum size among the replicas, whoever leads. Such an ISR consists of replicas that add no rack (no broker.rack),
-then of those in the fullest racks. Nothing is enumerated here; the tests do that.
+effective minimum size among the replicas, whichever of them leads. Such an ISR consists of replicas that add no rack (no
+broker.rack), then of those in the fullest racks. Nothing is enumerated here; the tests do that.
 """
 
 from collections.abc import Iterable
