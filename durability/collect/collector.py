@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from durability.collect import brokers, configs, groups, log_dirs, quorum, topics
+from durability.collect import agreement, brokers, configs, groups, log_dirs, quorum, topics
 from durability.collect.brokers import Registered
 from durability.collect.document import OF_BROKERS, Facts, assemble
 from durability.collect.limits import Limits
@@ -22,6 +22,8 @@ REREADS = 4
 """Further readings of all partitions while two consecutive ones disagree."""
 REREAD_PAUSE = 0.5
 """Seconds before such a reading."""
+GREETED_AT_ONCE = 256
+"""Brokers that are connected to at the same time."""
 
 
 def read_cluster(
@@ -43,16 +45,22 @@ class _Collection:
         self.facts = Facts(wire.cluster)
         self.shown: set[tuple[str, int]] = set()  # partitions that metadata has shown at any time
         self.group_errors: list[str] = []
-        self.asked: set[int] = set()  # brokers
+        self.quorum_error: str | None = None
+        self.greeted: set[int] = set()  # brokers that were asked for their release
+        self.asked: set[int] = set()  # brokers that were asked for the rest
 
     async def run(self) -> dict:
         metadata = await self.wire.bootstrap()
+        # All at once: a broker that doesn't answer costs one timeout, and nothing else is asked of it.
+        await self._versions(broker.node_id for broker in metadata.brokers)
         self.facts.brokers, may_describe = await self._registered(metadata)
         if may_describe is False:
             self.group_errors.append("CLUSTER_AUTHORIZATION_FAILED: groups that may not be described aren't listed")
         reading, *_ = await self.wire.gather([self._topics, self._quorum, self._per_broker])
         if reading is not None:
             await self._reread(reading)
+        if self.wire.no_controller:
+            self._without_controller(self.wire.no_controller.reason)
         await self._controllers()
         await self._hidden()
         self._unlisted_groups()
@@ -76,17 +84,23 @@ class _Collection:
     async def _per_broker(self) -> None:
         """Reads what only a broker itself states, from each broker that is live and wasn't asked before."""
         jobs: list[Job] = []
-        for broker in self.facts.brokers:
-            if broker.id in self.asked or not broker.live:
-                continue
+        new = [broker for broker in self.facts.brokers if broker.live and broker.id not in self.asked]
+        await self._versions(broker.id for broker in new)
+        for broker in new:
             self.asked.add(broker.id)
             jobs += [
-                self._of_broker(broker.id, "versions", brokers.version),
                 self._of_broker(broker.id, "broker_configs", configs.of_broker),
                 self._of_broker(broker.id, "log_dirs", log_dirs.describe),
                 partial(self._groups_of, broker.id),
             ]
         await self.wire.gather(jobs)
+
+    async def _versions(self, ids: Iterable[int]) -> None:
+        """Reads the release of each of these brokers that wasn't asked for it before."""
+        new = [broker for broker in ids if broker not in self.greeted]
+        self.greeted.update(new)
+        jobs = [self._of_broker(broker, "versions", brokers.version) for broker in new]
+        await self.wire.gather(jobs, at_once=GREETED_AT_ONCE)
 
     def _of_broker(self, broker: int, member: str, read: Callable) -> Job:
         """A job that reads a member of Facts of one broker."""
@@ -145,6 +159,7 @@ class _Collection:
                 facts.consistent = None
                 facts.notes.add(("cluster", "consistent"), exc.reason)
                 break
+            before, brokers_before = latest, facts.brokers
             facts.consistent = topics.same_state(latest, again) and facts.brokers == registered
             latest, facts.brokers = again, registered
             if not again.with_elr:
@@ -154,6 +169,13 @@ class _Collection:
                 reading, facts.captured_at = again, started
             if facts.consistent or not self.wire.remaining:
                 break
+        if facts.consistent is False:
+            # What changed is unknown. The rest was read twice.
+            reading = agreement.settled(before, latest, reading, facts.notes)
+            agreement.note_brokers(brokers_before, facts.brokers, facts.notes)
+            partitions = sum(len(topic.partitions) for topic in reading.topics.values())
+            facts.declared = {"topics": len(reading.topics), "partitions": partitions}
+            facts.consistent = True
         facts.reading = reading
         facts.declared["brokers"] = len(facts.brokers)
         if reading.reassignments_error:
@@ -196,17 +218,32 @@ class _Collection:
         try:
             self.facts.quorum = await quorum.describe(self.wire)
         except Unread as exc:
-            self.facts.notes.add(("cluster", "quorum"), exc.reason)
-            self.facts.notes.add(("cluster", "controllers"), exc.reason)
+            self.quorum_error = exc.reason
+
+    def _without_controller(self, reason: str) -> None:
+        """What is known while no controller leads: the voters that brokers' settings state, and who can't be reached.
+
+        Brokers are fenced by the controller alone. Until there is one, brokers that died are still called live, so a broker
+        that can't be reached counts as down.
+        """
+        facts = self.facts
+        facts.unreachable = {b.id: why for b in facts.brokers if b.live and (why := self.wire.why_lost(b.id))}
+        voters = quorum.stated_voters(facts.broker_configs.values())
+        if facts.quorum is None and voters:
+            self.quorum_error = None
+            facts.quorum = quorum.Quorum(None, [quorum.Member(node, None) for node in voters], [], voters)
+            facts.notes.add(("cluster", "quorum", "observers"), reason)
 
     async def _controllers(self) -> None:
         """Configs of the voters: of a combined node its broker's, of another those that its own listener states."""
         facts = self.facts
+        if self.quorum_error:
+            facts.notes.add(("cluster", "quorum"), self.quorum_error)
+            facts.notes.add(("cluster", "controllers"), self.quorum_error)
         if facts.quorum is None:
             return
         combined = {b.id for b in facts.brokers}
-        stated = (c.values.get("controller.quorum.voters", "") for c in facts.broker_configs.values())
-        addresses = quorum.stated_addresses(next(stated, "")) | facts.quorum.addresses
+        addresses = quorum.stated_voters(facts.broker_configs.values()) | facts.quorum.addresses
         failed: dict[int, str] = {}
 
         async def read(node: int) -> None:
@@ -222,6 +259,8 @@ class _Collection:
                 failed[node] = facts.notes.reason(("brokers", node, "configs")) or "BROKER_NOT_AVAILABLE"
         await self.wire.gather([partial(read, m.id) for m in facts.quorum.voters if m.id not in combined])
         for node, reason in sorted(failed.items()):
+            if facts.quorum.leader is None:
+                facts.notes.add(("cluster", "quorum", "voters", node, "lag_ms"), reason)
             if facts.controllers:
                 facts.notes.add(("cluster", "controllers", node, "configs"), reason)
             else:  # the first reason is noted

@@ -22,6 +22,7 @@ from durability.topology.versions import parse
 NOT_DESCRIBED = "BROKER_NOT_AVAILABLE"
 FENCED = "BROKER_NOT_AVAILABLE: it is fenced"
 NEVER_CAUGHT_UP = "NEVER_CAUGHT_UP: it has not caught up with the quorum's leader since that one leads"
+NO_LEADER = "LEADER_NOT_AVAILABLE: no controller leads, so nobody states its lag"
 NO_RACK = "UNKNOWN_RACK: the quorum's answer has no racks, and neither brokers nor configuration state this node's"
 OF_BROKERS = {
     "versions": ("kafka_version", "max_metadata_version"),
@@ -37,7 +38,8 @@ class Facts:
 
     reading, quorum None: that part could not be read, as noted.
     declared: how many brokers, topics and partitions the cluster states, in Metadata and DescribeCluster.
-    consistent: the last two consecutive readings agree; None: a further reading failed, as noted.
+    consistent: what isn't noted as changed was read twice; None: a further reading failed, as noted.
+    unreachable: while no controller leads, brokers that nobody could fence and that don't answer, with the reason.
     hidden: partitions on log dirs that metadata doesn't show; None: log dirs of a live broker couldn't be read.
     """
 
@@ -54,6 +56,7 @@ class Facts:
     groups: Groups = field(default_factory=Groups)
     declared: dict[str, int] = field(default_factory=dict)
     consistent: bool | None = True
+    unreachable: dict[int, str] = field(default_factory=dict)
     hidden: int | None = None
     notes: Notes = field(default_factory=Notes)
 
@@ -127,7 +130,8 @@ def _quorum(facts: Facts, racks: Mapping[int, str]) -> dict | None:
         for member in _by_id(members):
             rows[role].append({"id": member.id, "rack": racks.get(member.id), "lag_ms": member.lag_ms})
             if member.lag_ms is None:
-                facts.notes.add(("cluster", "quorum", role, member.id, "lag_ms"), NEVER_CAUGHT_UP)
+                reason = NO_LEADER if facts.quorum.leader is None else NEVER_CAUGHT_UP
+                facts.notes.add(("cluster", "quorum", role, member.id, "lag_ms"), reason)
             if member.id not in racks and member.id not in described:  # a described broker without a rack has none
                 facts.notes.add(("cluster", "quorum", role, member.id, "rack"), NO_RACK)
     return {"leader": facts.quorum.leader, **rows}
@@ -161,7 +165,7 @@ def _broker(facts: Facts, broker: Registered) -> dict:
     row: dict = {
         "id": broker.id,
         "rack": broker.rack,
-        "live": broker.live,
+        "live": broker.live and broker.id not in facts.unreachable,
         "fenced": broker.fenced,
         "described": True,
     }
