@@ -269,9 +269,9 @@ def test_a_probe_asks_for_metadata_alone(kafka, monkeypatch):
     asked = []
     send = Wire._send
 
-    async def recorded(self, manager, node, request):
+    async def recorded(self, manager, node, request, *seconds):
         asked.append(type(request).__name__)
-        return await send(self, manager, node, request)
+        return await send(self, manager, node, request, *seconds)
 
     monkeypatch.setattr(Wire, "_send", recorded)
     before = threading.active_count()
