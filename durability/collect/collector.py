@@ -9,7 +9,7 @@ from typing import Any
 
 from durability.collect import agreement, brokers, configs, groups, log_dirs, quorum, topics
 from durability.collect.brokers import Registered
-from durability.collect.document import OF_BROKERS, Facts, assemble
+from durability.collect.document import FENCED, OF_BROKERS, Facts, assemble
 from durability.collect.limits import Limits
 from durability.collect.notes import HIDDEN
 from durability.collect.reasons import Unread
@@ -200,14 +200,26 @@ class _Collection:
                 facts.notes.add(("cluster", "hidden_partitions"), exc.reason)
                 return
             hidden &= self._not_shown()
-        unread = [b.id for b in facts.brokers if b.live and b.id not in facts.log_dirs]
+        # A topic that this principal may not see can have its only replica on a broker that is down, or on a failed disk.
+        unread = {b.id: why for b in facts.brokers if (why := self._log_dirs_unread(b))}
         facts.hidden = len(hidden) if hidden or not unread else None
         if hidden:
             reason = f"TOPIC_AUTHORIZATION_FAILED: {len(hidden)} partitions on log dirs belong to topics not shown"
             facts.notes.add(HIDDEN, reason)
         elif unread:
-            why = facts.notes.reason(("brokers", unread[0], "log_dirs"))
-            facts.notes.add(HIDDEN, f"{why}: without log dirs it is unknown whether topics are hidden")
+            broker, why = next(iter(unread.items()))
+            more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
+            without = f"{why}: without the log dirs of broker {broker}{more} it is unknown whether topics are hidden"
+            asked = any(b.live and b.id not in facts.log_dirs and b.id not in facts.unreachable for b in facts.brokers)
+            # A live broker that doesn't say may hide whole topics from this principal. A dead one is seen by all.
+            facts.notes.add(HIDDEN if asked else ("cluster", "hidden_partitions"), without)
+
+    def _log_dirs_unread(self, broker: Registered) -> str | None:
+        """Why not all log dirs of a broker could be read; None if all could."""
+        dirs = self.facts.log_dirs.get(broker.id)
+        if dirs is None:
+            return self.facts.notes.reason(("brokers", broker.id, "log_dirs")) or FENCED
+        return f"KAFKA_STORAGE_ERROR: {dirs.offline} offline" if dirs.offline else None
 
     def _not_shown(self) -> set[tuple[str, int]]:
         return {p for dirs in self.facts.log_dirs.values() for p in dirs.sizes if p not in self.shown}

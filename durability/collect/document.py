@@ -40,7 +40,7 @@ class Facts:
     declared: how many brokers, topics and partitions the cluster states, in Metadata and DescribeCluster.
     consistent: what isn't noted as changed was read twice; None: a further reading failed, as noted.
     unreachable: while no controller leads, brokers that nobody could fence and that don't answer, with the reason.
-    hidden: partitions on log dirs that metadata doesn't show; None: log dirs of a live broker couldn't be read.
+    hidden: partitions on log dirs that metadata doesn't show; None: log dirs of a broker couldn't be read.
     """
 
     cluster_id: str
