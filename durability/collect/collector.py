@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
+from itertools import count
 from typing import Any
 
 from durability.collect import agreement, brokers, configs, groups, log_dirs, quorum, topics
@@ -22,6 +24,8 @@ REREADS = 4
 """Further readings of all partitions while two consecutive ones disagree."""
 REREAD_PAUSE = 0.5
 """Seconds before such a reading."""
+REFUSED = "connection refused"
+"""In the reason of a broker on whose address nothing listens."""
 GREETED_AT_ONCE = 256
 """Brokers that are connected to at the same time."""
 
@@ -44,7 +48,7 @@ class _Collection:
         self.controller_racks = controller_racks
         self.facts = Facts(wire.cluster)
         self.shown: set[tuple[str, int]] = set()  # partitions that metadata has shown at any time
-        self.group_errors: list[str] = []
+        self.group_errors: dict[int | None, str] = {}  # by broker; None: of the whole cluster
         self.quorum_error: str | None = None
         self.greeted: set[int] = set()  # brokers that were asked for their release
         self.asked: set[int] = set()  # brokers that were asked for the rest
@@ -55,7 +59,7 @@ class _Collection:
         await self._versions(broker.node_id for broker in metadata.brokers)
         self.facts.brokers, may_describe = await self._registered(metadata)
         if may_describe is False:
-            self.group_errors.append("CLUSTER_AUTHORIZATION_FAILED: groups that may not be described aren't listed")
+            self.group_errors[None] = "CLUSTER_AUTHORIZATION_FAILED: groups that may not be described aren't listed"
         reading, *_ = await self.wire.gather([self._topics, self._quorum, self._per_broker])
         if reading is not None:
             await self._reread(reading)
@@ -118,7 +122,7 @@ class _Collection:
         try:
             self.facts.groups.add(await groups.coordinated_by(self.wire, broker, self.facts.notes))
         except Unread as exc:
-            self.group_errors.append(f"{exc.reason} (broker {broker})")
+            self.group_errors[broker] = f"{exc.reason} (broker {broker})"
 
     # -- Topics --------------------------------------------------------------------------------------------------
 
@@ -144,11 +148,13 @@ class _Collection:
     async def _reread(self, reading: Reading) -> None:
         """Reads partitions and brokers until two consecutive readings agree; that state is the document's.
 
-        Two brokers are asked in turn, so that a broker with old metadata can't agree with itself. Where ELRs exist, the
-        first is asked by DescribeTopicPartitions, which states them, the second by Metadata.
+        It reads on while the cluster calls a broker live that can't be reached: when a dead broker's session ends, the
+        controller fences it and elects leaders. Two brokers are asked in turn, so that a broker with old metadata can't agree
+        with itself. Where ELRs exist, the first is asked by DescribeTopicPartitions, which states them, the second by Metadata.
         """
-        facts, latest = self.facts, reading
-        for turn in range(REREADS + 1):
+        facts, latest, doubtful = self.facts, reading, {}
+        fenced_by = time.monotonic() + self.wire.limits.session_timeout
+        for turn in count():
             if turn:
                 await self.wire.pause(REREAD_PAUSE)
             started = _now()
@@ -167,7 +173,9 @@ class _Collection:
                 facts.declared = {"topics": len(again.topics), "partitions": partitions}
             if again.with_elr or not reading.with_elr:
                 reading, facts.captured_at = again, started
-            if facts.consistent or not self.wire.remaining:
+            doubtful = await self._doubtful()
+            waiting = doubtful and time.monotonic() < fenced_by
+            if not self.wire.remaining or (not waiting and (facts.consistent or turn >= REREADS)):
                 break
         if facts.consistent is False:
             # What changed is unknown. The rest was read twice.
@@ -176,6 +184,10 @@ class _Collection:
             partitions = sum(len(topic.partitions) for topic in reading.topics.values())
             facts.declared = {"topics": len(reading.topics), "partitions": partitions}
             facts.consistent = True
+        for broker, why in doubtful.items():
+            if REFUSED in why:
+                for member in ("live", "fenced"):
+                    facts.notes.add(("brokers", broker, member), f"{why}, and the cluster calls it live")
         facts.reading = reading
         facts.declared["brokers"] = len(facts.brokers)
         if reading.reassignments_error:
@@ -183,6 +195,24 @@ class _Collection:
         # Of topics and brokers that are new since the first reading.
         await self._topic_configs(reading)
         await self._per_broker()
+
+    async def _doubtful(self) -> dict[int, str]:
+        """Brokers that the cluster calls live and that can't be reached, with the reason; none while no controller leads.
+
+        Those that refused a connection are asked again: they may have been restarted.
+        """
+        if self.wire.no_controller:
+            return {}
+        lost = {b.id: why for b in self.facts.brokers if b.live and (why := self.wire.why_lost(b.id))}
+        again = [broker for broker, why in lost.items() if REFUSED in why]
+        self.wire.forget(again)
+        self.greeted.difference_update(again)
+        await self._versions(again)
+        for broker in (b for b in again if self.wire.why_lost(b) is None):
+            self.asked.discard(broker)
+            self.group_errors.pop(broker, None)
+            self.facts.notes.forget(("brokers", broker))
+        return {broker: why for broker in lost if (why := self.wire.why_lost(broker))}
 
     async def _hidden(self) -> None:
         """Counts partitions on log dirs that metadata has never shown; reads twice, since deletion takes a moment."""
@@ -284,7 +314,7 @@ class _Collection:
 
     def _unlisted_groups(self) -> None:
         """Notes why groups may be missing: a broker didn't list its groups, or their coordinator is down."""
-        reading, reasons = self.facts.reading, sorted(self.group_errors)
+        reading, reasons = self.facts.reading, sorted(self.group_errors.values())
         offsets = reading.topics.get(OFFSETS) if reading else None
         leaderless = sum(row["leader"] is None for row in offsets.partitions.values()) if offsets else 0
         if leaderless:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -180,6 +180,11 @@ class Wire:
     def why_lost(self, node: int) -> str | None:
         """Why broker `node` couldn't be reached; None if it wasn't asked, or answered."""
         return self._lost[node].reason if node in self._lost else None
+
+    def forget(self, nodes: Iterable[int]) -> None:
+        """Lets these brokers be asked again, though they couldn't be reached."""
+        for node in nodes:
+            self._lost.pop(node, None)
 
     async def _repeated(
         self, manager: KafkaConnectionManager, node: int, request: Any, code: Callable[[Any], int], seconds: float = 0

@@ -168,7 +168,7 @@ def test_a_broker_that_hangs_delays_the_collection_only_a_little(kafka, hung):
     pid = kafka.pids()[hung]
     os.kill(pid, signal.SIGSTOP)
     try:
-        document = read(kafka, limits=Limits(connect_timeout=1.0, request_timeout=2.0))
+        document = read(kafka, limits=Limits(connect_timeout=1.0, request_timeout=2.0, session_timeout=0))
     finally:
         os.kill(pid, signal.SIGCONT)
     index = next(i for i, b in enumerate(document["brokers"]) if b["id"] == hung)
