@@ -81,6 +81,8 @@ def _section(control: Control) -> list[str]:
         lines.append(f"- Tier keys: {', '.join(f'`{r.key}` ({r.about})' for r in control.requires)}")
     for provider, reason in control.provider_duty.items():
         lines.append(f"- Not applicable on `{provider}`: {reason}")
+    for provider, reason in control.provider_hides.items():
+        lines.append(f"- Unknown on `{provider}`: {reason}")
     return [*lines, ""]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from durability.collect import platform
 from durability.collect.brokers import Registered, Version
 from durability.collect.configs import Configs
 from durability.collect.groups import Groups
@@ -40,6 +41,7 @@ class Facts:
     declared: how many brokers, topics and partitions the cluster states, in Metadata and DescribeCluster.
     consistent: what isn't noted as changed was read twice; None: a further reading failed, as noted.
     unreachable: while no controller leads, brokers that nobody could fence and that don't answer, with the reason.
+    wire_id, hosts: the id that the cluster itself states, and its brokers' host names.
     hidden: partitions on log dirs that metadata doesn't show; None: log dirs of a broker couldn't be read.
     """
 
@@ -55,6 +57,8 @@ class Facts:
     controllers: dict[int, Configs] = field(default_factory=dict)
     groups: Groups = field(default_factory=Groups)
     declared: dict[str, int] = field(default_factory=dict)
+    wire_id: str | None = None
+    hosts: frozenset[str] = frozenset()
     consistent: bool | None = True
     unreachable: dict[int, str] = field(default_factory=dict)
     hidden: int | None = None
@@ -109,11 +113,19 @@ def _cluster(facts: Facts, racks: Mapping[int, str]) -> dict:
         "hidden_partitions": facts.hidden,
         "declared": facts.declared,
     }
+    if found := _platform(facts):
+        cluster["provider"], cluster["implementation"] = found[0], {"name": found[0], "evidence": found[1]}
     if facts.consistent is not None:
         cluster["consistent"] = facts.consistent
     if facts.notes.reason(("cluster", "controllers")) is None and facts.quorum is not None:
         cluster["controllers"] = [_controller(facts, m.id, racks) for m in _by_id(facts.quorum.voters)]
     return cluster
+
+
+def _platform(facts: Facts) -> tuple[str, str] | None:
+    described = chain(facts.broker_configs.values(), facts.topic_configs.values())
+    settings = {name for configs in described for name in configs.values}
+    return platform.recognized(facts.wire_id, facts.hosts, settings)
 
 
 def _by_id(members: list[Member]) -> list[Member]:
