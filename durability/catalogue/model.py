@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,8 @@ class Control:
     FAIL). own_unknown: an UNKNOWN of a topic has its own text.
     messages, remedies: templates by outcome, or by outcome and reason or category, such as "FAIL/offline". A remedy may be
     {"planner": name} of `durability.remedies`.
-    provider_duty: the reason for NOT_APPLICABLE, by provider. proposal: about settings that brokers don't enforce yet.
+    provider_duty, provider_hides: the reasons for NOT_APPLICABLE and for UNKNOWN, by provider. proposal: about settings that
+    brokers don't enforce yet.
     planned: not evaluated yet.
     """
 
@@ -67,6 +69,7 @@ class Control:
     not_cross_checked: str | None = None
     checked_category: str | None = None
     provider_duty: dict[str, str] = field(default_factory=dict)
+    provider_hides: dict[str, str] = field(default_factory=dict)
     planned: bool = False
     proposal: bool = False
     requires: tuple[Requirement, ...] = ()
@@ -134,8 +137,24 @@ def _requirement(key: str, stated: dict[str, Any]) -> Requirement:
     return Requirement(key, kind, stated.get("min"), stated.get("max"), choices, stated["about"])
 
 
-CONTROLS: dict[str, Control] = read(FOLDER)
+def on_platforms(controls: Mapping[str, Control], platforms: Mapping[str, dict[str, Any]]) -> dict[str, Control]:
+    """The controls with what `platforms` hide or do themselves. ValueError for a control that doesn't exist."""
+    found = dict(controls)
+    for platform, stated in platforms.items():
+        for member, of in (("hidden", "provider_hides"), ("duty", "provider_duty")):
+            entry = stated.get(member) or {"controls": [], "reason": ""}
+            for name in controls if entry["controls"] == "all" else entry["controls"]:
+                if name not in found:
+                    raise ValueError(f"_platforms.yaml: {platform} names {name}, which is no control")
+                reasons = getattr(found[name], of) | {platform: entry["reason"]}
+                found[name] = replace(found[name], **{of: reasons})
+    return found
+
+
+CONTROLS: dict[str, Control] = on_platforms(read(FOLDER), load(FOLDER / "_platforms.yaml"))
 PROVIDERS: dict[str, str] = load(FOLDER / "_providers.yaml")
+CONTRADICTED = "contradicted"
+"""The provider of a cluster whose answers contradict the provider that is declared for it."""
 SCALAR_CONTROLS: dict[str, str] = {c.id: c.scalar for c in CONTROLS.values() if c.scalar and not c.planned}
 """The order of observed and required, by control that Great Expectations checks."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from durability.catalogue.model import CONTROLS, PROVIDERS, Control
@@ -32,7 +33,7 @@ def page() -> str:
     ]
     for control in CONTROLS.values():
         lines += _section(control)
-    lines += ["## Providers", "", *(f"- `{name}`: {words}" for name, words in PROVIDERS.items()), ""]
+    lines += ["## Providers", "", *(f"- `{name}`: {words}" for name, words in PROVIDERS.items()), "", *_support(), ""]
     return "\n".join(lines)
 
 
@@ -81,7 +82,26 @@ def _section(control: Control) -> list[str]:
         lines.append(f"- Tier keys: {', '.join(f'`{r.key}` ({r.about})' for r in control.requires)}")
     for provider, reason in control.provider_duty.items():
         lines.append(f"- Not applicable on `{provider}`: {reason}")
+    for provider, reason in control.provider_hides.items():
+        lines.append(f"- Unknown on `{provider}`: {reason}")
     return [*lines, ""]
+
+
+def _support() -> Iterator[str]:
+    """A table of what each control says on each provider that restricts one."""
+    controls = CONTROLS.values()
+    yield "What a control says there; an empty cell: the same as on a self-managed cluster."
+    yield ""
+    named = [name for name in PROVIDERS if any(name in c.provider_duty or name in c.provider_hides for c in controls)]
+    yield f"| control | {' | '.join(f'`{name}`' for name in named)} |"
+    yield "|---" * (len(named) + 1) + "|"
+    for control in controls:
+        cells = [
+            "not applicable" if n in control.provider_duty else "unknown" if n in control.provider_hides else ""
+            for n in named
+        ]
+        if any(cells):
+            yield f"| {control.id} | {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
+from itertools import count
 from typing import Any
 
-from durability.collect import brokers, configs, groups, log_dirs, quorum, topics
+from durability.collect import agreement, brokers, configs, groups, log_dirs, quorum, topics
 from durability.collect.brokers import Registered
-from durability.collect.document import OF_BROKERS, Facts, assemble
+from durability.collect.document import FENCED, OF_BROKERS, Facts, assemble
 from durability.collect.limits import Limits
 from durability.collect.notes import HIDDEN
 from durability.collect.reasons import Unread
@@ -22,6 +24,10 @@ REREADS = 4
 """Further readings of all partitions while two consecutive ones disagree."""
 REREAD_PAUSE = 0.5
 """Seconds before such a reading."""
+REFUSED = "connection refused"
+"""In the reason of a broker on whose address nothing listens."""
+GREETED_AT_ONCE = 256
+"""Brokers that are connected to at the same time."""
 
 
 def read_cluster(
@@ -42,17 +48,25 @@ class _Collection:
         self.controller_racks = controller_racks
         self.facts = Facts(wire.cluster)
         self.shown: set[tuple[str, int]] = set()  # partitions that metadata has shown at any time
-        self.group_errors: list[str] = []
-        self.asked: set[int] = set()  # brokers
+        self.group_errors: dict[int | None, str] = {}  # by broker; None: of the whole cluster
+        self.quorum_error: str | None = None
+        self.greeted: set[int] = set()  # brokers that were asked for their release
+        self.asked: set[int] = set()  # brokers that were asked for the rest
 
     async def run(self) -> dict:
         metadata = await self.wire.bootstrap()
+        self.facts.wire_id = getattr(metadata, "cluster_id", None)
+        self.facts.hosts = frozenset(broker.host for broker in metadata.brokers)
+        # All at once: a broker that doesn't answer costs one timeout, and nothing else is asked of it.
+        await self._versions(broker.node_id for broker in metadata.brokers)
         self.facts.brokers, may_describe = await self._registered(metadata)
         if may_describe is False:
-            self.group_errors.append("CLUSTER_AUTHORIZATION_FAILED: groups that may not be described aren't listed")
+            self.group_errors[None] = "CLUSTER_AUTHORIZATION_FAILED: groups that may not be described aren't listed"
         reading, *_ = await self.wire.gather([self._topics, self._quorum, self._per_broker])
         if reading is not None:
             await self._reread(reading)
+        if self.wire.no_controller:
+            self._without_controller(self.wire.no_controller.reason)
         await self._controllers()
         await self._hidden()
         self._unlisted_groups()
@@ -76,17 +90,23 @@ class _Collection:
     async def _per_broker(self) -> None:
         """Reads what only a broker itself states, from each broker that is live and wasn't asked before."""
         jobs: list[Job] = []
-        for broker in self.facts.brokers:
-            if broker.id in self.asked or not broker.live:
-                continue
+        new = [broker for broker in self.facts.brokers if broker.live and broker.id not in self.asked]
+        await self._versions(broker.id for broker in new)
+        for broker in new:
             self.asked.add(broker.id)
             jobs += [
-                self._of_broker(broker.id, "versions", brokers.version),
                 self._of_broker(broker.id, "broker_configs", configs.of_broker),
                 self._of_broker(broker.id, "log_dirs", log_dirs.describe),
                 partial(self._groups_of, broker.id),
             ]
         await self.wire.gather(jobs)
+
+    async def _versions(self, ids: Iterable[int]) -> None:
+        """Reads the release of each of these brokers that wasn't asked for it before."""
+        new = [broker for broker in ids if broker not in self.greeted]
+        self.greeted.update(new)
+        jobs = [self._of_broker(broker, "versions", brokers.version) for broker in new]
+        await self.wire.gather(jobs, at_once=GREETED_AT_ONCE)
 
     def _of_broker(self, broker: int, member: str, read: Callable) -> Job:
         """A job that reads a member of Facts of one broker."""
@@ -104,7 +124,7 @@ class _Collection:
         try:
             self.facts.groups.add(await groups.coordinated_by(self.wire, broker, self.facts.notes))
         except Unread as exc:
-            self.group_errors.append(f"{exc.reason} (broker {broker})")
+            self.group_errors[broker] = f"{exc.reason} (broker {broker})"
 
     # -- Topics --------------------------------------------------------------------------------------------------
 
@@ -130,11 +150,13 @@ class _Collection:
     async def _reread(self, reading: Reading) -> None:
         """Reads partitions and brokers until two consecutive readings agree; that state is the document's.
 
-        Two brokers are asked in turn, so that a broker with old metadata can't agree with itself. Where ELRs exist, the
-        first is asked by DescribeTopicPartitions, which states them, the second by Metadata.
+        It reads on while the cluster calls a broker live that can't be reached: when a dead broker's session ends, the
+        controller fences it and elects leaders. Two brokers are asked in turn, so that a broker with old metadata can't agree
+        with itself. Where ELRs exist, the first is asked by DescribeTopicPartitions, which states them, the second by Metadata.
         """
-        facts, latest = self.facts, reading
-        for turn in range(REREADS + 1):
+        facts, latest, doubtful = self.facts, reading, {}
+        fenced_by = time.monotonic() + self.wire.limits.session_timeout
+        for turn in count():
             if turn:
                 await self.wire.pause(REREAD_PAUSE)
             started = _now()
@@ -145,6 +167,7 @@ class _Collection:
                 facts.consistent = None
                 facts.notes.add(("cluster", "consistent"), exc.reason)
                 break
+            before, brokers_before = latest, facts.brokers
             facts.consistent = topics.same_state(latest, again) and facts.brokers == registered
             latest, facts.brokers = again, registered
             if not again.with_elr:
@@ -152,8 +175,21 @@ class _Collection:
                 facts.declared = {"topics": len(again.topics), "partitions": partitions}
             if again.with_elr or not reading.with_elr:
                 reading, facts.captured_at = again, started
-            if facts.consistent or not self.wire.remaining:
+            doubtful = await self._doubtful()
+            waiting = doubtful and time.monotonic() < fenced_by
+            if not self.wire.remaining or (not waiting and (facts.consistent or turn >= REREADS)):
                 break
+        if facts.consistent is False:
+            # What changed is unknown. The rest was read twice.
+            reading = agreement.settled(before, latest, reading, facts.notes)
+            agreement.note_brokers(brokers_before, facts.brokers, facts.notes)
+            partitions = sum(len(topic.partitions) for topic in reading.topics.values())
+            facts.declared = {"topics": len(reading.topics), "partitions": partitions}
+            facts.consistent = True
+        for broker, why in doubtful.items():
+            if REFUSED in why:
+                for member in ("live", "fenced"):
+                    facts.notes.add(("brokers", broker, member), f"{why}, and the cluster calls it live")
         facts.reading = reading
         facts.declared["brokers"] = len(facts.brokers)
         if reading.reassignments_error:
@@ -161,6 +197,24 @@ class _Collection:
         # Of topics and brokers that are new since the first reading.
         await self._topic_configs(reading)
         await self._per_broker()
+
+    async def _doubtful(self) -> dict[int, str]:
+        """Brokers that the cluster calls live and that can't be reached, with the reason; none while no controller leads.
+
+        Those that refused a connection are asked again: they may have been restarted.
+        """
+        if self.wire.no_controller:
+            return {}
+        lost = {b.id: why for b in self.facts.brokers if b.live and (why := self.wire.why_lost(b.id))}
+        again = [broker for broker, why in lost.items() if REFUSED in why]
+        self.wire.forget(again)
+        self.greeted.difference_update(again)
+        await self._versions(again)
+        for broker in (b for b in again if self.wire.why_lost(b) is None):
+            self.asked.discard(broker)
+            self.group_errors.pop(broker, None)
+            self.facts.notes.forget(("brokers", broker))
+        return {broker: why for broker in lost if (why := self.wire.why_lost(broker))}
 
     async def _hidden(self) -> None:
         """Counts partitions on log dirs that metadata has never shown; reads twice, since deletion takes a moment."""
@@ -178,14 +232,26 @@ class _Collection:
                 facts.notes.add(("cluster", "hidden_partitions"), exc.reason)
                 return
             hidden &= self._not_shown()
-        unread = [b.id for b in facts.brokers if b.live and b.id not in facts.log_dirs]
+        # A topic that this principal may not see can have its only replica on a broker that is down, or on a failed disk.
+        unread = {b.id: why for b in facts.brokers if (why := self._log_dirs_unread(b))}
         facts.hidden = len(hidden) if hidden or not unread else None
         if hidden:
             reason = f"TOPIC_AUTHORIZATION_FAILED: {len(hidden)} partitions on log dirs belong to topics not shown"
             facts.notes.add(HIDDEN, reason)
         elif unread:
-            why = facts.notes.reason(("brokers", unread[0], "log_dirs"))
-            facts.notes.add(HIDDEN, f"{why}: without log dirs it is unknown whether topics are hidden")
+            broker, why = next(iter(unread.items()))
+            more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
+            without = f"{why}: without the log dirs of broker {broker}{more} it is unknown whether topics are hidden"
+            asked = any(b.live and b.id not in facts.log_dirs and b.id not in facts.unreachable for b in facts.brokers)
+            # A live broker that doesn't say may hide whole topics from this principal. A dead one is seen by all.
+            facts.notes.add(HIDDEN if asked else ("cluster", "hidden_partitions"), without)
+
+    def _log_dirs_unread(self, broker: Registered) -> str | None:
+        """Why not all log dirs of a broker could be read; None if all could."""
+        dirs = self.facts.log_dirs.get(broker.id)
+        if dirs is None:
+            return self.facts.notes.reason(("brokers", broker.id, "log_dirs")) or FENCED
+        return f"KAFKA_STORAGE_ERROR: {dirs.offline} offline" if dirs.offline else None
 
     def _not_shown(self) -> set[tuple[str, int]]:
         return {p for dirs in self.facts.log_dirs.values() for p in dirs.sizes if p not in self.shown}
@@ -196,17 +262,32 @@ class _Collection:
         try:
             self.facts.quorum = await quorum.describe(self.wire)
         except Unread as exc:
-            self.facts.notes.add(("cluster", "quorum"), exc.reason)
-            self.facts.notes.add(("cluster", "controllers"), exc.reason)
+            self.quorum_error = exc.reason
+
+    def _without_controller(self, reason: str) -> None:
+        """What is known while no controller leads: the voters that brokers' settings state, and who can't be reached.
+
+        Brokers are fenced by the controller alone. Until there is one, brokers that died are still called live, so a broker
+        that can't be reached counts as down.
+        """
+        facts = self.facts
+        facts.unreachable = {b.id: why for b in facts.brokers if b.live and (why := self.wire.why_lost(b.id))}
+        voters = quorum.stated_voters(facts.broker_configs.values())
+        if facts.quorum is None and voters:
+            self.quorum_error = None
+            facts.quorum = quorum.Quorum(None, [quorum.Member(node, None) for node in voters], [], voters)
+            facts.notes.add(("cluster", "quorum", "observers"), reason)
 
     async def _controllers(self) -> None:
         """Configs of the voters: of a combined node its broker's, of another those that its own listener states."""
         facts = self.facts
+        if self.quorum_error:
+            facts.notes.add(("cluster", "quorum"), self.quorum_error)
+            facts.notes.add(("cluster", "controllers"), self.quorum_error)
         if facts.quorum is None:
             return
         combined = {b.id for b in facts.brokers}
-        stated = (c.values.get("controller.quorum.voters", "") for c in facts.broker_configs.values())
-        addresses = quorum.stated_addresses(next(stated, "")) | facts.quorum.addresses
+        addresses = quorum.stated_voters(facts.broker_configs.values()) | facts.quorum.addresses
         failed: dict[int, str] = {}
 
         async def read(node: int) -> None:
@@ -222,6 +303,8 @@ class _Collection:
                 failed[node] = facts.notes.reason(("brokers", node, "configs")) or "BROKER_NOT_AVAILABLE"
         await self.wire.gather([partial(read, m.id) for m in facts.quorum.voters if m.id not in combined])
         for node, reason in sorted(failed.items()):
+            if facts.quorum.leader is None:
+                facts.notes.add(("cluster", "quorum", "voters", node, "lag_ms"), reason)
             if facts.controllers:
                 facts.notes.add(("cluster", "controllers", node, "configs"), reason)
             else:  # the first reason is noted
@@ -233,7 +316,7 @@ class _Collection:
 
     def _unlisted_groups(self) -> None:
         """Notes why groups may be missing: a broker didn't list its groups, or their coordinator is down."""
-        reading, reasons = self.facts.reading, sorted(self.group_errors)
+        reading, reasons = self.facts.reading, sorted(self.group_errors.values())
         offsets = reading.topics.get(OFFSETS) if reading else None
         leaderless = sum(row["leader"] is None for row in offsets.partitions.values()) if offsets else 0
         if leaderless:

@@ -9,6 +9,7 @@ from typing import Any
 from kafka.protocol.admin import DescribeConfigsRequest
 
 from durability.catalogue.settings import read_of_brokers, read_of_topics
+from durability.collect import platform
 from durability.collect.reasons import Unread, error_name
 from durability.collect.wire import Wire
 
@@ -19,6 +20,7 @@ SOURCES = {1: "topic", 2: "broker-dynamic", 3: "cluster-default", 4: "broker", 5
 
 # Evidence, besides the settings that the controls read. min.insync.racks is KIP-1290's proposal: no broker has it yet.
 _EVIDENCE_OF_TOPICS = (
+    *platform.SETTINGS_OF_TOPICS,
     "cleanup.policy",
     "confluent.placement.constraints",
     "flush.messages",
@@ -35,6 +37,7 @@ _EVIDENCE_OF_TOPICS = (
     "unclean.leader.election.enable",
 )
 _EVIDENCE_OF_BROKERS = (
+    *platform.SETTINGS_OF_BROKERS,
     "auto.create.topics.enable",
     "auto.leader.rebalance.enable",
     "broker.rack",

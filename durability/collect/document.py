@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from durability.collect import platform
 from durability.collect.brokers import Registered, Version
 from durability.collect.configs import Configs
 from durability.collect.groups import Groups
@@ -22,6 +23,7 @@ from durability.topology.versions import parse
 NOT_DESCRIBED = "BROKER_NOT_AVAILABLE"
 FENCED = "BROKER_NOT_AVAILABLE: it is fenced"
 NEVER_CAUGHT_UP = "NEVER_CAUGHT_UP: it has not caught up with the quorum's leader since that one leads"
+NO_LEADER = "LEADER_NOT_AVAILABLE: no controller leads, so nobody states its lag"
 NO_RACK = "UNKNOWN_RACK: the quorum's answer has no racks, and neither brokers nor configuration state this node's"
 OF_BROKERS = {
     "versions": ("kafka_version", "max_metadata_version"),
@@ -37,8 +39,10 @@ class Facts:
 
     reading, quorum None: that part could not be read, as noted.
     declared: how many brokers, topics and partitions the cluster states, in Metadata and DescribeCluster.
-    consistent: the last two consecutive readings agree; None: a further reading failed, as noted.
-    hidden: partitions on log dirs that metadata doesn't show; None: log dirs of a live broker couldn't be read.
+    consistent: what isn't noted as changed was read twice; None: a further reading failed, as noted.
+    unreachable: while no controller leads, brokers that nobody could fence and that don't answer, with the reason.
+    wire_id, hosts: the id that the cluster itself states, and its brokers' host names.
+    hidden: partitions on log dirs that metadata doesn't show; None: log dirs of a broker couldn't be read.
     """
 
     cluster_id: str
@@ -53,7 +57,10 @@ class Facts:
     controllers: dict[int, Configs] = field(default_factory=dict)
     groups: Groups = field(default_factory=Groups)
     declared: dict[str, int] = field(default_factory=dict)
+    wire_id: str | None = None
+    hosts: frozenset[str] = frozenset()
     consistent: bool | None = True
+    unreachable: dict[int, str] = field(default_factory=dict)
     hidden: int | None = None
     notes: Notes = field(default_factory=Notes)
 
@@ -106,11 +113,19 @@ def _cluster(facts: Facts, racks: Mapping[int, str]) -> dict:
         "hidden_partitions": facts.hidden,
         "declared": facts.declared,
     }
+    if found := _platform(facts):
+        cluster["provider"], cluster["implementation"] = found[0], {"name": found[0], "evidence": found[1]}
     if facts.consistent is not None:
         cluster["consistent"] = facts.consistent
     if facts.notes.reason(("cluster", "controllers")) is None and facts.quorum is not None:
         cluster["controllers"] = [_controller(facts, m.id, racks) for m in _by_id(facts.quorum.voters)]
     return cluster
+
+
+def _platform(facts: Facts) -> tuple[str, str] | None:
+    described = chain(facts.broker_configs.values(), facts.topic_configs.values())
+    settings = {name for configs in described for name in configs.values}
+    return platform.recognized(facts.wire_id, facts.hosts, settings)
 
 
 def _by_id(members: list[Member]) -> list[Member]:
@@ -127,7 +142,8 @@ def _quorum(facts: Facts, racks: Mapping[int, str]) -> dict | None:
         for member in _by_id(members):
             rows[role].append({"id": member.id, "rack": racks.get(member.id), "lag_ms": member.lag_ms})
             if member.lag_ms is None:
-                facts.notes.add(("cluster", "quorum", role, member.id, "lag_ms"), NEVER_CAUGHT_UP)
+                reason = NO_LEADER if facts.quorum.leader is None else NEVER_CAUGHT_UP
+                facts.notes.add(("cluster", "quorum", role, member.id, "lag_ms"), reason)
             if member.id not in racks and member.id not in described:  # a described broker without a rack has none
                 facts.notes.add(("cluster", "quorum", role, member.id, "rack"), NO_RACK)
     return {"leader": facts.quorum.leader, **rows}
@@ -161,7 +177,7 @@ def _broker(facts: Facts, broker: Registered) -> dict:
     row: dict = {
         "id": broker.id,
         "rack": broker.rack,
-        "live": broker.live,
+        "live": broker.live and broker.id not in facts.unreachable,
         "fenced": broker.fenced,
         "described": True,
     }

@@ -12,11 +12,16 @@ class Limits:
     deadline: of the whole collection. What hasn't been read by then is unreadable with REQUEST_TIMED_OUT.
     connect_timeout: of a broker's TCP, TLS and SASL handshakes together.
     request_timeout: of one request; `request.timeout.ms` of the settings overrides it.
+    controller_timeout: of one request that a broker forwards to the controller.
+    session_timeout: how long to wait until the controller fences a broker that can't be reached. It does so when the
+        broker's session ends, by default after 9 s (`broker.session.timeout.ms`).
     attempts: how often one request is sent at most. backoff: the pause before the second attempt; it doubles each time.
     """
 
     deadline: float = 120.0
     connect_timeout: float = 5.0
     request_timeout: float = 20.0
+    controller_timeout: float = 10.0
+    session_timeout: float = 10.0
     attempts: int = 3
     backoff: float = 0.2

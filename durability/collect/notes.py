@@ -22,6 +22,11 @@ class Notes:
         """place: members of the document from its root; an element of a list by its identity, not its index."""
         self._reasons.setdefault(place, reason)
 
+    def forget(self, place: Place) -> None:
+        """Drops the notes on a place and on what is in it: it could be read after all."""
+        size = len(place)
+        self._reasons = {noted: reason for noted, reason in self._reasons.items() if noted[:size] != place}
+
     def reason(self, place: Place) -> str | None:
         return self._reasons.get(place)
 

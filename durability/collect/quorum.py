@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from kafka.protocol.admin import DescribeQuorumRequest
 
+from durability.collect.configs import Configs
 from durability.collect.reasons import Unread, error_name
 from durability.collect.wire import Wire
 
@@ -38,7 +40,7 @@ async def describe(wire: Wire) -> Quorum | None:
     partition = topic.PartitionData(partition_index=0)
     request = DescribeQuorumRequest(topics=[topic(topic_name=TOPIC, partitions=[partition])])
     try:
-        response = await wire.ask_any(request, _error)
+        response = await wire.ask_controller(request, _error)
     except Unread as exc:
         if exc.reason == "UNSUPPORTED_VERSION":
             return None
@@ -69,6 +71,12 @@ def _member(replica: Any, leader: int, leader_caught_up: int) -> Member:
     own = replica.last_caught_up_timestamp
     known = own is not None and own >= 0 and leader_caught_up >= 0
     return Member(replica.replica_id, max(0, leader_caught_up - own) if known else None)
+
+
+def stated_voters(brokers: Iterable[Configs]) -> dict[int, list[tuple[str, int]]]:
+    """Voters and their listeners as the first broker states them that has `controller.quorum.voters`."""
+    stated = (configs.values.get("controller.quorum.voters", "") for configs in brokers)
+    return stated_addresses(next(filter(None, stated), ""))
 
 
 def stated_addresses(voters: str) -> dict[int, list[tuple[str, int]]]:

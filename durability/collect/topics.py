@@ -18,6 +18,9 @@ from durability.collect.wire import Wire, batches
 LISTENER_NOT_FOUND, UNKNOWN_TOPIC = 72, 3
 PAGE = 2000  # max.request.partition.size.limit's default: brokers answer with no more
 TOPICS_PER_REQUEST = 500  # of DescribeConfigs
+MEMBERS = ("leader", "replicas", "isr", "adding", "removing")
+OF_ELR = ("elr", "last_known_elr")
+"""Members of a partition's row. Metadata doesn't state those of OF_ELR."""
 
 
 @dataclass
@@ -113,8 +116,8 @@ def _add_topic(reading: Reading, found: Any) -> None:
 
 
 async def _add_reassignments(wire: Wire, reading: Reading) -> None:
-    timeout = int(wire.request_timeout * 1000)
-    response = await wire.ask_any(ListPartitionReassignmentsRequest(topics=None, timeout_ms=timeout))
+    timeout = int(wire.limits.controller_timeout * 1000)
+    response = await wire.ask_controller(ListPartitionReassignmentsRequest(topics=None, timeout_ms=timeout))
     for moving in response.topics:
         topic = reading.topics.get(moving.name)
         if topic is None:
@@ -127,9 +130,7 @@ async def _add_reassignments(wire: Wire, reading: Reading) -> None:
 
 def same_state(one: Reading, other: Reading) -> bool:
     """Do two readings show the same partitions in the same state? ELRs count where both state them."""
-    keys = ["leader", "replicas", "isr", "adding", "removing"]
-    if one.with_elr and other.with_elr:
-        keys += ["elr", "last_known_elr"]
+    keys = MEMBERS + OF_ELR if one.with_elr and other.with_elr else MEMBERS
     if one.topics.keys() != other.topics.keys():
         return False
     for name, topic in one.topics.items():

@@ -9,11 +9,13 @@ from __future__ import annotations
 import copy
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import kafka.errors as kafka_errors
+from kafka.future import Future
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
@@ -36,6 +38,12 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
 
 AT_ONCE = 16
 """Requests under way at the same time."""
+PATIENCE = 2.0
+"""Seconds that one broker has to forward a request to the controller before others are asked too."""
+NO_CONTROLLER = ("REQUEST_TIMED_OUT", "NOT_CONTROLLER", "BROKER_NOT_AVAILABLE")
+"""Errors of a broker that reaches no controller. Another broker may reach it."""
+FORWARDERS = 4
+"""The number of brokers that are asked to forward a request to the controller."""
 
 T = TypeVar("T")
 Job = Callable[[], Awaitable[Any]]
@@ -65,6 +73,11 @@ def error_code(response: Any) -> int:
     return getattr(response, "error_code", 0) or 0
 
 
+def _reached_no_controller(exc: Exception) -> bool:
+    """Whether the broker that was asked to forward a request reaches no controller, or can't be reached itself."""
+    return isinstance(exc, Unread) and (exc.connection or exc.reason in NO_CONTROLLER)
+
+
 class Wire:
     """Connections to one cluster. kafka-python's event loop runs in `run` only, so that no thread is needed.
 
@@ -91,8 +104,10 @@ class Wire:
         self._net = NetworkSelector(client_id=config["client_id"], slow_task_threshold_secs=0)
         self._managers: list[KafkaConnectionManager] = []
         self._manager = self._new_manager(config["bootstrap_servers"])
+        self._forwarding = self._new_manager(config["bootstrap_servers"])
         self._lost: dict[int, Unread] = {}
-        self.nodes: list[int] = []  # live brokers, by id
+        self.no_controller: Unread | None = None  # why no broker reaches a controller
+        self.nodes: list[int] = []  # brokers that the cluster calls live, by id
 
     def _new_manager(self, servers: Sequence[str]) -> KafkaConnectionManager:
         manager = KafkaConnectionManager(self._net, **{**self._config, "bootstrap_servers": list(servers)})
@@ -117,8 +132,8 @@ class Wire:
             raise future.exception
         return future.value
 
-    async def gather(self, jobs: Sequence[Job]) -> list[Any]:
-        """The jobs' results in their order, at most AT_ONCE of them under way."""
+    async def gather(self, jobs: Sequence[Job], at_once: int = AT_ONCE) -> list[Any]:
+        """The jobs' results in their order, at most `at_once` of them under way."""
         results: list[Any] = [None] * len(jobs)
         waiting = iter(enumerate(jobs))
 
@@ -126,7 +141,7 @@ class Wire:
             for index, job in waiting:
                 results[index] = await job()
 
-        futures = [self._net.call_soon_with_future(worker) for _ in range(min(AT_ONCE, len(jobs)))]
+        futures = [self._net.call_soon_with_future(worker) for _ in range(min(at_once, len(jobs)))]
         for future in futures:
             await future
         return results
@@ -155,17 +170,38 @@ class Wire:
         """
         if node in self._lost:
             raise Unread(self._lost[node].reason, connection=True)
-        timeouts = 0
+        try:
+            return await self._repeated(self._manager, node, request, code)
+        except Unread as failure:
+            if failure.connection:
+                self._lost[node] = failure
+            raise
+
+    def why_lost(self, node: int) -> str | None:
+        """Why broker `node` couldn't be reached; None if it wasn't asked, or answered."""
+        return self._lost[node].reason if node in self._lost else None
+
+    def forget(self, nodes: Iterable[int]) -> None:
+        """Lets these brokers be asked again, though they couldn't be reached."""
+        for node in nodes:
+            self._lost.pop(node, None)
+
+    async def _repeated(
+        self, manager: KafkaConnectionManager, node: int, request: Any, code: Callable[[Any], int], seconds: float = 0
+    ) -> Any:
+        """Sends until there is an answer without a retriable error. A broker that doesn't answer in time is asked once.
+
+        seconds: the time for each answer; 0: the request timeout.
+        """
         for attempt in range(self.limits.attempts):
             await self._back_off(attempt)
             try:
-                response = await self._send(self._manager, node, request)
+                response = await self._send(manager, node, request, seconds)
             except (kafka_errors.KafkaError, OSError) as exc:
                 failure = unread(exc)
                 if not failure.connection or not self.remaining:
                     raise failure from exc
-                timeouts += failure.reason.startswith("REQUEST_TIMED_OUT") or "timed out" in failure.reason
-                if timeouts > 1:  # a broker that hangs would cost a full timeout each time
+                if failure.reason.startswith("REQUEST_TIMED_OUT") or "timed out" in failure.reason:
                     break
             else:
                 error = code(response)
@@ -174,8 +210,6 @@ class Wire:
                 failure = Unread(error_name(error))
                 if not is_retriable(error) or not self.remaining:
                     break
-        if failure.connection:
-            self._lost[node] = failure
         raise failure
 
     async def ask_any(self, request: Any, code: Callable[[Any], int] = error_code, *, second: bool = False) -> Any:
@@ -193,6 +227,55 @@ class Wire:
                     break
         raise failure
 
+    async def ask_controller(self, request: Any, code: Callable[[Any], int] = error_code) -> Any:
+        """The answer of the active controller to a request that brokers forward (KIP-590).
+
+        A broker that reaches no controller doesn't answer, and it answers a connection's requests in their order. So these
+        requests have connections of their own. If no broker gets an answer in time, later calls fail at once.
+        Raises Unread.
+        """
+        if self.no_controller:
+            raise self.no_controller
+        nodes = [node for node in self.nodes if node not in self._lost][:FORWARDERS]
+        seconds = self.limits.controller_timeout
+        jobs = [partial(self._repeated, self._forwarding, node, request, code, seconds) for node in nodes]
+        try:
+            return await self._first(jobs, PATIENCE, lambda exc: not _reached_no_controller(exc))
+        except Unread as exc:
+            if _reached_no_controller(exc):
+                self.no_controller = Unread(f"{exc.reason}: no broker reaches a controller")
+                raise self.no_controller from exc
+            raise
+
+    async def _first(self, jobs: Sequence[Job], patience: float, decides: Callable[[Exception], bool]) -> Any:
+        """The result of the first job that succeeds. The others begin `patience` seconds after the first one.
+
+        decides: whether a job's failure is the result; if all fail, the last failure is.
+        """
+        result, failed = Future(), 0
+
+        async def run(job: Job, pause: float) -> None:
+            nonlocal failed
+            if pause:
+                await self.pause(pause)
+            if result.is_done:
+                return
+            try:
+                value = await job()
+            except Exception as exc:
+                failed += 1
+                if not result.is_done and (decides(exc) or failed == len(jobs)):
+                    result.failure(exc)
+            else:
+                if not result.is_done:
+                    result.success(value)
+
+        if not jobs:
+            raise Unread("BROKER_NOT_AVAILABLE", connection=True)
+        for turn, job in enumerate(jobs):
+            self._net.call_soon_with_future(partial(run, job, patience if turn else 0))
+        return await result
+
     async def ask_address(self, host: str, port: int, request: Any, code: Callable[[Any], int]) -> Any:
         """The answer from an address that is no registered broker (a controller's listener); one attempt."""
         manager = self._new_manager([f"[{host}]:{port}" if ":" in host else f"{host}:{port}"])
@@ -204,9 +287,12 @@ class Wire:
             raise Unread(error_name(error))
         return response
 
-    async def _send(self, manager: KafkaConnectionManager, node: object, request: Any) -> Any:
-        """Sends once; waits out reconnection backoffs and broker throttling, which are not failures."""
-        until = time.monotonic() + min(self.request_timeout + self.connect_timeout, self.remaining)
+    async def _send(self, manager: KafkaConnectionManager, node: object, request: Any, seconds: float = 0) -> Any:
+        """Sends once; waits out reconnection backoffs and broker throttling, which are not failures.
+
+        seconds: the time for the answer; 0: the request timeout and the time to connect.
+        """
+        until = time.monotonic() + min(seconds or self.request_timeout + self.connect_timeout, self.remaining)
         while True:
             left = until - time.monotonic()
             if left <= 0:
@@ -248,29 +334,41 @@ class Wire:
 
         Raises Unreachable, which names every server with its reason.
         """
-        failures: dict[str, BaseException] = {}
+        failures: dict[str, Exception] = {}
+
+        async def ask(server: Any) -> Any:
+            try:
+                return await self._metadata(server)
+            except (kafka_errors.KafkaError, OSError, Unread) as exc:
+                failures[f"{server.host}:{server.port}"] = exc
+                raise
+
         for attempt in range(self.limits.attempts):
             await self._back_off(attempt)
-            failures = {}
-            for server in self._manager.cluster.bootstrap_brokers():
-                try:
-                    return await self._bootstrap_from(server)
-                except (kafka_errors.KafkaError, OSError, Unread) as exc:
-                    failures[f"{server.host}:{server.port}"] = exc
-            if not self.remaining or all(isinstance(failure, AUTHENTICATION) for failure in failures.values()):
-                break
+            failures.clear()
+            jobs = [partial(ask, server) for server in self._manager.cluster.bootstrap_brokers()]
+            try:
+                return self._started(await self._first(jobs, PATIENCE, lambda exc: False))
+            except (kafka_errors.KafkaError, OSError, Unread):
+                if not self.remaining or all(isinstance(failure, AUTHENTICATION) for failure in failures.values()):
+                    break
         explanations = {server: explained(exc) for server, exc in failures.items()}
         happened = "; ".join(f"{server}: {what}" for server, (what, _) in explanations.items())
         checks = "; ".join(dict.fromkeys(check for _, check in explanations.values()))
         raise Unreachable(f"cluster {self.cluster} can't be reached: {happened}. Check {checks}.")
 
-    async def _bootstrap_from(self, server: Any) -> Any:
+    async def _metadata(self, server: Any) -> Any:
         request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
         response = await self._send(self._manager, server.node_id, request)
         if not response.brokers:
             raise Unread("BROKER_NOT_AVAILABLE: it knows no live broker")
-        self._manager.cluster.update_metadata(response)
-        self.nodes = sorted(broker.node_id for broker in response.brokers)
-        # Each connection negotiates its own versions: brokers of a cluster in upgrade differ.
-        self._manager.broker_version_data = None
         return response
+
+    def _started(self, metadata: Any) -> Any:
+        """Makes known the brokers of the first answer; returns it."""
+        for manager in (self._manager, self._forwarding):
+            manager.cluster.update_metadata(metadata)
+            # Each connection negotiates its own versions: brokers of a cluster in upgrade differ.
+            manager.broker_version_data = None
+        self.nodes = sorted(broker.node_id for broker in metadata.brokers)
+        return metadata

@@ -62,6 +62,9 @@ def message(finding: Mapping[str, Any]) -> str | None:
     duty = CONTROLS[finding["control"]].provider_duty
     if finding["outcome"] == "NOT_APPLICABLE" and finding["provider"] in duty:
         return duty[finding["provider"]]
+    hidden = CONTROLS[finding["control"]].provider_hides
+    if (finding["evidence"] or {}).get("reason") == "platform" and finding["provider"] in hidden:
+        return hidden[finding["provider"]]
     text = _chosen(finding, "messages")
     return None if text is None else _template(text).render(finding)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from durability.catalogue.model import CONTRADICTED
 from durability.lake import tables
 from durability.lake.facts import Facts
 from durability.lake.partition_rows import partition_tables
@@ -31,7 +32,7 @@ def build(
 ) -> dict[str, pa.Table]:
     """The rows of one topology, by fact table name, each with the columns of `tables.py` and sorted as it says.
 
-    provider: who runs the cluster; if it is "self" and the document names one, the document's counts.
+    provider: who runs the cluster; if it is "self" or "other" and the document names one, the document's counts.
     earlier_racks: gives racks by broker id, for brokers that are down and whose rack is unknown; called if there is one.
     """
     facts = Facts(topology)
@@ -46,7 +47,7 @@ def build(
     _carry_racks(brokers, earlier_racks)
     partitions, groups = partition_tables(facts, keys, brokers)
     rows_of = {
-        tables.CLUSTERS: [cluster_row(facts, stated if provider == "self" and stated else provider, team)],
+        tables.CLUSTERS: [cluster_row(facts, _provider(provider, stated), team)],
         tables.BROKERS: brokers,
         tables.CONTROLLERS: controller_rows(facts),
         tables.TOPICS: topics,
@@ -54,6 +55,13 @@ def build(
     }
     built = {t.name: pa.Table.from_pylist([keys | row for row in rows], t.arrow) for t, rows in rows_of.items()}
     return built | {tables.PARTITIONS.name: partitions, tables.PARTITION_GROUPS.name: groups}
+
+
+def _provider(declared: str, stated: str | None) -> str:
+    """Who runs the cluster. declared: in the clusters file. stated: by the document, or by what the cluster answered."""
+    if declared in ("self", "other") or stated in (None, declared):
+        return stated or declared
+    return CONTRADICTED
 
 
 def cluster_row(facts: Facts, provider: str, team: str | None) -> dict:

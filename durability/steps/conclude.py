@@ -48,8 +48,8 @@ def conclude_pulse(settings: Settings, plan: Plan, summary: StepSummary) -> str:
 
 
 def unjudged(plan: Plan) -> list[str]:
-    """Names of the clusters that the run could not judge."""
-    return [s.cluster for s in plan.snapshots if not s.judged]
+    """The clusters that the run could not judge, each with the reason."""
+    return [f"{s.cluster}: {s.reason or s.status}" for s in plan.snapshots if not s.judged]
 
 
 def _summed_counters(lake: Lake, run: Mapping[str, Any]) -> dict[str, int]:

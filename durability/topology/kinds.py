@@ -62,6 +62,9 @@ CONTROLLER = Object(
     "controller", {"id": Member(ID), "rack": _RACK, "configs": Member(CONFIGS), "config_sources": _SOURCES}
 )
 DECLARED = Object("declared", {part: _maybe(COUNT) for part in ("brokers", "topics", "partitions")})
+IMPLEMENTATION = Object(
+    "implementation", {"name": Member(TEXT), "evidence": Member(TEXT, about="the answer that it was recognized by")}
+)
 CLUSTER = Object(
     "cluster",
     {
@@ -74,6 +77,7 @@ CLUSTER = Object(
         "controllers": Member(ListOf(CONTROLLER, identity="id"), optional=True),
         "source": _maybe(TEXT),
         "provider": _maybe(TEXT),
+        "implementation": _maybe(IMPLEMENTATION, "a platform that isn't Kafka's own code"),
         "hidden_partitions": _maybe(COUNT),
         "declared": _maybe(DECLARED, "how many the cluster says it has"),
     },

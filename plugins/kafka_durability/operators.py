@@ -184,8 +184,7 @@ class ConcludeOperator(EvaluatedStep):
         findings = Path(self.reported["findings.json"])
         status = conclude.conclude(settings, plan, self.checked(), findings, summary)
         if status != conclude.COMPLETE:
-            missing = ", ".join(conclude.unjudged(plan))
-            raise AirflowFailException(f"the run is {status}: {missing or 'see the problems above'}")
+            raise AirflowFailException(f"the run is {status}. {'; '.join(conclude.unjudged(plan) or summary.problems)}")
         return status
 
 
@@ -196,7 +195,7 @@ class ConcludePulseOperator(EvaluatedStep):
         plan = self.plan(settings, context)
         status = conclude.conclude_pulse(settings, plan, summary)
         if status != conclude.COMPLETE:
-            raise AirflowFailException(f"the pulse is incomplete: {', '.join(conclude.unjudged(plan))}")
+            raise AirflowFailException(f"the pulse is incomplete. {'; '.join(conclude.unjudged(plan))}")
         return status
 
 

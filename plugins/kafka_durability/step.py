@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -15,15 +16,25 @@ from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary, report_step
 from durability.steps.task_artifacts import TaskArtifacts
 
+log = logging.getLogger("airflow.task")
+
+
+class TaskReporter(JournalReporter):
+    """Writes to the journal, and each problem to the task's log: on a schedule nobody reads a journal."""
+
+    def problem(self, step: str, text: str) -> None:
+        log.error("%s", text)
+        super().problem(step, text)
+
 
 @contextmanager
 def reported(task_id: str) -> Iterator[StepSummary]:
-    """Report the step to the journal, and turn an AuditError into a failed task.
+    """Report the step to the journal and the task's log, and turn an AuditError into a failed task.
 
     A retry doesn't fix what a user caused, so such a task fails at once. A service that didn't answer is retried.
     """
     try:
-        with report_step(task_id, JournalReporter()) as summary:
+        with report_step(task_id, TaskReporter()) as summary:
             yield summary
     except Unreachable:
         raise

@@ -101,16 +101,30 @@ def _details() -> dict[str, Column]:
 
 
 def _with_providers_duty(verdicts: DataFrame) -> DataFrame:
-    """NOT_APPLICABLE, without details, where the cluster's provider is responsible for the control."""
+    """NOT_APPLICABLE, without details, where the cluster's provider is responsible for the control.
+
+    UNKNOWN where its platform hides what the control needs.
+    """
     duties = [f"{provider} {c.id}" for c in CONTROLS.values() for provider in c.provider_duty]
     # A column of its own, because it is read five times.
     duty = F.coalesce(F.concat_ws(" ", "provider", "control").isin(*duties), F.lit(False))
+    hidden = base.platform_hides(F.col("control")) & F.col("outcome").isin(base.PASS, base.FAIL, base.UNKNOWN)
     details = ("severity", "cause", "category", "evidence")
     kept = [c for c in verdicts.columns if c not in ("outcome", *details)]
-    return verdicts.withColumn("duty", duty).select(
+    of_platform = {
+        "cause": F.concat(F.lit("provider:"), F.col("provider")),
+        "evidence": base.as_json({base.REASON: F.lit("platform")}),
+    }
+    return verdicts.withColumns({"duty": duty, "hidden": hidden}).select(
         *kept,
-        F.when(F.col("duty"), base.NOT_APPLICABLE).otherwise(F.col("outcome")).alias("outcome"),
-        *(F.when(~F.col("duty"), F.col(c)).alias(c) for c in details),
+        F.when(F.col("duty"), base.NOT_APPLICABLE)
+        .when(F.col("hidden"), base.UNKNOWN)
+        .otherwise(F.col("outcome"))
+        .alias("outcome"),
+        *(
+            F.when(~F.col("duty") & F.col("hidden"), of_platform.get(c)).when(~F.col("duty"), F.col(c)).alias(c)
+            for c in details
+        ),
     )
 
 

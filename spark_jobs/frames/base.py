@@ -11,7 +11,8 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from durability.catalogue import CONTROLS, requirements
+from durability.catalogue import CONTROLS
+from durability.catalogue.model import CONTRADICTED, requirements
 from durability.plan.plan import Plan
 from spark_jobs.frames.columns import certain, possible, struct
 from spark_jobs.frames.flagged import Flagged, each
@@ -29,6 +30,15 @@ REASON = "reason"
 def providers_duty(control: str) -> Column:
     """Is the cluster's provider responsible for this control? Reads `provider`."""
     return certain(F.col("provider").isin(*CONTROLS[control].provider_duty))
+
+
+def platform_hides(control: Column, *controls: str) -> Column:
+    """Does the cluster's platform hide what this control needs, or contradict its declared provider? Reads `provider`.
+
+    control: the control's id. controls: the ids that it may be; without any, all.
+    """
+    hides = [f"{provider} {c}" for c in controls or CONTROLS for provider in CONTROLS[c].provider_hides]
+    return certain((F.col("provider") == CONTRADICTED) | F.concat_ws(" ", "provider", control).isin(*hides))
 
 
 def as_json(values: Mapping[str, Column]) -> Column:
@@ -205,7 +215,7 @@ def check(control: str, observed: Column, required: Column, outcome: Column | No
     """An entry of `topic_posture.checks`, which Great Expectations checks again. Its numbers are never NULL. `known`: is there
     a verdict to compare with?"""
     outcome = outcome_of(control) if outcome is None else outcome
-    known = certain(outcome.isin(PASS, FAIL)) & ~providers_duty(control)
+    known = certain(outcome.isin(PASS, FAIL)) & ~providers_duty(control) & ~platform_hides(F.lit(control), control)
     compared = struct(
         {
             "control": F.lit(control),

@@ -46,3 +46,22 @@ def test_a_fleet_without_a_cluster_is_skipped_and_not_failed(tmp_path):
     assert states == {"run": "success", "plan": "success", "discard": "success"} | dict.fromkeys(
         ("collect", "gate", "publish", "evaluate", "conclude"), "skipped"
     )
+
+
+def test_a_steps_problems_are_in_the_tasks_log(tmp_path):
+    """On a schedule nobody reads the journal that `make audit` has."""
+    source = """
+import json, logging
+from kafka_durability.step import reported
+lines = []
+class Kept(logging.Handler):
+    def emit(self, record):
+        lines.append((record.levelname, record.getMessage()))
+logging.getLogger("airflow.task").addHandler(Kept())
+with reported("collect") as summary:
+    summary.problems.append("cluster nowhere can't be reached: connection refused")
+print("RESULT", json.dumps(lines))
+"""
+    assert result(run_in_airflow(tmp_path, source)) == [
+        ["ERROR", "cluster nowhere can't be reached: connection refused"]
+    ]

@@ -155,6 +155,19 @@ def test_the_providers_duty_is_not_applicable(runs):
         assert healed[control]["message"]
 
 
+def test_what_a_platform_hides_is_unknown(spark):
+    table = "topic replicas isr min\nt 0,1,2 0,1,2 2"
+    of_redpanda = document(table, brokers=BROKERS, cluster="rp", cluster_provider="redpanda")
+    found = {f["control"]: f for f in Judge(spark).run([of_redpanda], STRICT)}
+    hidden = found["partition-health"]
+    assert (hidden["outcome"], hidden["cause"]) == ("UNKNOWN", "provider:redpanda")
+    assert "every replica in sync" in hidden["message"]
+    assert "own tools" in hidden["remediation"]
+    assert "PASS" not in {found[control]["outcome"] for control in ("write-headroom", "acked-durability")}
+    assert found["min-insync-replicas"]["outcome"] == "NOT_APPLICABLE"
+    assert found["replication-factor"]["outcome"] in ("PASS", "FAIL")
+
+
 @pytest.fixture(scope="module")
 def waived(spark):
     table = "topic replicas isr min\nwaived-1 0,1 0,1 1\nlapsed 0,1 0,1 1\nplain 0,1 0,1 1"

@@ -1,0 +1,56 @@
+"""Two readings that disagree: what changed between them is unknown, with both values, and the rest is kept.
+
+A cluster in an outage never rests for two readings, and neither does one whose topics are created and deleted all the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from durability.collect.brokers import Registered
+from durability.collect.notes import Notes
+from durability.collect.topics import MEMBERS, OF_ELR, Reading, Topic
+
+APPEARED = "CHANGED: it appeared while the cluster was read"
+
+
+def settled(before: Reading, after: Reading, stated: Reading, notes: Notes) -> Reading:
+    """The reading that the document shows: the topics and partitions of `after`, with the values of `stated`.
+
+    before, after: the last two readings. stated: one of them, which states ELRs if the release has them. A member of a
+    partition that differs is noted as unreadable. A topic that is only in `before` was deleted.
+    """
+    members = MEMBERS + OF_ELR if before.with_elr and after.with_elr else MEMBERS
+    kept = Reading(with_elr=stated.with_elr, reassignments_error=stated.reassignments_error)
+    for name, topic in after.topics.items():
+        earlier = before.topics[name].partitions if name in before.topics else {}
+        shown = stated.topics.get(name)
+        base = shown or topic
+        kept.topics[name] = Topic(topic.internal, error=topic.error, hidden_leaders=base.hidden_leaders)
+        for index, (number, row) in enumerate(sorted(topic.partitions.items())):
+            place = ("topics", name, "partitions", index)
+            kept.topics[name].partitions[number] = base.partitions.get(number, row)
+            if stated.with_elr and not (shown and number in shown.partitions):
+                for member in OF_ELR:
+                    notes.add((*place, member), APPEARED)
+            was = earlier.get(number, row)
+            for member in members:
+                if was[member] != row[member]:
+                    notes.add((*place, member), f"CHANGED: {_text(was[member])}, then {_text(row[member])}")
+    return kept
+
+
+def _text(value: list[int] | int | None) -> str:
+    return "none" if value is None else str(value)
+
+
+def note_brokers(before: Sequence[Registered], after: Sequence[Registered], notes: Notes) -> None:
+    """Notes that it is unknown whether a broker is up that was fenced, or came back, between two readings."""
+    earlier = {broker.id: broker for broker in before}
+    for broker in after:
+        was = earlier.get(broker.id, broker)
+        if was.live != broker.live:
+            words = {True: "live", False: "fenced"}
+            reason = f"CHANGED: {words[was.live]}, then {words[broker.live]}"
+            for member in ("live", "fenced"):
+                notes.add(("brokers", broker.id, member), reason)

@@ -1,0 +1,60 @@
+"""Which platform answered: some speak Kafka's protocol and aren't Kafka, and some hide what a control needs.
+
+A platform is recognized by what it answered: the cluster's id, its brokers' host names, and the settings that it states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Platform:
+    """A way to recognize a platform: any of its marks is enough.
+
+    provider: a key of the catalogue's providers. ids: beginnings of a cluster's id. hosts: ends of a broker's host name.
+    infix: a part of the host name that must be there too. settings: beginnings of a setting's name.
+    """
+
+    provider: str
+    ids: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    infix: str = ""
+    settings: tuple[str, ...] = ()
+
+
+PLATFORMS = (
+    Platform("redpanda", ids=("redpanda.",), settings=("redpanda.",)),
+    Platform("event-hubs", hosts=(".servicebus.windows.net", ".servicebus.chinacloudapi.cn")),
+    Platform("object-storage", hosts=(".warpstream.com",), settings=("elasticstream.", "automq.", "s3.data.buckets")),
+    Platform("msk-serverless", hosts=(".amazonaws.com", ".amazonaws.com.cn"), infix="kafka-serverless"),
+    Platform("msk", hosts=(".amazonaws.com", ".amazonaws.com.cn"), infix=".kafka."),
+    Platform("confluent", ids=("lkc-",), hosts=(".confluent.cloud",)),
+    Platform("aiven", hosts=(".aivencloud.com",)),
+)
+SETTINGS_OF_BROKERS = ("elasticstream.enable", "automq.table.topic.catalog.type", "s3.data.buckets")
+SETTINGS_OF_TOPICS = ("redpanda.remote.read", "redpanda.remote.write", "automq.table.topic.enable")
+"""Settings that only a platform states. They are asked for, to recognize it."""
+
+
+def recognized(cluster_id: str | None, hosts: Collection[str], settings: Collection[str]) -> tuple[str, str] | None:
+    """The provider that answered, and the answer that shows it; None if nothing does.
+
+    >>> recognized("redpanda.4fb1", [], [])
+    ('redpanda', "the cluster's id begins with redpanda.")
+    >>> recognized("x", ["b-1.demo.x1.c2.kafka.eu-west-1.amazonaws.com"], [])
+    ('msk', 'a broker is at b-1.demo.x1.c2.kafka.eu-west-1.amazonaws.com')
+    >>> recognized("MkU3OEVBNTcwNTJENDM2Qg", ["kafka-1.example.com"], ["min.insync.replicas"])
+    """
+    for platform in PLATFORMS:
+        for start in platform.ids:
+            if (cluster_id or "").startswith(start):
+                return platform.provider, f"the cluster's id begins with {start}"
+        for host in sorted(hosts):
+            if platform.hosts and host.endswith(platform.hosts) and platform.infix in host:
+                return platform.provider, f"a broker is at {host}"
+        for setting in sorted(settings):
+            if platform.settings and setting.startswith(platform.settings):
+                return platform.provider, f"it has the setting {setting}"
+    return None

@@ -1,0 +1,109 @@
+"""A cluster in an outage, or one that never rests, is read within bounded time and judged where it can be."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from kafka.admin import NewTopic
+
+from durability.collect import Limits, collect
+from durability.embedded_kafka import seed
+from durability.embedded_kafka.cluster import LocalCluster
+from durability.embedded_kafka.spec import ClusterSpec
+
+LIMITS = Limits(connect_timeout=1.0, request_timeout=5.0, controller_timeout=2.0)
+BOUND = 30.0
+"""Seconds: far below the collection's deadline, far above what this machine needs under load."""
+
+
+def read(kafka: LocalCluster) -> dict:
+    started = time.monotonic()
+    document = collect("outage", {"bootstrap.servers": kafka.bootstrap}, limits=LIMITS).document
+    assert time.monotonic() - started < BOUND
+    return document
+
+
+def unread(document: dict) -> dict[str, str]:
+    return {entry["path"]: entry["reason"] for entry in document["unreadable"]}
+
+
+@pytest.fixture(scope="module")
+def kafka():
+    racks = {1: "az1", 2: "az1", 3: "az2", 4: "az3"}
+    spec = ClusterSpec(brokers=racks, controllers={n: racks[n] for n in (1, 2, 3)})
+    with LocalCluster(spec) as cluster:
+        topics = [
+            seed.Topic("led", ((3, 4),), {}),
+            seed.Topic("hanging", ((3, 4, 1),), {}),
+            seed.Topic("gone", ((1, 2),), {}),
+        ]
+        seed.create_topics(cluster, topics)
+        cluster.wait_for_full_isr()
+        yield cluster
+
+
+def test_topics_that_come_and_go_cost_nothing_but_themselves(kafka):
+    """Runs first: the other test leaves no controller."""
+    stop = threading.Event()
+
+    def churn() -> int:
+        turns = 0
+        with kafka.admin() as admin:
+            while not stop.is_set():
+                names = [f"scratch-{turns}-{n}" for n in range(5)]
+                admin.create_topics([NewTopic(name, num_partitions=1, replication_factor=2) for name in names])
+                admin.delete_topics(names)
+                turns += 1
+        return turns
+
+    with ThreadPoolExecutor(1) as background:
+        turns = background.submit(churn)
+        try:
+            documents = [read(kafka) for _ in range(5)]
+        finally:
+            stop.set()
+        assert turns.result() > 1
+    for document in documents:
+        assert document["cluster"]["consistent"] is True
+        whole = {topic["name"]: topic for topic in document["topics"]}
+        assert whole["led"]["partitions"][0]["isr"] == [3, 4]
+        places = [path for path in unread(document) if path.startswith("/topics/")]
+        changing = [n for n, topic in enumerate(document["topics"]) if topic["name"].startswith("scratch-")]
+        assert all(int(path.split("/")[2]) in changing for path in places)
+        assert document["cluster"]["declared"]["topics"] == len(whole)
+
+
+def test_a_broker_that_died_a_moment_ago_is_not_called_live(kafka):
+    limits = Limits(connect_timeout=1.0, request_timeout=5.0)
+    os.kill(kafka.pids()[4], signal.SIGKILL)
+    document = collect("outage", {"bootstrap.servers": kafka.bootstrap}, limits=limits).document
+    kafka.restart_broker(4)
+    kafka.wait_for_full_isr()
+    assert {b["id"]: b["live"] for b in document["brokers"]} == {1: True, 2: True, 3: True, 4: False}
+    assert next(t for t in document["topics"] if t["name"] == "led")["partitions"][0]["isr"] == [3]
+
+
+def test_without_a_majority_of_controllers_the_rest_is_read(kafka):
+    dead = (1, 2)
+    for node in dead:
+        os.kill(kafka.pids()[node], signal.SIGKILL)
+    # The last controller gives up leading when it has missed the others' fetches for some seconds.
+    document = kafka.wait_until(lambda: (d := read(kafka))["cluster"]["quorum"]["leader"] is None and d, "it resigned")
+    cluster, reasons = document["cluster"], unread(document)
+    assert cluster["quorum"]["leader"] is None
+    assert [voter["id"] for voter in cluster["quorum"]["voters"]] == [1, 2, 3]
+    assert "connection refused" in reasons["/cluster/quorum/voters/0/lag_ms"]
+    assert "no controller leads" in reasons["/cluster/quorum/voters/2/lag_ms"]
+    # No controller fences them, so the metadata still calls them live.
+    assert {b["id"]: b["live"] for b in document["brokers"]} == {1: False, 2: False, 3: True, 4: True}
+    rows = {topic["name"]: topic["partitions"][0] for topic in document["topics"]}
+    assert rows["led"]["leader"] == 3 and sorted(rows["hanging"]["isr"]) == [1, 3, 4] and rows["gone"]["leader"] == 1
+    assert all("configs" in topic for topic in document["topics"])
+    assert all("configs" in broker for broker in document["brokers"] if broker["live"])
+    assert "no broker reaches a controller" in reasons["/cluster/reassignments"]
+    assert cluster["consistent"] is True
