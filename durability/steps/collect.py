@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from durability.collect.fleet import ClusterRead, ClusterScheduler
-from durability.errors import AuditError
+from durability.errors import AuditError, printable
 from durability.steps.results import Collected, Failure
 from durability.steps.settings import Settings
 from durability.steps.sources import Source
@@ -74,7 +74,13 @@ def _documents(lake: Lake, path: Path, results: Collected) -> None:
 
     topologies, errors = read_each(path)
     results.failures += [Failure(Path(error.file).name, str(error)) for error in errors]
-    results.attempts += [lake.stage(topology, earlier=topologies) for topology in topologies]
+    for topology in topologies:
+        try:
+            results.attempts.append(lake.stage(topology, earlier=topologies))
+        except AuditError:  # the lake's fault, and so every document's
+            raise
+        except Exception as error:
+            results.failures.append(_defect(topology.source, error))
 
 
 def _clusters(
@@ -140,6 +146,10 @@ def _cluster(
     except AuditError as error:
         return Failure(name, str(error))
     except Exception as error:
-        # A defect that one cluster brings out must not cost the others their report; the run ends failed all the same.
-        log.exception("reading %s failed", name)
-        return Failure(name, f"defect while reading: {type(error).__name__}: {error}")
+        return _defect(name, error)
+
+
+def _defect(name: str, error: Exception) -> Failure:
+    """A defect that one input brings out must not cost the others their report; the run ends failed all the same."""
+    log.error("reading %s failed", name, exc_info=error)
+    return Failure(name, printable(f"defect while reading: {type(error).__name__}: {error}"))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from durability.errors import Refused
+from durability.errors import Refused, printable
 
 GROUPS = 4
 """All are read at once: a group that waited for another would wait for its slow clusters."""
@@ -25,7 +25,7 @@ def from_documents(path: Path) -> list[Source]:
     """
     if not path.exists():
         raise Refused(f"{path}: no such file or folder; expected a kafka-topology/1 document or a folder of them")
-    return [{"name": path.name, "document": str(path)}]
+    return [{"name": printable(path.name), "document": str(path)}]
 
 
 def from_clusters(path: Path) -> list[Source]:

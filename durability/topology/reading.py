@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from durability.errors import BadInput
+from durability.errors import BadInput, printable
 from durability.topology.document import Topology
 from durability.topology.unreadable import pointer
 from durability.topology.validation import check
@@ -37,7 +37,7 @@ def read_each(path: Path | str) -> tuple[list[Topology], list[BadInput]]:
     topologies: dict[tuple, Topology] = {}
     errors: list[BadInput] = []
     for file in _files(root):
-        name = file.relative_to(root).as_posix() if file != root else file.name
+        name = printable(file.relative_to(root).as_posix() if file != root else file.name)
         try:
             document = _parse(file)
             topology = Topology(document, name, sha256=check(document, str(file)))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+import yaml
 
 from durability.errors import BadInput
 from durability.policy import Retention, fingerprint, load_clusters, load_policy, load_waivers
+from durability.policy import yamlfile as yaml_file
 from tests.support.policy import shipped
 from tests.support.schemas import agreeing
 from tests.support.tiers import tier_of
@@ -224,6 +227,21 @@ def test_a_tier_that_no_topic_can_meet_is_refused_with_the_reason(load):
 )
 def test_what_is_no_sound_yaml_is_refused(load, text, words):
     assert words in refused(load, load_policy, text)
+
+
+@pytest.mark.parametrize("loader", [yaml.SafeLoader, yaml_file._LOADER])
+def test_half_a_surrogate_pair_is_refused_by_either_loader(monkeypatch, tmp_path, loader):
+    monkeypatch.setattr(yaml_file, "_LOADER", loader)
+    path = tmp_path / "file.yaml"
+    path.write_text('format: durability-clusters/1\nclusters: [{id: "\\ud800"}]\n')
+    with pytest.raises(BadInput, match=r"line 2: not (Unicode|valid YAML)") as caught:
+        load_clusters(path)
+    str(caught.value).encode()
+
+
+def test_a_file_whose_name_is_not_utf_8_is_named_in_text_that_is(tmp_path):
+    with pytest.raises(BadInput, match=r"n\\udcffme\.yaml: no such file"):
+        load_policy(tmp_path / os.fsdecode(b"n\xffme.yaml"))
 
 
 def test_a_missing_file_and_a_folder_are_named(tmp_path):
