@@ -16,8 +16,9 @@ TOPIC_NAME = Text(
     but=(".", ".."),
 )
 MOMENT = Text(
-    "an RFC 3339 time with a zone, like 2026-11-21T02:00:00Z",
-    pattern=RFC3339,
+    # Look-backs and pandas' nanoseconds (1677 to 2262) have to fit around it.
+    "an RFC 3339 time with a zone, like 2026-11-21T02:00:00Z, of the years 2000 to 2199",
+    pattern=f"(?=2[01]){RFC3339}",
     check=lambda text: instant(text) is not None,
     format="date-time",
 )

@@ -115,6 +115,12 @@ def test_a_policy_without_such_delays_keeps_the_fingerprint_it_had(load):
     assert fingerprint(load(load_policy, POLICY)) == "96932b32c1e63fa280a62c0a542b4066bf8ef6257cd817612dfd5405e977d126"
 
 
+def test_the_longest_durations_reach_back_from_the_earliest_document(load):
+    text = POLICY.replace("prolonged_after: 45m", "prolonged_after: 36500d").replace("within: 1d", "within: 999999h")
+    readings = load(load_policy, text).readings
+    assert (datetime(2000, 1, 1, tzinfo=UTC) - readings.look_back).year > 1677  # pandas' first
+
+
 def test_the_first_selector_that_matches_decides(load):
     policy = load(load_policy, POLICY)
     assert tier_of(policy, "dev-1", "__consumer_offsets", True) == "critical"
@@ -168,6 +174,10 @@ WRONG_POLICY = [
     ("  - {tier: critical}\n", "  - {match: {topic: a}}\n", 11, "`tier` is missing"),
     ("prolonged_after: 45m", "prolonged_after: 45", 14, "such as 10s, 30m, 6h or 1d"),
     ("prolonged_after: 45m", "prolonged_after: 0m", 14, "expected a duration"),
+    ("prolonged_after: 45m", "prolonged_after: 740000d", 14, "36500d at most"),
+    ("prolonged_after: 45m", "prolonged_after: 36501d", 14, "36500d at most"),
+    ("from: 2026-11-21T01:00:00Z", "from: 0001-01-01T00:00:00Z", 15, "of the years 1970 to 9999"),
+    ("to: 2026-11-21T04:00:00+01:00", "to: 9999-12-31T23:00:00-05:00", 15, "of the years 1970 to 9999"),
     ("to: 2026-11-21T04:00:00+01:00", "to: 2026-11-21T01:00:00+01:00", 15, "is not after `from`"),
     ("to: 2026-11-21T04:00:00+01:00", "to: 2026-11-21T04:00:00", 15, "time zone is missing"),
     ("to: 2026-11-21T04:00:00+01:00", "to: tomorrow", 15, "expected a moment such as 2026-11-21T01:00:00Z"),
