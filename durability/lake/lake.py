@@ -50,6 +50,7 @@ class Lake:
         self.place = place
         self.location = place.location
         self._tables = Tables(place)
+        self._racks: dict[str, dict[int, str]] = {}  # of topologies, by SHA-256
 
     @classmethod
     def open(cls, location: str) -> Lake:
@@ -124,7 +125,9 @@ class Lake:
         racks = rows.named_racks(self.facts(tables.BROKERS, last).to_pylist()) if last else {}
         older = [t for t in earlier if t.cluster == topology.cluster and t.captured_at < topology.captured_at]
         for other in sorted(older, key=lambda t: t.captured_at):
-            racks |= rows.named_racks(rows.broker_rows(Facts(other)))
+            if other.sha256 not in self._racks:  # once, although each later topology asks
+                self._racks[other.sha256] = rows.named_racks(rows.broker_rows(Facts(other)))
+            racks |= self._racks[other.sha256]
         return racks
 
     def read_staged(self, attempt: Attempt, table: Table) -> pa.Table:

@@ -17,7 +17,7 @@ from durability.lake.facts import Facts
 from durability.lake.partition_rows import partition_tables
 from durability.streams.internal_topics import by_application
 from durability.topology.document import Topology
-from durability.topology.unreadable import resolve, tokens
+from durability.topology.unreadable import tokens
 
 
 def build(
@@ -244,7 +244,7 @@ def _unlisted_groups(facts: Facts) -> Iterator[tuple[str, str]]:
     for path, reason in facts.unreadable.paths:
         named = tokens(path) or ()
         if len(named) > 1 and named[0] in ("streams", "groups"):
-            place = resolve(facts.document, path)
+            place = facts.unreadable.places[path]
             if place is None or isinstance(place[1], str):
                 yield named[1], reason
 
