@@ -18,7 +18,7 @@ from durability.streams.classic import Decoded
 
 CLASSIC, CONSUMER_PROTOCOL = "classic", "consumer"
 GROUP_ID_NOT_FOUND = 69
-GROUPS_PER_REQUEST = 200
+GROUPS_PER_REQUEST = 100
 
 
 @dataclass

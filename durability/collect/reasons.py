@@ -128,6 +128,8 @@ def _reason(exc: BaseException) -> str:
             return "REQUEST_TIMED_OUT"
         case errors.UnknownBrokerIdError():
             return "BROKER_NOT_AVAILABLE"
+        case errors.InvalidReceiveError():
+            return "CORRUPT_MESSAGE: the answer is larger than one to this request can be"
         case errors.KafkaProtocolError():
             return "CORRUPT_MESSAGE: the answer isn't Kafka's protocol"
         case errors.BrokerResponseError():
