@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThanOrEqual
 
 from durability.errors import Refused
-from durability.lake import catalog, restore, retention, rows, tables
+from durability.lake import catalog, encryption, restore, retention, rows, tables
 from durability.lake.attempt import FULL, PULSE, Attempt
 from durability.lake.conditions import captured_within, of_attempts
 from durability.lake.facts import Facts
@@ -72,6 +72,10 @@ class Lake:
     def spark_conf(self) -> dict[str, str]:
         """Settings of a Spark session whose catalog `durability` is this lake, see `durability.lake.catalog.spark_conf`."""
         return catalog.spark_conf(self.place)
+
+    def without_tls(self) -> str | None:
+        """A warning if the lake is on an S3 store that is reached without TLS."""
+        return encryption.without_tls() if self.place.folder is None else None
 
     # Facts
 
