@@ -47,6 +47,7 @@ class _Collection:
 
     async def run(self) -> dict:
         metadata = await self.wire.bootstrap()
+        self.facts.kafka_cluster_id = metadata.cluster_id or None
         self.facts.brokers, may_describe = await self._registered(metadata)
         if may_describe is False:
             self.group_errors.append("CLUSTER_AUTHORIZATION_FAILED: groups that may not be described aren't listed")

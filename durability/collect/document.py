@@ -38,6 +38,7 @@ class Facts:
     reading, quorum None: that part could not be read, as noted.
     declared: how many brokers, topics and partitions the cluster states, in Metadata and DescribeCluster.
     consistent: the last two consecutive readings agree; None: a further reading failed, as noted.
+    kafka_cluster_id: the id that Kafka gave the cluster; None: no broker stated one.
     hidden: partitions on log dirs that metadata doesn't show; None: log dirs of a live broker couldn't be read.
     """
 
@@ -55,6 +56,7 @@ class Facts:
     declared: dict[str, int] = field(default_factory=dict)
     consistent: bool | None = True
     hidden: int | None = None
+    kafka_cluster_id: str | None = None
     notes: Notes = field(default_factory=Notes)
 
 
@@ -101,6 +103,7 @@ def _cluster(facts: Facts, racks: Mapping[int, str]) -> dict:
         "kafka_version": min(releases, key=lambda release: parse(release) or ()) if releases else None,
         "captured_at": facts.captured_at,
         "source": "live",
+        "kafka_cluster_id": facts.kafka_cluster_id,
         "features": dict(sorted(finalized.items())) if finalized is not None else None,
         "quorum": _quorum(facts, racks),
         "hidden_partitions": facts.hidden,

@@ -24,7 +24,7 @@ from durability.lake.facts import Facts
 from durability.lake.iceberg import Tables
 from durability.lake.tables import FACTS, Table
 from durability.policy.model import Retention
-from durability.topology.document import Topology
+from durability.topology.document import LIVE, Topology
 
 ORPHANED_AFTER = timedelta(days=1)
 """Longer than any run takes from staging to publishing."""
@@ -259,6 +259,20 @@ class Lake:
         accepted = self.snapshots(cluster, "accepted", FULL)
         older = [row for row in accepted if before is None or row["captured_at"] < before]
         return older[-1] if older else None
+
+    def kafka_cluster_ids(self, clusters: Iterable[str]) -> dict[str, tuple[str, datetime]]:
+        """By cluster the id that Kafka gave it, as in its last accepted snapshot that was read live, and when that was.
+
+        Clusters without such a snapshot, or whose id is unknown there, are left out.
+        """
+        wanted = set(clusters)
+        accepted = self.snapshots(status="accepted", kind=FULL)
+        last = {r["cluster"]: r for r in accepted if r["cluster"] in wanted and r["source"] == LIVE}
+        if not last:
+            return {}
+        found = self.scan(tables.CLUSTERS, of_attempts(last.values()), ["cluster", "captured_at", "kafka_cluster_id"])
+        known = (row for row in found.to_pylist() if row["kafka_cluster_id"] is not None)
+        return {row["cluster"]: (row["kafka_cluster_id"], row["captured_at"]) for row in known}
 
     def facts(self, table: Table, snapshot: Mapping[str, Any]) -> pa.Table:
         """The rows of a fact table that a row of `snapshots` points at."""

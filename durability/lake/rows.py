@@ -78,6 +78,7 @@ def cluster_row(facts: Facts, provider: str, team: str | None) -> dict:
         "reassignments_known": not unreadable.touches("cluster", "reassignments"),
         **_declared(facts),
         "hidden_partitions": facts.cluster("hidden_partitions", None if facts.topology.live else 0),
+        "kafka_cluster_id": facts.cluster("kafka_cluster_id"),
         "unreadable": [{"path": path, "reason": reason} for path, reason in unreadable.paths],
     }
 

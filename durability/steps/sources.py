@@ -14,8 +14,8 @@ UNKNOWN_SIZE = 20_000
 """Partitions that a cluster is expected to have until it has been read."""
 
 Source = dict[str, Any]
-"""`{"name", "document": path}`, or `{"name", "connection", "provider", "team", "controllers", "seconds"}` and, once in a
-group, "partitions"; JSON, no secrets."""
+"""`{"name", "document": path}`, or `{"name", "connection", "provider", "team", "controllers", "seconds",
+"kafka_cluster_id"}` and, once in a group, "partitions"; JSON, no secrets."""
 
 
 def from_documents(path: Path) -> list[Source]:
@@ -41,6 +41,7 @@ def from_clusters(path: Path) -> list[Source]:
             # JSON has no integer keys.
             "controllers": [[node, rack] for node, rack in sorted(c.controllers.items())],
             "seconds": c.read_within.total_seconds(),
+            "kafka_cluster_id": c.kafka_cluster_id,
         }
         for c in load_clusters(path)
     ]

@@ -75,6 +75,7 @@ CLUSTER = Object(
         "controllers": Member(ListOf(CONTROLLER, identity="id"), optional=True),
         "source": _maybe(TEXT),
         "provider": _maybe(TEXT),
+        "kafka_cluster_id": _maybe(TEXT, "the id that Kafka gave the cluster, as its brokers state it"),
         "hidden_partitions": _maybe(COUNT),
         "declared": _maybe(DECLARED, "how many the cluster says it has"),
     },
