@@ -4,8 +4,22 @@ The program prints the text of an `AuditError` and exits non-zero. Any other exc
 """
 
 
+def printable(text: str) -> str:
+    r"""Text that any file, log and terminal in UTF-8 takes: half a surrogate pair becomes an escape.
+
+    JSON can state one, and Python reads each byte of a file name that isn't UTF-8 as one.
+
+    >>> printable("b\udcff.json")
+    'b\\udcff.json'
+    """
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 class AuditError(Exception):
-    """Base of every error whose text is meant for the person who ran the audit."""
+    """Base of every error whose text is meant for the person who ran the audit. The text is always `printable`."""
+
+    def __init__(self, text: str = ""):
+        super().__init__(printable(text))
 
 
 class BadInput(AuditError):
@@ -16,7 +30,7 @@ class BadInput(AuditError):
     """
 
     def __init__(self, file: object, where: str, problem: str):
-        self.file, self.where, self.problem = str(file), where, problem
+        self.file, self.where, self.problem = printable(str(file)), printable(where), printable(problem)
         super().__init__(f"{file}, {where}: {problem}" if where else f"{file}: {problem}")
 
 

@@ -55,7 +55,7 @@ class _Collection:
 
     async def run(self) -> dict:
         metadata = await self.wire.bootstrap()
-        self.facts.wire_id = getattr(metadata, "cluster_id", None)
+        self.facts.kafka_cluster_id = metadata.cluster_id or None
         self.facts.hosts = frozenset(broker.host for broker in metadata.brokers)
         # All at once: a broker that doesn't answer costs one timeout, and nothing else is asked of it.
         await self._versions(broker.node_id for broker in metadata.brokers)

@@ -41,7 +41,7 @@ class Facts:
     declared: how many brokers, topics and partitions the cluster states, in Metadata and DescribeCluster.
     consistent: what isn't noted as changed was read twice; None: a further reading failed, as noted.
     unreachable: while no controller leads, brokers that nobody could fence and that don't answer, with the reason.
-    wire_id, hosts: the id that the cluster itself states, and its brokers' host names.
+    kafka_cluster_id: the id that Kafka gave the cluster; None: no broker stated one. hosts: its brokers' host names.
     hidden: partitions on log dirs that metadata doesn't show; None: log dirs of a broker couldn't be read.
     """
 
@@ -57,11 +57,11 @@ class Facts:
     controllers: dict[int, Configs] = field(default_factory=dict)
     groups: Groups = field(default_factory=Groups)
     declared: dict[str, int] = field(default_factory=dict)
-    wire_id: str | None = None
     hosts: frozenset[str] = frozenset()
     consistent: bool | None = True
     unreachable: dict[int, str] = field(default_factory=dict)
     hidden: int | None = None
+    kafka_cluster_id: str | None = None
     notes: Notes = field(default_factory=Notes)
 
 
@@ -108,6 +108,7 @@ def _cluster(facts: Facts, racks: Mapping[int, str]) -> dict:
         "kafka_version": min(releases, key=lambda release: parse(release) or ()) if releases else None,
         "captured_at": facts.captured_at,
         "source": "live",
+        "kafka_cluster_id": facts.kafka_cluster_id,
         "features": dict(sorted(finalized.items())) if finalized is not None else None,
         "quorum": _quorum(facts, racks),
         "hidden_partitions": facts.hidden,
@@ -125,7 +126,7 @@ def _cluster(facts: Facts, racks: Mapping[int, str]) -> dict:
 def _platform(facts: Facts) -> tuple[str, str] | None:
     described = chain(facts.broker_configs.values(), facts.topic_configs.values())
     settings = {name for configs in described for name in configs.values}
-    return platform.recognized(facts.wire_id, facts.hosts, settings)
+    return platform.recognized(facts.kafka_cluster_id, facts.hosts, settings)
 
 
 def _by_id(members: list[Member]) -> list[Member]:

@@ -18,7 +18,7 @@ from durability.streams.classic import Decoded
 
 CLASSIC, CONSUMER_PROTOCOL = "classic", "consumer"
 GROUP_ID_NOT_FOUND = 69
-GROUPS_PER_REQUEST = 200
+GROUPS_PER_REQUEST = 100
 
 
 @dataclass
@@ -28,10 +28,13 @@ class Groups:
     rows: list[dict] = field(default_factory=list)
     streams: dict[str, Decoded] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self._names = {row["group"] for row in self.rows}
+
     def add(self, more: Groups) -> None:
         """Adds another broker's groups. A group that is there already stays as it is: it moved while groups were listed."""
-        names = {row["group"] for row in self.rows}
-        self.rows += [row for row in more.rows if row["group"] not in names]
+        self.rows += [row for row in more.rows if row["group"] not in self._names]
+        self._names.update(row["group"] for row in more.rows)
         self.streams = more.streams | self.streams
 
 

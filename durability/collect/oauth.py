@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import base64
+import http.client
 import json
+import math
+import re
+import socket
+import ssl
+import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
 
-from kafka.errors import SaslAuthenticationFailedError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from durability.addresses import is_loopback
+from durability.collect.reasons import CannotAuthenticate, connection_words
 from durability.errors import BadInput
 
 PREFIX = "sasl.oauthbearer."
 NEEDED = ("client.id", "client.secret", "token.endpoint.url")
-OPTIONAL = ("method", "scope", "extensions")
+ALLOW_HTTP = "allow.http"
+OPTIONAL = ("method", "scope", "extensions", ALLOW_HTTP)
 TIMEOUT = 10.0
+"""Seconds from the request to the end of the answer."""
+LARGEST = 512 << 10
+"""Bytes of an answer: what brokers accept of a token (sasl.server.max.receive.size)."""
+TOKEN = r"[A-Za-z0-9._~+/-]+=*"
+"""RFC 6750 section 2.1. Other characters could add fields to what is sent to the broker."""
 
 
 def token_provider(settings: Mapping[str, str | None], wrong: Callable[[str, str], BadInput]) -> AbstractTokenProvider:
@@ -32,8 +47,7 @@ def token_provider(settings: Mapping[str, str | None], wrong: Callable[[str, str
     for key in NEEDED:
         if not values.get(key):
             raise wrong(PREFIX + key, "is missing, and sasl.mechanism OAUTHBEARER needs it")
-    if urllib.parse.urlsplit(values["token.endpoint.url"]).scheme not in ("https", "http"):
-        raise wrong(PREFIX + "token.endpoint.url", "expected an https URL")
+    _check_endpoint(values, wrong)
     extensions = {}
     for pair in filter(None, values.get("extensions", "").split(",")):
         name, separator, value = pair.partition("=")
@@ -41,6 +55,27 @@ def token_provider(settings: Mapping[str, str | None], wrong: Callable[[str, str
             raise wrong(PREFIX + "extensions", "expected name=value, several separated by commas")
         extensions[name.strip()] = value.strip()
     return ClientCredentials(values, extensions)
+
+
+def _check_endpoint(values: Mapping[str, str], wrong: Callable[[str, str], BadInput]) -> None:
+    """Refuses an endpoint without TLS, unless it is this host's or the settings allow it."""
+    allowed = values.get(ALLOW_HTTP, "false").lower()
+    if allowed not in ("true", "false"):
+        raise wrong(PREFIX + ALLOW_HTTP, "expected true or false")
+    key = PREFIX + "token.endpoint.url"
+    try:
+        url = urllib.parse.urlsplit(values["token.endpoint.url"])
+        scheme, host, _ = url.scheme, url.hostname, url.port
+    except ValueError:
+        scheme, host = "", None
+    if scheme not in ("https", "http") or not host:
+        raise wrong(key, "expected an https URL")
+    if scheme == "http" and allowed == "false" and not is_loopback(host):
+        raise wrong(
+            key,
+            "expected an https URL: with http everyone on the way reads the client secret. "
+            f"{PREFIX}{ALLOW_HTTP}=true accepts that",
+        )
 
 
 class ClientCredentials(AbstractTokenProvider):
@@ -55,7 +90,7 @@ class ClientCredentials(AbstractTokenProvider):
         return self._extensions
 
     def token(self) -> str:
-        """Raises SaslAuthenticationFailedError if the endpoint returns no token; its text has no secret."""
+        """Raises CannotAuthenticate if the endpoint returns no token; its text has no secret."""
         if time.monotonic() >= self._fresh_until:
             self._fetch()
         return self._token
@@ -75,12 +110,98 @@ class ClientCredentials(AbstractTokenProvider):
             },
         )
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
-                answer = json.load(response)
-            self._token = str(answer["access_token"])
-            lifetime = float(answer.get("expires_in", 60))
+            answer = json.loads(_answer(request))
+            token, lifetime = str(answer["access_token"]), float(answer.get("expires_in", 60))
         except urllib.error.HTTPError as exc:
-            raise SaslAuthenticationFailedError(f"the token endpoint answered {exc.code}") from exc
-        except (OSError, ValueError, KeyError, TypeError) as exc:
-            raise SaslAuthenticationFailedError("the token endpoint returned no token") from exc
-        self._fresh_until = time.monotonic() + lifetime * 0.8
+            with exc:
+                redirect = " (redirects aren't followed)" if 300 <= exc.code < 400 else ""
+            raise CannotAuthenticate(f"the token endpoint answered {exc.code}{redirect}") from None
+        except TimeoutError:
+            raise CannotAuthenticate(f"the token endpoint didn't answer within {TIMEOUT:g} s") from None
+        except (OSError, http.client.HTTPException) as exc:
+            raise CannotAuthenticate(f"the token endpoint can't be reached: {_reason(exc)}") from None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise CannotAuthenticate("the token endpoint returned no token") from None
+        if not re.fullmatch(TOKEN, token):
+            raise CannotAuthenticate("the token endpoint returned no token")
+        self._token = token
+        self._fresh_until = time.monotonic() + 0.8 * (lifetime if 0 < lifetime < math.inf else 60)
+
+
+def _reason(exc: Exception) -> str:
+    """What happened, without the address, which may have a secret in its query."""
+    cause = exc.reason if isinstance(exc, urllib.error.URLError) and isinstance(exc.reason, Exception) else exc
+    return connection_words(str(cause))[0]
+
+
+def _answer(request: urllib.request.Request) -> bytes:
+    """The body of the answer. Raises TimeoutError when it isn't there within TIMEOUT, ValueError if it is too large."""
+    with _Deadline(TIMEOUT) as deadline:
+        opener = urllib.request.build_opener(_NoRedirects, deadline.http, deadline.https)
+        try:
+            with opener.open(request, timeout=TIMEOUT) as response:
+                body = response.read(LARGEST + 1)
+        except urllib.error.HTTPError:
+            raise
+        except (OSError, http.client.HTTPException) as exc:
+            timed_out = isinstance(getattr(exc, "reason", exc), TimeoutError)
+            raise TimeoutError if timed_out or deadline.passed else exc from None
+    if deadline.passed:
+        raise TimeoutError
+    if len(body) > LARGEST:
+        raise ValueError
+    return body
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect would take client id and secret to any host."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+class _Deadline:
+    """Cuts the connections of its handlers after some seconds. A socket's timeout alone begins again with each byte."""
+
+    def __init__(self, seconds: float):
+        self.passed = False
+        self._sockets: list[socket.socket] = []
+        self._timer = threading.Timer(seconds, self._cut)
+        cut = self
+
+        class Http(urllib.request.HTTPHandler):
+            def http_open(self, request: urllib.request.Request) -> Any:
+                return self.do_open(cut._connections(http.client.HTTPConnection), request)
+
+        class Https(urllib.request.HTTPSHandler):
+            def https_open(self, request: urllib.request.Request) -> Any:
+                context = ssl.create_default_context()
+                return self.do_open(cut._connections(http.client.HTTPSConnection), request, context=context)
+
+        self.http, self.https = Http, Https
+
+    def _connections(self, kind: type[http.client.HTTPConnection]) -> Any:
+        cut = self
+
+        class Connection(kind):  # type: ignore[misc, valid-type]
+            def connect(self) -> None:
+                super().connect()
+                cut._sockets.append(self.sock)
+                if cut.passed:
+                    raise TimeoutError
+
+        return Connection
+
+    def _cut(self) -> None:
+        self.passed = True
+        for each in self._sockets:
+            with suppress(OSError):
+                socket.socket.shutdown(each, socket.SHUT_RDWR)  # not TLS's own, which another thread reads by
+
+    def __enter__(self) -> _Deadline:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        self._timer.join()

@@ -42,13 +42,34 @@ _LOST = (
 
 # Text fragments of connection failures (operating system, OpenSSL, kafka-python) -> what happened, what to check.
 _CONNECTION = (
-    (r"ECONNREFUSED|refused", "connection refused", "that a broker listens on that address and port"),
-    (r"DNS|resol|Name or service", "the host name can't be resolved", "the host name in bootstrap.servers"),
+    # First, since a certificate's text has names in it. "verify failed" is about the broker's, an alert about the client's.
+    (
+        r"certificate verify failed: certificate has expired",
+        "TLS failed: the broker's certificate has expired",
+        "the broker's certificate and its issuers' (openssl s_client -connect shows them)",
+    ),
+    (
+        r"certificate verify failed: certificate is not yet valid",
+        "TLS failed: the broker's certificate isn't valid yet",
+        "this host's clock, and the broker's certificate",
+    ),
+    (
+        r"certificate verify failed: (?:Hostname|IP address) mismatch",
+        "TLS failed: the broker's certificate is for another host",
+        "the host in bootstrap.servers and advertised.listeners against the names in the certificate",
+    ),
+    (
+        r"certificate verify failed: certificate revoked",
+        "TLS failed: the broker's certificate is revoked",
+        "the broker's certificate, and ssl.crl.location",
+    ),
     (
         r"CERTIFICATE_VERIFY_FAILED|certificate verify",
         "TLS failed: the broker's certificate isn't trusted",
-        "ssl.ca.location, and that the certificate names this host",
+        "ssl.ca.location: it needs the authority that issued the broker's certificate",
     ),
+    (r"ECONNREFUSED|refused", "connection refused", "that a broker listens on that address and port"),
+    (r"DNS|resol|Name or service", "the host name can't be resolved", "the host name in bootstrap.servers"),
     (
         r"WRONG_VERSION_NUMBER|wrong version|UNEXPECTED_EOF|record layer",
         "TLS failed: the other side doesn't speak TLS",
@@ -128,6 +149,8 @@ def _reason(exc: BaseException) -> str:
             return "REQUEST_TIMED_OUT"
         case errors.UnknownBrokerIdError():
             return "BROKER_NOT_AVAILABLE"
+        case errors.InvalidReceiveError():
+            return "CORRUPT_MESSAGE: the answer is larger than one to this request can be"
         case errors.KafkaProtocolError():
             return "CORRUPT_MESSAGE: the answer isn't Kafka's protocol"
         case errors.BrokerResponseError():

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from durability.errors import BadInput
+from durability.errors import BadInput, printable
 
 CLIENT_ID = "kafka-durability-audit"
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -135,7 +135,10 @@ class _Settings:
             return "true" if value else "false"
         if not isinstance(value, str | int | float):
             raise self.wrong(key, "expected text")
-        return str(value)
+        text = str(value)
+        if printable(text) != text:
+            raise self.wrong(key, "expected text that can be written in UTF-8")
+        return text
 
     def choice(self, key: str, allowed: tuple[str, ...]) -> str | None:
         value = self.text(key)

@@ -20,6 +20,7 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
+from durability.collect.answer_sizes import UNAUTHENTICATED, allow, largest_answer
 from durability.collect.limits import Limits
 from durability.collect.reasons import (
     AUTHENTICATION,
@@ -97,7 +98,7 @@ class Wire:
             "socket_connection_setup_timeout_ms": int(setup),
             "socket_connection_setup_timeout_max_ms": int(setup),
             "reconnect_backoff_max_ms": 1000,
-            "receive_message_max_bytes": 500_000_000,
+            "receive_message_max_bytes": UNAUTHENTICATED,
             "max_in_flight_requests_per_connection": 100,
         }
         self.connect_timeout = setup / 1000
@@ -300,6 +301,7 @@ class Wire:
             try:
                 # Not manager.send(): on a lost connection that would start a metadata refresh of its own.
                 connection = manager.get_connection(node, refresh_metadata_on_err=False)
+                allow(connection, largest_answer(request))
                 # A copy, since the connection sets the version that its broker supports.
                 answer = connection.send_request(copy.copy(request), request_timeout_ms=left * 1000)
                 return await manager.wait_for(answer, left * 1000)

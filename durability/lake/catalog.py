@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from durability.errors import Refused
+from durability.lake import encryption
 from durability.lake.tables import CATALOG
 
 CATALOG_FILE = "catalog.db"
@@ -100,14 +101,16 @@ def properties(where: Place) -> dict[str, str]:
         scheme, _, rest = where.catalog.partition("://")
         # SQLAlchemy's own choice of a driver changes with its release; the deployment brings this one.
         uri = f"{scheme if '+' in scheme else 'postgresql+psycopg2'}://{rest}"
-    return {"type": "sql", "uri": uri, "warehouse": where.warehouse, "pool_pre_ping": "true", **_s3("s3.region")}
+    encrypted = encryption.IO_PROPERTIES if where.folder is None else {}
+    stated = {"type": "sql", "uri": uri, "warehouse": where.warehouse, "pool_pre_ping": "true"}
+    return stated | encrypted | _s3("s3.region")
 
 
 def _s3(region_key: str) -> dict[str, str]:
     """Endpoint and region from the variables that the AWS tools read; credentials come from the default chain."""
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    return {name: value for name, value in {"s3.endpoint": endpoint, region_key: region}.items() if value}
+    endpoint = encryption.endpoint()
+    stated = {"s3.endpoint": endpoint and endpoint[1], region_key: encryption.region()}
+    return {name: value for name, value in stated.items() if value}
 
 
 def spark_conf(where: Place) -> dict[str, str]:
@@ -138,7 +141,8 @@ def spark_conf(where: Place) -> dict[str, str]:
             conf[f"{name}.jdbc.password"] = unquote(url.password)
     if where.folder is None:
         conf[f"{name}.io-impl"] = "org.apache.iceberg.aws.s3.S3FileIO"
-        conf |= {f"{name}.{key}": value for key, value in _s3("client.region").items()}
+        stated = _s3("client.region") | encryption.spark_properties()
+        conf |= {f"{name}.{key}": value for key, value in stated.items()}
         if f"{name}.s3.endpoint" in conf:
             conf[f"{name}.s3.path-style-access"] = "true"
     return conf

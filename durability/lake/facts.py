@@ -53,7 +53,7 @@ class Facts:
         where = (*place, "configs")
         if self.unreadable.covers(*where):
             return None, None, None
-        unread = sorted(str(name) for name in self.unreadable.parts(*where))
+        unread = {str(name) for name in self.unreadable.parts(*where)}
         configs = {name: value for name, value in sorted((element.get("configs") or {}).items()) if name not in unread}
         sources = self.value(place, element, "config_sources", {})
-        return configs, sources and dict(sorted(sources.items())), unread
+        return configs, sources and dict(sorted(sources.items())), sorted(unread)

@@ -17,6 +17,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from durability.errors import Refused, Unreachable
 from durability.lake.catalog import Place, properties
+from durability.lake.encryption import EncryptedFileIO
 from durability.lake.tables import Table
 
 ROW_GROUP = 250_000
@@ -30,7 +31,7 @@ class Files:
     def __init__(self, place: Place):
         self.warehouse = place.warehouse
         scheme, bucket, _ = PyArrowFileIO.parse_location(place.warehouse)
-        self.system: fs.FileSystem = PyArrowFileIO(properties(place)).fs_by_scheme(scheme, bucket)
+        self.system: fs.FileSystem = EncryptedFileIO(properties(place)).fs_by_scheme(scheme, bucket)
 
     def folder(self, table: Table) -> str:
         """The address of a table's folder."""

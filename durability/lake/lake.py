@@ -17,14 +17,14 @@ import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThanOrEqual
 
 from durability.errors import Refused
-from durability.lake import catalog, restore, retention, rows, tables
+from durability.lake import catalog, encryption, restore, retention, rows, tables
 from durability.lake.attempt import FULL, PULSE, Attempt
 from durability.lake.conditions import captured_within, of_attempts
 from durability.lake.facts import Facts
 from durability.lake.iceberg import Tables
 from durability.lake.tables import FACTS, Table
 from durability.policy.model import Retention
-from durability.topology.document import Topology
+from durability.topology.document import LIVE, Topology
 
 ORPHANED_AFTER = timedelta(days=1)
 """Longer than any run takes from staging to publishing."""
@@ -50,6 +50,7 @@ class Lake:
         self.place = place
         self.location = place.location
         self._tables = Tables(place)
+        self._racks: dict[str, dict[int, str]] = {}  # of topologies, by SHA-256
 
     @classmethod
     def open(cls, location: str) -> Lake:
@@ -71,6 +72,10 @@ class Lake:
     def spark_conf(self) -> dict[str, str]:
         """Settings of a Spark session whose catalog `durability` is this lake, see `durability.lake.catalog.spark_conf`."""
         return catalog.spark_conf(self.place)
+
+    def without_tls(self) -> str | None:
+        """A warning if the lake is on an S3 store that is reached without TLS."""
+        return encryption.without_tls() if self.place.folder is None else None
 
     # Facts
 
@@ -124,7 +129,9 @@ class Lake:
         racks = rows.named_racks(self.facts(tables.BROKERS, last).to_pylist()) if last else {}
         older = [t for t in earlier if t.cluster == topology.cluster and t.captured_at < topology.captured_at]
         for other in sorted(older, key=lambda t: t.captured_at):
-            racks |= rows.named_racks(rows.broker_rows(Facts(other)))
+            if other.sha256 not in self._racks:  # once, although each later topology asks
+                self._racks[other.sha256] = rows.named_racks(rows.broker_rows(Facts(other)))
+            racks |= self._racks[other.sha256]
         return racks
 
     def read_staged(self, attempt: Attempt, table: Table) -> pa.Table:
@@ -252,6 +259,20 @@ class Lake:
         accepted = self.snapshots(cluster, "accepted", FULL)
         older = [row for row in accepted if before is None or row["captured_at"] < before]
         return older[-1] if older else None
+
+    def kafka_cluster_ids(self, clusters: Iterable[str]) -> dict[str, tuple[str, datetime]]:
+        """By cluster the id that Kafka gave it, as in its last accepted snapshot that was read live, and when that was.
+
+        Clusters without such a snapshot, or whose id is unknown there, are left out.
+        """
+        wanted = set(clusters)
+        accepted = self.snapshots(status="accepted", kind=FULL)
+        last = {r["cluster"]: r for r in accepted if r["cluster"] in wanted and r["source"] == LIVE}
+        if not last:
+            return {}
+        found = self.scan(tables.CLUSTERS, of_attempts(last.values()), ["cluster", "captured_at", "kafka_cluster_id"])
+        known = (row for row in found.to_pylist() if row["kafka_cluster_id"] is not None)
+        return {row["cluster"]: (row["kafka_cluster_id"], row["captured_at"]) for row in known}
 
     def facts(self, table: Table, snapshot: Mapping[str, Any]) -> pa.Table:
         """The rows of a fact table that a row of `snapshots` points at."""

@@ -18,7 +18,7 @@ from durability.lake.facts import Facts
 from durability.lake.partition_rows import partition_tables
 from durability.streams.internal_topics import by_application
 from durability.topology.document import Topology
-from durability.topology.unreadable import resolve, tokens
+from durability.topology.unreadable import tokens
 
 
 def build(
@@ -86,6 +86,7 @@ def cluster_row(facts: Facts, provider: str, team: str | None) -> dict:
         "reassignments_known": not unreadable.touches("cluster", "reassignments"),
         **_declared(facts),
         "hidden_partitions": facts.cluster("hidden_partitions", None if facts.topology.live else 0),
+        "kafka_cluster_id": facts.cluster("kafka_cluster_id"),
         "unreadable": [{"path": path, "reason": reason} for path, reason in unreadable.paths],
     }
 
@@ -252,7 +253,7 @@ def _unlisted_groups(facts: Facts) -> Iterator[tuple[str, str]]:
     for path, reason in facts.unreadable.paths:
         named = tokens(path) or ()
         if len(named) > 1 and named[0] in ("streams", "groups"):
-            place = resolve(facts.document, path)
+            place = facts.unreadable.places[path]
             if place is None or isinstance(place[1], str):
                 yield named[1], reason
 

@@ -81,6 +81,7 @@ CLUSTERS = Table(
         ("declared_partitions", pa.int64()),
         ("hidden_partitions", pa.int64()),  # on log dirs but not in metadata; NULL: log dirs unreadable
         ("unreadable", _structs(path=pa.string(), reason=pa.string())),
+        ("kafka_cluster_id", pa.string()),  # as brokers state it; NULL: unknown, as in most documents
     ),
 )
 

@@ -185,6 +185,7 @@ CLUSTER = _keys(
         MapOf(TEXT, Text("controllers' node ids and their racks, such as 100: az1", pattern="[0-9]+")),
         "Rack by KRaft controller id, since Kafka doesn't say",
     ),
+    kafka_cluster_id=_may(TEXT, "Kafka's own id of it; a Connection that leads to another one is refused"),
     read_within=_may(UP_TO_30_MINUTES, "How long reading it may take; 2m unless stated, 30m at most"),
 )
 CLUSTERS = _file(

@@ -208,7 +208,7 @@ class Cluster:
 
     connection: the Airflow Connection (type kafka) that reaches it. provider: who runs it, one of the catalogue's
     providers. controllers: rack by controller id, which Kafka doesn't state. read_within: how long reading it may take;
-    what hasn't been read by then is unreadable.
+    what hasn't been read by then is unreadable. kafka_cluster_id: the id that Kafka gave it; None: as in the last snapshot.
     """
 
     id: str
@@ -217,6 +217,7 @@ class Cluster:
     team: str | None = None
     controllers: dict[int, str] = field(default_factory=dict)
     read_within: timedelta = timedelta(minutes=2)
+    kafka_cluster_id: str | None = None
 
 
 def fingerprint(policy: Policy, waivers: Sequence[Waiver] = ()) -> str:

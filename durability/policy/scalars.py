@@ -11,11 +11,13 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 @dataclass(frozen=True)
 class Duration(Text):
-    """A length of time: a whole number and s, m, h or d."""
+    """A length of time: a whole number and s, m, h or d. It can be subtracted from any moment that the formats accept."""
 
-    words: str = "a duration such as 10s, 30m, 6h or 1d"
+    words: str = "a duration such as 10s, 30m, 6h or 1d, 36500d at most"
     longest: int | None = 7
-    pattern: str | None = "0*[1-9][0-9]*[smhd]"
+    pattern: str | None = (
+        "0*(?:[1-9][0-9]*[smh]|(?:[1-9][0-9]{0,3}|[1-2][0-9]{4}|3(?:[0-5][0-9]{3}|6(?:[0-4][0-9]{2}|500)))d)"
+    )
 
 
 @dataclass(frozen=True)
@@ -31,9 +33,10 @@ class Day(Text):
 class Moment(Text):
     """A moment with its time zone, RFC 3339; seconds are optional, and a blank may replace the T."""
 
-    words: str = "a moment such as 2026-11-21T01:00:00Z"
+    words: str = "a moment such as 2026-11-21T01:00:00Z, of the years 1970 to 9999"
     pattern: str | None = (
-        "[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)"
+        "(?:19[7-9][0-9]|[2-9][0-9]{3})-[0-9]{2}-[0-9]{2}"
+        "[Tt ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?(?:Z|[+-][0-9]{2}(?::?[0-9]{2})?)"
     )
 
 

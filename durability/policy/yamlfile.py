@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from durability.errors import BadInput
+from durability.errors import BadInput, printable
 from durability.policy.match import pattern_problem
 from durability.policy.scalars import UNITS, Day, Duration, Expression, Moment
 from durability.shapes import (
@@ -339,6 +339,9 @@ def _check_events(path: Path, text: str) -> None:
             raise BadInput(path, where, "anchors (&) and aliases (*) are not allowed; write the value out")
         if tag:
             raise BadInput(path, where, f"tags ({shown(tag)}) are not allowed")
+        if isinstance(event, yaml.ScalarEvent) and printable(event.value) != event.value:
+            # Without libyaml, PyYAML accepts the escape.
+            raise BadInput(path, where, f"not Unicode text: {shown(printable(event.value))}")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:

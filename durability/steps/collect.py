@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from durability.collect.fleet import ClusterRead, ClusterScheduler
-from durability.errors import AuditError
+from durability.errors import AuditError, printable
 from durability.steps.results import Collected, Failure
 from durability.steps.settings import Settings
 from durability.steps.sources import Source
@@ -37,7 +39,10 @@ def collect(
 ) -> Collected:
     """Reads `group`, see `collect_group`, in the run's lake."""
     lake = settings.open_lake()
-    results = collect_group(lake, group, connect, seconds=seconds, threads=threads, progress=summary.progress)
+    known = lake.kafka_cluster_ids(str(s["name"]) for s in group if "document" not in s)
+    results = collect_group(
+        lake, group, connect, seconds=seconds, threads=threads, progress=summary.progress, known=known
+    )
     partitions = sum(a.partitions for a in results.attempts)
     summary.text = f"{counted(len(results.attempts), 'snapshot')}, {counted(partitions, 'partition')}"
     summary.problems += [f.text for f in results.failures]
@@ -52,11 +57,13 @@ def collect_group(
     seconds: float,
     threads: int = THREADS,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    known: Mapping[str, tuple[str, datetime]] = MappingProxyType({}),
 ) -> Collected:
     """One result per source, whatever becomes of the others: facts staged in `lake` under fresh attempt ids, or a failure.
 
     seconds: within which clusters are read; a cluster that isn't started in time is a failure.
     threads: how many clusters are read at once. progress: gets how many of how many clusters are done.
+    known: by cluster the id that Kafka gave it, and when it was read, see `Lake.kafka_cluster_ids`.
     """
     results = Collected([str(s["name"]) for s in group])
     for source in group:
@@ -64,7 +71,7 @@ def collect_group(
             _documents(lake, Path(str(source["document"])), results)
     clusters = [s for s in group if "document" not in s]
     if clusters:
-        _clusters(lake, clusters, connect, seconds, threads, results, progress)
+        _clusters(lake, clusters, connect, seconds, threads, results, progress, known)
     return results
 
 
@@ -74,7 +81,13 @@ def _documents(lake: Lake, path: Path, results: Collected) -> None:
 
     topologies, errors = read_each(path)
     results.failures += [Failure(Path(error.file).name, str(error)) for error in errors]
-    results.attempts += [lake.stage(topology, earlier=topologies) for topology in topologies]
+    for topology in topologies:
+        try:
+            results.attempts.append(lake.stage(topology, earlier=topologies))
+        except AuditError:  # the lake's fault, and so every document's
+            raise
+        except Exception as error:
+            results.failures.append(_defect(topology.source, error))
 
 
 def _clusters(
@@ -85,6 +98,7 @@ def _clusters(
     threads: int,
     results: Collected,
     progress: Callable[[int, int], None],
+    known: Mapping[str, tuple[str, datetime]],
 ) -> None:
     """A cluster that doesn't answer occupies one thread, and delays only what that thread would have read."""
     # Airflow gives Connections over one channel, so they are asked for before there are threads.
@@ -96,7 +110,8 @@ def _clusters(
             cluster, allowed = taken
             try:
                 source, prepared_settings = cluster.source
-                result = _cluster(lake, source, prepared_settings, allowed)
+                last = known.get(str(source["name"]))
+                result = _cluster(lake, source, prepared_settings, allowed, last)
             finally:
                 scheduler.done(cluster)
             if isinstance(result, Failure):
@@ -126,9 +141,13 @@ def _prepare(source: Source, connect: Connect) -> Mapping[str, object] | Excepti
 
 
 def _cluster(
-    lake: Lake, source: Source, settings: Mapping[str, object] | Exception, seconds: float
+    lake: Lake,
+    source: Source,
+    settings: Mapping[str, object] | Exception,
+    seconds: float,
+    last: tuple[str, datetime] | None,
 ) -> Attempt | Failure:
-    from durability.collect import Limits, collect
+    from durability.collect import Limits, collect, identity
 
     name = str(source["name"])
     try:
@@ -136,10 +155,16 @@ def _cluster(
             raise settings
         controllers = dict(source.get("controllers") or ())
         topology = collect(name, settings, controllers=controllers, limits=Limits(deadline=seconds))
+        if last or source.get("kafka_cluster_id"):
+            identity.check(topology, stated=source.get("kafka_cluster_id"), last=last)
         return lake.stage(topology, provider=source.get("provider") or "self", team=source.get("team"))
     except AuditError as error:
         return Failure(name, str(error))
     except Exception as error:
-        # A defect that one cluster brings out must not cost the others their report; the run ends failed all the same.
-        log.exception("reading %s failed", name)
-        return Failure(name, f"defect while reading: {type(error).__name__}: {error}")
+        return _defect(name, error)
+
+
+def _defect(name: str, error: Exception) -> Failure:
+    """A defect that one input brings out must not cost the others their report; the run ends failed all the same."""
+    log.error("reading %s failed", name, exc_info=error)
+    return Failure(name, printable(f"defect while reading: {type(error).__name__}: {error}"))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+from durability.addresses import is_loopback
 from durability.collect.connections import stated_connection
 from durability.errors import AuditError
 from durability.steps.summary import StepSummary
@@ -31,10 +33,19 @@ def notify(findings: Path, webhook: Callable[[], str | None], log: Any, summary:
 
         slack.send(url, slack.digest(load(findings), paths=[findings.with_name("report.html")]))
         summary.text = "sent"
+        if _crosses_the_network_unencrypted(url):
+            warning = "the webhook's address is http, so that digest and address cross the network unencrypted"
+            log.warning("%s", warning)
+            summary.text += f". Warning: {warning}"
     except ModuleNotFoundError as error:
         log.error("the digest could not be sent: %s isn't installed; it comes with the extra 'airflow'", error.name)
     except Exception as error:
         log.error("the digest could not be sent: %s", error if isinstance(error, AuditError) else type(error).__name__)
+
+
+def _crosses_the_network_unencrypted(url: str) -> bool:
+    stated = urlsplit(url)
+    return stated.scheme.lower() == "http" and not is_loopback(stated.hostname or "")
 
 
 def webhook_from_environment(environ: Mapping[str, str]) -> str | None:

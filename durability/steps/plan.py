@@ -32,6 +32,9 @@ def plan(settings: Settings, kind: str, summary: StepSummary, groups: int = sour
     before = [] if documents else lake.snapshots(kind=SNAPSHOT_KINDS[kind], since=since)
     if kind == NIGHTLY:
         log.info("%s of killed runs removed", counted(lake.discard_orphans(), "staged file"))
-    what = documents.name if documents else counted(len(listed), "cluster")
+    what = str(listed[0]["name"]) if documents else counted(len(listed), "cluster")
     summary.text = f"{what}, policy {policy.name}"
+    if warning := lake.without_tls():
+        log.warning("%s", warning)
+        summary.text += f". Warning: {warning}"
     return sources.partition_into_groups(listed, before, groups)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from durability.errors import Refused
+from durability.errors import Refused, printable
 
 GROUPS = 4
 """All are read at once: a group that waited for another would wait for its slow clusters."""
@@ -14,8 +14,8 @@ UNKNOWN_SIZE = 20_000
 """Partitions that a cluster is expected to have until it has been read."""
 
 Source = dict[str, Any]
-"""`{"name", "document": path}`, or `{"name", "connection", "provider", "team", "controllers", "seconds"}` and, once in a
-group, "partitions"; JSON, no secrets."""
+"""`{"name", "document": path}`, or `{"name", "connection", "provider", "team", "controllers", "seconds",
+"kafka_cluster_id"}` and, once in a group, "partitions"; JSON, no secrets."""
 
 
 def from_documents(path: Path) -> list[Source]:
@@ -25,7 +25,7 @@ def from_documents(path: Path) -> list[Source]:
     """
     if not path.exists():
         raise Refused(f"{path}: no such file or folder; expected a kafka-topology/1 document or a folder of them")
-    return [{"name": path.name, "document": str(path)}]
+    return [{"name": printable(path.name), "document": str(path)}]
 
 
 def from_clusters(path: Path) -> list[Source]:
@@ -41,6 +41,7 @@ def from_clusters(path: Path) -> list[Source]:
             # JSON has no integer keys.
             "controllers": [[node, rack] for node, rack in sorted(c.controllers.items())],
             "seconds": c.read_within.total_seconds(),
+            "kafka_cluster_id": c.kafka_cluster_id,
         }
         for c in load_clusters(path)
     ]

@@ -19,7 +19,10 @@ class TaskArtifacts:
 
     def __init__(self, lake: str, dag_id: str, run_id: str):
         if "://" in lake:
-            self._files, root = fs.FileSystem.from_uri(lake)
+            from durability.lake.encryption import encrypting
+
+            files, root = fs.FileSystem.from_uri(lake)
+            self._files = encrypting(files)
         else:
             self._files, root = fs.LocalFileSystem(), lake
         self._root = f"{root.rstrip('/')}/{FOLDER}"

@@ -16,8 +16,9 @@ TOPIC_NAME = Text(
     but=(".", ".."),
 )
 MOMENT = Text(
-    "an RFC 3339 time with a zone, like 2026-11-21T02:00:00Z",
-    pattern=RFC3339,
+    # Look-backs and pandas' nanoseconds (1677 to 2262) have to fit around it.
+    "an RFC 3339 time with a zone, like 2026-11-21T02:00:00Z, of the years 2000 to 2199",
+    pattern=f"(?=2[01]){RFC3339}",
     check=lambda text: instant(text) is not None,
     format="date-time",
 )
@@ -78,6 +79,7 @@ CLUSTER = Object(
         "source": _maybe(TEXT),
         "provider": _maybe(TEXT),
         "implementation": _maybe(IMPLEMENTATION, "a platform that isn't Kafka's own code"),
+        "kafka_cluster_id": _maybe(TEXT, "the id that Kafka gave the cluster, as its brokers state it"),
         "hidden_partitions": _maybe(COUNT),
         "declared": _maybe(DECLARED, "how many the cluster says it has"),
     },

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import gc
 import json
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from durability.errors import BadInput
+from durability.errors import BadInput, printable
 from durability.topology.document import Topology
 from durability.topology.unreadable import pointer
 from durability.topology.validation import check
+
+MAX_BYTES = 512 << 20
 
 
 def read(path: Path | str) -> list[Topology]:
@@ -37,7 +40,7 @@ def read_each(path: Path | str) -> tuple[list[Topology], list[BadInput]]:
     topologies: dict[tuple, Topology] = {}
     errors: list[BadInput] = []
     for file in _files(root):
-        name = file.relative_to(root).as_posix() if file != root else file.name
+        name = printable(file.relative_to(root).as_posix() if file != root else file.name)
         try:
             document = _parse(file)
             topology = Topology(document, name, sha256=check(document, str(file)))
@@ -87,8 +90,7 @@ def _parse(file: Path) -> Any:
     def members(pairs: list) -> dict:
         built = dict(pairs)
         if len(built) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in keys if keys.count(key) > 1)
+            twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
             built[twice] = flaw("this key stands twice in one object; expected once")
         return built
 
@@ -134,9 +136,16 @@ def _no_collection() -> Iterator[None]:
 
 def _text(file: Path) -> str:
     try:
-        raw = file.read_bytes()
+        with file.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise BadInput(file, "", f"can't be read: {error.strerror}") from None
+    if len(raw) > MAX_BYTES:
+        raise BadInput(
+            file,
+            "",
+            f"larger than {MAX_BYTES >> 20} MiB, the largest document that is read: a cluster of a million partitions has less",
+        )
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

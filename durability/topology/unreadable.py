@@ -18,6 +18,9 @@ IDENTITIES: dict[Tokens, str] = {
     ("cluster", "quorum", "observers"): "id",
 }
 
+DEEPEST = 32
+"""Segments of a path that count. The format is less deep, and all that lies under a place is unreadable with it."""
+
 
 def tokens(path: str) -> tuple[str, ...] | None:
     """The segments of a JSON Pointer, unescaped; None if it is none.
@@ -56,24 +59,51 @@ def resolve(document: dict, path: str) -> Tokens | None:
     >>> resolve({"topics": [{"name": "t", "partitions": []}]}, "/topics/t/partitions/4")
     ('topics', 0, 'partitions', '4')
     """
-    segments = tokens(path)
-    if segments is None:
-        return None
-    here: object = document
-    found: list[str | int] = []
-    for part in segments:
-        if isinstance(here, list):
-            index = _index(here, part, _name_of(tuple(found)))
-            if index is None and tuple(found) in IDENTITIES:
-                return None
-            if index is None:  # an element that the list should have had: the list isn't whole
-                return (*found, part)
-            found.append(index)
-            here = here[index]
-        else:
-            found.append(part)
-            here = here.get(part) if isinstance(here, dict) else None
-    return tuple(found)
+    return Places(document).resolve(path)
+
+
+class Places:
+    """The places in one document that paths point at. A list's identities are read once, whatever the number of paths."""
+
+    def __init__(self, document: dict):
+        self._document = document
+        self._named: dict[Tokens, dict[str, int]] = {}  # list -> identity, as text -> first index
+
+    def resolve(self, path: str) -> Tokens | None:
+        """See `durability.topology.unreadable.resolve`."""
+        segments = tokens(path)
+        if segments is None:
+            return None
+        here: object = self._document
+        found: list[str | int] = []
+        for part in segments[:DEEPEST]:
+            if isinstance(here, list):
+                place = tuple(found)
+                index = self._index(place, here, part)
+                if index is None and place in IDENTITIES:
+                    return None
+                if index is None:  # an element that the list should have had: the list isn't whole
+                    return (*found, part)
+                found.append(index)
+                here = here[index]
+            else:
+                found.append(part)
+                here = here.get(part) if isinstance(here, dict) else None
+        return tuple(found)
+
+    def _index(self, place: Tokens, elements: list, part: str) -> int | None:
+        is_index = part.isascii() and part.isdigit() and (part == "0" or part[0] != "0") and len(part) < 10
+        if is_index and int(part) < len(elements):
+            return int(part)
+        name = _name_of(place)
+        if name is None:
+            return None
+        if place not in self._named:
+            named = self._named[place] = {}
+            for index, element in enumerate(elements):
+                if isinstance(element, dict) and isinstance(element.get(name), str | int):
+                    named.setdefault(str(element[name]), index)
+        return self._named[place].get(part)
 
 
 def _name_of(found: Tokens) -> str | None:
@@ -82,22 +112,11 @@ def _name_of(found: Tokens) -> str | None:
     return IDENTITIES.get(found)
 
 
-def _index(elements: list, part: str, name: str | None) -> int | None:
-    is_index = part.isascii() and part.isdigit() and (part == "0" or part[0] != "0") and len(part) < 10
-    if is_index and int(part) < len(elements):
-        return int(part)
-    if name is None:
-        return None
-    for index, element in enumerate(elements):
-        if isinstance(element, dict) and name in element and str(element[name]) == part:
-            return index
-    return None
-
-
 class Unreadable:
     """The unreadable parts of one document, by place.
 
     paths: the path and reason of each entry, as stated.
+    places: by path the place that it points at, see `resolve`.
     unresolved: paths that point at nothing in the document; they still mean that something is missing.
     """
 
@@ -105,23 +124,32 @@ class Unreadable:
         entries = document.get("unreadable") or []
         self.paths: list[tuple[str, str]] = [(entry["path"], entry["reason"]) for entry in entries]
         self.unresolved: list[str] = []
-        self._leaves: dict[Tokens, str] = {}  # place -> its first reason
+        self.places: dict[str, Tokens | None] = {}
+        self._reasons: list[str] = []  # of each place its first
         self._inner: dict[Tokens, set[str | int]] = {}
+        self._numbers: dict[Tokens, int] = {}  # place -> its index in `_reasons`
+        self._below: dict[Tokens, list[int]] = {}  # place -> the numbers of the places in it
+        places = Places(document)
         for path, reason in self.paths:
-            place = resolve(document, path)
+            place = self.places[path] = places.resolve(path)
             if place is None:
                 self.unresolved.append(path)
-                continue
-            self._leaves.setdefault(place, reason)
-            for depth in range(len(place)):
-                self._inner.setdefault(place[:depth], set()).add(place[depth])
+            elif place not in self._numbers:
+                self._add(place, reason)
+
+    def _add(self, place: Tokens, reason: str) -> None:
+        number = self._numbers[place] = len(self._reasons)
+        self._reasons.append(reason)
+        for depth in range(len(place)):
+            self._inner.setdefault(place[:depth], set()).add(place[depth])
+            self._below.setdefault(place[:depth], []).append(number)
 
     def __bool__(self) -> bool:
-        return bool(self._leaves)
+        return bool(self._numbers)
 
     def covers(self, *place: str | int) -> bool:
         """Is this place, or anything around it, unreadable?"""
-        return bool(self._leaves) and any(place[:depth] in self._leaves for depth in range(len(place) + 1))
+        return bool(self._numbers) and any(place[:depth] in self._numbers for depth in range(len(place) + 1))
 
     def touches(self, *place: str | int) -> bool:
         """Is this place, any part of it or anything around it unreadable?"""
@@ -129,10 +157,9 @@ class Unreadable:
 
     def reasons(self, *place: str | int) -> list[str]:
         """The distinct reasons why this place or parts of it are unreadable, in the document's order."""
-        found = [
-            reason for leaf, reason in self._leaves.items() if place[: len(leaf)] == leaf or leaf[: len(place)] == place
-        ]
-        return list(dict.fromkeys(found))
+        around = (self._numbers.get(place[:depth]) for depth in range(len(place) + 1))
+        numbers = sorted([*(n for n in around if n is not None), *self._below.get(place, ())])
+        return list(dict.fromkeys(self._reasons[n] for n in numbers))
 
     def parts(self, *place: str | int) -> set[str | int]:
         """The members or indexes directly under this place that are unreadable or have unreadable parts."""

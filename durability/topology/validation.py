@@ -115,9 +115,12 @@ class _Checker:
         self.elements(place, enumerate(value), shape.element)
         if shape.identity:
             self.identities(place, value, shape.element, shape.identity)
+        before = set[object]()
         for index, element in enumerate(value) if shape.distinct else ():
-            if shape.element.fits(element) and element in value[:index]:
-                self.problem((*place, index), f"{_title(shape.element)} {element} stands twice in this list")
+            if shape.element.fits(element):
+                if element in before:
+                    self.problem((*place, index), f"{_title(shape.element)} {element} stands twice in this list")
+                before.add(element)
 
     def identities(self, place: tuple, elements: list, shape: Shape, identity: str) -> None:
         """Checks that no two objects of a list have the same identity."""

@@ -112,6 +112,7 @@ def test_partitions_with_a_dead_broker_and_a_running_reassignment(kafka):
     assert document["cluster"]["hidden_partitions"] is None  # the dead broker may hold topics that aren't shown
     assert "without the log dirs of broker" in unread(document)["/cluster/hidden_partitions"]
     assert document["cluster"]["declared"]["partitions"] == len(printed)
+    assert document["cluster"]["kafka_cluster_id"] == kafka.cluster_id
     dead = next(b for b in document["brokers"] if b["id"] == 5)
     assert (dead["live"], dead["fenced"], dead["rack"]) == (False, True, "az2")
     index = document["brokers"].index(dead)

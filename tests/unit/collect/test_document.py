@@ -64,6 +64,11 @@ def test_the_document_is_valid_and_sorted():
     assert "bytes" not in document["topics"][0]["partitions"][1]  # leaderless: nobody's size is its size
 
 
+def test_the_id_that_kafka_gave_the_cluster_is_recorded():
+    assert assemble(facts(kafka_cluster_id="MkU3"), {})["cluster"]["kafka_cluster_id"] == "MkU3"
+    assert validate(assemble(facts(), {}), "live").document["cluster"]["kafka_cluster_id"] is None
+
+
 def test_the_same_facts_in_another_order_are_the_same_document():
     other = facts()
     other.brokers.reverse()

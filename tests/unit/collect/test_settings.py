@@ -55,6 +55,7 @@ def test_consumer_and_producer_keys_of_the_same_connection_are_let_pass():
         ({"sasl.mechanisms": None}, "sasl.mechanism"),
         ({"sasl.password": ""}, "sasl.password"),
         ({"sasl.pasword": "hunter2-very-secret"}, "sasl.pasword"),
+        ({"sasl.password": "hunter2\ud800"}, "sasl.password"),
         ({"sasl.mechanism": "PLAIN"}, "sasl.mechanism"),
         ({"request.timeout.ms": "hunter2-very-secret"}, "request.timeout.ms"),
         ({"sasl.mechanisms": "AWS_MSK_IAM"}, "security.protocol"),

@@ -1,6 +1,6 @@
 """A dead broker's rack is carried over and marked so, never taken as none."""
 
-from durability.lake import tables
+from durability.lake import rows, tables
 from durability.topology import validate
 from tests.support.lake import EVERYWHERE, publish, rejected, stage
 from tests.support.topology import document
@@ -52,3 +52,12 @@ def test_within_one_input_the_newest_earlier_document_gives_the_rack(lake):
         )
     ]
     assert racks(lake, broken(), earlier=earlier)[3] == ("new", "carried")
+
+
+def test_each_earlier_document_is_read_once_however_many_later_ones_ask(lake, monkeypatch):
+    read, real = [], rows.broker_rows
+    monkeypatch.setattr(rows, "broker_rows", lambda facts: read.append(1) or real(facts))
+    history = [validate(broken(f"2026-11-0{day}T00:00:00Z"), f"{day}.json") for day in range(1, 9)]
+    for topology in history:
+        lake.stage(topology, earlier=history)
+    assert len(read) == 8 + 7  # of each its own rows; of all but the newest its racks

@@ -228,3 +228,23 @@ def test_a_live_reading_has_no_defaults_for_what_it_does_not_say():
     assert live["brokers"]["offline_log_dirs"].to_pylist() == [None, None, None]
     assert live["clusters"]["hidden_partitions"].to_pylist() == [None]
     assert live["brokers"]["rack_state"].to_pylist() == ["named", "named", "unknown"]
+
+
+MANY = 20_000
+"""A walk over all for each of so many would take minutes."""
+
+
+def test_groups_that_only_unreadable_paths_name_are_found_in_linear_time():
+    doc = document(DRAWN, unreadable={f"/groups/g{number}": f"R{number}" for number in range(MANY)})
+    doc["groups"] = [{"group": f"h{number}", "members": []} for number in range(MANY)]
+    doc["streams"] = []
+    found = {row["group"]: row["unread"] for row in rows_of(doc, tables.GROUPS)}
+    assert len(found) == 2 * MANY
+    assert (found["h0"], found["g0"], found[f"g{MANY - 1}"]) == (None, "R0", f"R{MANY - 1}")
+
+
+def test_settings_of_which_many_are_unread_are_read_in_linear_time():
+    doc = document(DRAWN, unreadable={f"/topics/0/configs/k{number}": "?" for number in range(MANY)})
+    doc["topics"][0]["configs"] = {f"k{number}": "1" for number in range(2 * MANY)}
+    row = next(r for r in rows_of(doc, tables.TOPICS) if len(r["configs"]) > 2)
+    assert len(row["configs"]) == MANY and row["unreadable_configs"] == sorted(f"k{n}" for n in range(MANY))

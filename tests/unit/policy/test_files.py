@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+import yaml
 
 from durability.errors import BadInput
 from durability.policy import Retention, fingerprint, load_clusters, load_policy, load_waivers
+from durability.policy import yamlfile as yaml_file
 from tests.support.policy import shipped
 from tests.support.schemas import agreeing
 from tests.support.tiers import tier_of
@@ -112,6 +115,12 @@ def test_a_policy_without_such_delays_keeps_the_fingerprint_it_had(load):
     assert fingerprint(load(load_policy, POLICY)) == "96932b32c1e63fa280a62c0a542b4066bf8ef6257cd817612dfd5405e977d126"
 
 
+def test_the_longest_durations_reach_back_from_the_earliest_document(load):
+    text = POLICY.replace("prolonged_after: 45m", "prolonged_after: 36500d").replace("within: 1d", "within: 999999h")
+    readings = load(load_policy, text).readings
+    assert (datetime(2000, 1, 1, tzinfo=UTC) - readings.look_back).year > 1677  # pandas' first
+
+
 def test_the_first_selector_that_matches_decides(load):
     policy = load(load_policy, POLICY)
     assert tier_of(policy, "dev-1", "__consumer_offsets", True) == "critical"
@@ -165,6 +174,10 @@ WRONG_POLICY = [
     ("  - {tier: critical}\n", "  - {match: {topic: a}}\n", 11, "`tier` is missing"),
     ("prolonged_after: 45m", "prolonged_after: 45", 14, "such as 10s, 30m, 6h or 1d"),
     ("prolonged_after: 45m", "prolonged_after: 0m", 14, "expected a duration"),
+    ("prolonged_after: 45m", "prolonged_after: 740000d", 14, "36500d at most"),
+    ("prolonged_after: 45m", "prolonged_after: 36501d", 14, "36500d at most"),
+    ("from: 2026-11-21T01:00:00Z", "from: 0001-01-01T00:00:00Z", 15, "of the years 1970 to 9999"),
+    ("to: 2026-11-21T04:00:00+01:00", "to: 9999-12-31T23:00:00-05:00", 15, "of the years 1970 to 9999"),
     ("to: 2026-11-21T04:00:00+01:00", "to: 2026-11-21T01:00:00+01:00", 15, "is not after `from`"),
     ("to: 2026-11-21T04:00:00+01:00", "to: 2026-11-21T04:00:00", 15, "time zone is missing"),
     ("to: 2026-11-21T04:00:00+01:00", "to: tomorrow", 15, "expected a moment such as 2026-11-21T01:00:00Z"),
@@ -224,6 +237,21 @@ def test_a_tier_that_no_topic_can_meet_is_refused_with_the_reason(load):
 )
 def test_what_is_no_sound_yaml_is_refused(load, text, words):
     assert words in refused(load, load_policy, text)
+
+
+@pytest.mark.parametrize("loader", [yaml.SafeLoader, yaml_file._LOADER])
+def test_half_a_surrogate_pair_is_refused_by_either_loader(monkeypatch, tmp_path, loader):
+    monkeypatch.setattr(yaml_file, "_LOADER", loader)
+    path = tmp_path / "file.yaml"
+    path.write_text('format: durability-clusters/1\nclusters: [{id: "\\ud800"}]\n')
+    with pytest.raises(BadInput, match=r"line 2: not (Unicode|valid YAML)") as caught:
+        load_clusters(path)
+    str(caught.value).encode()
+
+
+def test_a_file_whose_name_is_not_utf_8_is_named_in_text_that_is(tmp_path):
+    with pytest.raises(BadInput, match=r"n\\udcffme\.yaml: no such file"):
+        load_policy(tmp_path / os.fsdecode(b"n\xffme.yaml"))
 
 
 def test_a_missing_file_and_a_folder_are_named(tmp_path):

@@ -30,6 +30,27 @@ def test_the_webhook_is_read_as_airflows_hook_reads_it(connection, expected):
     assert webhook_from_environment({}) is None
 
 
+@pytest.mark.parametrize(
+    ("address", "warned"),
+    [
+        ("https://chat.example/", False),
+        ("http://chat.example/", True),
+        ("HTTP://10.0.0.1:80/", True),
+        ("http://localhost:8065/", False),
+        ("http://[::1]/", False),
+    ],
+)
+def test_a_webhook_without_tls_is_warned_of(tmp_path, monkeypatch, caplog, address, warned):
+    monkeypatch.setattr("durability.report.files.load", lambda _: {})
+    monkeypatch.setattr("durability.report.text.slack.digest", lambda *_, **__: {})
+    monkeypatch.setattr("durability.report.text.slack.send", lambda *_: None)
+    summary = StepSummary()
+    notify(tmp_path / "findings.json", lambda: address + SECRET, logging.getLogger("test"), summary)
+    assert summary.text.startswith("sent")
+    assert ("the webhook's address is http" in summary.text) is warned is ("unencrypted" in caplog.text)
+    assert SECRET not in caplog.text + summary.text
+
+
 def test_a_digest_that_cannot_be_sent_fails_nothing(tmp_path, caplog):
     def unusable() -> str:
         return webhook_from_environment({"AIRFLOW_CONN_SLACKWEBHOOK": f"slackwebhook://:{SECRET}@"})

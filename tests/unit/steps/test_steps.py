@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,7 @@ from durability.errors import Unreachable
 from durability.steps.collect import collect_group
 from durability.steps.gate import LOST, lost_sources
 from durability.steps.results import Collected, Failure, Gated
-from durability.steps.sources import from_clusters, partition_into_groups
+from durability.steps.sources import from_clusters, from_documents, partition_into_groups
 from durability.steps.task_artifacts import FOLDER, TaskArtifacts
 from durability.topology import validate
 from expectations.gate import Verdict
@@ -74,6 +75,42 @@ def test_one_cluster_that_fails_costs_the_others_nothing(monkeypatch):
         "lost": "defect while reading: LookupError: no such Connection",
     }
     assert "hunter2" not in repr(got)
+
+
+def test_one_document_that_cannot_be_named_in_utf_8_costs_that_document_alone(lake, tmp_path):
+    bad = topology.healthy()
+    bad["topics"][0]["configs"]["\ud800"] = 1  # its place is in the problem
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "bad.json").write_text(json.dumps(bad))
+    (folder / "good.json").write_text(json.dumps(topology.healthy(cluster="good")))
+    name = os.path.join(os.fsencode(folder), b"n\xffme.json")
+    with open(name, "w") as file:
+        json.dump(topology.healthy(cluster="named"), file)
+    source = from_documents(folder)[0] | {"partitions": 1}
+    got = collect_group(lake, [source], lambda _: {}, seconds=60)
+    assert [(a.cluster, a.source) for a in got.attempts] == [("good", "good.json"), ("named", "n\\udcffme.json")]
+    [failure] = got.failures
+    assert failure.cluster == "bad.json" and "\\ud800" in failure.text
+    rows = lake.record_failures([(failure.cluster, failure.at, failure.reason)])
+    assert rows[0]["reason"] == failure.reason
+
+
+def test_one_document_that_brings_out_a_defect_costs_that_document_alone(monkeypatch, tmp_path):
+    topology.write(tmp_path, topology.healthy(cluster="good"), topology.healthy(cluster="odd"))
+    recorder = Recorder()
+    monkeypatch.setattr(recorder, "stage", lambda t, **_: Staged(t.cluster) if t.cluster == "good" else {}[t.cluster])
+    got = collect_group(recorder, from_documents(tmp_path), lambda _: {}, seconds=60)
+    assert [a.cluster for a in got.attempts] == ["good"]
+    assert [(f.cluster, f.reason) for f in got.failures] == [("odd-001.json", "defect while reading: KeyError: 'odd'")]
+
+
+def test_a_single_document_whose_name_is_not_utf_8_has_a_name_that_can_be_printed(tmp_path):
+    path = os.fsdecode(os.path.join(os.fsencode(tmp_path), b"n\xffme.json"))
+    with open(path, "w") as file:
+        json.dump(topology.healthy(), file)
+    [source] = from_documents(Path(path))
+    assert source["name"] == "n\\udcffme.json" and source["document"] == path
 
 
 def test_what_is_collected_and_gated_survives_json(lake):

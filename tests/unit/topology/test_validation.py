@@ -6,7 +6,7 @@ import json
 import pytest
 
 from durability.errors import BadInput
-from durability.topology import FORMAT, canonical, read
+from durability.topology import FORMAT, canonical, read, reading
 from durability.topology import validate as validate_alone
 from durability.topology.document import instant
 from tests.support.schemas import agreeing
@@ -104,6 +104,9 @@ WRONG = [
     ("/format", "kafka-topology/2", '"kafka-topology/1"'),
     ("/cluster/captured_at", "2026-11-21T02:00:00", "RFC 3339"),
     ("/cluster/captured_at", "2026-02-30T02:00:00Z", "RFC 3339"),
+    ("/cluster/captured_at", "0001-01-01T00:00:00Z", "of the years 2000 to 2199"),
+    ("/cluster/captured_at", "1999-12-31T23:59:59Z", "of the years 2000 to 2199"),
+    ("/cluster/captured_at", "9999-12-31T23:59:59Z", "of the years 2000 to 2199"),
     ("/cluster/consistent", 1, "true or false"),
     ("/cluster/features/eligible.leader.replicas.version", True, "integer"),
     ("/cluster/quorum/voters/0/lag_ms", 1.5, "integer"),
@@ -280,6 +283,32 @@ def test_what_has_no_canonical_form_is_refused(tmp_path, unknown):
     text = json.dumps(EXAMPLE)[:-1] + f', "x": {unknown}}}'
     (tmp_path / "bad.json").write_text(text)
     assert "no JSON in UTF-8" in refusal(tmp_path)
+
+
+def test_one_of_many_keys_that_stands_twice_is_found_in_linear_time(tmp_path):
+    """Counting each key again would take minutes."""
+    keys = [f"k{number}" for number in range(200_000)]
+    members = ", ".join(f'"{key}": 1' for key in [*keys, keys[-1]])
+    (tmp_path / "bad.json").write_text(f'{{"x": {{{members}}}}}')
+    assert "/x/k199999: this key stands twice" in refusal(tmp_path)
+
+
+def test_ids_of_one_partition_are_compared_in_linear_time():
+    """With all before them, that would take minutes."""
+    ids = list(range(100_000))
+    doc = having("/topics/0/partitions/0/replicas", [*ids, ids[-1]])
+    doc["brokers"] = [{"id": number, "live": True, "configs": {}} for number in ids]
+    with pytest.raises(BadInput, match="broker 99999 stands twice in this list"):
+        validate_alone(doc, "f.json")
+
+
+def test_a_document_beyond_the_largest_size_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "good.json").write_text(json.dumps(EXAMPLE))
+    size = (tmp_path / "good.json").stat().st_size
+    monkeypatch.setattr(reading, "MAX_BYTES", size)
+    assert len(read(tmp_path)) == 1
+    monkeypatch.setattr(reading, "MAX_BYTES", size - 1)
+    assert "good.json: larger than 0 MiB, the largest document that is read" in refusal(tmp_path)
 
 
 def test_no_file_and_an_empty_folder_say_so(tmp_path):

@@ -1,0 +1,33 @@
+"""Whether a Connection still leads to the cluster that it led to before: history and waivers go by the cluster's name here."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from durability.errors import Refused
+from durability.policy.yamlfile import shown
+from durability.topology import Topology
+
+
+def check(topology: Topology, *, stated: str | None, last: tuple[str, datetime] | None) -> None:
+    """Refuses a reading of another cluster than the one that is expected.
+
+    stated: `kafka_cluster_id` of the clusters file, which overrides `last`: the id in the last accepted snapshot, and when
+        that was taken. A broker that states no id proves nothing and is accepted.
+    Raises Refused, with both ids and what a person can do.
+    """
+    name, found = topology.cluster, topology.document["cluster"].get("kafka_cluster_id")
+    expected = stated or (last and last[0])
+    if not expected or not found or found == expected:
+        return
+    here = f"cluster {name}: another Kafka cluster answers, with the id {shown(found)}"
+    if stated:
+        raise Refused(
+            f"{here}. The clusters file expects {shown(stated)}. Correct the Connection, or kafka_cluster_id in the file."
+        )
+    moment = f"{last[1].astimezone(UTC):%Y-%m-%d %H:%M} UTC" if last else ""
+    raise Refused(
+        f"{here}. Its last snapshot, of {moment}, is of {shown(expected)}; history and waivers under this name are that "
+        "cluster's. Correct the Connection, or give the other cluster a name of its own. If it replaces the first one and "
+        f"continues its history, state kafka_cluster_id: {shown(found)} for it in the clusters file."
+    )
