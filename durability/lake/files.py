@@ -123,8 +123,13 @@ class Files:
         return removed
 
     def exists(self, address: str) -> bool:
+        return self.size(address) is not None
+
+    def size(self, address: str) -> int | None:
+        """A file's size in bytes; None without such a file."""
         with _storage_errors(f"the file {address} can't be looked up"):
-            return self.system.get_file_info(path_of(address)).type == fs.FileType.File
+            found = self.system.get_file_info(path_of(address))
+            return found.size if found.type == fs.FileType.File else None
 
 
 def path_of(address: str) -> str:
@@ -142,7 +147,10 @@ def _damage(address: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise Refused(f"the lake's file {address} is missing") from None
+        raise Refused(
+            f"the lake's file {address} is missing. If it is lost, `make restore LAKE=` names what is gone and leaves the rest "
+            "readable"
+        ) from None
     except (pa.ArrowException, OSError) as error:
         raise Refused(f"the lake's file {address} is damaged or can't be read: {_first_line(error)}") from None
 

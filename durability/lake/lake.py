@@ -70,7 +70,7 @@ class Lake:
 
     def spark_conf(self) -> dict[str, str]:
         """Settings of a Spark session whose catalog `durability` is this lake, see `durability.lake.catalog.spark_conf`."""
-        return catalog.spark_conf(self.place)
+        return catalog.spark_conf(self.place, self._tables.namespace)
 
     # Facts
 

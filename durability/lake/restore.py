@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from durability.errors import Refused
 from durability.lake import catalog
-from durability.lake.tables import NAMESPACE, TABLES
+from durability.lake.tables import TABLES
 
 if TYPE_CHECKING:
     from durability.lake.files import Files
@@ -39,31 +39,44 @@ def backup(tables: Tables, now: datetime) -> str:
 def restore(location: str) -> list[str]:
     """Registers each table of a lake whose catalog was lost with its newest metadata; returns a line on each.
 
-    Raises Refused if there are no tables' files, if the catalog has tables, or, naming the files, if several may be a
-    table's newest. Then nothing is registered.
+    If the catalog has tables, the lake's files are looked up, and what is gone is named; see `durability.lake.repair`.
+    Raises Refused if there are no tables' files, if nothing is lost, or, naming the files, if several may be a table's
+    newest. Then nothing is registered.
     """
     from durability.lake.files import Files
     from durability.lake.iceberg import Tables
+    from durability.lake.repair import repair
 
     place = catalog.place(location)
     files = Files(place)
     found = {table.name: files.metadata(table) for table in TABLES.values()}
-    if not any(found.values()):
+    if not any(found.values()) and (place.catalog or not _has_catalog(place)):
         raise Refused(
             f"the lake at {place.location} has no table's files in {files.warehouse}: there is nothing to restore"
         )
     tables = Tables(place)
-    if tables.catalog.namespace_exists(NAMESPACE) and tables.catalog.list_tables(NAMESPACE):
-        raise Refused(f"the catalog of the lake at {place.location} has tables, so it isn't lost; nothing was changed")
+    if tables.catalog.namespace_exists(tables.namespace) and tables.catalog.list_tables(tables.namespace):
+        if gone := repair(tables, datetime.now(UTC)):
+            return gone
+        raise Refused(
+            f"the catalog of the lake at {place.location} has tables, so it isn't lost, and no file of theirs is missing; "
+            "nothing was changed"
+        )
     pointers, backed_up = _last_backup(files)
     chosen = {n: _newest(files, addresses, pointers.get(n), backed_up) for n, addresses in found.items() if addresses}
-    tables.catalog.create_namespace_if_not_exists(NAMESPACE)
+    tables.create_namespace()
     lines = []
     for name, address in chosen.items():
-        tables.catalog.register_table(TABLES[name].identifier, address)
+        identifier = tables.identifier(TABLES[name])
+        tables.catalog.register_table(identifier, address)
         since = "" if pointers.get(name) in (None, address) else ", newer than the backup"
-        lines.append(f"{TABLES[name].identifier}: {_name(address)}{since}")
-    return lines + [f"{NAMESPACE}.{name}: had no files; the next run makes it" for name in found if name not in chosen]
+        lines.append(f"{identifier}: {_name(address)}{since}")
+    missing = (TABLES[name] for name in found if name not in chosen)
+    return lines + [f"{tables.identifier(table)}: had no files; the next run makes it" for table in missing]
+
+
+def _has_catalog(place: catalog.Place) -> bool:
+    return place.folder is not None and (place.folder / catalog.CATALOG_FILE).exists()
 
 
 def _newest(files: Files, addresses: list[str], pointer: str | None, backed_up: int) -> str:

@@ -52,7 +52,7 @@ def test_a_lost_catalog_is_made_anew_with_what_was_committed_after_the_backup(la
         Lake.open(lake.location).ensure()
 
     told = "\n".join(restore.restore(lake.location))
-    assert "audit.snapshots: 0000" in told and "newer than the backup" in told
+    assert f"{lake._tables.namespace}.snapshots: 0000" in told and "newer than the backup" in told
     again = Lake.open(lake.location)
     again.ensure()
     assert rows(again) == expected
