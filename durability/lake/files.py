@@ -107,11 +107,14 @@ class Files:
             return file.read().decode(errors="replace")
 
     def write_text(self, address: str, text: str) -> None:
-        with (
-            _storage_errors(f"the file {address} can't be written"),
-            self.system.open_output_stream(path_of(address)) as file,
-        ):
-            file.write(text.encode())
+        """Writes a small file, whole or not at all."""
+        # S3 shows an object once it is complete; a folder shows what is written so far.
+        partial = path_of(address) + ("" if self.warehouse.startswith("s3://") else ".partial")
+        with _storage_errors(f"the file {address} can't be written"):
+            with self.system.open_output_stream(partial) as file:
+                file.write(text.encode())
+            if partial != path_of(address):
+                self.system.move(partial, path_of(address))
 
     def remove(self, addresses: Iterable[str]) -> int:
         """Removes files and returns how many; a file that is gone already isn't counted."""

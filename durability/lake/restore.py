@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -156,14 +157,14 @@ def _parsed(address: str, stated: dict[str, Any]) -> Metadata:
 
 
 def _last_backup(files: Files) -> tuple[dict[str, str], int]:
-    """The addresses by table that the newest backup names, and when it was made, in ms."""
-    backups = _backups(files)
-    if not backups:
-        return {}, 0
-    stated = json.loads(files.text(backups[-1]))
-    if stated.get("format") != FORMAT:
-        raise Refused(f"{backups[-1]} is no backup of a lake's catalog (format {FORMAT})")
-    return stated["tables"], int(datetime.fromisoformat(stated["at"]).timestamp() * 1000)
+    """The addresses by table that the newest whole backup names, and when it was made, in ms."""
+    for address in reversed(_backups(files)):
+        with suppress(ValueError, KeyError, TypeError):
+            stated = json.loads(files.text(address))
+            if stated["format"] != FORMAT:
+                raise Refused(f"{address} is no backup of a lake's catalog (format {FORMAT})")
+            return dict(stated["tables"]), int(datetime.fromisoformat(stated["at"]).timestamp() * 1000)
+    return {}, 0
 
 
 def _backups(files: Files) -> list[str]:

@@ -107,6 +107,17 @@ def test_a_backup_tells_two_ends_apart(lake):
     assert [s["cluster"] for s in Lake.open(lake.location).snapshots()] == ["a"]
 
 
+def test_a_backup_cut_short_is_passed_over_for_the_one_before(lake):
+    publish(lake, healthy(cluster="a"))
+    lose_race(metadata(lake)[-2], "ffffffff-lost")
+    whole = lake.backup(datetime.now(UTC))
+    Path(lake.backup(datetime.now(UTC) + timedelta(seconds=1)).removeprefix("file://")).write_text('{"format": "dur')
+    assert not list(Path(whole.removeprefix("file://")).parent.glob("*.partial"))
+    lose_catalog(lake)
+    restore.restore(lake.location)
+    assert [s["cluster"] for s in Lake.open(lake.location).snapshots()] == ["a"]
+
+
 def put_back_copy(lake, lost: str, new: str, back_up: bool = False) -> None:
     """Commits a cluster for each letter of `lost`, puts back the catalog from before them, and commits those of `new`.
 
