@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from durability.collect.connections import stated_connection
 from durability.errors import AuditError
+from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
 
 CONNECTIONS = ("slackwebhook", "slack_default")
 """Ids of the Connection with the webhook: the first that exists counts."""
 
 
-def notify(findings: Path, webhook: Callable[[], str | None], log: Any, summary: StepSummary) -> None:
+def notify(
+    settings: Settings, findings: Path, webhook: Callable[[], str | None], log: Any, summary: StepSummary
+) -> None:
     """Send the digest of a findings.json; `summary` says what came of it. Never raises for Slack's sake.
 
+    The lake remembers which digests were sent: a step that runs again sends none twice.
     log: a logger, Python's or Airflow's. webhook: the webhook's address, None for none. The address is a secret: neither it nor
     its Connection is logged.
     """
@@ -29,12 +35,24 @@ def notify(findings: Path, webhook: Callable[[], str | None], log: Any, summary:
         from durability.report.files import load
         from durability.report.text import slack
 
-        slack.send(url, slack.digest(load(findings), paths=[findings.with_name("report.html")]))
+        document = load(findings)
+        digest = slack.digest(document, paths=[findings.with_name("report.html")])
+        lake, name = settings.open_lake(), _name(document["run"]["id"], digest)
+        if lake.was_sent(name):
+            summary.text = "sent before"
+            return
+        slack.send(url, digest)
         summary.text = "sent"
+        lake.remember_sent(name)
     except ModuleNotFoundError as error:
         log.error("the digest could not be sent: %s isn't installed; it comes with the extra 'airflow'", error.name)
     except Exception as error:
         log.error("the digest could not be sent: %s", error if isinstance(error, AuditError) else type(error).__name__)
+
+
+def _name(run_id: str, digest: Mapping[str, Any]) -> str:
+    """A run's digest; if the run is evaluated again and says something else, that is another one."""
+    return hashlib.sha256(json.dumps([run_id, digest], sort_keys=True).encode()).hexdigest()
 
 
 def webhook_from_environment(environ: Mapping[str, str]) -> str | None:
