@@ -12,10 +12,10 @@ reports.
 | `publish` | commits accepted snapshots, the `snapshots` rows last | clear it; after a day, clear `collect` |
 | `evaluate` | one Spark job for the fleet | its log has Spark's; a clear writes under a new result id |
 | `cross_check` | Great Expectations over the posture; differences become UNKNOWN | clear it; see below |
-| `findings` | words verdicts and differences once, for every reader | clear it; findings that are there stay |
+| `findings` | words verdicts and differences once, then writes the `runs` row | clear it; findings that are there stay |
 | `report` | findings.json, findings.csv, report.html in the out folder | clear it |
 | `notify` | one digest to Slack, if there is a Connection for it | never fails the audit; its log says what went wrong |
-| `conclude` | writes the `runs` row, last, then fails if a cluster is missing or a verdict unverified | see below |
+| `conclude` | fails if a cluster is missing or a verdict unverified | see below |
 
 **`conclude` failed**: the report is out and says which clusters are UNKNOWN and why. Fix the cause (address, ACLs,
 broker) and trigger a new run; clearing `collect` and what follows also works and reads those clusters again.
@@ -25,8 +25,8 @@ broker) and trigger a new run; clearing `collect` and what follows also works an
 
 **Other DAGs** can be scheduled on the Asset `kafka_durability_findings`, whose event `report` sends (docs/airflow.md).
 
-**A whole run again**: clear `plan` with everything downstream. Until `conclude` has written its row, readers see the
-previous run.
+**A whole run again**: clear `plan` with everything downstream. Until `findings` has written its row, readers see the
+previous run. `notify` sends no digest twice.
 
 Connections: one of type `kafka` per cluster, as `clusters.yaml` names them; `spark` for spark-submit; for the digest,
 if wanted, one of type `slackwebhook` with the id `slackwebhook`, else `slack_default`. Pool: `kafka_durability` (see

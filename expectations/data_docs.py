@@ -1,14 +1,21 @@
-"""Great Expectations' Data Docs for one validation: small pages whatever the size of the fleet.
+"""Great Expectations' Data Docs for one validation: small pages whatever the size of the fleet, which load nothing.
 
-Topic names are strangers' text and the pages don't escape what they are given, so it is escaped here.
+Topic names are strangers' text and the pages don't escape what they are given, so it is escaped here. The library's pages load
+scripts, styles and images from six hosts. They are written without scripts, with a style sheet of their own, so that they look
+the same offline. The library's index needs a script to list its pages, so it is replaced.
 """
 
 from __future__ import annotations
 
 import html
-import shutil
+import json
+import re
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from durability.atomic import unfinished, write_whole
 
 if TYPE_CHECKING:
     from durability.plan import Plan
@@ -16,10 +23,19 @@ if TYPE_CHECKING:
 
 SHOWN_ROWS = 20
 SITE = "audit"
+WRITTEN = ".written.json"
+"""In the site's folder: the paths that the last run wrote."""
+POLICY = "default-src 'none'; style-src 'self' file: 'unsafe-inline'; img-src 'self' file: data:; font-src 'self' file:"
+STYLE = (Path(__file__).parent / "data_docs.css").read_text(encoding="utf-8")
+HEAD = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n<style>\n{STYLE}</style>\n'
+_SCRIPT = re.compile(r"<script\b.*?</script\s*>", re.DOTALL | re.IGNORECASE)
+_REMOTE_TAG = re.compile(r"""<(?:link|img|source|iframe)\b[^>]*?["'](?:https?:)?//[^>]*>""", re.IGNORECASE)
+_REMOTE_URL = re.compile(r"""url\(\s*["']?(?:https?:)?//[^)]*\)""", re.IGNORECASE)
+_HANDLER = re.compile(r"""\son[a-z]+=("[^"]*"|'[^']*')""", re.IGNORECASE)
 
 
 def write_data_docs(validation: Validation, names: list[tuple[str, str]], plan: Plan, folder: Path) -> None:
-    """Writes the site of one validation run to `folder`, replacing what is there.
+    """Writes the site of one validation run to `folder`, replacing what earlier runs wrote; other files stay.
 
     `names`: cluster and topic by row. Each expectation shows at most `SHOWN_ROWS` of the rows it flagged; `validation`
     is trimmed to that.
@@ -40,11 +56,73 @@ def write_data_docs(validation: Validation, names: list[tuple[str, str]], plan: 
     result.meta["run_id"] = run
     key = ValidationResultIdentifier(ExpectationSuiteIdentifier(result.suite_name), run, "topic_posture")
     context.validation_results_store.set(key, result)
-    partial = folder.with_name(folder.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    store = {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(partial)}
-    index = {"class_name": "DefaultSiteIndexBuilder"}
-    context.add_data_docs_site(SITE, {"class_name": "SiteBuilder", "site_index_builder": index, "store_backend": store})
-    context.build_data_docs(site_names=[SITE])
-    shutil.rmtree(folder, ignore_errors=True)
-    partial.replace(folder)
+    with unfinished(folder.parent) as temporary:
+        made = temporary / "site"
+        store = {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(made)}
+        index = {"class_name": "DefaultSiteIndexBuilder"}
+        site = {"class_name": "SiteBuilder", "site_index_builder": index, "store_backend": store}
+        context.add_data_docs_site(SITE, site)
+        context.build_data_docs(site_names=[SITE])
+        for page in (*made.rglob("*.html"), *made.rglob("*.css")):
+            page.write_text(without_network(page.read_text(encoding="utf-8")), encoding="utf-8")
+        pages = sorted(page.relative_to(made).as_posix() for page in made.glob("*/**/*.html"))
+        (made / "index.html").write_text(_index(pages, plan), encoding="utf-8")
+        _replace(made, folder, temporary)
+
+
+def without_network(page: str) -> str:
+    """A page or style sheet that runs no script and loads nothing from other hosts.
+
+    >>> without_network('<p onclick="x()">a</p><script src="https://h/x.js"></script><img src="//h/i.png"><a href="https://h">b</a>')
+    '<p>a</p><a href="https://h">b</a>'
+    """
+    for pattern in (_SCRIPT, _REMOTE_TAG, _HANDLER):
+        page = pattern.sub("", page)
+    return _REMOTE_URL.sub("none", page).replace("</head>", f"{HEAD}</head>", 1)
+
+
+def _index(pages: Iterable[str], plan: Plan) -> str:
+    """A page that lists the others."""
+    kinds = {"expectations": "What is checked", "validations": "What was found"}
+    links = "\n".join(
+        f'<li><a href="{html.escape(page)}">{html.escape(kinds.get(page.partition("/")[0], page))}</a></li>'
+        for page in pages
+    )
+    title = f"Second check of the verdicts, {html.escape(plan.started_at)}"
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="UTF-8">\n<title>{title}</title>\n{HEAD}</head>\n'
+        f'<body>\n<div class="container-fluid">\n<h1>{title}</h1>\n<ul>\n{links}\n</ul>\n</div>\n</body>\n</html>\n'
+    )
+
+
+def _replace(made: Path, folder: Path, temporary: Path) -> None:
+    """Moves the files of `made` into `folder` and removes those of earlier runs."""
+    new = {path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file()}
+    old = _written_before(folder, new)
+    # Before the first file is moved: the next run removes them also if this one is killed.
+    write_whole(folder / WRITTEN, json.dumps(sorted(new | old)), temporary)
+    for name in sorted(new):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (made / name).replace(folder / name)
+    for name in old - new:
+        _remove(folder, name)
+    write_whole(folder / WRITTEN, json.dumps(sorted(new)), temporary)
+
+
+def _written_before(folder: Path, new: set[str]) -> set[str]:
+    """The paths that earlier runs wrote. Versions before 0.1 and 0.1 itself didn't note them."""
+    with suppress(OSError, ValueError, TypeError):
+        return {str(name) for name in json.loads((folder / WRITTEN).read_text(encoding="utf-8"))}
+    pages = folder.glob("validations/topic_posture/*/*/topic_posture.html")
+    return {name for name in new if (folder / name).is_file()} | {p.relative_to(folder).as_posix() for p in pages}
+
+
+def _remove(folder: Path, name: str) -> None:
+    """Removes a file of an earlier run, and its folders if they are empty then."""
+    path = folder / name
+    if ".." in path.parts or not path.parent.resolve().is_relative_to(folder.resolve()):
+        return
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+        for parent in path.relative_to(folder).parents[:-1]:
+            (folder / parent).rmdir()

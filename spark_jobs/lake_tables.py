@@ -21,7 +21,7 @@ def reader(spark: SparkSession, plan: Plan) -> Reader:
 
     def read(name: str) -> DataFrame:
         # Opening a file counts as reading a megabyte: else every cluster would be a task of its own, or two.
-        table = spark.read.option("file-open-cost", str(1 << 20)).table(session.table(name))
+        table = spark.read.option("file-open-cost", str(1 << 20)).table(session.table(spark, name))
         if name not in facts_of:
             return table
         paths = plan.staged.get(name)
@@ -46,7 +46,7 @@ def through_python(spark: SparkSession, plan: Plan, table: tables.Table) -> Data
 
 def append(frame: DataFrame, table: tables.Table) -> None:
     """Appends to a lake table in one commit, without a shuffle or a sort: `lake_upkeep` sorts later."""
-    name = session.table(table.name)
+    name = session.table(frame.sparkSession, table.name)
     options = {"use-table-distribution-and-ordering": "false", "fanout-enabled": "true"}
     _with_retired(frame, table, name).writeTo(name).options(**options).append()
 

@@ -63,6 +63,11 @@ class _Remembered:
         return member
 
 
-def table(name: str, catalog: str = CATALOG) -> str:
+def table(spark: SparkSession, name: str) -> str:
     """A lake table's name in Spark."""
-    return f"{catalog}.{NAMESPACE}.{name}"
+    return f"{CATALOG}.{namespace(spark)}.{name}"
+
+
+def namespace(spark: SparkSession) -> str:
+    """The namespace of the lake's tables: a catalog may have several lakes (`durability.lake.namespaces`)."""
+    return str(spark.conf.get(f"spark.sql.catalog.{CATALOG}.default-namespace", NAMESPACE))

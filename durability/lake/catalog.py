@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from durability.errors import Refused
 from durability.lake import encryption
-from durability.lake.tables import CATALOG
+from durability.lake.tables import CATALOG, NAMESPACE
 
 CATALOG_FILE = "catalog.db"
 _BUSY_SECONDS = 60
@@ -113,8 +113,8 @@ def _s3(region_key: str) -> dict[str, str]:
     return {name: value for name, value in stated.items() if value}
 
 
-def spark_conf(where: Place) -> dict[str, str]:
-    """Spark settings for a catalog named `durability` on this lake.
+def spark_conf(where: Place, namespace: str = NAMESPACE) -> dict[str, str]:
+    """Spark settings for a catalog named `durability` on this lake, whose tables are in that namespace.
 
     They may have the catalog's password: pass them in a file that only its owner can read, never on a command line.
     """
@@ -126,6 +126,7 @@ def spark_conf(where: Place) -> dict[str, str]:
         f"{name}.warehouse": where.warehouse,
         f"{name}.jdbc.schema-version": "V1",
         f"{name}.cache-enabled": "false",
+        f"{name}.default-namespace": namespace,
     }
     if where.catalog is None:
         conf[f"{name}.uri"] = f"jdbc:sqlite:{where.folder}/{CATALOG_FILE}"

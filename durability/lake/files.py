@@ -108,11 +108,14 @@ class Files:
             return file.read().decode(errors="replace")
 
     def write_text(self, address: str, text: str) -> None:
-        with (
-            _storage_errors(f"the file {address} can't be written"),
-            self.system.open_output_stream(path_of(address)) as file,
-        ):
-            file.write(text.encode())
+        """Writes a small file, whole or not at all."""
+        # S3 shows an object once it is complete; a folder shows what is written so far.
+        partial = path_of(address) + ("" if self.warehouse.startswith("s3://") else ".partial")
+        with _storage_errors(f"the file {address} can't be written"):
+            with self.system.open_output_stream(partial) as file:
+                file.write(text.encode())
+            if partial != path_of(address):
+                self.system.move(partial, path_of(address))
 
     def remove(self, addresses: Iterable[str]) -> int:
         """Removes files and returns how many; a file that is gone already isn't counted."""
@@ -124,8 +127,13 @@ class Files:
         return removed
 
     def exists(self, address: str) -> bool:
+        return self.size(address) is not None
+
+    def size(self, address: str) -> int | None:
+        """A file's size in bytes; None without such a file."""
         with _storage_errors(f"the file {address} can't be looked up"):
-            return self.system.get_file_info(path_of(address)).type == fs.FileType.File
+            found = self.system.get_file_info(path_of(address))
+            return found.size if found.type == fs.FileType.File else None
 
 
 def path_of(address: str) -> str:
@@ -143,7 +151,10 @@ def _damage(address: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise Refused(f"the lake's file {address} is missing") from None
+        raise Refused(
+            f"the lake's file {address} is missing. If it is lost, `make restore LAKE=` names what is gone and leaves the rest "
+            "readable"
+        ) from None
     except (pa.ArrowException, OSError) as error:
         raise Refused(f"the lake's file {address} is damaged or can't be read: {_first_line(error)}") from None
 

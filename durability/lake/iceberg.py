@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar
 
 import pyarrow as pa
@@ -29,7 +29,8 @@ from pyiceberg.transforms import DayTransform, IdentityTransform
 from durability.errors import AuditError, Refused, Unreachable
 from durability.lake.catalog import Place, properties
 from durability.lake.files import Files
-from durability.lake.tables import CATALOG, NAMESPACE, TABLES, Table
+from durability.lake.namespaces import namespace, same_folder
+from durability.lake.tables import CATALOG, TABLES, Table
 
 T = TypeVar("T")
 RETRIES = 3
@@ -61,15 +62,24 @@ class Tables:
         with self._errors("its catalog can't be opened"):
             self.catalog = _retried(lambda: SqlCatalog(CATALOG, **properties(place)))
 
+    @cached_property
+    def namespace(self) -> str:
+        """The namespace of the lake's tables in its catalog, see `durability.lake.namespaces`."""
+        return namespace(self.place)
+
+    def identifier(self, table: Table) -> str:
+        """A table's name in the catalog."""
+        return f"{self.namespace}.{table.name}"
+
     def ensure(self) -> None:
         """Creates the namespace and every missing table, and adds the columns that an earlier version didn't have.
 
         Raises Refused if a table of the lake was written by a newer version or doesn't fit.
         """
         with self._errors("its tables can't be prepared"):
-            _retried(lambda: self.catalog.create_namespace_if_not_exists(NAMESPACE))
+            self.create_namespace()
             # Files first: a host that creates the lake at this moment has other tables in the catalog before these files.
-            if self.files.metadata(TABLES["snapshots"]) and not self.catalog.list_tables(NAMESPACE):
+            if self.files.metadata(TABLES["snapshots"]) and not self.catalog.list_tables(self.namespace):
                 raise Refused(
                     f"the lake at {self.place.location} has files, but its catalog has no tables: the catalog is lost, or "
                     f"DURABILITY_CATALOG names another one; `make restore LAKE={self.place.location}` restores it"
@@ -77,17 +87,33 @@ class Tables:
             for table in TABLES.values():
                 _retried(partial(self._ensure_table, table))
 
+    def create_namespace(self) -> None:
+        """Creates the lake's namespace, with the lake's address for whoever reads the catalog."""
+        stated = {"location": self.files.warehouse}
+        _retried(lambda: self.catalog.create_namespace_if_not_exists(self.namespace, stated))
+
     def _ensure_table(self, table: Table) -> None:
         try:
-            current = self.catalog.load_table(table.identifier)
+            current = self._own(table)
         except NoSuchTableError:
             self._create(table)
         else:
             self._evolve(table, current)
 
+    def _own(self, table: Table) -> IcebergTable:
+        """A table of the catalog. Refused if its files are outside this lake: they would be another lake's."""
+        current = self.catalog.load_table(self.identifier(table))
+        if not same_folder(current.location(), self.files.folder(table)):
+            raise Refused(
+                f"the lake at {self.place.location} can't be used: its catalog's table {self.identifier(table)} is in "
+                f"{current.location()}, which is another lake's. A lake can't be moved or copied to another folder. If "
+                f"that's one table of several, `make restore LAKE={self.place.location}` makes it anew"
+            )
+        return current
+
     def _create(self, table: Table) -> None:
         with self.catalog.create_table_transaction(
-            table.identifier, table.arrow, self.files.folder(table), properties=TABLE_PROPERTIES
+            self.identifier(table), table.arrow, self.files.folder(table), properties=TABLE_PROPERTIES
         ) as creation:
             with creation.update_spec() as spec:
                 spec.add_field("captured_at", DayTransform(), "captured_at_day")
@@ -118,11 +144,11 @@ class Tables:
 
     def exists(self, table: Table) -> bool:
         with self._errors(f"{table.identifier} can't be looked up"):
-            return self.catalog.table_exists(table.identifier)
+            return self.catalog.table_exists(self.identifier(table))
 
     def load(self, table: Table) -> IcebergTable:
         try:
-            return self.catalog.load_table(table.identifier)
+            return self._own(table)
         except NoSuchTableError:
             raise Refused(
                 f"the lake at {self.place.location} has no table {table.identifier}: it was never set up; run an audit on it"
@@ -174,7 +200,10 @@ class Tables:
         except AuditError:
             raise
         except FileNotFoundError as error:
-            raise Refused(f"{where}; a file is missing ({error}). A lake can't be moved to another folder") from None
+            raise Refused(
+                f"{where}; a file is missing ({error}). A lake can't be moved to another folder. If the file is lost, "
+                f"`make restore LAKE={self.place.location}` names what is gone and leaves the rest readable"
+            ) from None
         except CommitFailedException as error:
             raise Unreachable(f"{where}: others kept writing to it ({error}). Run the audit again") from None
         except sqlalchemy.exc.SQLAlchemyError as error:

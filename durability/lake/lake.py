@@ -26,6 +26,7 @@ from durability.lake.tables import FACTS, Table
 from durability.policy.model import Retention
 from durability.topology.document import LIVE, Topology
 
+SENT = 100
 ORPHANED_AFTER = timedelta(days=1)
 """Longer than any run takes from staging to publishing."""
 
@@ -71,7 +72,7 @@ class Lake:
 
     def spark_conf(self) -> dict[str, str]:
         """Settings of a Spark session whose catalog `durability` is this lake, see `durability.lake.catalog.spark_conf`."""
-        return catalog.spark_conf(self.place)
+        return catalog.spark_conf(self.place, self._tables.namespace)
 
     def without_tls(self) -> str | None:
         """A warning if the lake is on an S3 store that is reached without TLS."""
@@ -314,6 +315,23 @@ class Lake:
     def backup(self, now: datetime) -> str:
         """Writes where each table's metadata is, beside the tables; returns the address, see `durability.lake.restore`."""
         return restore.backup(self._tables, now)
+
+    # Messages
+
+    def was_sent(self, name: str) -> bool:
+        """Whether `remember_sent` was called with this name."""
+        return self._tables.files.exists(f"{self._sent}/{name}")
+
+    def remember_sent(self, name: str) -> None:
+        """Remembers that a message was sent; the newest SENT are remembered. name: letters and digits."""
+        files = self._tables.files
+        files.write_text(f"{self._sent}/{name}", "")
+        old = sorted(files.listed(self._sent), key=lambda entry: entry.mtime)[:-SENT]
+        files.remove(f"{self._sent}/{entry.base_name}" for entry in old)
+
+    @property
+    def _sent(self) -> str:
+        return f"{self._tables.files.warehouse}/_sent"
 
     # Any table
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from durability.errors import Refused
 from durability.lake import catalog
-from durability.lake.tables import NAMESPACE, TABLES
+from durability.lake.tables import TABLES
 
 if TYPE_CHECKING:
     from durability.lake.files import Files
@@ -39,31 +40,44 @@ def backup(tables: Tables, now: datetime) -> str:
 def restore(location: str) -> list[str]:
     """Registers each table of a lake whose catalog was lost with its newest metadata; returns a line on each.
 
-    Raises Refused if there are no tables' files, if the catalog has tables, or, naming the files, if several may be a
-    table's newest. Then nothing is registered.
+    If the catalog has tables, the lake's files are looked up, and what is gone is named; see `durability.lake.repair`.
+    Raises Refused if there are no tables' files, if nothing is lost, or, naming the files, if several may be a table's
+    newest. Then nothing is registered.
     """
     from durability.lake.files import Files
     from durability.lake.iceberg import Tables
+    from durability.lake.repair import repair
 
     place = catalog.place(location)
     files = Files(place)
     found = {table.name: files.metadata(table) for table in TABLES.values()}
-    if not any(found.values()):
+    if not any(found.values()) and (place.catalog or not _has_catalog(place)):
         raise Refused(
             f"the lake at {place.location} has no table's files in {files.warehouse}: there is nothing to restore"
         )
     tables = Tables(place)
-    if tables.catalog.namespace_exists(NAMESPACE) and tables.catalog.list_tables(NAMESPACE):
-        raise Refused(f"the catalog of the lake at {place.location} has tables, so it isn't lost; nothing was changed")
+    if tables.catalog.namespace_exists(tables.namespace) and tables.catalog.list_tables(tables.namespace):
+        if gone := repair(tables, datetime.now(UTC)):
+            return gone
+        raise Refused(
+            f"the catalog of the lake at {place.location} has tables, so it isn't lost, and no file of theirs is missing; "
+            "nothing was changed"
+        )
     pointers, backed_up = _last_backup(files)
     chosen = {n: _newest(files, addresses, pointers.get(n), backed_up) for n, addresses in found.items() if addresses}
-    tables.catalog.create_namespace_if_not_exists(NAMESPACE)
+    tables.create_namespace()
     lines = []
     for name, address in chosen.items():
-        tables.catalog.register_table(TABLES[name].identifier, address)
+        identifier = tables.identifier(TABLES[name])
+        tables.catalog.register_table(identifier, address)
         since = "" if pointers.get(name) in (None, address) else ", newer than the backup"
-        lines.append(f"{TABLES[name].identifier}: {_name(address)}{since}")
-    return lines + [f"{NAMESPACE}.{name}: had no files; the next run makes it" for name in found if name not in chosen]
+        lines.append(f"{identifier}: {_name(address)}{since}")
+    missing = (TABLES[name] for name in found if name not in chosen)
+    return lines + [f"{tables.identifier(table)}: had no files; the next run makes it" for table in missing]
+
+
+def _has_catalog(place: catalog.Place) -> bool:
+    return place.folder is not None and (place.folder / catalog.CATALOG_FILE).exists()
 
 
 def _newest(files: Files, addresses: list[str], pointer: str | None, backed_up: int) -> str:
@@ -143,14 +157,14 @@ def _parsed(address: str, stated: dict[str, Any]) -> Metadata:
 
 
 def _last_backup(files: Files) -> tuple[dict[str, str], int]:
-    """The addresses by table that the newest backup names, and when it was made, in ms."""
-    backups = _backups(files)
-    if not backups:
-        return {}, 0
-    stated = json.loads(files.text(backups[-1]))
-    if stated.get("format") != FORMAT:
-        raise Refused(f"{backups[-1]} is no backup of a lake's catalog (format {FORMAT})")
-    return stated["tables"], int(datetime.fromisoformat(stated["at"]).timestamp() * 1000)
+    """The addresses by table that the newest whole backup names, and when it was made, in ms."""
+    for address in reversed(_backups(files)):
+        with suppress(ValueError, KeyError, TypeError):
+            stated = json.loads(files.text(address))
+            if stated["format"] != FORMAT:
+                raise Refused(f"{address} is no backup of a lake's catalog (format {FORMAT})")
+            return dict(stated["tables"]), int(datetime.fromisoformat(stated["at"]).timestamp() * 1000)
+    return {}, 0
 
 
 def _backups(files: Files) -> list[str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from durability.atomic import atomic_files
 from durability.plan.plan import Plan
 from durability.report import plans
 from durability.report.data import outages, results
 from durability.report.data.causes import Causes
 from durability.report.data.headline import StatusCounter
 from durability.report.data.run_data import RunData, read
-from durability.report.files import CsvWriter, JsonWriter, atomic_files
+from durability.report.files import CsvWriter, JsonWriter
 from durability.report.html import page
 from durability.report.html.rows import FindingRows
 

@@ -1,17 +1,14 @@
-"""findings.json and findings.csv, and files that appear whole or not at all."""
+"""findings.json and findings.csv."""
 
 from __future__ import annotations
 
 import csv
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TextIO
 
-from durability.errors import BadInput, Refused
+from durability.errors import BadInput
 
 FORMAT = "durability-findings/1"
 COLUMNS = (
@@ -23,29 +20,6 @@ COLUMNS = (
 """Columns of findings.csv."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What spreadsheets take for the start of a formula (OWASP, "CSV Injection")."""
-
-
-@contextmanager
-def atomic_files(folder: Path, *names: str) -> Iterator[Sequence[TextIO]]:
-    """Open UTF-8 text files that replace those in `folder` when the block ends; an error leaves the old files in place.
-
-    Line ends are written as given. Refused if the folder can't be used.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Refused(f"{folder}: can't be used as output folder: {error.strerror}; name another") from error
-    with TemporaryDirectory(dir=folder, prefix=".unfinished-") as unfinished:
-        paths = [Path(unfinished) / name for name in names]
-        with ExitStack() as opened:
-            files = [opened.enter_context(path.open("w", encoding="utf-8", newline="")) for path in paths]
-            yield files
-            for file in files:
-                file.flush()
-                os.fsync(file.fileno())
-        for path in paths:
-            path.chmod(0o644)  # readable for others, whatever Airflow's umask is
-            path.replace(folder / path.name)
 
 
 _compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # `json.dumps` would make an encoder per call

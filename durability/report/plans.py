@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from durability.atomic import unfinished, write_whole
 from durability.lake.tables import BROKERS, TOPIC_POSTURE
 from durability.lake.tables import PARTITIONS as PARTITION_ROWS
 from durability.plan.plan import Plan
@@ -33,6 +34,7 @@ def write(lake: Any, plan: Plan, out: Path) -> Path | None:
     if not wanted.num_rows:
         return None
     attempts = {s.cluster: s.attempt_id for s in plan.snapshots}
+    texts: dict[Path, str] = {}
     plans: list[dict[str, str]] = []
     without: list[dict[str, str]] = []
     left = PARTITIONS
@@ -52,12 +54,12 @@ def write(lake: Any, plan: Plan, out: Path) -> Path | None:
             left -= topic["partitions"]
             entry |= {"file": f"{folder(cluster)}/{topic['topic']}.json"}
             plans.append(entry | not_before(placement, current[topic["topic"]], moves))
-            path = out / FOLDER / entry["file"]
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(written(topic["topic"], moves), encoding="utf-8")
+            texts[out / FOLDER / entry["file"]] = written(topic["topic"], moves)
     index = json.dumps({"format": FORMAT, "plans": plans, "without": without}, indent=1) + "\n"
-    (out / FOLDER).mkdir(parents=True, exist_ok=True)
-    (out / FOLDER / INDEX).write_text(index, encoding="utf-8")
+    with unfinished(out) as temporary:
+        # The index first: the next run removes what it lists, also if this run is killed in between.
+        for path, text in {out / FOLDER / INDEX: index, **texts}.items():
+            write_whole(path, text, temporary)
     return out / FOLDER
 
 
@@ -78,15 +80,34 @@ def _read(lake: Any, attempt: str | None, topics: list[str]) -> tuple[Placement,
 
 
 def _clear(plans: Path) -> None:
-    """Remove the index of an earlier run and the files that it lists; other files stay."""
+    """Remove the index of an earlier run and the files that it lists; other files stay.
+
+    A damaged index lists nothing. Then every file is removed that has the form of a plan for the topic in its name: a plan of
+    an earlier run must not be taken for this one's.
+    """
     index = plans / INDEX
     if not index.is_file():
         return
-    for entry in json.loads(index.read_text(encoding="utf-8"))["plans"]:
-        file = plans / entry["file"]
+    for file in _listed(index):
         if file.resolve().is_relative_to(plans.resolve()):
             file.unlink(missing_ok=True)
     index.unlink()
     for path in (*plans.iterdir(), plans):
         if path.is_dir() and not any(path.iterdir()):
             path.rmdir()
+
+
+def _listed(index: Path) -> list[Path]:
+    try:
+        return [index.parent / entry["file"] for entry in json.loads(index.read_text(encoding="utf-8"))["plans"]]
+    except (ValueError, KeyError, TypeError):
+        return [file for file in index.parent.glob("*/*.json") if _is_plan(file)]
+
+
+def _is_plan(file: Path) -> bool:
+    """Whether a file is empty or cut short, or a reassignment of the topic in its name."""
+    try:
+        moves = json.loads(file.read_text(encoding="utf-8"))["partitions"]
+        return {move["topic"] for move in moves} == {file.stem}
+    except (ValueError, KeyError, TypeError):
+        return written(file.stem, ()).encode().startswith(file.read_bytes()[:14])

@@ -53,9 +53,19 @@ def start(session: Session, lake: str, job: Path, environment: Mapping[str, str]
 
 
 def _properties(place: Place, partitions: int) -> dict[str, str]:
+    from durability.errors import AuditError
     from durability.lake import catalog
+    from durability.lake.tables import NAMESPACE
 
-    return {**spark.settings(partitions), **catalog.spark_conf(place)}
+    namespace = NAMESPACE
+    if place.catalog is not None:
+        from durability.lake import namespaces
+
+        # A lake that can't be used is reported by the step that opens it.
+        with suppress(AuditError):
+            catalog.prepare(place)
+            namespace = namespaces.namespace(place)
+    return {**spark.settings(partitions), **catalog.spark_conf(place, namespace)}
 
 
 def take(lake: str, partitions: int) -> PrestartedSession | None:

@@ -72,7 +72,7 @@ def run(settings: Settings, services: Services, started_at: datetime | None = No
     with report_step("report", reporter) as summary:
         files = report.report(settings, evaluated, flagged, summary)
     with report_step("notify", reporter) as summary:
-        notify.notify(files["findings.json"], services.webhook, log, summary)
+        notify.notify(settings, files["findings.json"], services.webhook, log, summary)
     with report_step("conclude", reporter) as summary:
-        status = conclude.conclude(settings, evaluated, flagged, files["findings.json"], summary)
+        status = conclude.conclude(evaluated, flagged, summary)
     return Result(status, files)

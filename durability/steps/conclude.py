@@ -1,11 +1,14 @@
-"""Step conclude: the row in `runs`, from which a run's results exist for every reader."""
+"""Step conclude: how a run ended; and the row in `runs`, from which its results exist for every reader.
+
+A nightly run's row is written as soon as its findings are, before anything is reported or sent: people never read of a run that
+the lake doesn't count.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from durability.plan.plan import COUNTED, from_text
@@ -20,19 +23,32 @@ if TYPE_CHECKING:
 COMPLETE, INCOMPLETE, UNVERIFIED = "complete", "incomplete", "unverified"
 
 
-def conclude(settings: Settings, plan: Plan, flagged: Flagged, findings: Path, summary: StepSummary) -> str:
-    """Writes a nightly run's row and returns its status.
+def commit(lake: Lake, plan: Plan, flagged: Flagged) -> str:
+    """Writes a nightly run's row, from its findings, and returns its status. Written twice, the newest row counts."""
+    from pyiceberg.expressions import And, EqualTo
 
-    COMPLETE; INCOMPLETE: a cluster could not be judged; UNVERIFIED: the cross-check didn't confirm the verdicts.
-    """
-    from durability.report.files import load
+    from durability.lake.tables import FINDINGS
+    from durability.report.data import results
 
-    status = UNVERIFIED if not flagged.verified else INCOMPLETE if unjudged(plan) else COMPLETE
-    settings.open_lake().commit_run(run_row(plan, status, flagged.verified, load(findings)["summary"]))
+    result = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
+    counted = lake.scan(FINDINGS, result, columns=results.COUNTED)
+    summary = results.summarise(counted, [part.cluster for part in plan.snapshots])
+    status = status_of(plan, flagged)
+    lake.commit_run(run_row(plan, status, flagged.verified, summary))
+    return status
+
+
+def status_of(plan: Plan, flagged: Flagged) -> str:
+    """COMPLETE; INCOMPLETE: a cluster could not be judged; UNVERIFIED: the cross-check didn't confirm the verdicts."""
+    return UNVERIFIED if not flagged.verified else INCOMPLETE if unjudged(plan) else COMPLETE
+
+
+def conclude(plan: Plan, flagged: Flagged, summary: StepSummary) -> str:
+    """A nightly run's status, see `status_of`; where the verdicts aren't verified, with the reasons."""
     if not flagged.verified:
         summary.problems += flagged.problems or ["the second check of the verdicts did not confirm them"]
-    summary.text = status
-    return status
+    summary.text = status_of(plan, flagged)
+    return summary.text
 
 
 def conclude_pulse(settings: Settings, plan: Plan, summary: StepSummary) -> str:

@@ -1,4 +1,4 @@
-"""Step findings: verdicts and disagreements become worded findings, which every reader reads."""
+"""Step findings: verdicts and disagreements become worded findings, which every reader reads; then the results count."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 def findings(settings: Settings, plan: Plan, flagged: Flagged, summary: StepSummary) -> int:
     """How many findings the result has; see `durability.findings.write`. Run again, it leaves those that are there.
 
+    Afterwards the run's row in `runs` is written, see `durability.steps.conclude.commit`.
     Raises Refused where these were written before another cross-check, which found something else.
     """
     from durability import findings
     from durability.catalogue.causes import DISAGREE
     from durability.lake.tables import DISAGREEMENTS, FINDINGS
+    from durability.steps.conclude import commit
 
     lake = settings.open_lake()
     written = findings.write(lake, plan)
@@ -33,6 +35,7 @@ def findings(settings: Settings, plan: Plan, flagged: Flagged, summary: StepSumm
             f"the findings of {plan.result_id} are older than the last cross-check, which found other differences: clear "
             "`evaluate` with everything downstream"
         )
+    commit(lake, plan, flagged)
     summary.text = counted(written, "verdict") + " worded"
     return written
 

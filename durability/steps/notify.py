@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,15 +12,19 @@ from urllib.parse import urlsplit
 from durability.addresses import is_loopback
 from durability.collect.connections import stated_connection
 from durability.errors import AuditError
+from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
 
 CONNECTIONS = ("slackwebhook", "slack_default")
 """Ids of the Connection with the webhook: the first that exists counts."""
 
 
-def notify(findings: Path, webhook: Callable[[], str | None], log: Any, summary: StepSummary) -> None:
+def notify(
+    settings: Settings, findings: Path, webhook: Callable[[], str | None], log: Any, summary: StepSummary
+) -> None:
     """Send the digest of a findings.json; `summary` says what came of it. Never raises for Slack's sake.
 
+    The lake remembers which digests were sent: a step that runs again sends none twice.
     log: a logger, Python's or Airflow's. webhook: the webhook's address, None for none. The address is a secret: neither it nor
     its Connection is logged.
     """
@@ -31,8 +37,15 @@ def notify(findings: Path, webhook: Callable[[], str | None], log: Any, summary:
         from durability.report.files import load
         from durability.report.text import slack
 
-        slack.send(url, slack.digest(load(findings), paths=[findings.with_name("report.html")]))
+        document = load(findings)
+        digest = slack.digest(document, paths=[findings.with_name("report.html")])
+        lake, name = settings.open_lake(), _name(document["run"]["id"], digest)
+        if lake.was_sent(name):
+            summary.text = "sent before"
+            return
+        slack.send(url, digest)
         summary.text = "sent"
+        lake.remember_sent(name)
         if _crosses_the_network_unencrypted(url):
             warning = "the webhook's address is http, so that digest and address cross the network unencrypted"
             log.warning("%s", warning)
@@ -46,6 +59,11 @@ def notify(findings: Path, webhook: Callable[[], str | None], log: Any, summary:
 def _crosses_the_network_unencrypted(url: str) -> bool:
     stated = urlsplit(url)
     return stated.scheme.lower() == "http" and not is_loopback(stated.hostname or "")
+
+
+def _name(run_id: str, digest: Mapping[str, Any]) -> str:
+    """A run's digest; if the run is evaluated again and says something else, that is another one."""
+    return hashlib.sha256(json.dumps([run_id, digest], sort_keys=True).encode()).hexdigest()
 
 
 def webhook_from_environment(environ: Mapping[str, str]) -> str | None:

@@ -34,8 +34,13 @@ class TaskArtifacts:
         """Write `value` as JSON, datetimes as text; returns the reference for `get`."""
         reference = f"{self._run}/{name}.json"
         self._files.create_dir(f"{self._root}/{self._run}", recursive=True)
-        with self._files.open_output_stream(f"{self._root}/{reference}") as stream:
+        path = f"{self._root}/{reference}"
+        # S3 shows an object once it is complete; a folder shows what is written so far.
+        partial = f"{path}.partial" if isinstance(self._files, fs.LocalFileSystem) else path
+        with self._files.open_output_stream(partial) as stream:
             stream.write(json.dumps(value, default=str).encode())
+        if partial != path:
+            self._files.move(partial, path)
         return reference
 
     def get(self, reference: str) -> Any:

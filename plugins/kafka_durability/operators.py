@@ -140,7 +140,7 @@ class CrossCheckOperator(EvaluatedStep):
 
 
 class FindingsOperator(EvaluatedStep):
-    """Words verdicts and differences as findings, for every reader. Returns how many there are."""
+    """Words verdicts and differences as findings, for every reader, and writes the `runs` row. Returns how many there are."""
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> int:
         return findings.findings(settings, self.plan(settings, context), self.checked(), summary)
@@ -166,12 +166,12 @@ class NotifyOperator(Step):
         self.reported = reported
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> str:
-        notify.notify(Path(self.reported["findings.json"]), webhook, self.log, summary)
+        notify.notify(settings, Path(self.reported["findings.json"]), webhook, self.log, summary)
         return summary.text
 
 
 class ConcludeOperator(EvaluatedStep):
-    """Writes the `runs` row, from which results exist for every reader; fails unless the run is complete and verified."""
+    """Fails unless the run is complete and verified. It comes last, so that the report is out then."""
 
     template_fields = (*EvaluatedStep.template_fields, "reported")
 
@@ -181,8 +181,7 @@ class ConcludeOperator(EvaluatedStep):
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> str:
         plan = self.plan(settings, context)
-        findings = Path(self.reported["findings.json"])
-        status = conclude.conclude(settings, plan, self.checked(), findings, summary)
+        status = conclude.conclude(plan, self.checked(), summary)
         if status != conclude.COMPLETE:
             raise AirflowFailException(f"the run is {status}. {'; '.join(conclude.unjudged(plan) or summary.problems)}")
         return status

@@ -27,7 +27,7 @@ OPTIONS = {
 
 def maintain(spark: SparkSession, table: Table, plan: RetentionPlan) -> Iterator[str]:
     """Compacts a table's past days, rewrites its manifests, expires states and removes orphan files; says what it did."""
-    name = session.table(table.name)
+    name = session.table(spark, table.name)
     if crowded(spark, name, plan.compact_before):
         before, after = compact(spark, table, plan.compact_before)
         yield f"files={before}->{after}"
@@ -56,7 +56,7 @@ def crowded(spark: SparkSession, name: str, before: datetime) -> bool:
 
 def compact(spark: SparkSession, table: Table, before: datetime) -> tuple[int, int]:
     """Rewrites the small files of each day before that moment in the table's order; returns how many there were, and are."""
-    name = session.table(table.name)
+    name = session.table(spark, table.name)
     order = ", ".join(f"{column} ASC NULLS FIRST" for column in table.sort)
     options = ", ".join(f"'{key}', '{value}'" for key, value in OPTIONS.items())
     (done,) = _call(
@@ -90,5 +90,5 @@ def timestamp(moment: datetime) -> str:
 
 
 def _call(spark: SparkSession, procedure: str, table: Table, *arguments: str) -> list:
-    named = ", ".join([f"table => '{table.identifier}'", *arguments])
+    named = ", ".join([f"table => '{session.namespace(spark)}.{table.name}'", *arguments])
     return spark.sql(f"CALL {CATALOG}.system.{procedure}({named})").collect()

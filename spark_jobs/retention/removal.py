@@ -56,7 +56,9 @@ class Upkeep:
 
         Results that no run has concluded by the time findings are old never will be.
         """
-        runs = self.spark.table(session.table("runs")).select("result_id", "kind", "captured_at", "finished_at")
+        runs = self.spark.table(session.table(self.spark, "runs")).select(
+            "result_id", "kind", "captured_at", "finished_at"
+        )
         young = (F.col("kind") == "pulse") & ~_old("finished_at", self.cuts.pulses)
         stays = F.coalesce("named", F.lit(False)) | young
         known = runs.join(self._named(self.plan.in_full, "result_id"), "result_id", "left")
@@ -74,7 +76,7 @@ class Upkeep:
 
     def _facts(self) -> Iterator[Removed]:
         """Facts of attempts that no row of `snapshots` points at; every attempt has a row in `clusters`, which goes last."""
-        full = self.spark.table(session.table("snapshots")).where(F.col("kind") == "full")
+        full = self.spark.table(session.table(self.spark, "snapshots")).where(F.col("kind") == "full")
         rows = self._rows(tables.CLUSTERS, self.cuts.snapshots).join(full, "attempt_id", "left_anti")
         gone = rows.select("attempt_id", F.to_date("captured_at").alias("day")).distinct().collect()
         if not gone:
@@ -88,7 +90,11 @@ class Upkeep:
 
     def _rows(self, table: Table, before: datetime, *columns: str, where: str = "true") -> DataFrame:
         """Rows captured before a moment: their files, times and keys, and these columns."""
-        rows = self.spark.table(session.table(table.name)).where(F.col("captured_at") < F.lit(before)).where(where)
+        rows = (
+            self.spark.table(session.table(self.spark, table.name))
+            .where(F.col("captured_at") < F.lit(before))
+            .where(where)
+        )
         return rows.select("_file", "captured_at", _key(table), *columns)
 
     def _named(self, ids: Iterable[str], key: str) -> DataFrame:
@@ -97,7 +103,7 @@ class Upkeep:
 
     def _drop(self, table: Table, goes: DataFrame, where: str = "true") -> Removed:
         """Removes these rows of a table, by their keys and the condition `where`."""
-        key, name = _key(table), session.table(table.name)
+        key, name = _key(table), session.table(self.spark, table.name)
         found = (
             goes.groupBy("_file", key)
             .agg(

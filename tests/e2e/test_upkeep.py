@@ -17,6 +17,7 @@ from durability.lake import Lake, partition_groups, retention, tables
 from durability.policy import Retention
 from spark_jobs.retention import compaction
 from spark_jobs.retention.removal import Removed, Upkeep
+from spark_jobs.session import table as name_of
 from tests import ROOT
 from tests.support.airflow import run_dag
 from tests.support.history import History, age, seen
@@ -130,7 +131,7 @@ def test_on_s3_too_what_stays_reads_as_before(lake, session, history):
     rows = lake.scan(tables.PARTITIONS).num_rows
     assert lake.read_staged(staged, tables.PARTITIONS).num_rows == 8
     files_left = lake._tables.committed(tables.PARTITIONS, AlwaysTrue())
-    compaction.drop_files(session, f"durability.{tables.PARTITIONS.identifier}", sorted(files_left))
+    compaction.drop_files(session, name_of(session, "partitions"), sorted(files_left))
     assert lake.scan(tables.PARTITIONS).num_rows == 0
     assert lake._tables.files.footer(files_left.pop()).num_rows == rows, "the file itself stays for now"
 

@@ -71,7 +71,7 @@ class Trends:
 def read(lake: Any, plan: Plan, severities: Mapping[str, int], gaps: Mapping[str, timedelta]) -> Trends | None:
     """The year up to this run, of its clusters; None where the lake has fewer than FEWEST days of it.
 
-    `lake`: an object with `scan(table, where, columns)`; `severities`: this run's failures, which `runs` doesn't have yet;
+    `lake`: an object with `scan(table, where, columns)`; `severities`: this run's failures, whose row in `runs` doesn't matter;
     `gaps`: see `moments.gaps`. A cluster without one tolerates as much as the policy's `prolonged_after`.
     """
     if not plan.look_back and not any(part.previous_result_id for part in plan.snapshots):
@@ -83,6 +83,7 @@ def read(lake: Any, plan: Plan, severities: Mapping[str, int], gaps: Mapping[str
     start = today - timedelta(days=YEAR - 1)
     recent = GreaterThanOrEqual("captured_at", start.isoformat())
     runs = lake.scan(RUNS, recent, columns=("result_id", "captured_at", "finished_at"))
+    runs = runs.filter(pc.not_equal(runs["result_id"], plan.result_id))
     runs = runs.filter(pc.less_equal(runs["captured_at"], pa.scalar(now, runs["captured_at"].type)))
     days = sorted(pc.floor_temporal(runs["captured_at"], unit="day").to_pylist())
     if len(set(days)) + 1 < FEWEST:

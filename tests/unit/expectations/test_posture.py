@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -195,16 +196,40 @@ def test_data_docs_show_few_rows_and_escape_names(lake, tmp_path):
     rows = [topic(hostile, replication_factor=(1, 3))]
     rows += [topic(f"t-{n:03d}", replication_factor=(1, 3)) for n in range(60)]
     fill(lake, rows, [found(r["topic"], "replication-factor") for r in rows])
-    (tmp_path / "data_docs").mkdir()
-    (tmp_path / "data_docs" / "of-an-earlier-run.html").write_text("old")
+    site = tmp_path / "data_docs"
+    earlier = site / "validations" / "topic_posture" / "audit-1" / "1" / "topic_posture.html"
+    mine = site / "mine" / "thesis.html"
+    for path in (earlier, mine):
+        path.parent.mkdir(parents=True)
+        path.write_text("do not lose")
     assert posture.flag(lake, plan("eu"), tmp_path).verified
+    assert mine.exists() and not earlier.parent.exists(), "what this program wrote is removed, nothing else"
+    mine.unlink()
     pages = {p.name: p.read_text(encoding="utf-8") for p in (tmp_path / "data_docs").rglob("*.html")}
-    assert "index.html" in pages and "of-an-earlier-run.html" not in pages
+    assert "index.html" in pages
     text = "".join(pages.values())
     assert hostile not in text
     assert "&lt;script&gt;alert" in text
     assert sum(f"t-{n:03d}" in text for n in range(60)) == 19
     assert all(json.dumps(control)[1:-1] in text for control in SCALAR_CONTROLS)
+
+
+def loads(page: str) -> list[str]:
+    """What a browser would fetch or run for a page: not the addresses of links."""
+    tags = re.findall(r"<(?!a\b|meta\b)[a-z][^>]*>|url\([^)]*\)|@import[^;]*;", page, re.IGNORECASE)
+    return [tag for tag in tags if "//" in tag or tag.lower().startswith("<script") or re.search(r"\son\w+=", tag)]
+
+
+def test_data_docs_load_nothing_and_find_their_pages(lake, tmp_path):
+    fill(lake, [topic("a", replication_factor=(1, 3))], [found("a", "replication-factor")])
+    for _ in range(2):
+        assert posture.flag(lake, plan("eu"), tmp_path).verified
+    site = tmp_path / "data_docs"
+    pages = [*site.rglob("*.html"), *site.rglob("*.css")]
+    assert {page.name: loads(page.read_text(encoding="utf-8")) for page in pages} == {page.name: [] for page in pages}
+    linked = re.findall(r'href="([^"]+)"', (site / "index.html").read_text(encoding="utf-8"))
+    assert len(linked) == 2 and all((site / target).is_file() for target in linked)
+    assert {path.name for path in tmp_path.iterdir()} == {"data_docs", "lake"}
 
 
 @pytest.mark.slow

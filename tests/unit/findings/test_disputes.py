@@ -13,6 +13,7 @@ from durability.lake import tables
 from durability.steps.findings import findings
 from durability.steps.summary import StepSummary
 from tests.support.lake import EVERYWHERE
+from tests.support.report_cases import plan as planned
 from tests.support.words import TARGET
 
 pytestmark = EVERYWHERE
@@ -109,11 +110,11 @@ def test_a_cross_check_that_found_something_else_after_findings_is_noticed(lake)
     run = run_row(1, {"a": "accepted"})
     verdict = {"resource_type": "topic", "control": "replication-factor", "resource": "orders", "outcome": "PASS"}
     lake.append(tables.VERDICTS, pa.Table.from_pylist(result_rows(run, [verdict | {"id": "v"}])))
-    plan = SimpleNamespace(run_id=run["run_id"], result_id=run["result_id"])
+    plan = planned(run_id=run["run_id"], result_id=run["result_id"])
     settings = SimpleNamespace(open_lake=lambda: lake)
 
     def step(disagreements: int) -> int:
-        return findings(settings, plan, SimpleNamespace(disagreements=disagreements), StepSummary())
+        return findings(settings, plan, SimpleNamespace(disagreements=disagreements, verified=True), StepSummary())
 
     assert step(0) == step(0) == 1
     said = {"control": "replication-factor", "resource": "orders", "spark": "PASS", "expectations": "FAIL"}
@@ -126,7 +127,7 @@ def test_a_cross_check_that_found_something_else_after_findings_is_noticed(lake)
     with pytest.raises(Refused, match="clear `evaluate` with everything downstream"):
         step(1)
     again = run | {"result_id": "again"}
-    plan = SimpleNamespace(run_id=again["run_id"], result_id=again["result_id"])
+    plan = planned(run_id=again["run_id"], result_id=again["result_id"])
     lake.append(tables.VERDICTS, pa.Table.from_pylist(result_rows(again, [verdict | {"id": "v"}])))
     dispute(again, "orders")
     assert step(1) == 1

@@ -52,7 +52,7 @@ def test_a_lost_catalog_is_made_anew_with_what_was_committed_after_the_backup(la
         Lake.open(lake.location).ensure()
 
     told = "\n".join(restore.restore(lake.location))
-    assert "audit.snapshots: 0000" in told and "newer than the backup" in told
+    assert f"{lake._tables.namespace}.snapshots: 0000" in told and "newer than the backup" in told
     again = Lake.open(lake.location)
     again.ensure()
     assert rows(again) == expected
@@ -102,6 +102,17 @@ def test_a_backup_tells_two_ends_apart(lake):
     publish(lake, healthy(cluster="a"))
     lose_race(metadata(lake)[-2], "ffffffff-lost")
     lake.backup(datetime.now(UTC))
+    lose_catalog(lake)
+    restore.restore(lake.location)
+    assert [s["cluster"] for s in Lake.open(lake.location).snapshots()] == ["a"]
+
+
+def test_a_backup_cut_short_is_passed_over_for_the_one_before(lake):
+    publish(lake, healthy(cluster="a"))
+    lose_race(metadata(lake)[-2], "ffffffff-lost")
+    whole = lake.backup(datetime.now(UTC))
+    Path(lake.backup(datetime.now(UTC) + timedelta(seconds=1)).removeprefix("file://")).write_text('{"format": "dur')
+    assert not list(Path(whole.removeprefix("file://")).parent.glob("*.partial"))
     lose_catalog(lake)
     restore.restore(lake.location)
     assert [s["cluster"] for s in Lake.open(lake.location).snapshots()] == ["a"]

@@ -7,6 +7,7 @@ import pyarrow as pa
 from pyiceberg.expressions import GreaterThanOrEqual
 
 from durability.lake import iceberg, tables
+from spark_jobs.session import table as name_of
 from tests.support.lake import EVERYWHERE, publish
 from tests.support.topology import document, healthy
 
@@ -22,7 +23,7 @@ STREAM = {
 
 
 def table(session, which):
-    return session.table(f"{tables.CATALOG}.{which.identifier}")
+    return session.table(name_of(session, which.name))
 
 
 def normal(value):
@@ -78,7 +79,7 @@ def test_python_reads_what_spark_wrote_and_spark_what_python_wrote_since(lake, s
     complete = frame.selectExpr(
         "*", *(f"CAST(NULL AS {field.dataType.simpleString()}) {field.name}" for field in missing)
     )
-    complete.select(target.columns).writeTo(f"{tables.CATALOG}.{tables.FINDINGS.identifier}").append()
+    complete.select(target.columns).writeTo(name_of(session, "findings")).append()
 
     read = lake.scan(tables.FINDINGS, "run_id = 'run'")
     assert read.schema.equals(tables.FINDINGS.arrow)

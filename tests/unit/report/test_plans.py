@@ -117,6 +117,23 @@ def audited(lake):
     return lake, plan(snapshots=[snapshot("eu", attempt_id=attempt.attempt_id)])
 
 
+@pytest.mark.parametrize("damage", ["", "{", '{"format": "dur', "[]", "null", '{"plans": [{}]}', "\udcff"])
+def test_a_damaged_index_is_made_anew_and_its_plans_go(audited, tmp_path, damage):
+    lake, run = audited
+    folder = plans.write(lake, run, tmp_path)
+    mine = {"mine.json": "{}", "mine.txt": "", "moved.json": '{"version": 1, "partitions": [{"topic": "other"}]}'}
+    for name, text in mine.items():
+        (folder / "eu" / name).write_text(text)
+    (folder / "eu" / "old.json").write_text('{\n "version": 1, "par')
+    (folder / "index.json").write_bytes(damage.encode(errors="surrogateescape"))
+    assert plans.write(lake, run, tmp_path) == folder
+    assert problems("plans", json.loads((folder / "index.json").read_text())) == []
+    (folder / "index.json").write_bytes(damage.encode(errors="surrogateescape"))
+    assert plans.write(lake, plan(run_id="run-2", snapshots=run.snapshots), tmp_path) is None
+    assert {path.name for path in (folder / "eu").iterdir()} == set(mine)
+    assert not (folder / "index.json").exists()
+
+
 def test_plans_are_written_as_kafkas_tool_reads_them_and_replaced(audited, tmp_path):
     lake, run = audited
     folder = plans.write(lake, run, tmp_path)

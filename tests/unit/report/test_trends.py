@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
@@ -48,6 +49,22 @@ def by_hand(rows: list[dict], gap: timedelta) -> dict:
                 found[cluster, at.date()][level] += (until - at) / MINUTE
                 at = until
     return found
+
+
+def test_the_row_of_this_run_is_no_day_of_its_own(lake):
+    """The run's row is written before its report: with or without it, the year is the same."""
+    made = year.plan(1)
+    days = [day for _, day in zip(range(3), year.made_up(1), strict=False)]
+    year.write(lake, iter(days))
+
+    def read():
+        return trends.read(lake, made, {"critical": 1}, {})
+
+    before = read()
+    moment = max(part.moment for part in made.judged)
+    row = {"run_id": made.run_id, "result_id": made.result_id, "kind": "nightly", "captured_at": moment}
+    lake.commit_run(row | {"finished_at": moment, "status": "complete", "summary": "{}"})
+    assert before and pickle.dumps(read()) == pickle.dumps(before)
 
 
 def test_a_year_of_pulses_is_what_counting_its_rows_gives(lake):

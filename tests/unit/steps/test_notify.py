@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import logging
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
+from durability.report.text import slack
 from durability.steps.notify import notify, webhook_from_environment
 from durability.steps.summary import StepSummary
+from tests.support.report_cases import finding, written
 
 SECRET = "T0/B0/hunter2"
 
@@ -60,7 +64,36 @@ def test_a_digest_that_cannot_be_sent_fails_nothing(tmp_path, caplog):
 
     for webhook in (unusable, unknown):
         summary = StepSummary()
-        notify(Path(tmp_path / "findings.json"), webhook, logging.getLogger("test"), summary)
+        settings = SimpleNamespace(open_lake=lambda: None)
+        notify(settings, Path(tmp_path / "findings.json"), webhook, logging.getLogger("test"), summary)
         assert summary.text == "failed, see the log"
     assert "AIRFLOW_CONN_SLACKWEBHOOK can't be used" in caplog.text and "RuntimeError" in caplog.text
     assert SECRET not in caplog.text
+
+
+def test_no_digest_is_sent_twice(lake, tmp_path, monkeypatch):
+    sent = []
+    monkeypatch.setattr(slack, "send", lambda url, payload: sent.append(payload))
+    settings = SimpleNamespace(open_lake=lambda: lake)
+
+    def step() -> str:
+        summary = StepSummary()
+        notify(settings, tmp_path / "findings.json", lambda: "https://chat.example/x", logging.getLogger("t"), summary)
+        return summary.text
+
+    written([finding("orders", "replication-factor")], tmp_path)
+    assert [step(), step()] == ["sent", "sent before"] and len(sent) == 1
+    written([finding("orders", "replication-factor", "UNKNOWN")], tmp_path)
+    assert step() == "sent" and len(sent) == 2, "evaluated again, the run says something else"
+
+
+def test_a_digest_that_failed_is_sent_by_the_next_try(lake, tmp_path, monkeypatch):
+    settings = SimpleNamespace(open_lake=lambda: lake)
+    written([finding("orders", "replication-factor")], tmp_path)
+    said = []
+    for answer in (slack.NotificationFailed("503"), None):
+        monkeypatch.setattr(slack, "send", Mock(side_effect=answer))
+        summary = StepSummary()
+        notify(settings, tmp_path / "findings.json", lambda: "https://chat.example/x", logging.getLogger("t"), summary)
+        said.append(summary.text)
+    assert said == ["failed, see the log", "sent"]

@@ -1,0 +1,123 @@
+"""Files that appear whole or not at all, and several that are replaced together."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TextIO
+
+from durability.errors import Refused
+
+UNFINISHED = ".unfinished-"
+
+
+@contextmanager
+def unfinished(folder: Path) -> Iterator[Path]:
+    """A temporary folder in `folder`, removed at the end; what killed processes left of theirs is removed first.
+
+    Refused if `folder` can't be used.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        sweep(folder)
+        path, lock = _locked(folder)
+    except OSError as error:
+        raise Refused(f"{folder}: can't be used as output folder: {error.strerror}; name another") from error
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+        os.close(lock)
+
+
+def sweep(folder: Path) -> None:
+    """Removes the temporary folders of processes that are gone. A living process has its folder locked."""
+    for path in folder.glob(f"{UNFINISHED}*"):
+        with suppress(OSError):
+            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path, ignore_errors=True)
+            finally:
+                os.close(lock)
+
+
+def _locked(folder: Path) -> tuple[Path, int]:
+    """A new temporary folder and its lock: a file descriptor."""
+    while True:
+        path = Path(tempfile.mkdtemp(dir=folder, prefix=UNFINISHED))
+        # Between these two lines another process may take the folder for a dead one's.
+        with suppress(FileNotFoundError):
+            lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+            with suppress(OSError):  # some network file systems lock no folders
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.exists():
+                return path, lock
+            os.close(lock)
+
+
+@contextmanager
+def atomic_files(folder: Path, *names: str) -> Iterator[Sequence[TextIO]]:
+    """Open UTF-8 text files that replace those in `folder` when the block ends; an error leaves the old files in place.
+
+    Line ends are written as given. All are replaced or none is. Refused if the folder can't be used, or if one of the old files
+    can't be replaced.
+    """
+    with unfinished(folder) as temporary:
+        for left in (left for name in names for left in folder.glob(f".{name}.*.tmp")):  # of versions before 0.1
+            left.unlink(missing_ok=True)
+        paths = [temporary / name for name in names]
+        with ExitStack() as opened:
+            files = [opened.enter_context(path.open("w", encoding="utf-8", newline="")) for path in paths]
+            yield files
+            for file in files:
+                file.flush()
+                os.fsync(file.fileno())
+        _replace_together(paths, folder, temporary)
+
+
+def write_whole(path: Path, text: str, temporary: Path) -> None:
+    """Writes a UTF-8 text file that replaces `path` once it is complete. temporary: a folder of `unfinished`."""
+    partial = temporary / "partial"
+    with partial.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial.replace(path)
+
+
+def _replace_together(paths: Sequence[Path], folder: Path, temporary: Path) -> None:
+    """Moves the files into `folder`. If one can't be moved, the old ones come back."""
+    old = temporary / "old"
+    old.mkdir()
+    done: list[Path] = []
+    for path in paths:
+        target = folder / path.name
+        try:
+            if target.is_dir():
+                raise IsADirectoryError(None, "it is a folder")
+            if target.exists():
+                _keep(target, old / path.name)
+            path.replace(target)
+            done.append(target)
+        except OSError as error:
+            for moved in done:
+                kept = old / moved.name
+                kept.replace(moved) if kept.exists() else moved.unlink(missing_ok=True)
+            raise Refused(
+                f"{target}: can't be replaced: {error.strerror}; the files of the earlier run stay"
+            ) from error
+
+
+def _keep(file: Path, copy: Path) -> None:
+    """Keeps an old file under a second name. Some file systems have no links."""
+    try:
+        os.link(file, copy)
+    except OSError:
+        shutil.copy2(file, copy)

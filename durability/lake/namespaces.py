@@ -1,0 +1,95 @@
+"""Which tables of a catalog belong to a lake.
+
+A SQLite catalog lies in the lake's folder, and its tables are in NAMESPACE. A PostgreSQL catalog may serve several lakes, so each
+has a namespace of its own. Lakes of version 0.1 have NAMESPACE there, too, and keep it as long as its tables are in their
+folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+from durability.errors import Refused
+from durability.lake.catalog import Place, properties
+from durability.lake.tables import CATALOG, NAMESPACE, TABLES
+
+LABEL = ("_catalog", "namespace")
+"""Below a folder's warehouse: the file with the lake's namespace. A deleted folder's name isn't used again by a new lake."""
+_LABELLED = re.compile(rf"{NAMESPACE}_[0-9a-f]{{12}}")
+
+
+def namespace(place: Place) -> str:
+    """The namespace of a lake's tables. For a lake in a folder with a PostgreSQL catalog, its first call writes LABEL.
+
+    Raises Refused if that file can't be read or written.
+    """
+    if place.catalog is None or _is_first(place):
+        return NAMESPACE
+    if place.folder is None:
+        return f"{NAMESPACE}_{hashlib.sha256(place.warehouse.encode()).hexdigest()[:12]}"
+    return _label(Path(_path(place.warehouse), *LABEL))
+
+
+def same_folder(one: str, other: str) -> bool:
+    """Whether two addresses name one folder. On this host, links are followed.
+
+    >>> same_folder("s3://bucket/lake/", "s3://bucket/lake"), same_folder("file:/tmp/../tmp/a", "file:///tmp/a")
+    (True, True)
+    """
+    if one.startswith("file:") and other.startswith("file:"):
+        return os.path.realpath(_path(one)) == os.path.realpath(_path(other))
+    return one.rstrip("/") == other.rstrip("/")
+
+
+def _path(address: str) -> str:
+    return address.partition(":")[2].removeprefix("//")
+
+
+def _is_first(place: Place) -> bool:
+    """Whether the tables in NAMESPACE are this lake's: where the catalog has `snapshots`, and that file is there."""
+    pointer = _pointer(place, TABLES["snapshots"].name)
+    if pointer is None:
+        return False
+    folder = f"{place.warehouse}/{TABLES['snapshots'].identifier.replace('.', '/')}"
+    there = place.folder is None or os.path.exists(_path(pointer))
+    return there and same_folder(pointer.rpartition("/metadata/")[0], folder)
+
+
+def _pointer(place: Place, table: str) -> str | None:
+    """The address of a table's metadata file in NAMESPACE; None without such a table or without an answer."""
+    import sqlalchemy
+    from sqlalchemy.exc import SQLAlchemyError
+
+    query = sqlalchemy.text(
+        "SELECT metadata_location FROM iceberg_tables"
+        " WHERE catalog_name = :catalog AND table_namespace = :namespace AND table_name = :table"
+    )
+    engine = sqlalchemy.create_engine(properties(place)["uri"], poolclass=sqlalchemy.NullPool)
+    # A new database has no such table. One that doesn't answer is reported by whoever opens the lake.
+    with suppress(SQLAlchemyError), engine.connect() as connection:
+        return connection.execute(query, {"catalog": CATALOG, "namespace": NAMESPACE, "table": table}).scalar()
+    return None
+
+
+def _label(file: Path) -> str:
+    """The name in a lake's LABEL, which the first caller writes; concurrent callers get the same name."""
+    try:
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            name = f"{NAMESPACE}_{uuid.uuid4().hex[:12]}"
+            whole = file.with_name(f"{file.name}.{name}")
+            whole.write_text(name, encoding="utf-8")
+            with suppress(FileExistsError):
+                os.link(whole, file)
+            whole.unlink()
+        name = file.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError as error:
+        raise Refused(f"{file}: can't be read or written: {error.strerror}; it names the lake's tables") from None
+    if not _LABELLED.fullmatch(name):
+        raise Refused(f"{file}: expected the name of the lake's namespace in its catalog, such as audit_0123456789ab")
+    return name
