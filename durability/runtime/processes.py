@@ -20,17 +20,17 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO
 
 from durability.errors import Refused
-from durability.runtime.locks import try_lock
+from durability.runtime import private
+from durability.runtime.locks import Lock, try_lock
 from durability.runtime.watchdog import MARK
 
 # Below Linux's range for outgoing connections: a stopped broker's port must still be free when it comes back.
 PORTS = range(21000, 32000)
 STOP_SECONDS = 20.0
 
-_leases: dict[int, IO[str]] = {}
+_leases: dict[int, Lock] = {}
 _leases_guard = threading.Lock()
 
 
@@ -156,8 +156,7 @@ def free_port() -> int:
 
     The claim is a file lock, which the kernel drops with the process; `release_port` drops it earlier.
     """
-    claims = Path(tempfile.gettempdir()) / f"durability-ports-{os.getuid()}"
-    claims.mkdir(mode=0o700, exist_ok=True)
+    claims = private.folder("ports")
     for port in random.sample(PORTS, 500):
         with _leases_guard:
             if port not in _leases and (lease := try_lock(claims / str(port))) is not None:
