@@ -3,9 +3,14 @@
 The program prints the text of an `AuditError` and exits non-zero. Any other exception is a defect and keeps its traceback.
 """
 
+from durability.plain import plain_lines
+
 
 class AuditError(Exception):
-    """Base of every error whose text is meant for the person who ran the audit."""
+    """Base of every error whose text is meant for the person who ran the audit. `str` gives it without control characters."""
+
+    def __str__(self) -> str:
+        return plain_lines(super().__str__())
 
 
 class BadInput(AuditError):
