@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from durability.errors import Refused
-from durability.runtime import locks
+from durability.runtime import locks, private
 
 
 @contextmanager
 def held(folders: Iterable[Path]) -> Iterator[None]:
-    """Hold every folder's lock meanwhile. The lock is on the folder itself, so it excludes every user of this host.
+    """Hold every folder's lock meanwhile. The lock is on the folder itself, so it excludes every user of this host; on a
+    network file system without locks of folders, only this user.
 
     Raises Refused, naming the folder and the process, when another audit has one.
     """
@@ -20,8 +23,9 @@ def held(folders: Iterable[Path]) -> Iterator[None]:
         for folder in sorted({f.resolve() for f in folders}):
             try:
                 lock = locks.try_folder_lock(folder)
-            except OSError as error:
-                raise Refused(f"the folder {folder} can't be locked: {error.strerror}") from error
+            except OSError:  # a network file system that locks no folders
+                name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:32]
+                lock = locks.try_lock(private.folder("locks") / name)
             if lock is None:
                 raise Refused(
                     f"another audit (process {locks.holder(folder) or 'unknown'}) is using {folder}; wait for it, or give "

@@ -45,6 +45,11 @@ def try_lock(path: Path) -> Lock | None:
     return _tried(os.open(path, _FILE, 0o600))
 
 
+def try_existing_lock(path: Path) -> Lock | None:
+    """`try_lock` of a file that exists; FileNotFoundError if it doesn't."""
+    return _tried(os.open(path, _FILE & ~os.O_CREAT))
+
+
 def try_folder_lock(folder: Path) -> Lock | None:
     """The lock of an existing folder; None while another process of this host has it. It leaves no file in the folder."""
     return _tried(os.open(folder, _FOLDER))

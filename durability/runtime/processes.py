@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import uuid
@@ -23,6 +21,7 @@ from pathlib import Path
 
 from durability.errors import Refused
 from durability.runtime import private
+from durability.runtime.folders import OwnedFolder
 from durability.runtime.locks import Lock, try_lock
 from durability.runtime.watchdog import MARK
 
@@ -47,7 +46,8 @@ class Session:
                 f"the embedded cluster needs Linux's /proc to leave no process behind; this is {sys.platform}"
             )
         self.id = uuid.uuid4().hex
-        self.folder = Path(tempfile.mkdtemp(prefix=prefix))
+        self._folder = OwnedFolder(prefix)
+        self.folder = self._folder.path
         self._closed = False
         read, self._lifeline = os.pipe()
         watched = ",".join(str(pid) for pid in (os.getpid(), *_makes_above(os.getpid())))
@@ -104,7 +104,7 @@ class Session:
             watchdog.end_session(self.id, str(self.folder))
         os.close(self._lifeline)
         self._watchdog.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._folder.remove()
 
     def __enter__(self) -> Session:
         return self

@@ -46,3 +46,47 @@ def test_a_fleet_without_a_cluster_is_skipped_and_not_failed(tmp_path):
     assert states == {"run": "success", "plan": "success", "discard": "success"} | dict.fromkeys(
         ("collect", "gate", "publish", "evaluate", "conclude"), "skipped"
     )
+
+
+SUBMIT = """
+import json, os, signal, sys, time
+from pathlib import Path
+from types import SimpleNamespace
+from kafka_durability.spark_job import SparkJob
+
+folder = Path(os.environ["FOLDER"])
+os.environ["PATH"] = f"{folder}:{os.environ['PATH']}"
+secret = {"spark.sql.catalog.durability.jdbc.password": "secret"}
+lake = SimpleNamespace(location="lake", spark_conf=lambda: secret)
+if (task := os.fork()) == 0:
+    SparkJob(job="evaluate.py", task_id="evaluate", conn_id="spark").submit(lake, 10, lambda folder: [str(folder)], {})
+    os._exit(0)
+
+def wait_for(condition):
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.1)
+    sys.exit("too late")
+
+wait_for((folder / "started").exists)
+job, *arguments = (folder / "started").read_text().split()
+properties = Path(arguments[arguments.index("--properties-file") + 1])
+seen = {"secret": "secret" in properties.read_text(), "kept": str(properties.parent) == arguments[-1]}
+os.kill(task, signal.SIGKILL)
+os.waitpid(task, 0)
+wait_for(lambda: not os.path.exists(f"/proc/{job}"))
+wait_for(lambda: not properties.parent.exists())
+print("RESULT", json.dumps(seen))
+"""
+
+
+def test_spark_and_its_secrets_go_with_a_killed_task(tmp_path):
+    submit = tmp_path / "spark-submit"
+    submit.write_text(
+        f'#!/bin/sh\necho $$ "$@" > {tmp_path}/part; mv {tmp_path}/part {tmp_path}/started\nexec sleep 600\n'
+    )
+    submit.chmod(0o755)
+    connection = json.dumps({"conn_type": "spark", "host": "local[*]"})
+    seen = result(run_in_airflow(tmp_path, SUBMIT, FOLDER=str(tmp_path), AIRFLOW_CONN_SPARK=connection))
+    assert seen == {"secret": True, "kept": True}
