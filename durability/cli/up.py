@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 
@@ -17,6 +18,8 @@ def run() -> int:
     """Run `airflow standalone` until Ctrl-C or SIGTERM; returns its exit status."""
     from durability.runtime import processes
 
+    # The password of the pages, and the database with the Connections, are this user's alone.
+    os.umask(0o077)
     home = airflow_home.template().with_name("airflow-up")
     airflow_home.migrate(home)
     environment = airflow_home.environment(home)

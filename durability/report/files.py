@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TextIO
 
 from durability.errors import BadInput, Refused
+from durability.resources import create_private
 
 FORMAT = "durability-findings/1"
 COLUMNS = (
@@ -32,7 +33,7 @@ def atomic_files(folder: Path, *names: str) -> Iterator[Sequence[TextIO]]:
     Line ends are written as given. Refused if the folder can't be used.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        create_private(folder)
     except OSError as error:
         raise Refused(f"{folder}: can't be used as output folder: {error.strerror}; name another") from error
     with TemporaryDirectory(dir=folder, prefix=".unfinished-") as unfinished:
@@ -44,7 +45,6 @@ def atomic_files(folder: Path, *names: str) -> Iterator[Sequence[TextIO]]:
                 file.flush()
                 os.fsync(file.fileno())
         for path in paths:
-            path.chmod(0o644)  # readable for others, whatever Airflow's umask is
             path.replace(folder / path.name)
 
 
