@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import Context
+from airflow.sdk import BaseHook, Context
+from airflow.sdk.exceptions import AirflowNotFoundException
 
 from durability.resources import spark_job
 from durability.runtime import spark, watchdog
@@ -45,14 +46,29 @@ class SparkJob(SparkSubmitOperator):
 
         Spark reads input and catalog settings from a folder that is this task's alone and goes with it.
         """
+        master = self._master()
+        if warning := spark.exposed(master):
+            self.log.warning("%s", warning)
         with OwnedFolder("durability-spark-") as folder:
-            properties = {**spark.settings(partitions), **lake.spark_conf()}
+            properties = {**spark.settings(partitions, master), **lake.spark_conf()}
             self.properties_file = str(spark.write_properties(folder / "spark.properties", properties))
             self.application_args = arguments(folder)
             self.jars = spark.jars(lake.location)
             self.env_vars = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+            if spark.is_local(master):
+                self.env_vars["SPARK_LOCAL_IP"] = spark.LOOPBACK
             self._guard = watchdog.guarded(str(folder))
             super().execute(cast(Context, context))
+
+    def _master(self) -> str:
+        """The Connection's master, as the provider's hook reads it; YARN if there is no Connection."""
+        try:
+            stated = BaseHook.get_connection(self._conn_id)
+        except AirflowNotFoundException:
+            return "yarn"
+        host = stated.host or ""
+        whole = stated.conn_type == "spark" and ("://" in host or not stated.port)
+        return host if whole and host else f"{stated.conn_type}://{host}"
 
     def _get_hook(self) -> SparkSubmitHook:
         hook = super()._get_hook()
