@@ -17,7 +17,7 @@ from durability.report.files import atomic_files
 AIRFLOW = """#!/bin/sh
 echo "airflow $@"
 [ "$1" = db ] && echo connections > "$AIRFLOW_HOME/airflow.db"
-[ "$1" = standalone ] && echo password > "$AIRFLOW_HOME/%s"
+[ "$1" = api-server ] && echo password > "$AIRFLOW_HOME/%s"
 exit 0
 """
 
@@ -76,11 +76,11 @@ def test_airflows_database_is_private_also_where_it_was_not(home: Path) -> None:
 
 
 def test_the_admins_password_and_the_log_are_private(home: Path, capsys) -> None:
-    up.run()
+    assert up.run() == 2, "its components end at once"
     beside = home.with_name("airflow-up")
     assert mode(beside) == 0o700
-    assert {name: mode(beside / name) for name in (up.PASSWORDS, "standalone.log", "airflow.db")} == {
+    assert {name: mode(beside / name) for name in (up.PASSWORDS, "api-server.log", "airflow.db")} == {
         up.PASSWORDS: 0o600,
-        "standalone.log": 0o600,
+        "api-server.log": 0o600,
         "airflow.db": 0o600,
     }
