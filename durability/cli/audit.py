@@ -34,7 +34,7 @@ def run(options: Options, environ: Mapping[str, str] = os.environ, *, airflow: b
 
     Raises AuditError for what a user can fix before anything is started.
     """
-    from durability.runtime import jars, processes
+    from durability.runtime import jars, processes, run_lock
 
     console = Console()
     jars.java_command()
@@ -47,11 +47,11 @@ def run(options: Options, environ: Mapping[str, str] = os.environ, *, airflow: b
         audit, log = partial(_in_process, environ=environ), options.out / "logs" / "audit.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
-    folders = [options.out, *([] if "://" in options.lake else [Path(options.lake)])]
     if not jars.is_fetched("spark"):
         console.line(f"Fetching Spark's jars into {resources.cache_folder()}, once")
     with (
-        locks.held(folders),
+        locks.held([options.out]),
+        run_lock.held(options.lake),
         processes.Session("durability-audit-") as session,
         _input(options, environ, session, console) as what,
     ):
