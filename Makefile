@@ -116,7 +116,7 @@ clean:  ## delete the environment and files of runs; keep the lake and downloads
 $(UV_STAMP): requirements-uv.lock
 	@$(FIND_PYTHON)
 	echo "Setting up with $$("$$python" --version)"
-	mkdir -p $(STATE)
+	mkdir -p -m 700 $(STATE)
 	"$$python" -m venv --clear $(STATE)/uv
 	$(STATE)/uv/bin/python -m pip install --quiet --require-hashes --no-deps -r requirements-uv.lock
 	touch $@

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from durability.errors import Refused
+from durability.resources import create_private
 
 UNFINISHED = ".unfinished-"
 
@@ -23,7 +24,7 @@ def unfinished(folder: Path) -> Iterator[Path]:
     Refused if `folder` can't be used.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        create_private(folder)
         sweep(folder)
         path, lock = _locked(folder)
     except OSError as error:

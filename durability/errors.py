@@ -3,6 +3,8 @@
 The program prints the text of an `AuditError` and exits non-zero. Any other exception is a defect and keeps its traceback.
 """
 
+from durability.plain import plain_lines
+
 
 def printable(text: str) -> str:
     r"""Text that any file, log and terminal in UTF-8 takes: half a surrogate pair becomes an escape.
@@ -16,10 +18,16 @@ def printable(text: str) -> str:
 
 
 class AuditError(Exception):
-    """Base of every error whose text is meant for the person who ran the audit. The text is always `printable`."""
+    """Base of every error whose text is meant for the person who ran the audit.
+
+    The text is always `printable`. `str` gives it without control characters.
+    """
 
     def __init__(self, text: str = ""):
         super().__init__(printable(text))
+
+    def __str__(self) -> str:
+        return plain_lines(super().__str__())
 
 
 class BadInput(AuditError):

@@ -35,6 +35,14 @@ def state_folder() -> Path:
     return root / ".state" if root else _user_folder("XDG_STATE_HOME", ".local/state")
 
 
+def create_private(folder: Path) -> None:
+    """Creates a folder, if missing, whose files only this user can read: findings, facts and databases say a lot about clusters.
+
+    A folder that exists keeps its permissions, so that a user can share it. OSError if it can't be created.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
 def cache_folder() -> Path:
     """DURABILITY_CACHE, else `.cache` of a checkout, else $XDG_CACHE_HOME/kafka-durability-audit (default ~/.cache/...)."""
     stated = os.environ.get("DURABILITY_CACHE")

@@ -15,7 +15,7 @@ from durability.cli import airflow_home
 from durability.cli.console import Console
 from durability.cli.inputs import CONNECTION, Input
 from durability.cli.options import Options
-from durability.runtime import prestarted
+from durability.runtime import prestarted, run_lock
 from durability.steps import journal
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def airflow_environment(
     return {
         **environment,
         journal.VARIABLE: str(events),
+        run_lock.HELD: options.lake,
         "DURABILITY_RETRIES": "0",
         "DURABILITY_LAKE": options.lake,
         "DURABILITY_OUT": str(options.out),

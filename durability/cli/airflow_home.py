@@ -66,11 +66,17 @@ def migrate(home: Path | None = None) -> None:
     """Create or migrate the database under `home` (default: the template); Refused with the log's place when Airflow can't."""
     require()
     home = home or template()
-    home.mkdir(parents=True, exist_ok=True)
+    resources.create_private(home)
+    home.chmod(home.stat().st_mode & 0o700)  # it may be an earlier version's, and has passwords and Connections
     log = home / "migrate.log"
     with log.open("wb") as out:
         done = subprocess.run(
-            [airflow(), "db", "migrate"], env=environment(home), stdout=out, stderr=out, stdin=subprocess.DEVNULL
+            [airflow(), "db", "migrate"],
+            env=environment(home),
+            stdout=out,
+            stderr=out,
+            stdin=subprocess.DEVNULL,
+            umask=0o077,
         )
     if done.returncode:
         raise Refused(f"Airflow's database could not be prepared; its log is {log}")
@@ -85,7 +91,7 @@ def private_home(folder: Path, source: Path | None = None) -> Path:
     source = source or template()
     if not (source / "airflow.db").exists():
         migrate(source)
-    folder.mkdir(parents=True, exist_ok=True)
+    resources.create_private(folder)
     for name in ("airflow.db", "airflow.cfg"):
         if (source / name).exists():
             shutil.copy2(source / name, folder / name)

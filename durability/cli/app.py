@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import traceback
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from durability.cli.exit_status import DONE, INCOMPLETE
+from durability.cli.exit_status import DONE, INCOMPLETE, REACHED
 from durability.errors import AuditError
+from durability.plain import plain_lines
 
 PROGRAM = "kafka-durability"
 EXIT = "Exit status: 0 done, 1 --fail-on reached, 2 incomplete or refused."
@@ -19,7 +21,8 @@ INPUT, JUDGED, OUTPUT, EXITS = "What is audited (one of)", "By what", "Where to"
 
 
 class Commands(TyperGroup):
-    """Ends the program with a command's status; an AuditError is printed, everything else keeps its traceback."""
+    """Ends the program with a command's status. An AuditError is printed, any other exception with its traceback: both are 2,
+    since 1 means that --fail-on is reached."""
 
     def invoke(self, ctx: Any) -> NoReturn:
         """Ctrl-C and SIGTERM leave at once: a thread that still reads from a broker would hold the program for its timeout."""
@@ -36,7 +39,16 @@ class Commands(TyperGroup):
             print("stopped", file=sys.stderr)
             _leave(128 + signal.SIGINT)
         except SystemExit as stopped:
-            _leave(stopped.code if isinstance(stopped.code, int) else INCOMPLETE)
+            _leave(stopped.code if isinstance(stopped.code, int) and stopped.code != REACHED else INCOMPLETE)
+        except BrokenPipeError:  # nobody reads standard output any more
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _leave(INCOMPLETE)
+        except Exception as error:
+            if hasattr(
+                error, "exit_code"
+            ):  # a wrong option, or --help: typer ends the command with a message of its own
+                raise
+            print(plain_lines(traceback.format_exc()), file=sys.stderr)
         raise typer.Exit(status or DONE)
 
 
@@ -170,12 +182,13 @@ def restore(
     from durability.cli.options import Given
     from durability.errors import Refused
     from durability.lake.restore import restore
+    from durability.plain import plain
     from durability.resources import state_folder
 
     location = lake or str(state_folder() / "lake")
     if "://" not in location and not os.path.isdir(location):
         raise Refused(f"{Given.of(ctx).label('lake')}{location}: no such folder")
-    print("\n".join(restore(location)))
+    print("\n".join(map(plain, restore(location))))
 
 
 @app.command()

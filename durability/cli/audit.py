@@ -16,6 +16,7 @@ from durability.cli import exit_status, inputs, locks
 from durability.cli.console import Console
 from durability.cli.inputs import Input
 from durability.cli.options import Options
+from durability.plain import plain_lines
 
 if TYPE_CHECKING:
     from durability.lake import Lake
@@ -33,7 +34,7 @@ def run(options: Options, environ: Mapping[str, str] = os.environ, *, airflow: b
 
     Raises AuditError for what a user can fix before anything is started.
     """
-    from durability.runtime import jars, processes
+    from durability.runtime import jars, processes, run_lock
 
     console = Console()
     jars.java_command()
@@ -46,11 +47,11 @@ def run(options: Options, environ: Mapping[str, str] = os.environ, *, airflow: b
         audit, log = partial(_in_process, environ=environ), options.out / "logs" / "audit.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
-    folders = [options.out, *([] if "://" in options.lake else [Path(options.lake)])]
     if not jars.is_fetched("spark"):
         console.line(f"Fetching Spark's jars into {resources.cache_folder()}, once")
     with (
-        locks.held(folders),
+        locks.held([options.out]),
+        run_lock.held(options.lake),
         processes.Session("durability-audit-") as session,
         _input(options, environ, session, console) as what,
     ):
@@ -127,11 +128,18 @@ def _submit(session: Session, log: Path, environment: Mapping[str, str], lake: L
         raise JobFailed(f"Spark's job failed, exit status {status}; its log is above")
 
 
+class _PlainFormatter(logging.Formatter):
+    """Log records without control characters; their further lines are indented."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return plain_lines(super().format(record))
+
+
 @contextmanager
 def _logging_to(log: Path) -> Iterator[None]:
     """Python's logging and warnings go to the file, and to no terminal."""
     handler = logging.FileHandler(log, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(_PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
     level = root.level
     root.addHandler(handler)
@@ -161,7 +169,7 @@ def _conclude(options: Options, complete: bool, began: float, log: Path, console
         console.line()
         if table := fleet_table(document):
             console.draw(table)
-        console.line(summary_text(document, [*paths, log], colour=console.colour))
+        console.coloured(summary_text(document, [*paths, log], colour=console.colour))
     for problem in console.problems:
         console.error(problem)
     if not complete or not reported:

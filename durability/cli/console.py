@@ -14,6 +14,8 @@ from rich.console import Console as RichConsole
 from rich.status import Status
 from rich.text import Text
 
+from durability.plain import plain, plain_lines
+
 
 class Console:
     """Short lines for a person: `line` and `done` go to standard output, `error` to standard error.
@@ -33,7 +35,11 @@ class Console:
         return self._out.is_terminal and not self._out.no_color
 
     def line(self, text: str = "") -> None:
-        """Plain text, ANSI colours in it included."""
+        """One line of plain text."""
+        self._out.print(Text(plain(text)), soft_wrap=True)
+
+    def coloured(self, text: str) -> None:
+        """Lines with ANSI colours; text from clusters and files in them is `plain` already."""
         self._out.print(Text.from_ansi(text, end=""), soft_wrap=True)
 
     def draw(self, renderable: object) -> None:
@@ -41,7 +47,7 @@ class Console:
         self._out.print(renderable)
 
     def error(self, text: str) -> None:
-        self._errors.print(Text.assemble(("error: ", "bold red"), text), soft_wrap=True)
+        self._errors.print(Text.assemble(("error: ", "bold red"), plain_lines(text)), soft_wrap=True)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -72,4 +78,6 @@ class Console:
         >>> Console().done("collect", 2.134, "1 cluster")
           collect        2.1 s  1 cluster
         """
-        self._out.print(Text.assemble((f"  {step:<11}", "bold"), f"{seconds:7.1f} s  {text}".rstrip()), soft_wrap=True)
+        self._out.print(
+            Text.assemble((f"  {step:<11}", "bold"), f"{seconds:7.1f} s  {plain(text)}".rstrip()), soft_wrap=True
+        )

@@ -58,7 +58,7 @@ class Given:
     def folder(self, name: str, path: Path) -> Path:
         """The folder of an option, made where missing; Refused when it is a file or can't be written."""
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            resources.create_private(path)
         except (FileExistsError, NotADirectoryError) as error:
             raise Refused(f"{self.label(name)}{path}: {error.filename} is a file, a folder is needed") from error
         except OSError as error:

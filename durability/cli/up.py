@@ -3,22 +3,64 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from durability import resources
 from durability.cli import airflow_home
+from durability.cli.exit_status import INCOMPLETE
+
+if TYPE_CHECKING:
+    from durability.runtime.processes import Session
 
 PASSWORDS = "simple_auth_manager_passwords.json.generated"
 POOL = ("kafka_durability", "8", "Reading clusters: how many groups of them at once")
+# The pages run on the host of the tasks and read logs as files. Airflow's log servers would listen on all addresses.
+COMPONENTS = {
+    "scheduler": ["scheduler", "--skip-serve-logs"],
+    "dag-processor": ["dag-processor"],
+    "api-server": ["api-server"],
+    "triggerer": ["triggerer", "--skip-serve-logs"],
+}
+"""What `airflow standalone` starts. It isn't used: it doesn't notice when one of them dies."""
+SETTLED_SECONDS = 60.0
+"""A component that ended earlier after its start would end again."""
+POLL_SECONDS = 0.5
 
 
 def run() -> int:
-    """Run `airflow standalone` until Ctrl-C or SIGTERM; returns its exit status."""
+    """Run Airflow's components until Ctrl-C or SIGTERM. Returns 2 if one of them can't be kept running."""
     from durability.runtime import processes
 
+    # The password of the pages, and the database with the Connections, are this user's alone.
+    os.umask(0o077)
     home = airflow_home.template().with_name("airflow-up")
     airflow_home.migrate(home)
+    environment = _environment(home)
+    clusters = environment.get("DURABILITY_CLUSTERS") or resources.shipped("policies", "clusters.yaml")
+    with processes.Session("durability-up-") as session:
+        environment = session.environment(environment)
+        subprocess.run(
+            [airflow_home.airflow(), "pools", "set", *POOL], env=environment, check=True, capture_output=True
+        )
+        print(f"Airflow is starting: {environment['AIRFLOW__API__BASE_URL']} (on this machine only)")
+        print(f"  user admin, password in {home / PASSWORDS}")
+        print(f"  nightly_audit runs at 02:00 UTC, health_pulse every five minutes, on the clusters of {clusters}")
+        print("  lake_upkeep runs at 04:30 UTC and keeps the lake small")
+        print(f"  logs {home}/*.log; Ctrl-C stops it", flush=True)
+        # A shell starts what it puts in the background with SIGINT ignored, which children would inherit.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        return Components(session, home, environment).keep_running()
+
+
+def _environment(home: Path) -> dict[str, str]:
+    """The components' environment: as `airflow standalone` sets it, with pages for this host alone."""
     environment = airflow_home.environment(home)
     port = environment.setdefault("AIRFLOW__API__PORT", "8080")
     for name, value in {
@@ -30,23 +72,59 @@ def run() -> int:
     }.items():
         environment.setdefault(name, value)
     environment.setdefault("AIRFLOW_CONN_SPARK", json.dumps({"conn_type": "spark", "host": "local[*]"}))
-    clusters = environment.get("DURABILITY_CLUSTERS") or resources.shipped("policies", "clusters.yaml")
-    log = home / "standalone.log"
-    with processes.Session("durability-up-") as session:
-        environment = session.environment(environment)
-        subprocess.run(
-            [airflow_home.airflow(), "pools", "set", *POOL], env=environment, check=True, capture_output=True
-        )
-        print(f"Airflow is starting: {environment['AIRFLOW__API__BASE_URL']} (on this machine only)")
-        print(f"  user admin, password in {home / PASSWORDS}")
-        print(f"  nightly_audit runs at 02:00 UTC, health_pulse every five minutes, on the clusters of {clusters}")
-        print("  lake_upkeep runs at 04:30 UTC and keeps the lake small")
-        print(f"  log {log}; Ctrl-C stops it", flush=True)
-        # A shell starts what it puts in the background with SIGINT ignored, which children would inherit.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        child = session.popen([airflow_home.airflow(), "standalone"], log=log, cwd=home, env=environment)
+    environment["AIRFLOW__CORE__EXECUTOR"] = "LocalExecutor"
+    environment["AIRFLOW__CORE__AUTH_MANAGER"] = (
+        "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager"
+    )
+    return environment
+
+
+class Components:
+    """Airflow's components as processes of a session, each with its log `<name>.log` in `home`."""
+
+    def __init__(self, session: Session, home: Path, environment: Mapping[str, str]):
+        self._session, self._home, self._environment = session, home, environment
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._started: dict[str, float] = {}
+
+    def keep_running(self) -> int:
+        """Starts all components, and starts again what dies, until an exception ends this; returns 2 where that is no use."""
         try:
-            return child.wait()
+            for name in COMPONENTS:
+                self._start(name)
+            while True:
+                time.sleep(POLL_SECONDS)
+                for name, process in list(self._running.items()):
+                    if process.poll() is not None and not self._restart(name, process):
+                        return INCOMPLETE
         finally:
-            # SIGTERM would orphan what standalone has started, SIGINT doesn't; the session catches the rest.
-            processes.stop_family(child, signal.SIGINT)
+            self._stop()
+
+    def _start(self, name: str) -> None:
+        command = [airflow_home.airflow(), *COMPONENTS[name]]
+        log = self._home / f"{name}.log"
+        self._running[name] = self._session.popen(command, log=log, cwd=self._home, env=self._environment)
+        self._started[name] = time.monotonic()
+
+    def _restart(self, name: str, process: subprocess.Popen[bytes]) -> bool:
+        """Ends what a dead component left, and starts it again; False if it had only just been started."""
+        from durability.runtime import processes
+
+        processes.stop_family(process, signal.SIGTERM)  # a killed scheduler leaves its workers
+        code = process.returncode
+        why = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
+        settled = time.monotonic() - self._started[name] >= SETTLED_SECONDS
+        then = "it is started again" if settled else "Airflow is stopped"
+        print(f"Airflow's {name} {why}: {then}; its log is {self._home / name}.log", file=sys.stderr, flush=True)
+        if settled:
+            self._start(name)
+        return settled
+
+    def _stop(self) -> None:
+        from durability.runtime import processes
+
+        for process in self._running.values():
+            if process.poll() is None:
+                process.terminate()
+        for process in self._running.values():
+            processes.stop_family(process, signal.SIGTERM)

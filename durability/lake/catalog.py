@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 from durability.errors import Refused
 from durability.lake import encryption
 from durability.lake.tables import CATALOG, NAMESPACE
+from durability.resources import create_private
 
 CATALOG_FILE = "catalog.db"
 _BUSY_SECONDS = 60
@@ -59,7 +60,7 @@ def prepare(where: Place) -> None:
     if where.folder is None:
         return
     try:
-        where.folder.mkdir(parents=True, exist_ok=True)
+        create_private(where.folder)
         names = {entry.name for entry in os.scandir(where.folder)}
     except OSError as error:
         raise Refused(

@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from durability.plain import plain
 from durability.runtime import spark, watchdog
 
 if TYPE_CHECKING:
@@ -150,4 +151,4 @@ class PrestartedSession:
         if not whole and self._line:
             lines, self._line = [*lines, self._line], ""
         for line in lines:
-            log(line)
+            log(plain(line.replace("\t", "    ")))

@@ -9,28 +9,27 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO
 
 from durability.errors import Refused
-from durability.runtime.locks import try_lock
+from durability.runtime import private
+from durability.runtime.folders import OwnedFolder
+from durability.runtime.locks import Lock, try_lock
 from durability.runtime.watchdog import MARK
 
 # Below Linux's range for outgoing connections: a stopped broker's port must still be free when it comes back.
 PORTS = range(21000, 32000)
 STOP_SECONDS = 20.0
 
-_leases: dict[int, IO[str]] = {}
+_leases: dict[int, Lock] = {}
 _leases_guard = threading.Lock()
 
 
@@ -47,7 +46,8 @@ class Session:
                 f"the embedded cluster needs Linux's /proc to leave no process behind; this is {sys.platform}"
             )
         self.id = uuid.uuid4().hex
-        self.folder = Path(tempfile.mkdtemp(prefix=prefix))
+        self._folder = OwnedFolder(prefix)
+        self.folder = self._folder.path
         self._closed = False
         read, self._lifeline = os.pipe()
         watched = ",".join(str(pid) for pid in (os.getpid(), *_makes_above(os.getpid())))
@@ -104,7 +104,7 @@ class Session:
             watchdog.end_session(self.id, str(self.folder))
         os.close(self._lifeline)
         self._watchdog.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._folder.remove()
 
     def __enter__(self) -> Session:
         return self
@@ -156,8 +156,7 @@ def free_port() -> int:
 
     The claim is a file lock, which the kernel drops with the process; `release_port` drops it earlier.
     """
-    claims = Path(tempfile.gettempdir()) / f"durability-ports-{os.getuid()}"
-    claims.mkdir(mode=0o700, exist_ok=True)
+    claims = private.folder("ports")
     for port in random.sample(PORTS, 500):
         with _leases_guard:
             if port not in _leases and (lease := try_lock(claims / str(port))) is not None:

@@ -78,8 +78,51 @@ TUNED = {*FOR_SMALL, *FOR_LARGE}
 """Properties that are set for speed alone. `spark-defaults.conf` may override them."""
 
 
-def settings(partitions: int) -> dict[str, str]:
-    """Spark properties for a run over so many partitions, without those of the catalog and the jars.
+LOCAL = "local[*]"
+LOOPBACK = "127.0.0.1"
+AUTHENTICATE = "spark.authenticate"
+
+
+def is_local(master: str) -> bool:
+    """Whether a Spark master is threads of the driver on this host.
+
+    >>> is_local("local[*]"), is_local("spark://local:7077")
+    (True, False)
+    """
+    return master.partition("[")[0] == "local"
+
+
+def network(master: str) -> dict[str, str]:
+    """Properties that keep other processes from talking to the session.
+
+    On one host, driver and block manager listen on loopback alone. On YARN and Kubernetes, Spark generates a secret for each run
+    and hands it to the run's own executors. A standalone master takes no secret of a run's own: it shares one with all its
+    applications, which `spark-defaults.conf` states.
+
+    >>> network("local[2]")
+    {'spark.driver.bindAddress': '127.0.0.1', 'spark.driver.host': '127.0.0.1'}
+    >>> network("yarn"), network("spark://master:7077")
+    ({'spark.authenticate': 'true'}, {})
+    """
+    if is_local(master):
+        return {"spark.driver.bindAddress": LOOPBACK, "spark.driver.host": LOOPBACK}
+    return {AUTHENTICATE: "true"} if master.partition(":")[0] in ("yarn", "k8s") else {}
+
+
+def exposed(master: str) -> str | None:
+    """A warning if any host that reaches the driver can talk to it, else None."""
+    if is_local(master) or AUTHENTICATE in network(master):
+        return None
+    if re.search(rf"^\s*{re.escape(AUTHENTICATE)}[\s=:]+true\s*$", _defaults(), re.MULTILINE):
+        return None
+    return (
+        f"Spark's driver and executors on {master} don't authenticate each other: any host that reaches them can talk to them."
+        f" Set {AUTHENTICATE} and {AUTHENTICATE}.secret in the spark-defaults.conf of the cluster and of SPARK_CONF_DIR"
+    )
+
+
+def settings(partitions: int, master: str = LOCAL) -> dict[str, str]:
+    """Spark properties for a run over so many partitions on this master, without those of the catalog and the jars.
 
     `DURABILITY_SPARK_MEMORY` (for instance 8g) is the driver's heap for large runs. The default is HEAP.
 
@@ -88,7 +131,12 @@ def settings(partitions: int) -> dict[str, str]:
     """
     archive = class_archive.option()
     if partitions < SMALL:
-        return {**ALWAYS, **FOR_SMALL, DRIVER_OPTIONS: f"{FOR_SMALL[DRIVER_OPTIONS]} {archive}".rstrip()}
+        return {
+            **ALWAYS,
+            **network(master),
+            **FOR_SMALL,
+            DRIVER_OPTIONS: f"{FOR_SMALL[DRIVER_OPTIONS]} {archive}".rstrip(),
+        }
     asked = os.environ.get("DURABILITY_SPARK_MEMORY")
     # The heap has its full size from the start: each time it grows, the JVM does a full garbage collection.
     heap = f" -Xms{asked}" if asked else f" -Xms{HEAP} -Xmn{YOUNG}"
@@ -97,7 +145,7 @@ def settings(partitions: int) -> dict[str, str]:
         "spark.driver.memory": asked or HEAP,
         "spark.sql.shuffle.partitions": str(max(SHUFFLED, partitions // 1_000_000)),
     }
-    return {**ALWAYS, **FOR_LARGE, **by_size}
+    return {**ALWAYS, **network(master), **FOR_LARGE, **by_size}
 
 
 def jars(lake: str = "") -> str:
@@ -119,23 +167,23 @@ def spark_submit() -> str:
 
 def submit(properties: Path, *job: str, lake: str = "") -> list[str]:
     """The command that runs a job with its arguments on this machine, without Airflow. properties: see `write_properties`."""
-    return [spark_submit(), "--master", "local[*]", "--properties-file", str(properties), "--jars", jars(lake), *job]
+    return [spark_submit(), "--master", LOCAL, "--properties-file", str(properties), "--jars", jars(lake), *job]
 
 
 def environment(base: Mapping[str, str] = os.environ) -> dict[str, str]:
     """`base` with the variables that the command of `submit` needs."""
     python = {name: sys.executable for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
-    return {**base, **python, "SPARK_LOCAL_IP": "127.0.0.1"}
+    return {**base, **python, "SPARK_LOCAL_IP": LOOPBACK}
 
 
 def write_properties(path: Path, properties: Mapping[str, str]) -> Path:
     """Writes a file for spark-submit's --properties-file. Only its owner can read it, because it may have a catalog's password.
 
     With such a file, Spark doesn't read spark-defaults.conf, so the file includes the one in SPARK_CONF_DIR. The last line for a
-    property applies: spark-defaults.conf overrides TUNED properties, and other properties override spark-defaults.conf.
+    property applies: spark-defaults.conf overrides TUNED properties and AUTHENTICATE, others override the file.
     """
     wanted = {"spark.driver.memory"} if os.environ.get("DURABILITY_SPARK_MEMORY") else set()
-    tuned = {name: value for name, value in properties.items() if name in TUNED - wanted}
+    tuned = {name: value for name, value in properties.items() if name in TUNED - wanted or name == AUTHENTICATE}
     rest = {name: value for name, value in properties.items() if name not in tuned}
     defaults = _defaults()
     if DRIVER_OPTIONS in tuned and re.search(r"^\s*spark\.driver\.memory[\s=:]", defaults, re.MULTILINE):

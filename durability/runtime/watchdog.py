@@ -1,10 +1,13 @@
-"""The process that ends a session's processes once their owner is gone; see `processes.Session`.
+"""Processes that end others once their owner is gone.
 
-Run as a script on the bare interpreter: standard library only, nothing of this project imported.
-Arguments: session id, process ids to watch (the owner, then the `make`s above it), the session's folder. Standard input
-is a pipe that only the owner holds open: bytes on it mean that the owner closes the session in order.
+Run as a script on the bare interpreter: standard library only, nothing of this project imported. Two forms:
+
+- session id, process ids to watch (the owner, then the `make`s above it), the session's folder: see `processes.Session`.
+  Standard input is a pipe that only the owner holds open: bytes on it mean that the owner closes the session in order.
+- `job`, process ids to watch (the parent first), a folder, a command: becomes that command, see `guarded`.
 """
 
+import ctypes
 import os
 import select
 import shutil
@@ -14,6 +17,7 @@ import time
 
 MARK = "DURABILITY_SESSION"
 GRACE_SECONDS = 3.0  # between SIGTERM and SIGKILL
+JOB_GRACE_SECONDS = 10.0  # Spark tells its master or YARN of its end
 QUIET_SCANS = 2  # a process that was just forking may be missed by one scan
 
 
@@ -78,6 +82,73 @@ def main(session: str, watched: list[int], folder: str) -> None:
     end_session(session, folder, () if in_order or os.getppid() != owner else (owner,))
 
 
+def guarded(folder: str) -> list[str]:
+    """What goes before a command, so that its processes end with this process, and the folder is removed then.
+
+    The parent of this process is watched as well if it runs the same program: it supervises an Airflow task, which
+    doesn't learn of its end. A shell isn't watched: programs may outlive it.
+    """
+    watched = [os.getpid()]
+    try:
+        if os.readlink(f"/proc/{os.getppid()}/exe") == os.readlink("/proc/self/exe"):
+            watched.append(os.getppid())
+    except OSError:  # no Linux, another user's, or gone
+        pass
+    pids = ",".join(map(str, watched))
+    return [sys.executable, "-I", "-S", os.path.abspath(__file__), "job", pids, folder]
+
+
+def run_job(watched: list[int], folder: str, command: list[str]) -> None:
+    """Becomes `command`, in a POSIX session of its own, with a process beside it that ends this session once any of
+    `watched` is gone. Where there are no process descriptors (not Linux), it only becomes the command."""
+    if hasattr(os, "pidfd_open"):
+        gone = os.getppid() != watched[0]
+        descriptors = []
+        for pid in watched:
+            try:
+                descriptors.append(os.pidfd_open(pid))
+            except ProcessLookupError:
+                gone = True
+        if gone:
+            sys.exit(128 + signal.SIGTERM)
+        os.setsid()
+        job = os.getpid()
+        if os.fork() == 0:
+            if os.fork() == 0:  # a child of init: the job must not find a child that it doesn't know
+                os.setsid()
+                _watch_job(job, descriptors, folder)
+            os._exit(0)
+        os.wait()
+        # It ends the job, but not its children, if the watching process is killed too. 1: PR_SET_PDEATHSIG.
+        ctypes.CDLL(None).prctl(1, int(signal.SIGTERM), 0, 0, 0)
+    os.execvp(command[0], command)
+
+
+def _watch_job(job: int, watched: list[int], folder: str) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):  # the job's parent reads its output until all ends of the pipe are closed
+        os.dup2(null, standard)
+    os.chdir("/")
+    poll = select.poll()
+    ended = os.pidfd_open(job)
+    for descriptor in (ended, *watched):
+        poll.register(descriptor, select.POLLIN)
+    poll.poll()
+    deadline = time.monotonic() + JOB_GRACE_SECONDS
+    terminated: set[int] = set()
+    while left := family(job):
+        late = time.monotonic() > deadline
+        for pid in left:
+            if late or pid not in terminated:
+                send(pid, signal.SIGKILL if late else signal.SIGTERM)
+                terminated.add(pid)
+        time.sleep(0.05)
+    poll.unregister(ended)
+    if poll.poll(200):  # also where the job, which gets a signal of its own then, was gone first
+        shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)
+
+
 def _leader(pid: int) -> int | None:
     """The leader of the process's POSIX session; None for one that is gone."""
     try:
@@ -111,5 +182,7 @@ def _alive(pid: int) -> bool:
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "job":
+        run_job([int(pid) for pid in sys.argv[2].split(",")], sys.argv[3], sys.argv[4:])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     main(sys.argv[1], [int(pid) for pid in sys.argv[2].split(",")], sys.argv[3])

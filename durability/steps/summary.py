@@ -10,6 +10,7 @@ from functools import partial
 from typing import Protocol
 
 from durability.errors import AuditError
+from durability.plain import plain, plain_lines
 
 
 @dataclass
@@ -49,8 +50,8 @@ def report_step(step: str, reporter: StepReporter) -> Iterator[StepSummary]:
         raise
     finally:
         for problem in summary.problems:
-            reporter.problem(step, problem)
-        reporter.done(step, round(time.monotonic() - started, 1), summary.text)
+            reporter.problem(step, plain_lines(problem))
+        reporter.done(step, round(time.monotonic() - started, 1), plain(summary.text))
 
 
 def counted(count: int, noun: str) -> str:

@@ -5,7 +5,9 @@ XCom carries references and counts only; what grows with the fleet goes through 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
@@ -13,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from durability.runtime import run_lock
 from durability.steps import collect, conclude, cross_check, discard, findings, gate, notify, plan, publish, report
 from durability.steps.results import Collected, Gated
-from durability.steps.settings import Settings
+from durability.steps.settings import NIGHTLY, Settings
 from durability.steps.summary import StepSummary
 from durability.steps.task_artifacts import KEEP_DAYS, TaskArtifacts
 from kafka_durability.assets import announce
@@ -43,11 +46,19 @@ class PlanOperator(Step):
         self.kind = kind
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> list[list[dict]]:
-        groups = plan.plan(settings, self.kind, summary)
+        with self._alone(settings):
+            groups = plan.plan(settings, self.kind, summary)
         artifacts_of(settings, context).prune(KEEP_DAYS[self.kind])
         if not groups:
             self.log.warning("%s lists no cluster, so this run ends here: name one there", settings.clusters)
         return groups
+
+    def _alone(self, settings: Settings) -> AbstractContextManager[None]:
+        """A nightly run doesn't start beside an audit of the command line, unless that one started it: each would take
+        the other's results for those of the run before."""
+        if self.kind != NIGHTLY or os.environ.get(run_lock.HELD) == settings.lake:
+            return nullcontext()
+        return run_lock.held(settings.lake)
 
 
 class CollectOperator(Step):

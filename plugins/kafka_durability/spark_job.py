@@ -1,25 +1,39 @@
-"""A Spark job on the lake, through the Connection `spark`: secrets in a file that only this task's user can read."""
+"""A Spark job on the lake, through the Connection `spark`: secrets in a file that only this task's user can read, and no
+process that outlives the task."""
 
 from __future__ import annotations
 
 import sys
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import Context
+from airflow.sdk import BaseHook, Context
+from airflow.sdk.exceptions import AirflowNotFoundException
 
 from durability.resources import spark_job
-from durability.runtime import spark
+from durability.runtime import spark, watchdog
+from durability.runtime.folders import OwnedFolder
 
 if TYPE_CHECKING:
     from durability.lake import Lake
 
 
+class GuardedHook(SparkSubmitHook):
+    """spark-submit, with all its processes, ends with this task, whatever ends the task: SIGKILL, or its supervisor's end."""
+
+    guard: Sequence[str] = ()
+
+    def _get_spark_binary_path(self) -> list[str]:
+        return [*self.guard, *super()._get_spark_binary_path()]
+
+
 class SparkJob(SparkSubmitOperator):
     """Submits a module of `spark_jobs`; subclasses say which, and with what arguments."""
+
+    _guard: Sequence[str] = ()
 
     def __init__(self, *, job: str, **kwargs: Any):
         super().__init__(application=str(spark_job(job)), name="kafka-durability", **kwargs)
@@ -32,10 +46,33 @@ class SparkJob(SparkSubmitOperator):
 
         Spark reads input and catalog settings from a folder that is this task's alone and goes with it.
         """
-        with tempfile.TemporaryDirectory(prefix="durability-spark-") as folder:
-            properties = {**spark.settings(partitions), **lake.spark_conf()}
-            self.properties_file = str(spark.write_properties(Path(folder) / "spark.properties", properties))
-            self.application_args = arguments(Path(folder))
+        master = self._master()
+        if warning := spark.exposed(master):
+            self.log.warning("%s", warning)
+        with OwnedFolder("durability-spark-") as folder:
+            properties = {**spark.settings(partitions, master), **lake.spark_conf()}
+            self.properties_file = str(spark.write_properties(folder / "spark.properties", properties))
+            self.application_args = arguments(folder)
             self.jars = spark.jars(lake.location)
             self.env_vars = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+            if spark.is_local(master):
+                self.env_vars["SPARK_LOCAL_IP"] = spark.LOOPBACK
+            self._guard = watchdog.guarded(str(folder))
             super().execute(cast(Context, context))
+
+    def _master(self) -> str:
+        """The Connection's master, as the provider's hook reads it; YARN if there is no Connection."""
+        try:
+            stated = BaseHook.get_connection(self._conn_id)
+        except AirflowNotFoundException:
+            return "yarn"
+        host = stated.host or ""
+        whole = stated.conn_type == "spark" and ("://" in host or not stated.port)
+        return host if whole and host else f"{stated.conn_type}://{host}"
+
+    def _get_hook(self) -> SparkSubmitHook:
+        hook = super()._get_hook()
+        # Made by the provider, whose arguments change with its releases.
+        hook.__class__ = GuardedHook
+        cast(GuardedHook, hook).guard = self._guard
+        return hook

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from durability.plain import plain
 from durability.report.data.causes import Cause, Causes
 from durability.report.data.headline import changes_text, is_first, overview
 from durability.report.words import cause_title, clipped, clipped_script, is_script, joined, plural, readable
@@ -62,7 +63,7 @@ def tame(text: str | None, limit: int = 160) -> str:
     >>> tame("orders\\x1b[2J\\nx"), tame(None)
     ('orders?[2J?x', '')
     """
-    return clipped("".join(c if c.isprintable() else "?" for c in text or ""), limit)
+    return clipped(plain(text or ""), limit)
 
 
 def _wrapped(text: str) -> list[str]:

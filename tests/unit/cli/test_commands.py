@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
+import pytest
 from typer.testing import CliRunner
 
 from durability import schemas
@@ -67,3 +70,31 @@ def test_where_airflow_is_missing_it_is_said_with_the_command_that_installs_it(t
 def test_a_lake_that_is_not_there_is_not_restored(tmp_path):
     refused = run("restore", LAKE=str(tmp_path / "none"))
     assert refused.exit_code == 2 and f"error: LAKE={tmp_path / 'none'}: no such folder" in refused.output
+
+
+@pytest.mark.parametrize("error", [RuntimeError("eu\x1b]0;owned\x07\nerror: forged"), SystemExit(1), MemoryError()])
+def test_a_crash_is_not_taken_for_a_finding(error):
+    command = f"""
+import sys
+from durability.lake import restore
+def crash(location):
+    raise {error!r}
+restore.restore = crash
+sys.argv = ["kafka-durability", "restore", "--lake", "/"]
+from durability.cli import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert not {"\x1b", "\x07"} & {*done.stderr} and "\nerror" not in done.stderr
+    assert isinstance(error, SystemExit) or type(error).__name__ in done.stderr
+
+
+def test_a_reader_that_goes_away_is_not_taken_for_a_finding():
+    command = f"{sys.executable} -m durability.cli schema topology | true; exit ${{PIPESTATUS[0]}}"
+    assert subprocess.run(["bash", "-c", command], capture_output=True).returncode != 1
+
+
+def test_a_program_that_cannot_be_loaded_ends_with_2():
+    command = "import sys; sys.modules['typer'] = None; from durability.cli import main; main()"
+    assert subprocess.run([sys.executable, "-c", command], capture_output=True).returncode == 2

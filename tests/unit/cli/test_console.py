@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import io
+import logging
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console as RichConsole
 
+from durability.cli.audit import _logging_to
 from durability.cli.console import Console
 from durability.cli.fleet_table import SHOWN, fleet_table
+from durability.errors import BadInput, Unreachable
+from durability.steps.summary import report_step
 
 
 @pytest.fixture
@@ -35,6 +40,47 @@ def test_a_file_gets_whole_lines_and_no_colour(out, monkeypatch):
     console.error("[red]z")
     assert out.getvalue() == f"  collect        2.1 s  {'x' * 200}\n[bold]{'y' * 200}\nerror: [red]z\n"
     assert not console.colour
+
+
+HOSTILE = "eu\x1b]0;owned\x07\u202e\nerror: forged\ud800"
+
+
+def test_text_from_clusters_neither_controls_the_terminal_nor_forges_lines(out):
+    console = Console(out, out)
+    console.error(HOSTILE)
+    console.done("gate", 1.0, HOSTILE)
+    console.line(HOSTILE)
+    tamed = "eu?]0;owned??"
+    assert out.getvalue().splitlines() == [
+        f"error: {tamed}",
+        "  error: forged?",
+        f"  gate           1.0 s  {tamed}?error: forged?",
+        f"{tamed}?error: forged?",
+    ]
+
+
+def test_errors_and_reports_of_steps_are_plain_wherever_they_go():
+    told: list[str] = []
+    reporter = SimpleNamespace(
+        started=told.append,
+        problem=lambda step, text: told.append(text),
+        done=lambda step, seconds, text: told.append(text),
+        progress=print,
+    )
+    with pytest.raises(Unreachable), report_step("gate", reporter) as summary:
+        summary.text = HOSTILE
+        summary.problems.append(HOSTILE)
+        raise Unreachable(HOSTILE)
+    assert len(told) == 4 and not {"\x1b", "\x07", "\u202e", "\ud800"} & {*"".join(told)}
+    assert not any("\nerror" in text for text in told)
+    assert str(BadInput("a.json", "", "wrong\n  /topics: missing")) == "a.json: wrong\n  /topics: missing"
+
+
+def test_a_log_has_no_forged_record(tmp_path):
+    with _logging_to(tmp_path / "log"):
+        logging.getLogger("spark").info("%s", HOSTILE)
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert len(lines) == 2 and lines[1] == "  error: forged?" and "\x1b" not in lines[0]
 
 
 def test_a_terminal_shows_the_running_step_and_its_progress(out, monkeypatch):

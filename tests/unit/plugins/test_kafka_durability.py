@@ -65,3 +65,54 @@ print("RESULT", json.dumps(lines))
     assert result(run_in_airflow(tmp_path, source)) == [
         ["ERROR", "cluster nowhere can't be reached: connection refused"]
     ]
+
+
+SUBMIT = """
+import json, os, signal, sys, time
+from pathlib import Path
+from types import SimpleNamespace
+from kafka_durability.spark_job import SparkJob
+
+folder = Path(os.environ["FOLDER"])
+os.environ["PATH"] = f"{folder}:{os.environ['PATH']}"
+secret = {"spark.sql.catalog.durability.jdbc.password": "secret"}
+lake = SimpleNamespace(location="lake", spark_conf=lambda: secret)
+if (task := os.fork()) == 0:
+    SparkJob(job="evaluate.py", task_id="evaluate", conn_id="spark").submit(lake, 10, lambda folder: [str(folder)], {})
+    os._exit(0)
+
+def wait_for(condition):
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.1)
+    sys.exit("too late")
+
+wait_for((folder / "started").exists)
+job, *arguments = (folder / "started").read_text().split()
+properties = Path(arguments[arguments.index("--properties-file") + 1])
+seen = {"secret": "secret" in properties.read_text(), "kept": str(properties.parent) == arguments[-1]}
+seen["bound"] = [line.split()[1] for line in properties.read_text().splitlines() if line.startswith("spark.driver.bind")]
+seen["address"] = (folder / "address").read_text().strip()
+os.kill(task, signal.SIGKILL)
+os.waitpid(task, 0)
+wait_for(lambda: not os.path.exists(f"/proc/{job}"))
+wait_for(lambda: not properties.parent.exists())
+print("RESULT", json.dumps(seen))
+"""
+
+FAKE_SUBMIT = """#!/bin/sh
+echo $SPARK_LOCAL_IP > "$FOLDER/address"
+echo $$ "$@" > "$FOLDER/part"
+mv "$FOLDER/part" "$FOLDER/started"
+exec sleep 600
+"""
+
+
+def test_spark_and_its_secrets_go_with_a_killed_task(tmp_path):
+    submit = tmp_path / "spark-submit"
+    submit.write_text(FAKE_SUBMIT)
+    submit.chmod(0o755)
+    connection = json.dumps({"conn_type": "spark", "host": "local[*]"})
+    seen = result(run_in_airflow(tmp_path, SUBMIT, FOLDER=str(tmp_path), AIRFLOW_CONN_SPARK=connection))
+    assert seen == {"secret": True, "kept": True, "bound": ["127.0.0.1"], "address": "127.0.0.1"}

@@ -49,3 +49,39 @@ def test_the_heap_that_is_asked_for_is_whole_from_the_start(monkeypatch):
     asked = spark.settings(7_000_000)
     assert asked["spark.driver.memory"] == "1200m"
     assert re.findall(r"-Xm\S+", asked[spark.DRIVER_OPTIONS]) == ["-Xms1200m"]
+
+
+@pytest.mark.parametrize("partitions", [1, 7_000_000])
+def test_a_local_session_listens_on_loopback_whatever_defaults_say(partitions, tmp_path, monkeypatch):
+    (tmp_path / "spark-defaults.conf").write_text("spark.driver.bindAddress 0.0.0.0\nspark.driver.host example.org\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    told = written(tmp_path, spark.settings(partitions, "local[4]"))
+    assert (told["spark.driver.bindAddress"], told["spark.driver.host"]) == ("127.0.0.1", "127.0.0.1")
+    assert "spark.authenticate" not in told and spark.exposed("local[4]") is None
+
+
+@pytest.mark.parametrize("master", ["yarn", "k8s://https://kubernetes.default.svc"])
+def test_a_session_elsewhere_authenticates_unless_defaults_say_otherwise(master, tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    told = written(tmp_path, spark.settings(1, master))
+    assert told["spark.authenticate"] == "true" and "spark.driver.bindAddress" not in told
+    assert spark.exposed(master) is None
+    (tmp_path / "spark-defaults.conf").write_text("spark.authenticate false\n")
+    assert written(tmp_path, spark.settings(1, master))["spark.authenticate"] == "false"
+
+
+def test_a_standalone_master_without_a_secret_is_warned_of(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert "any host that reaches them" in spark.exposed("spark://master:7077")
+    (tmp_path / "spark-defaults.conf").write_text("spark.authenticate=true\nspark.authenticate.secret shared\n")
+    assert spark.exposed("spark://master:7077") is None
+    told = written(tmp_path, spark.settings(1, "spark://master:7077"))
+    assert "spark.driver.bindAddress" not in told, "executors reach the driver from other hosts"
+    assert "shared" not in (spark.exposed("spark://other:7077") or "")
+
+
+def written(folder, properties) -> dict[str, str]:
+    """The properties as Spark reads them: of several lines about one thing the last."""
+    file = spark.write_properties(folder / f"p{len(list(folder.iterdir()))}", properties)
+    lines = (re.split(r"[\s=]", line, maxsplit=1) for line in file.read_text().splitlines() if line)
+    return {name: value for name, value in lines}

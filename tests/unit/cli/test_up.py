@@ -1,0 +1,108 @@
+"""`up` keeps Airflow's components running, or ends and says why; what a dead one left doesn't stay."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from durability.cli import airflow_home, up
+from durability.runtime import watchdog
+
+# A component writes its id and that of a child, as the scheduler has workers.
+AIRFLOW = """#!/bin/sh
+echo "$@" >> "$HERE/commands"
+case "$1" in db|pools) exit 0;; esac
+[ "$1" = "$FAILS" ] && exit 3
+sleep 600 &
+echo "$$ $!" > "$HERE/$1.part" && mv "$HERE/$1.part" "$HERE/$1"
+wait
+"""
+RUN = """
+import pathlib, sys
+from durability.cli import airflow_home, up
+from durability.runtime import processes
+airflow_home.airflow = lambda: sys.argv[1]
+airflow_home.template = lambda: pathlib.Path(sys.argv[2])
+up.SETTLED_SECONDS = float(sys.argv[3])
+processes.exit_on_sigterm()
+sys.exit(up.run())
+"""
+
+
+@pytest.fixture
+def start(tmp_path: Path):
+    """Starts `up` with a component that fails, if named, and the seconds after which one counts as settled."""
+    program = tmp_path / "airflow"
+    program.write_text(AIRFLOW)
+    program.chmod(0o755)
+    running: list[subprocess.Popen[str]] = []
+
+    def start(fails: str = "", settled: float = 0) -> subprocess.Popen[str]:
+        arguments = [str(program), str(tmp_path / "state" / "airflow"), str(settled)]
+        environment = {**os.environ, "HERE": str(tmp_path), "FAILS": fails}
+        process = subprocess.Popen(
+            [sys.executable, "-c", RUN, *arguments],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        running.append(process)
+        return process
+
+    yield start
+    for process in running:
+        process.kill()
+        process.communicate()
+
+
+def wait_for(condition, what: str, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not so: {what}"
+        time.sleep(0.05)
+
+
+def ids(file: Path) -> list[int]:
+    return [int(pid) for pid in file.read_text().split()]
+
+
+def test_a_killed_scheduler_is_started_again_and_its_workers_go(tmp_path: Path, start) -> None:
+    process = start()
+    wait_for(lambda: all((tmp_path / name).exists() for name in up.COMPONENTS), "all components run")
+    scheduler, worker = ids(tmp_path / "scheduler")
+    os.kill(scheduler, signal.SIGKILL)
+    wait_for(lambda: scheduler not in ids(tmp_path / "scheduler"), "it is started again")
+    assert not watchdog._alive(worker), "its worker lives on"
+    again = [pid for name in up.COMPONENTS for pid in ids(tmp_path / name)]
+    assert all(map(watchdog._alive, again))
+    process.terminate()
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "Airflow's scheduler was killed by signal 9: it is started again; its log is" in said
+    assert not any(map(watchdog._alive, again)), "a component outlives `up`"
+
+
+def test_a_component_that_ends_at_once_ends_all_and_is_named(tmp_path: Path, start) -> None:
+    process = start(fails="api-server", settled=600)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "Airflow's api-server ended with status 3: Airflow is stopped; its log is" in said
+    left = [pid for name in up.COMPONENTS if (tmp_path / name).exists() for pid in ids(tmp_path / name)]
+    assert not any(map(watchdog._alive, left))
+
+
+def test_no_log_server_listens(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "CeleryExecutor")
+    for name in ("scheduler", "triggerer"):  # the others serve no logs
+        assert "--skip-serve-logs" in up.COMPONENTS[name]
+    environment = up._environment(tmp_path)
+    assert environment["AIRFLOW__API__HOST"] == "127.0.0.1"
+    assert environment["AIRFLOW__CORE__EXECUTOR"] == "LocalExecutor"
+    assert airflow_home.airflow().endswith("airflow")
