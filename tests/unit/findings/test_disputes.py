@@ -72,7 +72,7 @@ def test_where_spark_and_great_expectations_disagree_the_finding_is_unknown(lake
         {"control": "replication-factor", "resource": "never-seen", "spark": "PASS", "expectations": "FAIL"}
     )
     lake.append(tables.DISAGREEMENTS, pa.Table.from_pylist(result_rows(run, differing), tables.DISAGREEMENTS.arrow))
-    assert write(lake, SimpleNamespace(**run)) == 4
+    assert write(lake, SimpleNamespace(**run, judged=[])) == 4
     listed = lake.scan(tables.FINDINGS).to_pylist()
     assert {row["result_id"] for row in listed} == {run["result_id"]}
     assert sorted((row["resource"], row["control"], row["outcome"], row["cause"]) for row in listed) == [
@@ -109,7 +109,7 @@ def test_a_cross_check_that_found_something_else_after_findings_is_noticed(lake)
     run = run_row(1, {"a": "accepted"})
     verdict = {"resource_type": "topic", "control": "replication-factor", "resource": "orders", "outcome": "PASS"}
     lake.append(tables.VERDICTS, pa.Table.from_pylist(result_rows(run, [verdict | {"id": "v"}])))
-    plan = SimpleNamespace(run_id=run["run_id"], result_id=run["result_id"])
+    plan = SimpleNamespace(run_id=run["run_id"], result_id=run["result_id"], judged=[])
     settings = SimpleNamespace(open_lake=lambda: lake)
 
     def step(disagreements: int) -> int:
@@ -126,7 +126,7 @@ def test_a_cross_check_that_found_something_else_after_findings_is_noticed(lake)
     with pytest.raises(Refused, match="clear `evaluate` with everything downstream"):
         step(1)
     again = run | {"result_id": "again"}
-    plan = SimpleNamespace(run_id=again["run_id"], result_id=again["result_id"])
+    plan = SimpleNamespace(run_id=again["run_id"], result_id=again["result_id"], judged=[])
     lake.append(tables.VERDICTS, pa.Table.from_pylist(result_rows(again, [verdict | {"id": "v"}])))
     dispute(again, "orders")
     assert step(1) == 1
