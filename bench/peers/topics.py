@@ -79,7 +79,8 @@ FROM judged
 TARGETS = f"""
 CREATE TEMP TABLE targets AS
 WITH needed AS (
-  SELECT *, greatest(rf, replication_factor, least(target_racks, rack_count), least_copies + least_headroom) AS needed
+  SELECT *, greatest(rf, replication_factor, least(target_racks, rack_count), least_copies + least_headroom,
+    CASE WHEN min_isr <= rf AND min_isr + least_headroom <= brokers THEN min_isr + least_headroom END) AS needed
   FROM outcomes
 ), kept AS (
   SELECT *, CASE WHEN smallest IS NOT NULL AND needed = rf AND greatest(least_copies, smallest) + least_headroom <= needed

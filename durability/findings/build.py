@@ -7,7 +7,7 @@ by row.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +16,12 @@ import pyarrow.compute as pc
 
 from durability.catalogue import causes
 from durability.findings import words
+from durability.findings.clusters import facts_of_clusters
 from durability.findings.disputes import Disputes
 from durability.findings.disputes import message as dispute_message
 from durability.lake.tables import DISAGREEMENTS, FINDINGS, VERDICTS
+from durability.remedies.cluster import KEY as CLUSTER_FACTS
+from durability.remedies.cluster import UNKNOWN, ClusterFacts
 
 if TYPE_CHECKING:
     from durability.lake import Lake
@@ -40,23 +43,27 @@ def write(lake: Lake, plan: Plan) -> int:
     if written:
         return written
     disputes = Disputes(lake.scan(DISAGREEMENTS, result))
-    return lake.append_parts(FINDINGS, findings_of(lake.parts(VERDICTS, result), disputes))
+    facts = facts_of_clusters(lake, plan)
+    return lake.append_parts(FINDINGS, findings_of(lake.parts(VERDICTS, result), disputes, facts))
 
 
-def findings_of(verdicts: Iterable[pa.Table], disputes: Disputes) -> Iterator[pa.Table]:
+def findings_of(
+    verdicts: Iterable[pa.Table], disputes: Disputes, facts: Mapping[str, ClusterFacts] | None = None
+) -> Iterator[pa.Table]:
     """Rows of FINDINGS for parts of VERDICTS, and for disputes without a verdict.
 
+    facts: what remedies need to know of each cluster; without them no remedy names a plan.
     KeyError for a control that isn't in the catalogue; jinja2.UndefinedError for evidence that a template needs.
     """
     for part in verdicts:
         batches = [part.slice(start, BATCH) for start in range(0, part.num_rows, BATCH)]
-        yield pa.concat_tables([_rendered(batch, disputes) for batch in batches or [part]])
+        yield pa.concat_tables([_rendered(batch, disputes, facts or {}) for batch in batches or [part]])
     missing = disputes.without_verdict()
     if missing.num_rows:
         yield missing
 
 
-def _rendered(batch: pa.Table, disputes: Disputes) -> pa.Table:
+def _rendered(batch: pa.Table, disputes: Disputes, facts: Mapping[str, ClusterFacts]) -> pa.Table:
     columns: dict[str, list[Any]] = {name: batch[name].to_pylist() for name in ("outcome", "severity")}
     columns["cause"] = [_cause(code) for code in batch["cause"].to_pylist()]
     columns["message"] = _reasons(batch)
@@ -69,8 +76,7 @@ def _rendered(batch: pa.Table, disputes: Disputes) -> pa.Table:
         if row["outcome"] in COUNTED_ONLY and row["change"] != "resolved" and not dispute:
             continue
         resolved = row["change"] == "resolved" and row["outcome"] != "EXEMPT"
-        finding = row | {name: _object(row[name]) for name in ("observed", "required", "evidence")}
-        finding["cause"] = columns["cause"][index]
+        finding = of_verdict(row, facts.get(row["cluster"], UNKNOWN))
         message = f"was: {row['was']}" if resolved else words.message(finding)
         if dispute:
             columns["outcome"][index], columns["severity"][index] = "UNKNOWN", None
@@ -81,6 +87,12 @@ def _rendered(batch: pa.Table, disputes: Disputes) -> pa.Table:
     made = {name: pa.array(values, FINDINGS.arrow.field(name).type) for name, values in columns.items()}
     arrays = [made[name] if name in made else batch[name] for name in FINDINGS.arrow.names]
     return pa.Table.from_arrays(arrays, schema=FINDINGS.arrow)
+
+
+def of_verdict(row: Mapping[str, Any], facts: ClusterFacts) -> dict[str, Any]:
+    """What texts are made from: a row of VERDICTS with its objects, its cause in words and the facts of its cluster."""
+    objects = {name: _object(row[name]) for name in ("observed", "required", "evidence")}
+    return {**row, **objects, "cause": _cause(row["cause"]), CLUSTER_FACTS: facts}
 
 
 def _reasons(batch: pa.Table) -> list[str | None]:

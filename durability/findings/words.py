@@ -8,7 +8,7 @@ broker_config and cluster_config. A missing field is an error; null is rendered 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from jinja2 import StrictUndefined, Template
@@ -17,7 +17,9 @@ from jinja2.sandbox import SandboxedEnvironment
 from durability.catalogue import listing
 from durability.catalogue.model import CONTROLS, FOLDER, load
 from durability.remedies import PLANNERS
+from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import broker_config, cluster_config, topic_config
+from durability.remedies.steps import Remedy, render
 
 
 def _as_kafka(value: Any) -> Any:
@@ -27,7 +29,8 @@ def _as_kafka(value: Any) -> Any:
 
 ENVIRONMENT = SandboxedEnvironment(undefined=StrictUndefined, finalize=_as_kafka, autoescape=False)
 ENVIRONMENT.filters.update(listing.FILTERS)
-ENVIRONMENT.globals.update({f.__name__: f for f in (topic_config, cluster_config, broker_config)})
+COMMANDS = (topic_config, cluster_config, broker_config)
+ENVIRONMENT.globals.update({f.__name__: f for f in COMMANDS})
 
 
 @cache
@@ -69,9 +72,20 @@ def message(finding: Mapping[str, Any]) -> str | None:
     return None if text is None else _template(text).render(finding)
 
 
-def remediation(finding: Mapping[str, Any]) -> str | None:
-    """The fix of a FAIL, EXEMPT or UNKNOWN: a sentence of advice, or a script of Kafka's commands for bash."""
+def remedy(finding: Mapping[str, Any]) -> Remedy | str | None:
+    """The fix of a FAIL, EXEMPT or UNKNOWN: the steps of a planner, or the text of a template."""
     chosen = _chosen(finding, "remedies") if finding["outcome"] in ("FAIL", "EXEMPT", "UNKNOWN") else None
     if isinstance(chosen, dict):
         return PLANNERS[chosen["planner"]](finding)
-    return None if chosen is None else _template(chosen).render(finding)
+    return None if chosen is None else _template(chosen).render(finding, **_commands(facts_of(finding)))
+
+
+def remediation(finding: Mapping[str, Any]) -> str | None:
+    """The text of `remedy`: a sentence of advice, or a script of Kafka's commands for bash."""
+    fix = remedy(finding)
+    return render(fix, facts_of(finding)) if isinstance(fix, list) else fix
+
+
+def _commands(facts: ClusterFacts) -> dict[str, Any]:
+    """The functions that templates call, in the dialect of the cluster's release."""
+    return {f.__name__: partial(f, facts=facts) for f in COMMANDS}

@@ -1,4 +1,4 @@
-"""Planners: functions that turn a finding into its remedy, which is advice or a shell script."""
+"""Planners: functions that turn a finding into its remedy, an ordered list of steps (`durability.remedies.steps`)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 from durability.remedies import elr, min_racks, racks, replicas, settings, target
 from durability.remedies.finding import Finding
+from durability.remedies.steps import Remedy
 
-PLANNERS: dict[str, Callable[[Finding], str]] = {
+PLANNERS: dict[str, Callable[[Finding], Remedy]] = {
     "acked": target.acked,
     "bring-back": replicas.of_cause,
     "broker-defaults": settings.defaults,

@@ -1,21 +1,125 @@
-"""Builds the commands of Kafka's tools as text that can be pasted into bash.
+"""Commands of Kafka's tools as data, and as text that can be pasted into bash, in the dialect of a cluster's release.
 
 A remedy is either a script (commands and comments, one per line) or advice without a command. A command contains topic names,
 safe folder names and ids, and no other name. Topic names have no shell characters; validation of a document checks this.
+
+Before these releases a tool needs `--zookeeper`: kafka-topics 2.2 (KIP-377), kafka-configs for topics 2.5 (KIP-543),
+kafka-reassign-partitions 2.6 (KIP-455). Brokers have dynamic configurations since 1.1 (KIP-226).
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
-CONFIGS = 'kafka-configs --bootstrap-server "$BOOTSTRAP" --alter'
-UNDER_REPLICATED = 'kafka-topics --bootstrap-server "$BOOTSTRAP" --describe --under-replicated-partitions'
-REASSIGN = 'kafka-reassign-partitions --bootstrap-server "$BOOTSTRAP"'
-RUNNING = f"{REASSIGN} --list"
+from durability.remedies.cluster import UNKNOWN, ClusterFacts
 
-
+BOOTSTRAP, ZOOKEEPER = '--bootstrap-server "$BOOTSTRAP"', '--zookeeper "$ZOOKEEPER"'
 BREAKS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]")
 """Characters that could end a line of shell: control characters (Unicode category Cc) and line separators."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """kafka-configs: sets or deletes settings of a topic, a broker, or all brokers (`name` None).
+
+    values: settings with their new values; None deletes the setting.
+    """
+
+    entity: str
+    name: str | None
+    values: tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True)
+class Reassign:
+    """kafka-reassign-partitions: executes a plan and verifies it. file: below the report's folder. throttle: bytes per second."""
+
+    topic: str
+    file: str
+    throttle: int
+
+
+@dataclass(frozen=True)
+class Feature:
+    """kafka-features: upgrades a feature to a level."""
+
+    name: str
+    level: int
+
+
+@dataclass(frozen=True)
+class Show:
+    """A command that only reads. what: a key of SHOWN."""
+
+    what: str
+    name: str = ""
+
+
+Command = Config | Reassign | Feature | Show
+UNDER_REPLICATED, RUNNING, LOG_DIRS = Show("under-replicated"), Show("reassignments"), "log-dirs"
+
+
+def lines(command: Command, facts: ClusterFacts = UNKNOWN) -> list[str]:
+    """The command's lines of shell; none if the cluster's release has no such command."""
+    if isinstance(command, Config):
+        return _config(command, facts)
+    if isinstance(command, Reassign):
+        tool = f"kafka-reassign-partitions {ZOOKEEPER if facts.before(2, 6) else BOOTSTRAP}"
+        plan = f"--reassignment-json-file {command.file}"
+        return [
+            f"{tool} --execute --throttle {command.throttle} {plan}",
+            f"{tool} --verify {plan} # repeat until it reports completion and removes the throttle",
+        ]
+    if isinstance(command, Feature):
+        return [f"kafka-features {BOOTSTRAP} upgrade --feature {command.name}={command.level}"]
+    return _show(command, facts)
+
+
+def _config(command: Config, facts: ClusterFacts) -> list[str]:
+    of_topics, old = command.entity == "topics", facts.before(1, 1)
+    # Throttles are older than other dynamic settings of brokers.
+    if not of_topics and old and not all(key.endswith(".replication.throttled.rate") for key, _ in command.values):
+        return []
+    tool = f"kafka-configs {ZOOKEEPER if old or (of_topics and facts.before(2, 5)) else BOOTSTRAP} --alter"
+    entity = f"--entity-type {command.entity} " + (
+        "--entity-default" if command.name is None else f"--entity-name {command.name}"
+    )
+    added = ",".join(f"{key}={value}" for key, value in command.values if value is not None)
+    deleted = ",".join(key for key, value in command.values if value is None)
+    change = " ".join(
+        [*([f"--add-config {added}"] if added else ()), *([f"--delete-config {deleted}"] if deleted else ())]
+    )
+    return [f"{tool} {entity} {change}"]
+
+
+def _show(command: Show, facts: ClusterFacts) -> list[str]:
+    if command.what == "under-replicated":
+        server = ZOOKEEPER if facts.before(2, 2) else BOOTSTRAP
+        return [f"kafka-topics {server} --describe --under-replicated-partitions"]
+    if command.what == "reassignments":
+        return [] if facts.before(2, 6) else [f"kafka-reassign-partitions {BOOTSTRAP} --list"]
+    return [] if facts.before(1, 0) else [f"kafka-log-dirs {BOOTSTRAP} --describe --broker-list {command.name}"]
+
+
+def in_words(command: Config) -> str:
+    """The change as a sentence, for a release that has no command for it.
+
+    >>> in_words(Config("brokers", None, (("min.insync.replicas", "2"),)))
+    'Set min.insync.replicas=2 in server.properties of every broker, and restart them one after the other'
+    """
+    if command.entity == "topics":
+        set_ = ", ".join(key if value is None else f"{key}={value}" for key, value in command.values)
+        return f"{'Delete' if command.values[0][1] is None else 'Set'} {set_} on topic {command.name}"
+    where = (
+        "every broker, and restart them one after the other"
+        if command.name is None
+        else f"broker {command.name}, and restart it"
+    )
+    stated = ", ".join(f"{key}={value}" for key, value in command.values if value is not None)
+    if not stated:
+        return f"Delete {', '.join(key for key, _ in command.values)} from server.properties of {where}"
+    return f"Set {stated} in server.properties of {where}"
 
 
 def comment(text: str) -> str:
@@ -27,26 +131,30 @@ def comment(text: str) -> str:
     return "# " + BREAKS.sub(" ", text)
 
 
-def script(*lines: str | None) -> str:
-    """A script of these lines, each a command or a comment. None is left out."""
-    return "\n".join(line for line in lines if line is not None)
+def topic_setting(topic: str, setting: str, value: object) -> Config:
+    """Sets a topic override, or deletes it if `value` is None."""
+    return Config("topics", topic, ((setting, None if value is None else str(value)),))
 
 
-def topic_config(topic: str, setting: str, value: object) -> str:
-    """The command that sets a topic override."""
-    return f"{CONFIGS} --entity-type topics --entity-name {topic} --add-config {setting}={value}"
+def cluster_setting(setting: str, value: object) -> Config:
+    """Sets a cluster-wide dynamic default."""
+    return Config("brokers", None, ((setting, str(value)),))
 
 
-def broker_config(broker: str, setting: str, value: object) -> str:
-    """The command that sets one broker's dynamic value."""
-    return f"{CONFIGS} --entity-type brokers --entity-name {broker} --add-config {setting}={value}"
+def topic_config(topic: str, setting: str, value: object, facts: ClusterFacts = UNKNOWN) -> str:
+    """The command that sets a topic override. For templates of the catalogue."""
+    return _text(topic_setting(topic, setting, value), facts)
 
 
-def cluster_config(setting: str, value: object) -> str:
-    """The command that sets a cluster-wide dynamic default."""
-    return f"{CONFIGS} --entity-type brokers --entity-default --add-config {setting}={value}"
+def broker_config(broker: str, setting: str, value: object, facts: ClusterFacts = UNKNOWN) -> str:
+    """The command that sets one broker's dynamic value. For templates of the catalogue."""
+    return _text(Config("brokers", str(broker), ((setting, str(value)),)), facts)
 
 
-def is_script(text: str) -> bool:
-    """Does this remedy start with a comment? Such a remedy is a script."""
-    return text.startswith("#")
+def cluster_config(setting: str, value: object, facts: ClusterFacts = UNKNOWN) -> str:
+    """The command that sets a cluster-wide dynamic default. For templates of the catalogue."""
+    return _text(cluster_setting(setting, value), facts)
+
+
+def _text(command: Config, facts: ClusterFacts) -> str:
+    return "\n".join(lines(command, facts)) or in_words(command)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from durability.remedies.commands import cluster_config, comment, script
+from durability.remedies.commands import Feature, cluster_setting
 from durability.remedies.finding import Finding
+from durability.remedies.steps import Remedy, Step, advice
 
 FEATURE = "eligible.leader.replicas.version"
 WAIT = (
@@ -12,7 +13,7 @@ WAIT = (
 )
 
 
-def switch_on(finding: Finding) -> str:
+def switch_on(finding: Finding) -> Remedy:
     """Enables the feature, unless replicas are missing.
 
     Without a cluster-wide min.insync.replicas, the upgrade makes one of a controller's static value, which overrides the
@@ -20,12 +21,11 @@ def switch_on(finding: Finding) -> str:
     """
     evidence = finding["evidence"]
     if evidence["degraded"] or evidence["least"] is None:
-        return "Not now: replicas are out of sync, or their state is unknown. Bring them back first, then audit again."
-    return script(
-        comment(
-            "First set min.insync.replicas cluster-wide. The upgrade keeps a cluster-wide value. If there is none, the upgrade"
-            " sets one from a controller's static value, which overrides the brokers' own values."
-        ),
-        cluster_config("min.insync.replicas", evidence["least"]),
-        f'kafka-features --bootstrap-server "$BOOTSTRAP" upgrade --feature {FEATURE}=1',
+        return advice(
+            "Not now: replicas are out of sync, or their state is unknown. Bring them back first, then audit again."
+        )
+    why = (
+        "First set min.insync.replicas cluster-wide. The upgrade keeps a cluster-wide value. If there is none, the upgrade"
+        " sets one from a controller's static value, which overrides the brokers' own values."
     )
+    return [Step(cluster_setting("min.insync.replicas", evidence["least"]), (why,)), Step(Feature(FEATURE, 1))]

@@ -19,6 +19,9 @@ from typing import Any
 EVEN = ("target_acked_racks", "target_min_insync_replicas")
 Partition = tuple[int, "list[int] | None", "list[int] | None"]
 """Id, replicas (None: could not be read), and the replicas being removed."""
+SUFFICE, LIMIT = "the live brokers and their racks don't suffice", "more than one run plans"
+NOTHING, UNREAD = "no replica has to move", "the replicas of a partition could not be read"
+"""Why a topic has no plan."""
 FOLDER, INDEX, FORMAT = "plans", "index.json", "durability-plans/1"
 
 
@@ -134,16 +137,16 @@ def moved(
     acked = tuple(topic[name] for name in EVEN)
     for partition, replicas, removing in partitions:
         if replicas is None:
-            return [], "the replicas of a partition could not be read"
+            return [], UNREAD
         staying = [r for r in replicas if r not in (removing or ())]
         chosen = placement.choose(
             staying, topic["target_replication_factor"], topic["target_racks"], None if None in acked else acked
         )
         if chosen is None:
-            return [], "the live brokers and their racks don't suffice"
+            return [], SUFFICE
         if chosen != replicas:
             moves.append((partition, chosen))
-    return moves, None if moves else "no replica has to move"
+    return moves, None if moves else NOTHING
 
 
 def not_before(

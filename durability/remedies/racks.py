@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from durability.catalogue.listing import listed
 from durability.remedies.finding import Finding
+from durability.remedies.steps import Remedy, advice
 
 MORE = "Add brokers or racks, or give these topics a tier that the cluster can meet"
 
@@ -16,13 +17,13 @@ def set_racks(unracked: list[int] | None) -> str:
     return f"Set broker.rack in server.properties of {listed(ids, 'brokers ')}, and restart them one after the other"
 
 
-def of_brokers(finding: Finding) -> str:
+def of_brokers(finding: Finding) -> Remedy:
     """The remedy for missing racks of the finding's cluster."""
-    return set_racks(finding["evidence"]["unracked_brokers"])
+    return advice(set_racks(finding["evidence"]["unracked_brokers"]))
 
 
-def feasible(finding: Finding) -> str:
+def feasible(finding: Finding) -> Remedy:
     """The remedy for a tier that the cluster can't meet."""
     evidence = finding["evidence"]
     named = evidence["few_racks"] and evidence["no_rack_named"] and not evidence["few_brokers"]
-    return of_brokers(finding) if named else MORE
+    return of_brokers(finding) if named else advice(MORE)

@@ -2,80 +2,123 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+from durability.catalogue.listing import SHOWN, listed
 from durability.remedies import elr
-from durability.remedies.commands import CONFIGS, RUNNING, cluster_config, comment, script, topic_config
+from durability.remedies.cluster import ClusterFacts, facts_of
+from durability.remedies.commands import LOG_DIRS, RUNNING, Config, Show, cluster_setting, topic_setting
 from durability.remedies.finding import Finding
+from durability.remedies.steps import Remedy, Step, advice
 
-UNCLEAN = "unclean.leader.election.enable"
+MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 
 
-def unclean_off(finding: Finding) -> str:
+def unclean_off(finding: Finding) -> Remedy:
     """Switches unclean leader election off on the topic if it has an override, else cluster-wide."""
     if finding["evidence"]["own"]:
-        return topic_config(finding["resource"], UNCLEAN, "false")
-    return cluster_config(UNCLEAN, "false")
+        return [Step(topic_setting(finding["resource"], UNCLEAN, "false"))]
+    return [Step(cluster_setting(UNCLEAN, "false"))]
 
 
-def unclean_stated(finding: Finding) -> str:
+def unclean_stated(finding: Finding) -> Remedy:
     """States the value cluster-wide: the controllers' static value can't be read."""
-    return script(
-        comment("This sets it cluster-wide, where the auditor can read it:"), cluster_config(UNCLEAN, "false")
-    )
+    return [Step(cluster_setting(UNCLEAN, "false"), ("This sets it cluster-wide, where the auditor can read it:",))]
 
 
-def defaults(finding: Finding) -> str:
-    """The remedy for each weak default. It doesn't change min.insync.replicas while that could wipe an ELR."""
+def defaults(finding: Finding) -> Remedy:
+    """The remedy for each weak default. It doesn't change min.insync.replicas while that could wipe an ELR or stop writes."""
     weak, required, evidence = finding["observed"]["problems"], finding["required"], finding["evidence"]
     unsafe = evidence["elr_at_risk"]
-    weak_min = "min.insync.replicas" in weak
+    weak_min = MIN_ISR in weak
     waits = unsafe and (weak_min or len(evidence["min_insync_replicas"]) > 1)
-    advice = []
+    sentences = []
     if "default.replication.factor" in weak:
-        advice.append(
+        sentences.append(
             f"Set default.replication.factor={required['default_replication_factor']} in server.properties of every broker and"
             " controller, and restart them one after the other"
         )
     if "auto.create.topics.enable" in weak:
-        advice.append(
-            "Set auto.create.topics.enable=false there too, unless producers should create topics with these defaults"
+        where = "there too" if sentences else "in server.properties of every broker"
+        sentences.append(
+            f"Set auto.create.topics.enable=false {where}, unless producers should create topics with these defaults"
         )
     if "brokers-disagree" in weak and not waits:
-        advice.append("Set the same values on all brokers and controllers")
+        sentences.append("Set the same values on all brokers and controllers")
     if waits:
-        advice.append(elr.WAIT)
-    commands = []
+        sentences.append(elr.WAIT)
+    steps = [Step(about=(sentence,)) for sentence in sentences]
     if weak_min and not unsafe:
-        commands.append(cluster_config("min.insync.replicas", required["min_insync_replicas"]))
+        steps.append(_default_min_isr(evidence, required["min_insync_replicas"]))
     if UNCLEAN in weak:
-        commands.append(cluster_config(UNCLEAN, "false"))
-    return script(*map(comment, advice), *commands) if commands else ". ".join(advice)
+        # A held step ends a remedy, and this one doesn't depend on it.
+        steps.insert(len(sentences), Step(cluster_setting(UNCLEAN, "false")))
+    return steps
 
 
-def log_dirs(finding: Finding) -> str:
-    """Shows the broker's offline log directories."""
-    return script(
-        comment("This shows the offline log dir. Replace its disk, then restart the broker."),
-        f'kafka-log-dirs --bootstrap-server "$BOOTSTRAP" --describe --broker-list {finding["resource"]}',
+def _default_min_isr(evidence: dict[str, Any], value: int) -> Step:
+    """Raises the cluster's min.insync.replicas, unless a topic that inherits it would reject acks=all writes at once."""
+    least, short = evidence["inherited_least"], evidence["inherited_short"] or 0
+    command = cluster_setting(MIN_ISR, value)
+    if not short and (least is None or least > value):
+        return Step(command)
+    first = evidence["inherited_first"]
+    who = f"topic {first}" if short == 1 else f"topics {first} and {short - 1} more"
+    unless = (
+        f"Don't set min.insync.replicas={value} for the whole cluster now: {who} would inherit it and"
+        f" {'has' if short == 1 else 'have'} no more than {value} replicas in sync, so acks=all writes would be rejected at once"
+        " or after the next loss. First give these topics more replicas, bring replicas back, or set their own value"
     )
+    return Step(command, unless=unless)
 
 
-def leftovers(finding: Finding) -> str:
-    """Lists a stuck reassignment, or deletes leftover throttles.
+def log_dirs(finding: Finding) -> Remedy:
+    """Shows the broker's offline log directories."""
+    show = Show(LOG_DIRS, finding["resource"])
+    return [Step(show, ("This shows the offline log dir. Replace its disk, then restart the broker.",))]
+
+
+def leftovers(finding: Finding) -> Remedy:
+    """Advice on a stuck reassignment, or the commands that delete leftover throttles.
 
     kafka-configs fails if it should delete a setting that isn't set. So each command names only settings that are set.
     """
     if finding["observed"]["stuck"]:
-        return script(
-            comment(
-                "Bring back the brokers being added, or cancel the reassignment: run --cancel with the file that started it."
-            ),
-            RUNNING,
-        )
+        return _stuck(finding, facts_of(finding))
     named = [("topics", t["topic"], t["throttles"]) for t in finding["evidence"]["topics"]]
-    named += [("brokers", b["broker"], b["throttles"]) for b in finding["evidence"]["brokers"]]
-    return script(
-        *(
-            f"{CONFIGS} --entity-type {kind} --entity-name {name} --delete-config {','.join(keys)}"
-            for kind, name, keys in named
+    named += [("brokers", str(b["broker"]), b["throttles"]) for b in finding["evidence"]["brokers"]]
+    return [Step(Config(kind, name, tuple((key, None) for key in keys))) for kind, name, keys in named]
+
+
+def _stuck(finding: Finding, facts: ClusterFacts) -> Remedy:
+    """Cancelling drops the replicas being added at once, so it is offered only if enough others are live and in sync."""
+    observed, harms = finding["observed"], finding["evidence"]["cancel_harms"]
+    sentences = ["Bring back the brokers being added, or the replicas that lag."]
+    where = [
+        *([listed(observed["throttled_brokers"], "brokers ")] if observed["throttled_brokers"] else ()),
+        *([listed(observed["throttled_topics"], "topics ")] if observed["throttled_topics"] else ()),
+    ]
+    if where:
+        sentences.append(
+            f"Throttles are set on {' and '.join(where)}. They may be why there is no progress: raise their rate. They stay when"
+            " the reassignment ends without the tool: then audit again, which gives the commands that delete them."
         )
-    )
+    if harms:
+        sentences.append(
+            f"Don't cancel the reassignment of {listed(harms)}: without the replicas being added, too few live replicas are in"
+            " sync, and the partition can lose its leader or its writes."
+        )
+    elif not facts.before(2, 6):
+        sentences.append(
+            "Or cancel it: run the tool with --cancel, which also removes the throttle, and a file that names the partitions,"
+            f" such as {_file(observed['stuck'])}"
+        )
+    return [*advice(*sentences), Step(RUNNING)] if not facts.before(2, 6) else advice(*sentences)
+
+
+def _file(partitions: list[str]) -> str:
+    """A file for --cancel, which reads no more than topics and partitions. partitions: names such as orders-0."""
+    named = [name.rsplit("-", 1) for name in partitions[:SHOWN]]
+    rows = [{"topic": topic, "partition": int(number), "replicas": []} for topic, number in named]
+    return json.dumps({"version": 1, "partitions": rows})

@@ -1,6 +1,7 @@
 """The remedy that takes a topic to its target: one replication factor and one min.insync.replicas for all its findings.
 
-`spark_jobs.frames.target` decides the target. This module gives the commands in a safe order, or the reason to wait.
+`spark_jobs.frames.target` decides the target. This module gives the steps in a safe order. A step whose precondition doesn't
+hold in the snapshot states why, and no command follows it.
 """
 
 from __future__ import annotations
@@ -10,16 +11,27 @@ from typing import Any
 
 from durability.catalogue.listing import listed
 from durability.remedies import elr, racks
-from durability.remedies.commands import REASSIGN, cluster_config, comment, script, topic_config
+from durability.remedies.cluster import ClusterFacts, facts_of
+from durability.remedies.commands import Config, Reassign, cluster_setting, topic_setting
 from durability.remedies.finding import Finding
-from durability.remedies.plans import folder
+from durability.remedies.plans import LIMIT, NOTHING, SUFFICE, folder
+from durability.remedies.steps import Remedy, Step, advice
 
+MIN_ISR = "min.insync.replicas"
 THROTTLE = 50_000_000
 """Bytes per second. Without a throttle, a reassignment competes with producers and consumers for the network."""
 MEANWHILE = (
     "Let the reassignment complete, or cancel it, then audit again. Until then old and new replicas together form the ISR,"
     " and the worst accepted ISR spans fewer racks than before or after the reassignment"
 )
+KEY = "min_insync_replicas"
+NO_LEADER = "First bring back a leader for the partitions that have none: start the broker, or repair its disk"
+NO_PLAN = {
+    SUFFICE: "Start the brokers that are down, or add brokers or racks",
+    LIMIT: "Run the plans that there are, or use a tool that balances",
+    NOTHING: "Let the running reassignment complete",
+}
+"""What to do, by the reason why a topic has no plan."""
 Target = Mapping[str, Any]
 """`evidence.target` of a topic's verdict. Unknown numbers are None."""
 
@@ -45,161 +57,254 @@ def _grows(target: Target) -> bool:
     return copies is not None and now is not None and copies > now
 
 
-def _everywhere(target: Target) -> bool:
-    """Must the cluster's default min.insync.replicas be raised, instead of the topic's?"""
-    source = target["min_insync_replicas_source"]
-    of_cluster = source is not None and source != "topic"
-    return _raises(target) and of_cluster and target["min_insync_replicas"] == target["default_min_insync_replicas"]
+def _everywhere(target: Target, facts: ClusterFacts) -> bool:
+    """Should the cluster's default min.insync.replicas be raised, instead of the topic's?
+
+    Not if a topic that inherits it has no more replicas in sync than the new value. Then its acks=all writes would be rejected at
+    once, or after one more loss.
+    """
+    source, least, inherited = target[f"{KEY}_source"], target[KEY], target["inherited_least"]
+    of_cluster = source is not None and source != "topic" and least == target["default_min_insync_replicas"]
+    return _raises(target) and of_cluster and least < (inherited or 0) and not facts.before(1, 1)
 
 
-def remedy(finding: Finding) -> str:
+def remedy(finding: Finding) -> Remedy:
     """The remedy that takes the topic to its target, the same for every finding of the topic."""
-    target, topic = finding["evidence"]["target"], finding["resource"]
+    target, facts = finding["evidence"]["target"], facts_of(finding)
     changes = _lowers(target) or _raises(target)
     if target["too_few_brokers"]:
-        return (
-            f"Add brokers ({target['replication_factor']} required, the cluster has {target['brokers']}), or give the topic a"
-            " tier that requires fewer"
-        )
-    if changes and target["elr_at_risk_in_cluster" if _everywhere(target) else "elr_at_risk"]:
-        return elr.WAIT
+        return _too_few_brokers(target, finding["resource"])
+    at_risk = target["elr_at_risk_in_cluster" if _everywhere(target, facts) else "elr_at_risk"]
+    if at_risk and (changes or _pinned(target) is not None):
+        return advice(elr.WAIT)
     if changes or target["reassign"]:
-        return _steps(target, topic, finding["cluster"])
-    return "Set the same min.insync.replicas on all brokers: partitions of this topic have different values"
+        return _steps(target, finding["resource"], finding["cluster"], facts)
+    return advice("Set the same min.insync.replicas on all brokers: partitions of this topic have different values")
 
 
-def _steps(target: Target, topic: str, cluster: str) -> str:
-    least, now = target["min_insync_replicas"], target["replication_factor_now"]
+def _too_few_brokers(target: Target, topic: str) -> Remedy:
+    """Advice to add brokers. If the configuration rejects every acks=all write, also the way to accept them until then."""
+    wanted, there, now = target["replication_factor"], target["brokers"], target["replication_factor_now"]
+    more = f"Add brokers ({wanted} required, the cluster has {there}), or give the topic a tier that requires fewer"
+    enforced, configured = target["min_insync_replicas_enforced"], target["min_insync_replicas_now"]
+    if None in (enforced, configured, now) or enforced <= now or not now:
+        return advice(more)
+    if target["elr_at_risk"]:
+        return advice(more, elr.WAIT)
+    why = (
+        f"As configured now, every acks=all write is rejected. Until there are more replicas, this accepts them again."
+        f" acks=all then guarantees no more than {_copies(now)}, as many as there are."
+    )
+    in_sync = target["smallest_led_isr"]
+    unless = None if in_sync is not None and in_sync >= now else "First bring back the out-of-sync replicas"
+    return [Step(about=(f"{more}.",)), Step(topic_setting(topic, MIN_ISR, now), (why,), unless, _undo(target, topic))]
+
+
+def _undo(target: Target, topic: str) -> Config:
+    """Restores the topic's present min.insync.replicas: a value of its own, or the inherited one."""
+    own = target["min_insync_replicas_source"] == "topic"
+    return topic_setting(topic, MIN_ISR, target["min_insync_replicas_now"] if own else None)
+
+
+def _copies(number: int) -> str:
+    return "1 copy" if number == 1 else f"{number} copies"
+
+
+def _pinned(target: Target) -> int | None:
+    """The min.insync.replicas that the topic needs while replicas are added; None if its value may stay.
+
+    Replicas being added count in the effective min ISR before they are in sync (seen on 4.3.1). So a value above the replication
+    factor would reject acks=all writes until the new replicas are in sync.
+    """
+    wanted = [n for n in (target[KEY], target["min_insync_replicas_now"]) if n is not None]
+    least = min(wanted) if wanted else target["highest_min_insync_replicas"]
+    there = target["its_replication_factor"]
+    waits = target["reassign"] and _grows(target) and least is not None and there is not None and least > there
+    return there if waits else None
+
+
+def _steps(target: Target, topic: str, cluster: str, facts: ClusterFacts) -> Remedy:
+    least, now = target[KEY], target["replication_factor_now"]
     lowers, raises, moves = _lowers(target), _raises(target), target["reassign"]
-    own = topic_config(topic, "min.insync.replicas", least)
-    # Replicas being added count in the effective min ISR before they are in sync (seen on 4.3.1).
-    at_once = raises and (not moves or (now is not None and least <= now))
-    later = raises and moves and now is not None and least > now
+    pinned = _pinned(target)
+    # A value at the present number of replicas would leave no headroom until the new ones are in sync.
+    at_once = raises and (not moves or (now is not None and least < now))
     # If the value is lowered before the replicas have moved, acks=all loses its present guarantee.
     at_last = lowers and moves and target["acked_racks"] is not None and target["leans"]
-    lines: list[str | None] = []
-    if moves or not _everywhere(target):
-        lines.append(_target_line(target, topic) if lowers or raises or _grows(target) else _places(topic))
-    if lowers and not at_last:
-        lines += [_why_lower(target), own]
-    if moves:
-        lines.append(_reassign(target, topic, cluster))
+    steps: Remedy = []
+    if moves or not _everywhere(target, facts):
+        line = _target_line(target, topic) if lowers or raises or _grows(target) else _places(topic)
+        steps.append(Step(about=(line,)))
+    move = _reassign(target, topic, cluster, facts) if moves else None
+    if pinned is not None:
+        enforced = target["min_insync_replicas_enforced"]
+        if move is None or move.unless is None or enforced is None or enforced > pinned:
+            steps.append(_pin(target, topic, pinned))
+    elif lowers and not at_last:
+        steps.append(_lower(target, topic))
     if at_once:
-        lines.append(_raise(target, own))
-    if later or at_last:
-        lines.append(comment(f"When the reassignment is complete, audit again: then set min.insync.replicas={least}."))
-    return script(*lines)
+        steps.append(_raise(target, topic, facts))
+    if move is not None:
+        steps.append(move)
+    if at_last or pinned is not None or (raises and not at_once):
+        after = (
+            f"When the reassignment is complete, audit again: then set min.insync.replicas={_or(least, 'as before')}."
+        )
+        steps.append(Step(about=(after,)))
+    return steps
 
 
 def _places(topic: str) -> str:
-    return comment(f"Target for {topic}: some of its replicas move to other racks.")
+    return f"Target for {topic}: some of its replicas move to other racks."
 
 
 def _target_line(target: Target, topic: str) -> str:
-    copies, least = (_or(target[name], "unchanged") for name in ("replication_factor", "min_insync_replicas"))
+    copies, least = (_or(target[name], "unchanged") for name in ("replication_factor", KEY))
     now, configured = (_or(target[name], "unknown") for name in ("replication_factor_now", "min_insync_replicas_now"))
-    return comment(
-        f"Target for {topic}: replication factor {copies}, min.insync.replicas {least} (now {now} and {configured})."
-    )
+    return f"Target for {topic}: replication factor {copies}, min.insync.replicas {least} (now {now} and {configured})."
 
 
 def _or(number: int | None, word: str) -> str:
     return word if number is None else str(number)
 
 
-def _raise(target: Target, own: str) -> str:
-    least = target["min_insync_replicas"]
-    if _everywhere(target):
-        return script(
-            comment(
-                "This is the default of every topic without an override. Topics with fewer replicas in sync then reject acks=all"
-                " writes."
-            ),
-            cluster_config("min.insync.replicas", least),
-        )
-    in_sync = target["smallest_led_isr"]
-    if in_sync is None or in_sync >= least:
-        return own
-    first = (
-        f"First bring back the out-of-sync replicas: with {in_sync} in sync, as now, acks=all writes would be rejected."
+def _pin(target: Target, topic: str, value: int) -> Step:
+    """Sets min.insync.replicas to the present number of replicas before replicas are added."""
+    enforced = target["min_insync_replicas_enforced"]
+    now = (
+        "Brokers enforce no more than this now"
+        if enforced is not None and enforced <= value
+        else ("As configured now, every acks=all write is rejected")
     )
-    return script(comment(first), own)
+    why = (
+        f"{now}. Replicas that are being added count before they are in sync: with a higher value, acks=all writes would be"
+        " rejected until then."
+    )
+    return Step(topic_setting(topic, MIN_ISR, value), (why,), undo=_undo(target, topic))
+
+
+def _raise(target: Target, topic: str, facts: ClusterFacts) -> Step:
+    least, in_sync = target[KEY], target["smallest_led_isr"]
+    about = _trade_off(target)
+    if target["offline"] != 0:
+        return Step(about=about, unless=NO_LEADER)
+    now = target["replication_factor_now"]
+    if in_sync is None or in_sync < least or (now is not None and in_sync < now):
+        here = f"with {_or(in_sync, 'an unknown number')} in sync, as now, acks=all writes would be rejected"
+        here += " after one more loss" if in_sync is not None and in_sync >= least else ""
+        return Step(about=about, unless=f"First bring back the out-of-sync replicas: {here}. Don't raise it before")
+    if _everywhere(target, facts):
+        why = "This is the default of every topic without an override. All of them have more replicas in sync."
+        return Step(cluster_setting(MIN_ISR, least), (*about, why))
+    return Step(topic_setting(topic, MIN_ISR, least), about)
+
+
+def _trade_off(target: Target) -> tuple[str, ...]:
+    """What a higher min.insync.replicas costs if a rack is lost, with replicas spread evenly over the known racks."""
+    least, now, copies = target[KEY], target["min_insync_replicas_now"], target["replication_factor"]
+    racks_there = target["racks_there"]
+    if None in (least, now, copies) or not racks_there or racks_there < 2:
+        return ()
+    left = copies - -(-copies // racks_there)
+    if not now <= left < least:
+        return ()
+    cost = (
+        f"If a rack is lost, {left} of {copies} replicas can be left: acks=all writes are then rejected with"
+        f" min.insync.replicas={least}, and accepted with {now}."
+    )
+    if racks_there == 2:
+        cost += " On two racks, no value both guarantees two racks and survives the loss of either: that needs a third rack."
+    return (cost,)
+
+
+def _lower(target: Target, topic: str) -> Step:
+    """Lowers the topic's min.insync.replicas, unless acks=all would then no longer guarantee a second copy."""
+    least, enforced, now = target[KEY], target["min_insync_replicas_enforced"], target["replication_factor_now"]
+    command = topic_setting(topic, MIN_ISR, least)
+    if least == 1 and enforced is not None and now is not None and 1 < enforced <= now:
+        return Step(
+            command,
+            unless="First add brokers for another replica. Without it only min.insync.replicas=1 gives the headroom, and acks=all"
+            " then guarantees a single copy: decide this yourself",
+        )
+    return Step(command, (_why_lower(target),), undo=_undo(target, topic))
 
 
 def _why_lower(target: Target) -> str:
-    """A comment on the effect of lowering min.insync.replicas."""
-    least, enforced = target["min_insync_replicas"], target["min_insync_replicas_enforced"]
+    """The effect of lowering min.insync.replicas."""
+    least, enforced = target[KEY], target["min_insync_replicas_enforced"]
     now = target["replication_factor_now"]
     if enforced is not None and enforced <= least:
         why = "Brokers already enforce no more than this."
     elif enforced is not None and now is not None and enforced > now:
         why = "As configured now, every acks=all write is rejected."
     else:
-        why = f"An acks=all write then waits for {least} replicas instead of {_or(enforced, 'more')}."
+        why = (
+            f"The cluster has too few brokers to add a replica instead. An acks=all write then waits for {least} replicas"
+            f" instead of {_or(enforced, 'more')}."
+        )
     if least == target["replication_factor"]:
         why += (
             " It leaves no headroom: if one replica falls out of sync, acks=all writes are rejected. For headroom, give the topic"
             f" {least + 1} replicas."
         )
-    return comment(why)
+    return why
 
 
-def _reassign(target: Target, topic: str, cluster: str) -> str:
-    """The commands that execute the topic's plan (`durability.remedies.plans`), and the comments that they need.
+def _reassign(target: Target, topic: str, cluster: str, facts: ClusterFacts) -> Step:
+    """Executes the topic's plan (`durability.remedies.plans`)."""
+    command = Reassign(topic, f"plans/{folder(cluster)}/{topic}.json", THROTTLE)
+    unless = _no_reassignment(target, topic, facts)
+    about = "The plan is in the report's folder. Read it, then run this there in a quiet hour."
+    return Step(command, () if unless else (about,), unless)
 
-    Kafka's tool can't handle a broker that is down: it can neither name it nor throttle it.
+
+def _no_reassignment(target: Target, topic: str, facts: ClusterFacts) -> str | None:
+    """Why no reassignment of the topic can be started now; None if it can.
+
+    A partition without a leader has no live copy to read from. Kafka's tool can neither name nor throttle a broker that is down.
     """
-    file = f"plans/{folder(cluster)}/{topic}.json"
-    wanted = [n for n in (target["min_insync_replicas"], target["min_insync_replicas_now"]) if n is not None]
-    least = min(wanted) if wanted else target["highest_min_insync_replicas"]
-    there = target["its_replication_factor"]
-    waits = _grows(target) and least is not None and there is not None and least > there
-    return script(
-        _not_before(target["replicas_down"] or []),
-        comment("The plan is in the report's folder. Read it, then run this there in a quiet hour."),
-        comment(
-            "Until the new replicas are in sync, acks=all writes are rejected: min.insync.replicas is above the ISR."
+    if target["offline"] != 0:
+        return f"{NO_LEADER}. No live broker has their data to copy"
+    down = target["replicas_down"] or []
+    if down:
+        names = listed(down, "broker " if len(down) == 1 else "brokers ")
+        it, one = ("it", "it is") if len(down) == 1 else ("one of them", "they are")
+        return (
+            f"First start {names}, or, if {one} gone for good, move these replicas to live brokers: the tool rejects a plan that"
+            f" names {it}"
         )
-        if waits
-        else None,
-        f"{REASSIGN} --execute --throttle {THROTTLE} --reassignment-json-file {file}",
-        f"{REASSIGN} --verify --reassignment-json-file {file} # repeat until it reports completion and removes the throttle",
-    )
+    if topic not in facts.planned:
+        why = facts.without.get(topic, "none was made")
+        return f"There is no plan for this topic ({why}). {NO_PLAN.get(why, 'Choose the brokers for the replicas yourself')}"
+    return None
 
 
-def _not_before(down: list[int]) -> str | None:
-    if not down:
-        return None
-    if len(down) == 1:
-        return comment(f"Wait until {listed(down, 'broker ')} is back: the tool rejects a plan that names it.")
-    return comment(f"Wait until {listed(down, 'brokers ')} are back: the tool rejects a plan that names one of them.")
-
-
-def place(finding: Finding) -> str:
+def place(finding: Finding) -> Remedy:
     """The remedy for replicas on too few racks."""
     target = finding["evidence"]["target"]
     wanted, copies = target["racks"], target["replication_factor"]
     if target["racks_there"] == 0:
-        return racks.set_racks(target["unracked_brokers"])
+        return advice(racks.set_racks(target["unracked_brokers"]))
     if target["too_few_racks"]:
-        return (
+        return advice(
             f"Add racks ({wanted} required, the cluster has {target['racks_there']}), or give the topic a tier that requires"
             " fewer"
         )
     if wanted is not None and copies is not None and wanted > copies:
-        return f"Require fewer than {wanted} racks for this topic, or give it {wanted} replicas"
+        return advice(f"Require fewer than {wanted} racks for this topic, or give it {wanted} replicas")
     return remedy(finding)
 
 
-def acked(finding: Finding) -> str:
+def acked(finding: Finding) -> Remedy:
     """The remedy for a guarantee of acks=all that is too weak."""
     evidence = finding["evidence"]
     if evidence["meanwhile"]:
-        return MEANWHILE
+        return advice(MEANWHILE)
     if evidence["no_rack_named"]:
-        return racks.set_racks(evidence["target"]["unracked_brokers"])
+        return advice(racks.set_racks(evidence["target"]["unracked_brokers"]))
     if evidence["infeasible"]:
-        return racks.MORE
+        return advice(racks.MORE)
     if differs(evidence["target"]):
         return remedy(finding)
-    return "Set broker.rack on every broker, then audit again: without it, no placement guarantees racks"
+    return advice("Set broker.rack on every broker, then audit again: without it, no placement guarantees racks")

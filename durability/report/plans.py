@@ -1,24 +1,15 @@
-"""A run's reassignment plans, written into OUT/plans with an index; see `durability.remedies.plans`."""
+"""A run's reassignment plans, written into OUT/plans with an index; see `durability.findings.reassignments`."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import pyarrow.compute as pc
-
 from durability.atomic import unfinished, write_whole
-from durability.lake.tables import BROKERS, TOPIC_POSTURE
-from durability.lake.tables import PARTITIONS as PARTITION_ROWS
+from durability.findings.reassignments import plans_of
 from durability.plan.plan import Plan
-from durability.remedies.plans import EVEN, FOLDER, FORMAT, INDEX, Broker, Placement, folder, moved, not_before, written
-
-TOPICS, PARTITIONS = 500, 50_000
-"""Planned in one run, at most. To move more, use a tool that balances, and move it in portions."""
-WANTED = ("cluster", "topic", "partitions", "target_replication_factor", "target_racks", *EVEN)
+from durability.remedies.plans import FOLDER, FORMAT, INDEX, folder, written
 
 
 def write(lake: Any, plan: Plan, out: Path) -> Path | None:
@@ -26,57 +17,23 @@ def write(lake: Any, plan: Plan, out: Path) -> Path | None:
 
     What an earlier run wrote is removed. Returns the folder; None if there is nothing to move, and then no index.
     """
-    from pyiceberg.expressions import And, EqualTo
-
-    result = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
-    wanted = lake.scan(TOPIC_POSTURE, And(result, EqualTo("reassign", True)), columns=WANTED)
+    found = plans_of(lake, plan)
     _clear(out / FOLDER)
-    if not wanted.num_rows:
+    if not found.made and not found.without:
         return None
-    attempts = {s.cluster: s.attempt_id for s in plan.snapshots}
     texts: dict[Path, str] = {}
     plans: list[dict[str, str]] = []
-    without: list[dict[str, str]] = []
-    left = PARTITIONS
-    rows = sorted(wanted.to_pylist(), key=lambda r: (r["cluster"], r["topic"]))
-    for cluster, of_cluster in groupby(rows, key=lambda r: r["cluster"]):
-        topics = list(of_cluster)
-        placement, current = _read(lake, attempts[cluster], [t["topic"] for t in topics[:TOPICS]])
-        for topic in topics:
-            entry = {"cluster": cluster, "topic": topic["topic"]}
-            if len(plans) >= TOPICS or topic["partitions"] > left:
-                without.append(entry | {"why": "more than one run plans"})
-                continue
-            moves, why = moved(placement, current.get(topic["topic"], ()), topic)
-            if why:
-                without.append(entry | {"why": why})
-                continue
-            left -= topic["partitions"]
-            entry |= {"file": f"{folder(cluster)}/{topic['topic']}.json"}
-            plans.append(entry | not_before(placement, current[topic["topic"]], moves))
-            texts[out / FOLDER / entry["file"]] = written(topic["topic"], moves)
+    for made in found.made:
+        file = f"{folder(made.cluster)}/{made.topic}.json"
+        plans.append({"cluster": made.cluster, "topic": made.topic, "file": file, **made.not_before})
+        texts[out / FOLDER / file] = written(made.topic, made.moves)
+    without = [{"cluster": cluster, "topic": topic, "why": why} for (cluster, topic), why in found.without.items()]
     index = json.dumps({"format": FORMAT, "plans": plans, "without": without}, indent=1) + "\n"
     with unfinished(out) as temporary:
         # The index first: the next run removes what it lists, also if this run is killed in between.
         for path, text in {out / FOLDER / INDEX: index, **texts}.items():
             write_whole(path, text, temporary)
     return out / FOLDER
-
-
-def _read(lake: Any, attempt: str | None, topics: list[str]) -> tuple[Placement, dict[str, list[tuple]]]:
-    """The cluster's brokers with their load, and the partitions of `topics`: (id, replicas, removing)."""
-    from pyiceberg.expressions import And, EqualTo, In
-
-    snapshot = EqualTo("attempt_id", attempt)
-    brokers = lake.scan(BROKERS, snapshot, columns=("broker", "rack", "live")).to_pylist()
-    replicas = pc.list_flatten(lake.scan(PARTITION_ROWS, snapshot, columns=("replicas",))["replicas"])
-    load = Counter({entry["values"]: entry["counts"] for entry in pc.value_counts(replicas).to_pylist()})
-    columns = ("topic", "partition", "replicas", "removing")
-    current: dict[str, list[tuple]] = {}
-    partitions = lake.scan(PARTITION_ROWS, And(snapshot, In("topic", topics)), columns=columns)
-    for row in partitions.sort_by("partition").to_pylist():
-        current.setdefault(row["topic"], []).append((row["partition"], row["replicas"], row["removing"]))
-    return Placement((Broker(b["broker"], b["rack"], b["live"]) for b in brokers), load), current
 
 
 def _clear(plans: Path) -> None:

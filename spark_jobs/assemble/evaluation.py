@@ -85,7 +85,7 @@ class Evaluation:
             self.earlier = self._checkpointed(self.keyed(self.past.counters(), tables.HEALTH_COUNTERS))
         if plan.pulse:
             return
-        joined = self.base_clusters.join(topics.by_cluster(self.measured), "cluster", "left")
+        joined = self.base_clusters.join(topics.by_cluster(self.measured, plan), "cluster", "left")
         self.clusters = self._checkpointed(joined.withColumn("elr_cluster_at_risk", topics.elr_cluster_at_risk()))
 
     def _facts(self, name: str) -> DataFrame:
@@ -220,7 +220,7 @@ class Evaluation:
     def _with_targets(self) -> DataFrame:
         """`measured` with each topic's target. In small runs it is checkpointed, because each verdict reads the target."""
         rack_of = F.transform_values("broker", lambda _, broker: broker["rack"]).alias("rack_of")
-        of_clusters = self.clusters.select("cluster", "elr_cluster_at_risk", rack_of)
+        of_clusters = self.clusters.select("cluster", "elr_cluster_at_risk", "inherited_least", rack_of)
         # Equal topics can have different readings over time.
         measured = self.measured if self.plan.look_back else self._measured_once
         joined = measured.join(F.broadcast(of_clusters), "cluster")

@@ -15,9 +15,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from durability.lake import tables
+from durability.plan.plan import Plan
 from spark_jobs.assemble import verdicts
 from spark_jobs.controls import partition_health, reassignment_leftovers, unclean_leader_election
-from spark_jobs.frames import base, elr_guard, rack_health, target
+from spark_jobs.frames import base, elr_guard, inherited, rack_health, reassignment, target
 from spark_jobs.frames.flagged import MASK, Flagged, aggregated, mask
 from spark_jobs.history import rack_outage
 
@@ -69,6 +70,7 @@ def _measures(controls: list[ModuleType], *, outages: bool, targets: bool) -> di
         "reassigning_partitions": F.sum(F.col("reassigning").cast("int")),
         "led_isr_least": F.min(F.when(~F.col("offline"), F.col("isr_count"))),
         "stuck_partitions": base.partition_ids(reassignment_leftovers.stuck()),
+        "cancel_harms": base.partition_ids(reassignment.cancel_harms()),
         "unhealthy": F.sort_array(F.collect_list(F.when(~F.col("healthy"), _health_row()))),
     }
     modules = [*controls, elr_guard, *([rack_outage] if outages else ()), *([target] if targets else ())]
@@ -138,16 +140,19 @@ def _health_row() -> Column:
     return F.struct(*own, "health.*")
 
 
-def by_cluster(measured: DataFrame) -> DataFrame:
+def by_cluster(measured: DataFrame, plan: Plan) -> DataFrame:
     """What rules for clusters read of a cluster's topics, one row per cluster.
 
     `unclean_undecided`: the number of topics whose unclean-leader-election depends on the controllers' settings.
+    `cancel_harms`: partitions, by name, that would lose their leader or writes if their reassignment were cancelled.
     """
     undecided = base.outcome_of(unclean_leader_election.CONTROL).isNull().cast("int")
-    stuck = F.transform("stuck_partitions", lambda p: F.concat_ws("-", "topic", p.cast("string")))
+    stuck, cancel_harms = _named_partitions("stuck_partitions"), _named_partitions("cancel_harms")
     return measured.groupBy("cluster").agg(
         F.sum("reassigning_partitions").alias("reassigning"),
         F.sort_array(F.flatten(F.collect_list(stuck))).alias("stuck"),
+        F.sort_array(F.flatten(F.collect_list(cancel_harms))).alias("cancel_harms"),
+        *inherited.by_cluster(plan),
         F.sort_array(F.collect_list(F.when(F.size("throttles") > 0, F.struct("topic", "throttles")))).alias(
             "throttled"
         ),
@@ -158,6 +163,11 @@ def by_cluster(measured: DataFrame) -> DataFrame:
             F.coalesce(F.size("unhealthy") > F.size(_by_configuration()), F.lit(True)) | ~F.col("partitions_known")
         ).alias("degraded"),
     )
+
+
+def _named_partitions(ids: str) -> Column:
+    """Partitions of a topic as `topic-0`. ids: the column with their ids."""
+    return F.transform(ids, lambda p: F.concat_ws("-", "topic", p.cast("string")))
 
 
 def _by_configuration() -> Column:

@@ -10,7 +10,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
-from spark_jobs.frames import base, elr_guard
+from spark_jobs.frames import base, elr_guard, inherited
 from spark_jobs.frames.columns import certain, live_brokers
 
 CONTROL = "broker-defaults"
@@ -27,9 +27,9 @@ def _values(field: str, brokers_too: bool = True) -> Column:
 
 
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
-    """Reads a cluster's `brokers`, `controllers` and `unclean_default`."""
+    """Reads a cluster's `brokers`, `controllers`, `unclean_default` and the columns of `inherited.by_cluster`."""
     required = plan.policy.tiers.get(plan.policy.last_tier or "", {})
-    required_rf, required_min_isr = required.get("replication_factor", 1), required.get("min_insync_replicas", 1)
+    required_rf, required_min_isr = required.get("replication_factor", 1), inherited.default_min_isr(plan)
     forbids_unclean = F.lit(required.get("unclean_leader_election") is False)
     rf, min_isr, unclean = _values("default_rf"), _values("min_isr"), _values("unclean", brokers_too=False)
     auto_create = F.exists(live_brokers(), lambda b: b["auto_create"])
@@ -73,5 +73,8 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
             "min_insync_replicas": min_isr,
             "unclean_leader_elections": unclean,
             "elr_at_risk": elr_guard.unsafe("elr_cluster_at_risk"),
+            "inherited_least": F.col("inherited_least"),
+            "inherited_short": F.col("inherited_short"),
+            "inherited_first": F.col("inherited_first"),
         },
     )

@@ -91,6 +91,7 @@ def _of_category(category: str) -> Column:
             "cli_differs": F.col(f"{name}_cli"),
             "shrunk": shrunk,
             "growing": F.col("reassigning_partitions") > 0,
+            "cancel_harms": F.size("cancel_harms") > 0,
             "target": F.col(target.TARGET),
         },
         partitions=ids,

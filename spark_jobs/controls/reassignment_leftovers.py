@@ -27,7 +27,7 @@ def stuck() -> Column:
 
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
     """Reads a cluster's `brokers`, `throttled` topics, `unread_throttles` (topics), `reassigning` (partitions), `stuck`
-    (names), and what of it is known."""
+    and `cancel_harms` (names), and what of it is known."""
     throttled = F.filter("brokers", lambda b: F.size(b["throttles"]) > 0)
     broker_ids = throttled["broker"]
     throttled_topics = F.coalesce("throttled", F.array().cast("array<struct<topic:string,throttles:array<string>>>"))
@@ -56,6 +56,7 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
         required={"throttled_brokers": F.array(), "throttled_topics": F.array(), "stuck": F.array()},
         evidence={
             "left": left,
+            "cancel_harms": F.slice(F.coalesce("cancel_harms", F.array().cast("array<string>")), 1, SHOWN),
             "topics": F.slice(throttled_topics, 1, SHOWN),
             "brokers": F.slice(F.transform(throttled, lambda b: F.struct(b["broker"], b["throttles"])), 1, SHOWN),
         },

@@ -1,8 +1,8 @@
 """The target of a topic: the one replication factor and min.insync.replicas that all its remedies aim at.
 
 So no two findings of a topic ask for different things. The target meets all that the tier requires of copies and headroom, with
-the fewest replicas and the smallest change. It lowers min.insync.replicas only where headroom or the replication factor needs
-that, and never below the tier's requirement.
+the fewest replicas and the smallest change. It lowers min.insync.replicas only where the cluster has too few brokers for more
+replicas, or where the value is above the replication factor, and never below the tier's requirement.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from durability.plan.plan import Plan
 from spark_jobs.frames import base, elr_guard
 from spark_jobs.frames import racks as rack_counts
-from spark_jobs.frames.columns import certain, struct
+from spark_jobs.frames.columns import certain, possible, struct
 
 COLUMNS = ("target_replication_factor", "target_min_insync_replicas", "target_racks", "target_acked_racks", "reassign")
 TARGET, SPREAD = "target", "target_spread_replication_factor"
@@ -99,8 +99,20 @@ def _needed() -> Column:
     """The replicas that are needed apart from acknowledged racks; at least as many as there are now."""
     # Racks that the cluster doesn't have need no replicas.
     possible_racks = F.least(racks(), F.size("racks") + F.col("unknown_racks"))
-    wanted = F.greatest(_now(), _required("replication_factor"), possible_racks, copies() + headroom())
+    wanted = F.greatest(
+        _now(), _required("replication_factor"), possible_racks, copies() + headroom(), _keeps_min_isr()
+    )
     return F.when(_now().isNotNull(), wanted)
+
+
+def _keeps_min_isr() -> Column:
+    """The replicas that give the headroom without a lower min.insync.replicas; NULL where the cluster has too few brokers.
+
+    A value above the replication factor guarantees nothing, so it need not be kept.
+    """
+    configured = F.col("min_insync_replicas_at_worst")["min_isr"]
+    replicas = configured + headroom()
+    return F.when((configured <= _now()) & F.col("brokers_known") & (replicas <= F.col("broker_count")), replicas)
 
 
 def _without_moves() -> Column:
@@ -200,15 +212,20 @@ def spreads() -> Column:
 
 
 def measures() -> dict[str, Column]:
-    """`replicas_down`: the brokers with replicas of the topic that are known to be down."""
+    """`replicas_down`: the brokers with replicas of the topic that are known to be down. `leaders_unknown`: is it unknown of any
+    partition whether it has a live leader?"""
     down = F.flatten(F.collect_list(F.when(F.size("replicas_down") > 0, F.col("replicas_down"))))
-    return {"replicas_down": F.sort_array(F.array_distinct(down))}
+    return {
+        "replicas_down": F.sort_array(F.array_distinct(down)),
+        "leaders_unknown": F.bool_or(F.col("offline").isNull()),
+    }
 
 
 def with_target(topics: DataFrame, plan: Plan) -> DataFrame:
     """`topics` with TARGET: all that `durability.remedies.target` makes the topic's remedies from.
 
-    Reads the columns of `steps`, `led_isr_least` (the smallest ISR of a partition with a leader) and `elr_cluster_at_risk`.
+    Reads the columns of `steps`, `led_isr_least` (the smallest ISR of a partition with a leader), `elr_cluster_at_risk` and
+    `inherited_least`.
     """
     min_isr, within = F.col("min_insync_replicas_at_worst"), F.col("min_isr_within_replication_factor_worst")
     fields = {
@@ -232,6 +249,8 @@ def with_target(topics: DataFrame, plan: Plan) -> DataFrame:
         "replicas_down": F.col("replicas_down"),
         "highest_min_insync_replicas": within["min_isr"],
         "its_replication_factor": within["rf"],
+        "offline": F.when(~possible("leaders_unknown"), F.size("offline_ids")),
+        "inherited_least": F.col("inherited_least"),
         "elr_at_risk": elr_guard.unsafe("elr_partitions_at_risk"),
         "elr_at_risk_in_cluster": elr_guard.unsafe("elr_cluster_at_risk"),
     }

@@ -10,8 +10,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from pyiceberg.expressions import And
 
 from durability.findings import findings_of
+from durability.findings.clusters import facts_of_clusters
 from durability.findings.disputes import Disputes
 from durability.lake import partition_groups, rows, tables
 from durability.plan.applications import applications
@@ -109,6 +111,14 @@ def resolved(topologies, plan: Plan, policy: Policy, waivers: list[Waiver], stre
     return out
 
 
+def _holds(rows_: pa.Table, where) -> pa.ChunkedArray:
+    """Which rows an expression of And, EqualTo and In holds for."""
+    if isinstance(where, And):
+        return pc.and_(_holds(rows_, where.left), _holds(rows_, where.right))
+    values = {literal.value for literal in where.literals} if hasattr(where, "literals") else {where.literal.value}
+    return pc.is_in(rows_[where.term.name], pa.array(sorted(values)))
+
+
 class Judge:
     """Keeps facts and results of its runs, as the lake would."""
 
@@ -141,7 +151,13 @@ class Judge:
         if "verdicts" not in self.latest:
             return
         verdicts = self.latest["verdicts"]
-        self._keep(tables.FINDINGS, pa.concat_tables(findings_of([verdicts], Disputes(NONE))))
+        facts = facts_of_clusters(self, self.plan)
+        self._keep(tables.FINDINGS, pa.concat_tables(findings_of([verdicts], Disputes(NONE), facts)))
+
+    def scan(self, table, where, columns) -> pa.Table:
+        """Rows of a table, as `Lake.scan` gives them."""
+        kept = self.results.get(table.name, self.facts.get(table.name, table.arrow.empty_table()))
+        return kept.filter(_holds(kept, where)).select(list(columns))
 
     def _finish(self, plan: Plan) -> None:
         """The run's row, by which its results count."""

@@ -137,7 +137,8 @@ def test_on_two_racks_the_value_that_reaches_both_leaves_no_headroom(found):
     finding = one(found, cluster="two-racks", resource="t")
     assert finding["observed"]["smallest_min_insync_replicas"] == 3
     assert "replication factor 4, min.insync.replicas 3 (now 3 and 2)" in finding["remediation"]
-    assert finding["remediation"].endswith("--add-config min.insync.replicas=3")
+    # Three of three would leave no headroom: the value is raised when the fourth replica is there.
+    assert finding["remediation"].endswith("audit again: then set min.insync.replicas=3.")
     assert one(found, cluster="two-racks", resource="u")["outcome"] == "PASS"
 
 
@@ -271,9 +272,10 @@ def test_no_fix_lowers_min_insync_replicas_below_what_the_guarantee_needs(judged
     assert all(int(value) >= {"t": 3, "above": 3}.get(topic, 2) for value in offered), finding["remediation"]
 
 
-def test_a_fix_lowers_min_insync_replicas_where_the_guarantee_allows_it(judged):
+def test_a_fix_adds_a_replica_even_where_the_guarantee_allows_a_lower_min_insync_replicas(judged):
     finding = one(judged, cluster="tight", resource="spare-more", control="write-headroom")
-    assert finding["outcome"] == "FAIL" and "min.insync.replicas=2" in finding["remediation"]
+    assert finding["outcome"] == "FAIL" and "min.insync.replicas=2" not in finding["remediation"]
+    assert "replication factor 4, min.insync.replicas 3 (now 3 and 3)" in finding["remediation"]
 
 
 def test_what_isnt_required_isnt_spoken_of(found):

@@ -70,7 +70,7 @@ def targets(spark):
         [
             document(TARGETS, brokers=SIX, cluster="new", features={"eligible.leader.replicas.version": 0}),
             document(TARGETS, brokers=SIX, cluster="old", version="3.6"),
-            document("topic replicas isr\nt 0,1,2 0,1\nrack 0,3,2 0,3", brokers="0:az1 1:az2 2:az1! 3:az1",
+            document("topic replicas isr min\nt 0,1,2 0,1 -\nrack 0,3,2 0,3 2", brokers="0:az1 1:az2 2:az1! 3:az1",
                      cluster="down"),
             document("topic replicas isr elr min\nt 0,1,2 0 1 3", brokers=BRICKS, cluster="elr",
                      features={"eligible.leader.replicas.version": 1}),
@@ -80,6 +80,11 @@ def targets(spark):
             document("topic replicas isr min\nspread.t 0,1,2 0,1,2 2", brokers="0:a 1:a 2:a 3:a 4:b", cluster="lopsided"),
             document("topic replicas isr min\nspread.t 0,1,2 0,1,2 2", brokers="0:a 1:a 2:a 3:b 4:b", cluster="wide"),
             document("topic replicas isr min\nt 0,1,2 0,1,2 2", brokers="0:az1 1:az2 2:az3", cluster="much"),
+            document("topic replicas isr min\ndefault 0,1,2 0,1,2 -\nown 0 0 1\nthree 0,1,2 0,1,2 3", brokers=BRICKS,
+                     cluster="whole", features={"eligible.leader.replicas.version": 0}),
+            document("topic replicas isr min\nweak 0,1,2 0,1,2 1\nclicks 0,1 0,1 1\ndefault 0,1,2 0,1,2 -",
+                     brokers=BRICKS, cluster="0.10", version="0.10.2"),
+            document("topic replicas isr\nt 0 0", brokers="0:az1 1:az2! 2:az3!", cluster="lone"),
             document("topic replicas isr min\nt 0,1,2 0,1,2 2", brokers="0 1 2", cluster="nowhere"),
             hostile_rack(),
         ],
@@ -135,6 +140,8 @@ def test_every_remediation_is_advice_or_a_script_of_kafkas_own_commands(everythi
         for line in commands(text):
             words = shlex.split(line, comments=True)
             assert words[0] in TOOLS, line
+            if words[1:3] == ["--zookeeper", "$ZOOKEEPER"]:
+                continue
             assert words[1:3] == ["--bootstrap-server", "$BOOTSTRAP"], line
             used = {w for w in words if w.startswith("--")}
             assert used <= options[words[0]], (line, used - options[words[0]])
@@ -154,10 +161,13 @@ def test_bash_runs_just_the_commands(everything, tmp_path):
     assert hostile, "a rack's name stands in a comment"
     for text in [*hostile, *scripts[:: max(1, len(scripts) // 25)]]:
         noted.write_text("")
-        env = {"PATH": f"{tmp_path}:/bin:/usr/bin", "NOTED": str(noted), "BOOTSTRAP": "b:9092"}
+        env = {"PATH": f"{tmp_path}:/bin:/usr/bin", "NOTED": str(noted), "BOOTSTRAP": "b:9092", "ZOOKEEPER": "z:2181"}
         done = subprocess.run(["bash"], input=text, text=True, capture_output=True, env=env, cwd=tmp_path)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), text
-        wanted = [" ".join(shlex.split(c, comments=True)).replace("$BOOTSTRAP", "b:9092") for c in commands(text)]
+        wanted = [
+            " ".join(shlex.split(c, comments=True)).replace("$BOOTSTRAP", "b:9092").replace("$ZOOKEEPER", "z:2181")
+            for c in commands(text)
+        ]
         assert noted.read_text().splitlines() == wanted
 
 
@@ -167,7 +177,7 @@ def test_bash_runs_just_the_commands(everything, tmp_path):
         ("payments", 3, 2, True),
         ("clicks", 3, 2, True),
         ("single", 3, 2, True),
-        ("ledger", 3, 2, False),
+        ("ledger", 4, 3, True),
         ("weak", 3, 2, False),
         ("default", 3, 2, False),
         ("rack", 3, 2, True),
@@ -205,7 +215,9 @@ def remedy(targets, cluster, topic, control):
 def test_what_is_lowered_says_what_that_costs(targets):
     kept = remedy(targets, "new", "nothing.above", "min-isr-within-replication-factor")
     assert "Brokers already enforce no more than this" in kept and "give the topic 3 replicas" in kept
-    assert kept.endswith("--entity-name nothing.above --add-config min.insync.replicas=2")
+    assert commands(kept)[-1].endswith("--entity-name nothing.above --add-config min.insync.replicas=2")
+    assert kept.splitlines()[-1].endswith("--entity-name nothing.above --add-config min.insync.replicas=3")
+    assert kept.splitlines()[-1].startswith("# To undo it: kafka-configs")
     outage = remedy(targets, "old", "payments", "min-isr-within-replication-factor")
     assert "As configured now, every acks=all write is rejected" in outage
     # Lowered before replicas are added, which count at once: otherwise what passes now would be refused.
@@ -213,29 +225,34 @@ def test_what_is_lowered_says_what_that_costs(targets):
     assert lines[0].endswith("--entity-name payments --add-config min.insync.replicas=2")
     assert "--execute --throttle" in lines[1] and lines[1].endswith("plans/old/payments.json")
     assert "--verify" in lines[2]
-    assert "waits for 2 replicas instead of 3" in remedy(targets, "new", "ledger", "write-headroom")
+    assert "waits for 2 replicas instead of 3" in remedy(targets, "whole", "three", "write-headroom")
+
+
+def test_a_replica_is_added_before_a_minimum_is_lowered(targets):
+    ledger = remedy(targets, "new", "ledger", "write-headroom")
+    assert "--execute" in ledger and "--add-config" not in ledger
 
 
 def test_a_plan_that_names_a_broker_that_is_down_waits_for_it(targets):
-    lines = remedy(targets, "down", "rack", "replica-rack-spread").splitlines()
-    wait = "# Wait until broker 2 is back: the tool rejects a plan that names it."
-    assert lines.index(wait) < next(n for n, line in enumerate(lines) if "--execute" in line)
-    assert "Wait until" not in remedy(targets, "new", "rack", "replica-rack-spread")
+    text = remedy(targets, "down", "rack", "replica-rack-spread")
+    assert "First start broker 2, or, if it is gone for good, move these replicas" in text
+    assert not is_script(text) and "plans/" not in text
+    assert "First start" not in remedy(targets, "new", "rack", "replica-rack-spread")
 
 
 def test_what_is_raised_waits_for_the_replicas(targets):
     clicks = remedy(targets, "new", "clicks", "min-insync-replicas")
-    assert [c.split()[0] for c in commands(clicks)] == [*["kafka-reassign-partitions"] * 2, "kafka-configs"]
+    assert [c.split()[0] for c in commands(clicks)] == ["kafka-reassign-partitions"] * 2
+    assert clicks.endswith("audit again: then set min.insync.replicas=2.")
     single = remedy(targets, "new", "single", "replication-factor")
     assert "audit again: then set min.insync.replicas=2" in single and "kafka-configs" not in single
 
 
-def test_what_would_be_refused_now_is_said_before_the_command(targets):
-    # A partition without a leader takes no writes; what the others would refuse is said all the same.
-    for topic in ("t", "gap"):
-        lines = remedy(targets, "short", topic, "min-insync-replicas").splitlines()
-        assert lines[-1].endswith("--add-config min.insync.replicas=2")
-        assert lines[-2].startswith("# First bring back the out-of-sync replicas: with 1 in sync")
+def test_what_would_be_refused_now_is_no_command(targets):
+    first = {"t": "the out-of-sync replicas: with 1 in sync", "gap": "a leader for the partitions that have none"}
+    for topic, words in first.items():
+        text = remedy(targets, "short", topic, "min-insync-replicas")
+        assert not is_script(text) and f"First bring back {words}" in text
     assert "bring back" not in remedy(targets, "new", "weak", "min-insync-replicas")
 
 
@@ -271,9 +288,34 @@ def test_what_more_brokers_would_mend_has_the_policys_cause(targets):
     assert acked["remediation"].startswith("Add brokers or racks")
 
 
-def test_a_weak_default_is_mended_once(targets):
+def test_a_weak_default_is_mended_once_unless_a_topic_that_inherits_it_would_reject_writes(targets):
+    for control, resource in (("min-insync-replicas", "default"), ("broker-defaults", "whole")):
+        (command,) = commands(remedy(targets, "whole", resource, control))
+        assert command.endswith("--entity-type brokers --entity-default --add-config min.insync.replicas=2")
+    # `single` inherits it too, and has one replica.
     text = remedy(targets, "new", "default", "min-insync-replicas")
-    assert commands(text)[0].endswith("--entity-type brokers --entity-default --add-config min.insync.replicas=2")
+    assert commands(text)[-1].endswith("--entity-type topics --entity-name default --add-config min.insync.replicas=2")
+    cluster = remedy(targets, "new", "new", "broker-defaults")
+    assert "--entity-default" not in cluster and "topic single would inherit it" in cluster
+
+
+def test_an_old_release_gets_its_own_tools(targets):
+    old = remedy(targets, "0.10", "weak", "min-insync-replicas")
+    assert commands(old) == [
+        'kafka-configs --zookeeper "$ZOOKEEPER" --alter --entity-type topics --entity-name weak'
+        " --add-config min.insync.replicas=2"
+    ]
+    plan = commands(remedy(targets, "0.10", "clicks", "replication-factor"))
+    assert [c.split(" --")[1] for c in plan] == ['zookeeper "$ZOOKEEPER"'] * 2
+    assert "Set min.insync.replicas=2 in server.properties of every broker" in remedy(
+        targets, "0.10", "0.10", "broker-defaults"
+    )
+
+
+def test_a_plan_is_named_only_if_it_was_made(targets):
+    text = remedy(targets, "lone", "t", "replication-factor")
+    assert "There is no plan for this topic (the live brokers and their racks don't suffice)" in text
+    assert "plans/" not in text and not is_script(text)
 
 
 def test_nothing_is_changed_that_would_wipe_an_elr(targets):

@@ -1,0 +1,46 @@
+"""The facts of each cluster that its remedies need, read once per cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from durability.findings.reassignments import Plans, plans_of
+from durability.lake.tables import BROKERS, CLUSTERS
+from durability.plan.plan import Plan
+from durability.remedies.cluster import ClusterFacts
+from durability.topology import versions
+
+
+def facts_of_clusters(lake: Any, plan: Plan) -> dict[str, ClusterFacts]:
+    """The facts of the evaluated clusters, by cluster. lake: has `scan(table, where, columns) -> pa.Table`."""
+    from pyiceberg.expressions import In
+
+    attempts = {s.attempt_id for s in plan.judged if s.attempt_id}
+    if not attempts:
+        return {}
+    snapshots = In("attempt_id", attempts)
+    clusters = lake.scan(CLUSTERS, snapshots, columns=("cluster", "kafka_version", "quorum_mode")).to_pylist()
+    brokers = lake.scan(BROKERS, snapshots, columns=("cluster", "live", "kafka_version")).to_pylist()
+    stated: dict[str, list[str | None]] = {row["cluster"]: [row["kafka_version"]] for row in clusters}
+    for broker in brokers:
+        if broker["live"] is not False:
+            stated.setdefault(broker["cluster"], []).append(broker["kafka_version"])
+    plans = plans_of(lake, plan)
+    return {
+        row["cluster"]: ClusterFacts(
+            release=_oldest(stated[row["cluster"]]),
+            kraft={"kraft": True, "zookeeper": False}.get(row["quorum_mode"]),
+            planned=frozenset(p.topic for p in plans.made if p.cluster == row["cluster"]),
+            without=_of_cluster(plans, row["cluster"]),
+        )
+        for row in clusters
+    }
+
+
+def _oldest(stated: list[str | None]) -> tuple[int, ...] | None:
+    """The oldest of the releases; None if none is known."""
+    return min((numbers for version in stated if (numbers := versions.parse(version))), default=None)
+
+
+def _of_cluster(plans: Plans, cluster: str) -> dict[str, str]:
+    return {topic: why for (of, topic), why in plans.without.items() if of == cluster}

@@ -1,0 +1,42 @@
+"""What planners know of the whole cluster, beside the finding: its release, its quorum and its reassignment plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from durability.remedies.finding import Finding
+
+KEY = "cluster_facts"
+"""The member of a finding that has the facts of its cluster while it gets its texts."""
+
+
+@dataclass(frozen=True)
+class ClusterFacts:
+    """A cluster in the evaluated snapshot.
+
+    release: the oldest Kafka release of its brokers, as numbers; None if unknown. kraft: False with ZooKeeper, None if unknown.
+    planned: topics that have a plan in OUT/plans. without: topics that need a plan and have none, with the reason.
+    """
+
+    release: tuple[int, ...] | None = None
+    kraft: bool | None = None
+    planned: frozenset[str] = frozenset()
+    without: Mapping[str, str] = field(default_factory=dict)
+
+    def before(self, *release: int) -> bool:
+        """Is the cluster's release known, and older than this one?
+
+        >>> ClusterFacts((2, 3)).before(2, 4), ClusterFacts((2, 4, 1)).before(2, 4), ClusterFacts().before(2, 4)
+        (True, False, False)
+        """
+        return self.release is not None and self.release < release
+
+
+UNKNOWN = ClusterFacts()
+
+
+def facts_of(finding: Finding) -> ClusterFacts:
+    """The facts of the finding's cluster; UNKNOWN if it has none."""
+    facts = finding.get(KEY)
+    return facts if isinstance(facts, ClusterFacts) else UNKNOWN

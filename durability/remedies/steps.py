@@ -1,0 +1,64 @@
+"""A remedy as an ordered list of steps, and its text.
+
+A step is a command or advice. A command is printed only if its precondition holds in the evaluated snapshot: a script can be
+pasted whole, and a comment doesn't stop bash. After a step whose precondition doesn't hold, no command is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from durability.remedies.cluster import ClusterFacts
+from durability.remedies.commands import Command, Config, comment, in_words, lines
+
+AGAIN = "Then audit again"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a remedy.
+
+    command: None for advice. about: sentences on the step, such as what it changes or costs. unless: why the command must not run
+    now; None if its precondition holds. undo: the command that takes the step back.
+    """
+
+    command: Command | None = None
+    about: tuple[str, ...] = ()
+    unless: str | None = None
+    undo: Command | None = None
+
+
+Remedy = list[Step]
+
+
+def advice(*sentences: str) -> Remedy:
+    """A remedy without a command."""
+    return [Step(about=sentences)]
+
+
+def offered(remedy: Sequence[Step]) -> list[Step]:
+    """The steps whose commands are printed: those before the first one whose precondition doesn't hold."""
+    at = next((n for n, step in enumerate(remedy) if step.unless is not None), len(remedy))
+    return [step for step in remedy[:at] if step.command is not None]
+
+
+def render(remedy: Sequence[Step], facts: ClusterFacts) -> str:
+    """The text of a remedy: a script of comments and commands, or sentences of advice if there is no command to run."""
+    parts: list[tuple[bool, str]] = []
+    for step in remedy:
+        parts += [(False, sentence) for sentence in step.about]
+        if step.unless is not None:
+            parts += [(False, step.unless), (False, AGAIN)]
+            break
+        if step.command is None:
+            continue
+        shell = lines(step.command, facts)
+        parts += [(True, line) for line in shell]
+        if not shell and isinstance(step.command, Config):
+            parts.append((False, in_words(step.command)))
+        if step.undo is not None:
+            parts += [(False, f"To undo it: {line}") for line in lines(step.undo, facts) if shell]
+    if any(runs for runs, _ in parts):
+        return "\n".join(text if runs else comment(text) for runs, text in parts)
+    return ". ".join(text.rstrip(".") if n + 1 < len(parts) else text for n, (_, text) in enumerate(parts))

@@ -1,0 +1,74 @@
+"""A remedy's text: commands whose preconditions hold, in the dialect of the cluster's release, and advice for the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from durability.remedies.cluster import ClusterFacts
+from durability.remedies.commands import (
+    RUNNING,
+    UNDER_REPLICATED,
+    Config,
+    Reassign,
+    cluster_setting,
+    lines,
+    topic_setting,
+)
+from durability.remedies.steps import Step, advice, offered, render
+
+RAISE = topic_setting("t", "min.insync.replicas", 2)
+MOVE = Reassign("t", "plans/c/t.json", 1000)
+
+
+def test_no_command_follows_a_step_whose_precondition_does_not_hold():
+    remedy = [Step(about=("Aim.",)), Step(RAISE, ("Why.",)), Step(MOVE, unless="First start broker 1"), Step(RAISE)]
+    assert offered(remedy) == [remedy[1]]
+    assert render(remedy, ClusterFacts()).splitlines() == [
+        "# Aim.",
+        "# Why.",
+        'kafka-configs --bootstrap-server "$BOOTSTRAP" --alter --entity-type topics --entity-name t'
+        " --add-config min.insync.replicas=2",
+        "# First start broker 1",
+        "# Then audit again",
+    ]
+
+
+def test_a_remedy_without_a_command_is_advice():
+    remedy = [Step(about=("Aim.",)), Step(MOVE, unless="First start broker 1")]
+    assert render(remedy, ClusterFacts()) == "Aim. First start broker 1. Then audit again"
+    assert render(advice("Add racks."), ClusterFacts()) == "Add racks."
+
+
+def test_the_undo_is_a_comment():
+    text = render([Step(RAISE, undo=topic_setting("t", "min.insync.replicas", None))], ClusterFacts())
+    assert [line[:1] for line in text.splitlines()] == ["k", "#"]
+    assert text.endswith("--entity-name t --delete-config min.insync.replicas")
+
+
+@pytest.mark.parametrize(
+    ("release", "command", "start"),
+    [
+        (None, RAISE, 'kafka-configs --bootstrap-server "$BOOTSTRAP"'),
+        ((2, 4, 1), RAISE, 'kafka-configs --zookeeper "$ZOOKEEPER"'),
+        ((2, 5), RAISE, 'kafka-configs --bootstrap-server "$BOOTSTRAP"'),
+        ((1, 1), cluster_setting("a", 1), 'kafka-configs --bootstrap-server "$BOOTSTRAP"'),
+        ((2, 5, 1), MOVE, 'kafka-reassign-partitions --zookeeper "$ZOOKEEPER" --execute --throttle 1000'),
+        ((2, 6), MOVE, 'kafka-reassign-partitions --bootstrap-server "$BOOTSTRAP" --execute --throttle 1000'),
+        ((2, 1), UNDER_REPLICATED, 'kafka-topics --zookeeper "$ZOOKEEPER"'),
+        ((2, 2), UNDER_REPLICATED, 'kafka-topics --bootstrap-server "$BOOTSTRAP"'),
+    ],
+)
+def test_a_command_is_in_the_dialect_of_the_release(release, command, start):
+    assert lines(command, ClusterFacts(release))[0].startswith(start)
+
+
+def test_what_a_release_has_no_command_for_is_said_in_words():
+    old = ClusterFacts((1, 0, 2))
+    assert lines(cluster_setting("a", 1), old) == lines(RUNNING, ClusterFacts((2, 5))) == []
+    assert render([Step(cluster_setting("a", 1))], old) == (
+        "Set a=1 in server.properties of every broker, and restart them one after the other"
+    )
+    leftover = Config("brokers", "3", (("leader.replication.throttled.rate", None),))
+    assert render([Step(leftover)], old).startswith(
+        'kafka-configs --zookeeper "$ZOOKEEPER" --alter --entity-type brokers'
+    )
