@@ -10,6 +10,8 @@ import re
 
 CONFIGS = 'kafka-configs --bootstrap-server "$BOOTSTRAP" --alter'
 UNDER_REPLICATED = 'kafka-topics --bootstrap-server "$BOOTSTRAP" --describe --under-replicated-partitions'
+UNAVAILABLE = 'kafka-topics --bootstrap-server "$BOOTSTRAP" --describe --unavailable-partitions'
+ELECT_PREFERRED = 'kafka-leader-election --bootstrap-server "$BOOTSTRAP" --election-type preferred'
 REASSIGN = 'kafka-reassign-partitions --bootstrap-server "$BOOTSTRAP"'
 RUNNING = f"{REASSIGN} --list"
 

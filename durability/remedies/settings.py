@@ -67,7 +67,8 @@ def leftovers(finding: Finding) -> str:
     if finding["observed"]["stuck"]:
         return script(
             comment(
-                "Bring back the brokers being added, or cancel the reassignment: run --cancel with the file that started it."
+                "Bring back the brokers that it waits for, or cancel the reassignment: run --cancel with the file that started"
+                " it."
             ),
             RUNNING,
         )
