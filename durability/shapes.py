@@ -115,7 +115,7 @@ class Anything(Shape):
 
 @dataclass(frozen=True)
 class ListOf(Shape):
-    """A list. least: of how many elements at least. distinct: whether no element may repeat.
+    """A list. least: of how many elements at least.
 
     identity: the member that identifies its elements, which are objects; no two may have the same.
     """
@@ -124,7 +124,6 @@ class ListOf(Shape):
     json: ClassVar[type] = list
     element: Shape
     least: int = 0
-    distinct: bool = False
     identity: str = ""
     words: str = "a list"
 

@@ -1,4 +1,7 @@
-"""The snapshot gate: a reading of a cluster that contradicts itself is kept, with the reason, and never judged.
+"""The snapshot gate: a reading of a cluster that contradicts itself as a whole is kept, with the reason, and never judged.
+
+Facts of one partition, or of one topic, that contradict each other don't reject a snapshot: they are unknown
+(`durability.lake.contradictions`), and the rest is evaluated.
 
 Counts come from the attempt's own Parquet files (`expectations.contradictions`); the verdict is a Great Expectations
 suite over one row a cluster, in which every count must be zero.
@@ -51,10 +54,6 @@ CHECKS = (
     Check("topics-listed", "topics have partitions but no row of their own"),
     Check("topics-complete", "topics lack partitions that they declared, or have others"),
     Check("replicas-on-known-brokers", "broker ids named by partitions have no broker row"),
-    Check("leader-within-replicas", "partitions have a leader that isn't one of their replicas"),
-    Check("leader-in-sync", "partitions have a leader that isn't in their ISR"),
-    Check("isr-within-replicas", "partitions have in-sync replicas that aren't among their replicas"),
-    Check("elr-within-replicas", "partitions have eligible leader replicas that aren't among their replicas"),
 )
 UNREAD = {"read-again": ("/cluster/consistent",), "topics-readable": ("", "/topics")}
 """Unreadable paths whose reasons explain a failed check."""
@@ -161,10 +160,6 @@ def _against_itself(
         "topics-listed": partitions["unlisted_topics"],
         "topics-complete": partitions["incomplete_topics"],
         "replicas-on-known-brokers": len(found.brokers - ids) if cluster["brokers_known"] is not False else 0,
-        "leader-within-replicas": found.leader_not_replica,
-        "leader-in-sync": found.leader_not_in_sync,
-        "isr-within-replicas": found.isr_not_replica,
-        "elr-within-replicas": found.elr_not_replica,
     }
 
 

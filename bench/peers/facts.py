@@ -18,7 +18,7 @@ WITH known AS (
 )
 SELECT *, row_number() OVER (ORDER BY cluster, broker) AS place,
   CASE WHEN NOT live THEN CASE WHEN lost AND mates > 1 THEN 'rack:' || rack || ' down'
-    ELSE 'broker:' || broker || ' down' END END AS down,
+    ELSE 'broker:' || broker || ' down' END WHEN disk THEN 'broker:' || broker || ' disk-offline' END AS fault,
   'broker:' || broker || CASE WHEN disk THEN ' disk-offline' ELSE ' lagging' END AS lag
 FROM known ORDER BY place
 """

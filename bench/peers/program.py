@@ -24,7 +24,7 @@ MACROS = (
     " CASE WHEN under_replicated THEN 'under-replicated' END], lambda c: c IS NOT NULL)",
     "dominant(causes, down) AS"
     " nullif(array_to_string(list_sort(list_distinct(CASE WHEN len(down) > 0 THEN down ELSE causes END)), ', '), '')",
-    "named(causes) AS dominant(causes, list_filter(causes, lambda d: d LIKE '% down'))",
+    "named(causes) AS dominant(causes, list_filter(causes, lambda d: d LIKE '% down' OR d LIKE '% disk-offline'))",
     # Replicas that some `racks` racks have together if `n` are placed as evenly as brokers allow: racks are filled to one
     # below `level` as far as possible, and as many of the larger ones as replicas are left get one more.
     "filled(sizes, level) AS coalesce(list_sum(list_transform(sizes, lambda s: least(s, level))), 0)",

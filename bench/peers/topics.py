@@ -9,8 +9,8 @@ NEVER = 1_000_000
 MEASURES = ("unhealthy", "measured", "acks")
 """The tables that an engine makes; `tid` is a topic's number in `topic_facts`.
 
-- unhealthy: partitions with a category of KIP-427 or KIP-1290. `causes`: what is down, else what lags; `missing`: bits of lost
-  racks with replicas of it; `few_racks`: its ISR spans fewer racks than wanted, led or not; `misplaced`: so do its replicas;
+- unhealthy: partitions with a category of KIP-427 or KIP-1290. `causes`: what is down or failed, else what lags; `missing`: bits
+  of lost racks with replicas; `few_racks`: its ISR spans fewer racks than wanted, led or not; `misplaced`: so do its replicas;
   `at_risk`: a changed min.insync.replicas may cost it eligible leaders.
 - measured: a row per topic. The lowest rf, effective min ISR, span, isr_racks and headroom (headroom_rf: replicas of the first
   partition with it); `smallest`: the min.insync.replicas that guarantees the acked racks, else NEVER; `would_do`: the replicas
@@ -20,7 +20,7 @@ MEASURES = ("unhealthy", "measured", "acks")
 - acks: of each topic's worst partition what acks=all means there, w_...; see `bench.peers.verdicts`.
 """
 
-# `named` gives what is down, else what lags, as one text: topics with the same trouble share a cause.
+# `named` gives what is down or failed, else what lags, as one text: topics with the same trouble share a cause.
 CATEGORIES = """
 CREATE TEMP TABLE categories AS
 SELECT tid, category, list_sort(list(partition)) AS ids, bool_or(NOT whole) AS shrunk, bool_and(whole) AS whole,

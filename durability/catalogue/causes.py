@@ -17,6 +17,8 @@ WORDED = {
     "topics-hidden": "topics may be hidden",
     "streams-unsettled": "unreadable or moving Streams application",
     "streams-instances": "too few instances of a Streams application",
+    "contradiction": "facts contradict each other",
+    "observers": "observers among the replicas",
     "standby-placement": "placement of standbys",
 }
 # A code is at the end of a cause, or of one of several causes. The text before it may be any name, such as a tier's.

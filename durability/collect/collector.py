@@ -275,7 +275,9 @@ class _Collection:
         voters = quorum.stated_voters(facts.broker_configs.values())
         if facts.quorum is None and voters:
             self.quorum_error = None
-            facts.quorum = quorum.Quorum(None, [quorum.Member(node, None) for node in voters], [], voters)
+            facts.quorum = quorum.Quorum(
+                None, [quorum.Member(node, None) for node in voters], [], voters, times_known=False
+            )
             facts.notes.add(("cluster", "quorum", "observers"), reason)
 
     async def _controllers(self) -> None:

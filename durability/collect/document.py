@@ -22,8 +22,8 @@ from durability.topology.versions import parse
 
 NOT_DESCRIBED = "BROKER_NOT_AVAILABLE"
 FENCED = "BROKER_NOT_AVAILABLE: it is fenced"
-NEVER_CAUGHT_UP = "NEVER_CAUGHT_UP: it has not caught up with the quorum's leader since that one leads"
 NO_LEADER = "LEADER_NOT_AVAILABLE: no controller leads, so nobody states its lag"
+NO_LAG = "UNSUPPORTED_VERSION: the quorum's leader doesn't state when its members caught up"
 NO_RACK = "UNKNOWN_RACK: the quorum's answer has no racks, and neither brokers nor configuration state this node's"
 OF_BROKERS = {
     "versions": ("kafka_version", "max_metadata_version"),
@@ -142,8 +142,9 @@ def _quorum(facts: Facts, racks: Mapping[int, str]) -> dict | None:
         rows[role] = []
         for member in _by_id(members):
             rows[role].append({"id": member.id, "rack": racks.get(member.id), "lag_ms": member.lag_ms})
-            if member.lag_ms is None:
-                reason = NO_LEADER if facts.quorum.leader is None else NEVER_CAUGHT_UP
+            # Otherwise null is a fact: the member never caught up with this leader.
+            if member.lag_ms is None and not facts.quorum.times_known:
+                reason = NO_LEADER if facts.quorum.leader is None else NO_LAG
                 facts.notes.add(("cluster", "quorum", role, member.id, "lag_ms"), reason)
             if member.id not in racks and member.id not in described:  # a described broker without a rack has none
                 facts.notes.add(("cluster", "quorum", role, member.id, "rack"), NO_RACK)

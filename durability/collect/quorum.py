@@ -26,12 +26,16 @@ class Member:
 
 @dataclass
 class Quorum:
-    """leader: None while there is none. addresses: controllers' listeners as (host, port), by node id (KIP-853)."""
+    """leader: None while there is none. addresses: controllers' listeners as (host, port), by node id (KIP-853).
+
+    times_known: does the leader state when members caught up? Kafka does since 3.4 (KIP-836). Without times every lag is unread.
+    """
 
     leader: int | None
     voters: list[Member]
     observers: list[Member]
     addresses: dict[int, list[tuple[str, int]]] = field(default_factory=dict)
+    times_known: bool = True
 
 
 async def describe(wire: Wire) -> Quorum | None:
@@ -47,12 +51,14 @@ async def describe(wire: Wire) -> Quorum | None:
         raise
     data = response.topics[0].partitions[0]
     voters, observers = list(data.current_voters), list(data.observers)
-    caught_up = {r.replica_id: r.last_caught_up_timestamp for r in voters}.get(data.leader_id, -1)
+    stated = {r.replica_id: r.last_caught_up_timestamp for r in voters}.get(data.leader_id)
+    caught_up = -1 if stated is None else stated
     return Quorum(
         data.leader_id if data.leader_id >= 0 else None,
         [_member(r, data.leader_id, caught_up) for r in voters],
         [_member(r, data.leader_id, caught_up) for r in observers],
         {node.node_id: [(at.host, at.port) for at in node.listeners] for node in response.nodes or ()},
+        times_known=caught_up >= 0,
     )
 
 

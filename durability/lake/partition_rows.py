@@ -5,8 +5,9 @@ from __future__ import annotations
 from operator import itemgetter
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from durability.lake import partition_groups
+from durability.lake import contradictions, partition_groups
 from durability.lake.facts import Facts
 from durability.lake.tables import PARTITION_GROUPS, PARTITIONS, Table
 from durability.topology.kinds import PARTITION_LISTS
@@ -24,7 +25,8 @@ def keyed(table: Table, keys: dict[str, object], columns: dict[str, pa.Array], r
 def partition_tables(facts: Facts, keys: dict[str, object], brokers: list[dict]) -> tuple[pa.Table, pa.Table]:
     """The rows of `partitions`, by topic and partition, and of `partition_groups`; of a cluster with few partitions none.
 
-    brokers: the rows of `brokers`. A partition that doesn't say its number has none.
+    brokers: the rows of `brokers`. A partition that doesn't say its number has none. Where a partition's facts contradict each
+    other, none of them counts.
     """
     partitions: list[dict] = []
     topics: list[str] = []
@@ -45,6 +47,12 @@ def partition_tables(facts: Facts, keys: dict[str, object], brokers: list[dict])
     columns |= {name: pa.array(list(map(itemgetter(name), partitions)), kinds[name]) for name in PARTITION_LISTS}
     columns["topic"] = pa.array(topics, kinds["topic"])
     columns["bytes"] = pa.array([partition.get("bytes") for partition in partitions], kinds["bytes"])
+    found = contradictions.readings(columns)
+    if found:
+        unread |= {row: list(contradictions.FACTS) for row in found}
+        sound = pa.array([row not in found for row in range(len(partitions))])
+        columns |= {name: pc.if_else(sound, columns[name], None) for name in contradictions.FACTS}
+    columns["contradiction"] = pa.array([found.get(row) for row in range(len(partitions))], kinds["contradiction"])
     columns["unreadable"] = pa.array([unread.get(row) for row in range(len(partitions))], kinds["unreadable"])
     if len(partitions) < partition_groups.FROM:
         columns["partition_group"] = pa.nulls(len(partitions), kinds["partition_group"])

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from durability.catalogue.model import CONTRADICTED
 from durability.lake import tables
@@ -18,7 +19,10 @@ from durability.lake.facts import Facts
 from durability.lake.partition_rows import partition_tables
 from durability.streams.internal_topics import by_application
 from durability.topology.document import Topology
-from durability.topology.unreadable import tokens
+from durability.topology.unreadable import pointer, tokens
+
+CONTRADICTION = "CONTRADICTION"
+"""Begins the reason of an unreadable part whose facts were read, and contradict each other."""
 
 
 def build(
@@ -46,8 +50,10 @@ def build(
     # Before partitions are grouped: a replica that is down counts in the rack of its broker.
     _carry_racks(brokers, earlier_racks)
     partitions, groups = partition_tables(facts, keys, brokers)
+    cluster = cluster_row(facts, _provider(provider, stated), team)
+    cluster["unreadable"] += _contradictions(partitions) + _incomplete(facts, topics)
     rows_of = {
-        tables.CLUSTERS: [cluster_row(facts, _provider(provider, stated), team)],
+        tables.CLUSTERS: [cluster],
         tables.BROKERS: brokers,
         tables.CONTROLLERS: controller_rows(facts),
         tables.TOPICS: topics,
@@ -62,6 +68,39 @@ def _provider(declared: str, stated: str | None) -> str:
     if declared in ("self", "other") or stated in (None, declared):
         return stated or declared
     return CONTRADICTED
+
+
+def _contradictions(partitions: pa.Table) -> list[dict]:
+    """Entries for `unreadable`: per topic what of it is unknown because facts contradict each other, with the first readings."""
+    found = partitions.filter(pc.is_valid(partitions["contradiction"])).select(["topic", "partition", "contradiction"])
+    by_topic: dict[str, list[tuple[int, str]]] = {}
+    for row in found.to_pylist():
+        by_topic.setdefault(row["topic"], []).append((row["partition"], row["contradiction"]))
+    entries = []
+    for topic, stated in by_topic.items():
+        number, reading = stated[0]
+        several = f" in {len(stated)} partitions, first in {number}" if len(stated) > 1 else ""
+        path: tuple[str | int, ...] = ("topics", topic, "partitions", *(() if several else (number,)))
+        entries.append({"path": pointer(path), "reason": f"{CONTRADICTION}{several}: {reading}"})
+    return entries
+
+
+def _incomplete(facts: Facts, topics: list[dict]) -> list[dict]:
+    """Entries for `unreadable`: topics of a live cluster whose partitions have gaps in their numbers. Kafka starts at 0.
+
+    Sets their `partitions_known`. A document may be an excerpt.
+    """
+    entries: list[dict] = []
+    by_name = {row["topic"]: row for row in topics}
+    for _, topic in facts.named("name", "topics") if facts.topology.live else ():
+        numbers = sorted(partition["partition"] for partition in topic.get("partitions") or ())
+        row = by_name[topic["name"]]
+        if numbers != list(range(len(numbers))) and row["partitions_known"]:
+            row["partitions_known"] = False
+            path = pointer(("topics", topic["name"], "partitions"))
+            reason = f"{CONTRADICTION}: {len(numbers)} partitions, the last of which is {numbers[-1]}"
+            entries.append({"path": path, "reason": reason})
+    return entries
 
 
 def cluster_row(facts: Facts, provider: str, team: str | None) -> dict:
@@ -186,9 +225,18 @@ def controller_rows(facts: Facts) -> list[dict]:
             row["rack_state"] = "named" if row["rack"] else "unknown"
             if role != "controller":
                 row.setdefault("lag_ms", facts.value(where, node, "lag_ms"))
+                row.setdefault("caught_up", _caught_up(facts, where, node))
             else:
                 row["configs"], row["config_sources"], _ = facts.configs(where, node)
     return [rows[number] for number in sorted(rows)]
+
+
+def _caught_up(facts: Facts, place: tuple, member: dict) -> bool | None:
+    """Has a quorum member ever caught up with the leader? None where its lag could not be read, or nobody leads."""
+    if member.get("lag_ms") is not None:
+        return None if facts.unreadable.touches(*place, "lag_ms") else True
+    led = _quorum(facts).get("leader") is not None and not facts.unreadable.touches("cluster", "quorum", "leader")
+    return False if led and not facts.unreadable.touches(*place, "lag_ms") else None
 
 
 def topic_rows(facts: Facts) -> list[dict]:

@@ -115,9 +115,10 @@ CONTROLLERS = Table(
         ("leader", pa.bool_()),
         ("rack", pa.string()),
         ("rack_state", pa.string()),  # named, unknown
-        ("lag_ms", pa.int64()),  # behind the quorum's leader; NULL: unknown
+        ("lag_ms", pa.int64()),  # behind the quorum's leader; NULL: never caught up, or unknown
         ("configs", CONFIGS),  # NULL: unreadable or not stated
         ("config_sources", CONFIGS),
+        ("caught_up", pa.bool_()),  # False: never with this leader; NULL: unknown, or there is no leader
     ),
 )
 
@@ -153,6 +154,8 @@ PARTITIONS = Table(
         ("unreadable", STRINGS),  # names of this partition's fields that could not be read; NULL: all were
         # The same for partitions of a cluster that only their topic tells apart; NULL: like no other, or not looked at.
         ("partition_group", pa.int32()),
+        # Both readings, where this partition's facts contradict each other: "isr 1,2,4; replicas 1,2,3". Then all are NULL.
+        ("contradiction", pa.string()),
     ),
     sort=("cluster", "topic", "partition"),
     retired=("stands_for", "placement", "alike", "alike_leaders", "room"),

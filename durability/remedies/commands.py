@@ -56,7 +56,16 @@ class Show:
     name: str = ""
 
 
-Command = Config | Reassign | Feature | Show
+@dataclass(frozen=True)
+class Elect:
+    """kafka-leader-election: asks the controller to elect the preferred leader of a partition (KIP-460)."""
+
+    topic: str
+    partition: int
+
+
+Command = Config | Reassign | Feature | Elect | Show
+UNAVAILABLE = Show("unavailable")
 UNDER_REPLICATED, RUNNING, LOG_DIRS = Show("under-replicated"), Show("reassignments"), "log-dirs"
 
 
@@ -73,6 +82,10 @@ def lines(command: Command, facts: ClusterFacts = UNKNOWN) -> list[str]:
         ]
     if isinstance(command, Feature):
         return [f"kafka-features {BOOTSTRAP} upgrade --feature {command.name}={command.level}"]
+    if isinstance(command, Elect):
+        # Before 2.4 kafka-preferred-replica-election does it.
+        tool = f"kafka-leader-election {BOOTSTRAP} --election-type preferred"
+        return [] if facts.before(2, 4) else [f"{tool} --topic {command.topic} --partition {command.partition}"]
     return _show(command, facts)
 
 
@@ -94,9 +107,9 @@ def _config(command: Config, facts: ClusterFacts) -> list[str]:
 
 
 def _show(command: Show, facts: ClusterFacts) -> list[str]:
-    if command.what == "under-replicated":
+    if command.what in ("under-replicated", "unavailable"):
         server = ZOOKEEPER if facts.before(2, 2) else BOOTSTRAP
-        return [f"kafka-topics {server} --describe --under-replicated-partitions"]
+        return [f"kafka-topics {server} --describe --{command.what}-partitions"]
     if command.what == "reassignments":
         return [] if facts.before(2, 6) else [f"kafka-reassign-partitions {BOOTSTRAP} --list"]
     return [] if facts.before(1, 0) else [f"kafka-log-dirs {BOOTSTRAP} --describe --broker-list {command.name}"]

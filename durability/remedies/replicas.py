@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from durability.catalogue.causes import WORDED
 from durability.remedies import elr, target
 from durability.remedies.cluster import ClusterFacts, facts_of
-from durability.remedies.commands import RUNNING, UNDER_REPLICATED
+from durability.remedies.commands import RUNNING, UNAVAILABLE, UNDER_REPLICATED, Elect
 from durability.remedies.finding import Finding
 from durability.remedies.steps import Remedy, Step, advice
 
@@ -17,6 +20,14 @@ CANCEL_FILE = (
     " removes the throttle."
 )
 
+NO_LEADER = WORDED["no-leader"]
+ELECTION_MISSING = (
+    "Replicas that can lead are up, but no leader is elected. See the active controller's log, and whether the brokers just"
+    " started. This lists such partitions:"
+)
+SHOWN = 10
+"""How many partitions get a command."""
+
 NO_HEADROOM_WANTED = (
     "Nothing to fix while the topic's tier requires no headroom. To keep writes possible without one of its brokers, give the"
     " topic a tier with write_headroom"
@@ -25,10 +36,14 @@ NO_HEADROOM_WANTED = (
 
 def bring_back(causes: str, facts: ClusterFacts) -> Remedy:
     """The remedy for a short ISR, by its cause."""
-    if causes.endswith(" down"):
-        start = f"Start what is down ({causes}). Then this lists no partition:"
-        return [Step(UNDER_REPLICATED, (_gone_for_good(facts), start))]
-    if causes.endswith(" offline"):
+    each = causes.split(", ")
+    down, disks = (any(cause.endswith(state) for cause in each) for state in (" down", " offline"))
+    if causes == NO_LEADER:
+        return [Step(UNAVAILABLE, (ELECTION_MISSING,))]
+    if down:
+        start = "Start what is down, replace failed disks and restart their brokers" if disks else "Start what is down"
+        return [Step(UNDER_REPLICATED, (_gone_for_good(facts), f"{start} ({causes}). Then this lists no partition:"))]
+    if disks:
         return advice(f"Replace the disk and restart the broker ({causes})")
     find = f"Find why replicas lag ({causes}): load, disk, network, a leftover throttle. This lists them:"
     return [Step(UNDER_REPLICATED, (find,))]
@@ -48,6 +63,19 @@ def _gone_for_good(facts: ClusterFacts) -> str:
     return move if facts.kraft is False else move + unregister
 
 
+def elect(topic: str, partitions: Sequence[int], in_sync: int | None) -> Remedy:
+    """The remedy for partitions without a leader although their replicas are up.
+
+    in_sync: the size of the smallest ISR. A preferred election takes the first replica of the ISR that is up: no record is lost.
+    """
+    look = Step(UNAVAILABLE, (ELECTION_MISSING,))
+    if not in_sync:
+        only = "With an empty ISR only replicas of the ELR can be elected without losing records."
+        return [look, Step(about=(only,))]
+    asks = Step(about=("This asks the controller to elect a leader among the replicas in sync:",))
+    return [look, asks, *(Step(Elect(topic, number)) for number in partitions[:SHOWN])]
+
+
 def of_cause(finding: Finding) -> Remedy:
     """The remedy for a short ISR, by the finding's cause."""
     return bring_back(finding["cause"], facts_of(finding))
@@ -56,6 +84,8 @@ def of_cause(finding: Finding) -> Remedy:
 def health(finding: Finding) -> Remedy:
     """The remedy for partition-health: bring replicas back, or change the configuration if every replica is in sync."""
     evidence, facts = finding["evidence"], facts_of(finding)
+    if finding["cause"] == NO_LEADER:
+        return elect(finding["resource"], finding["partitions"], finding["observed"]["isr"])
     if evidence["shrunk"]:
         back = bring_back(finding["cause"], facts)
         if finding["category"] == "under-min-isr" and evidence["growing"]:

@@ -94,7 +94,7 @@ def leftovers(finding: Finding) -> Remedy:
 def _stuck(finding: Finding, facts: ClusterFacts) -> Remedy:
     """Cancelling drops the replicas being added at once, so it is offered only if enough others are live and in sync."""
     observed, harms = finding["observed"], finding["evidence"]["cancel_harms"]
-    sentences = ["Bring back the brokers being added, or the replicas that lag."]
+    sentences = ["Bring back the brokers that it waits for, or the replicas that lag."]
     where = [
         *([listed(observed["throttled_brokers"], "brokers ")] if observed["throttled_brokers"] else ()),
         *([listed(observed["throttled_topics"], "topics ")] if observed["throttled_topics"] else ()),

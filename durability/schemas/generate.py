@@ -80,7 +80,6 @@ class _Definitions(dict[str, dict[str, Any]]):
                 return {"$ref": f"#/$defs/{name}"}
             case ListOf():
                 strict = {"minItems": shape.least} if shape.least and not partly else {}
-                strict |= {"uniqueItems": True} if shape.distinct and not partly else {}
                 return {"type": "array", "items": self._element(shape.element, partly), **strict}
             case MapOf():
                 keys = {"propertyNames": _text(shape.keys)} if shape.keys else {}

@@ -48,7 +48,7 @@ VOTER = Object(
     {
         "id": Member(ID),
         "rack": _RACK,
-        "lag_ms": Member(COUNT, nullable=True, about="how far behind the leader; null: unknown"),
+        "lag_ms": Member(COUNT, nullable=True, about="how far behind the leader; null: never caught up with it"),
     },
 )
 QUORUM = Object(
@@ -116,9 +116,7 @@ PARTITION = Object(
         "partition": Member(ID),
         "leader": Member(ID, nullable=True, about="null: there is none"),
         **{
-            name: Member(
-                ListOf(BROKER_ID, least=int(name == "replicas"), distinct=True), about=_ABOUT_LISTS.get(name, "")
-            )
+            name: Member(ListOf(BROKER_ID, least=int(name == "replicas")), about=_ABOUT_LISTS.get(name, ""))
             for name in PARTITION_LISTS
         },
         "bytes": _maybe(COUNT, "size on disk"),

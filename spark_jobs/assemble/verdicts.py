@@ -88,15 +88,16 @@ def _details() -> dict[str, Column]:
     reported = outcome.isin(base.FAIL, base.UNKNOWN)
     unread = (outcome == base.UNKNOWN) & (F.col("resource_type") == "topic") & ~control.isin(*OWN_UNKNOWN)
     invalid = F.when(outcome == base.UNKNOWN, _invalid_setting())
+    reason = F.get_json_object(F.when(unread, details["evidence"]), f"$.{base.REASON}")
     return {
         "category": F.when(reported, details["category"]),
         "severity": F.when(outcome == base.FAIL, details["severity"]),
         "partitions": F.when(reported, details["partitions"]),
         # `details` has the cause of a FAIL. An UNKNOWN has another cause.
         "cause": F.when(invalid.isNotNull(), "configuration:topic")
-        .when(unread, "unreadable")
+        .when(unread, F.coalesce(reason, F.lit("unreadable")))
         .when(reported, details["cause"]),
-        "evidence": F.coalesce(invalid, F.when(~unread, details["evidence"])),
+        "evidence": F.coalesce(invalid, F.when(~unread | reason.isNotNull(), details["evidence"])),
     }
 
 

@@ -16,6 +16,8 @@ from spark_jobs.frames.columns import certain, possible
 from spark_jobs.frames.flagged import Flagged, each
 
 CONTROL = "partition-health"
+SHOWN = 5
+"""How many contradicting readings a verdict has."""
 CATEGORIES = ("offline", "under-min-isr", "at-min-isr", "under-replicated")
 
 
@@ -33,7 +35,11 @@ def known() -> Column:
 def measures() -> dict[str, Flagged]:
     """By category: its partitions, whether any ISR shrank, the causes, the numbers of the partition with the smallest ISR, and
     how kafka-topics differs."""
-    columns = {"health_unknown": base.partition_ids(~known())}
+    unknown = ~known()
+    columns = {
+        "health_unknown": base.partition_ids(unknown),
+        "health_contradictions": Flagged(unknown, _contradictions),
+    }
     for category in CATEGORIES:
         name, found = base.column(category), flag(category)
         # The leader counts replicas that are being added, so an ISR can be whole and still below the minimum.
@@ -49,6 +55,12 @@ def measures() -> dict[str, Flagged]:
             f"{name}_cli": Flagged(found, lambda flagged: F.array_sort(F.array_distinct(each(flagged, "cli_differs")))),
         }
     return columns
+
+
+def _contradictions(flagged: Column) -> Column:
+    """The partitions whose facts contradict each other, with both readings, the first SHOWN."""
+    found = F.filter(flagged, lambda p: p["contradiction"].isNotNull())
+    return F.slice(F.array_sort(F.transform(found, lambda p: F.struct(p["partition"], p["contradiction"]))), 1, SHOWN)
 
 
 def _numbers(partition: Column) -> Column:
@@ -106,6 +118,7 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
         base.outcome_of(CONTROL),
         cause="unreadable",
         observed={"category": none, "cause": none},
+        evidence={**base.unknown_because(), "contradictions": F.col("health_contradictions")},
         partitions=F.col("health_unknown"),
     )
     return [*(_of_category(category) for category in CATEGORIES), rest]

@@ -1,7 +1,7 @@
 """reassignment-leftovers: a throttle without a reassignment, or a reassignment without progress.
 
 A throttle that `kafka-reassign-partitions --verify` didn't remove keeps slowing down replication. A reassignment makes no
-progress if a broker that it adds is down, or if it looks the same as in the last snapshot.
+progress if it waits for a replica that is down, being added or one that stays, or if it looks the same as in the last snapshot.
 """
 
 from collections.abc import Iterable

@@ -23,6 +23,6 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
         cause=F.coalesce(target.infeasible(), F.lit("configuration:topic")),
         observed={"replication_factor": RULE.worst},
         required={"replication_factor": RULE.required},
-        evidence={"target": F.col(target.TARGET)},
+        evidence={"target": F.col(target.TARGET), **base.unknown_because()},
         partitions=RULE.failing,
     )

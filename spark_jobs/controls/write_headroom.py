@@ -40,6 +40,7 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
             "replication_factor": worst["rf"],
             "effective_min_insync_replicas": worst["effective"],
             "target": F.col(target.TARGET),
+            **base.unknown_because(),
         },
         partitions=RULE.failing,
     )

@@ -129,12 +129,12 @@ def causes_where(flag: Column) -> Flagged:
 
 
 def dominant(causes: str) -> Column:
-    """One cause for all that keeps replicas away: what is down, else what lags; NULL where nothing does.
+    """One cause for all that keeps replicas away: what is down or has a failed disk, else what lags; NULL where nothing does.
 
     Several brokers are all named, so that topics with the same trouble have the same cause.
     """
-    down = F.filter(causes, lambda cause: cause.endswith(" down"))
-    chosen = F.array_sort(F.when(F.size(down) > 0, down).otherwise(F.col(causes)))
+    faults = F.filter(causes, lambda cause: cause.endswith(" down") | cause.endswith(" disk-offline"))
+    chosen = F.array_sort(F.when(F.size(faults) > 0, faults).otherwise(F.col(causes)))
     return F.when(F.size(chosen) > 0, F.array_join(chosen, ", "))
 
 
@@ -146,6 +146,16 @@ def infeasible(tier: Column) -> Column:
 def not_feasible(wanted: Column, available: Column) -> Column:
     """The cause where the tier requires more than the cluster has; NULL elsewhere."""
     return F.when(F.col("brokers_known") & (wanted > available), infeasible(F.col("tier")))
+
+
+def unknown_because() -> dict[str, Column]:
+    """Evidence of a topic's verdict: the reason that selects the text of an UNKNOWN.
+
+    Reads `health_contradictions` (`partition_health.measures`) and `has_observers`. Confluent's observers are among a partition's
+    replicas and don't count as replicas.
+    """
+    contradiction = certain(F.size("health_contradictions") > 0)
+    return {REASON: F.when(contradiction, "contradiction").when(F.col("has_observers"), "observers")}
 
 
 # Measures over a topic's partitions.

@@ -152,6 +152,8 @@ def controllers_by_cluster(controllers: DataFrame) -> DataFrame:
     known = F.col("configs").isNotNull()
     fields = {
         **{name: F.col(name) for name in ("controller", "role", "leader", "rack", "lag_ms")},
+        # Lakes of earlier versions don't state it.
+        "caught_up": F.when(F.col("lag_ms").isNotNull(), True).otherwise(F.col("caught_up")),
         "configs_known": known,
         "min_isr": F.when(known, _copies(F.coalesce(_stated(MIN_ISR), F.lit("1")))),
         "default_rf": F.when(known, _int(F.coalesce(_stated(DEFAULT_RF), F.lit("1")))),

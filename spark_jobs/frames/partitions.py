@@ -61,6 +61,7 @@ def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame, keep: S
         "isr",
         "elr",
         "last_known_elr",
+        "contradiction",
         F.when(moving, F.col("adding")).alias("adding"),
         F.when(moving, F.col("removing")).alias("removing"),
         (~certain(F.array_contains("unreadable", "leader"))).alias("leader_known"),
@@ -252,21 +253,39 @@ def _acked() -> Column:
 
 
 def _causes() -> Column:
-    """Why the ISR is short or the leader missing: brokers or racks that are down, else replicas that lag, else a reassignment.
+    """Why the ISR is short or the leader missing: brokers that are down or have a failed disk, else replicas that lag, else a
+    reassignment.
 
-    If only replicas that are being added are out of sync, they are missing: the effective min ISR counts them already.
+    A partition without a leader needs one of its ISR or ELR (KIP-966). If such a replica is up, what else is down doesn't matter:
+    an election is missing. If only replicas that are being added are out of sync, they are missing: the effective min ISR counts
+    them already.
     """
     missing = F.when(F.col("offline") | (F.size("out_of_sync") == 0), F.col("brokers")).otherwise(F.col("out_of_sync"))
     absent = F.filter(missing, lambda b: F.col("offline") | ~F.array_contains("isr", b["broker"]))
-    down = F.array_compact(absent["down"])
+    faults = F.array_compact(F.transform(absent, _fault))
     lagging = F.col("out_of_sync")["lag_cause"]
+    electable = F.exists(
+        "brokers",
+        lambda b: (
+            certain(F.array_contains("isr", b["broker"]) | F.array_contains("elr", b["broker"]))
+            & certain(b["live"])
+            & _fault(b).isNull()
+        ),
+    )
     return (
-        F.when(F.size(down) > 0, F.array_distinct(down))
-        .when(F.size(lagging) > 0, lagging)
+        F.when(F.col("offline") & F.col("leader").isNull() & electable, F.array(F.lit("no-leader")))
+        .when(F.size(faults) > 0, F.array_distinct(faults))
         .when(F.col("offline"), F.array(F.lit("no-leader")))
+        .when(F.size(lagging) > 0, lagging)
         .when(F.col("reassigning"), F.array(F.lit("reassignment")))
         .otherwise(F.array())
     )
+
+
+def _fault(broker: Column) -> Column:
+    """Why a broker can't serve its replicas: it is down, or a log dir of it is offline; NULL where neither is known."""
+    disk = F.when(broker["lag_cause"].endswith(" disk-offline"), broker["lag_cause"])
+    return F.coalesce(broker["down"], disk)
 
 
 def _cli_differs() -> Column:
@@ -303,8 +322,9 @@ def of_brokers(judged: DataFrame) -> DataFrame:
     """What rules read of a partition's brokers.
 
     `missing_racks`: the lost racks with replicas that are out of sync, or with any replica of an offline partition.
-    `mixed_releases`: some brokers cap min.insync.replicas and some don't. `waits_for_dead`: replicas are being added on brokers
-    that are down. `replicas_down`: the brokers that are down.
+    `mixed_releases`: some brokers cap min.insync.replicas and some don't. `waits_for_dead`: of the replicas that a reassignment
+    leaves, one is out of sync on a broker that is down; KRaft completes it only when all are in sync (KAFKA-19975).
+    `replicas_down`: the brokers that are down.
     """
     missing = F.filter(
         "brokers",
@@ -313,7 +333,7 @@ def of_brokers(judged: DataFrame) -> DataFrame:
         ),
     )
     waiting = F.filter(
-        "brokers", lambda b: F.array_contains("adding", b["broker"]) & ~F.array_contains("isr", b["broker"])
+        "brokers", lambda b: ~F.array_contains("removing", b["broker"]) & ~F.array_contains("isr", b["broker"])
     )
     return judged.withColumns(
         {

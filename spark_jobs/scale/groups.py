@@ -19,7 +19,7 @@ SETTINGS = ("required", *partitions.TOPIC_SETTINGS)
 """All columns of a topic that the rules for its partitions read."""
 OWN = ("leader", "replicas", "isr", "elr", "last_known_elr")
 """Columns in which equal partitions may name different brokers."""
-JUDGED_BY = (*OWN, "adding", "removing", "unreadable", "captured_at")
+JUDGED_BY = (*OWN, "adding", "removing", "unreadable", "contradiction", "captured_at")
 ROW = "row"
 KEY = ("cluster", "like", "place")
 TOPIC = ["cluster", "topic"]

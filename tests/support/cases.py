@@ -6,7 +6,8 @@ A case is a cluster of its own. Its keys:
     table           a line per partition; this and brokers, version, configs, broker_configs, features, unreadable, streams
                     and cluster_<member> are what `tests.support.topology.document` takes
     tier            what its topics require (DEFAULT_TIER unless stated); tiers: by topic, what that one requires
-    quorum          voters as `id:rack`, or `id:rack:lag in ms`; none: ZooKeeper mode
+    quorum          voters as `id:rack`, or `id:rack:lag in ms` (lag `-`: never caught up), or as in a document; none:
+                    ZooKeeper mode
     each_broker     further members of brokers by id; their configs are added to broker_configs
     sources         by topic and setting, where a topic's value comes from, if not from the topic
     application     what the policy says of its Kafka Streams applications

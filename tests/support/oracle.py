@@ -355,8 +355,7 @@ class Oracle:
         return Expected({PASS, FAIL, UNSURE})
 
     def quorum(self) -> dict[str, str] | None:
-        """Outcomes by category; None in ZooKeeper mode. A rack majority
-        counts where the cluster has three racks or more; an even number, where there are enough."""
+        """Outcomes by category; None in ZooKeeper mode. A rack with half of the voters counts where there are two racks."""
         quorum = self.c.doc["cluster"]["quorum"]
         if self.c.unread("cluster", "quorum"):
             return dict.fromkeys(("too-few-voters", "rack-majority", "lagging-voter", "even-number"), UNSURE)
@@ -364,22 +363,32 @@ class Oracle:
             return None
         voters = quorum["voters"]
         count = len(voters)
+        needed = count // 2 + 1
         racks = {v["id"]: v.get("rack") or self.c.racks.get(v["id"]) or UNKNOWN for v in voters}
         names = sorted({*self.c.known_names, *(r for r in racks.values() if isinstance(r, str))})
         options = [*names, *(f"new-{n}" for n in range(count))]
-        majority = set()
+        blocking = set()
         # A broker that isn't a voter, of unknown rack, may be in one more rack of its own.
         others = sum(rack is UNKNOWN for broker, rack in self.c.racks.items() if broker not in racks)
+        has_racks = bool(names) or UNKNOWN in self.c.racks.values()
         for world in choices(racks, options) if count <= 5 else []:
             most = max((list(world.values()).count(r) for r in world.values()), default=0)
             known = {*self.c.known_names, *world.values()}
             for more in range(others + 1):
-                majority.add(count >= 3 and len(known) + more >= 3 and most > count // 2)
-        lags = {UNKNOWN if v.get("lag_ms") is None else v["lag_ms"] > 10_000 for v in voters}
+                blocking.add(has_racks and count >= 3 and len(known) + more >= 2 and count - most < needed)
+        down = {b["id"] for b in self.c.doc["brokers"] if self.c.live[b["id"]] is False}
+        missing = {v["id"] for v in voters if v["id"] != quorum["leader"] and (v["lag_ms"] is None or v["id"] in down)}
+        slow = {v["id"] for v in voters if v["id"] not in missing and (v["lag_ms"] or 0) > 10_000}
+        present = {v: rack for v, rack in racks.items() if v not in missing}
+        worst = max((sum(r == name for r in present.values()) for name in names), default=0) if len(names) > 1 else 0
+        short = len(present) - max(1, worst) < needed
         return {
+            "majority-lost": FAIL if count - len(missing | slow) < needed else PASS,
             "too-few-voters": FAIL if count < 3 else PASS,
-            "rack-majority": verdict(majority),
-            "lagging-voter": FAIL if True in lags else UNSURE if UNKNOWN in lags else PASS,
+            "rack-majority": verdict(blocking),
+            "no-spare-voter": FAIL if missing and short else PASS,
+            "missing-voter": FAIL if missing and not short else PASS,
+            "lagging-voter": FAIL if slow else PASS,
             "even-number": FAIL if count > 2 and count % 2 == 0 else PASS,
         }
 

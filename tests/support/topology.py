@@ -106,7 +106,7 @@ def document(
     configs: further topic overrides by topic name; their source is `topic`.
     broker_configs: the static configs of every broker.
     quorum: the document's quorum: as it stands there, or its voters as `id:rack:lag in ms` separated by blanks, the first
-        one leading, without rack or lag where left out. None: ZooKeeper mode.
+        one leading, without rack or lag where left out; lag `-`: never caught up. None: ZooKeeper mode.
     unreadable: reasons by path.
     each_broker: by id, what one broker has besides or instead; its `configs` are added to those of every broker.
     sources: by topic, where values come from that aren't the topic's own.
@@ -212,5 +212,6 @@ def _voters(drawn: str) -> dict:
     voters = []
     for cell in drawn.split():
         number, rack, lag = [*cell.split(":"), "", "0"][:3]
-        voters.append({"id": int(number), "rack": rack or None, "lag_ms": int(lag or 0)})
+        behind = None if lag == "-" else int(lag or 0)
+        voters.append({"id": int(number), "rack": rack or None, "lag_ms": behind})
     return {"leader": voters[0]["id"], "voters": voters, "observers": []}

@@ -14,7 +14,7 @@ import duckdb
 from bench.peers.program import Files, run
 from bench.peers.topics import NEVER
 
-LISTS = ("bit", "live", "down", "lag")
+LISTS = ("bit", "live", "fault", "lag")
 MACROS = (
     "rack_bits(ids, base) AS coalesce(list_bit_or(list_transform(ids, lambda x: getvariable('bit')[base + x])), 0)",
     # The fewest racks that `members` replicas can be in; held: replicas by rack, most first.
@@ -65,8 +65,10 @@ WITH facts AS (
 ), judged AS (
   SELECT *, CASE WHEN offline THEN 'none' ELSE racked END AS rack_category,
     bit_count(bits) AS kip_span,
-    CASE WHEN len(absent) > 0 THEN list_filter(list_transform(absent, lambda x: getvariable('down')[base + x]),
-      lambda d: d IS NOT NULL) ELSE [] END AS down
+    CASE WHEN len(absent) > 0 THEN list_filter(list_transform(absent, lambda x: getvariable('fault')[base + x]),
+      lambda d: d IS NOT NULL) ELSE [] END AS faults,
+    offline AND leader IS NULL AND len(list_filter(list_concat(isr, elr),
+      lambda x: getvariable('fault')[base + x] IS NULL)) > 0 AS electable
   FROM racked
 )
 SELECT tid, base, partition, leader, replicas, isr, elr, rf, isr_count, min_isr, effective, offline, under, at_min,
@@ -74,8 +76,8 @@ SELECT tid, base, partition, leader, replicas, isr, elr, rf, isr_count, min_isr,
   categories(offline, under, at_min, under_replicated) AS categories,
   racked = 'under-min-rack-isr' AND kip_span < wanted AS misplaced,
   racked = 'at-min-rack-isr' AND NOT whole AND kip_span > min_insync_racks AS at_racks,
-  CASE WHEN len(down) > 0 THEN ordered(down)
-    WHEN len(out_of_sync) > 0 THEN list_transform(out_of_sync, lambda x: getvariable('lag')[base + x])
+  CASE WHEN electable THEN ['no-leader'] WHEN len(faults) > 0 THEN ordered(faults)
+    WHEN NOT offline AND len(out_of_sync) > 0 THEN list_transform(out_of_sync, lambda x: getvariable('lag')[base + x])
     WHEN offline THEN ['no-leader'] ELSE [] END AS causes,
   CASE WHEN lost <> 0 AND len(absent) > 0 THEN rack_bits(absent, base) & lost ELSE 0 END AS missing,
   offline OR isr_count = 0 OR len(elr) > 0 AS at_risk

@@ -17,16 +17,18 @@ def listed(groups: pl.DataFrame, rows: pl.DataFrame, brokers: pl.DataFrame) -> p
     """The unhealthy partitions among `rows`."""
     each = _categorised(groups.filter(pl.any_horizontal(*FLAGS) | (c("racked") > 0))).explode("row")
     some = each.with_columns(rows.select(OWN)[each["row"]]).drop("row")
-    reasons = pl.when(c("downs").list.len() > 0).then("downs").when(c("lags").list.len() > 0).then("lags")
+    no_leader, none = pl.lit(["no-leader"], NAMES), pl.lit([], NAMES)
+    faulty, lagging = c("faults").list.len() > 0, c("lags").list.len() > 0
+    reasons = pl.when("electable").then(no_leader).when(faulty).then("faults")
     return (
         some.join(_reasons(some, brokers), on=KEY, how="left")
         .with_columns(
             (c("offline") | (c("isr_count") == 0) | (c("elr").list.len() > 0)).alias("at_risk"),
             c("out_of_sync").fill_null([]),
             c("missing").fill_null(0),
-            reasons.when("offline").then(pl.lit(["no-leader"], NAMES)).otherwise(pl.lit([], NAMES)).alias("causes"),
+            reasons.when("offline").then(no_leader).when(lagging).then("lags").otherwise(none).alias("causes"),
         )
-        .drop("downs", "lags", "offset")
+        .drop("faults", "lags", "electable", "offset")
     )
 
 
@@ -46,18 +48,24 @@ def _categorised(groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def _reasons(some: pl.DataFrame, brokers: pl.DataFrame) -> pl.DataFrame:
-    """Replicas out of sync by partition, the bits of lost racks that they are in, and what is down or lagging."""
+    """Replicas out of sync by partition, the bits of lost racks that they are in, what is down, failed or lagging,
+    and whether a partition without a leader has a replica that could be elected."""
     each = (
         some.filter((c("isr_count") < c("rf")) | c("offline"))
-        .select(*KEY, "offline", "offset", "isr", c("replicas").alias("id"))
+        .select(*KEY, "offline", "leader", "offset", "isr", "elr", c("replicas").alias("id"))
         .explode("id")
-        .with_columns(c("isr").list.contains(c("id")).alias("synced"), (c("id") + c("offset")).alias("at"))
+        .with_columns(
+            c("isr").list.contains(c("id")).alias("synced"),
+            c("elr").list.contains(c("id")).alias("eligible"),
+            (c("id") + c("offset")).alias("at"),
+        )
         .filter(~c("synced") | c("offline"))
-        .with_columns(pl.lit(brokers[name]).gather("at").alias(name) for name in ("down", "lag", "lost", "bit"))
+        .with_columns(pl.lit(brokers[name]).gather("at").alias(name) for name in ("fault", "lag", "lost", "bit"))
     )
     return each.group_by(KEY, maintain_order=True).agg(
         c("id").filter(~c("synced")).alias("out_of_sync"),
-        c("down").drop_nulls().unique(maintain_order=True).alias("downs"),
+        c("fault").drop_nulls().unique(maintain_order=True).alias("faults"),
+        (c("leader").is_null() & (c("synced") | c("eligible")) & c("fault").is_null()).any().alias("electable"),
         c("lag").filter(~c("synced")).alias("lags"),
         c("bit").filter("lost").unique().sum().alias("missing"),
     )

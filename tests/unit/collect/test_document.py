@@ -98,10 +98,16 @@ def test_a_controllers_rack_is_its_brokers_or_the_stated_one_or_unknown():
     assert "/cluster/quorum/voters/1/rack" in unread(assemble(facts(), {}))
 
 
-def test_a_voter_that_never_caught_up_has_no_lag_rather_than_none():
+def test_a_voter_that_never_caught_up_is_a_fact():
     document = assemble(facts(), {})
     assert document["cluster"]["quorum"]["voters"][1]["lag_ms"] is None
-    assert unread(document)["/cluster/quorum/voters/1/lag_ms"].startswith("NEVER_CAUGHT_UP")
+    assert "/cluster/quorum/voters/1/lag_ms" not in unread(document)
+
+
+def test_a_leader_that_states_no_times_says_nothing_of_any_lag():
+    members = [Member(1, 0), Member(100, None)]
+    document = assemble(facts(quorum=Quorum(1, members, [], times_known=False)), {})
+    assert unread(document)["/cluster/quorum/voters/1/lag_ms"].startswith("UNSUPPORTED_VERSION")
 
 
 def test_every_unreadable_path_points_at_something():

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from durability.errors import AuditError
+from durability.lake.tables import TOPICS
 from durability.topology import validate
 from expectations import contradictions, gate, gx
 from tests.support.topology import document, healthy
@@ -39,7 +40,7 @@ def test_sound_snapshots_are_accepted(lake):
 
 
 def test_a_broken_snapshot_doesnt_stop_the_others(lake):
-    bad = document("topic leader replicas isr\n orders 3 1,2 1,2", brokers="1:a 2:b 3:c", cluster="bad")
+    bad = document(GOOD, cluster_consistent=False, cluster="bad")
     verdicts = gate.check(lake, staged(lake, healthy(cluster="a"), bad, healthy(cluster="z")))
     assert [(v.cluster, v.accepted) for v in verdicts] == [("a", True), ("bad", False), ("z", True)]
 
@@ -47,10 +48,6 @@ def test_a_broken_snapshot_doesnt_stop_the_others(lake):
 @pytest.mark.parametrize(
     ("table", "parts", "reason"),
     [
-        ("topic leader replicas isr\n a 3 1,2 1,2\n a 1 1,2 1\n b 3 2 2", {}, "leader-within-replicas: 2 partitions"),
-        ("topic leader replicas isr\n a 3 1,2,3 1,2\n a 1 1,2 -\n b 2 1,2 2", {}, "leader-in-sync: 2 partitions"),
-        ("topic leader replicas isr\n a 1 1,2 1,3\n a 1 1,2 1,3", {}, "isr-within-replicas: 2 partitions"),
-        ("topic leader replicas isr elr\n a 1 1,2 1 3", {}, "elr-within-replicas: 1 partitions"),
         (GOOD, {"cluster_consistent": False}, "consistent: 1 (the cluster changed while it was read)"),
         (
             GOOD,
@@ -93,15 +90,33 @@ def test_offline_and_leaderless_partitions_are_no_contradiction(lake):
     assert reason_of(lake, document("topic leader replicas isr elr\n a - 1,2 - 1\n a - 1,2 1 -")) is None
 
 
+@pytest.mark.parametrize(
+    "partition",
+    [
+        "leader replicas isr elr adding\n a 3 1,2 1,2 - -",
+        "leader replicas isr elr adding\n a 3 1,2,3 1,2 - -",
+        "leader replicas isr elr adding\n a 1 1,2 1,3 - -",
+        "leader replicas isr elr adding\n a 1 1,2 1 3 -",
+        "leader replicas isr elr adding\n a 1 1,2 1,2 2 -",
+        "leader replicas isr elr adding\n a 1 1,2 1,2 - 3",
+        "leader replicas isr elr adding\n a 1 1,1 1 - -",
+    ],
+)
+def test_a_partition_that_contradicts_itself_costs_no_snapshot(lake, partition):
+    assert reason_of(lake, document(f"topic {partition}", brokers="1:a 2:b 3:c")) is None
+
+
 def test_a_planned_cluster_without_topics_is_accepted(lake):
     assert reason_of(lake, document(brokers="1:a 2:b 3:c")) is None
 
 
-def test_a_document_may_be_an_excerpt_but_a_live_cluster_may_not(lake):
+def test_a_document_may_be_an_excerpt_but_of_a_live_topic_a_gap_is_unknown(lake):
     gap = document("topic partition replicas\n a 0 1,2\n a 7 1,2")
     assert reason_of(lake, gap) is None
-    (verdict,) = gate.check(lake, staged(lake, gap, source="live"))
-    assert "topics-complete: 1 topics lack partitions" in verdict.reason
+    (attempt,) = staged(lake, gap, source="live")
+    (verdict,) = gate.check(lake, [attempt])
+    assert verdict.accepted
+    assert lake.read_staged(attempt, TOPICS)["partitions_known"].to_pylist() == [False]
 
 
 def test_a_truncated_file_is_named(lake):
@@ -144,7 +159,7 @@ def test_no_expectation_is_an_error():
         gx.validate("t", pd.DataFrame({"a": [1]}), [])
 
 
-IDS = st.lists(st.integers(0, 4), max_size=4, unique=True)
+IDS = st.lists(st.integers(0, 4), max_size=4)
 PARTITION = st.tuples(
     st.sampled_from("abc"),
     st.integers(0, 3),
@@ -165,14 +180,7 @@ def test_columns_are_counted_like_rows(rows, batch_rows):
     table = pa.table(dict(zip(contradictions.COLUMNS, arrays, strict=True)))
     found = contradictions.scan(iter(table.to_batches(max_chunksize=batch_rows)))
 
-    def outside(inner, outer):
-        return inner is not None and outer is not None and not set(inner) <= set(outer)
-
     assert found.rows == len(rows)
-    assert found.leader_not_replica == sum(outside(None if r[2] is None else [r[2]], r[3]) for r in rows)
-    assert found.leader_not_in_sync == sum(outside(None if r[2] is None else [r[2]], r[4]) for r in rows)
-    assert found.isr_not_replica == sum(outside(r[4], r[3]) for r in rows)
-    assert found.elr_not_replica == sum(outside(r[5], r[3]) for r in rows)
     assert found.brokers == {b for r in rows for ids in ([r[2]] if r[2] is not None else [], *r[3:]) for b in ids or []}
 
     listed = pa.table(
@@ -198,5 +206,4 @@ def test_negative_and_repeated_ids_are_values_like_others():
         names=contradictions.COLUMNS,
     )
     found = contradictions.scan(iter([batch]))
-    assert (found.leader_not_replica, found.isr_not_replica) == (1, 0)
     assert found.brokers == {-1, 2, 3} and found.topics == {"a": (2, 2, 1)}

@@ -125,7 +125,6 @@ WRONG = [
     ("/topics/0/partitions/0/leader", -1, "integer"),
     ("/topics/0/partitions/0/leader", 9, "broker 9 is not described"),
     ("/topics/0/partitions/0/replicas/2", 9, "broker 9 is not described"),
-    ("/topics/0/partitions/0/replicas/2", 1, "twice"),
     ("/topics/0/partitions/0/isr/1", True, "broker id"),
     ("/topics/0/partitions/0/isr/1", 2.0, "broker id"),
     ("/topics/0/partitions/0/isr/1", None, "broker id"),

@@ -172,7 +172,7 @@ def test_a_good_cluster_has_nothing_to_say(found):
     [
         ("one-voter", "FAIL", "critical", ["too-few-voters"]),
         ("two-in-a-rack", "FAIL", "critical", ["rack-majority"]),
-        ("two-racks", "PASS", None, []),
+        ("two-racks", "FAIL", "critical", ["rack-majority"]),
         ("lagging", "FAIL", "warning", ["lagging-voter"]),
         ("even", "FAIL", "info", ["even-number"]),
         ("rackless-voters", "UNKNOWN", None, None),

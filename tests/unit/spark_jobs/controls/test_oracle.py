@@ -98,10 +98,10 @@ class Drawing:
     def quorum(self) -> dict | None:
         if self.chance(10):
             return None
-        lags = (0, 0, 0, 0, 10_000, 10_001)
+        lags = (0, 0, 0, 0, 10_000, 10_001, None)
         racks = self.random.choice((("az1", "az2", "az3"), ("az1", "az2"), ("az1", "az2", None)))
         voters = [
-            {"id": 100 + n, "rack": self.random.choice(racks), "lag_ms": self.random.choice(lags)}
+            {"id": 100 + n, "rack": self.random.choice(racks), "lag_ms": self.random.choice(lags) if n else 0}
             for n in range(self.random.randint(1, 5))
         ]
         return {"leader": 100, "voters": voters, "observers": []}

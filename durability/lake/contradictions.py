@@ -1,0 +1,116 @@
+"""Partitions whose facts contradict each other. Such a partition is unknown; all others of its cluster are evaluated.
+
+Kafka's metadata can contradict itself: brokers answer from copies of different ages, ZooKeeper's controller passes through such
+states in a reassignment, and a corrupted node may stay in one. Which of two readings is right is unknown, so neither counts. Both
+are kept as text. A fact that could not be read (NULL) contradicts nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from durability.topology.kinds import PARTITION_LISTS
+
+BATCH_ROWS = 1 << 17
+ABSENT = -(2**31)
+"""Fills up rows of `Ids`; no broker id."""
+WITHIN = (
+    ("leader", "replicas"),
+    # KRaft's controller puts whom it elects into the ISR, also from the ELR and uncleanly (PartitionChangeBuilder).
+    ("leader", "isr"),
+    ("isr", "replicas"),
+    ("elr", "replicas"),
+    ("adding", "replicas"),
+    ("removing", "replicas"),
+)
+"""Ids of the first are among those of the second."""
+APART = (("isr", "elr"), ("adding", "removing"))
+"""No id is in both: KIP-966 moves a replica from the ISR to the ELR, and a reassignment either adds or removes one."""
+FACTS = ("leader", *PARTITION_LISTS)
+"""What of a partition is unknown if its facts contradict each other."""
+
+
+class Ids(NamedTuple):
+    """Broker ids, a row per partition; `known`: False where the column is NULL."""
+
+    ids: np.ndarray
+    known: np.ndarray
+
+    def among(self, others: Ids) -> np.ndarray:
+        """For each id whether it is among the other ids of its row; True for no id."""
+        return (self.ids == ABSENT) | self._in(others)
+
+    def _in(self, others: Ids) -> np.ndarray:
+        found = np.zeros(self.ids.shape, bool)
+        for column in others.ids.T:
+            found |= self.ids == column[:, None]
+        return found
+
+    def outside(self, others: Ids) -> np.ndarray:
+        """By row: is an id here that isn't among `others`, where those are known?"""
+        return others.known & ~self.among(others).all(axis=1)
+
+    def shares(self, others: Ids) -> np.ndarray:
+        """By row: is an id both here and there?"""
+        return ((self.ids != ABSENT) & self._in(others)).any(axis=1)
+
+    def repeats(self) -> np.ndarray:
+        """By row: is an id here twice?"""
+        in_order = np.sort(self.ids, axis=1)
+        return ((in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] != ABSENT)).any(axis=1)
+
+
+def ids(column: pa.Array) -> Ids:
+    """Of a column of broker ids: int32, or lists of them."""
+    if not pa.types.is_list(column.type):
+        plain = column.fill_null(ABSENT).to_numpy(zero_copy_only=False)
+        return Ids(plain[:, None], plain != ABSENT)
+    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    found = np.full((len(column), lengths.max(initial=0)), ABSENT, np.int32)
+    found[np.arange(found.shape[1]) < lengths[:, None]] = pc.list_flatten(column).to_numpy(zero_copy_only=False)
+    return Ids(found, column.is_valid().to_numpy(zero_copy_only=False))
+
+
+def readings(columns: Mapping[str, pa.Array]) -> dict[int, str]:
+    """The readings that contradict each other, by row; nothing for rows that are sound.
+
+    columns: FACTS of partitions, as in the lake's `partitions`.
+
+    >>> lists = pa.list_(pa.int32())
+    >>> none = pa.array([[], []], lists)
+    >>> readings({"leader": pa.array([1, 3], pa.int32()), "replicas": pa.array([[1, 2], [1, 2]], lists),
+    ...           "isr": pa.array([[1, 2], [1]], lists), **dict.fromkeys(("elr", "last_known_elr", "adding", "removing"), none)})
+    {1: 'leader 3; replicas 1,2; isr 1'}
+    """
+    found: dict[int, str] = {}
+    for start in range(0, len(columns["leader"]), BATCH_ROWS):
+        batch = {name: columns[name].slice(start, BATCH_ROWS) for name in FACTS}
+        named: dict[int, dict[str, None]] = {}
+        for row, names in _contradicting({name: ids(column) for name, column in batch.items()}):
+            named.setdefault(row, {}).update(dict.fromkeys(names))
+        for row, stated in sorted(named.items()):
+            found[start + row] = "; ".join(f"{name} {_shown(batch[name][row].as_py())}" for name in stated)
+    return found
+
+
+def _contradicting(facts: Mapping[str, Ids]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Rows, each with the names of facts that contradict each other there."""
+    for inner, outer in WITHIN:
+        yield from ((row, (inner, outer)) for row in _rows(facts[inner].outside(facts[outer])))
+    for one, other in APART:
+        yield from ((row, (one, other)) for row in _rows(facts[one].shares(facts[other])))
+    for name in PARTITION_LISTS:
+        yield from ((row, (name,)) for row in _rows(facts[name].repeats()))
+
+
+def _rows(flags: np.ndarray) -> list[int]:
+    return np.flatnonzero(flags).tolist()
+
+
+def _shown(value: int | list[int]) -> str:
+    return ",".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
