@@ -45,7 +45,6 @@ BEYOND_TOPOLOGY = {
 BEYOND_PARTLY_READ = {
     "missing, and not what is unreadable": "found (null|no such member)",
     "empty, and not what is unreadable": "found an empty list",
-    "a broker twice in a list": "stands twice in this list",
 }
 """The same of a topology document that lists something as unreadable, beside the above: the schema can't follow the paths."""
 
