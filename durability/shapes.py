@@ -115,7 +115,7 @@ class Anything(Shape):
 
 @dataclass(frozen=True)
 class ListOf(Shape):
-    """A list. least: of how many elements at least.
+    """A list. least, most: of how many elements; 0 for most: any number.
 
     identity: the member that identifies its elements, which are objects; no two may have the same.
     """
@@ -124,6 +124,7 @@ class ListOf(Shape):
     json: ClassVar[type] = list
     element: Shape
     least: int = 0
+    most: int = 0
     identity: str = ""
     words: str = "a list"
 

@@ -80,6 +80,7 @@ class _Definitions(dict[str, dict[str, Any]]):
                 return {"$ref": f"#/$defs/{name}"}
             case ListOf():
                 strict = {"minItems": shape.least} if shape.least and not partly else {}
+                strict |= {"maxItems": shape.most} if shape.most else {}
                 return {"type": "array", "items": self._element(shape.element, partly), **strict}
             case MapOf():
                 keys = {"propertyNames": _text(shape.keys)} if shape.keys else {}

@@ -104,6 +104,8 @@ BROKER = Object(
         "log_dirs": _maybe(ListOf(LOG_DIR)),
     },
 )
+MOST_REPLICAS = 1000
+"""Of one partition. Lists of replicas are compared as rows of equal length, so one long list would make all rows long."""
 PARTITION_LISTS = ("replicas", "isr", "elr", "last_known_elr", "adding", "removing")
 _ABOUT_LISTS = {
     "elr": "eligible leader replicas (KIP-966)",
@@ -116,7 +118,9 @@ PARTITION = Object(
         "partition": Member(ID),
         "leader": Member(ID, nullable=True, about="null: there is none"),
         **{
-            name: Member(ListOf(BROKER_ID, least=int(name == "replicas")), about=_ABOUT_LISTS.get(name, ""))
+            name: Member(
+                ListOf(BROKER_ID, least=int(name == "replicas"), most=MOST_REPLICAS), about=_ABOUT_LISTS.get(name, "")
+            )
             for name in PARTITION_LISTS
         },
         "bytes": _maybe(COUNT, "size on disk"),

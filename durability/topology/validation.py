@@ -112,6 +112,9 @@ class _Checker:
     def listed(self, place: tuple, value: list, shape: ListOf) -> None:
         if len(value) < shape.least and not self.unreadable.touches(*place):
             self.problem(place, f"expected at least one {_title(shape.element)}, found an empty list")
+        if shape.most and len(value) > shape.most:
+            self.problem(place, f"expected at most {shape.most:,} elements, found {len(value):,}")
+            return
         self.elements(place, enumerate(value), shape.element)
         if shape.identity:
             self.identities(place, value, shape.element, shape.identity)
@@ -180,6 +183,8 @@ def _sound(partition: Any, brokers: set[int] | None) -> bool:
     ids = list(chain.from_iterable(lists))
     if leader is not None:
         ids.append(leader)
-    if not replicas or brokers is None or set(map(type, ids)) != _INTEGERS or not brokers.issuperset(ids):
+    if not replicas or max(map(len, lists)) > kinds.MOST_REPLICAS:
+        return False
+    if brokers is None or set(map(type, ids)) != _INTEGERS or not brokers.issuperset(ids):
         return False
     return size is None or (type(size) is int and 0 <= size < 2**63)

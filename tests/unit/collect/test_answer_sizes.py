@@ -92,7 +92,7 @@ def test_an_answer_larger_than_what_was_asked_for_is_refused(broker, size):
 def test_an_answer_beyond_a_mebibyte_is_read_once_the_peer_has_authenticated(broker):
     port, answers = broker
     answers += [VERSIONS, metadata(port, topics=10_000)]
-    got = run(port, lambda wire: wire._bootstrap_from(wire._manager.cluster.bootstrap_brokers()[0]))
+    got = run(port, lambda wire: wire._metadata(wire._manager.cluster.bootstrap_brokers()[0]))
     assert len(got.topics) == 10_000
 
 
