@@ -27,7 +27,7 @@ def bring_back(causes: str, facts: ClusterFacts) -> Remedy:
     """The remedy for a short ISR, by its cause."""
     if causes.endswith(" down"):
         start = f"Start what is down ({causes}). Then this lists no partition:"
-        return [Step(UNDER_REPLICATED, (_gone_for_good(facts), start))]
+        return [Step(UNDER_REPLICATED, (start,)), *advice(_gone_for_good(facts))]
     if causes.endswith(" offline"):
         return advice(f"Replace the disk and restart the broker ({causes})")
     find = f"Find why replicas lag ({causes}): load, disk, network, a leftover throttle. This lists them:"
