@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
-from durability.findings.reassignments import Plans, plans_of
+from durability.findings.reassignments import plans_of
 from durability.lake.tables import BROKERS, CLUSTERS
 from durability.plan.plan import Plan
 from durability.remedies.cluster import ClusterFacts
@@ -26,12 +27,18 @@ def facts_of_clusters(lake: Any, plan: Plan) -> dict[str, ClusterFacts]:
         if broker["live"] is not False:
             stated.setdefault(broker["cluster"], []).append(broker["kafka_version"])
     plans = plans_of(lake, plan)
+    planned: defaultdict[str, set[str]] = defaultdict(set)
+    without: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for made in plans.made:
+        planned[made.cluster].add(made.topic)
+    for (cluster, topic), why in plans.without.items():
+        without[cluster][topic] = why
     return {
         row["cluster"]: ClusterFacts(
             release=_oldest(stated[row["cluster"]]),
             kraft={"kraft": True, "zookeeper": False}.get(row["quorum_mode"]),
-            planned=frozenset(p.topic for p in plans.made if p.cluster == row["cluster"]),
-            without=_of_cluster(plans, row["cluster"]),
+            planned=frozenset(planned[row["cluster"]]),
+            without=without[row["cluster"]],
         )
         for row in clusters
     }
@@ -40,7 +47,3 @@ def facts_of_clusters(lake: Any, plan: Plan) -> dict[str, ClusterFacts]:
 def _oldest(stated: list[str | None]) -> tuple[int, ...] | None:
     """The oldest of the releases; None if none is known."""
     return min((numbers for version in stated if (numbers := versions.parse(version))), default=None)
-
-
-def _of_cluster(plans: Plans, cluster: str) -> dict[str, str]:
-    return {topic: why for (of, topic), why in plans.without.items() if of == cluster}

@@ -42,7 +42,8 @@ def bring_back(causes: str, facts: ClusterFacts) -> Remedy:
         return [Step(UNAVAILABLE, (ELECTION_MISSING,))]
     if down:
         start = "Start what is down, replace failed disks and restart their brokers" if disks else "Start what is down"
-        return [Step(UNDER_REPLICATED, (_gone_for_good(facts), f"{start} ({causes}). Then this lists no partition:"))]
+        begin = Step(UNDER_REPLICATED, (f"{start} ({causes}). Then this lists no partition:",))
+        return [begin, *advice(_gone_for_good(facts))]
     if disks:
         return advice(f"Replace the disk and restart the broker ({causes})")
     find = f"Find why replicas lag ({causes}): load, disk, network, a leftover throttle. This lists them:"

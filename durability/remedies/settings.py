@@ -95,10 +95,8 @@ def _stuck(finding: Finding, facts: ClusterFacts) -> Remedy:
     """Cancelling drops the replicas being added at once, so it is offered only if enough others are live and in sync."""
     observed, harms = finding["observed"], finding["evidence"]["cancel_harms"]
     sentences = ["Bring back the brokers that it waits for, or the replicas that lag."]
-    where = [
-        *([listed(observed["throttled_brokers"], "brokers ")] if observed["throttled_brokers"] else ()),
-        *([listed(observed["throttled_topics"], "topics ")] if observed["throttled_topics"] else ()),
-    ]
+    throttled = (("broker", observed["throttled_brokers"]), ("topic", observed["throttled_topics"]))
+    where = [listed(names, f"{kind} " if len(names) == 1 else f"{kind}s ") for kind, names in throttled if names]
     if where:
         sentences.append(
             f"Throttles are set on {' and '.join(where)}. They may be why there is no progress: raise their rate. They stay when"

@@ -12,7 +12,7 @@ from durability.remedies.commands import cluster_setting, topic_setting
 from durability.remedies.effects import apply
 from durability.remedies.steps import Step, offered
 from durability.topology import versions
-from tests.support.judge import Judge
+from tests.support.judge import Judge, one, pick
 from tests.support.policy import policy
 from tests.support.topology import document
 from tests.unit.spark_jobs.controls import test_oracle
@@ -24,7 +24,9 @@ tiers:
   standard: {replication_factor: 3, min_insync_replicas: 2, write_headroom: 1, replica_racks: 2, acked_copies: 2}
   spare: {write_headroom: 1}
   nothing: {}
+  sites: {acked_racks: 2}
 topics:
+  - {match: {topic: "sites"}, tier: sites}
   - {match: {topic: "spare.*"}, tier: spare}
   - {match: {topic: "nothing.*"}, tier: nothing}
   - {tier: standard}
@@ -45,6 +47,10 @@ DOCUMENTS = [
     document("topic replicas isr adding removing min\nstock 3,4,1,2 3 3,4 1,2 1",
              brokers="1:a! 2:b! 3:a 4:b! 5:c", cluster="cancelled", version="2.8", quorum=None),
     document("topic replicas isr min\nt 0,1,2 0,1 1\nu 0,1 0,1 1", brokers=THREE, cluster="lagging"),
+    document("topic replicas isr adding\nbulk 1,2,3,4 1,2,3 4", brokers="1:a 2:b 3:c 4:a!", cluster="stuck",
+             each_broker={2: {"configs": {"leader.replication.throttled.rate": "1000"}}}),
+    document("topic replicas isr min\nspare.pair 0,1 0,1 2", brokers="0:a 1:b", cluster="pair"),
+    document("topic replicas isr min\nsites 0,2,1,3 0,1,2,3 2", brokers="0:a 1:a 2:b 3:b", cluster="sites"),
 ]  # fmt: skip
 
 
@@ -106,6 +112,40 @@ def test_no_remedy_harms_a_partition_of_random_clusters(judged_once):
     assert len(known) > 20
     harms = [h for h in follow(judge, list(documents.values())) if h[0] in {d["cluster"]["id"] for d in known}]
     assert harms == []
+
+
+def test_cancelling_is_offered_only_where_enough_replicas_stay_in_sync(judged):
+    of = {f["cluster"]: f["remediation"] for f in pick(judged[1], control="reassignment-leftovers", outcome="FAIL")}
+    assert "Don't cancel the reassignment of stock-0" in of["cancelled"] and "--cancel" not in of["cancelled"]
+    assert "run the tool with --cancel" in of["stuck"] and '"topic": "bulk", "partition": 0' in of["stuck"]
+    # A throttle may be why it makes no progress.
+    assert "Throttles are set on broker 2." in of["stuck"] and "Throttles" not in of["cancelled"]
+
+
+def test_a_single_copy_is_never_a_commands_price_for_headroom(judged):
+    text = one(judged[1], cluster="pair", control="write-headroom", outcome="FAIL")["remediation"]
+    assert "acks=all then guarantees a single copy" in text and "kafka-configs" not in text
+
+
+def test_a_higher_minimum_says_what_it_costs_when_a_rack_is_lost(judged):
+    text = one(judged[1], cluster="sites", control="acked-durability", outcome="FAIL")["remediation"]
+    assert "If a rack is lost, 2 of 4 replicas can be left: acks=all writes are then rejected" in text
+    assert "that needs a third rack" in text
+
+
+def test_brokers_may_be_gone_for_good(judged):
+    text = pick(judged[1], cluster="two-down", control="partition-health", outcome="FAIL")[0]["remediation"]
+    assert "move its replicas to live brokers" in text and "kafka-cluster unregister" in text
+    zookeeper = pick(judged[1], cluster="lost", control="partition-health", outcome="FAIL")[0]["remediation"]
+    assert "move its replicas to live brokers" in zookeeper and "unregister" not in zookeeper
+
+
+def test_an_outage_by_configuration_can_end_before_brokers_are_added(judged):
+    text = one(judged[1], cluster="laptop", control="min-isr-within-replication-factor")["remediation"]
+    first, _, command, undo = text.splitlines()
+    assert first.startswith("# Add brokers (3 required, the cluster has 1)")
+    assert command.endswith("--entity-name log --add-config min.insync.replicas=1")
+    assert undo.startswith("# To undo it: ") and undo.endswith("--add-config min.insync.replicas=2")
 
 
 def test_following_would_find_a_harm():
