@@ -35,11 +35,14 @@ def text_of(step: str, error: BaseException, lines: Sequence[str] = ()) -> str:
 
 def full_disk(error: BaseException, lines: Iterable[str] = ()) -> str | None:
     """The cause, if a full disk is the cause of an error: of the error itself, of one behind it, or in a log's last lines."""
-    for one in _chain(error):
-        if (isinstance(one, OSError) and one.errno in FULL) or _FULL_TEXT.search(str(one)):
-            place = getattr(one, "filename", None)
-            return _no_space(f"the disk of {place}" if place else _named(full_places(_places())))
-    if any(_FULL_TEXT.search(line) for line in lines):
+    met = [
+        one for one in _chain(error) if (isinstance(one, OSError) and one.errno in FULL) or _FULL_TEXT.search(str(one))
+    ]
+    # A copy names its source first.
+    named = [getattr(one, "filename2", None) or getattr(one, "filename", None) for one in met]
+    if place := next(filter(None, named), None):
+        return _no_space(f"the disk of {place}")
+    if met or any(_FULL_TEXT.search(line) for line in lines):
         return _no_space(_named(full_places(_places())))
     return None
 

@@ -59,11 +59,11 @@ def test_a_full_disk_is_named_for_every_step(step):
 def test_a_full_disk_behind_another_error_is_named():
     try:
         try:
-            raise OSError(errno.EDQUOT, "Disk quota exceeded")
+            raise OSError(errno.EDQUOT, "Disk quota exceeded", "/usr/logo.png", None, "/out/logo.png")
         except OSError as error:
-            raise RuntimeError("the suite could not be stored") from error
+            raise RuntimeError("not stored: No space left on device") from error
     except RuntimeError as error:
-        assert "no space left on" in crash.text_of("cross-check", error)
+        assert "no space left on the disk of /out/logo.png" in crash.text_of("cross-check", error)
 
 
 def test_a_full_disk_that_only_spark_met_is_named_with_its_last_lines():
