@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,7 @@ from durability.cli.inputs import CONNECTION, Input
 from durability.cli.options import Options
 from durability.runtime import prestarted, run_lock
 from durability.steps import journal
+from durability.steps.crash import STOPPED
 
 if TYPE_CHECKING:
     from durability.runtime.processes import Session
@@ -69,16 +71,21 @@ def airflow_environment(
 
 
 def _follow(child: subprocess.Popen, events: journal.Reader, console: Console) -> None:
-    """Show steps and collect problems until the child has ended."""
+    """Show steps and collect problems until the child has ended. A step without an end was killed with its process."""
+    running: Counter[str] = Counter()
     while True:
         ended = child.poll() is not None
         for event in events.new():
             if event["event"] == "problem":
                 console.problem(event["name"], event["text"])
             elif event["state"] == "done":
+                running[event["name"]] -= 1
                 console.done(event["name"], event["seconds"], event["note"])
             else:
+                running[event["name"]] += 1
                 console.started(event["name"])
         if ended:
+            for name in +running:
+                console.problem(name, f"{name} {STOPPED}: its process was killed, by a signal or for lack of memory")
             return
         time.sleep(POLL_SECONDS)

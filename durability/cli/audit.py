@@ -49,7 +49,10 @@ def run(options: Options, environ: Mapping[str, str] = os.environ, *, airflow: b
     log.unlink(missing_ok=True)
     if not jars.is_fetched("spark"):
         console.line(f"Fetching Spark's jars into {resources.cache_folder()}, once")
+    from durability.steps.crash import full_disk_refused
+
     with (
+        full_disk_refused(),
         locks.held([options.out]),
         run_lock.held(options.lake),
         processes.Session("durability-audit-") as session,
@@ -112,12 +115,15 @@ def _in_process(
         except JobFailed as error:
             logging.getLogger("spark").error("%s", error)
             return False
+        except Exception:
+            logging.getLogger("durability").exception("the audit stopped before its end")
+            return False  # reported by its step; the traceback is in the log
 
 
 def _submit(session: Session, log: Path, environment: Mapping[str, str], lake: Lake, plan: Plan) -> None:
     """Spark's job over a plan, when no prestarted session fits."""
     from durability.runtime import spark
-    from durability.steps.evaluate import JobFailed
+    from durability.steps.evaluate import TAIL, JobFailed
 
     properties = {**spark.settings(plan.partitions), **lake.spark_conf()}
     file = spark.write_properties(session.folder / "spark.properties", properties)
@@ -125,7 +131,8 @@ def _submit(session: Session, log: Path, environment: Mapping[str, str], lake: L
     job = str(resources.spark_job(JOB))
     child = session.popen(spark.submit(file, job, "--plan", str(stated), lake=lake.location), log=log, env=environment)
     if status := child.wait():
-        raise JobFailed(f"Spark's job failed, exit status {status}; its log is above")
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-TAIL:]
+        raise JobFailed(f"Spark's job failed, exit status {status}; its log is above", lines)
 
 
 class _PlainFormatter(logging.Formatter):
@@ -139,6 +146,7 @@ class _PlainFormatter(logging.Formatter):
 def _logging_to(log: Path) -> Iterator[None]:
     """Python's logging and warnings go to the file, and to no terminal."""
     handler = logging.FileHandler(log, encoding="utf-8")
+    handler.handleError = lambda record: None  # type: ignore[method-assign]  # a full disk is the failed step's to report
     handler.setFormatter(_PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
     level = root.level
@@ -157,6 +165,7 @@ def _logging_to(log: Path) -> Iterator[None]:
 def _conclude(options: Options, complete: bool, began: float, log: Path, console: Console) -> int:
     """Print the summary and the problems; the exit status."""
     from durability.report.files import load
+    from durability.steps.crash import STOPPED
 
     findings = options.out / "findings.json"
     reported = findings.exists() and findings.stat().st_mtime >= began
@@ -173,7 +182,8 @@ def _conclude(options: Options, complete: bool, began: float, log: Path, console
     for problem in console.problems:
         console.error(problem)
     if not complete or not reported:
-        if not console.problems:
+        stopped = any(STOPPED in problem for problem in console.problems)
+        if not console.problems or stopped:
             console.error(f"the audit stopped before its end; its log and Spark's is {log}")
         if findings.exists() and not reported:
             console.error(f"what {options.out} holds is an earlier run's report, not this one's")

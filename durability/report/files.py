@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -18,8 +20,12 @@ COLUMNS = (
     "previous_severity",
 )
 """Columns of findings.csv."""
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What spreadsheets take for the start of a formula (OWASP, "CSV Injection")."""
+FORMULA = re.compile(
+    r"(^|[;,|\t\r\n\v\f\x85\u2028\u2029])([ \"'\u00a0]*)"
+    r"(?=[=+\-@\uff1d\uff0b\uff0d\uff20\t\r])(?![+-]\d+(?:\.\d+)?(?:[;,\"\]}\r\n]|$))"
+)
+"""The start of what spreadsheets run (OWASP, "CSV Injection"), also in full width, but no plain number. It is at the start of a
+cell, or of what is one where another separator is assumed, after quotes and spaces."""
 
 
 _compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # `json.dumps` would make an encoder per call
@@ -44,7 +50,7 @@ class CsvWriter:
     """findings.csv: a row per finding, safe to open in a spreadsheet."""
 
     def __init__(self, file: TextIO):
-        self.writer = csv.writer(file)
+        self.writer = csv.writer(file, quoting=csv.QUOTE_ALL)
         self.writer.writerow(COLUMNS)
 
     def add(self, finding: Mapping[str, Any]) -> None:
@@ -68,13 +74,20 @@ def pairs(values: Mapping[str, object]) -> str:
 
 
 def safe(cell: object) -> str:
-    """A cell that no spreadsheet runs as a formula; None is empty.
+    """A cell that no spreadsheet runs as a formula, whatever it takes for a separator; None is empty.
 
     >>> safe("=1+1"), safe("@cmd"), safe(None), safe(3), safe("orders")
     ("'=1+1", "'@cmd", '', '3', 'orders')
+    >>> safe("x;=1+1"), safe("x;-a"), safe("a-b; c=-1")
+    ("x;'=1+1", "x;'-a", 'a-b; c=-1')
     """
-    text = "" if cell is None else str(cell)
-    return f"'{text}" if text.startswith(FORMULA) else text
+    return _safe("" if cell is None else str(cell))
+
+
+@lru_cache(maxsize=4096)
+def _safe(text: str) -> str:
+    """Of all the cells of a column, few differ."""
+    return FORMULA.sub(r"\1\2'", text)
 
 
 class FindingsFile:

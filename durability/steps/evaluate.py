@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,15 @@ if TYPE_CHECKING:
     from durability.plan import Plan
 
 
+TAIL = 200
+
+
 class JobFailed(Exception):
-    """Spark's job ended without its results; what it said is in the log."""
+    """Spark's job ended without its results; what it said is in the log. lines: the last ones of it."""
+
+    def __init__(self, message: str, lines: Iterable[str] = ()):
+        super().__init__(message)
+        self.lines = list(lines)
 
 
 def plan_evaluation(
@@ -57,7 +65,9 @@ class SparkEvaluation:
     """
 
     def __init__(self, submit: Callable[[Lake, Plan], None], log: Callable[[str], None]):
-        self._submit, self._log = submit, log
+        self._submit = submit
+        self._lines: deque[str] = deque(maxlen=TAIL)
+        self._to_log = log
         self._session: PrestartedSession | None = None
 
     def run(self, lake: Lake, plan: Plan, summary: StepSummary) -> None:
@@ -74,6 +84,10 @@ class SparkEvaluation:
             raise
         summary.text = f"{len(plan.judged)} of {len(plan.snapshots)} clusters, {plan.partitions:,} partitions"
 
+    def _log(self, line: str) -> None:
+        self._lines.append(line)
+        self._to_log(line)
+
     def stop(self) -> bool:
         """Ends the prestarted session that works on the plan; False where there is none."""
         if self._session is None:
@@ -87,7 +101,7 @@ class SparkEvaluation:
             return False
         if self._session.give(plan.to_json()):
             if (status := self._session.wait(self._log)) != 0:
-                raise JobFailed(f"Spark's job failed, exit status {status}; its log is above")
+                raise JobFailed(f"Spark's job failed, exit status {status}; its log is above", self._lines)
             return True
         self._session.wait(self._log)
         self._session = None

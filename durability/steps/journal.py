@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 VARIABLE = "DURABILITY_JOURNAL"
@@ -22,12 +23,15 @@ def write(event: str, **fields: object) -> None:
     target = os.environ.get(VARIABLE)
     if not target:
         return
-    line = json.dumps({"event": event, **fields}, default=str) + "\n"
-    descriptor = os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    try:
-        os.write(descriptor, line.encode())
-    finally:
-        os.close(descriptor)
+    # It begins a line, too: on a full disk the one before may be cut short.
+    line = "\n" + json.dumps({"event": event, **fields}, default=str) + "\n"
+    # A full disk fails the step by itself, or not at all: the journal never does.
+    with suppress(OSError):
+        descriptor = os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(descriptor, line.encode())
+        finally:
+            os.close(descriptor)
 
 
 class JournalReporter:
@@ -60,4 +64,5 @@ class Reader:
             file.seek(self._offset)
             while (line := file.readline()).endswith(b"\n"):
                 self._offset = file.tell()
-                yield json.loads(line)
+                with suppress(ValueError):  # an empty line, or one that a full disk cut short
+                    yield json.loads(line)

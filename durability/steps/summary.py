@@ -11,6 +11,7 @@ from typing import Protocol
 
 from durability.errors import AuditError
 from durability.plain import plain, plain_lines
+from durability.steps import crash
 
 
 @dataclass
@@ -36,10 +37,11 @@ class StepReporter(Protocol):
 
 
 @contextmanager
-def report_step(step: str, reporter: StepReporter) -> Iterator[StepSummary]:
+def report_step(step: str, reporter: StepReporter, expected: tuple[type[Exception], ...] = ()) -> Iterator[StepSummary]:
     """Report a step's start, its problems, and its end with the seconds it took, also of one that fails.
 
-    An AuditError is reported as a problem, and goes on to the caller.
+    Every exception goes on to the caller. An AuditError is reported as a problem; any other as the step's crash, unless it is
+    one of `expected`, with which a step ends on purpose. The last lines of a log come from the exception's `lines`.
     """
     started, summary = time.monotonic(), StepSummary(progress=partial(reporter.progress, step))
     reporter.started(step)
@@ -47,6 +49,11 @@ def report_step(step: str, reporter: StepReporter) -> Iterator[StepSummary]:
         yield summary
     except AuditError as error:
         reporter.problem(step, str(error))
+        raise
+    except expected:
+        raise
+    except Exception as error:
+        reporter.problem(step, plain_lines(crash.text_of(step, error, getattr(error, "lines", ()))))
         raise
     finally:
         for problem in summary.problems:

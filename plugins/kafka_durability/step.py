@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from durability.errors import AuditError, Unreachable
 from durability.steps.journal import JournalReporter
@@ -34,7 +34,7 @@ def reported(task_id: str) -> Iterator[StepSummary]:
     A retry doesn't fix what a user caused, so such a task fails at once. A service that didn't answer is retried.
     """
     try:
-        with report_step(task_id, TaskReporter()) as summary:
+        with report_step(task_id, TaskReporter(), (AirflowFailException, AirflowSkipException)) as summary:
             yield summary
     except Unreachable:
         raise
