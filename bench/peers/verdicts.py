@@ -225,12 +225,14 @@ _TODAY = {
     "NONE": "partitions - n_offline - n_under",
     "LEADER_NOT_AVAILABLE": "n_offline",
     "NOT_ENOUGH_REPLICAS": "n_under",
+    "REQUEST_TIMED_OUT": "0",
     "UNKNOWN": "0",
 }
 _WITH_PROPOSALS = {
     "NONE": "partitions - n_offline - n_inconsistent - n_few - n_few_racks",
     "LEADER_NOT_AVAILABLE": "n_offline",
     "NOT_ENOUGH_REPLICAS": "n_few",
+    "REQUEST_TIMED_OUT": "0",
     "INCONSISTENT_REPLICATION_FACTOR": "n_inconsistent",
     "NOT_ENOUGH_RACKS": "n_few_racks",
     "UNKNOWN": "0",

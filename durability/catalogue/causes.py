@@ -14,6 +14,7 @@ WORDED = {
     "flapping": "in and out of sync",
     "no-leader": "no leader elected",
     "controllers-unreadable": "controllers can't be asked",
+    "release-unknown": "unknown release",
     "topics-hidden": "topics may be hidden",
     "streams-unsettled": "unreadable or moving Streams application",
     "streams-instances": "too few instances of a Streams application",

@@ -69,6 +69,7 @@ def copies_in_racks(numbers: Mapping[str, int | None], copies: str, racks: str) 
 ANSWERS = {
     "LEADER_NOT_AVAILABLE": "without a leader, writes fail with LEADER_NOT_AVAILABLE",
     "NOT_ENOUGH_RACKS": "KIP-1290 would return NOT_ENOUGH_RACKS",
+    "REQUEST_TIMED_OUT": "while the ISR lists a broker that is down, writes time out with REQUEST_TIMED_OUT",
     "NOT_ENOUGH_REPLICAS": "KIP-1290 checks replicas first: NOT_ENOUGH_REPLICAS",
 }
 
@@ -112,6 +113,19 @@ def cli_differs(of_partitions: Sequence[str] | None) -> str:
     return "".join(f"; {text}" for text in sorted(cli_sentence(codes) for codes in of_partitions or ()))
 
 
+def waited_for(brokers: Sequence[int] | None) -> str:
+    """The end of a message about partitions whose leaders wait for brokers that are down; empty if there are none.
+
+    >>> waited_for([3]), waited_for([])
+    ('; the ISR still lists broker 3, which is down: until it leaves the ISR, acks=all writes time out (REQUEST_TIMED_OUT)', '')
+    """
+    if not brokers:
+        return ""
+    which = f"broker {brokers[0]}, which is" if len(brokers) == 1 else f"brokers {listed(brokers)}, which are"
+    leave = "it leaves" if len(brokers) == 1 else "they leave"
+    return f"; the ISR still lists {which} down: until {leave} the ISR, acks=all writes time out (REQUEST_TIMED_OUT)"
+
+
 WRONG = {
     "min.insync.replicas": "min.insync.replicas is not a number of at least 1",
     "min.insync.racks": "min.insync.racks is not a number",
@@ -150,7 +164,7 @@ def unread_application(kind: str | None) -> str | None:
 FILTERS: dict[str, Callable[..., object]] = {
     f.__name__: f
     for f in (
-        *(listed, named, lasted, gaps, copies_in_racks, answered, cli_differs, wrong_setting),
+        *(listed, named, lasted, gaps, copies_in_racks, answered, waited_for, cli_differs, wrong_setting),
         *(task_standbys, spread_task, unread_application),
     )
 }

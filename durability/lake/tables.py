@@ -256,7 +256,7 @@ PARTITION_HEALTH = Table(
         ("min_insync_racks", pa.int32()),  # the stricter of the setting and the tier's; in a pulse, the setting
         ("rack_category", pa.string()),  # under-min-rack-isr, at-min-rack-isr, none; NULL: unknown
         ("rack_by_placement", pa.bool_()),  # at-min-rack-isr with the ISR whole, or replicas in no more racks than it
-        # What brokers answer acks=all: NONE, NOT_ENOUGH_REPLICAS, LEADER_NOT_AVAILABLE.
+        # What brokers answer acks=all: NONE, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT, LEADER_NOT_AVAILABLE.
         ("acks_all_error", pa.string()),
         ("acks_all_kip_1290_error", pa.string()),  # what KIP-1290's would: the same, else NOT_ENOUGH_RACKS
     ),

@@ -15,7 +15,14 @@ from spark_jobs.frames import acks_table, base, target
 from spark_jobs.frames.acks import NEVER
 from spark_jobs.frames.columns import certain, possible, struct
 from spark_jobs.frames.flagged import Flagged
-from spark_jobs.frames.rack_health import INCONSISTENT, NO_ERROR, NO_LEADER, NOT_ENOUGH_RACKS, NOT_ENOUGH_REPLICAS
+from spark_jobs.frames.rack_health import (
+    INCONSISTENT,
+    NO_ERROR,
+    NO_LEADER,
+    NOT_ENOUGH_RACKS,
+    NOT_ENOUGH_REPLICAS,
+    TIMED_OUT,
+)
 
 CONTROL = "acked-durability"
 STATE, WORST, NOW = "acked_durability_state", "acked_durability_worst", "acked_durability_now"
@@ -25,8 +32,8 @@ ANSWERS = {"today": "acks_all_error", "proposed": "acks_all_proposed_error"}
 """The partition's columns with the answer to an acks=all write: of brokers as they are, and as the KIPs propose."""
 UNKNOWN = "UNKNOWN"
 ERRORS = {
-    "today": (NO_ERROR, NO_LEADER, NOT_ENOUGH_REPLICAS, UNKNOWN),
-    "proposed": (NO_ERROR, NO_LEADER, NOT_ENOUGH_REPLICAS, INCONSISTENT, NOT_ENOUGH_RACKS, UNKNOWN),
+    "today": (NO_ERROR, NO_LEADER, NOT_ENOUGH_REPLICAS, TIMED_OUT, UNKNOWN),
+    "proposed": (NO_ERROR, NO_LEADER, NOT_ENOUGH_REPLICAS, TIMED_OUT, INCONSISTENT, NOT_ENOUGH_RACKS, UNKNOWN),
 }
 
 

@@ -20,8 +20,11 @@ def _values(field: str, brokers_too: bool = True) -> Column:
     """The distinct values of the controllers that could be read, and of the live brokers."""
     read = F.filter("controllers", lambda c: c["configs_known"])
     if field == "min_isr":
-        # With ELR on, a controller's static value becomes the cluster-wide one. A controller without a value changes nothing.
-        read = F.filter(read, lambda c: c["min_isr_stated"])
+        # With ELR on, a controller's static value becomes the cluster-wide one, Kafka's default if its file is silent. Otherwise
+        # a controller without a value changes nothing, nor where brokers have read a cluster-wide value.
+        stated = F.exists("brokers", lambda b: b["min_isr_source"] == "cluster-default")
+        recorded = certain("elr_on") & ~certain(stated)
+        read = F.filter(read, lambda c: c["min_isr_stated"] | recorded)
     values = F.concat(live_brokers()[field], read[field]) if brokers_too else read[field]
     return F.array_sort(F.array_distinct(F.array_compact(values)))
 

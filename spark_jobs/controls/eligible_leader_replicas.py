@@ -11,19 +11,19 @@ from pyspark.sql import functions as F
 from durability.plan.plan import Plan
 from spark_jobs.frames import base, target
 from spark_jobs.frames.columns import live_brokers, possible
-from spark_jobs.frames.effective_min_isr import release_number
+from spark_jobs.frames.effective_min_isr import FIRST_ELR_RELEASE
 
 CONTROL = "eligible-leader-replicas"
 
 
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
-    """Reads `elr_on`, `kafka_version`, `quorum_mode`, `brokers` and `degraded` of a cluster.
+    """Reads `elr_on`, `kafka_version`, `release`, `quorum_mode`, `brokers` and `degraded` of a cluster.
 
     The upgrade makes the controllers' static min.insync.replicas the cluster-wide value, which then overrides the brokers' own
     (seen on 4.3.1). `least`, in the evidence, is the cluster-wide value to set before it.
     """
-    release = release_number(F.col("kafka_version"))
-    no_feature = (F.col("quorum_mode") == "zookeeper") | (release < 4000)
+    release = F.col("release")
+    no_feature = (F.col("quorum_mode") == "zookeeper") | (release < FIRST_ELR_RELEASE)
     highest = F.array_max(live_brokers()["min_isr"])
     yield base.verdict(
         CONTROL,

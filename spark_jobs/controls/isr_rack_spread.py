@@ -40,9 +40,11 @@ def measures() -> dict[str, Column | Flagged]:
     too_few_replica_racks = F.col("replica_span")["most"] < RULE.required
     by_placement = under & too_few_replica_racks
     # A partition that is short because something is down sets the topic's cause: that can be fixed at once.
+    in_sync = F.array_intersect("replicas", "isr")
+    in_sync = F.when(F.size("dead_in_isr") > 0, F.array_except(in_sync, "dead_in_isr")).otherwise(in_sync)
     by_outage = under & ~certain(too_few_replica_racks) & (F.size("causes") > 0)
     return RULE.measures() | {
-        "isr_rack_spread_isr": base.at_worst_partition(F.array_intersect("replicas", "isr"), F.col("isr_racks")),
+        "isr_rack_spread_isr": base.at_worst_partition(in_sync, F.col("isr_racks")),
         "isr_rack_spread_at": base.partition_ids(at),
         "isr_rack_spread_errors": Flagged(
             under, lambda flagged: F.sort_array(F.array_distinct(each(flagged, "acks_all_kip_1290_error")))

@@ -1,7 +1,8 @@
 """partition-health: offline, under-min-isr, at-min-isr and under-replicated partitions (KIP-427), one finding per category.
 
-All categories but offline need a live leader. A partition can be both at-min-isr and under-replicated. A partition at min ISR
-with all its replicas in sync is healthy: the configuration alone puts it there, so its severity is info.
+All categories but offline need a live leader. A dead broker isn't in sync, even if the ISR lists it. A partition can be both
+at-min-isr and under-replicated. A partition at min ISR with all its replicas in sync is healthy: the configuration alone puts
+it there, so its severity is info.
 """
 
 from collections.abc import Iterable
@@ -33,8 +34,8 @@ def known() -> Column:
 
 
 def measures() -> dict[str, Flagged]:
-    """By category: its partitions, whether any ISR shrank, the causes, the numbers of the partition with the smallest ISR, and
-    how kafka-topics differs."""
+    """By category: its partitions, whether any ISR shrank, the causes, the numbers of the partition with the smallest ISR, the
+    dead brokers that leaders wait for, and how kafka-topics differs."""
     unknown = ~known()
     columns = {
         "health_unknown": base.partition_ids(unknown),
@@ -52,6 +53,9 @@ def measures() -> dict[str, Flagged]:
             ),
             f"{name}_causes": base.causes_where(found),
             f"{name}_worst": Flagged(found, lambda flagged: F.array_min(F.transform(flagged, _numbers))),
+            f"{name}_blocking": Flagged(
+                found, lambda flagged: F.array_sort(F.array_distinct(F.flatten(each(flagged, "blocking"))))
+            ),
             f"{name}_cli": Flagged(found, lambda flagged: F.array_sort(F.array_distinct(each(flagged, "cli_differs")))),
         }
     return columns
@@ -66,7 +70,7 @@ def _contradictions(flagged: Column) -> Column:
 def _numbers(partition: Column) -> Column:
     """The numbers of one partition for a finding, ordered by ISR; unread ones last."""
     isr = partition["isr_count"]
-    names = ("rf", "min_isr", "effective_min_isr", "min_isr_source", "replica_count")
+    names = ("rf", "min_isr", "effective_min_isr", "min_isr_source", "replica_count", "caps")
     return F.struct(isr.isNull().alias("unread"), isr.alias("isr"), *(partition[name].alias(name) for name in names))
 
 
@@ -100,6 +104,8 @@ def _of_category(category: str) -> Column:
         },
         evidence={
             "replicas": worst["replica_count"],
+            "caps": worst["caps"],
+            "blocking": F.col(f"{name}_blocking"),
             "cli_differs": F.col(f"{name}_cli"),
             "shrunk": shrunk,
             "growing": F.col("reassigning_partitions") > 0,

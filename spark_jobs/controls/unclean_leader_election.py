@@ -1,7 +1,8 @@
 """unclean-leader-election: it is enabled where the tier forbids it.
 
 A topic's override applies first, then the cluster-wide dynamic value, then the static value of the controllers. Where that
-value is needed and can't be read, the topics have no verdict: their cluster has one UNKNOWN.
+value is needed and can't be read, the topics have no verdict: their cluster has one UNKNOWN. Kafka's default was true before
+0.11 (KIP-106).
 """
 
 from collections.abc import Iterable
@@ -39,7 +40,9 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
         cause=F.when(own, "configuration:topic").otherwise("configuration:cluster-default"),
         observed={
             "unclean_leader_election": F.col("unclean"),
-            "source": F.when(F.col("own_unclean").isNotNull(), F.col("unclean_source")).otherwise("controller"),
+            "source": F.when(F.col("own_unclean").isNotNull(), F.col("unclean_source"))
+            .when(certain(F.col("unclean") & F.col("unclean_by_default")), "default")
+            .otherwise("controller"),
         },
         required={"unclean_leader_election": F.col("required")["unclean_leader_election"]},
         evidence={"own": own},
@@ -47,13 +50,15 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
 
 
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
-    """Reads `unclean_undecided`: the number of the cluster's topics for which the controllers' value is needed and unknown."""
+    """Reads `unclean_undecided`: the number of the cluster's topics for which an inherited value is needed and unknown. It is
+    the controllers' value, or Kafka's default, which depends on the release (`unclean_by_default`)."""
     undecided = F.col("unclean_undecided")
+    reason = F.when(certain("unclean_by_default"), "release-unknown").otherwise("controllers-unreadable")
     yield base.verdict(
         CONTROL,
         F.when(undecided > 0, base.UNKNOWN),
-        cause="controllers-unreadable",
+        cause=reason,
         observed={"topics": undecided},
         required={"unclean_leader_election": F.lit(False)},
-        evidence={base.REASON: F.lit("controllers-unreadable")},
+        evidence={base.REASON: reason, "kafka_version": F.col("kafka_version")},
     )

@@ -9,7 +9,14 @@ from pyspark.sql import functions as F
 
 from spark_jobs.frames.acks import fewest_racks
 from spark_jobs.frames.columns import certain, possible, struct
-from spark_jobs.frames.rack_health import INCONSISTENT, NO_ERROR, NO_LEADER, NOT_ENOUGH_RACKS, NOT_ENOUGH_REPLICAS
+from spark_jobs.frames.rack_health import (
+    INCONSISTENT,
+    NO_ERROR,
+    NO_LEADER,
+    NOT_ENOUGH_RACKS,
+    NOT_ENOUGH_REPLICAS,
+    TIMED_OUT,
+)
 from spark_jobs.frames.racks import layout
 
 FACTS = (
@@ -21,6 +28,7 @@ FACTS = (
         "caps",
         "enough",
         "replica_count",
+        "blocking",
         "in_sync",
         "leading",
     ),
@@ -32,19 +40,20 @@ INVALID_ACKS = "INVALID_REQUIRED_ACKS"
 
 
 def now(partition: Column) -> Column:
-    """What several entries need of a partition's state: struct<led, enough, accepted, beside, rest>.
+    """What several entries need of a partition's state: struct<led, enough, waited, accepted, beside, rest>.
 
-    `led`: it has a live leader. `enough`: the leader has enough replicas in sync (`enough_in_sync`). `accepted`: both. `beside`:
-    the number of replicas in sync in the leader's rack, including the leader; 0 if the leader has no rack. `rest`: the layout of
-    the other replicas in sync.
+    `led`: it has a live leader. `enough`: the leader has enough replicas in sync (`enough_in_sync`). `waited`: it waits for a
+    dead broker in the ISR. `accepted`: led, enough and not waited. `beside`: the number of replicas in sync in the leader's
+    rack, including the leader; 0 if the leader has no rack. `rest`: the layout of the other replicas in sync.
     """
     led, enough, in_sync = ~partition["offline"], partition["enough"], partition["in_sync"]
-    rack = partition["leading"]["rack"]
+    rack, waited = partition["leading"]["rack"], partition["blocking"].isNotNull()
     return struct(
         {
             "led": led,
             "enough": enough,
-            "accepted": led & enough,
+            "waited": waited,
+            "accepted": led & enough & ~waited,
             "beside": F.size(F.filter(in_sync, lambda b: b["rack"] == rack)),
             "rest": layout(F.filter(in_sync, lambda b: possible(b["rack"] != rack))),
         }
@@ -68,8 +77,11 @@ def entries(partition: Column, now: Column, min_racks: Column, unclean: Column) 
     zero, no = F.lit(0), F.lit(False)
     leaderless = F.when(~led, NO_LEADER)
     error, proposed = (_rejection(partition[answer]) for answer in ("acks_all_error", "acks_all_proposed_error"))
-    # Since 3.7 the high watermark doesn't advance below the min ISR (KIP-966, Partition.maybeIncrementLeaderHW).
-    visible = F.when(~led, False).when(now["enough"], led).when(~now["enough"], led & ~caps).when(~caps, led)
+    # The high watermark waits for all of the ISR. Since 3.7 it doesn't advance below the min ISR (KIP-966,
+    # Partition.maybeIncrementLeaderHW).
+    visible = (
+        F.when(~led | now["waited"], False).when(now["enough"], led).when(~now["enough"], led & ~caps).when(~caps, led)
+    )
     worst = {
         "copies_worst": _if_equal(partition["copies_least"], partition["copies_most"]),
         "racks_worst": _if_equal(partition["racks_least"], partition["racks_most"]),
@@ -162,7 +174,7 @@ def _retriable(partition: Column, error: Column, proposed: Column, min_racks: Co
     proposal_decides = (partition["acks_all_error"] == NO_ERROR) | all_in_sync
     return (
         F.when(error == NO_LEADER, True)
-        .when(error == NOT_ENOUGH_REPLICAS, attainable)
+        .when(error.isin(NOT_ENOUGH_REPLICAS, TIMED_OUT), attainable)
         .when(proposal_decides & (proposed == INCONSISTENT), False)
         .when(proposal_decides & (proposed == NOT_ENOUGH_RACKS), enough_racks)
     )

@@ -9,47 +9,59 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.topology import versions
+from spark_jobs.frames.literals import literal
 
 FIRST_CAPPING_METADATA_VERSION = 15
 """The first level of metadata.version that Kafka 3.7 added. 3.6 supports up to 14."""
 FIRST_CAPPING_RELEASE = 3007
+FIRST_ELR_METADATA_VERSION = 22
+"""The first level of metadata.version that Kafka 4.0 added. Every broker of a cluster that finalized it is 4.0 or later."""
+FIRST_ELR_RELEASE = 4000
 
 
-def caps_min_isr(max_metadata_version: Column, kafka_version: Column) -> Column:
+def caps_min_isr(max_metadata_version: Column, finalized: Column, release: Column) -> Column:
     """Does a broker cap min.insync.replicas at its partition's replicas? NULL where its release is unknown.
 
     max_metadata_version: the highest level of metadata.version that the broker supports, an int. It comes from the broker
-    itself, so it has precedence. kafka_version: a release such as "4.3" or "3.6.2".
+    itself, so it has precedence. finalized: the cluster's level; every broker supports it. release: `release_number`.
 
-    >>> df = spark.createDataFrame([(14, "4.3"), (None, "3.6.2"), (None, "3.7"), (None, "4.10"), (None, None)],
-    ...                            "level int, version string")
-    >>> df.select("*", caps_min_isr(F.col("level"), F.col("version")).alias("caps")).show()
-    +-----+-------+-----+
-    |level|version| caps|
-    +-----+-------+-----+
-    |   14|    4.3|false|
-    | NULL|  3.6.2|false|
-    | NULL|    3.7| true|
-    | NULL|   4.10| true|
-    | NULL|   NULL| NULL|
-    +-----+-------+-----+
+    >>> df = spark.createDataFrame([(14, None, 4003), (None, 15, 3006), (None, 14, 3006), (None, 14, None), (None, None, 3006),
+    ...     (None, None, 3007), (None, None, 4010), (None, None, None)], "level int, finalized int, release int")
+    >>> df.select("*", caps_min_isr(*map(F.col, df.columns)).alias("caps")).show()
+    +-----+---------+-------+-----+
+    |level|finalized|release| caps|
+    +-----+---------+-------+-----+
+    |   14|     NULL|   4003|false|
+    | NULL|       15|   3006| true|
+    | NULL|       14|   3006|false|
+    | NULL|       14|   NULL| NULL|
+    | NULL|     NULL|   3006|false|
+    | NULL|     NULL|   3007| true|
+    | NULL|     NULL|   4010| true|
+    | NULL|     NULL|   NULL| NULL|
+    +-----+---------+-------+-----+
     """
     return F.coalesce(
-        max_metadata_version >= FIRST_CAPPING_METADATA_VERSION, release_number(kafka_version) >= FIRST_CAPPING_RELEASE
+        max_metadata_version >= FIRST_CAPPING_METADATA_VERSION,
+        F.when(finalized >= FIRST_CAPPING_METADATA_VERSION, True),
+        release >= FIRST_CAPPING_RELEASE,
     )
 
 
 def release_number(kafka_version: Column) -> Column:
-    """A release as major * 1000 + minor, so that 4.10 is above 4.9; NULL for other text (`versions.parse`).
+    """The Apache release that a text names, as major * 1000 + minor; NULL if it names none (`versions.release_number`).
 
-    >>> df = spark.createDataFrame([("4.10",), ("3.6-IV2",), ("3.7+vendor",), (" v4.3.1 ",), ("4",), ("3.9rc1",), ("3.7_1",),
-    ...                             ("3.x",), ("trunk",), ("",), (None,)], "version string")
+    >>> df = spark.createDataFrame([("4.10",), ("3.6-IV2",), ("3.7+vendor",), (" v4.3.1 ",), ("7.3.3-ccs",), ("2.0.0-cp1",),
+    ...                             ("3.9rc1",), ("3.7_1",), ("3.x",), ("trunk",), ("",), (None,)], "version string")
     >>> [number for (number,) in df.select(release_number(F.col("version"))).collect()]
-    [4010, 3006, 3007, 4003, 4000, None, None, None, None, None, None]
+    [4010, 3006, 3007, 4003, 3003, 2000, None, None, None, None, None, None]
     """
     numbers = F.regexp_extract(kafka_version, rf"(?s)\A\s*{versions.PATTERN}\s*\z", 1)
     part = F.split(F.when(numbers != "", numbers), r"\.")
-    return F.element_at(part, 1).cast("int") * 1000 + F.coalesce(F.try_element_at(part, F.lit(2)).cast("int"), F.lit(0))
+    minor = F.coalesce(F.try_element_at(part, F.lit(2)).cast("int"), F.lit(0))
+    by_major = literal(versions.FIRST_RELEASES, "map<string,array<int>>")
+    first = F.try_element_at(by_major, F.element_at(part, 1).cast("int").cast("string"))
+    return F.when(minor <= first[1], first[0] + minor)
 
 
 def effective_min_isr(min_isr: Column, replicas: Column, caps: Column) -> Column:

@@ -8,9 +8,15 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from durability.topology import versions
 from spark_jobs.frames import settings
-from spark_jobs.frames.columns import certain, possible, struct
-from spark_jobs.frames.effective_min_isr import caps_min_isr
+from spark_jobs.frames.columns import certain, live_brokers, possible, struct
+from spark_jobs.frames.effective_min_isr import (
+    FIRST_ELR_METADATA_VERSION,
+    FIRST_ELR_RELEASE,
+    caps_min_isr,
+    release_number,
+)
 from spark_jobs.frames.racks import layout, named_racks
 
 Read = Callable[[str], DataFrame]
@@ -28,6 +34,8 @@ BROKER_THROTTLES = (
 )
 TOPIC_THROTTLES = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 ANY_NUMBER = 1_000_000
+FIRST_RELEASE_WITHOUT_UNCLEAN = 11
+"""0.11: unclean leader election is off by default since then."""
 
 
 # Settings of a row with `configs` and `config_sources`, maps by the setting's name.
@@ -48,7 +56,7 @@ def _readable(*keys: str) -> Column:
     return F.col("configs").isNotNull() & ~certain(unread)
 
 
-def _applies(key: str, default: str) -> Column:
+def _applies(key: str, default: str | Column) -> Column:
     """A setting's value as text: stated, else Kafka's default; NULL where it could not be read."""
     return F.when(_readable(key), F.coalesce(_stated(key), F.lit(default)))
 
@@ -78,18 +86,29 @@ def _throttles(keys: tuple[str, ...]) -> Column:
     return F.array_compact(F.array(*(F.when(~_stated(k).isin("", "9223372036854775807"), F.lit(k)) for k in keys)))
 
 
+# Kafka's defaults that differ between releases.
+
+
+def _unclean_by_release() -> Column:
+    """Kafka's default of unclean.leader.election.enable, as text: "true" before 0.11 (KIP-106). NULL if that is unknown."""
+    release, version = release_number(F.col("kafka_version")), F.col("kafka_version")
+    later = release.isNotNull() | version.rlike(rf"(?s)\A{versions.NUMBERED_1_OR_LATER}\z")
+    return F.when(release < FIRST_RELEASE_WITHOUT_UNCLEAN, "true").when(later, "false")
+
+
 # Brokers and controllers.
 
 
 def brokers_by_cluster(brokers: DataFrame) -> DataFrame:
-    """cluster, and `brokers`, an array of structs sorted by id.
+    """cluster, and `brokers`, an array of structs sorted by id. `clusters` adds what depends on the cluster's features.
 
     `down`: the cause where the broker is down, "rack:az2 down" if all brokers of a rack of two or more are. `lag_cause`: the
     cause where it is live and its replicas are out of sync.
     """
     fields = {
         **{name: F.col(name) for name in ("broker", "rack", "rack_state", "live", "offline_log_dirs", "kafka_version")},
-        "caps": caps_min_isr(F.col("max_metadata_version"), F.col("kafka_version")),
+        "max_metadata_version": F.col("max_metadata_version"),
+        "release": release_number(F.col("kafka_version")),
         "min_isr": _copies(_applies(MIN_ISR, "1")),
         "min_isr_source": F.when(_stated(MIN_ISR).isNull(), "default").otherwise(
             F.coalesce(_source(MIN_ISR), F.lit("broker"))
@@ -99,7 +118,8 @@ def brokers_by_cluster(brokers: DataFrame) -> DataFrame:
         "min_racks_source": _source(MIN_RACKS),
         "default_rf": _int(_applies(DEFAULT_RF, "1")),
         "auto_create": _boolean(_applies(AUTO_CREATE, "true")),
-        "unclean": _boolean(_applies(UNCLEAN, "false")),
+        "unclean": _boolean(_applies(UNCLEAN, _unclean_by_release())),
+        "unclean_by_default": _readable(UNCLEAN) & _stated(UNCLEAN).isNull(),
         "unclean_source": _source(UNCLEAN),
         "throttles": _throttles(BROKER_THROTTLES),
         "throttles_known": _readable(*BROKER_THROTTLES),
@@ -172,6 +192,8 @@ def clusters(read: Read) -> DataFrame:
         .join(controllers_by_cluster(read("controllers")), "cluster", "left")
         .withColumn("brokers", F.coalesce("brokers", F.array()))
         .withColumn("controllers", F.coalesce("controllers", F.array()))
+        .withColumn("finalized", F.try_element_at("features", F.lit("metadata.version")))
+        .withColumn("brokers", F.transform("brokers", _with_features))
     )
 
     def by_id(broker: Column) -> Column:
@@ -190,9 +212,25 @@ def clusters(read: Read) -> DataFrame:
             # A feature that isn't listed is off. NULL where features could not be read.
             "elr_on": F.when(F.col("features").isNotNull(), elr_level > 0),
             "unclean_default": _unclean_default(),
-            "recorded_min_isr": F.array_distinct(F.filter("controllers", lambda c: c["min_isr_stated"])["min_isr"]),
+            "release": F.coalesce(
+                release_number(F.col("kafka_version")),
+                F.when(F.col("finalized") >= FIRST_ELR_METADATA_VERSION, FIRST_ELR_RELEASE),
+            ),
+            # Files that don't state the value have Kafka's default, 1, which is recorded too.
+            "recorded_min_isr": F.array_distinct(F.filter("controllers", lambda c: c["configs_known"])["min_isr"]),
+            "unclean_by_default": _brokers_decide()
+            & (F.col("brokers_known") & (F.size(live_brokers()) > 0))
+            & F.forall(live_brokers(), lambda b: b["unclean_by_default"]),
         }
     ).withColumn("lost_racks", _lost_racks())
+
+
+def _with_features(broker: Column) -> Column:
+    """A broker with `caps`, and `unclean` for a text that names no release. Kafka has features and KRaft since 2.7 and 2.8."""
+    kraft = F.col("finalized").isNotNull() | certain(F.col("quorum_mode") == "kraft")
+    caps = caps_min_isr(broker["max_metadata_version"], F.col("finalized"), broker["release"])
+    unclean = F.coalesce(broker["unclean"], F.when(broker["unclean_by_default"] & kraft, False))
+    return broker.withField("caps", caps).withField("unclean", unclean)
 
 
 def _lost_racks() -> Column:
@@ -225,12 +263,17 @@ def _unclean_default() -> Column:
         & F.forall("brokers", lambda b: b["unclean"].isNotNull() | ~possible(b["live"])),
         False,
     )
-    brokers_decide = ~F.col("controllers_stated") | ((F.col("quorum_mode") == "zookeeper") & (F.size(read) == 0))
     return (
         F.when(F.size(dynamic) > 0, F.exists(dynamic, lambda b: b["unclean"]))
-        .when(brokers_decide, by_broker)
+        .when(_brokers_decide(), by_broker)
         .otherwise(by_controller)
     )
+
+
+def _brokers_decide() -> Column:
+    """Do the brokers' values of unclean.leader.election.enable apply? There are no controllers, or none is described."""
+    read = F.filter("controllers", lambda c: c["configs_known"])
+    return ~F.col("controllers_stated") | ((F.col("quorum_mode") == "zookeeper") & (F.size(read) == 0))
 
 
 # Topics.
@@ -287,7 +330,7 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
     min_racks_known = F.forall("brokers", lambda b: b["min_racks_known"] | ~possible(b["live"]))
     of_cluster = clusters.select(
         *("cluster", "captured_at", "snapshot_id", "provider", "unclean_default", "elr_on", "racks", "unknown_racks"),
-        *("unracked_brokers", "rack_layout", "brokers_known"),
+        *("unracked_brokers", "rack_layout", "brokers_known", "unclean_by_default"),
         F.size("brokers").alias("broker_count"),
         F.array_max(F.col("brokers")["min_racks"]).alias("cluster_min_racks"),
         min_racks_known.alias("cluster_min_racks_known"),

@@ -14,7 +14,7 @@ GATHERED = "flagged"
 MASK = "mask"
 CARRIED = (
     *("ids", "causes", "cli_differs", "acks_all_kip_1290_error", "isr_whole", "isr_count", "rf", "min_isr"),
-    *("effective_min_isr", "min_isr_source", "replica_count", "partition", "contradiction"),
+    *("effective_min_isr", "min_isr_source", "replica_count", "caps", "partition", "contradiction", "blocking"),
 )
 """The columns of a flagged partition that measures may read."""
 

@@ -70,14 +70,29 @@ def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame, keep: S
     )
 
 
+def live_members(facts: DataFrame) -> DataFrame:
+    """`offline`, and the ISR that counts: `live_isr`, without `dead_in_isr`, the ids of its members that are down.
+
+    A broker that is down isn't in sync, whatever the ISR says. The leader removes it after replica.lag.time.max.ms, the KRaft
+    controller after broker.session.timeout.ms, unless the quorum has lost its majority. Without a leader the ISR counts as it
+    is: its last members stay in it when they fail.
+    """
+    offline = F.when(F.col("leader").isNull(), True).otherwise(~F.col("leading")["live"])
+    offline = F.when(F.col("leader_known"), offline)
+    dead = F.filter("brokers", lambda b: certain(~b["live"]) & F.array_contains("isr", b["broker"]))["broker"]
+    found = facts.select("*", offline.alias("offline"), F.when(possible(~offline), dead).alias("dead_in_isr"))
+    without = F.filter("isr", lambda id: ~F.array_contains("dead_in_isr", id))
+    return found.withColumn("live_isr", F.when(F.size("dead_in_isr") > 0, without).otherwise(F.col("isr")))
+
+
 def shape(facts: DataFrame) -> DataFrame:
-    """Replicas, in sync and out of sync, as counts and as brokers; whether the leader is offline; the min.insync.replicas.
+    """Replicas, in sync and out of sync, as counts and as brokers; the min.insync.replicas. facts: with `live_members`.
 
     `rf` is the number of replicas that are not being added. KIP-427's under-replicated compares the ISR with it. `judged_rf` is
     the smaller of `rf` and the number of replicas that are not being removed. Both are NULL if a reassignment can't be ruled out,
     or if Confluent observers are among the replicas. `after_adding` and `before_removing` are the brokers of these two sets.
     """
-    brokers, isr = F.col("brokers"), F.col("isr")
+    brokers, isr = F.col("brokers"), F.col("live_isr")
     replicas, changing = F.size("replicas"), F.size("adding") + F.size("removing")
     moving = certain(changing > 0)
     # Replicas that are all in sync are what they will be, so it doesn't matter whether a reassignment could be read.
@@ -90,14 +105,12 @@ def shape(facts: DataFrame) -> DataFrame:
     out_of_sync = F.filter(
         brokers, lambda b: ~F.array_contains(isr, b["broker"]) & ~certain(F.array_contains("adding", b["broker"]))
     )
-    offline = F.when(F.col("leader").isNull(), True).otherwise(~F.col("leading")["live"])
     return facts.select(
         "*",
         replicas.alias("replica_count"),
         F.size(isr).alias("isr_count"),
         F.when(isr.isNotNull(), in_sync).alias("in_sync"),
         F.when(isr.isNotNull(), out_of_sync).alias("out_of_sync"),
-        F.when(F.col("leader_known"), offline).alias("offline"),
         moving.alias("reassigning"),
         F.when(countable, F.when(moving, F.size(without_adding)).when(at_rest, replicas)).alias("rf"),
         F.when(countable, F.when(moving, smaller).when(at_rest, replicas)).alias("judged_rf"),
@@ -174,6 +187,9 @@ def _min_isr_source() -> Column:
 def spans(shape: DataFrame) -> DataFrame:
     """The effective min ISR, and the racks that the replicas and the ISR span, each as struct<least, most>.
 
+    `blocking`: the dead brokers in the ISR that a leader waits for before it acknowledges an acks=all write; NULL if there are
+    none. A leader that has too few replicas in the ISR doesn't wait, it rejects the write.
+
     `span` counts racks as placement does, `replica_span` and `isr_span` as KIP-1290 does. During a reassignment, `span` and
     `replica_span` are the worse of two counts: without the replicas being added, and without the replicas being removed. `ends`:
     the layouts of the replicas for `acks.guaranteed`; NULL where a reassignment can't be ruled out.
@@ -189,9 +205,11 @@ def spans(shape: DataFrame) -> DataFrame:
         layout(F.col("in_sync")).alias("isr_layout"),
         effective_min_isr(*counts, F.col("caps")).alias("effective_min_isr"),
     )
+    appended = possible(enough_in_sync(F.size("isr"), *counts, F.col("effective_min_isr")))
     return laid_out.select(
         "*",
         enough_in_sync(F.col("isr_count"), *counts, F.col("effective_min_isr")).alias("enough"),
+        F.when((F.size("dead_in_isr") > 0) & appended, F.col("dead_in_isr")).alias("blocking"),
         _worse(rack_span).alias("span"),
         _worse(kip_1290_rack_span).alias("replica_span"),
         kip_1290_rack_span(F.col("isr_layout")).alias("isr_span"),
@@ -213,12 +231,14 @@ def judged(spans: DataFrame) -> DataFrame:
     led, enough = ~F.col("offline"), F.col("enough")
     isr, effective, isr_span = F.col("isr_count"), F.col("effective_min_isr"), F.col("isr_span")
     min_racks = F.col("min_racks")
+    # A dead replica that is being added may be in the ISR too. `rf` doesn't count it, but the leader waits for it.
+    dead = certain(F.size("dead_in_isr") > 0)
     frame = spans.select(
         "*",
         (led & ~enough).alias("under_min_isr"),
         (led & enough & (isr == effective)).alias("at_min_isr"),
-        (led & (isr < F.col("rf"))).alias("under_replicated"),
-        certain(isr >= F.col("rf")).alias("isr_whole"),
+        (led & ((isr < F.col("rf")) | dead)).alias("under_replicated"),
+        (certain(isr >= F.col("rf")) & ~dead).alias("isr_whole"),
         (F.col("judged_rf") - effective).alias("write_headroom"),
         _acked().alias("acked"),
         against(F.col("span"), F.col("required")["replica_racks"]).alias("replica_racks"),
@@ -261,7 +281,7 @@ def _causes() -> Column:
     them already.
     """
     missing = F.when(F.col("offline") | (F.size("out_of_sync") == 0), F.col("brokers")).otherwise(F.col("out_of_sync"))
-    absent = F.filter(missing, lambda b: F.col("offline") | ~F.array_contains("isr", b["broker"]))
+    absent = F.filter(missing, lambda b: F.col("offline") | ~F.array_contains("live_isr", b["broker"]))
     faults = F.array_compact(F.transform(absent, _fault))
     lagging = F.col("out_of_sync")["lag_cause"]
     electable = F.exists(
@@ -313,7 +333,8 @@ def in_racks(judged: DataFrame) -> DataFrame:
     # The proposal's metrics belong to the leader.
     category = F.when(offline, NEITHER).when(~offline, F.col("isr_category"))
     above = F.col("min_isr") > F.coalesce("rf", "replica_count")
-    answers = rack_health.answers(offline, F.col("under_min_isr"), F.col("rack_category"), above)
+    states = F.col("under_min_isr"), F.col("blocking").isNotNull()
+    answers = rack_health.answers(offline, *states, F.col("rack_category"), above)
     with_category = judged.select("*", F.when(~F.col("racks_hidden"), category).alias("rack_category"))
     return with_category.select("*", *(answer.alias(name) for name, answer in answers.items()))
 
@@ -329,11 +350,11 @@ def of_brokers(judged: DataFrame) -> DataFrame:
     missing = F.filter(
         "brokers",
         lambda b: (
-            F.array_contains("lost_racks", b["rack"]) & (F.col("offline") | ~F.array_contains("isr", b["broker"]))
+            F.array_contains("lost_racks", b["rack"]) & (F.col("offline") | ~F.array_contains("live_isr", b["broker"]))
         ),
     )
     waiting = F.filter(
-        "brokers", lambda b: ~F.array_contains("removing", b["broker"]) & ~F.array_contains("isr", b["broker"])
+        "brokers", lambda b: ~F.array_contains("removing", b["broker"]) & ~F.array_contains("live_isr", b["broker"])
     )
     return judged.withColumns(
         {
@@ -347,4 +368,4 @@ def of_brokers(judged: DataFrame) -> DataFrame:
 
 def build(partitions: DataFrame, topics: DataFrame, clusters: DataFrame, keep: Sequence[str] = ()) -> DataFrame:
     """All steps in order. The arguments are the same as for `facts`."""
-    return of_brokers(in_racks(judged(spans(shape(facts(partitions, topics, clusters, keep))))))
+    return of_brokers(in_racks(judged(spans(shape(live_members(facts(partitions, topics, clusters, keep)))))))

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 UNDER, AT, NEITHER = "under-min-rack-isr", "at-min-rack-isr", "none"
 NO_ERROR, NO_LEADER = "NONE", "LEADER_NOT_AVAILABLE"
 NOT_ENOUGH_REPLICAS, NOT_ENOUGH_RACKS = "NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_RACKS"
+TIMED_OUT = "REQUEST_TIMED_OUT"
 INCONSISTENT = "INCONSISTENT_REPLICATION_FACTOR"
 
 
@@ -51,36 +52,42 @@ def isr_category(isr_span: Column, min_racks: Column, min_racks_known: Column) -
     )
 
 
-def answers(offline: Column, under_min_isr: Column, category: Column, above: Column) -> dict[str, Column]:
+def answers(
+    offline: Column, under_min_isr: Column, blocked: Column, category: Column, above: Column
+) -> dict[str, Column]:
     """The answers to an acks=all write: an error by name, NONE where it is accepted, NULL if unknown.
 
     `acks_all_error`: of today's brokers. `acks_all_kip_1290_error`: with KIP-1290, which counts racks after replicas.
     `acks_all_proposed_error`: with KIP-579 too, whose check comes before replicas in sync are counted.
 
-    category: as `isr_category`, NEITHER without a leader. above: is min.insync.replicas above the number of replicas, without
-    those being added (Partition.assignmentState)?
+    blocked: does the leader wait for a dead broker in the ISR? It appends the write and answers after the producer's
+    request.timeout.ms. category: as `isr_category`, NEITHER without a leader. above: is min.insync.replicas above the number
+    of replicas, without those being added (Partition.assignmentState)?
 
-    >>> df = spark.createDataFrame([(False, False, "none", False), (False, False, "at-min-rack-isr", None),
-    ...     (False, False, "under-min-rack-isr", False), (False, False, None, False), (False, True, "under-min-rack-isr", False),
-    ...     (False, True, "none", True), (True, False, "none", True), (False, None, "none", None), (None, False, None, False)],
-    ...     "offline boolean, under boolean, category string, above boolean")
+    >>> df = spark.createDataFrame([(False, False, False, "none", False), (False, False, False, "at-min-rack-isr", None),
+    ...     (False, False, False, "under-min-rack-isr", False), (False, False, False, None, False),
+    ...     (False, True, False, "under-min-rack-isr", False), (False, True, False, "none", True),
+    ...     (False, True, True, "none", False), (True, False, False, "none", True), (False, None, False, "none", None),
+    ...     (None, False, False, None, False)],
+    ...     "offline boolean, under boolean, blocked boolean, category string, above boolean")
     >>> now, with_racks, proposed = answers(*map(F.col, df.columns)).values()
     >>> df.select("*", now.alias("now"), with_racks.alias("KIP-1290"), proposed.alias("and KIP-579")).show(truncate=False)
-    +-------+-----+------------------+-----+--------------------+--------------------+-------------------------------+
-    |offline|under|category          |above|now                 |KIP-1290            |and KIP-579                    |
-    +-------+-----+------------------+-----+--------------------+--------------------+-------------------------------+
-    |false  |false|none              |false|NONE                |NONE                |NONE                           |
-    |false  |false|at-min-rack-isr   |NULL |NONE                |NONE                |NULL                           |
-    |false  |false|under-min-rack-isr|false|NONE                |NOT_ENOUGH_RACKS    |NOT_ENOUGH_RACKS               |
-    |false  |false|NULL              |false|NONE                |NULL                |NULL                           |
-    |false  |true |under-min-rack-isr|false|NOT_ENOUGH_REPLICAS |NOT_ENOUGH_REPLICAS |NOT_ENOUGH_REPLICAS            |
-    |false  |true |none              |true |NOT_ENOUGH_REPLICAS |NOT_ENOUGH_REPLICAS |INCONSISTENT_REPLICATION_FACTOR|
-    |true   |false|none              |true |LEADER_NOT_AVAILABLE|LEADER_NOT_AVAILABLE|LEADER_NOT_AVAILABLE           |
-    |false  |NULL |none              |NULL |NULL                |NULL                |NULL                           |
-    |NULL   |false|NULL              |false|NULL                |NULL                |NULL                           |
-    +-------+-----+------------------+-----+--------------------+--------------------+-------------------------------+
+    +-------+-----+-------+------------------+-----+--------------------+--------------------+-------------------------------+
+    |offline|under|blocked|category          |above|now                 |KIP-1290            |and KIP-579                    |
+    +-------+-----+-------+------------------+-----+--------------------+--------------------+-------------------------------+
+    |false  |false|false  |none              |false|NONE                |NONE                |NONE                           |
+    |false  |false|false  |at-min-rack-isr   |NULL |NONE                |NONE                |NULL                           |
+    |false  |false|false  |under-min-rack-isr|false|NONE                |NOT_ENOUGH_RACKS    |NOT_ENOUGH_RACKS               |
+    |false  |false|false  |NULL              |false|NONE                |NULL                |NULL                           |
+    |false  |true |false  |under-min-rack-isr|false|NOT_ENOUGH_REPLICAS |NOT_ENOUGH_REPLICAS |NOT_ENOUGH_REPLICAS            |
+    |false  |true |false  |none              |true |NOT_ENOUGH_REPLICAS |NOT_ENOUGH_REPLICAS |INCONSISTENT_REPLICATION_FACTOR|
+    |false  |true |true   |none              |false|REQUEST_TIMED_OUT   |REQUEST_TIMED_OUT   |REQUEST_TIMED_OUT              |
+    |true   |false|false  |none              |true |LEADER_NOT_AVAILABLE|LEADER_NOT_AVAILABLE|LEADER_NOT_AVAILABLE           |
+    |false  |NULL |false  |none              |NULL |NULL                |NULL                |NULL                           |
+    |NULL   |false|false  |NULL              |false|NULL                |NULL                |NULL                           |
+    +-------+-----+-------+------------------+-----+--------------------+--------------------+-------------------------------+
     """
-    of_led = F.when(under_min_isr, NOT_ENOUGH_REPLICAS).when(~under_min_isr, NO_ERROR)
+    of_led = F.when(blocked, TIMED_OUT).when(under_min_isr, NOT_ENOUGH_REPLICAS).when(~under_min_isr, NO_ERROR)
     today = F.when(offline, NO_LEADER).when(~offline, of_led)
     racks_counted = F.when(category == UNDER, NOT_ENOUGH_RACKS).when(category.isNotNull(), NO_ERROR)
     with_racks = F.when(today != NO_ERROR, today).when(today == NO_ERROR, racks_counted)

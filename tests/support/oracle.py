@@ -289,7 +289,7 @@ class Oracle:
             for category, test in (
                 ("under-min-isr", lambda s, e, _: s < e),
                 ("at-min-isr", lambda s, e, _: s == e),
-                ("under-replicated", lambda s, _, r: s < r),
+                ("under-replicated", lambda s, _, r, p=p: s < r or bool(p.down)),
             ):
                 seen = {not off and test(s, e, r) for off in offline for s in sizes for e in effective for r in rfs}
                 null = offline != {True} and (
@@ -299,8 +299,11 @@ class Oracle:
                 )
                 grades[category].append((p.id, seen, null))
                 if category == "at-min-isr" and seen == {True}:
-                    (configured if {s == r for s in sizes for r in rfs} == {True} else shrunk).add(p.id)
+                    whole = {s == r for s in sizes for r in rfs} == {True} and not p.down
+                    (configured if whole else shrunk).add(p.id)
                     larger |= any(s > r for s in sizes for r in rfs)
+        for p in parts:
+            self.states.setdefault((name, p.id), {})["waits-for-dead"] = {len(p.down) > 0}
         for category, rows in grades.items():
             for i, seen, _ in rows:
                 self.states.setdefault((name, i), {})[category] = seen

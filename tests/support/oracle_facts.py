@@ -79,8 +79,12 @@ class Partition:
         p = cluster.doc["topics"][t]["partitions"][n]
         place = ("topics", t, "partitions", n)
         self.id, self.replicas = p["partition"], tuple(p["replicas"])
-        self.isr = UNKNOWN if cluster.unread(*place, "isr") else tuple(p["isr"])
         self.leader = UNKNOWN if cluster.unread(*place, "leader") else p["leader"]
+        # Who is down isn't in sync, but the last members of a leaderless partition's ISR stay in it.
+        down = [i for i in p["isr"] if cluster.live.get(i) is False]
+        led = self.leader is UNKNOWN or cluster.live.get(self.leader, False) is not False
+        self.down = down if led and not cluster.unread(*place, "isr") else []
+        self.isr = UNKNOWN if cluster.unread(*place, "isr") else tuple(i for i in p["isr"] if i not in self.down)
         self.moves_known = not cluster.unread("cluster", "reassignments")
         self.adding = tuple(p.get("adding", ())) if self.moves_known else ()
         self.removing = tuple(p.get("removing", ())) if self.moves_known else ()

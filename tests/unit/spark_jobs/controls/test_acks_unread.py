@@ -85,7 +85,7 @@ def test_no_refusal_is_hidden_by_a_partition_of_the_same_guarantee(found):
 
 
 def test_partitions_are_counted_by_answer(found):
-    none = dict.fromkeys(("NONE", "LEADER_NOT_AVAILABLE", "NOT_ENOUGH_REPLICAS", "UNKNOWN"), 0)
+    none = dict.fromkeys(("NONE", "LEADER_NOT_AVAILABLE", "NOT_ENOUGH_REPLICAS", "REQUEST_TIMED_OUT", "UNKNOWN"), 0)
     proposed = none | {"INCONSISTENT_REPLICATION_FACTOR": 0, "NOT_ENOUGH_RACKS": 0}
 
     def counted(cluster, topic):

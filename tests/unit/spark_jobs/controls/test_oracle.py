@@ -47,10 +47,11 @@ CHECKED = {
 
 
 class Drawing:
-    """Draws random documents that a cluster could be in: the leader is in the ISR, the ISR among the replicas."""
+    """Draws random documents that a cluster could be in: the leader is in the ISR, the ISR among the replicas. Brokers that
+    are down may still be in the ISR."""
 
     def __init__(self, seed: int):
-        self.random = random.Random(seed)
+        self.random, self.dead = random.Random(seed), random.Random(seed)
 
     def chance(self, percent: int) -> bool:
         return self.random.random() * 100 < percent
@@ -136,9 +137,12 @@ class Drawing:
             removing = replicas[: self.random.randint(0, min(2, factor - 1))] if adding or factor > 1 else []
             replicas = replicas + adding
         isr = [r for r in replicas if r in live and not self.chance(20)]
+        leader = self.random.choice(isr) if isr else None
+        if self.dead.random() < 0.3:
+            isr += [r for r in replicas if r not in live]
         return {
             "partition": number,
-            "leader": self.random.choice(isr) if isr else None,
+            "leader": leader,
             "replicas": replicas,
             "isr": isr,
             "elr": [],
@@ -303,7 +307,11 @@ def answers(states: dict[str, set], category: str | None) -> set[str]:
     for offline in states["offline"]:
         for few in states["under-min-isr"]:
             racks = "NOT_ENOUGH_RACKS" if category == "under-min-rack-isr" else "NONE"
-            out.add("LEADER_NOT_AVAILABLE" if offline else "NOT_ENOUGH_REPLICAS" if few else racks)
+            waits = True in states["waits-for-dead"]
+            led = {"NOT_ENOUGH_REPLICAS"} if few else {racks}
+            # Too few in the ISR as it is listed: refused before the leader waits for who is down.
+            led = led & {"NOT_ENOUGH_REPLICAS"} | {"REQUEST_TIMED_OUT"} if waits else led
+            out |= {"LEADER_NOT_AVAILABLE"} if offline else led
     return out
 
 
