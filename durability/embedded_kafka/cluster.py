@@ -67,7 +67,7 @@ class LocalCluster:
 
     def __init__(self, spec: ClusterSpec):
         self.spec = spec
-        self.cluster_id = new_cluster_id()
+        self.cluster_id = spec.cluster_id or new_cluster_id()
         self._nodes: dict[int, _Node] = {}
         self._ports: dict[str, dict[int, int]] = {}
         self._programs: dict[str, subprocess.Popen] = {}

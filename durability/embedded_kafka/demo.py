@@ -14,6 +14,8 @@ from durability.embedded_kafka.spec import ClusterSpec
 from durability.embedded_kafka.streams import INPUT, StreamsApplication
 from durability.runtime import jars
 
+CLUSTER_ID = "durability-audit-demoA"
+"""Each start of the demo is the same cluster again: an audit under a known name refuses another cluster."""
 _LINES = ("all streams lead to kafka", "hello kafka streams", "join kafka summit", "replicas in three racks")
 
 
@@ -28,6 +30,7 @@ def spec() -> ClusterSpec:
         features={"eligible.leader.replicas.version": 0},
         log_dirs={seed.BAD_DISK: 2},
         offline_log_dirs={seed.BAD_DISK: 1},
+        cluster_id=CLUSTER_ID,
     )
 
 

@@ -54,6 +54,7 @@ class ClusterSpec:
     offline_log_dirs: how many of a node's last log dirs are damaged after formatting, so that the broker finds them
         offline when it starts.
     heap_mb: -Xmx of each process.
+    cluster_id: 22 characters of URL-safe Base64; None: a random one.
     """
 
     brokers: Mapping[int, str | None]
@@ -65,6 +66,7 @@ class ClusterSpec:
     log_dirs: Mapping[int, int] = field(default_factory=dict)
     offline_log_dirs: Mapping[int, int] = field(default_factory=dict)
     heap_mb: int = 160
+    cluster_id: str | None = None
 
     def __post_init__(self) -> None:
         if not self.brokers or not self.controllers:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from durability.collect.probe import probe
 from durability.embedded_kafka import demo, seed
 from durability.embedded_kafka.cluster import LocalCluster
 from durability.embedded_kafka.streams import StreamsApplication
@@ -36,6 +37,9 @@ class TestRunning:
         assert partitions(cluster, "--under-min-isr-partitions") == {"test.stuck-writes-0", *raw, *offline}
         ledger = {f"ledger.entries-{i}" for i in range(3)}
         assert partitions(cluster, "--at-min-isr-partitions") == {*shrunk, *ledger, *offline}
+
+    def test_each_start_is_the_same_cluster(self, cluster: LocalCluster) -> None:
+        assert probe("demo", {"bootstrap.servers": cluster.bootstrap}).cluster_id == demo.CLUSTER_ID
 
     def test_brokers_are_as_planted(self, cluster: LocalCluster) -> None:
         with cluster.admin() as admin:
