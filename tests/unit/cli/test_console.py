@@ -78,7 +78,8 @@ def test_errors_and_reports_of_steps_are_plain_wherever_they_go():
 
 def test_a_log_has_no_forged_record(tmp_path):
     with _logging_to(tmp_path / "log"):
-        logging.getLogger("spark").info("%s", HOSTILE)
+        # Without the half of a surrogate pair: pytest's workers can't hand on a captured log that has one.
+        logging.getLogger("spark").info("%s", HOSTILE.rstrip("\ud800") + "\x07")
     lines = (tmp_path / "log").read_text().splitlines()
     assert len(lines) == 2 and lines[1] == "  error: forged?" and "\x1b" not in lines[0]
 

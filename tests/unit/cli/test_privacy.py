@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from durability import resources
+from durability.atomic import atomic_files
 from durability.cli import airflow_home, up
 from durability.cli.options import Given
 from durability.lake import catalog
-from durability.report.files import atomic_files
 
 AIRFLOW = """#!/bin/sh
 echo "airflow $@"
