@@ -19,6 +19,7 @@ TOOLS = {
     "kafka-configs": "ConfigCommand",
     "kafka-reassign-partitions": "ReassignPartitionsCommand",
     "kafka-log-dirs": "LogDirsCommand",
+    "kafka-leader-election": "LeaderElectionCommand",
     "kafka-features": "FeatureCommand",
 }
 HOSTILE = "az\n1; touch /tmp/x\u2028`id`"
