@@ -45,11 +45,12 @@ def test_the_webhook_is_read_as_airflows_hook_reads_it(connection, expected):
     ],
 )
 def test_a_webhook_without_tls_is_warned_of(tmp_path, monkeypatch, caplog, address, warned):
-    monkeypatch.setattr("durability.report.files.load", lambda _: {})
+    monkeypatch.setattr("durability.report.files.load", lambda _: {"run": {"id": "r"}})
     monkeypatch.setattr("durability.report.text.slack.digest", lambda *_, **__: {})
     monkeypatch.setattr("durability.report.text.slack.send", lambda *_: None)
     summary = StepSummary()
-    notify(tmp_path / "findings.json", lambda: address + SECRET, logging.getLogger("test"), summary)
+    settings = SimpleNamespace(open_lake=lambda: Mock(**{"was_sent.return_value": False}))
+    notify(settings, tmp_path / "findings.json", lambda: address + SECRET, logging.getLogger("test"), summary)
     assert summary.text.startswith("sent")
     assert ("the webhook's address is http" in summary.text) is warned is ("unencrypted" in caplog.text)
     assert SECRET not in caplog.text + summary.text
