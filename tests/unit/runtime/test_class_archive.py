@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +14,7 @@ import pytest
 from bench.floor import EMPTY_JOB
 from durability.cli import classes
 from durability.errors import AuditError
-from durability.runtime import class_archive, processes, spark
+from durability.runtime import class_archive, spark
 
 
 @pytest.fixture
@@ -123,7 +124,7 @@ def test_the_lake_that_it_is_made_with_is_nobodys(cache: Path, tmp_path: Path, m
         return ["true"]
 
     monkeypatch.setattr(spark, "submit", submit)
-    monkeypatch.setattr(processes.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     classes.ensure()
     (told,) = asked
     assert "jdbc:sqlite" in told.properties and "postgresql" not in told.properties
