@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from itertools import count
 from typing import Any
 
 from durability.collect import agreement, brokers, configs, groups, log_dirs, quorum, topics
@@ -64,6 +63,7 @@ class _Collection:
             self.group_errors[None] = "CLUSTER_AUTHORIZATION_FAILED: groups that may not be described aren't listed"
         reading, *_ = await self.wire.gather([self._topics, self._quorum, self._per_broker])
         if reading is not None:
+            await self._until_fenced()
             await self._reread(reading)
         if self.wire.no_controller:
             self._without_controller(self.wire.no_controller.reason)
@@ -150,13 +150,11 @@ class _Collection:
     async def _reread(self, reading: Reading) -> None:
         """Reads partitions and brokers until two consecutive readings agree; that state is the document's.
 
-        It reads on while the cluster calls a broker live that can't be reached: when a dead broker's session ends, the
-        controller fences it and elects leaders. Two brokers are asked in turn, so that a broker with old metadata can't agree
-        with itself. Where ELRs exist, the first is asked by DescribeTopicPartitions, which states them, the second by Metadata.
+        Two brokers are asked in turn, so that a broker with old metadata can't agree with itself. Where ELRs exist, the first
+        is asked by DescribeTopicPartitions, which states them, the second by Metadata.
         """
-        facts, latest, doubtful = self.facts, reading, {}
-        fenced_by = time.monotonic() + self.wire.limits.session_timeout
-        for turn in count():
+        facts, latest = self.facts, reading
+        for turn in range(REREADS + 1):
             if turn:
                 await self.wire.pause(REREAD_PAUSE)
             started = _now()
@@ -175,9 +173,7 @@ class _Collection:
                 facts.declared = {"topics": len(again.topics), "partitions": partitions}
             if again.with_elr or not reading.with_elr:
                 reading, facts.captured_at = again, started
-            doubtful = await self._doubtful()
-            waiting = doubtful and time.monotonic() < fenced_by
-            if not self.wire.remaining or (not waiting and (facts.consistent or turn >= REREADS)):
+            if facts.consistent or not self.wire.remaining:
                 break
         if facts.consistent is False:
             # What changed is unknown. The rest was read twice.
@@ -186,7 +182,7 @@ class _Collection:
             partitions = sum(len(topic.partitions) for topic in reading.topics.values())
             facts.declared = {"topics": len(reading.topics), "partitions": partitions}
             facts.consistent = True
-        for broker, why in doubtful.items():
+        for broker, why in (await self._doubtful()).items():
             if REFUSED in why:
                 for member in ("live", "fenced"):
                     facts.notes.add(("brokers", broker, member), f"{why}, and the cluster calls it live")
@@ -197,6 +193,19 @@ class _Collection:
         # Of topics and brokers that are new since the first reading.
         await self._topic_configs(reading)
         await self._per_broker()
+
+    async def _until_fenced(self) -> None:
+        """Waits while the cluster calls a broker live that can't be reached.
+
+        When a dead broker's session ends, the controller fences it and elects leaders.
+        """
+        fenced_by = time.monotonic() + self.wire.limits.session_timeout
+        while await self._doubtful() and self.wire.remaining and time.monotonic() < fenced_by:
+            await self.wire.pause(REREAD_PAUSE)
+            try:
+                self.facts.brokers, _ = await brokers.registered(self.wire)
+            except Unread:  # the next reading meets the same, and notes it
+                return
 
     async def _doubtful(self) -> dict[int, str]:
         """Brokers that the cluster calls live and that can't be reached, with the reason; none while no controller leads.
@@ -272,12 +281,15 @@ class _Collection:
         """
         facts = self.facts
         facts.unreachable = {b.id: why for b in facts.brokers if b.live and (why := self.wire.why_lost(b.id))}
-        voters = quorum.stated_voters(facts.broker_configs.values())
-        if facts.quorum is None and voters:
+        addresses = quorum.stated_voters(facts.broker_configs.values())
+        # A quorum that was read is older than the loss of its leader: its voters are right, their lags aren't.
+        read = facts.quorum
+        voters = [member.id for member in read.voters] if read else list(addresses)
+        if voters:
             self.quorum_error = None
-            facts.quorum = quorum.Quorum(
-                None, [quorum.Member(node, None) for node in voters], [], voters, times_known=False
-            )
+            addresses |= read.addresses if read else {}
+            unknown = [quorum.Member(node, None) for node in voters]
+            facts.quorum = quorum.Quorum(None, unknown, [], addresses, times_known=False)
             facts.notes.add(("cluster", "quorum", "observers"), reason)
 
     async def _controllers(self) -> None:
