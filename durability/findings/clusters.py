@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import Any
 
 from durability.findings.reassignments import plans_of
-from durability.lake.tables import BROKERS, CLUSTERS
+from durability.lake.tables import BROKERS, CLUSTERS, CONTROLLERS
 from durability.plan.plan import Plan
 from durability.remedies.cluster import ClusterFacts
 from durability.topology import versions
@@ -22,6 +22,11 @@ def facts_of_clusters(lake: Any, plan: Plan) -> dict[str, ClusterFacts]:
     snapshots = In("attempt_id", attempts)
     clusters = lake.scan(CLUSTERS, snapshots, columns=("cluster", "kafka_version", "quorum_mode")).to_pylist()
     brokers = lake.scan(BROKERS, snapshots, columns=("cluster", "live", "kafka_version")).to_pylist()
+    controllers = lake.scan(CONTROLLERS, snapshots, columns=("cluster", "role", "leader")).to_pylist()
+    led: defaultdict[str, list[bool | None]] = defaultdict(list)
+    for row in controllers:
+        if row["role"] == "voter":
+            led[row["cluster"]].append(row["leader"])
     stated: dict[str, list[str | None]] = {row["cluster"]: [row["kafka_version"]] for row in clusters}
     for broker in brokers:
         if broker["live"] is not False:
@@ -37,11 +42,17 @@ def facts_of_clusters(lake: Any, plan: Plan) -> dict[str, ClusterFacts]:
         row["cluster"]: ClusterFacts(
             release=_oldest(stated[row["cluster"]]),
             kraft={"kraft": True, "zookeeper": False}.get(row["quorum_mode"]),
+            led=_any(led[row["cluster"]]),
             planned=frozenset(planned[row["cluster"]]),
             without=without[row["cluster"]],
         )
         for row in clusters
     }
+
+
+def _any(leading: list[bool | None]) -> bool | None:
+    """Does one of these voters lead? None if unknown, or if there is no voter."""
+    return None if not leading or None in leading else any(leading)
 
 
 def _oldest(stated: list[str | None]) -> tuple[int, ...] | None:

@@ -16,11 +16,13 @@ class ClusterFacts:
     """A cluster in the evaluated snapshot.
 
     release: the oldest Kafka release of its brokers, as numbers; None if unknown. kraft: False with ZooKeeper, None if unknown.
+    led: False if no controller leads: nothing can be changed then. None if unknown.
     planned: topics that have a plan in OUT/plans. without: topics that need a plan and have none, with the reason.
     """
 
     release: tuple[int, ...] | None = None
     kraft: bool | None = None
+    led: bool | None = None
     planned: frozenset[str] = frozenset()
     without: Mapping[str, str] = field(default_factory=dict)
 

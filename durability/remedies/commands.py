@@ -70,7 +70,12 @@ UNDER_REPLICATED, RUNNING, LOG_DIRS = Show("under-replicated"), Show("reassignme
 
 
 def lines(command: Command, facts: ClusterFacts = UNKNOWN) -> list[str]:
-    """The command's lines of shell; none if the cluster's release has no such command."""
+    """The command's lines of shell; none if the cluster's release has no such command, or can't run it now.
+
+    Without a controller every change waits for its timeout and fails.
+    """
+    if facts.led is False and not isinstance(command, Show):
+        return []
     if isinstance(command, Config):
         return _config(command, facts)
     if isinstance(command, Reassign):

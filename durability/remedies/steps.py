@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from durability.remedies.cluster import ClusterFacts
-from durability.remedies.commands import Command, Config, comment, in_words, lines
+from durability.remedies.commands import Command, Config, Show, comment, in_words, lines
 
 AGAIN = "Then audit again"
+NO_CONTROLLER = "No controller leads, so nothing can be changed now. First bring back a majority of the controllers"
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,10 @@ def render(remedy: Sequence[Step], facts: ClusterFacts) -> str:
     parts: list[tuple[bool, str]] = []
     for step in remedy:
         parts += [(False, sentence) for sentence in step.about]
-        if step.unless is not None:
-            parts += [(False, step.unless), (False, AGAIN)]
+        changes = step.command is not None and not isinstance(step.command, Show)
+        unless = step.unless or (NO_CONTROLLER if changes and facts.led is False else None)
+        if unless is not None:
+            parts += [(False, unless), (False, AGAIN)]
             break
         if step.command is None:
             continue

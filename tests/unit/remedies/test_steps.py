@@ -33,6 +33,15 @@ def test_no_command_follows_a_step_whose_precondition_does_not_hold():
     ]
 
 
+def test_without_a_controller_no_change_is_printed():
+    remedy = [Step(UNDER_REPLICATED, ("Look.",)), Step(RAISE, ("Why.",)), Step(MOVE)]
+    assert [line for line in render(remedy, ClusterFacts(led=False)).splitlines() if not line.startswith("#")] == [
+        'kafka-topics --bootstrap-server "$BOOTSTRAP" --describe --under-replicated-partitions'
+    ]
+    assert "No controller leads" in render(remedy, ClusterFacts(led=False))
+    assert render(remedy, ClusterFacts(led=True)) == render(remedy, ClusterFacts())
+
+
 def test_a_remedy_without_a_command_is_advice():
     remedy = [Step(about=("Aim.",)), Step(MOVE, unless="First start broker 1")]
     assert render(remedy, ClusterFacts()) == "Aim. First start broker 1. Then audit again"
