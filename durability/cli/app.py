@@ -44,9 +44,8 @@ class Commands(TyperGroup):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             _leave(INCOMPLETE)
         except Exception as error:
-            if hasattr(
-                error, "exit_code"
-            ):  # a wrong option, or --help: typer ends the command with a message of its own
+            # A wrong option, or --help: typer ends the command with a message of its own.
+            if hasattr(error, "exit_code"):
                 raise
             print(plain_lines(traceback.format_exc()), file=sys.stderr)
         raise typer.Exit(status or DONE)

@@ -81,8 +81,7 @@ def _input(options: Options, environ: Mapping[str, str], session: Session, conso
         with demo.running() as cluster:
             console.done("cluster", time.monotonic() - began, cluster.bootstrap)
             # The user's Connection is for the user's cluster; the embedded one speaks plain text.
-            # Each embedded cluster is a new one, and continues the history of the one before.
-            yield inputs.cluster(session.folder, cluster.bootstrap, "demo", kafka_cluster_id=cluster.cluster_id)
+            yield inputs.cluster(session.folder, cluster.bootstrap, "demo")
 
 
 def _in_process(

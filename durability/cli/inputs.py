@@ -53,21 +53,10 @@ def documents_or_fleet(options: Options) -> Input:
     return Input(f"the clusters of {options.clusters}", options.clusters or shipped)
 
 
-def cluster(
-    folder: Path,
-    bootstrap: str,
-    name: str,
-    security: Mapping[str, object] | None = None,
-    kafka_cluster_id: str | None = None,
-) -> Input:
-    """One cluster by its address, as a clusters file of its own in `folder`. security: its other settings.
-
-    kafka_cluster_id: the id that Kafka gave it; None: as in the lake's last snapshot.
-    """
+def cluster(folder: Path, bootstrap: str, name: str, security: Mapping[str, object] | None = None) -> Input:
+    """One cluster by its address, as a clusters file of its own in `folder`. security: its other settings."""
     file = folder / "clusters.yaml"
     listed = {"id": name, "connection": CONNECTION, "provider": "self"}
-    if kafka_cluster_id:
-        listed["kafka_cluster_id"] = kafka_cluster_id
     # JSON is YAML, and escapes any character of an address.
     file.write_text(json.dumps({"format": "durability-clusters/1", "clusters": [listed]}))
     return Input(name, file, connection={**(security or {}), connections.SERVERS: bootstrap})

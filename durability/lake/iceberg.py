@@ -107,7 +107,7 @@ class Tables:
             raise Refused(
                 f"the lake at {self.place.location} can't be used: its catalog's table {self.identifier(table)} is in "
                 f"{current.location()}, which is another lake's. A lake can't be moved or copied to another folder. If "
-                f"that's one table of several, `make restore LAKE={self.place.location}` makes it anew"
+                f"that's one table of several, `make restore LAKE={self.place.location}` creates it again"
             )
         return current
 

@@ -100,7 +100,7 @@ def _continued(tables: Tables, table: Table, lines: list[str]) -> IcebergTable |
     if known:
         tables.catalog.drop_table(name)
     if found is None:
-        lines.append(f"{name}: {why}; all of its rows are gone, and the next run makes it anew")
+        lines.append(f"{name}: {why}; all of its rows are gone, and the next run creates it again")
         return None
     lines.append(f"{name}: {why}; it continues from {found.rpartition('/')[2]}, later commits are gone")
     return tables.catalog.register_table(name, found)

@@ -25,10 +25,10 @@ def differences(case: Path, findings: list[dict], out: Path) -> list[str]:
     """How the findings of an audit whose reports are in `out` differ from what the case expects."""
     expected = json.loads((case / "expected.json").read_text(encoding="utf-8"))
     present = [finding for finding in findings if finding["change"] != "resolved"]
-    told = [text for want in expected["findings"] for text in _unmet(want, present, out)]
+    found = [text for want in expected["findings"] for text in _unmet(want, present, out)]
     for unwanted in expected.get("absent", []):
-        told += [f"unwanted: {_name(f)}: {f['message']}" for f in present if unwanted.items() <= f.items()]
-    return told
+        found += [f"unwanted: {_name(f)}: {f['message']}" for f in present if unwanted.items() <= f.items()]
+    return found
 
 
 def _name(of: Mapping[str, Any]) -> str:

@@ -169,7 +169,7 @@ def test_a_table_without_any_metadata_is_made_anew(lake):
     publish(lake, healthy(cluster="a"))
     shutil.rmtree(Path(lake.location, "warehouse", "audit", "groups", "metadata"))
     told = restore.restore(lake.location)
-    anew = "all of its rows are gone, and the next run makes it anew"
+    anew = "all of its rows are gone, and the next run creates it again"
     assert told == [f"audit.groups: its metadata file is missing or damaged; {anew}"]
     assert clusters(lake_at(lake.location)) == ["a"]
 
