@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 import durability.collect
-from durability.cli import inputs
 from durability.lake import tables
-from durability.policy import load_clusters
 from durability.steps import collect
 from durability.steps.settings import Settings
 from durability.steps.sources import from_clusters, partition_into_groups
@@ -91,10 +89,3 @@ def test_a_hostile_id_can_forge_no_line(lake, read):
     publish_live(lake, "one")
     [failure] = read("two\n\x1b[2Jerror: " + "x" * 500).failures
     assert failure.reason.isprintable() and len(failure.reason) < 700
-
-
-def test_the_embedded_clusters_id_is_stated(tmp_path):
-    [cluster] = load_clusters(inputs.cluster(tmp_path, "b:1", "demo", kafka_cluster_id="one").clusters)
-    assert cluster.kafka_cluster_id == "one"
-    [cluster] = load_clusters(inputs.cluster(tmp_path, "b:1", "demo").clusters)
-    assert cluster.kafka_cluster_id is None
