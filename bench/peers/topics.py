@@ -145,7 +145,7 @@ FROM result
 # `cli_differs`: kafka-topics compares min.insync.replicas as configured, and counts leaderless partitions.
 HEALTH = """
 SELECT cluster, captured_at, snapshot_id, topic, partition, categories,
-  at_min AND whole AS by_configuration, leader, replicas, isr, elr, u.min_isr AS min_insync_replicas,
+  at_min AND whole AS by_configuration, u.min_isr AS min_insync_replicas,
   effective AS effective_min_insync_replicas, rf::INT AS replication_factor, out_of_sync,
   array_to_string(causes, ', ') AS cause,
   nullif(concat_ws(';', CASE WHEN offline THEN 'leaderless' END,

@@ -231,18 +231,15 @@ RESOLVED_POLICY = Table(
     sort=("cluster", "resource"),
 )
 
+# A row per topic and group of equal partitions (`partition_groups`) that isn't healthy; the brokers of each are in `partitions`.
 PARTITION_HEALTH = Table(
     "partition_health",
     (
         *RESULT_KEYS,
         ("topic", pa.string()),
-        ("partition", pa.int32()),
+        ("partitions", INTS),
         ("categories", STRINGS),  # offline, under-min-isr, at-min-isr, under-replicated
         ("by_configuration", pa.bool_()),  # at-min-isr with the ISR whole
-        ("leader", pa.int32()),
-        ("replicas", INTS),
-        ("isr", INTS),
-        ("elr", INTS),
         ("min_insync_replicas", pa.int32()),
         ("effective_min_insync_replicas", pa.int32()),
         ("replication_factor", pa.int32()),
@@ -260,6 +257,7 @@ PARTITION_HEALTH = Table(
         ("acks_all_error", pa.string()),
         ("acks_all_kip_1290_error", pa.string()),  # what KIP-1290's would: the same, else NOT_ENOUGH_RACKS
     ),
+    retired=("partition", "leader", "replicas", "isr", "elr"),
 )
 
 LED_COUNTS = ("under_min_isr", "at_min_isr", "under_replicated", "under_min_rack_isr", "at_min_rack_isr", "unknown")

@@ -113,11 +113,7 @@ class Evaluation:
 
     def health(self) -> DataFrame:
         """The rows of `partition_health`."""
-        rows = topics.health_rows(self.measured)
-        if not self.plan.grouped:
-            return rows
-        members = self._facts("partitions")
-        return topics.per_partition(rows, members if self.plan.small else compiled(members))
+        return topics.health_rows(self.measured)
 
     def counters(self) -> DataFrame:
         """The rows of `health_counters`: of the evaluated snapshots, and of earlier snapshots that no run has counted."""
@@ -322,7 +318,6 @@ def write_measures(evaluation: Evaluation, write: Callable[[DataFrame, tables.Ta
     frames = {tables.HEALTH_COUNTERS: evaluation.counters}
     if not evaluation.plan.pulse:
         frames[tables.TOPIC_POSTURE] = evaluation.posture
-    # The largest table comes last: its many tasks keep all cores busy to the end.
     frames[tables.PARTITION_HEALTH] = evaluation.health
     for table, frame in frames.items():
         write(evaluation.keyed(frame(), table), table)

@@ -1,7 +1,7 @@
 """Topics with all that the rules measure over their partitions, and what rules for clusters read of topics.
 
-Partitions are read once and aggregated once. A topic's row lists its unhealthy partitions in the array `unhealthy`. If a
-partition represents a group, the group's other partitions are read only for the rows of `partition_health` (`per_partition`).
+Partitions are read once and aggregated once. A topic's row lists its unhealthy partitions in the array `unhealthy`. An entry may
+represent a group of equal partitions (`ids`).
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ def _health() -> Column:
 
 
 def _health_row() -> Column:
-    """`health` with the partition's own brokers and the partitions that it represents."""
-    own = ("partition", "leader", "replicas", "isr", "elr", "ids", "leaders", "partition_group")
+    """`health` with the partitions that it represents, their leaders, and the first one's replicas."""
+    own = ("ids", "leaders", "replicas")
     return F.struct(*own, "health.*")
 
 
@@ -185,24 +185,10 @@ def elr_cluster_at_risk() -> Column:
 
 
 def health_rows(measured: DataFrame) -> DataFrame:
-    """The partitions that are unhealthy or whose health is unknown. A row may represent a group (`ids`)."""
+    """The rows of `partition_health`: partitions that are unhealthy or whose health is unknown, equal ones in one row."""
     keys = (*verdicts.SNAPSHOT, "topic")
-    return measured.select(*keys, F.explode("unhealthy").alias("u")).select(*keys, "u.*")
-
-
-def per_partition(rows: DataFrame, partitions: DataFrame) -> DataFrame:
-    """One row for each partition that `health_rows` represent. partitions: the rows of the evaluated snapshots' partitions.
-
-    Partitions of a group have different replicas, but the same brokers are out of sync.
-    """
-    alone = F.size("ids") == 1
-    own = ("partition", "leader", "replicas", "isr")
-    of_groups = rows.where(~alone).drop(*own)
-    members = partitions.where(F.col("partition_group").isNotNull())
-    members = members.select("cluster", "topic", "partition_group", *own)
-    joined = members.join(F.broadcast(of_groups), ["cluster", "topic", "partition_group"])
-    # The leftmost frame's session runs the plan. It must be that of `partitions`, which may be compiled.
-    return joined.unionByName(rows.where(alone))
+    rows = measured.select(*keys, F.explode("unhealthy").alias("u")).select(*keys, "u.*")
+    return rows.withColumnRenamed("ids", "partitions").drop("leaders", "replicas")
 
 
 def counters(measured: DataFrame, clusters: DataFrame) -> DataFrame:

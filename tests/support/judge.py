@@ -26,6 +26,11 @@ from tests.support.tiers import tier_of
 NONE = tables.DISAGREEMENTS.arrow.empty_table()
 
 
+def per_partition(rows_: pa.Table) -> list[dict]:
+    """Rows of `partition_health` with `partition`: one row for each of the equal partitions in a row."""
+    return [{**row, "partition": p} for row in rows_.to_pylist() for p in row.pop("partitions")]
+
+
 def plan_of(
     topologies,
     policy: Policy,
@@ -223,6 +228,10 @@ class Judge:
         for f in found:
             f["observed"], f["required"] = json.loads(f["observed"]), json.loads(f["required"])
         return found
+
+    def partition_health(self) -> list[dict]:
+        """The rows of `partition_health`, one for each partition."""
+        return per_partition(self.latest["partition_health"])
 
     def posture(self) -> list[dict]:
         return self.latest["topic_posture"].to_pylist()

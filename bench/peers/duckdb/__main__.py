@@ -71,7 +71,7 @@ WITH facts AS (
       lambda x: getvariable('fault')[base + x] IS NULL)) > 0 AS electable
   FROM racked
 )
-SELECT tid, base, partition, leader, replicas, isr, elr, rf, isr_count, min_isr, effective, offline, under, at_min,
+SELECT tid, base, partition, leader, replicas, rf, isr_count, min_isr, effective, offline, under, at_min,
   under_replicated, whole, out_of_sync, isr_racks, racked = 'under-min-rack-isr' AS few_racks, rack_category,
   categories(offline, under, at_min, under_replicated) AS categories,
   racked = 'under-min-rack-isr' AND kip_span < wanted AS misplaced,

@@ -26,7 +26,7 @@ METRICS = {
     "under_replicated": "UnderReplicatedPartitions",
 }
 """A broker's counts in the lake, and the broker's own metric of each; worst first."""
-DETAILS = ("cluster", "topic", "partition", "categories", "rack_category", "cause", "cli_differs")
+DETAILS = ("cluster", "topic", "partitions", "categories", "rack_category", "cause", "cli_differs")
 IDS, CAUSES, NOTES, LENGTH = 8, 3, 2, 400
 """Of one topic at most: ranges of partition ids per category, causes, notes, and characters of a cause or note."""
 
@@ -88,11 +88,11 @@ class TopicDetails:
 
     def add(self, row: dict[str, Any]) -> None:
         for category in (*(row["categories"] or ()), row["rack_category"]):
-            self.ids.setdefault((category or "").replace("-", "_"), []).append(row["partition"])
+            self.ids.setdefault((category or "").replace("-", "_"), []).extend(row["partitions"])
         if row["cause"]:
-            self.causes[worded(row["cause"])] += 1
+            self.causes[worded(row["cause"])] += len(row["partitions"])
         if row["cli_differs"]:
-            self.notes.setdefault(cli_sentence(row["cli_differs"]), []).append(row["partition"])
+            self.notes.setdefault(cli_sentence(row["cli_differs"]), []).extend(row["partitions"])
 
     def texts(self) -> dict[str, object]:
         notes = sorted(self.notes.items(), key=lambda item: -len(item[1]))

@@ -21,7 +21,7 @@ from durability.plan.plan import Plan
 from durability.report.data import lost_racks, moments, results, timeline, trends
 from durability.report.data import outages as rack_outages
 from durability.report.data.applications import COLUMNS, applications
-from durability.report.data.health import Health
+from durability.report.data.health import DETAILS, Health
 from durability.report.words import COUNTED_ONLY
 
 UNREAD = ("cluster", "unreadable", "hidden_partitions")
@@ -57,7 +57,7 @@ def read(lake: Any, plan: Plan) -> RunData:
     if plan.look_back and plan.look_back.uncounted:  # counts of earlier snapshots, which aren't the state of now
         evaluated = pa.array([part.snapshot_id for part in plan.judged], pa.string())
         counters = counters.filter(pc.is_in(counters["snapshot_id"], evaluated))
-    health = Health(lake.scan(PARTITION_HEALTH, result), counters)
+    health = Health(lake.scan(PARTITION_HEALTH, result, columns=DETAILS), counters)
     attempts = [part.attempt_id for part in plan.snapshots if part.attempt_id]
     readings = moments.readings(lake, plan) if plan.look_back else FINDINGS.arrow.empty_table()
     gaps, lost = moments.gaps(readings), health.lost_racks()

@@ -34,7 +34,7 @@ def audited(lake):
     ]
     lake.append(tables.FINDINGS, findings(rows))
     lake.append(tables.FINDINGS, findings([{**finding("other", "log-dirs"), "result_id": "result-0"}]))
-    health = {**RESULT, "topic": "orders", "partition": 0, "categories": ["offline"], "cause": "broker:3 down"}
+    health = {**RESULT, "topic": "orders", "partitions": [0], "categories": ["offline"], "cause": "broker:3 down"}
     lake.append(tables.PARTITION_HEALTH, partition_health([health]))
     counters = {**RESULT, "topic": "orders", "partitions": 1, "offline": 1}
     lake.append(tables.HEALTH_COUNTERS, health_counters([counters]))

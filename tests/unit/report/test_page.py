@@ -198,7 +198,7 @@ def hostile_fleet():
     rows = [{**row, **texts, "cluster": SCRIPT, "resource_type": SCRIPT} for row in rows]
     waivers = [{**WAIVERS[0], **dict.fromkeys(("owner", "approved_by", "reason", "ticket", "control"), SCRIPT)}]
     dead = snapshot(SCRIPT, "failed", reason=SCRIPT, sha256=SCRIPT, stale_snapshot=StaleSnapshot(SCRIPT, SCRIPT))
-    health = [{"cluster": SCRIPT, "topic": SCRIPT, "partition": 0, "categories": ["offline"], "cause": SCRIPT}]
+    health = [{"cluster": SCRIPT, "topic": SCRIPT, "partitions": [0], "categories": ["offline"], "cause": SCRIPT}]
     health[0]["cli_differs"] = SCRIPT
     counters = [{"cluster": SCRIPT, "topic": SCRIPT, "partitions": 1, "offline": 1}]
     read = facts([{"cluster": SCRIPT, "unreadable": [{"path": SCRIPT, "reason": SCRIPT}], "hidden_partitions": 1}])
@@ -222,13 +222,15 @@ def test_partition_health_shows_ids_causes_and_where_kafka_topics_differs(tmp_pa
     health = [
         {
             "topic": "orders",
-            "partition": p,
+            "partitions": [p],
             "categories": ["under-min-isr", "under-replicated"],
             "cause": "broker:3 down",
         }
         for p in (1, 2, 3, 9)
     ]
-    health.append({"topic": "ledger", "partition": 0, "categories": ["offline"], "cli_differs": "counted twice there"})
+    health.append(
+        {"topic": "ledger", "partitions": [0], "categories": ["offline"], "cli_differs": "counted twice there"}
+    )
     counters = [
         {"topic": None, "partitions": 40, "offline": 1, "under_min_isr": 4},
         {"topic": "orders", "partitions": 12, "under_min_isr": 4, "under_replicated": 4},
@@ -279,7 +281,7 @@ def test_thousands_of_brokers_stay_a_short_table(tmp_path):
 
 
 def test_a_topic_that_is_short_of_racks_alone_is_shown(tmp_path):
-    health = [{"topic": "orders", "partition": p, "categories": [], "rack_category": c, "cause": "rack:az2 down"}
+    health = [{"topic": "orders", "partitions": [p], "categories": [], "rack_category": c, "cause": "rack:az2 down"}
               for p, c in ((0, "under-min-rack-isr"), (1, "at-min-rack-isr"), (2, None))]  # fmt: skip
     counters = [
         {"topic": None, "partitions": 9, "under_min_rack_isr": 1, "at_min_rack_isr": 4},

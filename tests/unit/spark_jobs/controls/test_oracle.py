@@ -280,7 +280,7 @@ def test_the_quorum_agrees_with_the_oracle(fleet):
 
 def test_the_racks_of_each_partition_agree_with_the_oracle(judged):
     documents, _, judge = judged
-    listed = {(r["cluster"], r["topic"], r["partition"]): r for r in judge.latest["partition_health"].to_pylist()}
+    listed = {(r["cluster"], r["topic"], r["partition"]): r for r in judge.partition_health()}
     problems, seen = [], set()
     for name, document in documents.items():
         for (topic, partition), states in Oracle(document, TIERS, tier_of).states.items():

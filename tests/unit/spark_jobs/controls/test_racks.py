@@ -118,8 +118,9 @@ def judge(spark):
 
 
 def listed(judge, cluster, topic, partition=0):
-    rows = judge.latest["partition_health"].to_pylist()
-    mine = [r for r in rows if (r["cluster"], r["topic"], r["partition"]) == (cluster, topic, partition)]
+    mine = [
+        r for r in judge.partition_health() if (r["cluster"], r["topic"], r["partition"]) == (cluster, topic, partition)
+    ]
     return mine[0] if mine else None
 
 

@@ -120,7 +120,11 @@ def as_run(monkeypatch):
 
 def rows_of(judge: Judge) -> dict[str, list]:
     """The rows of each result table of the judge's latest run."""
-    return {name: sorted(map(repr, table.to_pylist())) for name, table in judge.latest.items()}
+    listed = {name: table.to_pylist() for name, table in judge.latest.items()}
+    return {
+        name: sorted(map(repr, rows_))
+        for name, rows_ in (listed | {"partition_health": judge.partition_health()}).items()
+    }
 
 
 def results(spark, documents, **options) -> dict[str, list]:
