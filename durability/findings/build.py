@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from durability.catalogue import causes
-from durability.findings import words
+from durability.findings import reassignments, words
 from durability.findings.clusters import facts_of_clusters
 from durability.findings.disputes import Disputes
 from durability.findings.disputes import message as dispute_message
@@ -43,7 +43,7 @@ def write(lake: Lake, plan: Plan) -> int:
     if written:
         return written
     disputes = Disputes(lake.scan(DISAGREEMENTS, result))
-    facts = facts_of_clusters(lake, plan)
+    facts = facts_of_clusters(lake, plan, reassignments.write(lake, plan))
     return lake.append_parts(FINDINGS, findings_of(lake.parts(VERDICTS, result), disputes, facts))
 
 

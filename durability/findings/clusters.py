@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from durability.findings.reassignments import plans_of
+from durability.findings.reassignments import Plans
 from durability.lake.tables import BROKERS, CLUSTERS, CONTROLLERS
 from durability.plan.plan import Plan
 from durability.remedies.cluster import ClusterFacts
 from durability.topology import versions
 
 
-def facts_of_clusters(lake: Any, plan: Plan) -> dict[str, ClusterFacts]:
+def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterFacts]:
     """The facts of the evaluated clusters, by cluster. lake: has `scan(table, where, columns) -> pa.Table`."""
     from pyiceberg.expressions import In
 
@@ -31,7 +31,6 @@ def facts_of_clusters(lake: Any, plan: Plan) -> dict[str, ClusterFacts]:
     for broker in brokers:
         if broker["live"] is not False:
             stated.setdefault(broker["cluster"], []).append(broker["kafka_version"])
-    plans = plans_of(lake, plan)
     planned: defaultdict[str, set[str]] = defaultdict(set)
     without: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for made in plans.made:

@@ -1,25 +1,28 @@
 """A run's reassignment plans: which topics get one, and why others don't. See `durability.remedies.plans`.
 
-Plans depend on facts and results alone, so the step that words findings and the step that writes the plans get the same ones.
+They are made once, before findings are worded, and stored in the lake. A remedy then names a plan only if it exists, and the
+step that reports writes what the remedies name.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from durability.lake.tables import BROKERS, TOPIC_POSTURE
+from durability.lake.tables import BROKERS, PLANS, TOPIC_POSTURE
 from durability.lake.tables import PARTITIONS as PARTITION_ROWS
 from durability.plan.plan import Plan
-from durability.remedies.plans import EVEN, LIMIT, Broker, Placement, moved, not_before
+from durability.remedies.plans import EVEN, LIMIT, Broker, Partition, Placement, moved, not_before
 
 TOPICS, PARTITIONS = 500, 50_000
 """Planned in one run, at most. To move more, use a tool that balances, and move it in portions."""
 WANTED = ("cluster", "topic", "partitions", "target_replication_factor", "target_racks", *EVEN)
+OF_PARTITIONS = ("attempt_id", "topic", "partition", "replicas", "removing")
 
 
 @dataclass(frozen=True)
@@ -40,44 +43,111 @@ class Plans:
     without: dict[tuple[str, str], str] = field(default_factory=dict)
 
 
-def plans_of(lake: Any, plan: Plan) -> Plans:
-    """The plans of a run's result. lake: has `scan(table, where, columns) -> pa.Table`."""
-    from pyiceberg.expressions import And, EqualTo
-
-    result = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
-    wanted = lake.scan(TOPIC_POSTURE, And(result, EqualTo("reassign", True)), columns=WANTED)
-    attempts = {s.cluster: s.attempt_id for s in plan.snapshots}
-    plans = Plans()
-    left = PARTITIONS
-    rows = sorted(wanted.to_pylist(), key=lambda r: (r["cluster"], r["topic"]))
-    for cluster, of_cluster in groupby(rows, key=lambda r: r["cluster"]):
-        topics = list(of_cluster)
-        placement, current = _read(lake, attempts[cluster], [t["topic"] for t in topics[:TOPICS]])
-        for topic in topics:
-            name = topic["topic"]
-            if len(plans.made) >= TOPICS or topic["partitions"] > left:
-                plans.without[cluster, name] = LIMIT
-                continue
-            moves, why = moved(placement, current.get(name, ()), topic)
-            if why:
-                plans.without[cluster, name] = why
-                continue
-            left -= topic["partitions"]
-            plans.made.append(TopicPlan(cluster, name, moves, not_before(placement, current[name], moves)))
+def write(lake: Any, plan: Plan) -> Plans:
+    """Makes the plans of a run's result and stores them in the lake. A result that has plans keeps them."""
+    stored = read(lake, plan)
+    if stored.made or stored.without:
+        return stored
+    plans = make(lake, plan)
+    if plans.made or plans.without:
+        lake.append(PLANS, _rows(plans, plan))
     return plans
 
 
-def _read(lake: Any, attempt: str | None, topics: list[str]) -> tuple[Placement, dict[str, list[tuple]]]:
-    """The cluster's brokers with their load, and the partitions of `topics`: (id, replicas, removing)."""
-    from pyiceberg.expressions import And, EqualTo, In
+def read(lake: Any, plan: Plan) -> Plans:
+    """The plans that are stored for a run's result. lake: has `scan(table, where, columns) -> pa.Table`."""
+    plans = Plans()
+    columns = ("cluster", "topic", "moves", "not_before", "why")
+    rows = lake.scan(PLANS, _of_result(plan), columns=columns).sort_by(
+        [("cluster", "ascending"), ("topic", "ascending")]
+    )
+    for row in rows.to_pylist():
+        if row["why"] is not None:
+            plans.without[row["cluster"], row["topic"]] = row["why"]
+            continue
+        later = {"not_before": row["not_before"]} if row["not_before"] else {}
+        moves = [(move["partition"], move["replicas"]) for move in row["moves"]]
+        plans.made.append(TopicPlan(row["cluster"], row["topic"], moves, later))
+    return plans
 
-    snapshot = EqualTo("attempt_id", attempt)
-    brokers = lake.scan(BROKERS, snapshot, columns=("broker", "rack", "live")).to_pylist()
-    replicas = pc.list_flatten(lake.scan(PARTITION_ROWS, snapshot, columns=("replicas",))["replicas"])
-    load = Counter({entry["values"]: entry["counts"] for entry in pc.value_counts(replicas).to_pylist()})
-    columns = ("topic", "partition", "replicas", "removing")
-    current: dict[str, list[tuple]] = {}
-    partitions = lake.scan(PARTITION_ROWS, And(snapshot, In("topic", topics)), columns=columns)
-    for row in partitions.sort_by("partition").to_pylist():
-        current.setdefault(row["topic"], []).append((row["partition"], row["replicas"], row["removing"]))
-    return Placement((Broker(b["broker"], b["rack"], b["live"]) for b in brokers), load), current
+
+def make(lake: Any, plan: Plan) -> Plans:
+    """The plans of a run's result, from its facts and `topic_posture`.
+
+    lake: has `scan(table, where, columns) -> pa.Table`, and `parts`, which gives the same in parts.
+    """
+    from pyiceberg.expressions import And, EqualTo
+
+    wanted = lake.scan(TOPIC_POSTURE, And(_of_result(plan), EqualTo("reassign", True)), columns=WANTED)
+    topics = wanted.sort_by([("cluster", "ascending"), ("topic", "ascending")]).to_pylist()
+    attempts = {s.cluster: s.attempt_id for s in plan.judged if s.attempt_id}
+    # No more than TOPICS get a plan, so no more than that many of a cluster are looked at.
+    of_cluster: defaultdict[str, list[str]] = defaultdict(list)
+    for topic in topics:
+        if len(of_cluster[topic["cluster"]]) < TOPICS:
+            of_cluster[topic["cluster"]].append(topic["topic"])
+    clusters = _clusters(lake, {attempts[cluster]: names for cluster, names in of_cluster.items()})
+    plans, left = Plans(), PARTITIONS
+    for topic in topics:
+        cluster, name = topic["cluster"], topic["topic"]
+        if len(plans.made) >= TOPICS or topic["partitions"] > left:
+            plans.without[cluster, name] = LIMIT
+            continue
+        placement, current = clusters[attempts[cluster]]
+        moves, why = moved(placement, current.get(name, ()), topic)
+        if why:
+            plans.without[cluster, name] = why
+            continue
+        left -= topic["partitions"]
+        plans.made.append(TopicPlan(cluster, name, moves, not_before(placement, current[name], moves)))
+    return plans
+
+
+def _clusters(
+    lake: Any, wanted: Mapping[str, Sequence[str]]
+) -> dict[str, tuple[Placement, dict[str, list[Partition]]]]:
+    """By attempt, its brokers with their load, and the partitions of the topics in `wanted`. Reads each table once."""
+    from pyiceberg.expressions import In
+
+    if not wanted:
+        return {}
+    snapshots = In("attempt_id", set(wanted))
+    brokers = defaultdict(list)
+    for row in lake.scan(BROKERS, snapshots, columns=("attempt_id", "broker", "rack", "live")).to_pylist():
+        brokers[row["attempt_id"]].append(Broker(row["broker"], row["rack"], row["live"]))
+    load: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    current: defaultdict[str, defaultdict[str, list[Partition]]] = defaultdict(lambda: defaultdict(list))
+    for part in lake.parts(PARTITION_ROWS, snapshots, columns=OF_PARTITIONS):
+        of_part = pc.unique(part["attempt_id"]).to_pylist()
+        for attempt in of_part:
+            rows = part.filter(pc.equal(part["attempt_id"], attempt)) if len(of_part) > 1 else part
+            counts = pc.value_counts(pc.list_flatten(rows["replicas"])).to_pylist()
+            load[attempt].update({entry["values"]: entry["counts"] for entry in counts})
+            listed = rows.filter(pc.is_in(rows["topic"], pa.array(wanted[attempt], pa.string())))
+            for row in listed.sort_by("partition").to_pylist():
+                current[attempt][row["topic"]].append((row["partition"], row["replicas"], row["removing"]))
+    return {attempt: (Placement(brokers[attempt], load[attempt]), current[attempt]) for attempt in wanted}
+
+
+def _of_result(plan: Plan) -> Any:
+    from pyiceberg.expressions import And, EqualTo
+
+    return And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
+
+
+def _rows(plans: Plans, plan: Plan) -> pa.Table:
+    """`plans` as rows of `reassignment_plans`."""
+    parts = {part.cluster: part for part in plan.judged}
+
+    def row(cluster: str, topic: str, **own: Any) -> dict[str, Any]:
+        part = parts[cluster]
+        keys = {"run_id": plan.run_id, "result_id": plan.result_id, "snapshot_id": part.snapshot_id}
+        return {**keys, "captured_at": part.moment, "cluster": cluster, "topic": topic, **own}
+
+    made = [
+        row(one.cluster, one.topic, moves=[dict(zip(("partition", "replicas"), m, strict=True)) for m in one.moves])
+        | one.not_before
+        for one in plans.made
+    ]
+    without = [row(cluster, topic, why=why) for (cluster, topic), why in plans.without.items()]
+    return pa.Table.from_pylist([*made, *without], PLANS.arrow)

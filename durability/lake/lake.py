@@ -352,9 +352,9 @@ class Lake:
         schema = table.arrow if columns is None else pa.schema([table.arrow.field(name) for name in columns])
         return pa.concat_tables([schema.empty_table(), *self._tables.parts(table, where, columns)])
 
-    def parts(self, table: Table, where: BooleanExpression) -> Iterator[pa.Table]:
+    def parts(self, table: Table, where: BooleanExpression, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """`scan`, file by file: what grows with the fleet need not be in memory as a whole."""
-        return self._tables.parts(table, where)
+        return self._tables.parts(table, where, columns)
 
     def append(self, table: Table, added: pa.Table) -> None:
         """Commits rows to a table, all at once. Columns that `added` lacks are NULL; an unknown one is a ValueError."""

@@ -390,6 +390,19 @@ FINDINGS = Table(
     sort=("cluster", "control", "resource"),
 )
 
+# A row per topic that needs a reassignment plan; see `durability.findings.reassignments`.
+PLANS = Table(
+    "reassignment_plans",
+    (
+        *RESULT_KEYS,
+        ("topic", pa.string()),
+        ("moves", _structs(partition=pa.int32(), replicas=INTS)),  # partitions that move, with their new replicas
+        ("not_before", pa.string()),  # what has to happen before the plan can be run
+        ("why", pa.string()),  # why there is no plan; NULL: there is one
+    ),
+    sort=("cluster", "topic"),
+)
+
 # Verdicts on which Spark and Great Expectations disagree: their findings are UNKNOWN.
 DISAGREEMENTS = Table(
     "disagreements",
@@ -434,5 +447,5 @@ RUNS = Table(
     sort=("run_id",),
 )
 
-RESULTS = (RESOLVED_POLICY, PARTITION_HEALTH, HEALTH_COUNTERS, TOPIC_POSTURE, VERDICTS, FINDINGS, DISAGREEMENTS)
+RESULTS = (RESOLVED_POLICY, PARTITION_HEALTH, HEALTH_COUNTERS, TOPIC_POSTURE, VERDICTS, FINDINGS, DISAGREEMENTS, PLANS)
 TABLES = {t.name: t for t in (*FACTS, SNAPSHOTS, *RESULTS, RUNS)}

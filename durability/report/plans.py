@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from durability.atomic import unfinished, write_whole
-from durability.findings.reassignments import plans_of
+from durability.findings import reassignments
 from durability.plan.plan import Plan
 from durability.remedies.plans import FOLDER, FORMAT, INDEX, folder, written
 
@@ -17,7 +17,7 @@ def write(lake: Any, plan: Plan, out: Path) -> Path | None:
 
     What an earlier run wrote is removed. Returns the folder; None if there is nothing to move, and then no index.
     """
-    found = plans_of(lake, plan)
+    found = reassignments.read(lake, plan)
     _clear(out / FOLDER)
     if not found.made and not found.without:
         return None

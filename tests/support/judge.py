@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 from pyiceberg.expressions import And
 
-from durability.findings import findings_of
+from durability.findings import findings_of, reassignments
 from durability.findings.clusters import facts_of_clusters
 from durability.findings.disputes import Disputes
 from durability.lake import partition_groups, rows, tables
@@ -156,13 +156,16 @@ class Judge:
         if "verdicts" not in self.latest:
             return
         verdicts = self.latest["verdicts"]
-        facts = facts_of_clusters(self, self.plan)
+        facts = facts_of_clusters(self, self.plan, reassignments.make(self, self.plan))
         self._keep(tables.FINDINGS, pa.concat_tables(findings_of([verdicts], Disputes(NONE), facts)))
 
     def scan(self, table, where, columns) -> pa.Table:
         """Rows of a table, as `Lake.scan` gives them."""
         kept = self.results.get(table.name, self.facts.get(table.name, table.arrow.empty_table()))
         return kept.filter(_holds(kept, where)).select(list(columns))
+
+    def parts(self, table, where, columns) -> list[pa.Table]:
+        return [self.scan(table, where, columns)]
 
     def _finish(self, plan: Plan) -> None:
         """The run's row, by which its results count."""

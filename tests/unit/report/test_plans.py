@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from durability.findings import reassignments
 from durability.lake import tables
 from durability.remedies.plans import Broker, Placement, folder
 from durability.report import plans
@@ -120,6 +121,7 @@ def audited(lake):
 @pytest.mark.parametrize("damage", ["", "{", '{"format": "dur', "[]", "null", '{"plans": [{}]}', "\udcff"])
 def test_a_damaged_index_is_made_anew_and_its_plans_go(audited, tmp_path, damage):
     lake, run = audited
+    reassignments.write(lake, run)
     folder = plans.write(lake, run, tmp_path)
     mine = {"mine.json": "{}", "mine.txt": "", "moved.json": '{"version": 1, "partitions": [{"topic": "other"}]}'}
     for name, text in mine.items():
@@ -136,6 +138,8 @@ def test_a_damaged_index_is_made_anew_and_its_plans_go(audited, tmp_path, damage
 
 def test_plans_are_written_as_kafkas_tool_reads_them_and_replaced(audited, tmp_path):
     lake, run = audited
+    made = reassignments.write(lake, run)
+    assert reassignments.write(lake, run) == reassignments.read(lake, run) == made, "a retry keeps them"
     folder = plans.write(lake, run, tmp_path)
     index = json.loads((folder / "index.json").read_text())
     assert problems("plans", index) == []

@@ -7,7 +7,7 @@ import pytest
 from durability.findings import words
 from durability.findings.build import of_verdict
 from durability.findings.clusters import facts_of_clusters
-from durability.findings.reassignments import plans_of
+from durability.findings.reassignments import make
 from durability.remedies.commands import cluster_setting, topic_setting
 from durability.remedies.effects import apply
 from durability.remedies.steps import Step, offered
@@ -75,9 +75,10 @@ def troubles(doc: dict) -> set[tuple[str, int, str]]:
 
 def follow(judge: Judge, documents: list[dict]) -> list[tuple[str, str, set, str]]:
     """Follows every remedy of the judge's latest run. Gives what each remedy harms, with the text, and the text's cluster."""
-    facts = facts_of_clusters(judge, judge.plan)
+    plans = make(judge, judge.plan)
+    facts = facts_of_clusters(judge, judge.plan, plans)
     moves: dict[str, dict[str, list]] = {}
-    for made in plans_of(judge, judge.plan).made:
+    for made in plans.made:
         moves.setdefault(made.cluster, {})[made.topic] = made.moves
     of_cluster = {d["cluster"]["id"]: d for d in documents}
     harms = []
