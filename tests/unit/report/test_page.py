@@ -8,8 +8,6 @@ import json
 import re
 from datetime import timedelta
 
-import pytest
-
 from durability.plan.plan import StaleSnapshot
 from durability.policy import CONTROLS
 from durability.report.words import CAVEATS
