@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from durability.topology import diskless
+
 
 @dataclass(frozen=True)
 class Platform:
@@ -34,7 +36,7 @@ PLATFORMS = (
     Platform("aiven", hosts=(".aivencloud.com",)),
 )
 SETTINGS_OF_BROKERS = ("elasticstream.enable", "automq.table.topic.catalog.type", "s3.data.buckets")
-SETTINGS_OF_TOPICS = ("redpanda.remote.read", "redpanda.remote.write", "automq.table.topic.enable")
+SETTINGS_OF_TOPICS = ("redpanda.remote.read", "redpanda.remote.write", "automq.table.topic.enable", *diskless.SETTINGS)
 """Settings that only a platform states. They are asked for, to recognize it."""
 
 

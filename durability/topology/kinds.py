@@ -108,6 +108,7 @@ MOST_REPLICAS = 1000
 """Of one partition. Lists of replicas are compared as rows of equal length, so one long list would make all rows long."""
 PARTITION_LISTS = ("replicas", "isr", "elr", "last_known_elr", "adding", "removing")
 _ABOUT_LISTS = {
+    "replicas": "at least one, unless the topic is diskless (KIP-1150)",
     "elr": "eligible leader replicas (KIP-966)",
     "adding": "by a running reassignment",
     "removing": "by a running reassignment",
@@ -118,9 +119,7 @@ PARTITION = Object(
         "partition": Member(ID),
         "leader": Member(ID, nullable=True, about="null: there is none"),
         **{
-            name: Member(
-                ListOf(BROKER_ID, least=int(name == "replicas"), most=MOST_REPLICAS), about=_ABOUT_LISTS.get(name, "")
-            )
+            name: Member(ListOf(BROKER_ID, most=MOST_REPLICAS), about=_ABOUT_LISTS.get(name, ""))
             for name in PARTITION_LISTS
         },
         "bytes": _maybe(COUNT, "size on disk"),

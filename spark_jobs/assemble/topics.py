@@ -146,7 +146,7 @@ def by_cluster(measured: DataFrame, plan: Plan) -> DataFrame:
     `unclean_undecided`: the number of topics whose unclean-leader-election depends on the controllers' settings.
     `cancel_harms`: partitions, by name, that would lose their leader or writes if their reassignment were cancelled.
     """
-    undecided = base.outcome_of(unclean_leader_election.CONTROL).isNull().cast("int")
+    undecided = (base.outcome_of(unclean_leader_election.CONTROL).isNull() & ~F.col("diskless")).cast("int")
     stuck, cancel_harms = _named_partitions("stuck_partitions"), _named_partitions("cancel_harms")
     return measured.groupBy("cluster").agg(
         F.sum("reassigning_partitions").alias("reassigning"),
