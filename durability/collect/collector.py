@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -136,6 +137,9 @@ class _Collection:
             self.facts.notes.add(("topics",), exc.reason)
             return None
         await self._topic_configs(reading)
+        for name in sorted(reading.topics)[:1]:
+            with suppress(Unread):  # the settings that are asked for by name say why
+                self.facts.setting_names = await configs.names_of_topic(self.wire, name)
         return reading
 
     async def _read(self, *, with_elr: bool, second: bool = False) -> Reading:
