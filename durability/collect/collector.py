@@ -26,6 +26,8 @@ REREAD_PAUSE = 0.5
 """Seconds before such a reading."""
 REFUSED = "connection refused"
 """In the reason of a broker on whose address nothing listens."""
+SEEN_WITHIN_MS = 10_000
+"""How far a voter may be behind to count as up for the quorum's leader."""
 GREETED_AT_ONCE = 256
 """Brokers that are connected to at the same time."""
 
@@ -313,6 +315,10 @@ class _Collection:
                 facts.controllers[node] = await configs.of_controller(self.wire, node, addresses.get(node, []))
             except Unread as exc:
                 failed[node] = exc.reason
+                if addresses.get(node):
+                    self._note_reached(node, exc)
+            else:
+                facts.reached[node] = True
 
         for node in sorted({m.id for m in facts.quorum.voters} & combined):
             if node in facts.broker_configs:
@@ -331,6 +337,20 @@ class _Collection:
             rack = found.values.get("broker.rack")
             if rack and node not in combined:
                 self.controller_racks = {node: rack, **self.controller_racks}
+
+    def _note_reached(self, node: int, failure: Unread) -> None:
+        """Notes whether a controller that didn't state its configs is up.
+
+        An error that it answers shows that it is up. A refused connection shows that it is down, unless the quorum's leader saw
+        it a moment ago: a firewall may refuse too. A connection that times out shows nothing.
+        """
+        quorum_ = self.facts.quorum
+        lags = {m.id: m.lag_ms for m in quorum_.voters} if quorum_ and quorum_.leader is not None else {}
+        lag = lags.get(node)
+        if not failure.connection:
+            self.facts.reached[node] = True
+        elif REFUSED in failure.reason and (lag is None or lag > SEEN_WITHIN_MS):
+            self.facts.reached[node] = False
 
     def _unlisted_groups(self) -> None:
         """Notes why groups may be missing: a broker didn't list its groups, or their coordinator is down."""

@@ -42,6 +42,7 @@ class Facts:
     consistent: what isn't noted as changed was read twice; None: a further reading failed, as noted.
     unreachable: while no controller leads, brokers that nobody could fence and that don't answer, with the reason.
     kafka_cluster_id: the id that Kafka gave the cluster; None: no broker stated one. hosts: its brokers' host names.
+    reached: whether a voter that is no broker answered at all, or nothing listens there; others are unknown.
     setting_names: of all settings of one topic, asked for or not.
     hidden: partitions on log dirs that metadata doesn't show; None: log dirs of a broker couldn't be read.
     """
@@ -57,6 +58,7 @@ class Facts:
     setting_names: frozenset[str] = frozenset()
     quorum: Quorum | None = None
     controllers: dict[int, Configs] = field(default_factory=dict)
+    reached: dict[int, bool] = field(default_factory=dict)
     groups: Groups = field(default_factory=Groups)
     declared: dict[str, int] = field(default_factory=dict)
     hosts: frozenset[str] = frozenset()
@@ -148,7 +150,8 @@ def _quorum(facts: Facts, racks: Mapping[int, str]) -> dict | None:
     for role, members in (("voters", facts.quorum.voters), ("observers", facts.quorum.observers)):
         rows[role] = []
         for member in _by_id(members):
-            rows[role].append({"id": member.id, "rack": racks.get(member.id), "lag_ms": member.lag_ms})
+            row = {"id": member.id, "rack": racks.get(member.id), "lag_ms": member.lag_ms}
+            rows[role].append(row | ({"live": facts.reached[member.id]} if member.id in facts.reached else {}))
             # Otherwise null is a fact: the member never caught up with this leader.
             if member.lag_ms is None and not facts.quorum.times_known:
                 reason = NO_LEADER if facts.quorum.leader is None else NO_LAG

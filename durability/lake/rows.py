@@ -241,6 +241,7 @@ def controller_rows(facts: Facts) -> list[dict]:
             if role != "controller":
                 row.setdefault("lag_ms", facts.value(where, node, "lag_ms"))
                 row.setdefault("caught_up", _caught_up(facts, where, node))
+                row.setdefault("live", facts.value(where, node, "live"))
             else:
                 row["configs"], row["config_sources"], _ = facts.configs(where, node)
     return [rows[number] for number in sorted(rows)]

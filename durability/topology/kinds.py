@@ -49,6 +49,7 @@ VOTER = Object(
         "id": Member(ID),
         "rack": _RACK,
         "lag_ms": Member(COUNT, nullable=True, about="how far behind the leader; null: never caught up with it"),
+        "live": _maybe(FLAG, "whether its listener was reached; null or missing: unknown"),
     },
 )
 QUORUM = Object(

@@ -172,7 +172,7 @@ def controllers_by_cluster(controllers: DataFrame) -> DataFrame:
     """cluster, and `controllers`, an array of structs sorted by id."""
     known = F.col("configs").isNotNull()
     fields = {
-        **{name: F.col(name) for name in ("controller", "role", "leader", "rack", "lag_ms")},
+        **{name: F.col(name) for name in ("controller", "role", "leader", "rack", "lag_ms", "live")},
         # Lakes of earlier versions don't state it.
         "caught_up": F.when(F.col("lag_ms").isNotNull(), True).otherwise(F.col("caught_up")),
         "configs_known": known,

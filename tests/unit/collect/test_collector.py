@@ -9,6 +9,7 @@ import pytest
 from durability.collect import Limits, brokers, collector, topics
 from durability.collect.brokers import Registered
 from durability.collect.document import assemble
+from durability.collect.quorum import Member, Quorum
 from durability.collect.reasons import Unread
 from durability.collect.topics import Reading, Topic
 
@@ -92,3 +93,21 @@ def test_a_reading_that_failed_leaves_its_reason_and_no_claim_that_the_cluster_c
     assert "consistent" not in document["cluster"]
     assert unread(document)["/cluster/consistent"] == TIMED_OUT.reason
     assert "/topics" not in unread(document)
+
+
+@pytest.mark.parametrize(
+    ("failure", "leader", "lag", "reached"),
+    [
+        (Unread("NETWORK_EXCEPTION: connection refused", connection=True), None, None, False),
+        (Unread("NETWORK_EXCEPTION: connection refused", connection=True), 1, 60_000, False),
+        # The quorum's leader saw it a moment ago, so a firewall refused.
+        (Unread("NETWORK_EXCEPTION: connection refused", connection=True), 1, 500, None),
+        (Unread("NETWORK_EXCEPTION: timed out", connection=True), None, None, None),
+        (Unread("CLUSTER_AUTHORIZATION_FAILED"), None, None, True),
+    ],
+)
+def test_a_controller_is_down_where_nothing_listens_and_nobody_saw_it(failure, leader, lag, reached):
+    collection = collector._Collection(Still(), {})
+    collection.facts.quorum = Quorum(leader, [Member(1, 0), Member(101, lag)], [])
+    collection._note_reached(101, failure)
+    assert collection.facts.reached.get(101) is reached
