@@ -114,6 +114,21 @@ def column(control: str) -> str:
     return control.replace("-", "_")
 
 
+# Whole clusters.
+
+TOPICS_HIDDEN = "topics-hidden"
+"""The cause of an UNKNOWN about a whole cluster of which topics are hidden, or may be."""
+
+
+def all_topics_shown() -> Column:
+    """Is it certain that the auditor sees all topics of the cluster? Without that no statement about all of them can pass.
+
+    Metadata silently omits topics that the principal may not describe. Reads `topics_known` and `hidden_partitions`, which is
+    NULL where log dirs could not be read.
+    """
+    return certain(F.col("topics_known") & (F.col("hidden_partitions") == 0))
+
+
 # Causes.
 
 
