@@ -153,6 +153,8 @@ def on_platforms(controls: Mapping[str, Control], platforms: Mapping[str, dict[s
 
 CONTROLS: dict[str, Control] = on_platforms(read(FOLDER), load(FOLDER / "_platforms.yaml"))
 PROVIDERS: dict[str, str] = load(FOLDER / "_providers.yaml")
+DISKLESS = "diskless"
+"""In place of the provider of its cluster, the platform of a diskless topic (`durability.topology.diskless`)."""
 CONTRADICTED = "contradicted"
 """The provider of a cluster whose answers contradict the provider that is declared for it."""
 SCALAR_CONTROLS: dict[str, str] = {c.id: c.scalar for c in CONTROLS.values() if c.scalar and not c.planned}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from durability.catalogue.model import CONTROLS, PROVIDERS, Control
+from durability.catalogue.model import CONTROLS, DISKLESS, PROVIDERS, Control
 
 BEGIN, END = "<!-- controls: made by `make catalogue` -->\n", "<!-- end of controls -->"
 """The lines around the table in the README."""
@@ -33,7 +33,9 @@ def page() -> str:
     ]
     for control in CONTROLS.values():
         lines += _section(control)
-    lines += ["## Providers", "", *(f"- `{name}`: {words}" for name, words in PROVIDERS.items()), "", *_support(), ""]
+    lines += ["## Providers", "", *(f"- `{name}`: {words}" for name, words in PROVIDERS.items())]
+    lines += [f"- `{DISKLESS}`: no provider, but topics with diskless.enable or inkless.enable on (KIP-1150)"]
+    lines += ["", *_support(), ""]
     return "\n".join(lines)
 
 
@@ -92,7 +94,8 @@ def _support() -> Iterator[str]:
     controls = CONTROLS.values()
     yield "What a control says there; an empty cell: the same as on a self-managed cluster."
     yield ""
-    named = [name for name in PROVIDERS if any(name in c.provider_duty or name in c.provider_hides for c in controls)]
+    names = (*PROVIDERS, DISKLESS)
+    named = [name for name in names if any(name in c.provider_duty or name in c.provider_hides for c in controls)]
     yield f"| control | {' | '.join(f'`{name}`' for name in named)} |"
     yield "|---" * (len(named) + 1) + "|"
     for control in controls:

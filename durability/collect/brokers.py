@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kafka.protocol.admin import DescribeClusterRequest
 from kafka.protocol.broker_version_data import infer_broker_version_from_api_versions
@@ -55,11 +55,15 @@ class Registered:
 
 @dataclass(frozen=True)
 class Version:
-    """A broker's ApiVersions. max_metadata_version None: no KRaft feature levels (ZooKeeper mode)."""
+    """A broker's ApiVersions. max_metadata_version None: no KRaft feature levels (ZooKeeper mode).
+
+    apis: the newest version of each request that it knows, by API key.
+    """
 
     release: str
     max_metadata_version: int | None
     finalized: dict[str, int] | None
+    apis: dict[int, int] = field(default_factory=dict)
 
 
 DESCRIBE = 8  # org.apache.kafka.common.acl.AclOperation
@@ -95,7 +99,8 @@ async def version(wire: Wire, broker: int) -> Version:
     if response.API_VERSION >= 3:
         finalized = {f.name: f.max_version_level for f in response.finalized_features or ()}
     level = supported.get("metadata.version")
+    apis = {k.api_key: k.max_version for k in response.api_keys}
     if level is not None:
-        return Version(release_of(level), level, finalized)
+        return Version(release_of(level), level, finalized, apis)
     keys = {k.api_key: (k.min_version, k.max_version) for k in response.api_keys}
-    return Version(".".join(map(str, infer_broker_version_from_api_versions(keys))), None, finalized)
+    return Version(".".join(map(str, infer_broker_version_from_api_versions(keys))), None, finalized, apis)

@@ -29,7 +29,14 @@ _JAAS = {
     "clientSecret": "sasl.oauthbearer.client.secret",
     "scope": "sasl.oauthbearer.scope",
     "serviceName": "sasl.kerberos.service.name",
+    "awsProfileName": "aws.profile",
+    "awsRoleArn": "aws.role.arn",
+    "awsRoleSessionName": "aws.role.session.name",
+    "awsRoleExternalId": "aws.role.external.id",
+    "awsStsRegion": "aws.sts.region",
 }
+_BY_HANDLER = "IAMOAuthBearerLoginCallbackHandler"
+"""The class of aws-msk-iam-auth with which OAUTHBEARER is MSK's IAM."""
 _OPTION = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""")
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
@@ -90,6 +97,8 @@ def translated(properties: Mapping[str, str], where: object) -> dict[str, object
             settings[key] = value or "none"  # an empty value in Java
         elif not key.startswith(("ssl.truststore.", "ssl.keystore.")) and key not in _JAVA_ONLY.split():
             settings[key] = value
+    if given.get("sasl.login.callback.handler.class", "").endswith(_BY_HANDLER):
+        settings["sasl.mechanism"] = "AWS_MSK_IAM"
     return settings | _trust_store(given, where) | _key_store(given, where)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -25,6 +26,8 @@ REREAD_PAUSE = 0.5
 """Seconds before such a reading."""
 REFUSED = "connection refused"
 """In the reason of a broker on whose address nothing listens."""
+SEEN_WITHIN_MS = 10_000
+"""How far a voter may be behind to count as up for the quorum's leader."""
 GREETED_AT_ONCE = 256
 """Brokers that are connected to at the same time."""
 
@@ -136,6 +139,9 @@ class _Collection:
             self.facts.notes.add(("topics",), exc.reason)
             return None
         await self._topic_configs(reading)
+        for name in sorted(reading.topics)[:1]:
+            with suppress(Unread):  # the settings that are asked for by name say why
+                self.facts.setting_names = await configs.names_of_topic(self.wire, name)
         return reading
 
     async def _read(self, *, with_elr: bool, second: bool = False) -> Reading:
@@ -316,6 +322,10 @@ class _Collection:
                 facts.controllers[node] = await configs.of_controller(self.wire, node, addresses.get(node, []))
             except Unread as exc:
                 failed[node] = exc.reason
+                if addresses.get(node):
+                    self._note_reached(node, exc)
+            else:
+                facts.reached[node] = True
 
         for node in sorted({m.id for m in facts.quorum.voters} & combined):
             if node in facts.broker_configs:
@@ -334,6 +344,20 @@ class _Collection:
             rack = found.values.get("broker.rack")
             if rack and node not in combined:
                 self.controller_racks = {node: rack, **self.controller_racks}
+
+    def _note_reached(self, node: int, failure: Unread) -> None:
+        """Notes whether a controller that didn't state its configs is up.
+
+        An error that it answers shows that it is up. A refused connection shows that it is down, unless the quorum's leader saw
+        it a moment ago: a firewall may refuse too. A connection that times out shows nothing.
+        """
+        quorum_ = self.facts.quorum
+        lags = {m.id: m.lag_ms for m in quorum_.voters} if quorum_ and quorum_.leader is not None else {}
+        lag = lags.get(node)
+        if not failure.connection:
+            self.facts.reached[node] = True
+        elif REFUSED in failure.reason and (lag is None or lag > SEEN_WITHIN_MS):
+            self.facts.reached[node] = False
 
     def _unlisted_groups(self) -> None:
         """Notes why groups may be missing: a broker didn't list its groups, or their coordinator is down."""

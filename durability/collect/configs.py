@@ -88,11 +88,12 @@ class Configs:
         return {"configs": dict(sorted(self.values.items())), "config_sources": dict(sorted(self.sources.items()))}
 
 
-def request(kind: int, names: Sequence[str], keys: tuple[str, ...]) -> Any:
-    """DescribeConfigs of these resources, `keys` only."""
+def request(kind: int, names: Sequence[str], keys: tuple[str, ...] | None) -> Any:
+    """DescribeConfigs of these resources, `keys` only. None: all settings."""
     resource = DescribeConfigsRequest.DescribeConfigsResource
+    asked = None if keys is None else list(keys)
     return DescribeConfigsRequest(
-        resources=[resource(resource_type=kind, resource_name=name, configuration_keys=list(keys)) for name in names],
+        resources=[resource(resource_type=kind, resource_name=name, configuration_keys=asked) for name in names],
         include_synonyms=False,
         include_documentation=False,
     )
@@ -108,6 +109,12 @@ def parsed(result: Any) -> Configs:
         if entry.config_source in SOURCES:
             configs.sources[entry.name] = SOURCES[entry.config_source]
     return configs
+
+
+async def names_of_topic(wire: Wire, topic: str) -> frozenset[str]:
+    """The names of all settings of a topic, by which a platform may be recognized."""
+    response = await wire.ask_any(request(TOPIC, [topic], None), _first_error)
+    return frozenset(entry.name for entry in response.results[0].configs)
 
 
 async def of_broker(wire: Wire, broker: int) -> Configs:

@@ -42,6 +42,8 @@ class Facts:
     consistent: what isn't noted as changed was read twice; None: a further reading failed, as noted.
     unreachable: while no controller leads, brokers that nobody could fence and that don't answer, with the reason.
     kafka_cluster_id: the id that Kafka gave the cluster; None: no broker stated one. hosts: its brokers' host names.
+    reached: whether a voter that is no broker answered at all, or nothing listens there; others are unknown.
+    setting_names: of all settings of one topic, asked for or not.
     hidden: partitions on log dirs that metadata doesn't show; None: log dirs of a broker couldn't be read.
     """
 
@@ -53,8 +55,10 @@ class Facts:
     log_dirs: dict[int, LogDirs] = field(default_factory=dict)
     reading: Reading | None = None
     topic_configs: dict[str, Configs] = field(default_factory=dict)
+    setting_names: frozenset[str] = frozenset()
     quorum: Quorum | None = None
     controllers: dict[int, Configs] = field(default_factory=dict)
+    reached: dict[int, bool] = field(default_factory=dict)
     groups: Groups = field(default_factory=Groups)
     declared: dict[str, int] = field(default_factory=dict)
     hosts: frozenset[str] = frozenset()
@@ -125,8 +129,13 @@ def _cluster(facts: Facts, racks: Mapping[int, str]) -> dict:
 
 def _platform(facts: Facts) -> tuple[str, str] | None:
     described = chain(facts.broker_configs.values(), facts.topic_configs.values())
-    settings = {name for configs in described for name in configs.values}
-    return platform.recognized(facts.kafka_cluster_id, facts.hosts, settings)
+    settings = facts.setting_names.union(name for configs in described for name in configs.values)
+    apis = {key: newest for version in facts.versions.values() for key, newest in version.apis.items()}
+    topics = facts.reading.topics.values() if facts.reading else ()
+    replicas = max((len(row["replicas"]) for topic in topics for row in topic.partitions.values()), default=0)
+    return platform.recognized(
+        facts.kafka_cluster_id, facts.hosts, settings, apis=apis, brokers=len(facts.brokers), replicas=replicas
+    )
 
 
 def _by_id(members: list[Member]) -> list[Member]:
@@ -141,7 +150,8 @@ def _quorum(facts: Facts, racks: Mapping[int, str]) -> dict | None:
     for role, members in (("voters", facts.quorum.voters), ("observers", facts.quorum.observers)):
         rows[role] = []
         for member in _by_id(members):
-            rows[role].append({"id": member.id, "rack": racks.get(member.id), "lag_ms": member.lag_ms})
+            row = {"id": member.id, "rack": racks.get(member.id), "lag_ms": member.lag_ms}
+            rows[role].append(row | ({"live": facts.reached[member.id]} if member.id in facts.reached else {}))
             # Otherwise null is a fact: the member never caught up with this leader.
             if member.lag_ms is None and not facts.quorum.times_known:
                 reason = NO_LEADER if facts.quorum.leader is None else NO_LAG

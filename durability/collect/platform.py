@@ -1,12 +1,15 @@
 """Which platform answered: some speak Kafka's protocol and aren't Kafka, and some hide what a control needs.
 
-A platform is recognized by what it answered: the cluster's id, its brokers' host names, and the settings that it states.
+A platform is recognized by what it answered: the cluster's id, its brokers' host names, the settings that it states, and the
+requests that it doesn't know.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+
+from durability.topology import diskless
 
 
 @dataclass(frozen=True)
@@ -27,19 +30,41 @@ class Platform:
 PLATFORMS = (
     Platform("redpanda", ids=("redpanda.",), settings=("redpanda.",)),
     Platform("event-hubs", hosts=(".servicebus.windows.net", ".servicebus.chinacloudapi.cn")),
-    Platform("object-storage", hosts=(".warpstream.com",), settings=("elasticstream.", "automq.", "s3.data.buckets")),
+    Platform(
+        "object-storage",
+        ids=("vci_",),
+        hosts=(".warpstream.com",),
+        settings=("elasticstream.", "automq.", "s3.data.buckets", "warpstream.", "bufstream."),
+    ),
     Platform("msk-serverless", hosts=(".amazonaws.com", ".amazonaws.com.cn"), infix="kafka-serverless"),
     Platform("msk", hosts=(".amazonaws.com", ".amazonaws.com.cn"), infix=".kafka."),
-    Platform("confluent", ids=("lkc-",), hosts=(".confluent.cloud",)),
+    Platform("confluent", ids=("lkc-",), hosts=(".confluent.cloud", ".confluentgov.com")),
     Platform("aiven", hosts=(".aivencloud.com",)),
 )
 SETTINGS_OF_BROKERS = ("elasticstream.enable", "automq.table.topic.catalog.type", "s3.data.buckets")
-SETTINGS_OF_TOPICS = ("redpanda.remote.read", "redpanda.remote.write", "automq.table.topic.enable")
+SETTINGS_OF_TOPICS = (
+    *("redpanda.remote.read", "redpanda.remote.write", "automq.table.topic.enable", "bufstream.archive.kind"),
+    *diskless.SETTINGS,
+)
 """Settings that only a platform states. They are asked for, to recognize it."""
+METADATA, DESCRIBE_CONFIGS = 3, 32
+METADATA_OF_0_11 = 4
+"""The version of Metadata that came with DescribeConfigs: a broker of Kafka's code that has the one has the other."""
 
 
-def recognized(cluster_id: str | None, hosts: Collection[str], settings: Collection[str]) -> tuple[str, str] | None:
+def recognized(
+    cluster_id: str | None,
+    hosts: Collection[str],
+    settings: Collection[str],
+    *,
+    apis: Mapping[int, int] | None = None,
+    brokers: int = 0,
+    replicas: int = 0,
+) -> tuple[str, str] | None:
     """The provider that answered, and the answer that shows it; None if nothing does.
+
+    apis: the newest version of each request that brokers know, by API key; None or empty: not known. brokers: how many there are.
+    replicas: the most of any partition.
 
     >>> recognized("redpanda.4fb1", [], [])
     ('redpanda', "the cluster's id begins with redpanda.")
@@ -57,4 +82,8 @@ def recognized(cluster_id: str | None, hosts: Collection[str], settings: Collect
         for setting in sorted(settings):
             if platform.settings and setting.startswith(platform.settings):
                 return platform.provider, f"it has the setting {setting}"
+    known = apis or {DESCRIBE_CONFIGS: 0}
+    hides_configs = DESCRIBE_CONFIGS not in known and known.get(METADATA, 0) >= METADATA_OF_0_11
+    if hides_configs and brokers == 1 and replicas <= 1:
+        return "event-hubs", "its one broker doesn't know DescribeConfigs, and no partition has a second replica"
     return None

@@ -64,7 +64,7 @@ _OTHER_KEYS = (
     "sasl.password",
     "sasl.kerberos.service.name",
 )
-_OAUTH = "sasl.oauthbearer."
+_OAUTH, _AWS = "sasl.oauthbearer.", "aws."
 _KNOWN = frozenset((*_SSL_KEYS, *_OTHER_KEYS, *_IRRELEVANT.split()))
 _ALIASES = {
     "metadata.broker.list": "bootstrap.servers",
@@ -77,7 +77,8 @@ def client_config(settings: Mapping[str, object], where: str = "the Kafka connec
     """kafka-python's configuration for these settings.
 
     settings: keys as librdkafka knows them (`bootstrap.servers`, `security.protocol`, `sasl.*`, `ssl.*`, `client.id`,
-        `request.timeout.ms` or `socket.timeout.ms`, `socket.connection.setup.timeout.ms`, `client.dns.lookup`).
+        `request.timeout.ms` or `socket.timeout.ms`, `socket.connection.setup.timeout.ms`, `client.dns.lookup`), and `aws.*` of
+        `durability.collect.msk_iam`.
         Producer and consumer keys are ignored. TLS verifies certificate and host name unless the settings turn it off.
     where: the settings' name in errors.
     Raises BadInput for a missing, unknown or unusable setting; it names the key and never shows a value.
@@ -118,7 +119,7 @@ class _Settings:
             if name in self.values and self.values[name] != value:
                 raise self.wrong(key, f"contradicts {name}; keep one of the two")
             self.values[name] = value
-        unknown = [key for key in sorted(self.values) if key not in _KNOWN and not key.startswith(_OAUTH)]
+        unknown = [key for key in sorted(self.values) if key not in _KNOWN and not key.startswith((_OAUTH, _AWS))]
         if unknown:
             keys = ", ".join(unknown[:5])
             raise self.wrong(keys, "unknown or unsupported setting; see the documented connection settings")
@@ -181,8 +182,16 @@ def _sasl(read: _Settings, protocol: str) -> dict[str, Any]:
             config[name] = read.text(key)
             if config[name] is None:
                 raise read.wrong(key, f"is missing, and sasl.mechanism {mechanism} needs it")
-    if mechanism == "AWS_MSK_IAM" and protocol != "SASL_SSL":
-        raise read.wrong("security.protocol", "sasl.mechanism AWS_MSK_IAM needs SASL_SSL")
+    aws = {key: value for key in sorted(read.values) if key.startswith(_AWS) and (value := read.text(key)) is not None}
+    if mechanism == "AWS_MSK_IAM":
+        from durability.collect import msk_iam
+
+        if protocol != "SASL_SSL":
+            raise read.wrong("security.protocol", "sasl.mechanism AWS_MSK_IAM needs SASL_SSL")
+        provider = msk_iam.token_provider(aws, read.servers(), read.wrong)
+        config |= {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": provider}
+    elif aws:
+        raise read.wrong(next(iter(aws)), "needs sasl.mechanism AWS_MSK_IAM")
     if mechanism == "GSSAPI" and (service := read.text("sasl.kerberos.service.name")):
         config["sasl_kerberos_service_name"] = service
     if mechanism == "OAUTHBEARER":

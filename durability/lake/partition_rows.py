@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from durability.lake import contradictions, partition_groups
 from durability.lake.facts import Facts
 from durability.lake.tables import PARTITION_GROUPS, PARTITIONS, Table
+from durability.topology.diskless import is_diskless
 from durability.topology.kinds import PARTITION_LISTS
 
 _FIELDS = ("leader", *PARTITION_LISTS, "bytes")
@@ -26,13 +27,16 @@ def partition_tables(facts: Facts, keys: dict[str, object], brokers: list[dict])
     """The rows of `partitions`, by topic and partition, and of `partition_groups`; of a cluster with few partitions none.
 
     brokers: the rows of `brokers`. A partition that doesn't say its number has none. Where a partition's facts contradict each
-    other, none of them counts.
+    other, none of them counts. Those of a diskless topic can't: no rule reads them.
     """
     partitions: list[dict] = []
     topics: list[str] = []
     unread: dict[int, list[str]] = {}  # fields that couldn't be read, by row
+    diskless: set[str] = set()
     for place, topic in facts.named("name", "topics"):
         where = (*place, "partitions")
+        if is_diskless(facts.configs(place, topic)[0]):
+            diskless.add(topic["name"])
         if facts.unreadable.touches(*where):
             for partition, names in _with_nulls(facts, where):
                 if names:
@@ -48,6 +52,7 @@ def partition_tables(facts: Facts, keys: dict[str, object], brokers: list[dict])
     columns["topic"] = pa.array(topics, kinds["topic"])
     columns["bytes"] = pa.array([partition.get("bytes") for partition in partitions], kinds["bytes"])
     found = contradictions.readings(columns)
+    found = {row: reading for row, reading in found.items() if topics[row] not in diskless}
     if found:
         unread |= {row: list(contradictions.FACTS) for row in found}
         sound = pa.array([row not in found for row in range(len(partitions))])

@@ -50,7 +50,7 @@ def build(
     # Before partitions are grouped: a replica that is down counts in the rack of its broker.
     _carry_racks(brokers, earlier_racks)
     partitions, groups = partition_tables(facts, keys, brokers)
-    cluster = cluster_row(facts, _provider(provider, stated), team)
+    cluster = cluster_row(facts, _provider(facts, provider, stated), team)
     cluster["unreadable"] += _contradictions(partitions) + _incomplete(facts, topics)
     rows_of = {
         tables.CLUSTERS: [cluster],
@@ -63,11 +63,26 @@ def build(
     return built | {tables.PARTITIONS.name: partitions, tables.PARTITION_GROUPS.name: groups}
 
 
-def _provider(declared: str, stated: str | None) -> str:
+KINDS = {"msk-express": "msk"}
+"""Providers that answer as another one does, so that only the clusters file can tell them apart."""
+
+
+def _provider(facts: Facts, declared: str, stated: str | None) -> str:
     """Who runs the cluster. declared: in the clusters file. stated: by the document, or by what the cluster answered."""
-    if declared in ("self", "other") or stated in (None, declared):
+    if declared in ("self", "other"):
         return stated or declared
-    return CONTRADICTED
+    if stated == KINDS.get(declared, declared):
+        return declared
+    return CONTRADICTED if stated or _impossible(facts, declared) else declared
+
+
+def _impossible(facts: Facts, declared: str) -> bool:
+    """Does a platform that makes controls inapplicable answer what only Kafka's own code does?
+
+    Redpanda and Event Hubs have no KRaft quorum, and Event Hubs shows one broker.
+    """
+    kraft = bool(_quorum(facts)) and declared in ("redpanda", "event-hubs")
+    return kraft or (declared == "event-hubs" and len(facts.document.get("brokers") or []) > 1)
 
 
 def _contradictions(partitions: pa.Table) -> list[dict]:
@@ -226,6 +241,7 @@ def controller_rows(facts: Facts) -> list[dict]:
             if role != "controller":
                 row.setdefault("lag_ms", facts.value(where, node, "lag_ms"))
                 row.setdefault("caught_up", _caught_up(facts, where, node))
+                row.setdefault("live", facts.value(where, node, "live"))
             else:
                 row["configs"], row["config_sources"], _ = facts.configs(where, node)
     return [rows[number] for number in sorted(rows)]

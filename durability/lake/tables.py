@@ -119,6 +119,7 @@ CONTROLLERS = Table(
         ("configs", CONFIGS),  # NULL: unreadable or not stated
         ("config_sources", CONFIGS),
         ("caught_up", pa.bool_()),  # False: never with this leader; NULL: unknown, or there is no leader
+        ("live", pa.bool_()),  # was it reached? NULL: unknown, or not tried
     ),
 )
 

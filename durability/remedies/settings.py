@@ -63,6 +63,12 @@ def _default_min_isr(evidence: dict[str, Any], value: int) -> Step:
     command = cluster_setting(MIN_ISR, value)
     if not short and (least is None or least > value):
         return Step(command)
+    if not short and not evidence.get("all_topics_shown", True):
+        return Step(
+            command,
+            unless=f"Don't set min.insync.replicas={value} for the whole cluster now: topics that aren't shown to the auditor may"
+            " inherit it and have too few replicas for it. First let the auditor see all topics",
+        )
     first = evidence["inherited_first"]
     who = f"topic {first}" if short == 1 else f"topics {first} and {short - 1} more"
     unless = (

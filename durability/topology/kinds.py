@@ -49,6 +49,7 @@ VOTER = Object(
         "id": Member(ID),
         "rack": _RACK,
         "lag_ms": Member(COUNT, nullable=True, about="how far behind the leader; null: never caught up with it"),
+        "live": _maybe(FLAG, "whether its listener was reached; null or missing: unknown"),
     },
 )
 QUORUM = Object(
@@ -108,6 +109,7 @@ MOST_REPLICAS = 1000
 """Of one partition. Lists of replicas are compared as rows of equal length, so one long list would make all rows long."""
 PARTITION_LISTS = ("replicas", "isr", "elr", "last_known_elr", "adding", "removing")
 _ABOUT_LISTS = {
+    "replicas": "at least one, unless the topic is diskless (KIP-1150)",
     "elr": "eligible leader replicas (KIP-966)",
     "adding": "by a running reassignment",
     "removing": "by a running reassignment",
@@ -118,9 +120,7 @@ PARTITION = Object(
         "partition": Member(ID),
         "leader": Member(ID, nullable=True, about="null: there is none"),
         **{
-            name: Member(
-                ListOf(BROKER_ID, least=int(name == "replicas"), most=MOST_REPLICAS), about=_ABOUT_LISTS.get(name, "")
-            )
+            name: Member(ListOf(BROKER_ID, most=MOST_REPLICAS), about=_ABOUT_LISTS.get(name, ""))
             for name in PARTITION_LISTS
         },
         "bytes": _maybe(COUNT, "size on disk"),

@@ -14,6 +14,7 @@ from typing import Any, cast
 from durability.errors import BadInput
 from durability.shapes import ListOf, MapOf, Object, Shape
 from durability.topology import kinds
+from durability.topology.diskless import is_diskless
 from durability.topology.document import FORMAT, Topology, canonical
 from durability.topology.kinds import PARTITION_LISTS, shown
 from durability.topology.unreadable import Unreadable, pointer
@@ -65,6 +66,7 @@ class _Checker:
         self.problems: list[tuple[str, str]] = []
         self.unreadable = Unreadable({})
         self.brokers: set[int] | None = None  # ids of the described brokers; None: the list could not be read
+        self.topics: list[Any] = []
 
     def problem(self, place: tuple, text: str) -> None:
         if len(self.problems) == SHOWN_PROBLEMS:
@@ -82,7 +84,8 @@ class _Checker:
         if self.problems:
             return None
         self.unreadable = Unreadable(document)
-        brokers = document.get("brokers")
+        brokers, topics = document.get("brokers"), document.get("topics")
+        self.topics = topics if isinstance(topics, list) else []
         if isinstance(brokers, list) and not self.unreadable.covers("brokers"):
             stated_ids = (broker.get("id") for broker in brokers if isinstance(broker, dict))
             self.brokers = {number for number in stated_ids if type(number) is int}
@@ -145,11 +148,18 @@ class _Checker:
 
     def partition(self, place: tuple, partition: dict) -> None:
         self.members(place, partition, kinds.PARTITION)
+        if partition.get("replicas") == [] and not self.may_lack_replicas(place):
+            self.problem((*place, "replicas"), "expected at least one broker, found an empty list")
         self.described((*place, "leader"), partition.get("leader"))
         for name in PARTITION_LISTS:
             ids = partition.get(name)
             for index, broker in enumerate(ids if isinstance(ids, list) else ()):
                 self.described((*place, name, index), broker)
+
+    def may_lack_replicas(self, place: tuple) -> bool:
+        """Whether a partition may have no replicas: its topic is diskless, or they could not be read."""
+        configs = self.topics[place[1]].get("configs")
+        return is_diskless(configs if _texts(configs) else None) or self.unreadable.touches(*place, "replicas")
 
     def described(self, place: tuple, broker: object) -> None:
         """Checks that a broker id is one of `brokers`."""
@@ -158,6 +168,10 @@ class _Checker:
         known = sorted(self.brokers)
         listed = ", ".join(map(str, known[:10])) + (", ..." if len(known) > 10 else "")
         self.problem(place, f"broker {broker} is not described under /brokers; expected one of {listed or 'none'}")
+
+
+def _texts(configs: object) -> bool:
+    return isinstance(configs, dict) and all(isinstance(value, str) for value in configs.values())
 
 
 def _title(shape: Shape) -> str:

@@ -86,7 +86,8 @@ class Evaluation:
         if plan.pulse:
             return
         joined = self.base_clusters.join(topics.by_cluster(self.measured, plan), "cluster", "left")
-        self.clusters = self._checkpointed(joined.withColumn("elr_cluster_at_risk", topics.elr_cluster_at_risk()))
+        guarded = {"elr_cluster_at_risk": topics.elr_cluster_at_risk(), "inherited_least": topics.inherited_least()}
+        self.clusters = self._checkpointed(joined.withColumns(guarded))
 
     def _facts(self, name: str) -> DataFrame:
         """A fact table's rows of the evaluated snapshots."""

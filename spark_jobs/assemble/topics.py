@@ -146,7 +146,7 @@ def by_cluster(measured: DataFrame, plan: Plan) -> DataFrame:
     `unclean_undecided`: the number of topics whose unclean-leader-election depends on the controllers' settings.
     `cancel_harms`: partitions, by name, that would lose their leader or writes if their reassignment were cancelled.
     """
-    undecided = base.outcome_of(unclean_leader_election.CONTROL).isNull().cast("int")
+    undecided = (base.outcome_of(unclean_leader_election.CONTROL).isNull() & ~F.col("diskless")).cast("int")
     stuck, cancel_harms = _named_partitions("stuck_partitions"), _named_partitions("cancel_harms")
     return measured.groupBy("cluster").agg(
         F.sum("reassigning_partitions").alias("reassigning"),
@@ -180,8 +180,12 @@ def elr_cluster_at_risk() -> Column:
 
     Reads a cluster's row joined with `by_cluster`. A topic that the auditor may not list can have an ELR too.
     """
-    hidden = ~F.col("topics_known") | F.coalesce(F.col("hidden_partitions") > 0, F.lit(True))
-    return F.coalesce("elr_cluster_at_risk", F.lit(False)) | hidden
+    return F.coalesce("elr_cluster_at_risk", F.lit(False)) | ~base.all_topics_shown()
+
+
+def inherited_least() -> Column:
+    """`inherited_least` of a cluster's row joined with `by_cluster`; 0 where a topic that isn't shown may have less."""
+    return F.when(base.all_topics_shown(), F.col("inherited_least")).otherwise(0)
 
 
 def health_rows(measured: DataFrame) -> DataFrame:

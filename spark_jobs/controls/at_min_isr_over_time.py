@@ -121,14 +121,15 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
     policy, c = plan.policy.readings, F.col("c")
     tried = F.coalesce(F.try_element_at(literal(plan.look_back.tried, "map<string,int>"), F.col("cluster")), F.lit(0))
     too_rare = ~c["followed"] & ((tried + 1 < readings.FEWEST) | (c["moments"] >= readings.FEWEST))
+    gap = ~c["followed"] | F.col("reading_unread") | F.col("reading_hidden") | unseen(policy)
     rest = (
         F.when(c.isNull(), base.UNKNOWN)
         .when(F.col("prolonged_level").isNotNull() | F.col("bouncing"), None)
         .when(too_rare, base.NOT_APPLICABLE)
-        .when(~c["followed"] | F.col("reading_unread") | F.col("reading_hidden") | unseen(policy), base.UNKNOWN)
+        .when(gap | ~base.all_topics_shown(), base.UNKNOWN)
         .otherwise(base.PASS)
     )
-    return [_prolonged(None), _bouncing(policy), _rest(rest)]
+    return [_prolonged(None), _bouncing(policy), _rest(rest, c.isNotNull() & ~gap)]
 
 
 def _no_history() -> Column:
@@ -201,16 +202,22 @@ def _bouncing(policy: dict[str, Any]) -> Column:
     )
 
 
-def _rest(outcome: Column) -> Column:
+def _rest(outcome: Column, seen: Column | None = None) -> Column:
+    """seen: is nothing missing of the readings themselves? Then an UNKNOWN is about topics that aren't shown."""
     c = F.col("c")
     unread = F.col("reading_unread") | c["widest_gap"].isNull()
+    hidden = F.lit(False) if seen is None else certain(seen)
     return base.verdict(
         CONTROL,
         outcome,
-        cause=F.when(F.col("reading_unread"), "unreadable").otherwise("pulses missing"),
+        cause=F.when(hidden, base.TOPICS_HIDDEN)
+        .when(F.col("reading_unread"), "unreadable")
+        .otherwise("pulses missing"),
         observed=_observed(None, F.lit(None).cast("double")),
         evidence={
-            base.REASON: F.when(outcome == base.UNKNOWN, F.when(unread, "unread").otherwise("gap")),
+            base.REASON: F.when(
+                outcome == base.UNKNOWN, F.when(hidden, base.TOPICS_HIDDEN).when(unread, "unread").otherwise("gap")
+            ),
             "moments": c["moments"],
             "widest_gap_seconds": c["widest_gap"],
         },

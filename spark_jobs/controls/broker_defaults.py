@@ -79,5 +79,6 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
             "inherited_least": F.col("inherited_least"),
             "inherited_short": F.col("inherited_short"),
             "inherited_first": F.col("inherited_first"),
+            "all_topics_shown": base.all_topics_shown(),
         },
     )

@@ -1,9 +1,9 @@
 """controller-quorum: does the KRaft quorum have a majority, and does it keep one if a controller or a rack is lost?
 
-It has lost its majority if there is no leader, or if too few voters are caught up. It can't lose a voter if it has fewer than 3.
-A voter is missing if it never caught up with the leader, or if its combined broker is down. The quorum can't lose a rack if half
-of the voters or more are in it. This counts in clusters of two racks or more. An even number of voters is advice. A cluster in
-ZooKeeper mode has no such quorum.
+It has lost its majority if there is no leader, or if too many voters are missing. Lag alone takes no vote. It can't lose a voter
+if it has fewer than 3. A voter is missing if it never caught up with the leader, if it is known to be down, or if its combined
+broker is. The quorum can't lose a rack if half of the voters or more are in it. This counts in clusters of two racks or more. In
+a cluster of one rack it is advice, and so is an even number of voters. A cluster in ZooKeeper mode has no such quorum.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from spark_jobs.frames.columns import certain
 
 CONTROL = "controller-quorum"
 MAX_LAG_MS = 10_000
-ADVICE = "even-number"
+ADVICE = ("one-rack", "even-number")
 
 
 def _blocking_possible(voters: Column, names: Column, largest: Column) -> Column:
@@ -52,87 +52,115 @@ def _blocking(count: Column) -> Column:
     return count - _majority(count) + 1
 
 
-def _missing(voters: Column) -> Column:
-    """The voters that aren't there: never caught up with the leader, or on a combined node whose broker is down."""
-    down = F.filter("brokers", lambda b: ~b["live"])["broker"]
-    return F.filter(
-        voters,
-        lambda v: ~certain(v["leader"]) & (certain(~v["caught_up"]) | F.array_contains(down, v["controller"])),
-    )
+class _Voters:
+    """What the rule reads of a cluster's voters, as columns."""
 
+    def __init__(self) -> None:
+        self.all = F.filter("controllers", lambda c: c["role"] == "voter")
+        self.count = F.size(self.all)
+        self.racks = F.array_distinct(F.array_compact(F.concat(F.col("racks"), self.all["rack"])))
+        self.missing = F.sort_array(F.filter(self.all, self._is_missing)["controller"])
+        self.present = F.filter(self.all, lambda v: ~F.array_contains(self.missing, v["controller"]))
+        self.lagging = F.filter(self.present, lambda v: v["lag_ms"] > MAX_LAG_MS)["controller"]
+        self.no_leader = F.col("quorum_leader").isNull() & F.forall(self.all, lambda v: v["leader"].isNotNull())
 
-def _left(present: Column, names: Column) -> Column:
-    """How many of the voters that are present are left if the worst rack is lost."""
-    outside = F.transform(names, lambda name: F.size(F.filter(present, lambda v: ~certain(v["rack"] == name))))
-    return F.array_min(outside)
+    @staticmethod
+    def _is_missing(voter: Column) -> Column:
+        down = F.filter("brokers", lambda b: ~b["live"])["broker"]
+        gone = certain(~voter["caught_up"]) | certain(~voter["live"]) | F.array_contains(down, voter["controller"])
+        return ~certain(voter["leader"]) & gone
+
+    def by_rack(self) -> Column:
+        """For each rack of the cluster struct<n, rack>: the number of voters in it."""
+
+        def counted(name: Column) -> Column:
+            return F.struct(F.size(F.filter(self.all, lambda v: v["rack"] == name)).alias("n"), name.alias("rack"))
+
+        return F.transform(self.racks, counted)
+
+    def blocking(self) -> Column:
+        """The racks without which the others are no majority; none in a cluster of one rack."""
+        several = (F.size(self.racks) >= 2) & (self.count >= 3)
+        return F.sort_array(F.filter(self.by_rack(), lambda r: several & (r["n"] >= _blocking(self.count)))["rack"])
+
+    def in_one_rack(self) -> Column:
+        """Are all voters in the cluster's only rack?"""
+        elsewhere = F.exists(self.all, lambda v: v["rack"].isNull())
+        return (F.size(self.racks) == 1) & (self.count >= 3) & ~elsewhere
+
+    def short(self) -> Column:
+        """Is a voter missing, and one more lost voter or rack would take the majority?"""
+        present, needed = F.size(self.present), _majority(self.count)
+        outside = F.transform(
+            self.racks, lambda name: F.size(F.filter(self.present, lambda v: ~certain(v["rack"] == name)))
+        )
+        left = F.array_min(outside)
+        without_rack = certain((F.size(self.racks) >= 2) & (left < needed))
+        return (F.size(self.missing) > 0) & ((present - 1 < needed) | without_rack)
+
+    def lag_unknown(self) -> Column:
+        """The voters of which it is unknown whether they ever caught up with the leader."""
+        unknown = F.filter(self.all, lambda v: v["caught_up"].isNull() & ~certain(v["leader"]))
+        return F.sort_array(unknown["controller"])
+
+    def unreached(self) -> Column:
+        """The voters of which it is unknown whether they are up, while nobody leads."""
+        up = F.filter("brokers", lambda b: b["live"])["broker"]
+        unknown = F.filter(self.present, lambda v: v["live"].isNull() & ~certain(F.array_contains(up, v["controller"])))
+        return F.when(self.no_leader, F.sort_array(unknown["controller"]))
+
+    def problems(self) -> Column:
+        """The categories that apply, the worst first."""
+        missing, short = F.size(self.missing) > 0, self.short()
+        return F.array_compact(
+            F.array(
+                F.when(self.no_leader | (F.size(self.present) < _majority(self.count)), "majority-lost"),
+                F.when(self.count < 3, "too-few-voters"),
+                F.when(F.size(self.blocking()) > 0, "rack-majority"),
+                F.when(short, "no-spare-voter"),
+                F.when(missing & ~short, "missing-voter"),
+                F.when(F.size(self.lagging) > 0, "lagging-voter"),
+                F.when(self.in_one_rack(), "one-rack"),
+                F.when((self.count >= 3) & (self.count % 2 == 0), "even-number"),
+            )
+        )
 
 
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
     """Reads `controllers`, `brokers`, `racks`, `quorum_mode` and `quorum_leader` of a cluster."""
-    voters = F.filter("controllers", lambda c: c["role"] == "voter")
-    count = F.size(voters)
-    names = F.array_distinct(F.array_compact(F.concat(F.col("racks"), voters["rack"])))
-    in_racks = F.transform(
-        names,
-        lambda name: F.struct(F.size(F.filter(voters, lambda v: v["rack"] == name)).alias("n"), name.alias("rack")),
-    )
-    largest = F.array_max(in_racks)["n"]
-    blocking = F.filter(in_racks, lambda r: (F.size(names) >= 2) & (count >= 3) & (r["n"] >= _blocking(count)))
-    missing = F.sort_array(_missing(voters)["controller"])
-    late = F.filter(voters, lambda v: (v["lag_ms"] > MAX_LAG_MS) & ~F.array_contains(missing, v["controller"]))
-    lagging = late["controller"]
-    present = count - F.size(missing)
-    left = _left(F.filter(voters, lambda v: ~F.array_contains(missing, v["controller"])), names)
-    no_leader = F.col("quorum_leader").isNull() & F.forall(voters, lambda v: v["leader"].isNotNull())
-    short = (F.size(missing) > 0) & (
-        (present - 1 < _majority(count)) | certain((F.size(names) >= 2) & (left < _majority(count)))
-    )
-    # The worst first: it is the category.
-    problems = F.array_compact(
-        F.array(
-            F.when(no_leader | (present - F.size(lagging) < _majority(count)), "majority-lost"),
-            F.when(count < 3, "too-few-voters"),
-            F.when(F.size(blocking) > 0, "rack-majority"),
-            F.when(short, "no-spare-voter"),
-            F.when((F.size(missing) > 0) & ~short, "missing-voter"),
-            F.when(F.size(lagging) > 0, "lagging-voter"),
-            F.when((count >= 3) & (count % 2 == 0), ADVICE),
-        )
-    )
+    voters = _Voters()
+    largest, problems = F.array_max(voters.by_rack())["n"], voters.problems()
     worst = F.try_element_at(problems, F.lit(1))
-    unread = F.col("quorum_mode").isNull() | (count == 0)
-    lag_unread = F.exists(
-        voters, lambda v: v["caught_up"].isNull() & ~certain(v["leader"]) & ~F.array_contains(missing, v["controller"])
-    )
-    unknown = _blocking_possible(voters, names, largest) | lag_unread
+    unread = F.col("quorum_mode").isNull() | (voters.count == 0)
+    lag_unread = F.size(F.array_except(voters.lag_unknown(), voters.missing)) > 0
     yield base.verdict(
         CONTROL,
         F.when(F.col("quorum_mode") == "zookeeper", base.NOT_APPLICABLE)
         .when(unread, base.UNKNOWN)
-        .when(worst != ADVICE, base.FAIL)
-        .when(unknown, base.UNKNOWN)
+        .when(~worst.isin(*ADVICE), base.FAIL)
+        .when(_blocking_possible(voters.all, voters.racks, largest) | lag_unread, base.UNKNOWN)
         .when(worst.isNotNull(), base.FAIL)
         .otherwise(base.PASS),
         category=worst,
         cause="controller quorum",
         observed={
-            "voters": F.when(~unread, count),
+            "voters": F.when(~unread, voters.count),
             "problems": problems,
             "largest_rack": largest,
-            "blocking_racks": F.sort_array(blocking["rack"]),
-            "missing": missing,
-            "lagging": lagging,
+            "blocking_racks": voters.blocking(),
+            "missing": voters.missing,
+            "lagging": voters.lagging,
             "leader": F.col("quorum_leader"),
             "problem": worst,
         },
         required={"voters": F.lit(3), "max_lag_ms": F.lit(MAX_LAG_MS)},
         evidence={
-            "majority": _majority(count),
-            "caught_up": present - F.size(lagging),
-            "no_leader": no_leader,
-            "rack_unknown": F.exists(voters, lambda v: v["rack"].isNull()),
-            "lag_unknown": F.sort_array(
-                F.filter(voters, lambda v: v["caught_up"].isNull() & ~certain(v["leader"]))["controller"]
-            ),
+            "majority": _majority(voters.count),
+            "present": F.size(voters.present),
+            "no_leader": voters.no_leader,
+            "rack_unknown": F.exists(voters.all, lambda v: v["rack"].isNull()),
+            "lag_unknown": voters.lag_unknown(),
+            "unreached": voters.unreached(),
+            "racks": voters.racks,
         },
     )

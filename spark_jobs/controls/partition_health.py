@@ -131,18 +131,24 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
 
 
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
-    """One UNKNOWN where topics or brokers could not be listed, or topics may be hidden from the auditor.
+    """One UNKNOWN where topics or brokers could not be listed, or topics are or may be hidden from the auditor.
 
-    Metadata silently omits topics that the principal may not describe, but DescribeLogDirs lists every partition. Reads
-    `hidden_partitions`, NULL where log dirs could not be read. Where the provider doesn't show them, it is responsible.
+    DescribeLogDirs lists every partition, also of topics that Metadata omits. `hidden_partitions` is NULL where log dirs could
+    not be read. Some providers never show them.
     """
+    hidden = F.col("hidden_partitions")
     unlisted = ~F.col("topics_known") | ~F.col("brokers_known")
-    hidden = F.col("hidden_partitions").isNull() & ~base.providers_duty("log-dirs")
+    reason = (
+        F.when(hidden > 0, "topics-hidden")
+        .when(hidden.isNull() & base.providers_duty("log-dirs"), "provider-hides")
+        .when(hidden.isNull(), "topics-may-be-hidden")
+        .otherwise("unlisted")
+    )
     yield base.verdict(
         CONTROL,
-        F.when(unlisted | hidden, base.UNKNOWN),
-        cause=F.when(unlisted, "unreadable").otherwise("topics-hidden"),
-        observed={"hidden_partitions": F.lit(None).cast("int")},
+        F.when(unlisted | ~base.all_topics_shown(), base.UNKNOWN),
+        cause=F.when(reason == "unlisted", "unreadable").otherwise(base.TOPICS_HIDDEN),
+        observed={"hidden_partitions": hidden},
         required={"hidden_partitions": F.lit(0)},
-        evidence={base.REASON: F.when(unlisted, "unlisted").otherwise("topics-hidden")},
+        evidence={base.REASON: reason},
     )

@@ -43,10 +43,19 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
         | (F.coalesce("unread_throttles", F.lit(0)) > 0)
     )
     any_stuck = F.size(stuck_names) > 0
+    outcome = (
+        F.when(any_stuck, base.FAIL)
+        .when(possible(unread), base.UNKNOWN)
+        .when(left, base.FAIL)
+        .when(~base.all_topics_shown(), base.UNKNOWN)
+        .otherwise(base.PASS)
+    )
     yield base.verdict(
         CONTROL,
-        F.when(any_stuck, base.FAIL).when(possible(unread), base.UNKNOWN).when(left, base.FAIL).otherwise(base.PASS),
-        cause=F.when(any_stuck, "reassignment").otherwise("configuration:throttle"),
+        outcome,
+        cause=F.when(any_stuck, "reassignment")
+        .when((outcome == base.UNKNOWN) & ~base.all_topics_shown(), base.TOPICS_HIDDEN)
+        .otherwise("configuration:throttle"),
         observed={
             "throttled_brokers": broker_ids,
             "throttled_topics": topic_names,

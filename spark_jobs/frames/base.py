@@ -116,6 +116,21 @@ def column(control: str) -> str:
     return control.replace("-", "_")
 
 
+# Whole clusters.
+
+TOPICS_HIDDEN = "topics-hidden"
+"""The cause of an UNKNOWN about a whole cluster of which topics are hidden, or may be."""
+
+
+def all_topics_shown() -> Column:
+    """Is it certain that the auditor sees all topics of the cluster? Without that no statement about all of them can pass.
+
+    Metadata silently omits topics that the principal may not describe. Reads `topics_known` and `hidden_partitions`, which is
+    NULL where log dirs could not be read.
+    """
+    return certain(F.col("topics_known") & (F.col("hidden_partitions") == 0))
+
+
 # Causes.
 
 
@@ -150,14 +165,18 @@ def not_feasible(wanted: Column, available: Column) -> Column:
     return F.when(F.col("brokers_known") & (wanted > available), infeasible(F.col("tier")))
 
 
-def unknown_because() -> dict[str, Column]:
-    """Evidence of a topic's verdict: the reason that selects the text of an UNKNOWN.
+def contradicted() -> dict[str, Column]:
+    """Evidence of a topic's verdict: the reason that selects the text of an UNKNOWN where facts contradict each other, and both
+    readings. Reads `health_contradictions` (`partition_health.measures`)."""
+    readings = F.when(F.size("health_contradictions") > 0, F.col("health_contradictions"))
+    return {REASON: F.when(readings.isNotNull(), "contradiction"), "contradictions": readings}
 
-    Reads `health_contradictions` (`partition_health.measures`) and `has_observers`. Confluent's observers are among a partition's
-    replicas and don't count as replicas.
-    """
-    contradiction = certain(F.size("health_contradictions") > 0)
-    return {REASON: F.when(contradiction, "contradiction").when(F.col("has_observers"), "observers")}
+
+def unknown_because() -> dict[str, Column]:
+    """`contradicted`, for controls that count replicas. Confluent's observers are among a partition's replicas and don't count as
+    replicas. Reads `has_observers` too."""
+    because = contradicted()
+    return {**because, REASON: F.coalesce(because[REASON], F.when(F.col("has_observers"), "observers"))}
 
 
 # Measures over a topic's partitions.

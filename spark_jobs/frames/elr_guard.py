@@ -11,9 +11,12 @@ from spark_jobs.frames.columns import certain, possible
 
 
 def measures() -> dict[str, Column]:
-    """Can a change of min.insync.replicas leave one of the topic's partitions without a leader? Unknown counts as yes."""
+    """Can a change of min.insync.replicas leave one of the topic's partitions without a leader? Unknown counts as yes.
+
+    A diskless topic has none.
+    """
     safe = ~F.col("offline") & (F.size("isr") > 0) & (F.size("elr") == 0) & (F.size("last_known_elr") == 0)
-    return {"elr_partitions_at_risk": possible(F.bool_or(~certain(safe)))}
+    return {"elr_partitions_at_risk": possible(F.bool_or(~certain(safe) & ~F.col("diskless")))}
 
 
 def unsafe(at_risk: str) -> Column:

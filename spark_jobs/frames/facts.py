@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from durability.topology import versions
+from durability.catalogue.model import CONTRADICTED, DISKLESS
+from durability.topology import diskless, versions
 from spark_jobs.frames import settings
 from spark_jobs.frames.columns import certain, live_brokers, possible, struct
 from spark_jobs.frames.effective_min_isr import (
@@ -171,7 +172,7 @@ def controllers_by_cluster(controllers: DataFrame) -> DataFrame:
     """cluster, and `controllers`, an array of structs sorted by id."""
     known = F.col("configs").isNotNull()
     fields = {
-        **{name: F.col(name) for name in ("controller", "role", "leader", "rack", "lag_ms")},
+        **{name: F.col(name) for name in ("controller", "role", "leader", "rack", "lag_ms", "live")},
         # Lakes of earlier versions don't state it.
         "caught_up": F.when(F.col("lag_ms").isNotNull(), True).otherwise(F.col("caught_up")),
         "configs_known": known,
@@ -291,6 +292,7 @@ def _own_settings(topics: DataFrame) -> DataFrame:
         "unclean": wrong_unclean,
     }
     observers = certain(_stated("confluent.placement.constraints").contains("observers"))
+    is_diskless = certain(F.greatest(*(_boolean(_stated(name)) for name in diskless.SETTINGS)))
     return topics.select(
         "cluster",
         "topic",
@@ -307,6 +309,7 @@ def _own_settings(topics: DataFrame) -> DataFrame:
         own_unclean.alias("own_unclean"),
         F.when(_stated(UNCLEAN).isNotNull(), unclean_source).alias("unclean_source"),
         observers.alias("has_observers"),
+        is_diskless.alias("diskless"),
         _throttles(TOPIC_THROTTLES).alias("throttles"),
         _readable(*TOPIC_THROTTLES).alias("throttles_known"),
         *settings.own(),
@@ -337,6 +340,8 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
         *settings.inherited(),
     )
     configured = F.coalesce("own_min_racks", "cluster_min_racks")
+    # A diskless topic is on a platform of its own, whatever its cluster is.
+    platform = F.when(F.col("diskless") & ~certain(F.col("provider") == CONTRADICTED), DISKLESS)
     inherited_known = F.col("cluster_min_racks_known") & F.col("brokers_known")
     return (
         _own_settings(read("topics"))
@@ -345,6 +350,7 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
         .withColumn("required", F.try_element_at(tiers, F.coalesce("tier", F.lit(""))))
         .withColumns(
             {
+                "provider": F.coalesce(platform, "provider"),
                 "unclean": F.when(F.col("unclean_readable"), F.coalesce("own_unclean", "unclean_default")),
                 "min_racks_configured": configured,
                 "min_racks_known": F.col("own_min_racks_known")

@@ -20,6 +20,7 @@ TOPIC_SETTINGS = (
     "own_min_isr",
     "own_min_isr_source",
     "has_observers",
+    "diskless",
     "min_racks",
     "min_racks_known",
     "elr_on",
@@ -34,6 +35,7 @@ def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame, keep: S
 
     partitions: each row represents the partitions `ids`, led by `leaders` in that order (`spark_jobs.scale.groups`).
     `unchanged_reassignment` says whether the previous snapshot has the same reassignment. keep: columns of `partitions` to keep.
+    What brokers say of a diskless topic's leaders and replicas means nothing, so it is NULL.
     """
     per_topic = topics.select("cluster", "topic", "required", *TOPIC_SETTINGS)
     per_cluster = clusters.select(
@@ -42,6 +44,7 @@ def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame, keep: S
     )
     joined = partitions.join(F.broadcast(per_topic), ["cluster", "topic"]).join(F.broadcast(per_cluster), "cluster")
     moving = F.col("reassignments_known")
+    replicated = ~F.col("diskless")
     return joined.select(
         "cluster",
         "topic",
@@ -56,17 +59,18 @@ def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame, keep: S
         "recorded_min_isr",
         base.providers_duty("isr-rack-spread").alias("racks_hidden"),
         "lost_racks",
-        "leader",
-        "replicas",
-        "isr",
-        "elr",
-        "last_known_elr",
+        *(
+            F.when(replicated, F.col(name)).alias(name)
+            for name in ("leader", "replicas", "isr", "elr", "last_known_elr")
+        ),
         "contradiction",
-        F.when(moving, F.col("adding")).alias("adding"),
-        F.when(moving, F.col("removing")).alias("removing"),
+        *(F.when(replicated & moving, F.col(name)).alias(name) for name in ("adding", "removing")),
         (~certain(F.array_contains("unreadable", "leader"))).alias("leader_known"),
         F.try_element_at("broker", F.col("leader")).alias("leading"),
-        F.transform("replicas", lambda id: F.coalesce(F.try_element_at("broker", id), unlisted(id))).alias("brokers"),
+        F.when(
+            replicated,
+            F.transform("replicas", lambda id: F.coalesce(F.try_element_at("broker", id), unlisted(id))),
+        ).alias("brokers"),
     )
 
 
@@ -78,7 +82,7 @@ def live_members(facts: DataFrame) -> DataFrame:
     is: its last members stay in it when they fail.
     """
     offline = F.when(F.col("leader").isNull(), True).otherwise(~F.col("leading")["live"])
-    offline = F.when(F.col("leader_known"), offline)
+    offline = F.when(F.col("diskless"), False).when(F.col("leader_known"), offline)
     dead = F.filter("brokers", lambda b: certain(~b["live"]) & F.array_contains("isr", b["broker"]))["broker"]
     found = facts.select("*", offline.alias("offline"), F.when(possible(~offline), dead).alias("dead_in_isr"))
     without = F.filter("isr", lambda id: ~F.array_contains("dead_in_isr", id))
@@ -226,9 +230,10 @@ def _worse(count: Callable[[Column], Column]) -> Column:
 def judged(spans: DataFrame) -> DataFrame:
     """What the controls for topics compare, and KIP-427's categories.
 
-    A category is NULL where a fact that it needs is missing. All categories but `offline` need a live leader.
+    A category is NULL where a fact that it needs is missing. All categories but `offline` need a live leader. A diskless topic
+    has no leaders by design, so none of them applies.
     """
-    led, enough = ~F.col("offline"), F.col("enough")
+    led, enough = ~F.col("offline") & ~F.col("diskless"), F.col("enough")
     isr, effective, isr_span = F.col("isr_count"), F.col("effective_min_isr"), F.col("isr_span")
     min_racks = F.col("min_racks")
     # A dead replica that is being added may be in the ISR too. `rf` doesn't count it, but the leader waits for it.
@@ -331,7 +336,7 @@ def in_racks(judged: DataFrame) -> DataFrame:
     """KIP-1290's category, NULL where a provider hides racks, and the answers to an acks=all write (`rack_health.answers`)."""
     offline = F.col("offline")
     # The proposal's metrics belong to the leader.
-    category = F.when(offline, NEITHER).when(~offline, F.col("isr_category"))
+    category = F.when(offline | F.col("diskless"), NEITHER).when(~offline, F.col("isr_category"))
     above = F.col("min_isr") > F.coalesce("rf", "replica_count")
     states = F.col("under_min_isr"), F.col("blocking").isNotNull()
     answers = rack_health.answers(offline, *states, F.col("rack_category"), above)

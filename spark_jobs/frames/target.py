@@ -184,7 +184,7 @@ def _reassign() -> Column:
     )
     uneven = F.col("target_acked_racks").isNotNull() & (failed("acked-durability") | _needs_higher_min_isr())
     moves = certain((misplaced | uneven) & ~_too_few_racks() & (F.size("racks") > 0))
-    return (_grows() | moves) & ~_too_few_brokers()
+    return (_grows() | moves) & ~_too_few_brokers() & ~F.col("diskless")
 
 
 def steps() -> tuple[dict[str, Column], ...]:

@@ -8,29 +8,49 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kafka.protocol.admin import DescribeConfigsResponse, DescribeLogDirsResponse, ListGroupsResponse
+from kafka.protocol.admin import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribeLogDirsResponse,
+    ListGroupsResponse,
+)
 from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
 
 API_VERSIONS = 18
 NEWEST = {3: 8, 16: 2, API_VERSIONS: 3, 32: 3, 35: 1}
 """The newest version that is offered, by API key: the last one before flexible versions, whose answers have another header."""
-Answer = Callable[[int, bytes], Any]
+DESCRIBE_CONFIGS = 32
 
 
 @contextlib.contextmanager
-def fake_broker(cluster_id: str, topics: dict[str, list[list[int]]], settings: dict[str, str]) -> Iterator[str]:
-    """The address of a broker that calls every replica in sync. topics: replicas by partition; settings: of each topic."""
+def fake_broker(
+    cluster_id: str,
+    topics: dict[str, list[list[int]]],
+    settings: dict[str, str],
+    *,
+    own: dict[str, dict[str, str]] | None = None,
+    host: str = "127.0.0.1",
+    brokers: int = 3,
+    without: tuple[int, ...] = (),
+) -> Iterator[str]:
+    """The address of a broker that calls every replica in sync. topics: replicas by partition; settings: of each topic.
+
+    own: further settings by topic. host: where all `brokers` say that they are. without: API keys that it doesn't know. A
+    partition without replicas has no leader. DescribeConfigs answers with the settings that it is asked for.
+    """
     server = socket.create_server(("127.0.0.1", 0))
     port = server.getsockname()[1]
     open_connections: list[socket.socket] = []
-    answers = _answers(cluster_id, port, topics, settings)
+    of_topics = {name: settings | (own or {}).get(name, {}) for name in topics}
+    answers = _answers(cluster_id, (host, port), topics, of_topics, brokers, without)
 
     def serve(connection: socket.socket) -> None:
         with contextlib.suppress(OSError), connection, connection.makefile("rwb") as stream:
             while size := int.from_bytes(stream.read(4), "big"):
                 request = stream.read(size)
                 key, version = (int.from_bytes(request[at : at + 2], "big") for at in (0, 2))
-                body = request[4:8] + answers(key, version).encode()
+                after = 10 + max(0, int.from_bytes(request[8:10], "big", signed=True))  # the client's id
+                body = request[4:8] + answers(key, version, request[after:]).encode()
                 stream.write(len(body).to_bytes(4, "big") + body)
                 stream.flush()
 
@@ -54,10 +74,19 @@ def fake_broker(cluster_id: str, topics: dict[str, list[list[int]]], settings: d
         thread.join()
 
 
-def _answers(cluster_id: str, port: int, topics: dict[str, list[list[int]]], settings: dict[str, str]) -> Callable:
-    keys = [ApiVersionsResponse.ApiVersion(api_key=k, min_version=0, max_version=v) for k, v in NEWEST.items()]
+def _answers(
+    cluster_id: str,
+    address: tuple[str, int],
+    topics: dict[str, list[list[int]]],
+    settings: dict[str, dict[str, str]],
+    count: int,
+    without: tuple[int, ...],
+) -> Callable:
+    known = {key: newest for key, newest in NEWEST.items() if key not in without}
+    keys = [ApiVersionsResponse.ApiVersion(api_key=k, min_version=0, max_version=v) for k, v in known.items()]
+    host, port = address
     brokers = [
-        MetadataResponse.MetadataResponseBroker(node_id=n, host="127.0.0.1", port=port, rack=None) for n in (0, 1, 2)
+        MetadataResponse.MetadataResponseBroker(node_id=n, host=host, port=port, rack=None) for n in range(count)
     ]
     topic, partition = (
         MetadataResponse.MetadataResponseTopic,
@@ -73,7 +102,7 @@ def _answers(cluster_id: str, port: int, topics: dict[str, list[list[int]]], set
                 partition(
                     error_code=0,
                     partition_index=n,
-                    leader_id=replicas[0],
+                    leader_id=replicas[0] if replicas else -1,
                     leader_epoch=1,
                     replica_nodes=replicas,
                     isr_nodes=replicas,
@@ -86,12 +115,17 @@ def _answers(cluster_id: str, port: int, topics: dict[str, list[list[int]]], set
     ]
     result = DescribeConfigsResponse.DescribeConfigsResult
     entry = result.DescribeConfigsResourceResult
-    configs = [
-        entry(name=k, value=v, read_only=False, is_default=False, config_source=1, is_sensitive=False, synonyms=[])
-        for k, v in settings.items()
-    ]
 
-    def answer(key: int, version: int) -> Any:
+    def described(asked: Any) -> Any:
+        configs = [
+            entry(name=k, value=v, read_only=False, is_default=False, config_source=1, is_sensitive=False, synonyms=[])
+            for k, v in settings.get(asked.resource_name, {}).items()
+            if asked.configuration_keys is None or k in asked.configuration_keys
+        ]
+        kind, name = asked.resource_type, asked.resource_name
+        return result(error_code=0, error_message=None, resource_type=kind, resource_name=name, configs=configs)
+
+    def answer(key: int, version: int, request: bytes) -> Any:
         if key == API_VERSIONS:
             return ApiVersionsResponse(version=min(version, 3), error_code=0, api_keys=keys, throttle_time_ms=0)
         if key == 3:
@@ -104,12 +138,11 @@ def _answers(cluster_id: str, port: int, topics: dict[str, list[list[int]]], set
                 topics=rows,
                 authorized_operations=[],
             )
-        if key == 32:
-            named = [
-                result(error_code=0, error_message=None, resource_type=2, resource_name=name, configs=configs)
-                for name in topics
-            ]
-            return DescribeConfigsResponse(version=version, throttle_time_ms=0, results=named)
+        if key == DESCRIBE_CONFIGS:
+            asked = DescribeConfigsRequest.decode(request, version=version, header=False)
+            return DescribeConfigsResponse(
+                version=version, throttle_time_ms=0, results=[described(resource) for resource in asked.resources]
+            )
         if key == 35:
             row = DescribeLogDirsResponse.DescribeLogDirsResult(error_code=0, log_dir="/data", topics=[])
             return DescribeLogDirsResponse(version=version, throttle_time_ms=0, results=[row])

@@ -386,12 +386,13 @@ class Oracle:
         worst = max((sum(r == name for r in present.values()) for name in names), default=0) if len(names) > 1 else 0
         short = len(present) - max(1, worst) < needed
         return {
-            "majority-lost": FAIL if count - len(missing | slow) < needed else PASS,
+            "majority-lost": FAIL if count - len(missing) < needed else PASS,
             "too-few-voters": FAIL if count < 3 else PASS,
             "rack-majority": verdict(blocking),
             "no-spare-voter": FAIL if missing and short else PASS,
             "missing-voter": FAIL if missing and not short else PASS,
             "lagging-voter": FAIL if slow else PASS,
+            "one-rack": FAIL if len(names) == 1 and count > 2 and UNKNOWN not in racks.values() else PASS,
             "even-number": FAIL if count > 2 and count % 2 == 0 else PASS,
         }
 

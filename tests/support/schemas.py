@@ -41,6 +41,7 @@ BEYOND_TOPOLOGY = {
     "an integer written as 2.0": r"found the number -?\d+\.0",
     "a moment that isn't in the calendar": r'expected an RFC 3339 time .* found the text "\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d',
     "what has no canonical JSON": "no JSON in UTF-8 can be made of it",
+    "no replicas, in a topic that isn't diskless": "expected at least one broker, found an empty list",
 }
 BEYOND_PARTLY_READ = {
     "missing, and not what is unreadable": "found (null|no such member)",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from durability.catalogue import SCALAR_CONTROLS, SEVERITIES
 from durability.catalogue import settings as asked
-from durability.catalogue.model import read
+from durability.catalogue.model import DISKLESS, read
 from durability.catalogue.page import page, with_table
 from durability.catalogue.settings import declared
 from durability.collect import configs
@@ -49,7 +49,7 @@ def test_a_control_is_complete(control):
     assert control.carried or set(control.reads) <= KNOWN, (
         "name Kafka's default, as in `reads: {retention.ms: 604800000}`"
     )
-    assert set(control.provider_duty) <= set(PROVIDERS) - {"self", "other"}
+    assert set(control.provider_duty) <= {*PROVIDERS, DISKLESS} - {"self", "other"}
     assert (control.scalar is None) != (control.not_cross_checked is None)
 
 

@@ -63,6 +63,19 @@ def test_scram_with_options_in_quotes(tmp_path):
             {"sasl.mechanism": "AWS_MSK_IAM"},
         ),
         (
+            "sasl.mechanism=OAUTHBEARER\naws.region=eu-west-1\n"
+            "sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+            'awsRoleArn="arn:aws:iam::123456789012:role/audit" awsRoleSessionName=a awsStsRegion="us-east-1" awsDebug=true;\n'
+            "sasl.login.callback.handler.class=software.amazon.msk.auth.iam.IAMOAuthBearerLoginCallbackHandler",
+            {
+                "sasl.mechanism": "AWS_MSK_IAM",
+                "aws.region": "eu-west-1",
+                "aws.role.arn": "arn:aws:iam::123456789012:role/audit",
+                "aws.role.session.name": "a",
+                "aws.sts.region": "us-east-1",
+            },
+        ),
+        (
             "ssl.truststore.type=PEM\nssl.truststore.location=/ca.pem\n"
             "ssl.keystore.type=PEM\nssl.keystore.location=/me.pem\nssl.key.password=k",
             {"ssl.ca.location": "/ca.pem", "ssl.certificate.location": "/me.pem", "ssl.key.password": "k"},

@@ -10,6 +10,7 @@ import pytest
 from durability.collect import Limits, brokers, collector, topics
 from durability.collect.brokers import Registered
 from durability.collect.document import assemble
+from durability.collect.quorum import Member, Quorum
 from durability.collect.reasons import Unread
 from durability.collect.topics import Reading, Topic
 
@@ -108,3 +109,21 @@ def test_a_dead_broker_that_only_replicas_name_leaves_hidden_topics_unknown(list
     assert facts.hidden == count
     why = facts.notes.reason(("cluster", "hidden_partitions"))
     assert why is None if count == 0 else "without the log dirs of broker 2" in why
+
+
+@pytest.mark.parametrize(
+    ("failure", "leader", "lag", "reached"),
+    [
+        (Unread("NETWORK_EXCEPTION: connection refused", connection=True), None, None, False),
+        (Unread("NETWORK_EXCEPTION: connection refused", connection=True), 1, 60_000, False),
+        # The quorum's leader saw it a moment ago, so a firewall refused.
+        (Unread("NETWORK_EXCEPTION: connection refused", connection=True), 1, 500, None),
+        (Unread("NETWORK_EXCEPTION: timed out", connection=True), None, None, None),
+        (Unread("CLUSTER_AUTHORIZATION_FAILED"), None, None, True),
+    ],
+)
+def test_a_controller_is_down_where_nothing_listens_and_nobody_saw_it(failure, leader, lag, reached):
+    collection = collector._Collection(Still(), {})
+    collection.facts.quorum = Quorum(leader, [Member(1, 0), Member(101, lag)], [])
+    collection._note_reached(101, failure)
+    assert collection.facts.reached.get(101) is reached

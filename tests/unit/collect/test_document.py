@@ -104,6 +104,11 @@ def test_a_voter_that_never_caught_up_is_a_fact():
     assert "/cluster/quorum/voters/1/lag_ms" not in unread(document)
 
 
+def test_a_controller_that_was_tried_is_live_or_down_and_others_are_unknown():
+    voters = assemble(facts(reached={100: False}), {})["cluster"]["quorum"]["voters"]
+    assert [voter.get("live") for voter in voters] == [None, False]
+
+
 def test_a_leader_that_states_no_times_says_nothing_of_any_lag():
     members = [Member(1, 0), Member(100, None)]
     document = assemble(facts(quorum=Quorum(1, members, [], times_known=False)), {})

@@ -55,7 +55,6 @@ def test_a_broken_snapshot_doesnt_stop_the_others(lake):
             "read-again: 1 (the cluster could not be read a second time, so it is unknown whether it changed); "
             "/cluster/consistent: REQUEST_TIMED_OUT",
         ),
-        (GOOD, {"cluster_hidden_partitions": 7}, "hidden-partitions: 7 partitions are on log dirs"),
         (
             GOOD,
             {"cluster_declared": {"brokers": 3, "topics": 4, "partitions": 5}},
@@ -84,6 +83,11 @@ def test_contradictions_are_named_and_counted(lake, table, parts, reason):
 )
 def test_what_could_not_be_read_is_no_contradiction(lake, path):
     assert reason_of(lake, document(GOOD, unreadable={path: "CLUSTER_AUTHORIZATION_FAILED"})) is None
+
+
+def test_topics_that_the_auditor_may_not_see_reject_nothing(lake):
+    for stated in (7, None):
+        assert reason_of(lake, document(GOOD, brokers="1:a 2:b 3:c", cluster_hidden_partitions=stated)) is None
 
 
 def test_offline_and_leaderless_partitions_are_no_contradiction(lake):

@@ -85,8 +85,8 @@ def eu(**parts) -> dict:
 @pytest.mark.slow
 def test_spark_and_great_expectations_agree(lake, evaluated, tmp_path):
     no_racks = document(EU, cluster="serverless", brokers="1 2 3 4 5")
-    hidden = document("topic replicas\n a 1,2", cluster="odd", brokers="1:a 2:b", cluster_hidden_partitions=7)
-    plan = evaluated(eu(), no_racks, hidden, providers={"serverless": "msk-serverless"})
+    moving = document("topic replicas\n a 1,2", cluster="odd", brokers="1:a 2:b", cluster_consistent=False)
+    plan = evaluated(eu(), no_racks, moving, providers={"serverless": "msk-serverless"})
     assert [(s.cluster, s.status) for s in plan.snapshots] == [
         ("eu", "accepted"),
         ("odd", "rejected"),

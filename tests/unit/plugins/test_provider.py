@@ -86,6 +86,7 @@ def test_the_installed_wheel_is_a_provider_with_a_form_and_a_plugin(airflow):
     assert {f"kafka_durability.{name}" for name in ("operators", "evaluate", "upkeep")} == set(found["operators"])
     # An empty form is what the collector takes for no settings, and it refuses none of the keys.
     client_config({**dict.fromkeys(found["fields"]), "bootstrap.servers": "a:1"})
+    assert {"aws.region", "aws.role.arn", "aws.profile"} <= set(found["fields"])
 
 
 def test_a_checkout_whose_plugins_folder_has_the_package_too_registers_it_once(airflow):

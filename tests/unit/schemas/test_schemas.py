@@ -249,6 +249,7 @@ EXCEPTIONS = {
     "an integer written as 2.0": document("topic replicas\na 1", cluster_features={"x": 1}) | {"streams": []},
     "a moment that isn't in the calendar": healthy(captured_at="2026-02-30T00:00:00Z"),
     "what has no canonical JSON": {**WHOLE, "x": float("inf")},
+    "no replicas, in a topic that isn't diskless": document("topic replicas\na -", brokers="1:a"),
     "missing, and not what is unreadable": {n: v for n, v in WHOLE.items() if n != "topics"} | {"unreadable": [UNREAD]},
     "empty, and not what is unreadable": document("topic replicas\na -", brokers="1:a", unreadable={"/streams": "x"}),
 }

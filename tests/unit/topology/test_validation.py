@@ -292,6 +292,16 @@ def test_one_of_many_keys_that_stands_twice_is_found_in_linear_time(tmp_path):
     assert "/x/k199999: this key stands twice" in refusal(tmp_path)
 
 
+def test_only_a_partition_of_a_diskless_topic_may_lack_replicas():
+    drawn = document("topic leader replicas isr\norders - - -", brokers="1:a")
+    for configs in ({}, {"diskless.enable": "false"}, {"diskless.enable": 1}):
+        drawn["topics"][0]["configs"] = configs
+        with pytest.raises(BadInput, match="expected at least one broker, found an empty list"):
+            validate(drawn, "x.json")
+    drawn["topics"][0]["configs"] = {"diskless.enable": "true"}
+    validate(drawn, "x.json")
+
+
 def test_a_partition_with_more_replicas_than_any_cluster_has_is_refused():
     """All partitions are compared in rows as long as the longest list: this one would need all memory."""
     ids = list(range(100_000))

@@ -168,6 +168,25 @@ def test_what_a_platform_hides_is_unknown(spark):
     assert found["replication-factor"]["outcome"] in ("PASS", "FAIL")
 
 
+def test_a_diskless_topic_has_no_replicas_to_judge_and_its_neighbours_have(spark):
+    table = "topic leader replicas isr min\nevents - - - -\nodd 1 0 0,1 -\norders 0 0,1 0,1 2"
+    on = {"events": {"diskless.enable": "true"}, "odd": {"inkless.enable": "true"}}
+    drawn = document(table, brokers=BROKERS, cluster="dl", configs=on, broker_configs={"min.insync.replicas": "2"})
+    judge = Judge(spark)
+    found = judge.run([drawn], STRICT)
+    of = {name: {f["control"]: f for f in found if f["resource"] == name} for name in ("events", "odd", "orders")}
+    for name in on:
+        assert {f["outcome"] for f in of[name].values()} == {"NOT_APPLICABLE"}
+        assert "diskless" in of[name]["replication-factor"]["message"]
+    assert of["orders"]["replication-factor"]["outcome"] == "FAIL"
+    # Nothing of it counts as offline, unknown or a topic that a plan, or a cluster's default, has to spare.
+    (counted,) = (row for row in judge.latest["health_counters"].to_pylist() if row["topic"] is None)
+    assert (counted["offline"], counted["unknown"], counted["rack_unknown"]) == (0, 0, 0)
+    posture = {row["topic"]: row for row in judge.posture()}
+    assert [posture[name]["reassign"] for name in ("events", "odd", "orders")] == [False, False, True]
+    assert not any(c["known"] for c in posture["events"]["checks"])
+
+
 @pytest.fixture(scope="module")
 def waived(spark):
     table = "topic replicas isr min\nwaived-1 0,1 0,1 1\nlapsed 0,1 0,1 1\nplain 0,1 0,1 1"

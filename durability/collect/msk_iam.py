@@ -1,0 +1,138 @@
+"""MSK IAM: the tokens of one Connection, for its own region, role and profile.
+
+A token is the URL of a request `kafka-cluster:Connect`, presigned by AWS Signature Version 4, in base64. MSK takes it by
+OAUTHBEARER on the listeners for IAM (aws-msk-iam-auth, `IAMOAuthBearerLoginCallbackHandler`). kafka-python's own AWS_MSK_IAM
+knows one identity and one region per process.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
+from durability.collect.reasons import CannotAuthenticate
+from durability.errors import BadInput
+
+PREFIX = "aws."
+REGION, PROFILE, ROLE = "aws.region", "aws.profile", "aws.role.arn"
+SESSION_NAME, EXTERNAL_ID, STS_REGION = "aws.role.session.name", "aws.role.external.id", "aws.sts.region"
+KEYS = (REGION, PROFILE, ROLE, SESSION_NAME, EXTERNAL_ID, STS_REGION)
+LIFETIME = 900
+"""Seconds that a token is valid: the most that MSK takes."""
+FRESH = 0.8
+"""The part of its life after which a token, or the role's credentials, are fetched again."""
+_SHAPES = {
+    REGION: (r"[a-z]{2,4}(?:-[a-z]+){1,3}-\d", "a region such as eu-west-1"),
+    STS_REGION: (r"[a-z]{2,4}(?:-[a-z]+){1,3}-\d", "a region such as eu-west-1"),
+    ROLE: (r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+", "a role such as arn:aws:iam::123456789012:role/audit"),
+    SESSION_NAME: (r"[\w+=,.@-]{2,64}", "2 to 64 letters, digits and any of _+=,.@-"),
+}
+_REGION_OF_HOST = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.(?:api\.aws|amazonaws\.com(?:\.cn)?)(?::\d+)?$")
+
+# At DEBUG it logs what it signs, and STS's answers: both have credentials in them.
+logging.getLogger("botocore").setLevel(logging.INFO)
+
+
+def token_provider(
+    settings: Mapping[str, str | None], servers: Iterable[str], wrong: Callable[[str, str], BadInput]
+) -> AbstractTokenProvider:
+    """The provider for these `aws.*` settings. servers: host:port; wrong: makes the error of a key and a problem.
+
+    Without `aws.region` the region is the one in the brokers' host names, else that of the profile or the environment.
+    """
+    values = {key: value for key, value in settings.items() if value is not None}
+    for key in sorted(values):
+        if key not in KEYS:
+            raise wrong(key, "unknown or unsupported setting")
+        pattern, expected = _SHAPES.get(key, (r"[^\r\n]+", "text of one line"))
+        if not re.fullmatch(pattern, values[key], re.ASCII):
+            raise wrong(key, f"expected {expected}")
+    for key in (SESSION_NAME, EXTERNAL_ID, STS_REGION):
+        if key in values and ROLE not in values:
+            raise wrong(key, f"has no use without {ROLE}")
+    stated = (_REGION_OF_HOST.search(server) for server in servers)
+    return IamTokens(values, next((found[1] for found in stated if found), None))
+
+
+class IamTokens(AbstractTokenProvider):
+    """Presigns a token, and a new one before it expires. A role is assumed once, and again before its credentials expire."""
+
+    def __init__(self, values: Mapping[str, str], region: str | None):
+        """values: by KEYS. region: of the brokers' host names, which counts unless `values` has another."""
+        super().__init__()
+        self._values, self._region = values, values.get(REGION) or region
+        self._lock = threading.Lock()
+        self._session: Any = None
+        self._credentials: Any = None
+        self._token, self._fresh_until, self._credentials_until = "", 0.0, 0.0
+
+    def token(self) -> str:
+        """Raises CannotAuthenticate if AWS gives no credentials; its text has no secret."""
+        with self._lock:
+            if time.monotonic() >= self._fresh_until:
+                self._token = self._presigned()
+                self._fresh_until = time.monotonic() + FRESH * LIFETIME
+            return self._token
+
+    def _presigned(self) -> str:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        try:
+            return self._signed()
+        except ClientError as exc:
+            code = re.sub(r"\W", "", str(exc.response.get("Error", {}).get("Code", "")))[:60]
+            raise CannotAuthenticate(f"AWS refused {ROLE}: {code or 'no reason'}") from None
+        except BotoCoreError as exc:
+            # Some of its texts have a profile's or an endpoint's name in them; none of their classes has.
+            raise CannotAuthenticate(f"AWS credentials can't be used: {type(exc).__name__}") from None
+
+    def _signed(self) -> str:
+        from botocore.auth import SigV4QueryAuth
+        from botocore.awsrequest import AWSRequest
+
+        if self._session is None:
+            import boto3
+
+            self._session = boto3.Session(profile_name=self._values.get(PROFILE))
+        region = self._region or self._session.region_name
+        if not region:
+            raise CannotAuthenticate(f"{REGION} is missing, and the brokers' host names state no region")
+        domain = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
+        request = AWSRequest("GET", f"https://kafka.{region}.{domain}/?Action=kafka-cluster%3AConnect")
+        SigV4QueryAuth(self._current(region), "kafka-cluster", region, expires=LIFETIME).add_auth(request)
+        url = f"{request.url}&User-Agent=kafka-durability-audit"
+        return base64.urlsafe_b64encode(url.encode("ascii")).decode("ascii").rstrip("=")
+
+    def _current(self, region: str) -> Any:
+        """Frozen credentials: the role's, else the profile's or those of this host."""
+        if ROLE in self._values:
+            if time.monotonic() >= self._credentials_until:
+                self._assume(self._values.get(STS_REGION) or region)
+            return self._credentials
+        found = self._session.get_credentials()
+        if found is None:
+            raise CannotAuthenticate("this host has no AWS credentials")
+        return found.get_frozen_credentials()
+
+    def _assume(self, region: str) -> None:
+        """Assumes the role, at the regional endpoint of STS."""
+        from botocore.config import Config
+        from botocore.credentials import ReadOnlyCredentials
+
+        quick = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 2})
+        sts = self._session.client("sts", region_name=region, config=quick)
+        asked = {"RoleArn": self._values[ROLE]}
+        asked["RoleSessionName"] = self._values.get(SESSION_NAME, "kafka-durability-audit")
+        if EXTERNAL_ID in self._values:
+            asked["ExternalId"] = self._values[EXTERNAL_ID]
+        given = sts.assume_role(**asked)["Credentials"]
+        left = given["Expiration"].timestamp() - time.time()
+        self._credentials = ReadOnlyCredentials(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"])
+        self._credentials_until = time.monotonic() + FRESH * max(left, 0)
