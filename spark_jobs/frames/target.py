@@ -140,13 +140,15 @@ def _needed() -> Column:
 
 
 def _keeps_min_isr() -> Column:
-    """The replicas that give the headroom without a lower min.insync.replicas; NULL where the cluster has too few brokers.
+    """The replicas that give the headroom without a lower min.insync.replicas; NULL where the cluster has too few brokers or
+    racks for them, or the tier allows fewer.
 
     A value above the replication factor guarantees nothing, so it need not be kept.
     """
     configured = F.col("min_insync_replicas_at_worst")["min_isr"]
     replicas = configured + headroom()
-    most = F.least(F.col("broker_count"), at_most())
+    in_own_racks = F.size("racks") + F.col("unknown_racks") + below_rf("replica_racks")
+    most = F.least(F.col("broker_count"), at_most(), in_own_racks)
     return F.when((configured <= _now()) & F.col("brokers_known") & (replicas <= most), replicas)
 
 

@@ -18,6 +18,7 @@ from tests.support.oracle import FAIL, PASS, UNSURE, combined, verdict
 from tests.support.oracle_facts import Cluster, Partition
 from tests.support.policy import policy
 from tests.support.topology import document
+from tests.unit.spark_jobs.controls.test_followed import follow
 
 CLUSTERS, SEED = 120, 20261126
 STRONG = {"min.insync.replicas": "2", "auto.create.topics.enable": "false"}
@@ -28,11 +29,17 @@ tiers:
   both: {replica_racks: all, replica_rack_balance: true}
   single: {}
   pair: {replication_factor: 2}
+  capped: {replication_factor: {max: 3}, min_insync_replicas: 2, write_headroom: 1}
+  tight: {replication_factor: {max: 2}, min_insync_replicas: 2, write_headroom: 1}
+  relative: {replication_factor: 3, min_insync_replicas: rf-1, write_headroom: 1, replica_racks: all}
   last: {replication_factor: {min: 3, max: 4}, min_insync_replicas: rf-1}
 topics:
   - {match: {topic: "all-.*"}, tier: all}
   - {match: {topic: "even-.*"}, tier: even}
   - {match: {topic: "both-.*"}, tier: both}
+  - {match: {topic: "capped"}, tier: capped}
+  - {match: {topic: "tight"}, tier: tight}
+  - {match: {topic: "relative.*"}, tier: relative}
   - {match: {topic: "by-rf-.*", replication_factor: 1}, tier: single}
   - {match: {topic: "by-rf-.*", replication_factor: {min: 2, max: 2}}, tier: pair}
   - {tier: last}
@@ -110,6 +117,10 @@ FLEET = [
         for name, (factor, least) in DEFAULTS.items()
     ),
     document("topic replicas min\norders 1,2 1\nfive 1,2,3,4,5 3", cluster="last"),
+    document(
+        "topic replicas min\ncapped 1,2,3 3\ntight 1,2 1\nrelative 1,4 1\nrelative-two 1,4,2 3\nfive 1,2,3,4,5 3",
+        cluster="targets",
+    ),
 ]
 
 
@@ -166,6 +177,13 @@ def test_a_plan_spreads_replicas_as_their_tier_requires(fleet):
             assert tier == "even" or max(counts) <= 1
             assert tier == "all" or max(counts) - min(counts) <= 1
     assert moved > 10
+
+
+def test_no_remedy_harms_a_partition(fleet):
+    judge, _ = fleet
+    documents = [d for d in RANDOM + FLEET if not d.get("unreadable")]
+    known = {d["cluster"]["id"] for d in documents}
+    assert [harm for harm in follow(judge, RANDOM + FLEET) if harm[0] in known] == []
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -250,6 +268,37 @@ def test_defaults_are_compared_with_a_range_and_a_relation(fleet, name, outcome,
     assert (finding["outcome"], finding["observed"]["problems"], finding["message"]) == (outcome, problems, message)
     if name == "above":
         assert "default.replication.factor=4" in finding["remediation"]
+
+
+def test_a_target_keeps_within_the_maximum(fleet):
+    judge, found = fleet
+    posture = {r["topic"]: r for r in judge.posture() if r["cluster"] == "targets"}
+    capped = posture["capped"]
+    assert (capped["target_replication_factor"], capped["target_min_insync_replicas"], capped["reassign"]) == (
+        3,
+        2,
+        False,
+    )
+    assert posture["tight"]["reassign"] is False
+    finding = one(found, cluster="targets", resource="tight", control="min-insync-replicas")
+    assert finding["remediation"] == "Change the tier: it needs 3 replicas and allows at most 2"
+    assert finding["cause"] == "policy:tight can't be met here"
+
+
+def test_a_target_is_relative_to_the_replicas_that_there_will_be(fleet):
+    """Brokers 1 and 4 share a rack."""
+    judge, found = fleet
+    posture = {r["topic"]: r for r in judge.posture() if r["cluster"] == "targets"}
+    for topic in ("relative", "relative-two"):
+        target = [posture[topic][f"target_{name}"] for name in ("replication_factor", "min_insync_replicas", "racks")]
+        assert (target, posture[topic]["reassign"]) == ([3, 2, 3], True)
+    plans = {plan.topic: plan.moves for plan in reassignments.make(judge, judge.plan).made if plan.cluster == "targets"}
+    for topic in ("relative", "relative-two"):
+        ((_, replicas),) = plans[topic]
+        assert len({(n - 1) % 3 for n in replicas}) == len(replicas) == 3
+    raised = one(found, cluster="targets", resource="relative", control="replication-factor")
+    assert raised["remediation"].count("min.insync.replicas=") == 1, "one value, once there are three replicas"
+    assert "then set min.insync.replicas=2" in raised["remediation"]
 
 
 def test_one_target_meets_a_range_and_a_relation(fleet):
