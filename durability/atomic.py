@@ -15,6 +15,8 @@ from durability.errors import Refused
 from durability.resources import create_private
 
 UNFINISHED = ".unfinished-"
+OLD = "old"
+"""In a temporary folder: the files that are being replaced, until all are."""
 
 
 @contextmanager
@@ -37,12 +39,17 @@ def unfinished(folder: Path) -> Iterator[Path]:
 
 
 def sweep(folder: Path) -> None:
-    """Removes the temporary folders of processes that are gone. A living process has its folder locked."""
+    """Removes the temporary folders of processes that are gone. A living process has its folder locked.
+
+    A process that was killed while it replaced files together leaves the old ones there. They come back.
+    """
     for path in folder.glob(f"{UNFINISHED}*"):
         with suppress(OSError):
             lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                for kept in (path / OLD).glob("*"):
+                    kept.replace(folder / kept.name)
                 shutil.rmtree(path, ignore_errors=True)
             finally:
                 os.close(lock)
@@ -95,7 +102,7 @@ def write_whole(path: Path, text: str, temporary: Path) -> None:
 
 def _replace_together(paths: Sequence[Path], folder: Path, temporary: Path) -> None:
     """Moves the files into `folder`. If one can't be moved, the old ones come back."""
-    old = temporary / "old"
+    old = temporary / OLD
     old.mkdir()
     done: list[Path] = []
     for path in paths:
@@ -114,6 +121,7 @@ def _replace_together(paths: Sequence[Path], folder: Path, temporary: Path) -> N
             raise Refused(
                 f"{target}: can't be replaced: {error.strerror}; the files of the earlier run stay"
             ) from error
+    old.rename(temporary / "replaced")
 
 
 def _keep(file: Path, copy: Path) -> None:

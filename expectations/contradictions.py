@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from durability.lake.contradictions import ABSENT, BATCH_ROWS, ids
+from durability.lake.contradictions import BATCH_ROWS
 
 __all__ = ["BATCH_ROWS", "COLUMNS", "Partitions", "against_topics", "duplicates", "scan"]
 
@@ -36,9 +35,9 @@ def scan(batches: Iterable[pa.RecordBatch]) -> Partitions:
     for batch in batches:
         found.rows += batch.num_rows
         for name in ("leader", "replicas", "isr", "elr"):
-            found.brokers.update(np.unique(ids(batch[name]).ids).tolist())
+            named = pc.list_flatten(batch[name]) if pa.types.is_list(batch[name].type) else batch[name]
+            found.brokers.update(pc.unique(named.drop_null()).to_pylist())
         names.append(batch.select(["topic", "partition"]))
-    found.brokers.discard(ABSENT)
     if names:
         statistics = [("partition", "count"), ("partition", "count_distinct"), ("partition", "max")]
         grouped = pa.Table.from_batches(names).group_by("topic").aggregate(statistics)

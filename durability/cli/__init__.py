@@ -5,12 +5,17 @@ from __future__ import annotations
 
 def main() -> None:
     """The console script's entry point. Ends with status 2 if the program can't even be loaded."""
+    import io
+    import sys
+
     try:
         from durability.cli.app import app
     except Exception:
-        import sys
         import traceback
 
         traceback.print_exc()
         sys.exit(2)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name that a terminal can't show costs no report
     app()

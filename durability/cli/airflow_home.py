@@ -5,6 +5,7 @@ Airflow is a child process here and is never imported: its start-up is paid once
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import shutil
@@ -15,6 +16,10 @@ from pathlib import Path
 
 from durability import resources
 from durability.errors import Refused
+from durability.runtime import locks
+
+DATABASE, MIGRATED = "airflow.db", "migrated"
+"""The database, and the file with the version of Airflow that migrated it, which is written last."""
 
 
 def template() -> Path:
@@ -43,7 +48,7 @@ def environment(home: Path, base: Mapping[str, str] = os.environ) -> dict[str, s
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(resources.shipped("dags")),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(resources.shipped("plugins")),
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / DATABASE}",
         "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(home / "logs"),
         "PATH": f"{bin_folder}{os.pathsep}{base.get('PATH', os.defpath)}",
         "PYTHONUNBUFFERED": "1",
@@ -82,17 +87,29 @@ def migrate(home: Path | None = None) -> None:
         raise Refused(f"Airflow's database could not be prepared; its log is {log}")
 
 
+def prepare(source: Path) -> None:
+    """Makes the database of a template anew, unless it is whole and of this Airflow."""
+    require()
+    version, stamp = importlib.metadata.version("apache-airflow"), source / MIGRATED
+    resources.create_private(source)
+    with locks.file_lock(source / ".lock"):
+        if stamp.is_file() and stamp.read_text() == version and (source / DATABASE).is_file():
+            return
+        # What a killed process left can't be migrated, and a template has nothing to lose.
+        (source / DATABASE).unlink(missing_ok=True)
+        migrate(source)
+        stamp.write_text(version)
+
+
 def private_home(folder: Path, source: Path | None = None) -> Path:
     """A copy of the migrated home `source` (default: the template) for one run alone: two runs never share a SQLite file.
 
     A template that was never migrated is migrated first, which takes a while, once.
     """
-    require()
     source = source or template()
-    if not (source / "airflow.db").exists():
-        migrate(source)
+    prepare(source)
     resources.create_private(folder)
-    for name in ("airflow.db", "airflow.cfg"):
+    for name in (DATABASE, "airflow.cfg"):
         if (source / name).exists():
             shutil.copy2(source / name, folder / name)
     return folder

@@ -183,11 +183,13 @@ def restore(
     from durability.lake.restore import restore
     from durability.plain import plain
     from durability.resources import state_folder
+    from durability.runtime import run_lock
 
     location = lake or str(state_folder() / "lake")
     if "://" not in location and not os.path.isdir(location):
         raise Refused(f"{Given.of(ctx).label('lake')}{location}: no such folder")
-    print("\n".join(map(plain, restore(location))))
+    with run_lock.held(location):  # what a run commits meanwhile would be lost
+        print("\n".join(map(plain, restore(location))))
 
 
 @app.command()
@@ -215,7 +217,7 @@ def migrate() -> None:
     """Create or migrate the Airflow database that runs copy (make setup)."""
     from durability.cli import airflow_home
 
-    airflow_home.migrate()
+    airflow_home.prepare(airflow_home.template())
 
 
 @app.command(hidden=True)

@@ -45,8 +45,6 @@ def run(options: Options, environ: Mapping[str, str] = os.environ, *, airflow: b
         audit, log = partial(airflow_audit.run, environ=environ), options.out / "logs" / "airflow.log"
     else:
         audit, log = partial(_in_process, environ=environ), options.out / "logs" / "audit.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    log.unlink(missing_ok=True)
     if not jars.is_fetched("spark"):
         console.line(f"Fetching Spark's jars into {resources.cache_folder()}, once")
     from durability.steps.crash import full_disk_refused
@@ -58,6 +56,8 @@ def run(options: Options, environ: Mapping[str, str] = os.environ, *, airflow: b
         processes.Session("durability-audit-") as session,
         _input(options, environ, session, console) as what,
     ):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.unlink(missing_ok=True)
         began = time.time()
         console.line(f"Auditing {what.name}")
         with console.running():

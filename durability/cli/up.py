@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from durability import resources
+from durability.addresses import is_loopback
 from durability.cli import airflow_home
 from durability.cli.exit_status import INCOMPLETE
 
@@ -49,7 +50,11 @@ def run() -> int:
         subprocess.run(
             [airflow_home.airflow(), "pools", "set", *POOL], env=environment, check=True, capture_output=True
         )
-        print(f"Airflow is starting: {environment['AIRFLOW__API__BASE_URL']} (on this machine only)")
+        only = is_loopback(environment["AIRFLOW__API__HOST"])
+        reached = (
+            "on this machine only" if only else f"listening on {environment['AIRFLOW__API__HOST']}, for other hosts too"
+        )
+        print(f"Airflow is starting: {environment['AIRFLOW__API__BASE_URL']} ({reached})")
         print(f"  user admin, password in {home / PASSWORDS}")
         print(f"  nightly_audit runs at 02:00 UTC, health_pulse every five minutes, on the clusters of {clusters}")
         print("  lake_upkeep runs at 04:30 UTC and keeps the lake small")

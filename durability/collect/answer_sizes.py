@@ -25,6 +25,8 @@ ONE = 16 * MIB
 """An answer about one thing, or one page of DescribeTopicPartitions."""
 LISTING = 128 * MIB
 """Metadata of three million partitions, at 42 bytes each with three replicas."""
+OF_BROKER = 32 * MIB
+"""What one broker has: half a million replicas, or groups. Many brokers are asked at the same time."""
 _PER_RESOURCE = 64 << 10
 _PER_GROUP = MIB  # what one record of __consumer_offsets can have by default: a group with all its members
 
@@ -41,7 +43,7 @@ def largest_answer(request: Any) -> int:
         case MetadataRequest() | ListPartitionReassignmentsRequest():
             return LISTING if request.topics is None else ONE
         case DescribeLogDirsRequest() | ListGroupsRequest():
-            return LISTING
+            return OF_BROKER
         case DescribeConfigsRequest():
             return MIB + _PER_RESOURCE * len(request.resources)
         case DescribeGroupsRequest():

@@ -59,8 +59,11 @@ def parse(text: str) -> dict[str, str]:
         logical = line.lstrip(" \t\f")
         if not logical or logical[0] in "#!":
             continue
-        while (len(logical) - len(logical.rstrip("\\"))) % 2:
-            logical = logical[:-1] + next(lines, "").lstrip(" \t\f")
+        parts = [logical]
+        while (len(parts[-1]) - len(parts[-1].rstrip("\\"))) % 2:
+            parts[-1] = parts[-1][:-1]
+            parts.append(next(lines, "").lstrip(" \t\f"))
+        logical = "".join(parts)
         matched = re.match(r"((?:\\.|[^\\\s=:])*)[ \t\f]*[=:]?[ \t\f]*(.*)", logical, re.DOTALL)
         if matched:
             values[_unescaped(matched[1])] = _unescaped(matched[2])

@@ -10,7 +10,7 @@ from typing import Any
 
 from durability.collect import agreement, brokers, configs, groups, log_dirs, quorum, topics
 from durability.collect.brokers import Registered
-from durability.collect.document import FENCED, OF_BROKERS, Facts, assemble
+from durability.collect.document import FENCED, NOT_DESCRIBED, OF_BROKERS, Facts, assemble
 from durability.collect.limits import Limits
 from durability.collect.notes import HIDDEN
 from durability.collect.reasons import Unread
@@ -243,6 +243,8 @@ class _Collection:
             hidden &= self._not_shown()
         # A topic that this principal may not see can have its only replica on a broker that is down, or on a failed disk.
         unread = {b.id: why for b in facts.brokers if (why := self._log_dirs_unread(b))}
+        # Before 3.9, and with ZooKeeper, a broker that is down is known by its replicas alone.
+        unread |= dict.fromkeys(sorted(self._holders() - {b.id for b in facts.brokers}), NOT_DESCRIBED)
         facts.hidden = len(hidden) if hidden or not unread else None
         if hidden:
             reason = f"TOPIC_AUTHORIZATION_FAILED: {len(hidden)} partitions on log dirs belong to topics not shown"
@@ -261,6 +263,11 @@ class _Collection:
         if dirs is None:
             return self.facts.notes.reason(("brokers", broker.id, "log_dirs")) or FENCED
         return f"KAFKA_STORAGE_ERROR: {dirs.offline} offline" if dirs.offline else None
+
+    def _holders(self) -> set[int]:
+        """The brokers with replicas of the partitions that were read."""
+        topics_ = self.facts.reading.topics.values() if self.facts.reading else ()
+        return {b for topic in topics_ for row in topic.partitions.values() for b in (row.get("replicas") or ())}
 
     def _not_shown(self) -> set[tuple[str, int]]:
         return {p for dirs in self.facts.log_dirs.values() for p in dirs.sizes if p not in self.shown}

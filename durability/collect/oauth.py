@@ -120,7 +120,7 @@ class ClientCredentials(AbstractTokenProvider):
             raise CannotAuthenticate(f"the token endpoint didn't answer within {TIMEOUT:g} s") from None
         except (OSError, http.client.HTTPException) as exc:
             raise CannotAuthenticate(f"the token endpoint can't be reached: {_reason(exc)}") from None
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, OverflowError, KeyError, TypeError, AttributeError, RecursionError):
             raise CannotAuthenticate("the token endpoint returned no token") from None
         if not re.fullmatch(TOKEN, token):
             raise CannotAuthenticate("the token endpoint returned no token")

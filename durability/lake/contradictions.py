@@ -19,6 +19,8 @@ from durability.topology.kinds import PARTITION_LISTS
 BATCH_ROWS = 1 << 17
 ABSENT = -(2**31)
 """Fills up rows of `Ids`; no broker id."""
+WIDE = 16
+"""A list of more ids is compared by itself: one such row would make all rows of its batch as wide."""
 WITHIN = (
     ("leader", "replicas"),
     # KRaft's controller puts whom it elects into the ISR, also from the ELR and uncleanly (PartitionChangeBuilder).
@@ -90,12 +92,37 @@ def readings(columns: Mapping[str, pa.Array]) -> dict[int, str]:
     found: dict[int, str] = {}
     for start in range(0, len(columns["leader"]), BATCH_ROWS):
         batch = {name: columns[name].slice(start, BATCH_ROWS) for name in FACTS}
+        wide = _wide(batch)
+        rows, narrow = np.flatnonzero(~wide), batch
+        if wide.any():
+            narrow = {name: column.filter(pa.array(~wide)) for name, column in batch.items()}
         named: dict[int, dict[str, None]] = {}
-        for row, names in _contradicting({name: ids(column) for name, column in batch.items()}):
-            named.setdefault(row, {}).update(dict.fromkeys(names))
-        for row, stated in sorted(named.items()):
-            found[start + row] = "; ".join(f"{name} {_shown(batch[name][row].as_py())}" for name in stated)
+        for row, names in _contradicting({name: ids(column) for name, column in narrow.items()}):
+            named.setdefault(int(rows[row]), {}).update(dict.fromkeys(names))
+        for row in _rows(wide):
+            if odd := _of_one({name: column[row].as_py() for name, column in batch.items()}):
+                named[row] = dict.fromkeys(odd)
+        for row, those in sorted(named.items()):
+            found[start + row] = "; ".join(f"{name} {_shown(batch[name][row].as_py())}" for name in those)
     return found
+
+
+def _wide(batch: Mapping[str, pa.Array]) -> np.ndarray:
+    """By row: has one of its lists more than WIDE ids?"""
+    longest = [
+        pc.fill_null(pc.list_value_length(batch[name]), 0).to_numpy(zero_copy_only=False) for name in PARTITION_LISTS
+    ]
+    return np.max(longest, axis=0) > WIDE
+
+
+def _of_one(stated: Mapping[str, int | list[int] | None]) -> list[str]:
+    """`_contradicting` for one row: the names of the facts that contradict each other."""
+    listed = {n: [v] if isinstance(v, int) else v for n, v in stated.items()}
+    held = {n: set(v or ()) for n, v in listed.items()}
+    within = [pair for pair in WITHIN if listed[pair[1]] is not None and not held[pair[0]] <= held[pair[1]]]
+    apart = [pair for pair in APART if held[pair[0]] & held[pair[1]]]
+    repeated = [(name,) for name in PARTITION_LISTS if len(held[name]) != len(listed[name] or ())]
+    return [name for names in (*within, *apart, *repeated) for name in names]
 
 
 def _contradicting(facts: Mapping[str, Ids]) -> Iterator[tuple[int, tuple[str, ...]]]:

@@ -27,6 +27,8 @@ from durability.policy.model import Retention
 from durability.topology.document import LIVE, Topology
 
 SENT = 100
+STATED_WITHIN = 10
+"""The number of a cluster's last snapshots in which its id is looked for."""
 ORPHANED_AFTER = timedelta(days=1)
 """Longer than any run takes from staging to publishing."""
 
@@ -262,18 +264,20 @@ class Lake:
         return older[-1] if older else None
 
     def kafka_cluster_ids(self, clusters: Iterable[str]) -> dict[str, tuple[str, datetime]]:
-        """By cluster the id that Kafka gave it, as in its last accepted snapshot that was read live, and when that was.
+        """By cluster the id that Kafka gave it, as in the last accepted live snapshot that states it, and when that was.
 
-        Clusters without such a snapshot, or whose id is unknown there, are left out.
+        Clusters without such a snapshot are left out.
         """
-        wanted = set(clusters)
-        accepted = self.snapshots(status="accepted", kind=FULL)
-        last = {r["cluster"]: r for r in accepted if r["cluster"] in wanted and r["source"] == LIVE}
+        read: dict[str, list[dict[str, Any]]] = {cluster: [] for cluster in clusters}
+        for row in self.snapshots(status="accepted", kind=FULL):
+            if row["source"] == LIVE and row["cluster"] in read:
+                read[row["cluster"]].append(row)
+        last = [row for of_cluster in read.values() for row in of_cluster[-STATED_WITHIN:]]
         if not last:
             return {}
-        found = self.scan(tables.CLUSTERS, of_attempts(last.values()), ["cluster", "captured_at", "kafka_cluster_id"])
-        known = (row for row in found.to_pylist() if row["kafka_cluster_id"] is not None)
-        return {row["cluster"]: (row["kafka_cluster_id"], row["captured_at"]) for row in known}
+        found = self.scan(tables.CLUSTERS, of_attempts(last), ["cluster", "captured_at", "kafka_cluster_id"])
+        stated = found.filter(pc.is_valid(found["kafka_cluster_id"])).sort_by("captured_at").to_pylist()
+        return {row["cluster"]: (row["kafka_cluster_id"], row["captured_at"]) for row in stated}
 
     def facts(self, table: Table, snapshot: Mapping[str, Any]) -> pa.Table:
         """The rows of a fact table that a row of `snapshots` points at."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -105,8 +106,7 @@ def _check_clusters(rows: list[dict[str, Any]]) -> None:
         raise AuditError(
             "nothing to judge: no cluster was read; name clusters in clusters.yaml, or TOPOLOGY, or BOOTSTRAP"
         )
-    names = [r["cluster"] for r in rows]
-    twice = sorted({n for n in names if names.count(n) > 1})
+    twice = sorted(name for name, count in Counter(r["cluster"] for r in rows).items() if count > 1)
     if twice:
         raise AuditError(f"a run judges one snapshot a cluster; there are several of {', '.join(twice)}")
 

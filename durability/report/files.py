@@ -22,10 +22,11 @@ COLUMNS = (
 """Columns of findings.csv."""
 FORMULA = re.compile(
     r"(^|[;,|\t\r\n\v\f\x85\u2028\u2029])([ \"'\u00a0]*)"
-    r"(?=[=+\-@\uff1d\uff0b\uff0d\uff20\t\r])(?![+-]\d+(?:\.\d+)?(?:[;,\"\]}\r\n]|$))"
+    r"(?=[=+\-@\uff1d\uff0b\uff0d\uff20\t\r])(?![+-]\d+(?:\.\d+)?(?:, ?[+-]?\d+(?:\.\d+)?){0,8}(?:[;\t\r\n\]}]|$))"
 )
-"""The start of what spreadsheets run (OWASP, "CSV Injection"), also in full width, but no plain number. It is at the start of a
-cell, or of what is one where another separator is assumed, after quotes and spaces."""
+"""The start of what spreadsheets run (OWASP, "CSV Injection"), also in full width, but no plain number or list of numbers. It is
+at the start of a cell, or of what is one where another separator is assumed, after quotes and spaces. A comma may be that of a
+decimal, so what follows the number counts."""
 
 
 _compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # `json.dumps` would make an encoder per call
@@ -80,6 +81,8 @@ def safe(cell: object) -> str:
     ("'=1+1", "'@cmd", '', '3', 'orders')
     >>> safe("x;=1+1"), safe("x;-a"), safe("a-b; c=-1")
     ("x;'=1+1", "x;'-a", 'a-b; c=-1')
+    >>> safe("-1,5"), safe("x;-1,5+cmd|' /C calc'!A0"), safe("+1,0*HYPERLINK(1)")
+    ('-1,5', "x;'-1,5+cmd|' /C calc'!A0", "'+1,0*HYPERLINK(1)")
     """
     return _safe("" if cell is None else str(cell))
 

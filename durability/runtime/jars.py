@@ -209,7 +209,10 @@ def _ivy_jar() -> Path:
 
 def _download(jars: Sequence[Jar], folder: Path) -> None:
     """Put `jars` into `folder`, each by an atomic rename after its checksum was found right."""
-    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder.parent) as temporary:
+    prefix = f".fetch-{folder.name}."
+    for left in folder.parent.glob(f"{prefix}*"):  # of a killed process: the caller has the folder's lock
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=folder.parent) as temporary:
         parts = [jars[i::IVY_PROCESSES] for i in range(IVY_PROCESSES)]
         with ThreadPoolExecutor(IVY_PROCESSES) as pool:
             outputs = list(pool.map(lambda i: _ivy(parts[i], Path(temporary, str(i))), range(len(parts))))

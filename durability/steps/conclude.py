@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from durability.plain import plain
 from durability.plan.plan import COUNTED, from_text
 from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
@@ -65,7 +66,7 @@ def conclude_pulse(settings: Settings, plan: Plan, summary: StepSummary) -> str:
 
 def unjudged(plan: Plan) -> list[str]:
     """The clusters that the run could not judge, each with the reason."""
-    return [f"{s.cluster}: {s.reason or s.status}" for s in plan.snapshots if not s.judged]
+    return [plain(f"{s.cluster}: {s.reason or s.status}") for s in plan.snapshots if not s.judged]
 
 
 def _summed_counters(lake: Lake, run: Mapping[str, Any]) -> dict[str, int]:

@@ -26,7 +26,8 @@ _TELLING = re.compile(r"Caused by|Exception|Error\b|ERROR|No space left|Killed|O
 
 def text_of(step: str, error: BaseException, lines: Sequence[str] = ()) -> str:
     """One problem for the console. lines: the end of the log that belongs to the step, where there is one."""
-    lines = [line.rstrip() for line in lines if line.strip()]
+    # Airflow's Spark hook puts the job's last lines into the exception.
+    lines = [line.rstrip() for line in lines or str(error).splitlines()[1:] if line.strip()]
     cause = full_disk(error, lines) or f"{type(error).__name__}: {_first_line(error)}"
     telling = [line for line in lines if _TELLING.search(line) and not line.lstrip().startswith("at ")]
     shown = (telling or lines)[-LINES:]

@@ -21,7 +21,7 @@ This is Python, not column expressions, since it searches placements. `spark_job
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -142,13 +142,16 @@ def _unknown(group: Mapping[str, Any]) -> str | None:
 
 def _clients(rows: Sequence[Mapping[str, Any]]) -> list[Client]:
     """One client per process."""
-    merged: dict[str, Client] = {}
+    tags: dict[str, dict[str, str] | None] = {}
+    active: defaultdict[str, set[str]] = defaultdict(set)
+    standby: defaultdict[str, set[str]] = defaultdict(set)
     for row in rows:
-        process, tags = row["process"], None if row["tags"] is None else dict(row["tags"])
-        known = merged.get(process, Client(process, tags, frozenset(), frozenset()))
-        active, standby = known.active | set(row["active"]), known.standby | set(row["standby"])
-        merged[process] = Client(process, tags if known.tags is None else known.tags, active, standby)
-    return [merged[process] for process in sorted(merged)]
+        process = row["process"]
+        if tags.get(process) is None:
+            tags[process] = None if row["tags"] is None else dict(row["tags"])
+        active[process].update(row["active"])
+        standby[process].update(row["standby"])
+    return [Client(p, tags[p], frozenset(active[p]), frozenset(standby[p])) for p in sorted(tags)]
 
 
 def _hosts(clients: Sequence[Client], tasks: Sequence[str]) -> Hosts:

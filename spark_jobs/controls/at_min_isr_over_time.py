@@ -140,6 +140,7 @@ def _no_history() -> Column:
         cause="no pulses",
         observed={"reading": none, "since": none, "changes": none},
         evidence={"moments": F.lit(1)},
+        evidence_of=base.NOT_PASSED,
     )
 
 
@@ -213,4 +214,5 @@ def _rest(outcome: Column) -> Column:
             "moments": c["moments"],
             "widest_gap_seconds": c["widest_gap"],
         },
+        evidence_of=base.NOT_PASSED,
     )

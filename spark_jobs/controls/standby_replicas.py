@@ -47,6 +47,7 @@ def application_verdicts(plan: Plan) -> Iterable[Column]:
             "type": p["type"],
             "unknown": F.coalesce(p["unknown"], p["not_whole"]),
         },
+        evidence_of=base.NOT_PASSED,
     )
 
 

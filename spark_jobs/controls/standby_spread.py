@@ -67,6 +67,7 @@ def application_verdicts(plan: Plan) -> Iterable[Column]:
             "by_broker": (p["type"] == STREAMS) & tagged,
             "unknown": F.coalesce(p["unknown"], p["undecided"]),
         },
+        evidence_of=base.NOT_PASSED,
     )
 
 

@@ -22,6 +22,7 @@ from spark_jobs.frames.literals import literal, spark_type
 from spark_jobs.frames.settings import Setting, broker_setting, topic_setting
 
 PASS, FAIL, UNKNOWN, NOT_APPLICABLE, EXEMPT = "PASS", "FAIL", "UNKNOWN", "NOT_APPLICABLE", "EXEMPT"
+NOT_PASSED = (FAIL, UNKNOWN, NOT_APPLICABLE)
 
 SNAPSHOT = ("cluster", "captured_at", "snapshot_id")
 """The columns that identify a row's snapshot."""
@@ -66,6 +67,7 @@ def verdict(
     also_observed: Mapping[str, Column] | None = None,
     also_required: Mapping[str, Column] | None = None,
     evidence: Mapping[str, Column] | None = None,
+    evidence_of: tuple[str, ...] = (FAIL, UNKNOWN),
     category: Column | str | None = None,
     severity_of: Column | str | None = None,
     partitions: Column | None = None,
@@ -73,16 +75,16 @@ def verdict(
     """A verdict as a struct. There is no verdict where `outcome` is NULL.
 
     also_observed, also_required: members that a verdict has only if its tier requires what they are about; NULL elsewhere.
-    evidence: what the texts need besides `observed` and `required`: short codes, numbers and ids. severity_of: the category
-    whose severity in the catalogue applies, where it isn't `category`. partitions: ids. `details` is NULL where the outcome is
-    PASS: most verdicts are, and their numbers are enough.
+    evidence: what the texts need besides `observed` and `required`: short codes, numbers and ids. evidence_of: the outcomes that
+    have it. Most topics pass or have nothing required, and their texts need none. severity_of: the category whose severity in
+    the catalogue applies, where it isn't `category`. partitions: ids. `details` is NULL where the outcome is PASS.
     """
     details = {
         "category": F.lit(None).cast("string") if category is None else _column(category),
         "severity": _severity(control, category if severity_of is None else severity_of),
         "cause": _column(cause),
         "partitions": F.lit(None).cast("array<int>") if partitions is None else partitions,
-        "evidence": as_json(evidence or {}),
+        "evidence": F.when(outcome.isin(*evidence_of), as_json(evidence or {})),
     }
     return F.struct(
         F.lit(control).alias("control"),

@@ -78,6 +78,24 @@ def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path):
     assert contents(tmp_path)["findings.json"] == "whole"
 
 
+def test_killed_between_two_replacements_the_old_files_come_back(tmp_path):
+    write(tmp_path, "old")
+    script = (
+        "import os, pathlib, sys\nfrom durability.atomic import atomic_files\n"
+        "replace, done = pathlib.Path.replace, []\n"
+        "def once(self, target):\n"
+        "    os._exit(9) if done else done.append(replace(self, target))\n"
+        "pathlib.Path.replace = once\n"
+        "with atomic_files(pathlib.Path(sys.argv[1]), 'findings.json', 'findings.csv') as files:\n"
+        "    [file.write('new') for file in files]\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script, str(tmp_path)]).returncode == 9
+    assert set(contents(tmp_path).values()) == {"old", "new"}
+    with unfinished(tmp_path):
+        assert set(contents(tmp_path).values()) == {"old"}
+    assert not list(tmp_path.glob(".*"))
+
+
 def test_a_link_in_place_of_a_temporary_folder_is_left_alone(tmp_path):
     mine = tmp_path / "mine"
     mine.mkdir()

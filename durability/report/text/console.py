@@ -47,7 +47,7 @@ def summary_text(document: Mapping[str, Any], paths: Iterable[Path | str], *, co
     lines.append("First run: no earlier run to compare with" if is_first(run) else changed)
     lines += _failures(causes, paint)
     lines += _unknown(causes, run["snapshots"], paint)
-    lines += ["", paint("Reports", BOLD), *(f"  {path}" for path in paths)]
+    lines += ["", paint("Reports", BOLD), *(f"  {plain(str(path))}" for path in paths)]
     return "\n".join(lines) + "\n"
 
 

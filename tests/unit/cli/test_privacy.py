@@ -75,6 +75,16 @@ def test_airflows_database_is_private_also_where_it_was_not(home: Path) -> None:
     assert mode(home / "airflow.db") == 0o600
 
 
+def test_a_half_made_database_is_made_anew(home: Path, tmp_path: Path) -> None:
+    home.mkdir(parents=True)
+    (home / "airflow.db").touch()
+    airflow_home.private_home(tmp_path / "run")
+    made = (home / "airflow.db").stat()
+    assert made.st_size and (tmp_path / "run" / "airflow.db").stat().st_size == made.st_size
+    airflow_home.private_home(tmp_path / "again")
+    assert (home / "airflow.db").stat().st_mtime_ns == made.st_mtime_ns, "a whole one stays"
+
+
 def test_the_admins_password_and_the_log_are_private(home: Path, capsys) -> None:
     assert up.run() == 2, "its components end at once"
     beside = home.with_name("airflow-up")

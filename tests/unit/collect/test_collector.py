@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
@@ -92,3 +93,18 @@ def test_a_reading_that_failed_leaves_its_reason_and_no_claim_that_the_cluster_c
     assert "consistent" not in document["cluster"]
     assert unread(document)["/cluster/consistent"] == TIMED_OUT.reason
     assert "/topics" not in unread(document)
+
+
+@pytest.mark.parametrize(("listed", "count"), [((1, 2), 0), ((1,), None)])
+def test_a_dead_broker_that_only_replicas_name_leaves_hidden_topics_unknown(listed, count):
+    """Before 3.9, and with ZooKeeper, the cluster lists live brokers alone."""
+    collection = collector._Collection(Still(), {})
+    facts = collection.facts
+    facts.captured_at, facts.reading = "2026-11-21T12:00:00.000Z", reading(1)
+    facts.brokers = [Registered(broker, "a", False) for broker in listed]
+    facts.log_dirs = {broker: SimpleNamespace(sizes={("orders", 0): 1}, offline=0) for broker in listed}
+    collection.shown = {("orders", 0)}
+    asyncio.run(collection._hidden())
+    assert facts.hidden == count
+    why = facts.notes.reason(("cluster", "hidden_partitions"))
+    assert why is None if count == 0 else "without the log dirs of broker 2" in why

@@ -82,6 +82,15 @@ def test_columns_are_compared_like_rows(partitions):
     assert set(found) == {n for n, p in enumerate(partitions) if contradicts(p)}
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.lists(PARTITION, max_size=8))
+def test_lists_of_many_ids_are_compared_by_themselves(partitions):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contradictions, "WIDE", 2)
+        some_wide = contradictions.readings(columns(*partitions))
+    assert some_wide == contradictions.readings(columns(*partitions))
+
+
 def test_rows_of_later_batches_are_found(monkeypatch):
     monkeypatch.setattr(contradictions, "BATCH_ROWS", 2)
     sound, odd = {"replicas": [1], "isr": [1]}, {"replicas": [1], "isr": [2]}

@@ -8,8 +8,6 @@ import json
 import re
 from datetime import timedelta
 
-import pytest
-
 from durability.plan.plan import StaleSnapshot
 from durability.policy import CONTROLS
 from durability.report.words import CAVEATS
@@ -322,8 +320,8 @@ def test_an_unverified_run_says_so_first(tmp_path):
     assert words.index("This run is not verified. 3 verdicts differ.") < words.index("Fix first")
 
 
-@pytest.mark.parametrize("text", ["x" * 20_000, "<&'\"" * 5_000, "é€" * 8_000])
-def test_the_page_stays_under_five_megabytes(tmp_path, text):
+def test_the_page_stays_under_five_megabytes(tmp_path):
+    text = "<&'\"é€" * 4_000  # what takes most bytes, escaped and encoded
     rows = [
         finding(
             f"{text[:240]}{i}",

@@ -78,6 +78,12 @@ def test_another_crash_is_named_with_its_type_and_without_the_frames():
     assert text == "gate stopped before its end: KeyError: 'topics'"
 
 
+def test_the_last_lines_of_a_submitted_job_are_in_its_exception():
+    error = RuntimeError("Cannot execute: spark-submit. Error code is: 1.\nLast output:\nCaused by: no such table")
+    ((_, text),) = reported("evaluate", error)
+    assert text.splitlines()[1:] == ["  Caused by: no such table"]
+
+
 def test_what_a_user_can_fix_and_what_ends_a_step_on_purpose_are_no_crashes():
     assert reported("plan", Refused("policy.yaml is missing")) == [("plan", "policy.yaml is missing")]
     assert reported("conclude", ValueError("the run is incomplete"), (ValueError,)) == []

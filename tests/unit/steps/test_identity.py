@@ -54,6 +54,8 @@ def test_the_id_is_recorded_and_unknown_in_documents_that_state_none(lake):
     [(cluster, (found, moment))] = lake.kafka_cluster_ids(["test", "other"]).items()
     assert (cluster, found, moment.isoformat()) == ("test", "one", "2026-11-21T02:00:00+00:00")
     assert lake.kafka_cluster_ids(["other"]) == {}
+    publish_live(lake, None, "2026-11-23T02:00:00Z")
+    assert lake.kafka_cluster_ids(["test"])["test"][0] == "one", "a reading that states no id forgets none"
 
 
 def test_a_first_reading_and_one_of_the_same_cluster_are_taken(lake, read):

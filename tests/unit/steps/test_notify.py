@@ -10,6 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from durability.errors import Unreachable
 from durability.report.text import slack
 from durability.steps.notify import notify, webhook_from_environment
 from durability.steps.summary import StepSummary
@@ -86,6 +87,15 @@ def test_no_digest_is_sent_twice(lake, tmp_path, monkeypatch):
     assert [step(), step()] == ["sent", "sent before"] and len(sent) == 1
     written([finding("orders", "replication-factor", "UNKNOWN")], tmp_path)
     assert step() == "sent" and len(sent) == 2, "evaluated again, the run says something else"
+
+
+def test_a_digest_that_cannot_be_remembered_is_still_sent(lake, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(slack, "send", lambda url, payload: None)
+    monkeypatch.setattr(type(lake), "remember_sent", Mock(side_effect=Unreachable("no space left")))
+    written([finding("orders", "replication-factor")], tmp_path)
+    summary, settings = StepSummary(), SimpleNamespace(open_lake=lambda: lake)
+    notify(settings, tmp_path / "findings.json", lambda: "https://chat.example/x", logging.getLogger("t"), summary)
+    assert summary.text == "sent" and "the digest is sent, but" in caplog.text and "no space left" in caplog.text
 
 
 def test_a_digest_that_failed_is_sent_by_the_next_try(lake, tmp_path, monkeypatch):
