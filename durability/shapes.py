@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 INT16, INT32, INT64 = (2 ** (bits - 1) - 1 for bits in (16, 32, 64))
@@ -42,6 +42,16 @@ class Whole(Shape):
 
     def fits(self, value: object) -> bool:
         return type(value) is int and self.low <= value <= self.high
+
+
+@dataclass(frozen=True)
+class WholeOr(Whole):
+    """An integer from `low` to `high`, or text that stands for one."""
+
+    text: Text = field(default_factory=lambda: Text())
+
+    def fits(self, value: object) -> bool:
+        return super().fits(value) or self.text.fits(value)
 
 
 @dataclass(frozen=True)
@@ -157,7 +167,8 @@ class Member:
 
 @dataclass(frozen=True)
 class Object(Shape):
-    """An object with known members. closed: whether other members are refused, not ignored; about: what it is, for editors."""
+    """An object with known members. closed: whether other members are refused, not ignored; about: what it is, for editors;
+    least: how many members at least."""
 
     scalar: ClassVar[bool] = False
     json: ClassVar[type] = dict
@@ -166,6 +177,7 @@ class Object(Shape):
     closed: bool = False
     about: str = ""
     words: str = "an object"
+    least: int = 0
 
     @property
     def title(self) -> str:

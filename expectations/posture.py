@@ -197,7 +197,8 @@ def _spark_failures(lake: Lake, plan: Plan) -> dict[str, dict[Topic, str]]:
     wanted = (In("control", list(SCALAR_CONTROLS)), In("outcome", list(FAILED)), EqualTo("resource_type", "topic"))
     result: dict[str, dict[Topic, str]] = {control: {} for control in SCALAR_CONTROLS}
     for row in _of_result(lake, VERDICTS, plan, columns, *wanted).to_pylist():
-        if CONTROLS[row["control"]].checked_category in (None, row["category"]):
+        control = CONTROLS[row["control"]]
+        if control.checked_category in (None, row["category"]) and row["category"] not in control.unchecked:
             result[row["control"]][row["cluster"], row["resource"]] = row["outcome"]
     return result
 

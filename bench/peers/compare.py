@@ -37,6 +37,7 @@ NUMBERS = (
     *("acked_copies", "acked_racks"),
 )
 """What a tier can require of a topic, by its name in the policy."""
+EVALUATED = (*NUMBERS, "survive", "unclean_leader_election")
 TIERS = pa.schema(
     [
         ("tier", pa.string()),
@@ -57,8 +58,14 @@ def inputs(warehouse: Path, attempts: list[Attempt], policy: PolicyPart, folder:
 
 
 def write_tiers(tiers: Mapping[str, Mapping[str, Any]], folder: Path) -> Path:
-    """Writes one row per tier with what it requires; a number that it doesn't require is NULL."""
+    """Writes one row per tier with what it requires; a number that it doesn't require is NULL.
+
+    ValueError for a requirement that the peers don't evaluate.
+    """
     rows = []
+    for tier, required in tiers.items():
+        if others := [key for key, value in required.items() if key not in EVALUATED or isinstance(value, str | dict)]:
+            raise ValueError(f"tier {tier}: the peers don't evaluate {', '.join(others)} as it is stated")
     for tier, required in tiers.items():
         survive = required.get("survive") or ()
         flags = {"survives": len(survive) > 0, "survives_rack": "rack" in survive}

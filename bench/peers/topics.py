@@ -139,7 +139,7 @@ SELECT cluster, captured_at, snapshot_id, topic, internal, tier, partitions, {ch
     {_outage("min.insync.racks", "hurt_racks", "min_insync_racks", "'policy'", "NULL::INT", "NULL::VARCHAR", "hurt_isr_racks")}
   ], lambda e: e IS NOT NULL) END AS rack_outage,
   target_rf AS target_replication_factor, target_min_isr AS target_min_insync_replicas, target_racks, target_acked_racks,
-  reassign
+  reassign, NULL::BOOLEAN AS target_own_racks, NULL::BOOLEAN AS target_rack_balance
 FROM result
 """
 # `cli_differs`: kafka-topics compares min.insync.replicas as configured, and counts leaderless partitions.

@@ -16,6 +16,8 @@ TYPES = ("topic", "application", "broker", "cluster", "tier", "waiver")
 """Resource types. Controls are listed in this order of their first type."""
 KINDS = ("integer", "number", "boolean", "strings")
 """The types of tier keys."""
+RELATIVE = ("all", "rf-N")
+"""The forms of a number relative to a topic's replication factor: as many, or N fewer."""
 OUTCOMES = ("FAIL", "UNKNOWN", "NOT_APPLICABLE")
 
 
@@ -24,7 +26,8 @@ class Requirement:
     """A key of a policy's tier.
 
     kind: one of KINDS. min, max: limits of an integer or a number. choices: the allowed strings. about: the text that
-    editors show.
+    editors show. range: may a tier state `{min, max}`? A plain number is a minimum. relative: the form of a number that is
+    relative to a topic's replication factor, one of RELATIVE; empty: there is none.
     """
 
     key: str
@@ -33,6 +36,8 @@ class Requirement:
     max: float | None = None
     choices: tuple[str, ...] = ()
     about: str = ""
+    range: bool = False
+    relative: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,7 @@ class Control:
     with Kafka's default as text (None: no default); rules read these through `spark_jobs.frames.settings`, and all others
     from columns of `spark_jobs.frames.facts`.
     scalar: the order of observed and required, ">=" or "<=", that Great Expectations checks; None with the reason in
-    `not_cross_checked`. checked_category: the only category that this order is about.
+    `not_cross_checked`. checked_category: the only category that this order is about. unchecked: categories that it isn't about.
     per_category: the control gives one verdict per category. active: categories that reject reads or writes now (None: any
     FAIL). own_unknown: an UNKNOWN of a topic has its own text.
     messages, remedies: templates by outcome, or by outcome and reason or category, such as "FAIL/offline". A remedy may be
@@ -68,6 +73,7 @@ class Control:
     scalar: str | None = None
     not_cross_checked: str | None = None
     checked_category: str | None = None
+    unchecked: tuple[str, ...] = ()
     provider_duty: dict[str, str] = field(default_factory=dict)
     provider_hides: dict[str, str] = field(default_factory=dict)
     planned: bool = False
@@ -104,7 +110,9 @@ def read(folder: Path) -> dict[str, Control]:
 
 def _control(path: Path) -> Control:
     content = load(path)
-    fields: dict[str, Any] = {k: tuple(v) if k in ("on", "reads", "active") else v for k, v in content.items()}
+    fields: dict[str, Any] = {
+        k: tuple(v) if k in ("on", "reads", "active", "unchecked") else v for k, v in content.items()
+    }
     if isinstance(content.get("reads"), dict):
         fields["carried"] = {name: _as_text(default) for name, default in content["reads"].items()}
     try:
@@ -134,7 +142,10 @@ def _requirement(key: str, stated: dict[str, Any]) -> Requirement:
     if not stated.get("about"):
         raise TypeError(f"requires {key}: `about` is missing, the text that editors show")
     kind, choices = stated["type"], tuple(stated.get("choices", ()))
-    return Requirement(key, kind, stated.get("min"), stated.get("max"), choices, stated["about"])
+    ranged, relative = stated.get("range", False), stated.get("relative", "")
+    if (ranged or relative) and (kind != "integer" or relative not in ("", *RELATIVE)):
+        raise TypeError(f"requires {key}: an integer may have `range: true` and `relative: {' or '.join(RELATIVE)}`")
+    return Requirement(key, kind, stated.get("min"), stated.get("max"), choices, stated["about"], ranged, relative)
 
 
 def on_platforms(controls: Mapping[str, Control], platforms: Mapping[str, dict[str, Any]]) -> dict[str, Control]:

@@ -64,7 +64,8 @@ def write(root: Path) -> list[Path]:
 
 def _severities(control: Control) -> str:
     by_category = [f"{severity} ({category})" for category, severity in control.severities.items()]
-    return ", ".join(by_category) or control.severity
+    others = [control.severity] if control.unchecked else []
+    return ", ".join([*others, *by_category]) or control.severity
 
 
 def _section(control: Control) -> list[str]:

@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 from durability.lake.tables import BROKERS, PLANS, TOPIC_POSTURE
 from durability.lake.tables import PARTITIONS as PARTITION_ROWS
 from durability.plan.plan import Plan
-from durability.remedies.plans import EVEN, LIMIT, Broker, Partition, Placement, moved, not_before
+from durability.remedies.plans import EVEN, LIMIT, SPREAD, Broker, Partition, Placement, moved, not_before
 
 TOPICS, PARTITIONS = 500, 50_000
 """Planned in one run, at most. To move more, use a tool that balances, and move it in portions."""
-WANTED = ("cluster", "topic", "partitions", "target_replication_factor", "target_racks", *EVEN)
+WANTED = ("cluster", "topic", "partitions", "target_replication_factor", "target_racks", *EVEN, *SPREAD)
 OF_PARTITIONS = ("attempt_id", "topic", "partition", "replicas", "removing")
 
 

@@ -68,6 +68,28 @@ def partition_tables(facts: Facts, keys: dict[str, object], brokers: list[dict])
     return rows, partition_groups.first_of_each(rows)
 
 
+def replication_factors(partitions: pa.Table, reassignments_known: bool) -> dict[str, int | None]:
+    """By topic the fewest replicas of a partition; None if those of a partition are unknown.
+
+    partitions: rows of `partitions`. In a reassignment the smaller number counts: of replicas without those being added, or
+    without those being removed. If reassignments could not be read, only replicas that are all in sync are sure to stay.
+    """
+    replicas, isr, adding, removing = (
+        pc.list_value_length(partitions[name]) for name in ("replicas", "isr", "adding", "removing")
+    )
+    moved = pc.max_element_wise(adding, removing, skip_nulls=False)
+    whole = pc.fill_null(pc.greater_equal(isr, replicas), False)
+    unknown = pa.scalar(None, pa.int32())
+    settled = pc.subtract(replicas, moved) if reassignments_known else unknown
+    known = pc.coalesce(settled, pc.if_else(whole, replicas, unknown))
+    table = pa.table({"topic": partitions["topic"], "least": known, "unknown": pc.is_null(known)})
+    least = table.group_by("topic").aggregate([("least", "min"), ("unknown", "any")])
+    # No partition has fewer than one.
+    sure = pc.or_(pc.invert(least["unknown_any"]), pc.fill_null(pc.equal(least["least_min"], 1), False))
+    found = pc.if_else(sure, least["least_min"], unknown)
+    return dict(zip(least["topic"].to_pylist(), found.to_pylist(), strict=True))
+
+
 def _with_nulls(facts: Facts, where: tuple) -> list[tuple[dict, list[str]]]:
     """The partitions of a topic with what couldn't be read as None, each with the names of those fields."""
     rows = []

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from durability.catalogue.model import CONTRADICTED
 from durability.lake import tables
 from durability.lake.facts import Facts
-from durability.lake.partition_rows import partition_tables
+from durability.lake.partition_rows import partition_tables, replication_factors
 from durability.streams.internal_topics import by_application
 from durability.topology.document import Topology
 from durability.topology.unreadable import pointer, tokens
@@ -52,6 +52,9 @@ def build(
     partitions, groups = partition_tables(facts, keys, brokers)
     cluster = cluster_row(facts, _provider(facts, provider, stated), team)
     cluster["unreadable"] += _contradictions(partitions) + _incomplete(facts, topics)
+    factors = replication_factors(partitions, bool(cluster["reassignments_known"]))
+    for topic in topics:
+        topic["replication_factor"] = _replication_factor(topic, factors)
     rows_of = {
         tables.CLUSTERS: [cluster],
         tables.BROKERS: brokers,
@@ -83,6 +86,12 @@ def _impossible(facts: Facts, declared: str) -> bool:
     """
     kraft = bool(_quorum(facts)) and declared in ("redpanda", "event-hubs")
     return kraft or (declared == "event-hubs" and len(facts.document.get("brokers") or []) > 1)
+
+
+def _replication_factor(topic: dict, factors: Mapping[str, int | None]) -> int | None:
+    """The replicas of the topic's partition that has the fewest; None if unknown. Observers are among a partition's replicas."""
+    observers = "observers" in ((topic["configs"] or {}).get("confluent.placement.constraints") or "")
+    return factors.get(topic["topic"]) if topic["partitions_known"] and not observers else None
 
 
 def _contradictions(partitions: pa.Table) -> list[dict]:

@@ -134,6 +134,8 @@ TOPICS = Table(
         ("unreadable_configs", STRINGS),
         ("partitions_known", pa.bool_()),
         ("declared_partitions", pa.int32()),
+        # Replicas of the partition with the fewest; in a reassignment, before or after it. NULL: a partition's are unknown.
+        ("replication_factor", pa.int32()),
     ),
     sort=("cluster", "topic"),
 )
@@ -228,6 +230,10 @@ RESOLVED_POLICY = Table(
         ("tier", pa.string()),  # NULL: no selector matched
         ("waivers", INTS),
         ("placement", pa.string()),  # of a Streams application (KIP-708): JSON, see `durability.streams.judgement`
+        (
+            "undecided",
+            STRINGS,
+        ),  # the tiers that a topic may be in, while its replication factor is unknown; NULL: `tier` is certain
     ),
     sort=("cluster", "resource"),
 )
@@ -344,6 +350,8 @@ TOPIC_POSTURE = Table(
         ("target_acked_racks", pa.int32()),
         ("reassign", pa.bool_()),
         ("checks", _CHECKS),
+        ("target_own_racks", pa.bool_()),  # each replica in a rack of its own; NULL: not required
+        ("target_rack_balance", pa.bool_()),  # replicas spread evenly over all racks; NULL: not required
     ),
     sort=("cluster", "topic"),
     # Until 0.1 a check was three columns.

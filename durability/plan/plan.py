@@ -15,6 +15,7 @@ from typing import Any, overload
 from durability.errors import BadInput
 from durability.policy.match import matches
 from durability.policy.model import DEGRADED, Policy, Tier, Waiver, fingerprint
+from durability.policy.numbers import numbers
 
 FORMAT = "durability-plan/1"
 ACCEPTED = "accepted"
@@ -54,6 +55,11 @@ class PolicyPart:
     applications: list[dict[str, Any]] = field(default_factory=list)
     readings: dict[str, Any] = field(default_factory=dict)
     maintenance: list[dict[str, str]] = field(default_factory=list)
+
+    @property
+    def required(self) -> dict[str, dict[str, Any]]:
+        """What each tier requires, as plain numbers (`durability.policy.numbers`)."""
+        return {name: numbers(stated) for name, stated in self.tiers.items()}
 
     def tier(self, name: str | None) -> Tier | None:
         """The tier of that name; None for none."""

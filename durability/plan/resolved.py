@@ -36,28 +36,28 @@ def resolve_policy(lake: Lake, plan: Plan, policy: Policy, waivers: Sequence[Wai
     if not plan.judged:
         return 0
     where = of_attempts([{"attempt_id": s.attempt_id, "captured_at": s.moment} for s in plan.judged])
-    topics = lake.scan(TOPICS, where, ["attempt_id", "cluster", "topic", "internal"])
+    topics = lake.scan(TOPICS, where, ["attempt_id", "cluster", "topic", "internal", "replication_factor"])
     brokers = lake.scan(BROKERS, where, ["attempt_id", "broker"])
     groups = lake.scan(GROUPS, where, list(GROUP_COLUMNS))
     teams = {s.cluster: s.team for s in plan.judged}
-    tiers = resolve(policy, topics, teams, streams_groups(groups))
+    found = resolve(policy, topics, teams, streams_groups(groups))
     resources = pa.concat_tables(
         [
-            _resources("topic", topics["attempt_id"], topics["topic"], tier=tiers),
+            _resources("topic", topics["attempt_id"], topics["topic"], **found._asdict()),
             _resources("broker", brokers["attempt_id"], brokers["broker"].cast(pa.string())),
             _resources("application", groups["attempt_id"], groups["group"], **applications(groups, policy)),
             _clusters_and_tiers(plan.judged, policy),
         ],
         promote_options="default",
     )
-    rows = resources.join(_keys(plan), "attempt_id", join_type="inner")
+    rows = _with_keys(resources, _keys(plan))
     rows = rows.append_column("waivers", _matching(rows, waivers))
     lake.append(RESOLVED_POLICY, rows.select(RESOLVED_POLICY.arrow.names))
     return rows.num_rows - rows["placement"].null_count
 
 
 def _resources(kind: str, attempts: pa.ChunkedArray, names: pa.ChunkedArray, **more: Any) -> pa.Table:
-    """Rows of one resource_type; more: tier and placement, as far as there are any."""
+    """Rows of one resource_type; more: tier, undecided and placement, as far as there are any."""
     kinds = pa.repeat(pa.scalar(kind), len(names))
     return pa.table({"attempt_id": attempts, "resource_type": kinds, "resource": names, **more})
 
@@ -97,6 +97,19 @@ def _keys(plan: Plan) -> pa.Table:
         for s in plan.judged
     ]
     return pa.Table.from_pylist(rows)
+
+
+def _with_keys(resources: pa.Table, keys: pa.Table) -> pa.Table:
+    """`resources` with the columns of their attempt's row in `keys`; those of other attempts are left out.
+
+    Arrow's join takes no columns of lists.
+    """
+    at = pc.index_in(resources["attempt_id"], value_set=keys["attempt_id"].combine_chunks())
+    rows, at = resources.filter(pc.is_valid(at)), at.drop_null()
+    for name in keys.column_names:
+        if name not in rows.column_names:
+            rows = rows.append_column(name, keys[name].take(at))
+    return rows
 
 
 def _matching(rows: pa.Table, waivers: Sequence[Waiver]) -> pa.Array:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from durability.catalogue import PROVIDERS, Requirement, requirements
 from durability.policy.model import DEGRADED, PERIODS
-from durability.policy.scalars import DURATION, EXPRESSION, UP_TO_30_MINUTES, Day, Moment
+from durability.policy.scalars import DURATION, EXPRESSION, RELATIVE, UP_TO_30_MINUTES, Day, Moment
 from durability.shapes import (
     INT16,
     INT64,
@@ -24,6 +24,7 @@ from durability.shapes import (
     Shape,
     Text,
     Whole,
+    WholeOr,
 )
 
 TEXT = Text(blank=False)
@@ -51,11 +52,23 @@ def _file(format_: str, about: str, /, **members: Member) -> Object:
     return Object(format_, stated, closed=True, about=about)
 
 
+def _range(key: str, low: int, high: int) -> Object:
+    """`{min, max}`, both included. Either may be left out."""
+    name = f"{key.replace('_', '-')}-range"
+    number = Whole(low=low, high=high)
+    members = {"min": _may(number, "At least"), "max": _may(number, "At most")}
+    return Object(name, members, closed=True, least=1)
+
+
 def required(requirement: Requirement) -> Member:
     """A key of a tier, as its control's YAML file declares it."""
     if requirement.kind == "integer":
-        low, high = requirement.min or 0, INT64 if requirement.max is None else requirement.max
-        return _may(Whole(low=int(low), high=int(high)), requirement.about)
+        low, high = int(requirement.min or 0), int(INT64 if requirement.max is None else requirement.max)
+        one: Shape = Whole(low=low, high=high)
+        if requirement.relative:
+            text = RELATIVE[requirement.relative]
+            one = WholeOr(f"a whole number, or {text.words}", low, high, text)
+        return _may(Either(one, _range(requirement.key, low, high)) if requirement.range else one, requirement.about)
     if requirement.kind == "number":
         return _may(Number(low=requirement.min, high=requirement.max), requirement.about)
     return _may(Flag() if requirement.kind == "boolean" else ListOf(Choice(requirement.choices)), requirement.about)
@@ -79,6 +92,10 @@ SELECTOR = _keys(
             cluster=_may(EXPRESSION, _ABOUT_EXPRESSION + "cluster id"),
             topic=_may(EXPRESSION, _ABOUT_EXPRESSION + "topic name"),
             internal=_may(Flag(), "Kafka's own topics, or all others"),
+            replication_factor=_may(
+                Either(Whole(low=1, high=INT16), _range("replication_factor", 1, INT16)),
+                "Replicas of the partition that has the fewest: exactly this number, or a range",
+            ),
             team=_may(EXPRESSION, _ABOUT_EXPRESSION + "team of the cluster"),
         )
     ),

@@ -20,6 +20,7 @@ from durability.policy.model import (
     Tier,
     Waiver,
 )
+from durability.policy.numbers import AT_MOST, numbers
 from durability.policy.yamlfile import Document, Place, did_you_mean, read, shown
 
 
@@ -39,7 +40,12 @@ def load_policy(path: Path | str) -> Policy:
 
 
 def _tier(document: Document, name: str, requirements: dict[str, Any]) -> Tier:
-    factor, minimum = requirements.get("replication_factor"), requirements.get("min_insync_replicas")
+    for key, value in requirements.items():
+        if isinstance(value, dict):
+            _check_range(document, value, ("tiers", name, key))
+    plain = numbers(requirements)
+    factor = plain.get("replication_factor", plain.get(f"replication_factor{AT_MOST}"))
+    minimum = plain.get("min_insync_replicas")
     if factor is not None and minimum is not None and minimum > factor:
         raise document.refuse(
             ("tiers", name, "min_insync_replicas"),
@@ -47,6 +53,12 @@ def _tier(document: Document, name: str, requirements: dict[str, Any]) -> Tier:
             "have that many in sync. Lower min_insync_replicas or raise replication_factor",
         )
     return Tier(name, {key: sorted(set(v)) if isinstance(v, list) else v for key, v in requirements.items()})
+
+
+def _check_range(document: Document, stated: dict[str, int], place: Place) -> None:
+    low, high = stated.get("min"), stated.get("max")
+    if low is not None and high is not None and low > high:
+        raise document.refuse((*place, "max"), f"max {high} is below min {low}")
 
 
 def _selectors(document: Document) -> tuple[Selector, ...]:
@@ -59,8 +71,19 @@ def _selectors(document: Document) -> tuple[Selector, ...]:
                 f"is never reached: line {before} matches every topic, and the first line that matches decides",
             )
         _check_tier(document, line["tier"], ("topics", index, "tier"))
-        selectors.append(Selector(tier=line["tier"], **line.get("match", {})))
+        match = dict(line.get("match", {}))
+        factor = match.pop("replication_factor", None)
+        if isinstance(factor, dict):
+            _check_range(document, factor, ("topics", index, "match", "replication_factor"))
+        selectors.append(Selector(tier=line["tier"], **match, replication_factor=_bounds(factor)))
     return tuple(selectors)
+
+
+def _bounds(stated: int | dict[str, int] | None) -> tuple[int | None, int | None] | None:
+    """The least and the greatest of a number that a selector states as one number or as a range."""
+    if isinstance(stated, dict):
+        return stated.get("min"), stated.get("max")
+    return None if stated is None else (stated, stated)
 
 
 def _check_tier(document: Document, name: str, place: Place) -> None:

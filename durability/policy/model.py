@@ -19,9 +19,10 @@ KAFKA_INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__shar
 
 @dataclass(frozen=True)
 class Tier:
-    """The requirements on a class of topics, by key (`durability.catalogue.requirements`). Numbers are lower bounds.
+    """The requirements on a class of topics, by key (`durability.catalogue.requirements`), as a policy states them.
 
-    A key that is left out isn't required.
+    Numbers are lower bounds. `{"min", "max"}` is a range, "rf-1" and "all" are numbers relative to the replication factor
+    (`durability.policy.numbers`). A key that is left out isn't required.
     """
 
     name: str
@@ -41,7 +42,8 @@ class Tier:
 class Selector:
     """A line of `topics`: the tier of topics that meet every condition. Conditions are RE2 expressions; None: any value.
 
-    A cluster without a team matches no `team` condition.
+    A cluster without a team matches no `team` condition. replication_factor: the least and the greatest, None for no limit; of a
+    topic the number of replicas of the partition that has the fewest.
     """
 
     tier: str
@@ -49,10 +51,12 @@ class Selector:
     topic: str | None = None
     internal: bool | None = None
     team: str | None = None
+    replication_factor: tuple[int | None, int | None] | None = None
 
     @property
     def unconditional(self) -> bool:
-        return all(condition is None for condition in (self.cluster, self.topic, self.internal, self.team))
+        conditions = (self.cluster, self.topic, self.internal, self.team, self.replication_factor)
+        return all(condition is None for condition in conditions)
 
     def matches_cluster(self, cluster: str, team: str | None) -> bool:
         return (self.cluster is None or matches(self.cluster, cluster)) and (
@@ -233,8 +237,12 @@ def fingerprint(policy: Policy, waivers: Sequence[Waiver] = ()) -> str:
         readings["by_tier"] = {tier: {c or "default": d for c, d in delays.items()} for tier, delays in tiers}
     tiers_stated = {name: tier.to_dict() for name, tier in policy.tiers.items()}
     evaluated = {name: value for name, value in asdict(policy).items() if name != "retention"}
+    selectors = [
+        {name: value for name, value in asdict(s).items() if name != "replication_factor" or value is not None}
+        for s in policy.topics
+    ]
     content = {
-        "policy": {**evaluated, "tiers": tiers_stated, "readings": readings},
+        "policy": {**evaluated, "tiers": tiers_stated, "topics": selectors, "readings": readings},
         "waivers": [waiver.to_dict() for waiver in waivers],
     }
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_normal)

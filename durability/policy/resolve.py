@@ -1,8 +1,13 @@
-"""The tier of each topic, computed by columns: one selector at a time."""
+"""The tier of each topic, computed by columns: one selector at a time.
+
+A selector may ask for a topic's replication factor. Where that is unknown, it is unknown whether the selector matches. The topic
+is then in its tier or in that of a later selector. If these differ, the tier is undecided: guessing could choose the laxer one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,15 +17,24 @@ from durability.policy.model import KAFKA_INTERNAL, Policy, Selector
 from durability.streams.internal_topics import ENDING, application_of
 
 
+class Resolved(NamedTuple):
+    """tier: by topic, null where no selector matches or the tier is undecided. undecided: the tiers that the topic may be in, as
+    a list in the selectors' order; null where the tier is certain."""
+
+    tier: pa.Array
+    undecided: pa.Array
+
+
 def resolve(
     policy: Policy,
     topics: pa.Table,
     teams: Mapping[str, str | None] | None = None,
     applications: Mapping[str, Collection[str]] | None = None,
-) -> pa.Array:
-    """The tier of each row of `topics` (cluster, topic: string; internal: bool): that of the first selector that matches.
+) -> Resolved:
+    """The tier of each row of `topics`: that of the first selector that matches.
 
-    null: no selector matches. `internal` null (unreadable) is decided by the name, as Kafka itself does.
+    topics: columns cluster and topic (string), internal (bool) and, if a selector asks for it, replication_factor (int).
+    `internal` null (unreadable) is decided by the name, as Kafka itself does.
     teams: team by cluster. applications: the Streams groups of each cluster. Their internal topics have the tier of the
         application's line; where no line matches or the line has no tier, selectors decide.
     Each expression is matched once against each distinct value.
@@ -30,12 +44,49 @@ def resolve(
     by_name = pc.is_in(topics["topic"], value_set=pa.array(sorted(KAFKA_INTERNAL), pa.string()))
     internal = pc.coalesce(topics["internal"], by_name).combine_chunks()
     tier = _of_applications(policy, clusters, names, applications or {})
+    factors = _replication_factors(topics)
+    possible: list[tuple[str, pa.Array]] = []
     for selector in policy.topics:
         if tier.null_count == 0:
             break
         selected = pc.and_(pc.is_null(tier), _mask(selector, clusters, names, internal, teams or {}))
+        if selector.replication_factor is not None:
+            within = _within(factors, *selector.replication_factor)
+            possible.append((selector.tier, pc.and_(selected, pc.is_null(within))))
+            selected = pc.and_(selected, pc.fill_null(within, False))
         tier = pc.if_else(selected, pa.scalar(selector.tier), tier)
-    return tier
+    return _with_undecided(tier, possible)
+
+
+def _replication_factors(topics: pa.Table) -> pa.Array:
+    if "replication_factor" not in topics.column_names:
+        return pa.nulls(topics.num_rows, pa.int32())
+    return topics["replication_factor"].combine_chunks()
+
+
+def _within(factors: pa.Array, least: int | None, most: int | None) -> pa.Array:
+    """Is each number from `least` to `most` (None: no limit)? null where the number is unknown and may be either.
+
+    Each topic has at least one replica.
+    """
+    any_number = pa.repeat(pa.scalar(True), len(factors))
+    enough = any_number if least is None or least <= 1 else pc.greater_equal(factors, least)
+    few_enough = any_number if most is None else pc.less_equal(factors, most)
+    return pc.and_kleene(enough, few_enough)
+
+
+def _with_undecided(tier: pa.Array, possible: list[tuple[str, pa.Array]]) -> Resolved:
+    """tier: of the selectors that match for certain. possible: tier and mask of each selector before that one that may match."""
+    candidates: dict[int, list[str | None]] = {}
+    for name, mask in possible:
+        for row in pc.indices_nonzero(mask).to_pylist():
+            candidates.setdefault(row, []).append(name)
+    for row, found in candidates.items():
+        found.append(tier[row].as_py())
+    several = {row: list(dict.fromkeys(found)) for row, found in candidates.items() if len(set(found)) > 1}
+    kind = pa.list_(pa.string())
+    undecided = pa.array(map(several.get, range(len(tier))), kind) if several else pa.nulls(len(tier), kind)
+    return Resolved(pc.if_else(pc.is_null(undecided), tier, pa.scalar(None, pa.string())), undecided)
 
 
 def _of_applications(

@@ -48,6 +48,11 @@ class Expression(Text):
 
 
 DURATION, EXPRESSION = Duration(), Expression()
+RELATIVE = {
+    "all": Text("all (the replication factor)", pattern="all"),
+    "rf-N": Text("rf-N (the replication factor minus N, such as rf-1)", pattern="rf-[1-9][0-9]{0,3}"),
+}
+"""Numbers relative to a topic's replication factor, by their form in the catalogue."""
 UP_TO_30_MINUTES = Duration(
     "a duration such as 10s or 5m, 30m at most",
     pattern="0*(?:(?:[1-9][0-9]{0,2}|1[0-7][0-9]{2}|1800)s|(?:[1-9]|[1-2][0-9]|30)m)",

@@ -33,6 +33,7 @@ from durability.shapes import (
     Shape,
     Text,
     Whole,
+    WholeOr,
 )
 
 MAX_BYTES = 8 << 20
@@ -161,6 +162,8 @@ class _Reader:
         for word in shape.required:
             if word not in nodes:
                 raise self.refuse(node, place, f"`{word}` is missing")
+        if len(nodes) < shape.least:
+            raise self.refuse(node, place, f"at least one of {known} is needed")
         return {
             word: self.value(inner, shape.members[word].shape, (*place, word)) for word, (_, inner) in nodes.items()
         }
@@ -231,6 +234,14 @@ def _integer(node: yaml.Node, shape: Whole) -> int:
     return number
 
 
+def _integer_or_text(node: yaml.Node, shape: WholeOr) -> int | str:
+    if node.tag.endswith(":int"):
+        return _integer(node, Whole(low=shape.low, high=shape.high))
+    if node.tag != "tag:yaml.org,2002:str" or not shape.text.fits(node.value):
+        raise _Wrong.instead_of(shape.words, node)
+    return node.value
+
+
 def _number(node: yaml.Node, shape: Number) -> float:
     number: float | None = yaml.safe_load(node.value) if node.tag.endswith((":int", ":float")) else None
     if number is None or not shape.fits(number):
@@ -288,6 +299,7 @@ _SCALARS: dict[type[Shape], Callable[[yaml.Node, Any], Any]] = {
     Text: _scalar_text,
     Choice: _choice,
     Whole: _integer,
+    WholeOr: _integer_or_text,
     Number: _number,
     Flag: _boolean,
     Duration: _duration,

@@ -22,6 +22,7 @@ PLANNERS: dict[str, Callable[[Finding], Remedy]] = {
     "reassignment-leftovers": settings.leftovers,
     "set-racks": racks.of_brokers,
     "target": target.remedy,
+    "too-many": target.too_many,
     "unclean-election-off": settings.unclean_off,
     "unclean-election-stated": settings.unclean_stated,
 }

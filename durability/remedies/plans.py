@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 EVEN = ("target_acked_racks", "target_min_insync_replicas")
+SPREAD = ("target_own_racks", "target_rack_balance")
 Partition = tuple[int, "list[int] | None", "list[int] | None"]
 """Id, replicas (None: could not be read), and the replicas being removed."""
 SUFFICE, LIMIT = "the live brokers and their racks don't suffice", "more than one run plans"
@@ -54,11 +55,19 @@ class Placement:
         self.load = Counter(load)
 
     def choose(
-        self, replicas: Sequence[int], copies: int, racks: int, acked: tuple[int, int] | None = None
+        self,
+        replicas: Sequence[int],
+        copies: int,
+        racks: int,
+        acked: tuple[int, int] | None = None,
+        *,
+        own_racks: bool = False,
+        balanced: bool = False,
     ) -> list[int] | None:
         """At least `copies` replicas that span at least `racks` racks. None if the live brokers don't suffice.
 
-        acked: (racks, n): any n of the replicas must span that many racks.
+        acked: (racks, n): any n of the replicas must span that many racks. own_racks: each replica in a rack of its own.
+        balanced: no rack of the cluster has two replicas more than another.
         """
         chosen = list(replicas)
         while len(chosen) < copies:
@@ -66,13 +75,18 @@ class Placement:
             if new is None:
                 return None
             chosen.append(new)
-        while len(self._racks(chosen)) < racks:
+        while len(self._racks(chosen)) < (len(chosen) if own_racks else racks):
             # Move the last replica that shares a rack or has none. The first replica is the preferred leader.
             spare = next((b for b in reversed(chosen) if self._spare(b, chosen)), None)
             new = self._best(chosen, self._racks(chosen))
             if spare is None or new is None:
                 return None
             chosen[chosen.index(spare)] = new
+        while balanced and not self._even(chosen):
+            move = self._balancing_move(chosen)
+            if move is None:
+                return None
+            chosen[chosen.index(move[0])] = move[1]
         while acked and not self._guarantees(chosen, *acked):
             move = self._balancing_move(chosen)
             if move is None:
@@ -87,6 +101,12 @@ class Placement:
 
     def _rack(self, broker: int) -> str | None:
         return self.brokers[broker].rack if broker in self.brokers else None
+
+    def _even(self, chosen: Sequence[int]) -> bool:
+        """Are the replicas in racks, and has no rack two more than another?"""
+        racks = [self._rack(b) for b in chosen]
+        counts = [racks.count(rack) for rack in self._racks(self.brokers)]
+        return None not in racks and max(counts) - min(counts) <= 1
 
     def _guarantees(self, chosen: Sequence[int], racks: int, least: int) -> bool:
         """Do any `least` of the replicas span `racks` racks? All brokers without a rack may be among these replicas."""
@@ -134,13 +154,19 @@ def moved(
 ) -> tuple[list[tuple[int, list[int]]], str | None]:
     """The partitions whose replicas change, each with its new replicas; or the reason why there is no plan."""
     moves = []
+    own_racks, balanced = (bool(topic[name]) for name in SPREAD)
     acked = tuple(topic[name] for name in EVEN)
     for partition, replicas, removing in partitions:
         if replicas is None:
             return [], UNREAD
         staying = [r for r in replicas if r not in (removing or ())]
         chosen = placement.choose(
-            staying, topic["target_replication_factor"], topic["target_racks"], None if None in acked else acked
+            staying,
+            topic["target_replication_factor"],
+            topic["target_racks"],
+            None if None in acked else acked,
+            own_racks=own_racks,
+            balanced=balanced,
         )
         if chosen is None:
             return [], SUFFICE

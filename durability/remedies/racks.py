@@ -6,6 +6,7 @@ from durability.catalogue.listing import listed
 from durability.remedies.finding import Finding
 from durability.remedies.steps import Remedy, advice
 
+CONTRADICTS = "Change the tier: no cluster can meet it"
 MORE = "Add brokers or racks, or give these topics a tier that the cluster can meet"
 
 
@@ -25,5 +26,7 @@ def of_brokers(finding: Finding) -> Remedy:
 def feasible(finding: Finding) -> Remedy:
     """The remedy for a tier that the cluster can't meet."""
     evidence = finding["evidence"]
+    if evidence.get("few_allowed") or evidence.get("few_spare"):
+        return advice(CONTRADICTS)
     named = evidence["few_racks"] and evidence["no_rack_named"] and not evidence["few_brokers"]
     return of_brokers(finding) if named else advice(MORE)

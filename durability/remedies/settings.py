@@ -35,8 +35,9 @@ def defaults(finding: Finding) -> Remedy:
     waits = unsafe and (weak_min or len(evidence["min_insync_replicas"]) > 1)
     sentences = []
     if "default.replication.factor" in weak:
+        key = "default_replication_factor" + ("_at_most" if evidence.get("above_maximum") else "")
         sentences.append(
-            f"Set default.replication.factor={required['default_replication_factor']} in server.properties of every broker and"
+            f"Set default.replication.factor={required[key]} in server.properties of every broker and"
             " controller, and restart them one after the other"
         )
     if "auto.create.topics.enable" in weak:

@@ -38,7 +38,8 @@ Target = Mapping[str, Any]
 
 def differs(target: Target) -> bool:
     """Does the topic differ from its target?"""
-    return target["reassign"] or target["too_few_brokers"] or _lowers(target) or _raises(target)
+    impossible = target["too_few_brokers"] or target.get("at_most") is not None
+    return target["reassign"] or impossible or _lowers(target) or _raises(target)
 
 
 def _lowers(target: Target) -> bool:
@@ -72,6 +73,10 @@ def remedy(finding: Finding) -> Remedy:
     """The remedy that takes the topic to its target, the same for every finding of the topic."""
     target, facts = finding["evidence"]["target"], facts_of(finding)
     changes = _lowers(target) or _raises(target)
+    if target.get("at_most") is not None:
+        return advice(
+            f"Change the tier: it needs {target['replication_factor']} replicas and allows at most {target['at_most']}"
+        )
     if target["too_few_brokers"]:
         return _too_few_brokers(target, finding["resource"])
     at_risk = target["elr_at_risk_in_cluster" if _everywhere(target, facts) else "elr_at_risk"]
@@ -278,6 +283,17 @@ def _no_reassignment(target: Target, topic: str, facts: ClusterFacts) -> str | N
         why = facts.without.get(topic, "none was made")
         return f"There is no plan for this topic ({why}). {NO_PLAN.get(why, 'Choose the brokers for the replicas yourself')}"
     return None
+
+
+def too_many(finding: Finding) -> Remedy:
+    """Advice on more replicas than the tier allows. Which replica can go is a choice: each may be the only one in its rack."""
+    wanted = finding["required"]["replication_factor_at_most"]
+    return advice(
+        "Allow more replicas in the tier, or remove some: write a plan for kafka-reassign-partitions with at most"
+        f" {wanted} brokers for each of these partitions",
+        "Keep the first replica and as many racks. Remove replicas that are down or out of sync first",
+        "The replicas that stay must be in sync, and more than min.insync.replicas. Otherwise bring replicas back first",
+    )
 
 
 def place(finding: Finding) -> Remedy:

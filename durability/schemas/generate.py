@@ -19,6 +19,7 @@ from durability.shapes import (
     Shape,
     Text,
     Whole,
+    WholeOr,
 )
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -102,7 +103,8 @@ class _Definitions(dict[str, dict[str, Any]]):
         properties = {name: self.member(member, partly) for name, member in shape.members.items()}
         needed = {"required": required} if required else {}
         closed = {"additionalProperties": False} if shape.closed else {}
-        return {"type": "object", **needed, "properties": properties, **closed}
+        least = {"minProperties": shape.least} if shape.least else {}
+        return {"type": "object", **needed, "properties": properties, **least, **closed}
 
     def member(self, member: Member, partly: bool = False) -> dict[str, Any]:
         schema = self.of(member.shape, partly)
@@ -119,6 +121,8 @@ def _scalar(shape: Shape) -> dict[str, Any]:
     match shape:
         case Flag():
             return {"type": "boolean"}
+        case WholeOr():
+            return {"anyOf": [_scalar(Whole(low=shape.low, high=shape.high)), _text(shape.text)]}
         case Whole():
             return {"type": "integer", "minimum": shape.low, "maximum": shape.high}
         case Number():

@@ -10,9 +10,9 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from durability import catalogue
 from durability.lake import tables
 from durability.plan.plan import Plan, SnapshotPart
+from durability.policy import numbers
 from spark_jobs import session
 from spark_jobs.assemble import changes, outcomes, topics, verdicts
 from spark_jobs.assemble import past as history
@@ -59,7 +59,7 @@ class Evaluation:
             if plan.pulse
             else background.submit(lambda: [outcomes.expressions(kind, plan) for kind in ("topic", "cluster")])
         )
-        self.tiers = literal(plan.policy.tiers, f"map<string,{requirements()}>")
+        self.tiers = literal(plan.policy.required, f"map<string,{requirements()}>")
         # Partition health needs no tier, so a pulse resolves none.
         of_result = F.lit(False) if plan.pulse else F.col("result_id") == plan.result_id
         self.resolved = read("resolved_policy").where(of_result)
@@ -286,8 +286,8 @@ class Evaluation:
 
 
 def requirements() -> str:
-    """The Spark type (DDL) of what a tier requires: a struct with the catalogue's keys."""
-    return f"struct<{','.join(f'{key}:{spark_type(r)}' for key, r in catalogue.requirements().items())}>"
+    """The Spark type (DDL) of what a tier requires: a struct with the keys of `durability.policy.numbers`."""
+    return f"struct<{','.join(f'{key}:{spark_type(r)}' for key, r in numbers.keys().items())}>"
 
 
 def topic_expressions(pulse: bool) -> topics.Expressions:

@@ -22,6 +22,9 @@ CATEGORY_IN_ID = tuple(c.id for c in CONTROLS.values() if c.per_category)
 OWN_UNKNOWN = tuple(c.id for c in CONTROLS.values() if c.own_unknown)
 """Controls whose UNKNOWN of a topic has its own cause and evidence: readings are missing, not a fact."""
 
+OF_TIERS = (*(c.id for c in CONTROLS.values() if "topic" in c.on and c.requires), "min-insync-racks-valid")
+"""Controls that compare a topic with its tier."""
+
 KEYS = ("cluster", "resource_type", "resource")
 SNAPSHOT = base.SNAPSHOT
 IDENTITY = (*SNAPSHOT, "provider", "tier", "resource_type", "resource")
@@ -55,6 +58,7 @@ def with_outcomes(frame: DataFrame, resource_type: str, resource: Column, outcom
         F.lit(resource_type).alias("resource_type"),
         resource.cast("string").alias("resource"),
         (F.col("wrong") if "wrong" in present else F.lit(None).cast(INVALID)).alias("wrong"),
+        (F.col("undecided") if "undecided" in present else F.lit(None).cast("array<string>")).alias("undecided"),
         *([groups.NAMES] if groups.NAMES in present else ()),
         F.array(*outcomes).alias("outcomes"),
     )
@@ -63,11 +67,19 @@ def with_outcomes(frame: DataFrame, resource_type: str, resource: Column, outcom
 def row_per_outcome(resources: DataFrame) -> DataFrame:
     """One row per outcome of `with_outcomes`. Controls that the cluster's provider is responsible for are NOT_APPLICABLE."""
     keys = (*IDENTITY, *([groups.NAMES] if groups.NAMES in resources.columns else ()))
-    return _with_providers_duty(
-        resources.select(*keys, "wrong", F.inline("outcomes"))
-        .where("outcome is not null")
-        .select(*keys, *ALWAYS, *(c.alias(n) for n, c in _details().items()))
-    )
+    rows = resources.select(*keys, "wrong", "undecided", F.inline("outcomes")).where("outcome is not null")
+    with_details = rows.select(*keys, *ALWAYS, "undecided", *(c.alias(n) for n, c in _details().items()))
+    return _with_providers_duty(_with_undecided_tiers(with_details))
+
+
+def _with_undecided_tiers(verdicts: DataFrame) -> DataFrame:
+    """UNKNOWN instead of PASS and NOT_APPLICABLE where the topic's tier is undecided: the tier may require more."""
+    lax = F.col("outcome").isin(base.PASS, base.NOT_APPLICABLE) & F.col("control").isin(*OF_TIERS)
+    evidence = base.as_json({base.REASON: F.lit("tier-undecided"), "tiers": F.col("undecided")})
+    changed = {"outcome": F.lit(base.UNKNOWN), "cause": F.lit("unreadable"), "evidence": evidence}
+    there = F.col("undecided").isNotNull() & lax
+    kept = [c for c in verdicts.columns if c not in (*changed, "undecided")]
+    return verdicts.select(*kept, *(F.when(there, c).otherwise(F.col(n)).alias(n) for n, c in changed.items()))
 
 
 def _invalid_setting() -> Column:

@@ -10,6 +10,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
+from durability.policy.numbers import AT_MOST
 from spark_jobs.frames import base, elr_guard, inherited
 from spark_jobs.frames.columns import certain, live_brokers
 
@@ -31,15 +32,17 @@ def _values(field: str, brokers_too: bool = True) -> Column:
 
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
     """Reads a cluster's `brokers`, `controllers`, `unclean_default` and the columns of `inherited.by_cluster`."""
-    required = plan.policy.tiers.get(plan.policy.last_tier or "", {})
+    required = plan.policy.required.get(plan.policy.last_tier or "", {})
     required_rf, required_min_isr = required.get("replication_factor", 1), inherited.default_min_isr(plan)
+    most_rf = F.lit(required.get(f"replication_factor{AT_MOST}")).cast("int")
     forbids_unclean = F.lit(required.get("unclean_leader_election") is False)
     rf, min_isr, unclean = _values("default_rf"), _values("min_isr"), _values("unclean", brokers_too=False)
     auto_create = F.exists(live_brokers(), lambda b: b["auto_create"])
     weak_rf, weak_min_isr = F.array_min(rf) < required_rf, F.array_min(min_isr) < required_min_isr
+    above = certain(F.array_max(rf) > most_rf)
     problems = F.array_compact(
         F.array(
-            F.when(weak_rf, "default.replication.factor"),
+            F.when(weak_rf | above, "default.replication.factor"),
             F.when(weak_min_isr, "min.insync.replicas"),
             F.when(auto_create & (weak_rf | weak_min_isr), "auto.create.topics.enable"),
             F.when(forbids_unclean & certain("unclean_default"), "unclean.leader.election.enable"),
@@ -60,7 +63,7 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
         F.when(F.size(problems) > 0, base.FAIL).when(unread, base.UNKNOWN).otherwise(base.PASS),
         cause="configuration:cluster-default",
         observed={
-            "default_replication_factor": F.array_min(rf),
+            "default_replication_factor": F.when(above & ~certain(weak_rf), F.array_max(rf)).otherwise(F.array_min(rf)),
             "min_insync_replicas": F.array_min(min_isr),
             "auto_create_topics": auto_create,
             "unclean_leader_election": F.col("unclean_default"),
@@ -68,10 +71,12 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
         },
         required={
             "default_replication_factor": F.lit(required_rf),
-            "min_insync_replicas": F.lit(required_min_isr),
+            "min_insync_replicas": required_min_isr,
             "unclean_leader_election": F.when(forbids_unclean, F.lit(False)),
         },
+        also_required={f"default_replication_factor{AT_MOST}": most_rf},
         evidence={
+            "above_maximum": above & ~certain(weak_rf),
             "replication_factors": rf,
             "min_insync_replicas": min_isr,
             "unclean_leader_elections": unclean,

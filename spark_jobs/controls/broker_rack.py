@@ -6,6 +6,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
+from durability.policy.numbers import BELOW_RF
 from spark_jobs.frames import base
 
 CONTROL = "broker-rack"
@@ -29,7 +30,8 @@ def broker_verdicts(plan: Plan) -> Iterable[Column]:
 
 def requires_racks(plan: Plan) -> bool:
     """Does a tier of the policy require racks?"""
+    keys = ("replica_racks", f"replica_racks{BELOW_RF}", "replica_rack_balance", "min_insync_racks", "acked_racks")
     return any(
-        t.get("replica_racks") or t.get("min_insync_racks") or t.get("acked_racks") or "rack" in t.get("survive", ())
-        for t in plan.policy.tiers.values()
+        any(tier.get(key) not in (None, False) for key in keys) or "rack" in tier.get("survive", ())
+        for tier in plan.policy.required.values()
     )

@@ -20,8 +20,9 @@ outcome, check = RULE.outcome, RULE.check
 def measures() -> dict[str, Column | Flagged]:
     effective = F.col("effective_min_isr")
     fields = F.struct("min_isr", "min_isr_source", effective.alias("effective"))
+    missing = effective - F.coalesce(RULE.of_partition, F.lit(0))
     return RULE.measures() | {
-        "min_insync_replicas_at_worst": base.at_worst_partition(fields, effective, or_unknown=True),
+        "min_insync_replicas_at_worst": base.at_worst_partition(fields, missing, or_unknown=True),
     }
 
 

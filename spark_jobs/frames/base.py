@@ -6,6 +6,7 @@ Spark computes outcomes, codes and numbers. `durability.findings.words` writes t
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from pyspark.sql import Column
@@ -14,6 +15,7 @@ from pyspark.sql import functions as F
 from durability.catalogue import CONTROLS
 from durability.catalogue.model import CONTRADICTED, requirements
 from durability.plan.plan import Plan
+from durability.policy.numbers import BELOW_RF
 from spark_jobs.frames.columns import certain, possible, struct
 from spark_jobs.frames.flagged import Flagged, each
 from spark_jobs.frames.literals import literal, spark_type
@@ -62,6 +64,8 @@ def verdict(
     cause: Column | str,
     observed: Mapping[str, Column] | None = None,
     required: Mapping[str, Column] | None = None,
+    also_observed: Mapping[str, Column] | None = None,
+    also_required: Mapping[str, Column] | None = None,
     evidence: Mapping[str, Column] | None = None,
     evidence_of: tuple[str, ...] = (FAIL, UNKNOWN),
     category: Column | str | None = None,
@@ -70,6 +74,7 @@ def verdict(
 ) -> Column:
     """A verdict as a struct. There is no verdict where `outcome` is NULL.
 
+    also_observed, also_required: members that a verdict has only if its tier requires what they are about; NULL elsewhere.
     evidence: what the texts need besides `observed` and `required`: short codes, numbers and ids. evidence_of: the outcomes that
     have it. Most topics pass or have nothing required, and their texts need none. severity_of: the category whose severity in
     the catalogue applies, where it isn't `category`. partitions: ids. `details` is NULL where the outcome is PASS.
@@ -84,10 +89,19 @@ def verdict(
     return F.struct(
         F.lit(control).alias("control"),
         outcome.alias("outcome"),
-        as_json(observed or {}).alias("observed"),
-        as_json(required or {}).alias("required"),
+        _with(observed or {}, also_observed or {}).alias("observed"),
+        _with(required or {}, also_required or {}).alias("required"),
         F.when(outcome != PASS, struct(details)).alias("details"),
     )
+
+
+def _with(members: Mapping[str, Column], also: Mapping[str, Column]) -> Column:
+    """A JSON object of `members`, and of `also` where one of these isn't NULL."""
+    plain = as_json(members)
+    if not also:
+        return plain
+    there = reduce(Column.__or__, (value.isNotNull() for value in also.values()))
+    return F.when(there, as_json({**members, **also})).otherwise(plain)
 
 
 def _column(value: Column | str) -> Column:
@@ -198,7 +212,8 @@ def at_worst_partition(fields: Column, value: Column, or_unknown: bool = False) 
 class PartitionMinimum:
     """A rule for topics: the tier sets a minimum for a number that each partition has.
 
-    control: its id. value: the partition's column. key: the tier's key for the minimum.
+    control: its id. value: the partition's column. key: the tier's key for the minimum. A minimum may be relative to the
+    replication factor: then each partition has its own, in the column `required_<key>`.
     """
 
     control: str
@@ -206,14 +221,39 @@ class PartitionMinimum:
     key: str
 
     @property
+    def relative(self) -> bool:
+        return self.key in requirements() and bool(requirements()[self.key].relative)
+
+    @property
+    def stated(self) -> Column:
+        """Does the tier set a minimum?"""
+        if not self.relative:
+            return self.required.isNotNull()
+        return F.col("required")[self.key].isNotNull() | F.col("required")[self.key + BELOW_RF].isNotNull()
+
+    @property
+    def of_partition(self) -> Column:
+        """The minimum for a partition; NULL where there is none or it is unknown."""
+        return F.col(f"required_{self.key}") if self.relative else self.required
+
+    @property
     def required(self) -> Column:
-        """The minimum; NULL where there is none."""
-        return F.col("required")[self.key]
+        """The minimum for the topic's worst partition; NULL where there is none or it is unknown."""
+        if not self.relative:
+            return F.col("required")[self.key]
+        name = column(self.control)
+        return F.coalesce(F.col(f"{name}_short")["required"], F.col(f"{name}_required"), F.col("required")[self.key])
 
     @property
     def worst(self) -> Column:
-        """The topic's smallest value; NULL where none is known."""
-        return F.col(f"{column(self.control)}_worst")
+        """The value of the topic's worst partition; NULL where none is known."""
+        worst = F.col(f"{column(self.control)}_worst")
+        return F.coalesce(F.col(f"{column(self.control)}_short")["value"], worst) if self.relative else worst
+
+    @property
+    def unknown(self) -> Column:
+        """Is the value or the minimum of a partition unknown?"""
+        return possible(f"{column(self.control)}_unknown") | self.worst.isNull() | ~F.col("partitions_known")
 
     @property
     def failing(self) -> Column:
@@ -222,19 +262,33 @@ class PartitionMinimum:
 
     def measures(self) -> dict[str, Column | Flagged]:
         name, value = column(self.control), F.col(self.value)
+        unknown, short = value.isNull(), value < self.of_partition
+        more: dict[str, Column | Flagged] = {}
+        if self.relative:
+            unknown = unknown | (self.stated & self.of_partition.isNull())
+            more = {f"{name}_required": F.min(self.of_partition), f"{name}_short": Flagged(short, self._shortest)}
         return {
             f"{name}_worst": F.min(value),
-            f"{name}_unknown": possible(F.bool_or(value.isNull())),
-            f"{name}_failing": partition_ids(value < self.required),
+            f"{name}_unknown": possible(F.bool_or(unknown)),
+            f"{name}_failing": partition_ids(short),
+            **more,
         }
+
+    def _shortest(self, flagged: Column) -> Column:
+        """Value and minimum of the partition that misses its minimum by most; NULL where none does."""
+
+        def entry(p: Column) -> Column:
+            value, required = p[self.value], p[f"required_{self.key}"]
+            return struct({"missing": value - required, "value": value, "required": required})
+
+        return F.array_min(F.transform(flagged, entry))
 
     def outcome(self) -> Column:
         """One failing partition fails the topic, even if others are unknown. One unknown partition prevents PASS."""
-        unknown = possible(f"{column(self.control)}_unknown") | self.worst.isNull() | ~F.col("partitions_known")
         return (
-            F.when(self.required.isNull(), NOT_APPLICABLE)
+            F.when(~self.stated, NOT_APPLICABLE)
             .when(self.worst < self.required, FAIL)
-            .when(unknown, UNKNOWN)
+            .when(self.unknown, UNKNOWN)
             .otherwise(PASS)
         )
 
@@ -257,6 +311,17 @@ def check(control: str, observed: Column, required: Column, outcome: Column | No
     )
     nothing = {"control": F.lit(control), "observed": F.lit(0.0), "required": F.lit(0.0), "known": F.lit(False)}
     return F.when(known, compared).otherwise(struct(nothing))
+
+
+def worse(*outcomes: Column) -> Column:
+    """The outcome of a control that requires several things: FAIL, else UNKNOWN, else PASS, else NOT_APPLICABLE."""
+    found = F.array(*outcomes)
+    return (
+        F.when(F.array_contains(found, FAIL), FAIL)
+        .when(F.array_contains(found, UNKNOWN), UNKNOWN)
+        .when(F.array_contains(found, PASS), PASS)
+        .otherwise(NOT_APPLICABLE)
+    )
 
 
 # Controls on one setting.
@@ -365,7 +430,7 @@ class BrokerSetting:
 
 def strictest(plan: Plan, key: str, order: str = ">=") -> Column:
     """The strictest requirement under `key` of the tiers in `tiers_used`; NULL where none has one."""
-    stated = {name: tier[key] for name, tier in plan.policy.tiers.items() if tier.get(key) is not None}
+    stated = {name: tier[key] for name, tier in plan.policy.required.items() if tier.get(key) is not None}
     by_tier = literal(stated, f"map<string,{spark_type(requirements()[key])}>")
     used = F.coalesce("tiers_used", F.array().cast("array<string>"))
     wanted = F.transform(used, lambda tier: F.try_element_at(by_tier, tier))

@@ -212,6 +212,10 @@ def clusters(read: Read) -> DataFrame:
             "unknown_racks": F.when(F.col("brokers_known"), F.size(unknown)).otherwise(ANY_NUMBER),
             # A feature that isn't listed is off. NULL where features could not be read.
             "elr_on": F.when(F.col("features").isNotNull(), elr_level > 0),
+            # Of the brokers and controllers that may create topics, as far as it could be read.
+            "default_rf": F.greatest(
+                F.array_max(live_brokers()["default_rf"]), F.array_max(F.col("controllers")["default_rf"])
+            ),
             "unclean_default": _unclean_default(),
             "release": F.coalesce(
                 release_number(F.col("kafka_version")),
@@ -327,13 +331,14 @@ def with_wants(clusters: DataFrame, topics: DataFrame) -> DataFrame:
 def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) -> DataFrame:
     """One row per topic: its settings and their sources, its tier, and `required`, the tier's requirements as a struct.
 
-    resolved: cluster, resource_type, resource, tier. tiers: a map from the tier's name to its requirements.
+    resolved: cluster, resource_type, resource, tier, undecided. tiers: a map from the tier's name to its requirements.
     """
-    tier = resolved.where(F.col("resource_type") == "topic").select("cluster", F.col("resource").alias("topic"), "tier")
+    of_topics = resolved.where(F.col("resource_type") == "topic")
+    tier = of_topics.select("cluster", F.col("resource").alias("topic"), "tier", "undecided")
     min_racks_known = F.forall("brokers", lambda b: b["min_racks_known"] | ~possible(b["live"]))
     of_cluster = clusters.select(
         *("cluster", "captured_at", "snapshot_id", "provider", "unclean_default", "elr_on", "racks", "unknown_racks"),
-        *("unracked_brokers", "rack_layout", "brokers_known", "unclean_by_default"),
+        *("unracked_brokers", "rack_layout", "brokers_known", "unclean_by_default", "default_rf"),
         F.size("brokers").alias("broker_count"),
         F.array_max(F.col("brokers")["min_racks"]).alias("cluster_min_racks"),
         min_racks_known.alias("cluster_min_racks_known"),

@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from durability.policy.numbers import BELOW_RF
 from spark_jobs.frames import acks, base, rack_health, settings
 from spark_jobs.frames.columns import certain, possible, struct
 from spark_jobs.frames.effective_min_isr import effective_min_isr, enough_in_sync
 from spark_jobs.frames.facts import unlisted
 from spark_jobs.frames.rack_health import AT, NEITHER, UNDER, isr_category, racks_wanted
-from spark_jobs.frames.racks import against, kip_1290_rack_span, layout, rack_span
+from spark_jobs.frames.racks import against, balance, kip_1290_rack_span, layout, own_racks, rack_span
 
 TOPIC_SETTINGS = (
     "min_isr_readable",
@@ -41,6 +42,8 @@ def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame, keep: S
     per_cluster = clusters.select(
         *("cluster", "broker", "reassignments_known", "provider", "recorded_min_isr"),
         F.col("lost_racks")["rack"].alias("lost_racks"),
+        F.size("racks").alias("cluster_racks"),
+        "unknown_racks",
     )
     joined = partitions.join(F.broadcast(per_topic), ["cluster", "topic"]).join(F.broadcast(per_cluster), "cluster")
     moving = F.col("reassignments_known")
@@ -59,6 +62,8 @@ def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame, keep: S
         "recorded_min_isr",
         base.providers_duty("isr-rack-spread").alias("racks_hidden"),
         "lost_racks",
+        "cluster_racks",
+        "unknown_racks",
         *(
             F.when(replicated, F.col(name)).alias(name)
             for name in ("leader", "replicas", "isr", "elr", "last_known_elr")
@@ -93,8 +98,9 @@ def shape(facts: DataFrame) -> DataFrame:
     """Replicas, in sync and out of sync, as counts and as brokers; the min.insync.replicas. facts: with `live_members`.
 
     `rf` is the number of replicas that are not being added. KIP-427's under-replicated compares the ISR with it. `judged_rf` is
-    the smaller of `rf` and the number of replicas that are not being removed. Both are NULL if a reassignment can't be ruled out,
-    or if Confluent observers are among the replicas. `after_adding` and `before_removing` are the brokers of these two sets.
+    the smaller of `rf` and the number of replicas that are not being removed, `most_rf` the larger one. All three are NULL if a
+    reassignment can't be ruled out, or if Confluent observers are among the replicas. `after_adding` and `before_removing` are
+    the brokers of these two sets.
     """
     brokers, isr = F.col("brokers"), F.col("live_isr")
     replicas, changing = F.size("replicas"), F.size("adding") + F.size("removing")
@@ -104,7 +110,7 @@ def shape(facts: DataFrame) -> DataFrame:
     countable = ~F.col("has_observers")
     without_adding = F.filter("brokers", lambda b: ~F.array_contains("adding", b["broker"]))
     without_removing = F.filter("brokers", lambda b: ~F.array_contains("removing", b["broker"]))
-    smaller = F.least(F.size(without_adding), F.size(without_removing))
+    ends = F.size(without_adding), F.size(without_removing)
     in_sync = F.filter(brokers, lambda b: F.array_contains(isr, b["broker"]))
     out_of_sync = F.filter(
         brokers, lambda b: ~F.array_contains(isr, b["broker"]) & ~certain(F.array_contains("adding", b["broker"]))
@@ -117,7 +123,8 @@ def shape(facts: DataFrame) -> DataFrame:
         F.when(isr.isNotNull(), out_of_sync).alias("out_of_sync"),
         moving.alias("reassigning"),
         F.when(countable, F.when(moving, F.size(without_adding)).when(at_rest, replicas)).alias("rf"),
-        F.when(countable, F.when(moving, smaller).when(at_rest, replicas)).alias("judged_rf"),
+        F.when(countable, F.when(moving, F.least(*ends)).when(at_rest, replicas)).alias("judged_rf"),
+        F.when(countable, F.when(moving, F.greatest(*ends)).when(at_rest, replicas)).alias("most_rf"),
         F.when(moving, without_adding).when(at_rest, brokers).alias("after_adding"),
         F.when(moving, without_removing).when(at_rest, brokers).alias("before_removing"),
         _min_isr().alias("min_isr"),
@@ -217,7 +224,28 @@ def spans(shape: DataFrame) -> DataFrame:
         _worse(rack_span).alias("span"),
         _worse(kip_1290_rack_span).alias("replica_span"),
         kip_1290_rack_span(F.col("isr_layout")).alias("isr_span"),
+        *(column.alias(name) for name, column in _placement().items()),
     )
+
+
+def _placement() -> dict[str, Column]:
+    """What tiers with `replica_racks: all` or `replica_rack_balance` compare; NULL with other tiers. Observers don't count.
+
+    `own_racks`: see `racks.own_racks`. `balance`: see `racks.balance`.
+    """
+    ends, required = F.when(~F.col("has_observers"), F.col("ends")), F.col("required")
+    below = required[f"replica_racks{BELOW_RF}"]
+    even = balance(ends, F.col("cluster_racks"), F.col("unknown_racks"))
+    return {
+        "own_racks": F.when(below.isNotNull(), own_racks(ends, below)),
+        "balance": F.when(required["replica_rack_balance"], even),
+    }
+
+
+def _required(key: str, relative: Column) -> Column:
+    """A partition's minimum under a key of its tier: the stated number, or what is relative to its replication factor."""
+    stated = F.col("required")[key]
+    return F.when(stated.isNull(), relative).otherwise(stated)
 
 
 def _worse(count: Callable[[Column], Column]) -> Column:
@@ -235,7 +263,12 @@ def judged(spans: DataFrame) -> DataFrame:
     """
     led, enough = ~F.col("offline") & ~F.col("diskless"), F.col("enough")
     isr, effective, isr_span = F.col("isr_count"), F.col("effective_min_isr"), F.col("isr_span")
-    min_racks = F.col("min_racks")
+    min_racks, required = F.col("min_racks"), F.col("required")
+    below = required[f"min_insync_replicas{BELOW_RF}"]
+    relative = F.when(
+        F.col("judged_rf").isNotNull() & below.isNotNull(), F.greatest(F.lit(1), F.col("judged_rf") - below)
+    )
+    span = against(F.col("span"), required["replica_racks"])
     # A dead replica that is being added may be in the ISR too. `rf` doesn't count it, but the leader waits for it.
     dead = certain(F.size("dead_in_isr") > 0)
     frame = spans.select(
@@ -246,7 +279,9 @@ def judged(spans: DataFrame) -> DataFrame:
         (certain(isr >= F.col("rf")) & ~dead).alias("isr_whole"),
         (F.col("judged_rf") - effective).alias("write_headroom"),
         _acked().alias("acked"),
-        against(F.col("span"), F.col("required")["replica_racks"]).alias("replica_racks"),
+        F.when(F.col("own_racks").isNotNull(), F.col("own_racks")["racks"]).otherwise(span).alias("replica_racks"),
+        _required("replica_racks", F.col("own_racks")["required"]).alias("required_replica_racks"),
+        _required("min_insync_replicas", relative).alias("required_min_insync_replicas"),
         against(isr_span, racks_wanted(min_racks)).alias("isr_racks"),
         F.when(isr_span["least"] == isr_span["most"], isr_span["least"]).alias("isr_rack_count"),
         isr_category(isr_span, min_racks, F.col("min_racks_known")).alias("isr_category"),

@@ -105,6 +105,106 @@ def rack_span(layout: Column) -> Column:
     return F.when(layout.isNotNull(), F.struct(least.alias("least"), (least + layout["unknown"]).alias("most")))
 
 
+def own_racks(ends: Column, below: Column) -> Column:
+    """Racks of replicas that must span as many as they are, minus `below`: struct<racks, required>.
+
+    ends: layouts of the replicas, the first and the last before and after a reassignment. The worse of these two counts.
+    racks: the number of racks that decides, as `against` has it; NULL where unknown racks leave it undecided.
+
+    >>> df = spark.createDataFrame([([(3, [1, 1, 1], 0, 0)],), ([(3, [2, 1], 0, 0)],), ([(3, [1, 1], 0, 1)],),
+    ...     ([(3, [2], 0, 1)],), ([(3, [2, 1], 0, 0), (2, [1, 1], 0, 0)],)],
+    ...     "ends array<struct<size: int, racks: array<int>, unracked: int, unknown: int>>")
+    >>> df.select(own_racks(F.col("ends"), F.lit(0)).alias("own")).select("own.*").show()
+    +-----+--------+
+    |racks|required|
+    +-----+--------+
+    |    3|       3|
+    |    2|       3|
+    | NULL|       3|
+    |    2|       3|
+    |    2|       3|
+    +-----+--------+
+    """
+
+    def of_end(end: Column) -> Column:
+        span, required = rack_span(end), F.greatest(F.lit(1), end["size"] - below)
+        short = {"least": required - span["most"], "most": required - span["least"]}
+        return struct({**short, "required": required, "span": span})
+
+    worse = F.array_max(F.transform(F.array(F.element_at(ends, 1), F.element_at(ends, -1)), of_end))
+    racks = F.when(worse["least"] > 0, worse["span"]["most"]).when(worse["most"] <= 0, worse["span"]["least"])
+    return F.when(ends.isNotNull(), struct({"racks": racks, "required": worse["required"]}))
+
+
+def balance(ends: Column, racks: Column, unknown: Column) -> Column:
+    """Are replicas spread evenly over a cluster's racks? Then no rack has two more than another: struct<uneven, difference>.
+
+    ends: as in `own_racks`; both must be even. racks: the number of the cluster's known racks. unknown: how many of its brokers
+    have an unknown rack, each of which may be in one more rack. uneven: NULL where that is undecided. A replica on a broker
+    without broker.rack makes it True. difference: between the known racks with most and with fewest replicas.
+
+    >>> df = spark.createDataFrame([((3, [1, 1, 1], 0, 0), 3, 0), ((4, [2, 1, 1], 0, 0), 3, 0), ((3, [2, 1], 0, 0), 3, 0),
+    ...     ((3, [2, 1], 0, 0), 2, 0), ((3, [2, 1], 0, 0), 2, 1), ((3, [1, 1], 0, 1), 2, 1), ((4, [3], 0, 1), 3, 1),
+    ...     ((2, [1], 1, 0), 3, 0), ((1, [], 0, 1), 3, 1), ((2, [1, 1], 0, 0), 3, 9)],
+    ...     "end struct<size: int, racks: array<int>, unracked: int, unknown: int>, racks int, unknown int")
+    >>> df.select("*", balance(F.array("end"), F.col("racks"), F.col("unknown")).alias("b")).select("*", "b.*").drop("b").show()
+    +--------------------+-----+-------+------+----------+
+    |                 end|racks|unknown|uneven|difference|
+    +--------------------+-----+-------+------+----------+
+    |{3, [1, 1, 1], 0, 0}|    3|      0| false|         0|
+    |{4, [2, 1, 1], 0, 0}|    3|      0| false|         1|
+    |   {3, [2, 1], 0, 0}|    3|      0|  true|         2|
+    |   {3, [2, 1], 0, 0}|    2|      0| false|         1|
+    |   {3, [2, 1], 0, 0}|    2|      1|  NULL|         1|
+    |   {3, [1, 1], 0, 1}|    2|      1|  NULL|         0|
+    |      {4, [3], 0, 1}|    3|      1|  true|         3|
+    |      {2, [1], 1, 0}|    3|      0|  true|         1|
+    |       {1, [], 0, 1}|    3|      1|  NULL|         0|
+    |   {2, [1, 1], 0, 0}|    3|      9| false|         1|
+    +--------------------+-----+-------+------+----------+
+    """
+
+    def of_end(end: Column) -> Column:
+        sizes = end["racks"]
+        most = F.coalesce(F.array_max(sizes), F.lit(0))
+        least = F.when(F.size(sizes) >= racks, F.coalesce(F.array_min(sizes), F.lit(0))).otherwise(0)
+        # The replicas that are missing until no rack has two fewer than the fullest one.
+        level = F.greatest(most - 1, F.lit(0))
+        missing = F.aggregate(sizes, F.lit(0), lambda total, size: total + F.greatest(level - size, F.lit(0)))
+        missing += F.greatest(racks - F.size(sizes), F.lit(0)) * level
+        uneven = (end["unracked"] > 0) | (missing > end["unknown"])
+        # An unknown rack may also be none, or one more that has no replica.
+        even = (end["unknown"] == 0) & ((unknown == 0) | (most <= 1))
+        return struct({"uneven": F.when(uneven, True).when(even, False), "difference": most - least})
+
+    both = F.transform(F.array(F.element_at(ends, 1), F.element_at(ends, -1)), of_end)
+    uneven = F.exists(both, lambda end: end["uneven"])
+    return F.when(ends.isNotNull(), struct({"uneven": uneven, "difference": F.array_max(both["difference"])}))
+
+
+def evenly_possible(layout: Column, replicas: Column) -> Column:
+    """Can so many replicas be spread evenly over a cluster's known racks? layout: of its brokers.
+
+    >>> df = spark.createDataFrame([([4, 1], 2), ([4, 1], 3), ([4, 1], 4), ([2, 2, 1], 5), ([2, 2, 1], 6), ([], 1)],
+    ...     "racks array<int>, replicas int")
+    >>> df.select("*", evenly_possible(F.struct("racks"), F.col("replicas")).alias("possible")).show()
+    +---------+--------+--------+
+    |    racks|replicas|possible|
+    +---------+--------+--------+
+    |   [4, 1]|       2|    true|
+    |   [4, 1]|       3|    true|
+    |   [4, 1]|       4|   false|
+    |[2, 2, 1]|       5|    true|
+    |[2, 2, 1]|       6|   false|
+    |       []|       1|   false|
+    +---------+--------+--------+
+    """
+    racks, count = layout["racks"], F.size(layout["racks"])
+    in_each = F.floor(replicas / F.when(count > 0, count)).cast("int")
+    room = F.aggregate(racks, F.lit(0), lambda total, size: total + F.least(size, in_each + 1))
+    return certain((F.array_min(racks) >= in_each) & (room >= replicas))
+
+
 def kip_1290_rack_span(layout: Column) -> Column:
     """The racks that an ISR spans, as KIP-1290 counts them, as struct<least, most>. All brokers without broker.rack share one
     unnamed rack.

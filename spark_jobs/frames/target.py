@@ -9,11 +9,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
-from spark_jobs.frames import base, elr_guard
+from durability.policy.numbers import AT_MOST, BELOW_RF
+from spark_jobs.frames import base, elr_guard, inherited
 from spark_jobs.frames import racks as rack_counts
+from spark_jobs.frames.acks import NEVER
 from spark_jobs.frames.columns import certain, possible, struct
 
-COLUMNS = ("target_replication_factor", "target_min_insync_replicas", "target_racks", "target_acked_racks", "reassign")
+COLUMNS = (
+    *("target_replication_factor", "target_min_insync_replicas", "target_racks", "target_acked_racks", "reassign"),
+    *("target_own_racks", "target_rack_balance"),
+)
 TARGET, SPREAD = "target", "target_spread_replication_factor"
 MORE = 8
 """How many replicas more than otherwise needed are tried."""
@@ -44,16 +49,32 @@ def headroom() -> Column:
 
 
 def racks() -> Column:
-    """The number of racks that the replicas must span."""
+    """The number of racks that the replicas must span, apart from one that is relative to the replication factor."""
     wanted = [_required(key) for key in ("replica_racks", "min_insync_racks", "acked_racks")]
     return F.greatest(F.lit(1), *wanted, F.when(survives("rack"), 2))
 
 
-def default_min_isr(plan: Plan) -> int | None:
-    """The min.insync.replicas that the policy wants as the default of clusters: the `copies` of its last tier, if any."""
-    last_tier = plan.policy.tiers.get(plan.policy.last_tier or "", {})
+def least_replicas() -> Column:
+    """The fewest replicas with which a topic can meet its tier, apart from acknowledged racks."""
+    return F.greatest(F.lit(1), _required("replication_factor"), racks(), copies() + headroom())
+
+
+def below_rf(key: str) -> Column:
+    """By how much the minimum under `key` is below the replication factor; NULL where it isn't relative to it."""
+    return _required(key + BELOW_RF)
+
+
+def at_most() -> Column:
+    """The most replicas that the tier allows; NULL: any number."""
+    return _required(f"replication_factor{AT_MOST}")
+
+
+def default_min_isr(plan: Plan) -> Column:
+    """The min.insync.replicas that the policy wants as the default of clusters: the `copies` of its last tier; NULL: any."""
+    last_tier = plan.policy.required.get(plan.policy.last_tier or "", {})
     wanted = [last_tier.get(key) for key in ("min_insync_replicas", "acked_copies", "acked_racks")]
-    return max((n for n in [*wanted, 2 if last_tier.get("survive") else None] if n), default=None)
+    plain = max((n for n in [*wanted, 2 if last_tier.get("survive") else None] if n), default=None)
+    return F.greatest(F.lit(plain).cast("int"), inherited.relative_min_isr(plan))
 
 
 # Whether the cluster can meet it.
@@ -75,8 +96,21 @@ def few_beside() -> Column:
 
 
 def infeasible() -> Column:
-    """The cause where the target needs more brokers than the cluster has; NULL elsewhere. policy-feasible fails too then."""
-    return F.when(_too_few_brokers(), base.infeasible(F.col("tier")))
+    """The cause where the target needs more brokers than the cluster has, or more replicas than the tier allows; NULL elsewhere.
+    policy-feasible fails too then."""
+    return F.when(_too_few_brokers() | _too_few_allowed(), base.infeasible(F.col("tier")))
+
+
+def _too_few_allowed() -> Column:
+    """Does the target need more replicas than the tier allows? Replicas that there are stay."""
+    needed = F.col("target_replication_factor")
+    return certain((needed > at_most()) & (needed > _now()))
+
+
+def too_few_in_a_rack() -> Column:
+    """Has a rack too few brokers for an even spread of the topic's replicas?"""
+    known = F.col("brokers_known") & (F.col("unknown_racks") == 0) & (F.size("racks") > 0)
+    return certain(known & ~rack_counts.evenly_possible(F.col("rack_layout"), _now()))
 
 
 def _too_few_brokers() -> Column:
@@ -106,13 +140,16 @@ def _needed() -> Column:
 
 
 def _keeps_min_isr() -> Column:
-    """The replicas that give the headroom without a lower min.insync.replicas; NULL where the cluster has too few brokers.
+    """The replicas that give the headroom without a lower min.insync.replicas; NULL where the cluster has too few brokers or
+    racks for them, or the tier allows fewer.
 
     A value above the replication factor guarantees nothing, so it need not be kept.
     """
     configured = F.col("min_insync_replicas_at_worst")["min_isr"]
     replicas = configured + headroom()
-    return F.when((configured <= _now()) & F.col("brokers_known") & (replicas <= F.col("broker_count")), replicas)
+    in_own_racks = F.size("racks") + F.col("unknown_racks") + below_rf("replica_racks")
+    most = F.least(F.col("broker_count"), at_most(), in_own_racks)
+    return F.when((configured <= _now()) & F.col("brokers_known") & (replicas <= most), replicas)
 
 
 def _without_moves() -> Column:
@@ -135,7 +172,10 @@ def _spread_replication_factor() -> Column:
 
     With few racks these are more than copies and headroom need.
     """
-    enough = F.filter(F.sequence(_needed(), _needed() + MORE), lambda n: _evenly(n) + headroom() <= n)
+    allowed = F.coalesce(at_most(), F.lit(NEVER))
+    enough = F.filter(
+        F.sequence(_needed(), _needed() + MORE), lambda n: (_evenly(n) + headroom() <= n) & (n <= allowed)
+    )
     return F.try_element_at(enough, F.lit(1))
 
 
@@ -159,8 +199,15 @@ def _min_insync_replicas() -> Column:
     configured = F.col("min_insync_replicas_at_worst")["min_isr"]
     replicas = F.col("target_replication_factor")
     spread = F.when(F.col("target_acked_racks").isNotNull(), _evenly(replicas))
-    least = F.greatest(copies(), F.when(_required("acked_racks") > 1, _without_moves()), spread)
+    relative = replicas - below_rf("min_insync_replicas")
+    least = F.greatest(copies(), F.when(_required("acked_racks") > 1, _without_moves()), spread, relative)
     return F.when(configured.isNotNull(), F.greatest(least, F.least(configured, replicas - headroom())))
+
+
+def _racks() -> Column:
+    """The racks that the replicas must span. The topic's own min.insync.racks may be stricter than its tier (KIP-1290)."""
+    relative = F.col("target_replication_factor") - below_rf("replica_racks")
+    return F.greatest(racks(), "min_racks", relative).cast("int")
 
 
 def _grows() -> Column:
@@ -184,7 +231,7 @@ def _reassign() -> Column:
     )
     uneven = F.col("target_acked_racks").isNotNull() & (failed("acked-durability") | _needs_higher_min_isr())
     moves = certain((misplaced | uneven) & ~_too_few_racks() & (F.size("racks") > 0))
-    return (_grows() | moves) & ~_too_few_brokers() & ~F.col("diskless")
+    return (_grows() | moves) & ~_too_few_brokers() & ~_too_few_allowed() & ~F.col("diskless")
 
 
 def steps() -> tuple[dict[str, Column], ...]:
@@ -192,16 +239,19 @@ def steps() -> tuple[dict[str, Column], ...]:
 
     `target_replication_factor`, `target_min_insync_replicas`: NULL if unknown. `target_racks`. `target_acked_racks`: the racks
     for which replicas must be spread evenly, else NULL. `reassign`: is a reassignment plan part of the remedy?
+    `target_own_racks`: must each replica be in a rack of its own? `target_rack_balance`: must replicas be spread evenly over all
+    racks? Both NULL where not.
     """
     return (
-        {
-            # The topic's own min.insync.racks may be stricter than its tier (KIP-1290).
-            "target_racks": F.greatest(racks(), "min_racks").cast("int"),
-            SPREAD: F.when(_required("acked_racks") > 1, _spread_replication_factor()),
-        },
+        {SPREAD: F.when(_required("acked_racks") > 1, _spread_replication_factor())},
         {"target_acked_racks": _acked_racks().cast("int")},
         {"target_replication_factor": _replication_factor().cast("int")},
-        {"target_min_insync_replicas": _min_insync_replicas().cast("int")},
+        {
+            "target_min_insync_replicas": _min_insync_replicas().cast("int"),
+            "target_racks": _racks(),
+            "target_own_racks": F.when(below_rf("replica_racks") == 0, True),
+            "target_rack_balance": F.when(_required("replica_rack_balance"), True),
+        },
         {"reassign": _reassign()},
     )
 
@@ -238,13 +288,14 @@ def with_target(topics: DataFrame, plan: Plan) -> DataFrame:
         "min_insync_replicas_now": min_isr["min_isr"],
         "min_insync_replicas_source": min_isr["min_isr_source"],
         "min_insync_replicas_enforced": min_isr["effective"],
-        "default_min_insync_replicas": F.lit(default_min_isr(plan)).cast("int"),
+        "default_min_insync_replicas": default_min_isr(plan),
         "smallest_led_isr": F.col("led_isr_least"),
         "brokers": F.col("broker_count"),
         "racks_there": F.size("racks"),
         "unracked_brokers": F.when(F.size("racks") == 0, F.col("unracked_brokers")),
         "too_few_brokers": _too_few_brokers(),
         "too_few_racks": _too_few_racks(),
+        "at_most": F.when(_too_few_allowed(), at_most()),
         "leans": _needs_higher_min_isr(),
         "replicas_down": F.col("replicas_down"),
         "highest_min_insync_replicas": within["min_isr"],

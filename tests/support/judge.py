@@ -21,7 +21,7 @@ from durability.plan.plan import Earlier, LookBack, Plan, SnapshotPart, from_tex
 from durability.policy.model import Policy, Waiver
 from durability.topology import validate
 from tests.support.policy import shipped
-from tests.support.tiers import tier_of
+from tests.support.tiers import candidates
 
 NONE = tables.DISAGREEMENTS.arrow.empty_table()
 
@@ -83,11 +83,13 @@ def plan_of(
     )
 
 
-def resolved(topologies, plan: Plan, policy: Policy, waivers: list[Waiver], streams: list[dict] = ()) -> list[dict]:
-    """Rows of `resolved_policy`; streams: what `applications` gave."""
+def resolved(
+    topologies, plan: Plan, policy: Policy, waivers: list[Waiver], streams: list[dict] = (), factors: dict | None = None
+) -> list[dict]:
+    """Rows of `resolved_policy`; streams: what `applications` gave; factors: replication factors by cluster and topic."""
     out = []
 
-    def add(cluster, kind, resource, tier=None, placement=None):
+    def add(cluster, kind, resource, tier=None, placement=None, undecided=None):
         matching = [w.index for w in waivers if any(w.applies(c, cluster, resource) for c in w.controls)]
         out.append(
             {
@@ -99,6 +101,7 @@ def resolved(topologies, plan: Plan, policy: Policy, waivers: list[Waiver], stre
                 "tier": tier,
                 "waivers": matching,
                 "placement": placement,
+                "undecided": undecided,
             }
         )
 
@@ -112,7 +115,10 @@ def resolved(topologies, plan: Plan, policy: Policy, waivers: list[Waiver], stre
         for b in t.document["brokers"]:
             add(t.cluster, "broker", str(b["id"]))
         for topic in t.document["topics"]:
-            add(t.cluster, "topic", topic["name"], tier_of(policy, t.cluster, topic["name"], topic["internal"]))
+            factor = (factors or {}).get((t.cluster, topic["name"]))
+            found = candidates(policy, t.cluster, topic["name"], topic["internal"], None, factor)
+            tier, undecided = (found[0], None) if len(found) == 1 else (None, found)
+            add(t.cluster, "topic", topic["name"], tier, undecided=undecided)
     return out
 
 
@@ -216,7 +222,9 @@ class Judge:
             about = {"attempt_id": mine["attempt_id"], "resource": mine["group"]}
             streams = pa.table(about | applications(mine, policy)).to_pylist()
         self.plan = plan = replace(plan, applications=sum(s["placement"] is not None for s in streams))
-        policies = resolved(topologies, plan, policy, list(waivers), streams)
+        topics = self.facts["topics"].filter(pc.is_in(self.facts["topics"]["attempt_id"], attempts))
+        factors = {(row["cluster"], row["topic"]): row["replication_factor"] for row in topics.to_pylist()}
+        policies = resolved(topologies, plan, policy, list(waivers), streams, factors)
         self._add("resolved_policy", pa.Table.from_pylist(policies, tables.RESOLVED_POLICY.arrow))
         self.latest = {}
         if not findings:

@@ -27,6 +27,7 @@ BEYOND_POLICY = {
     "a tier that isn't defined": "is not defined",
     "a tier that no topic can meet": "can never have that many in sync",
     "a line that is never reached": "is never reached",
+    "a range that is empty": "is below min",
     "an expression that RE2 doesn't know": "is not a valid RE2 expression",
     "a control that there isn't": "matches no control",
     "a window that ends before it begins": "is not after `from`",

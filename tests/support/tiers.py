@@ -7,11 +7,43 @@ from durability.policy.model import KAFKA_INTERNAL, Policy, Selector
 
 
 def tier_of(
-    policy: Policy, cluster: str, topic: str, internal: bool | None = None, team: str | None = None
+    policy: Policy,
+    cluster: str,
+    topic: str,
+    internal: bool | None = None,
+    team: str | None = None,
+    replication_factor: int | None = None,
 ) -> str | None:
-    """The tier of the first selector that matches; None: there is none. internal None: decided by the name."""
+    """The tier of the first selector that matches; None: there is none, or it is undecided.
+
+    internal None: decided by the name.
+    """
+    found = candidates(policy, cluster, topic, internal, team, replication_factor)
+    return found[0] if len(found) == 1 else None
+
+
+def candidates(
+    policy: Policy,
+    cluster: str,
+    topic: str,
+    internal: bool | None = None,
+    team: str | None = None,
+    replication_factor: int | None = None,
+) -> list[str | None]:
+    """The tiers that a topic may be in, in the selectors' order: one, unless its replication factor is unknown (None)."""
     known = topic in KAFKA_INTERNAL if internal is None else internal
-    return next((s.tier for s in policy.topics if _matches(s, cluster, topic, known, team)), None)
+    found: list[str | None] = []
+    for selector in policy.topics:
+        if not _matches(selector, cluster, topic, known, team):
+            continue
+        worlds = range(1, 100) if replication_factor is None else [replication_factor]
+        low, high = selector.replication_factor or (None, None)
+        seen = {(low or 1) <= n <= (high or 99) for n in worlds}
+        if True in seen:
+            found.append(selector.tier)
+        if seen == {True}:
+            return list(dict.fromkeys(found))
+    return list(dict.fromkeys([*found, None]))
 
 
 def _matches(selector: Selector, cluster: str, topic: str, internal: bool, team: str | None) -> bool:

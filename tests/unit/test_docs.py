@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import re
 
+import yaml
+
 from durability.catalogue import CONTROLS
 from durability.topology import kinds, validate
 from tests import ROOT
+from tests.support.policy import policy
 
 DOCS = ROOT / "docs"
 
@@ -33,3 +36,13 @@ def test_the_row_on_ids_names_each_control_whose_categories_have_ids_of_their_ow
     (row,) = re.findall(r"^\| `id` \| (.*) \|$", (DOCS / "findings.md").read_text(), re.MULTILINE)
     named = {name for name in CONTROLS if re.search(rf"(?<![\w-]){name}(?![\w-])", row)}
     assert named == {control.id for control in CONTROLS.values() if control.per_category}
+
+
+def test_the_policies_that_the_page_on_policies_shows_can_be_loaded():
+    blocks = re.findall(r"```yaml\n(.*?)```", (DOCS / "policy.md").read_text(), re.DOTALL)
+    shown = [yaml.safe_load(block) for block in blocks if "waivers" not in block]
+    assert len(shown) == 5
+    for part in shown:
+        tiers = part.get("tiers") or {line["tier"]: {} for line in part["topics"]}
+        whole = {"topics": [{"tier": next(iter(tiers))}]} | part | {"tiers": tiers}
+        assert policy(**{key: value for key, value in whole.items() if key != "format"}).tiers.keys() == tiers.keys()

@@ -76,7 +76,7 @@ def read(lake: Any, plan: Plan) -> RunData:
             posture.sort_by([("cluster", "ascending"), ("topic", "ascending")]),
             lost,
             lost_racks.since(lake, plan, lost, gaps),
-            plan.policy.tiers,
+            plan.policy.required,
         ),
         timelines=timeline.read(lake, plan, readings),
         trends=trends.read(lake, plan, results.failed_by_severity(counted), gaps),

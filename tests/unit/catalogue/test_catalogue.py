@@ -26,7 +26,7 @@ from durability.shapes import Constant, Member, Object
 from spark_jobs.frames import facts
 from tests import ROOT
 from tests.support.policy import policy, shipped
-from tests.support.tiers import tier_of
+from tests.support.tiers import candidates, tier_of
 
 RESOURCE_TYPES = {"topic", "broker", "cluster", "tier", "application", "waiver"}
 KNOWN = {facts.MIN_ISR, facts.MIN_RACKS, facts.UNCLEAN, facts.DEFAULT_RF, facts.AUTO_CREATE, "broker.rack"}
@@ -114,6 +114,15 @@ def test_the_collector_asks_for_what_is_declared(monkeypatch):
         ("{type: integer, min: 1}", "604800000000", None),
         ("{type: integer, min: 1}", "0", "from 1 to 9223372036854775807"),
         ("{type: integer, min: 1, max: 32767}", "32768", "from 1 to 32767"),
+        ("{type: integer, min: 1, relative: rf-N}", "1", None),
+        (
+            "{type: integer, min: 1, relative: rf-N}",
+            "rf",
+            "or rf-N \\(the replication factor minus N, such as rf-1\\), found",
+        ),
+        ("{type: integer, min: 1, relative: rf-N}", "0", "from 1 to"),
+        ("{type: integer, min: 1, range: true}", "{min: 0}", "made_up.min: expected a whole number from 1"),
+        ("{type: integer, min: 1, range: true}", "{}", "at least one of min, max is needed"),
     ],
 )
 def test_what_a_tier_can_require_of_a_setting(tmp_path, stated, value, refused):
@@ -201,7 +210,37 @@ def test_topics_are_resolved_like_one_topic(rows):
     table = pa.table(
         {n: pa.array(c, k) for n, c, k in zip(("cluster", "topic", "internal"), columns, kinds, strict=True)}
     )
-    assert resolve(MATCHED, table, teams).to_pylist() == [tier_of(MATCHED, c, t, i, teams.get(c)) for c, t, i in rows]
+    assert resolve(MATCHED, table, teams).tier.to_pylist() == [
+        tier_of(MATCHED, c, t, i, teams.get(c)) for c, t, i in rows
+    ]
+
+
+BY_FACTOR = policy("""
+tiers: {a: {}, b: {}, c: {}, d: {}}
+topics:
+  - {match: {topic: 'x', replication_factor: 1}, tier: a}
+  - {match: {replication_factor: {min: 3}}, tier: b}
+  - {match: {topic: '[xy]', replication_factor: {min: 2, max: 2}}, tier: a}
+  - {match: {topic: '[xyz]'}, tier: c}
+  - {match: {replication_factor: {max: 1}}, tier: d}
+""")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("xyzu"), st.sampled_from([None, 1, 2, 3, 4])), max_size=8))
+def test_topics_are_resolved_by_their_replication_factor(rows):
+    """Of an unknown one every tier that is possible is named, unless there is only one."""
+    columns = {"cluster": ["eu"] * len(rows), "topic": [t for t, _ in rows], "internal": [False] * len(rows)}
+    kinds = {"cluster": pa.string(), "topic": pa.string(), "internal": pa.bool_()}
+    table = pa.table({name: pa.array(values, kinds[name]) for name, values in columns.items()})
+    table = table.append_column("replication_factor", pa.array([n for _, n in rows], pa.int32()))
+    found = [candidates(BY_FACTOR, "eu", topic, False, None, factor) for topic, factor in rows]
+    resolved = resolve(BY_FACTOR, table)
+    assert resolved.tier.to_pylist() == [tiers[0] if len(tiers) == 1 else None for tiers in found]
+    assert resolved.undecided.to_pylist() == [tiers if len(tiers) > 1 else None for tiers in found]
+    without = resolve(BY_FACTOR, table.drop_columns("replication_factor"))
+    unknown = [candidates(BY_FACTOR, "eu", topic, False) for topic, _ in rows]
+    assert without.undecided.to_pylist() == [tiers if len(tiers) > 1 else None for tiers in unknown]
 
 
 def test_a_hundred_thousand_topics_are_resolved():
@@ -213,4 +252,4 @@ def test_a_hundred_thousand_topics_are_resolved():
             "internal": pa.array([False] * count),
         }
     )
-    assert set(resolve(DEFAULT, table).to_pylist()) == {"standard"}
+    assert set(resolve(DEFAULT, table).tier.to_pylist()) == {"standard"}

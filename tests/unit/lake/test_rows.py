@@ -248,3 +248,36 @@ def test_settings_of_which_many_are_unread_are_read_in_linear_time():
     doc["topics"][0]["configs"] = {f"k{number}": "1" for number in range(2 * MANY)}
     row = next(r for r in rows_of(doc, tables.TOPICS) if len(r["configs"]) > 2)
     assert len(row["configs"]) == MANY and row["unreadable_configs"] == sorted(f"k{n}" for n in range(MANY))
+
+
+def test_a_topics_replication_factor_is_that_of_its_partition_with_the_fewest_replicas():
+    """In a reassignment the smaller number of before and after counts. One replica is the fewest, whatever else is unknown."""
+    table = """
+        topic    replicas  isr  adding  removing
+        orders   1,2,3     1    -       -
+        orders   1,2       1    -       -
+        moves    1,2,3     1    3       1
+        moves    1,2,3     1    3       -
+        unread   1,2,3     1    -       -
+        gap      1,2,3     1    -       -
+        single   1         1    -       -
+        single   1,2       1    -       -
+        odd      1,2,3     1,4  -       -
+        observed 1,2,3     1    -       -
+    """
+    unreadable = {f"/topics/{name}/partitions/0/replicas": "x" for name in ("unread",)}
+    unreadable |= {"/topics/gap/partitions/7": "x", "/topics/single/partitions/1/replicas": "x"}
+    configs = {"observed": {"confluent.placement.constraints": '{"observers": []}'}}
+    found = {
+        row["topic"]: row["replication_factor"]
+        for row in rows_of(document(table, brokers="1 2 3 4", unreadable=unreadable, configs=configs), tables.TOPICS)
+    }
+    known = {"orders": 2, "moves": 2, "single": 1}
+    assert found == {**dict.fromkeys(("unread", "gap", "odd", "observed")), **known}
+
+
+def test_without_the_reassignments_only_replicas_that_are_all_in_sync_are_sure_to_stay():
+    table = "topic replicas isr\n short 1,2,3 1,2\n whole 1,2,3 1,2,3"
+    doc = document(table, unreadable={"/cluster/reassignments": "x"})
+    found = {row["topic"]: row["replication_factor"] for row in rows_of(doc, tables.TOPICS)}
+    assert found == {"short": None, "whole": 3}

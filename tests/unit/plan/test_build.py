@@ -108,6 +108,31 @@ def test_every_resource_has_its_tier_and_its_waivers(lake, plan_of):
     assert [w["index"] for w in plan.waivers] == [0, 1, 2]
 
 
+def test_a_selector_asks_for_the_replication_factor_of_topics(lake):
+    by_factor = policy("""
+tiers: {wide: {}, one: {}, rest: {}}
+topics:
+  - {match: {replication_factor: {min: 3}}, tier: wide}
+  - {match: {replication_factor: 1}, tier: one}
+  - {tier: rest}
+""")
+    table = "topic replicas\n a 1,2,3\n b 1\n c 1,2\n d 1,2,3\n d 1"
+    unread = {"/topics/c/partitions": "DENIED"}
+    rows = publish(lake, document(table, cluster="eu"), document(table, cluster="us", unreadable=unread))
+    build_plan(lake, run_id="run-1", result_id="r", kind="nightly", policy=by_factor, waivers=WAIVERS, snapshots=rows)
+    found = {
+        (r["cluster"], r["resource"]): (r["tier"], r["undecided"], r["waivers"])
+        for r in lake.scan(RESOLVED_POLICY).to_pylist()
+        if r["resource_type"] == "topic"
+    }
+    known = {"a": ("wide", None, []), "b": ("one", None, []), "d": ("one", None, [])}
+    assert found == {
+        **{(cluster, topic): tier for cluster in ("eu", "us") for topic, tier in known.items()},
+        ("eu", "c"): ("rest", None, []),
+        ("us", "c"): (None, ["wide", "one", "rest"], []),
+    }
+
+
 def test_a_clusters_team_decides_as_it_was_staged(lake, plan_of):
     from durability.topology import validate
     from tests.support.lake import accepted

@@ -32,7 +32,7 @@ def tiers(topics: str, **groups: str) -> list[str | None]:
     """Tiers of these topics of cluster eu (or of `cluster:topic`) where these groups exist."""
     rows = [name.split(":") if ":" in name else ["eu", name] for name in topics.split()]
     columns = {"cluster": [r[0] for r in rows], "topic": [r[1] for r in rows], "internal": [False] * len(rows)}
-    return resolve(POLICY, pa.table(columns), {}, {c: g.split() for c, g in groups.items()}).to_pylist()
+    return resolve(POLICY, pa.table(columns), {}, {c: g.split() for c, g in groups.items()}).tier.to_pylist()
 
 
 @pytest.mark.parametrize(

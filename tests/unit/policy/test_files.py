@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from durability.errors import BadInput
+from durability.plan.plan import policy_part
 from durability.policy import Retention, fingerprint, load_clusters, load_policy, load_waivers
 from durability.policy import yamlfile as yaml_file
 from tests.support.policy import shipped
@@ -115,6 +116,59 @@ def test_a_policy_without_such_delays_keeps_the_fingerprint_it_had(load):
     assert fingerprint(load(load_policy, POLICY)) == "96932b32c1e63fa280a62c0a542b4066bf8ef6257cd817612dfd5405e977d126"
 
 
+RELATIVE = POLICY.replace(
+    "replication_factor: 3, min_insync_replicas: 2",
+    "replication_factor: {min: 3, max: 5}, min_insync_replicas: rf-1, replica_racks: all, replica_rack_balance: true",
+).replace("{internal: true}", "{replication_factor: 1}")
+
+
+def test_ranges_and_relations_are_kept_as_they_are_stated(load):
+    policy = load(load_policy, RELATIVE)
+    stated = policy.tiers["critical"].to_dict()
+    assert stated == {
+        "replication_factor": {"min": 3, "max": 5},
+        "min_insync_replicas": "rf-1",
+        "replica_racks": "all",
+        "replica_rack_balance": True,
+        "unclean_leader_election": False,
+        "survive": ["broker", "rack"],
+    }
+    assert policy.topics[0].replication_factor == (1, 1) and not policy.topics[0].unconditional
+    plan = policy_part(policy, [])
+    assert plan.tiers["critical"] == stated
+    assert plan.required["critical"] == {
+        "replication_factor": 3,
+        "replication_factor_at_most": 5,
+        "min_insync_replicas_below_rf": 1,
+        "replica_racks_below_rf": 0,
+        **{key: stated[key] for key in ("replica_rack_balance", "unclean_leader_election", "survive")},
+    }
+    assert plan.required["scratch"] == plan.tiers["scratch"]
+
+
+@pytest.mark.parametrize(
+    ("line", "instead"),
+    [
+        ("min: 3", "min: 2"),
+        (", max: 5", ""),
+        ("rf-1", "rf-2"),
+        ("replica_racks: all, ", ""),
+        ("replica_rack_balance: true", "replica_rack_balance: false"),
+        ("{replication_factor: 1}", "{replication_factor: {max: 1}}"),
+        ("{replication_factor: 1}", "{topic: a}"),
+    ],
+)
+def test_each_of_them_counts_in_the_fingerprint(load, line, instead):
+    assert line in RELATIVE
+    changed = RELATIVE.replace(line, instead, 1)
+    assert fingerprint(load(load_policy, RELATIVE)) != fingerprint(load(load_policy, changed))
+
+
+def test_a_number_and_a_range_of_it_alone_select_the_same(load):
+    as_range = RELATIVE.replace("{replication_factor: 1}", "{replication_factor: {min: 1, max: 1}}")
+    assert fingerprint(load(load_policy, RELATIVE)) == fingerprint(load(load_policy, as_range))
+
+
 def test_the_longest_durations_reach_back_from_the_earliest_document(load):
     text = POLICY.replace("prolonged_after: 45m", "prolonged_after: 36500d").replace("within: 1d", "within: 999999h")
     readings = load(load_policy, text).readings
@@ -158,6 +212,47 @@ WRONG_POLICY = [
         'expected true or false, found "never"',
     ),
     ("    replication_factor: 1", "    replication_factor: 1\n    replication_factor: 2", 7, "there twice"),
+    ("    replication_factor: 1", "    replication_factor: {min: 3, max: 2}", 6, "max 2 is below min 3"),
+    (
+        "    replication_factor: 1",
+        "    replication_factor:\n      min: 3\n      max: 2",
+        8,
+        "tiers.scratch.replication_factor.max: max 2",
+    ),
+    ("    replication_factor: 1", "    replication_factor: {}", 6, "at least one of min, max is needed"),
+    ("    replication_factor: 1", "    replication_factor: {least: 3}", 6, 'unknown key "least" (known: min, max)'),
+    ("    replication_factor: 1", "    replication_factor: {min: 0}", 6, "from 1 to 32767, found 0"),
+    ("    replication_factor: 1", "    replication_factor: {max: all}", 6, 'expected a whole number, found "all"'),
+    ("    replication_factor: 1", "    replication_factor: rf-1", 6, 'expected a whole number, found "rf-1"'),
+    ("    replication_factor: 1", "    replica_racks: rf-1", 6, 'or all (the replication factor), found "rf-1"'),
+    ("    replication_factor: 1", "    replica_racks: All", 6, 'found "All"'),
+    ("    replication_factor: 1", "    replica_racks: 0", 6, "from 1 to 32767, found 0"),
+    (
+        "    replication_factor: 1",
+        "    replica_racks: {min: 1}",
+        6,
+        "or all (the replication factor), found keys and values",
+    ),
+    ("    replication_factor: 1", "    replica_rack_balance: even", 6, 'expected true or false, found "even"'),
+    ("    replication_factor: 1", "    replica_rack_balanced: true", 6, "did you mean replica_rack_balance?"),
+    ("    replication_factor: 1", "    min_insync_replicas: rf", 6, "such as rf-1"),
+    ("    replication_factor: 1", "    min_insync_replicas: rf-0", 6, "such as rf-1"),
+    ("    replication_factor: 1", "    min_insync_replicas: rf+1", 6, "such as rf-1"),
+    ("    replication_factor: 1", "    min_insync_replicas: rf - 1", 6, "such as rf-1"),
+    ("    replication_factor: 1", "    min_insync_replicas: all", 6, 'found "all"'),
+    ("    replication_factor: 1", "    min_insync_replicas: true", 6, "found true or false"),
+    (
+        "    replication_factor: 1",
+        "    replication_factor: {min: 2, max: 5}\n    min_insync_replicas: 3",
+        7,
+        "min_insync_replicas 3 is above replication_factor 2; a topic with 2 replicas can never have that many in sync",
+    ),
+    (
+        "    replication_factor: 1",
+        "    replication_factor: {max: 2}\n    min_insync_replicas: 3",
+        7,
+        "min_insync_replicas 3 is above replication_factor 2",
+    ),
     ("  scratch:\n", "  critical:\n", 5, "there twice"),
     (
         "  - {tier: critical}\n",
@@ -169,6 +264,43 @@ WRONG_POLICY = [
     ("  - {tier: critical}\n", "  - {match: {topic: '(?=a)'}, tier: critical}\n", 11, "no look-around"),
     ("  - {tier: critical}\n", "  - {match: {topic: 'a)(b'}, tier: critical}\n", 11, "not a valid RE2 expression"),
     ("  - {tier: critical}\n", "  - {match: {topics: a}, tier: critical}\n", 11, "did you mean topic?"),
+    (
+        "  - {tier: critical}\n",
+        "  - {match: {replication_factor: 0}, tier: critical}\n",
+        11,
+        "from 1 to 32767, found 0",
+    ),
+    (
+        "  - {tier: critical}\n",
+        "  - {match: {replication_factor: '1'}, tier: critical}\n",
+        11,
+        'whole number, found "1"',
+    ),
+    (
+        "  - {tier: critical}\n",
+        "  - {match: {replication_factor: rf-1}, tier: critical}\n",
+        11,
+        'whole number, found "rf-1"',
+    ),
+    ("  - {tier: critical}\n", "  - {match: {replication_factor: [1]}, tier: critical}\n", 11, "found a list"),
+    (
+        "  - {tier: critical}\n",
+        "  - {match: {replication_factor: {}}, tier: critical}\n",
+        11,
+        "at least one of min, max is needed",
+    ),
+    (
+        "  - {tier: critical}\n",
+        "  - {match: {replication_factor: {min: 2, max: 1}}, tier: critical}\n",
+        11,
+        "topics[3].match.replication_factor.max: max 1 is below min 2",
+    ),
+    (
+        "  - {tier: critical}\n",
+        "  - {match: {replication_facto: 1}, tier: critical}\n",
+        11,
+        "did you mean replication_factor?",
+    ),
     ("  - {tier: critical}\n", "  - {match: {cluster: 12}, tier: critical}\n", 11, "put it in quotes"),
     ("  - {tier: critical}\n", "  - {tier: critical}\n  - {tier: scratch}\n", 12, "never reached: line 11"),
     ("  - {tier: critical}\n", "  - {match: {topic: a}}\n", 11, "`tier` is missing"),

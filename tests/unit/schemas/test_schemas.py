@@ -279,6 +279,7 @@ POLICY_EXCEPTIONS = {
     "a tier that isn't defined": (load_policy, changed(POLICY, "topics/1/tier", "crit")),
     "a tier that no topic can meet": (load_policy, changed(POLICY, "tiers/critical/min_insync_replicas", 4)),
     "a line that is never reached": (load_policy, changed(POLICY, "topics/0/match", {})),
+    "a range that is empty": (load_policy, changed(POLICY, "tiers/critical/replication_factor", {"min": 3, "max": 2})),
     "an expression that RE2 doesn't know": (load_policy, changed(POLICY, "topics/0/match/topic", "(?=a)")),
     "a control that there isn't": (load_waivers, changed(WAIVERS, "waivers/0/control", "replicas")),
     "a window that ends before it begins": (load_policy, changed(POLICY, "maintenance/0/to", "2026-11-20T01:00Z")),
@@ -302,7 +303,11 @@ def test_what_only_the_readers_of_policy_files_refuse(name, tmp_path):
 
 def test_editors_are_told_the_words_and_limits():
     tier = schemas.schema("policy")["$defs"]["tier"]["properties"]
-    assert (tier["write_headroom"]["minimum"], tier["replication_factor"]["maximum"]) == (0, 32767)
+    assert (tier["write_headroom"]["minimum"], tier["acked_copies"]["maximum"]) == (0, 32767)
+    number, bounds = tier["replication_factor"]["anyOf"]
+    assert (number["minimum"], number["maximum"]) == (1, 32767)
+    assert bounds == {"$ref": "#/$defs/replication-factor-range"}
+    assert [form.get("pattern") for form in tier["min_insync_replicas"]["anyOf"]] == [None, "^(?:rf-[1-9][0-9]{0,3})$"]
     assert tier["survive"]["items"]["enum"] == ["broker", "rack"]
     assert schemas.schema("clusters")["$defs"]["cluster"]["properties"]["provider"]["enum"] == list(PROVIDERS)
     assert all(key["description"] for key in tier.values())

@@ -102,8 +102,13 @@ def documents():
 
 def strict_policy():
     policy = shipped()
-    more = {"min_insync_racks": 2, "acked_copies": 2}
-    tiers = {n: replace(t, requirements={**t.requirements, **more}) for n, t in policy.tiers.items()}
+    more = {"min_insync_racks": 2, "acked_copies": 2, "replica_rack_balance": True}
+    relative = {
+        "scratch": {"replication_factor": {"min": 2, "max": 3}, "min_insync_replicas": "rf-1", "replica_racks": "all"}
+    }
+    tiers = {
+        n: replace(t, requirements={**t.requirements, **more, **relative.get(n, {})}) for n, t in policy.tiers.items()
+    }
     return replace(policy, tiers=tiers)
 
 
