@@ -17,7 +17,7 @@ CONTROL = "eligible-leader-replicas"
 
 
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
-    """Reads `elr_on`, `kafka_version`, `release`, `quorum_mode`, `brokers` and `degraded` of a cluster.
+    """Reads `elr_on`, `kafka_version`, `release`, `quorum_mode`, `brokers`, `degraded` and `inherited_least` of a cluster.
 
     The upgrade makes the controllers' static min.insync.replicas the cluster-wide value, which then overrides the brokers' own
     (seen on 4.3.1). `least`, in the evidence, is the cluster-wide value to set before it.
@@ -37,5 +37,6 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
         evidence={
             "degraded": possible(F.coalesce("degraded", ~F.col("topics_known"))),
             "least": F.greatest(highest, F.lit(target.default_min_isr(plan)).cast("int")),
+            "inherited_least": F.col("inherited_least"),
         },
     )
