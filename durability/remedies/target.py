@@ -111,16 +111,22 @@ def _copies(number: int) -> str:
 
 
 def _pinned(target: Target) -> int | None:
-    """The min.insync.replicas that the topic needs while replicas are added; None if its value may stay.
+    """The min.insync.replicas that the topic needs while replicas are added or moved; None if its value may stay.
 
     Replicas being added count in the effective min ISR before they are in sync (seen on 4.3.1). So a value above the replication
     factor would reject acks=all writes until the new replicas are in sync.
     """
-    wanted = [n for n in (target[KEY], target["min_insync_replicas_now"]) if n is not None]
-    least = min(wanted) if wanted else target["highest_min_insync_replicas"]
+    now = target["min_insync_replicas_now"]
+    wanted = [n for n in (now if _lowers_last(target) else target[KEY], now) if n is not None]
+    meanwhile = min(wanted) if wanted else target["highest_min_insync_replicas"]
     there = target["its_replication_factor"]
-    waits = target["reassign"] and _grows(target) and least is not None and there is not None and least > there
+    waits = target["reassign"] and meanwhile is not None and there is not None and meanwhile > there
     return there if waits else None
+
+
+def _lowers_last(target: Target) -> bool:
+    """Is the value lowered only after the replicas have moved? Before that, acks=all would lose its present guarantee."""
+    return _lowers(target) and target["reassign"] and target["acked_racks"] is not None and target["leans"]
 
 
 def _steps(target: Target, topic: str, cluster: str, facts: ClusterFacts) -> Remedy:
@@ -129,8 +135,7 @@ def _steps(target: Target, topic: str, cluster: str, facts: ClusterFacts) -> Rem
     pinned = _pinned(target)
     # A value at the present number of replicas would leave no headroom until the new ones are in sync.
     at_once = raises and (not moves or (now is not None and least < now))
-    # If the value is lowered before the replicas have moved, acks=all loses its present guarantee.
-    at_last = lowers and moves and target["acked_racks"] is not None and target["leans"]
+    at_last = _lowers_last(target)
     steps: Remedy = []
     if moves or not _everywhere(target, facts):
         line = _target_line(target, topic) if lowers or raises or _grows(target) else _places(topic)
@@ -146,7 +151,9 @@ def _steps(target: Target, topic: str, cluster: str, facts: ClusterFacts) -> Rem
         steps.append(_raise(target, topic, facts))
     if move is not None:
         steps.append(move)
-    if at_last or pinned is not None or (raises and not at_once):
+    if pinned is not None and at_last:
+        steps.append(Step(about=("When the reassignment is complete, audit again for the last step.",)))
+    elif at_last or pinned is not None or (raises and not at_once):
         after = (
             f"When the reassignment is complete, audit again: then set min.insync.replicas={_or(least, 'as before')}."
         )
@@ -238,6 +245,11 @@ def _why_lower(target: Target) -> str:
         why = "Brokers already enforce no more than this."
     elif enforced is not None and now is not None and enforced > now:
         why = "As configured now, every acks=all write is rejected."
+    elif now is not None and target["min_insync_replicas_now"] > now:
+        why = (
+            "A value above the number of replicas leaves no headroom. An acks=all write then waits for"
+            f" {least} replicas instead of {_or(enforced, 'more')}."
+        )
     else:
         why = (
             f"The cluster has too few brokers to add a replica instead. An acks=all write then waits for {least} replicas"
