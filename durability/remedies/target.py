@@ -26,6 +26,9 @@ MEANWHILE = (
 )
 KEY = "min_insync_replicas"
 NO_LEADER = "First bring back a leader for the partitions that have none: start the broker, or repair its disk"
+RUNNING_FIRST = (
+    "First let the running reassignments of this cluster complete, or cancel them: the tool starts no other before"
+)
 NO_PLAN = {
     SUFFICE: "Start the brokers that are down, or add brokers or racks",
     LIMIT: "Run the plans that there are, or use a tool that balances",
@@ -274,7 +277,8 @@ def _reassign(target: Target, topic: str, cluster: str, facts: ClusterFacts) -> 
 def _no_reassignment(target: Target, topic: str, facts: ClusterFacts) -> str | None:
     """Why no reassignment of the topic can be started now; None if it can.
 
-    A partition without a leader has no live copy to read from. Kafka's tool can neither name nor throttle a broker that is down.
+    A partition without a leader has no live copy to read from. Kafka's tool can neither name nor throttle a broker that is down,
+    and it starts nothing while a reassignment runs anywhere in the cluster.
     """
     if target["offline"] != 0:
         return f"{NO_LEADER}. No live broker has their data to copy"
@@ -286,6 +290,8 @@ def _no_reassignment(target: Target, topic: str, facts: ClusterFacts) -> str | N
             f"First start {names}, or, if {one} gone for good, move these replicas to live brokers: the tool rejects a plan that"
             f" names {it}"
         )
+    if target["reassigning_in_cluster"]:
+        return RUNNING_FIRST
     if topic not in facts.planned:
         why = facts.without.get(topic, "none was made")
         return f"There is no plan for this topic ({why}). {NO_PLAN.get(why, 'Choose the brokers for the replicas yourself')}"

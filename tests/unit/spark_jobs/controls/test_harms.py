@@ -57,3 +57,9 @@ def test_a_minimum_above_the_replicas_is_lowered_before_replicas_move(found):
     """While one replica moves there are four, so brokers would enforce 4 of 3 in sync."""
     first, move = commands(remedy(found, "leaning", "write-headroom"))[:2]
     assert first.endswith("--add-config min.insync.replicas=3") and "--execute" in move
+
+
+def test_no_reassignment_is_started_while_another_runs(found):
+    """Kafka's tool refuses it, and the rest of the script would run."""
+    text = remedy(found, "reassigning", "replication-factor", resource="alone")
+    assert commands(text) == [] and "First let the running reassignments of this cluster complete" in text
