@@ -63,3 +63,8 @@ def test_no_reassignment_is_started_while_another_runs(found):
     """Kafka's tool refuses it, and the rest of the script would run."""
     text = remedy(found, "reassigning", "replication-factor", resource="alone")
     assert commands(text) == [] and "First let the running reassignments of this cluster complete" in text
+
+
+def test_enabling_elr_does_not_raise_the_minimum_of_topics_with_two_replicas(found):
+    assert commands(remedy(found, "scratch", "eligible-leader-replicas"))[0].endswith("min.insync.replicas=1")
+    assert commands(remedy(found, "plain", "eligible-leader-replicas"))[0].endswith("min.insync.replicas=2")
