@@ -34,7 +34,9 @@ def by_cluster(plan: Plan) -> list[Column]:
     `inherited_least`: the least replicas, or replicas in sync, of a topic that inherits; NULL if no topic does.
     `inherited_short`, `inherited_first`: the number of topics with no more than the policy's default, and the first one's name.
     """
-    least = F.when(_inherits(), _least())
+    # A partition without a leader may come back with a single replica in sync.
+    offline = possible(F.size("offline_ids") > 0)
+    least = F.when(_inherits(), F.when(offline, 0).otherwise(_least()))
     short = least <= default_min_isr(plan)
     return [
         F.min(least).alias("inherited_least"),

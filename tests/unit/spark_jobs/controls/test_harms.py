@@ -68,3 +68,9 @@ def test_no_reassignment_is_started_while_another_runs(found):
 def test_enabling_elr_does_not_raise_the_minimum_of_topics_with_two_replicas(found):
     assert commands(remedy(found, "scratch", "eligible-leader-replicas"))[0].endswith("min.insync.replicas=1")
     assert commands(remedy(found, "plain", "eligible-leader-replicas"))[0].endswith("min.insync.replicas=2")
+
+
+def test_the_default_minimum_stays_while_a_partition_that_inherits_it_is_offline(found):
+    """Its replica may come back alone."""
+    text = remedy(found, "offline", "broker-defaults")
+    assert commands(text) == [] and "topic gone would inherit it" in text
