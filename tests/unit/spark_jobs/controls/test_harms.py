@@ -74,3 +74,11 @@ def test_the_default_minimum_stays_while_a_partition_that_inherits_it_is_offline
     """Its replica may come back alone."""
     text = remedy(found, "offline", "broker-defaults")
     assert commands(text) == [] and "topic gone would inherit it" in text
+
+
+def test_a_throttle_of_all_brokers_is_deleted_where_it_is_set(found):
+    tool = 'kafka-configs --bootstrap-server "$BOOTSTRAP" --alter --entity-type brokers'
+    assert commands(remedy(found, "throttled", "reassignment-leftovers")) == [
+        f"{tool} --entity-default --delete-config {RATE}",
+        f"{tool} --entity-name 2 --delete-config {RATE}",
+    ]
