@@ -27,6 +27,9 @@ NO_PLAN = {
     NOTHING: "Let the running reassignment complete",
 }
 """What to do, by the reason why a topic has no plan."""
+RUNNING_FIRST = (
+    "First let the running reassignments of this cluster complete, or cancel them: the tool starts no other before"
+)
 MISSING = object()
 CAPPED = (3, 7)
 """Since this release brokers enforce no more than the number of replicas (KAFKA-15583)."""
@@ -135,7 +138,8 @@ def _cluster_min_isr(new: int, finding: Finding) -> str | None:
     if facts.elr is not False and _stated(finding, "elr_at_risk_in_cluster", "elr_at_risk") is not False:
         return elr.WAIT.rstrip(".")
     least = _stated(finding, "inherited_least")
-    if least is MISSING or (least is not None and least <= new):
+    # 1 rejects no write.
+    if new > 1 and (least is MISSING or (least is not None and least <= new)):
         return f"Don't set {MIN_ISR}={new} for the whole cluster now: a topic that inherits it has too few replicas in sync"
     if facts.highest_min_isr is None or facts.highest_min_isr > new:
         there = "unknown" if facts.highest_min_isr is None else f"up to {facts.highest_min_isr}"
@@ -171,6 +175,8 @@ def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) ->
             f"First start {names}, or, if {one} gone for good, move these replicas to live brokers: the tool rejects a plan that"
             f" names {it}"
         )
+    if target["reassigning_in_cluster"]:
+        return RUNNING_FIRST
     if command.topic not in facts.planned:
         why = facts.without.get(command.topic, "none was made")
         return f"There is no plan for this topic ({why}). {NO_PLAN.get(why, 'Choose the brokers for the replicas yourself')}"
@@ -182,19 +188,25 @@ def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) ->
 
 
 def pinned(target: Any, facts: ClusterFacts) -> int | None:
-    """The min.insync.replicas that the topic needs while replicas are added; None if its value may stay.
+    """The min.insync.replicas that the topic needs while replicas are added or moved; None if its value may stay.
 
     Replicas being added count in the effective min ISR before they are in sync (seen on 4.3.1). So a value above the replication
     factor would reject acks=all writes until the new replicas are in sync. Before 3.7 such a value rejects them now, and the
     number of replicas doesn't count. So the value stays there if a lower one weakened other partitions.
     """
-    wanted = [n for n in (target["min_insync_replicas"], target["min_insync_replicas_now"]) if n is not None]
-    least = min(wanted) if wanted else target["highest_min_insync_replicas"]
-    there, copies, now = (target[k] for k in ("its_replication_factor", "replication_factor", "replication_factor_now"))
-    grows = copies is not None and now is not None and copies > now
-    waits = target["reassign"] and grows and least is not None and there is not None and least > there
+    now, there = target["min_insync_replicas_now"], target["its_replication_factor"]
+    wanted = [n for n in (now if lowers_last(target) else target["min_insync_replicas"], now) if n is not None]
+    meanwhile = min(wanted) if wanted else target["highest_min_insync_replicas"]
+    waits = target["reassign"] and meanwhile is not None and there is not None and meanwhile > there
     before = facts.newest is not None and facts.newest < CAPPED
     return there if waits and not (before and weakens(there, target)) else None
+
+
+def lowers_last(target: Any) -> bool:
+    """Is the value lowered only after the replicas have moved? Before that, acks=all would lose its present guarantee."""
+    least, now = target["min_insync_replicas"], target["min_insync_replicas_now"]
+    lowers = least is not None and now is not None and least < now
+    return lowers and target["reassign"] and target["acked_racks"] is not None and target["leans"]
 
 
 def _feature(command: Feature, finding: Finding, before: Sequence[Command]) -> str | None:

@@ -94,7 +94,9 @@ def leftovers(finding: Finding) -> Remedy:
     """
     if finding["observed"]["stuck"]:
         return _stuck(finding, facts_of(finding))
-    named = [("topics", t["topic"], t["throttles"]) for t in finding["evidence"]["topics"]]
+    default = finding["evidence"]["default_throttles"]
+    named: list[tuple[str, str | None, list[str]]] = [("brokers", None, default)] if default else []
+    named += [("topics", t["topic"], t["throttles"]) for t in finding["evidence"]["topics"]]
     named += [("brokers", str(b["broker"]), b["throttles"]) for b in finding["evidence"]["brokers"]]
     return [Step(Config(kind, name, tuple((key, None) for key in keys)), alone=True) for kind, name, keys in named]
 

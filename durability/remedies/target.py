@@ -122,8 +122,7 @@ def _steps(finding: Finding) -> Remedy:
     pin = None if pinned is None else _pin(target, topic, pinned)
     # A value at the present number of replicas would leave no headroom until the new ones are in sync.
     at_once = raises and (not moves or (now is not None and least < now))
-    # If the value is lowered before the replicas have moved, acks=all loses its present guarantee.
-    at_last = lowers and moves and target["acked_racks"] is not None and target["leans"]
+    at_last = safety.lowers_last(target)
     move = _reassign(finding, pin) if moves else None
     steps: Remedy = []
     if pin is not None and pinned is not None:
@@ -136,7 +135,9 @@ def _steps(finding: Finding) -> Remedy:
         steps.append(_raise(target, topic, facts))
     if move is not None:
         steps.append(move)
-    if at_last or pin is not None or (raises and not at_once):
+    if pin is not None and at_last:
+        steps.append(Step(about=("When the reassignment is complete, audit again for the last step.",)))
+    elif at_last or pin is not None or (raises and not at_once):
         after = (
             f"When the reassignment is complete, audit again: then set min.insync.replicas={_or(least, 'as before')}."
         )
@@ -233,6 +234,11 @@ def _why_lower(target: Target) -> str:
         why = "Brokers already enforce no more than this."
     elif enforced is not None and now is not None and enforced > now:
         why = "As configured now, every acks=all write is rejected."
+    elif now is not None and target["min_insync_replicas_now"] > now:
+        why = (
+            "A value above the number of replicas leaves no headroom. An acks=all write then waits for"
+            f" {least} replicas instead of {_or(enforced, 'more')}."
+        )
     else:
         why = (
             f"The cluster has too few brokers to add a replica instead. An acks=all write then waits for {least} replicas"

@@ -20,11 +20,15 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
     """Reads `elr_on`, `kafka_version`, `release`, `quorum_mode`, `brokers`, `degraded` and `inherited_least` of a cluster.
 
     The upgrade makes the controllers' static min.insync.replicas the cluster-wide value, which then overrides the brokers' own
-    (seen on 4.3.1). `least`, in the evidence, is the cluster-wide value to set before it.
+    (seen on 4.3.1). `least`, in the evidence, is the cluster-wide value to set before it: no lower than the brokers' own, and the
+    policy's if topics that inherit it stay writable after the next loss.
     """
     release = F.col("release")
     no_feature = (F.col("quorum_mode") == "zookeeper") | (release < FIRST_ELR_RELEASE)
     highest = F.array_max(live_brokers()["min_isr"])
+    # Topics that inherit the value must have more replicas in sync than it says, as in `broker_defaults`.
+    wanted = F.lit(target.default_min_isr(plan)).cast("int")
+    raised = F.when(F.coalesce(F.col("inherited_least") > wanted, F.lit(True)), wanted)
     yield base.verdict(
         CONTROL,
         F.when(no_feature, base.NOT_APPLICABLE)
@@ -36,7 +40,7 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
         required={"enabled": F.lit(True)},
         evidence={
             "degraded": possible(F.coalesce("degraded", ~F.col("topics_known"))),
-            "least": F.greatest(highest, F.lit(target.default_min_isr(plan)).cast("int")),
+            "least": F.greatest(highest, raised),
             "inherited_least": F.col("inherited_least"),
         },
     )

@@ -28,7 +28,8 @@ def stuck() -> Column:
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
     """Reads a cluster's `brokers`, `throttled` topics, `unread_throttles` (topics), `reassigning` (partitions), `stuck`
     and `cancel_harms` (names), and what of it is known."""
-    throttled = F.filter("brokers", lambda b: F.size(b["throttles"]) > 0)
+    throttled = F.filter("brokers", lambda b: (F.size(b["throttles"]) > 0) | (F.size(b["default_throttles"]) > 0))
+    own = F.filter("brokers", lambda b: F.size(b["throttles"]) > 0)
     broker_ids = throttled["broker"]
     throttled_topics = F.coalesce("throttled", F.array().cast("array<struct<topic:string,throttles:array<string>>>"))
     topic_names = throttled_topics["topic"]
@@ -67,6 +68,7 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
             "left": left,
             "cancel_harms": F.slice(F.coalesce("cancel_harms", F.array().cast("array<string>")), 1, SHOWN),
             "topics": F.slice(throttled_topics, 1, SHOWN),
-            "brokers": F.slice(F.transform(throttled, lambda b: F.struct(b["broker"], b["throttles"])), 1, SHOWN),
+            "brokers": F.slice(F.transform(own, lambda b: F.struct(b["broker"], b["throttles"])), 1, SHOWN),
+            "default_throttles": F.array_distinct(F.flatten(throttled["default_throttles"])),
         },
     )

@@ -82,9 +82,17 @@ def _wrong(key: str, meaning: Callable[[Column], Column]) -> Column:
     return F.when(stated.isNotNull() & meaning(stated).isNull(), F.substring(stated, 1, 60))
 
 
-def _throttles(keys: tuple[str, ...]) -> Column:
-    """The throttles that are set. A rate that was removed reads as Long.MAX, and an empty list of replicas throttles none."""
-    return F.array_compact(F.array(*(F.when(~_stated(k).isin("", "9223372036854775807"), F.lit(k)) for k in keys)))
+def _throttles(keys: tuple[str, ...], of_default: bool = False) -> Column:
+    """The throttles that are set; of_default: those of all brokers (`--entity-default`), instead of the broker's or topic's own.
+
+    A rate that was removed reads as Long.MAX, and an empty list of replicas throttles none.
+    """
+
+    def set_(key: str) -> Column:
+        inherited = certain(_source(key) == "cluster-default")
+        return ~_stated(key).isin("", "9223372036854775807") & (inherited if of_default else ~inherited)
+
+    return F.array_compact(F.array(*(F.when(set_(key), F.lit(key)) for key in keys)))
 
 
 # Kafka's defaults that differ between releases.
@@ -123,6 +131,7 @@ def brokers_by_cluster(brokers: DataFrame) -> DataFrame:
         "unclean_by_default": _readable(UNCLEAN) & _stated(UNCLEAN).isNull(),
         "unclean_source": _source(UNCLEAN),
         "throttles": _throttles(BROKER_THROTTLES),
+        "default_throttles": _throttles(BROKER_THROTTLES, of_default=True),
         "throttles_known": _readable(*BROKER_THROTTLES),
         **settings.of_broker(),
     }

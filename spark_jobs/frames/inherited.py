@@ -61,7 +61,9 @@ def by_cluster(plan: Plan) -> list[Column]:
     `inherited_least`: the smallest value that is too high for a topic that inherits; NULL if no topic does.
     `inherited_short`, `inherited_first`: the topics for which the policy's default is too high: their number, and the first name.
     """
-    least = F.when(_inherits() & ~F.col("diskless"), _least())
+    # A partition without a leader may come back with a single replica in sync.
+    offline = possible(F.size("offline_ids") > 0)
+    least = F.when(_inherits() & ~F.col("diskless"), F.when(offline, 0).otherwise(_least()))
     short = least <= default_min_isr(plan)
     return [
         F.min(least).alias("inherited_least"),

@@ -275,8 +275,8 @@ def measures() -> dict[str, Column]:
 def with_target(topics: DataFrame, plan: Plan) -> DataFrame:
     """`topics` with TARGET: all that `durability.remedies.target` makes the topic's remedies from.
 
-    Reads the columns of `steps`, `led_isr_least` (the smallest ISR of a partition with a leader), `elr_cluster_at_risk` and
-    `inherited_least`.
+    Reads the columns of `steps`, `led_isr_least` (the smallest ISR of a partition with a leader), `elr_cluster_at_risk`,
+    `inherited_least`, and `cluster_reassigning` (the number of partitions of the cluster with a running reassignment).
     """
     min_isr, within = F.col("min_insync_replicas_at_worst"), F.col("min_isr_within_replication_factor_worst")
     fields = {
@@ -304,6 +304,7 @@ def with_target(topics: DataFrame, plan: Plan) -> DataFrame:
         "its_replication_factor": within["rf"],
         "offline": F.when(~possible("leaders_unknown"), F.size("offline_ids")),
         "inherited_least": F.col("inherited_least"),
+        "reassigning_in_cluster": F.col("cluster_reassigning"),
         "elr_at_risk": elr_guard.unsafe("elr_partitions_at_risk"),
         "elr_at_risk_in_cluster": elr_guard.unsafe("elr_cluster_at_risk"),
     }
