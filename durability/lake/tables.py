@@ -10,215 +10,68 @@ A NULL fact is one that could not be read: never "no" and never empty.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 
-NAMESPACE = "audit"
-CATALOG = "durability"
-
-TIMESTAMP = pa.timestamp("us", tz="UTC")
-STRINGS = pa.list_(pa.string())
-INTS = pa.list_(pa.int32())
-CONFIGS = pa.map_(pa.string(), pa.string())
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table, partitioned by day(captured_at): its columns (Arrow types) and its sort order.
-
-    retired: columns that an earlier version wrote. A lake that has them keeps them; new rows are NULL there.
-    """
-
-    name: str
-    columns: tuple[tuple[str, pa.DataType], ...]
-    sort: tuple[str, ...] = ("cluster",)
-    retired: tuple[str, ...] = ()
-
-    @property
-    def arrow(self) -> pa.Schema:
-        return pa.schema(self.columns)
-
-    @property
-    def identifier(self) -> str:
-        return f"{NAMESPACE}.{self.name}"
-
-
-def _structs(**fields: pa.DataType) -> pa.ListType:
-    return pa.list_(pa.struct(list(fields.items())))
-
-
-FACT_KEYS = (
-    ("cluster", pa.string()),
-    ("captured_at", TIMESTAMP),
-    ("snapshot_id", pa.string()),
-    ("attempt_id", pa.string()),
+from durability.lake.fact_tables import (
+    BROKERS,
+    CLUSTERS,
+    CONTROLLERS,
+    FACTS,
+    GROUPS,
+    PARTITION_GROUPS,
+    PARTITIONS,
+    SNAPSHOTS,
+    TOPICS,
 )
-RESULT_KEYS = (*FACT_KEYS[:3], ("run_id", pa.string()), ("result_id", pa.string()))
-
-# One row per cluster. `*_known`: whether that part could be read. `declared_*`: the numbers that the cluster itself stated.
-CLUSTERS = Table(
-    "clusters",
-    (
-        *FACT_KEYS,
-        ("kafka_version", pa.string()),
-        ("provider", pa.string()),  # self, msk, msk-serverless, confluent, ...
-        ("team", pa.string()),
-        ("source", pa.string()),  # "live", or the document's file name
-        ("sha256", pa.string()),  # of the topology's canonical JSON
-        ("consistent", pa.bool_()),  # False: changed while being read; NULL: could not be read again
-        ("features", pa.map_(pa.string(), pa.int32())),  # finalized feature levels
-        ("quorum_mode", pa.string()),  # kraft, zookeeper; NULL: unreadable
-        ("quorum_leader", pa.int32()),
-        ("controllers_stated", pa.bool_()),  # False: the document says nothing about controllers' configs
-        ("controllers_known", pa.bool_()),  # False: their configs could not be read
-        ("brokers_known", pa.bool_()),
-        ("topics_known", pa.bool_()),
-        ("streams_known", pa.bool_()),
-        ("reassignments_known", pa.bool_()),
-        ("declared_brokers", pa.int64()),
-        ("declared_topics", pa.int64()),
-        ("declared_partitions", pa.int64()),
-        ("hidden_partitions", pa.int64()),  # on log dirs but not in metadata; NULL: log dirs unreadable
-        ("unreadable", _structs(path=pa.string(), reason=pa.string())),
-        ("kafka_cluster_id", pa.string()),  # as brokers state it; NULL: unknown, as in most documents
-    ),
+from durability.lake.table import (
+    CATALOG,
+    CONFIGS,
+    FACT_KEYS,
+    INTS,
+    NAMESPACE,
+    RESULT_KEYS,
+    STRINGS,
+    TIMESTAMP,
+    Table,
+    structs,
 )
 
-BROKERS = Table(
-    "brokers",
-    (
-        *FACT_KEYS,
-        ("broker", pa.int32()),
-        ("rack", pa.string()),
-        ("rack_state", pa.string()),  # named, none (no broker.rack), unknown, carried (from the last accepted snapshot)
-        ("described", pa.bool_()),  # False: seen only as a replica
-        ("live", pa.bool_()),
-        ("fenced", pa.bool_()),
-        ("kafka_version", pa.string()),  # the broker's, else the cluster's
-        ("max_metadata_version", pa.int32()),  # of its supported features: 14 = 3.6, 15 = 3.7; NULL in documents
-        ("offline_log_dirs", pa.int32()),
-        ("log_dirs", _structs(path=pa.string(), error=pa.string(), total_bytes=pa.int64(), usable_bytes=pa.int64())),
-        ("configs", CONFIGS),  # NULL: unreadable
-        ("config_sources", CONFIGS),  # topic, cluster-default (dynamic), broker-dynamic, broker (static), default
-        ("unreadable_configs", STRINGS),
-    ),
-)
-
-# Quorum members and controllers, one row per node id.
-CONTROLLERS = Table(
-    "controllers",
-    (
-        *FACT_KEYS,
-        ("controller", pa.int32()),
-        ("role", pa.string()),  # voter, observer, or controller (configs known, not in the quorum's answer)
-        ("leader", pa.bool_()),
-        ("rack", pa.string()),
-        ("rack_state", pa.string()),  # named, unknown
-        ("lag_ms", pa.int64()),  # behind the quorum's leader; NULL: never caught up, or unknown
-        ("configs", CONFIGS),  # NULL: unreadable or not stated
-        ("config_sources", CONFIGS),
-        ("caught_up", pa.bool_()),  # False: never with this leader; NULL: unknown, or there is no leader
-        ("live", pa.bool_()),  # was it reached? NULL: unknown, or not tried
-    ),
-)
-
-TOPICS = Table(
-    "topics",
-    (
-        *FACT_KEYS,
-        ("topic", pa.string()),
-        ("internal", pa.bool_()),
-        ("configs", CONFIGS),  # as DescribeConfigs resolved them, or overrides only (documents); NULL: unreadable
-        ("config_sources", CONFIGS),
-        ("unreadable_configs", STRINGS),
-        ("partitions_known", pa.bool_()),
-        ("declared_partitions", pa.int32()),
-        # Replicas of the partition with the fewest; in a reassignment, before or after it. NULL: a partition's are unknown.
-        ("replication_factor", pa.int32()),
-    ),
-    sort=("cluster", "topic"),
-)
-
-PARTITIONS = Table(
-    "partitions",
-    (
-        *FACT_KEYS,
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("leader", pa.int32()),  # NULL: none, unless "leader" is in `unreadable`
-        ("replicas", INTS),
-        ("isr", INTS),
-        ("elr", INTS),
-        ("last_known_elr", INTS),
-        ("adding", INTS),
-        ("removing", INTS),
-        ("bytes", pa.int64()),
-        ("unreadable", STRINGS),  # names of this partition's fields that could not be read; NULL: all were
-        # The same for partitions of a cluster that only their topic tells apart; NULL: like no other, or not looked at.
-        ("partition_group", pa.int32()),
-        # Both readings, where this partition's facts contradict each other: "isr 1,2,4; replicas 1,2,3". Then all are NULL.
-        ("contradiction", pa.string()),
-    ),
-    sort=("cluster", "topic", "partition"),
-    retired=("stands_for", "placement", "alike", "alike_leaders", "room"),
-)
-
-# Partitions that rules can't tell apart, a row per topic and group: the facts of the first one and which the others are. Of
-# clusters with few partitions there are none. See `durability.lake.partition_groups`.
-PARTITION_GROUPS = Table(
-    "partition_groups",
-    (
-        *(column for column in PARTITIONS.columns if column[0] != "bytes"),
-        ("partitions", INTS),  # their numbers, that of the first one included
-        ("leaders", INTS),  # of each
-        (
-            "reads",
-            pa.string(),
-        ),  # what the groups were made by: those of an earlier version may join what rules now tell apart
-    ),
-    sort=("cluster", "topic", "partition"),
-)
-
-_MEMBERS = _structs(
-    member_id=pa.string(), client_id=pa.string(), client_host=pa.string(), metadata=pa.binary(), assignment=pa.binary()
-)
-GROUPS = Table(
-    "groups",
-    (
-        *FACT_KEYS,
-        ("group", pa.string()),
-        ("type", pa.string()),  # classic, streams
-        ("state", pa.string()),
-        ("in_transition", pa.bool_()),
-        ("stateful_tasks", STRINGS),
-        ("clients", _structs(process=pa.string(), tags=CONFIGS, active=STRINGS, standby=STRINGS)),
-        ("protocol_type", pa.string()),
-        ("protocol", pa.string()),
-        ("members", _MEMBERS),  # raw bytes as DescribeGroups gave them
-        ("subscription_version", pa.int32()),  # of SubscriptionInfo and AssignmentInfo: the oldest among the members;
-        ("assignment_version", pa.int32()),  # NULL: no classic Streams group, or not decoded
-        ("internal_topics", STRINGS),  # changelog and repartition topics; NULL: no Streams group
-        ("unread", pa.string()),  # why clients, tags, stateful_tasks or all of it is NULL
-    ),
-)
-
-FACTS = (CLUSTERS, BROKERS, CONTROLLERS, TOPICS, PARTITIONS, PARTITION_GROUPS, GROUPS)
-
-# The row that makes an attempt count. status: accepted, rejected (by the gate), failed (could not be read).
-SNAPSHOTS = Table(
-    "snapshots",
-    (
-        *FACT_KEYS,
-        ("status", pa.string()),
-        ("reason", pa.string()),
-        ("sha256", pa.string()),
-        ("source", pa.string()),
-        ("published_at", TIMESTAMP),
-        ("kind", pa.string()),  # full; pulse: counters and unhealthy partitions only
-        ("partitions", pa.int64()),
-    ),
-)
+__all__ = [
+    "BROKERS",
+    "CATALOG",
+    "CLUSTERS",
+    "CONFIGS",
+    "CONFIGURED",
+    "CONTROLLERS",
+    "COUNTED",
+    "DISAGREEMENTS",
+    "FACTS",
+    "FACT_KEYS",
+    "FINDINGS",
+    "GROUPS",
+    "HEALTH_COUNTERS",
+    "INTS",
+    "LED_COUNTS",
+    "NAMESPACE",
+    "OUTAGE_ENTRY",
+    "PARTITIONS",
+    "PARTITION_GROUPS",
+    "PARTITION_HEALTH",
+    "PLANS",
+    "RESOLVED_POLICY",
+    "RESULTS",
+    "RESULT_KEYS",
+    "RUNS",
+    "SNAPSHOTS",
+    "SPARK_TYPES",
+    "STRINGS",
+    "TABLES",
+    "TIMESTAMP",
+    "TOPICS",
+    "TOPIC_POSTURE",
+    "VERDICTS",
+    "Table",
+]
 
 # The policy as resolved for one run: each resource's tier and the waivers (indexes into the plan) that match its name.
 RESOLVED_POLICY = Table(
@@ -230,10 +83,8 @@ RESOLVED_POLICY = Table(
         ("tier", pa.string()),  # NULL: no selector matched
         ("waivers", INTS),
         ("placement", pa.string()),  # of a Streams application (KIP-708): JSON, see `durability.streams.judgement`
-        (
-            "undecided",
-            STRINGS,
-        ),  # the tiers that a topic may be in, while its replication factor is unknown; NULL: `tier` is certain
+        # the tiers that a topic may be in, while its replication factor is unknown; NULL: `tier` is certain
+        ("undecided", STRINGS),
     ),
     sort=("cluster", "resource"),
 )
@@ -269,7 +120,7 @@ PARTITION_HEALTH = Table(
 
 LED_COUNTS = ("under_min_isr", "at_min_isr", "under_replicated", "under_min_rack_isr", "at_min_rack_isr", "unknown")
 """What a broker's own metrics count over the partitions that it leads; unknown: those with an unknown category."""
-_LEADERS = _structs(broker=pa.int32(), rack=pa.string(), live=pa.bool_(), **dict.fromkeys(LED_COUNTS, pa.int64()))
+_LEADERS = structs(broker=pa.int32(), rack=pa.string(), live=pa.bool_(), **dict.fromkeys(LED_COUNTS, pa.int64()))
 
 # Per cluster (topic NULL) and per topic with anything to count: partitions by category.
 HEALTH_COUNTERS = Table(
@@ -290,7 +141,7 @@ HEALTH_COUNTERS = Table(
         ("rack_unknown", pa.int64()),
         # In a cluster's row: brokers that lead any such partition. As rows of their own they would be counted twice.
         ("brokers", _LEADERS),
-        ("lost_racks", _structs(rack=pa.string(), brokers=INTS)),  # in a cluster's row: all of whose brokers are down
+        ("lost_racks", structs(rack=pa.string(), brokers=INTS)),  # in a cluster's row: all of whose brokers are down
         ("under_min_isr_by_configuration", pa.int64()),  # the ISR is whole and min.insync.replicas above it
         ("out_of_sync", INTS),  # brokers whose replicas are missing from an ISR, or down; NULL: not written then
     ),
@@ -301,7 +152,7 @@ COUNTED = tuple(name for name, kind in HEALTH_COUNTERS.columns if kind == pa.int
 
 # Verdicts that are one order between two numbers, which Great Expectations checks again; the order is the catalogue's
 # (`durability.catalogue.SCALAR_CONTROLS`). known: False if there is no verdict to check; never NULL.
-_CHECKS = _structs(control=pa.string(), observed=pa.float64(), required=pa.float64(), known=pa.bool_())
+_CHECKS = structs(control=pa.string(), observed=pa.float64(), required=pa.float64(), known=pa.bool_())
 _ONCE_CHECKED = (
     *("replication_factor", "min_insync_replicas", "min_isr_within_replication_factor", "write_headroom"),
     *("unclean_leader_election", "replica_rack_spread", "isr_rack_spread"),
@@ -405,7 +256,7 @@ PLANS = Table(
     (
         *RESULT_KEYS,
         ("topic", pa.string()),
-        ("moves", _structs(partition=pa.int32(), replicas=INTS)),  # partitions that move, with their new replicas
+        ("moves", structs(partition=pa.int32(), replicas=INTS)),  # partitions that move, with their new replicas
         ("not_before", pa.string()),  # what has to happen before the plan can be run
         ("why", pa.string()),  # why there is no plan; NULL: there is one
         ("gone", INTS),  # the brokers that are down and whose replicas it moves; NULL: it leads to the topic's target
@@ -443,7 +294,7 @@ RUNS = Table(
         ("waivers", pa.string()),  # JSON list: what `findings.waiver` indexes
         (
             "snapshots",
-            _structs(
+            structs(
                 cluster=pa.string(),
                 snapshot_id=pa.string(),
                 attempt_id=pa.string(),
