@@ -4,38 +4,18 @@ A cluster-wide value applies at once to every topic without a value of its own. 
 acks=all writes.
 """
 
-from typing import Any
-
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
-from durability.policy.numbers import AT_MOST, BELOW_RF
 from spark_jobs.frames import target
 from spark_jobs.frames.columns import possible
 
 
 def default_min_isr(plan: Plan) -> Column:
     """The min.insync.replicas that the policy's last tier requires of a cluster's default. Reads `default_rf`."""
-    stated = _last_tier(plan).get("min_insync_replicas", 1)
-    return F.greatest(F.lit(stated).cast("int"), relative_min_isr(plan))
-
-
-def relative_min_isr(plan: Plan) -> Column:
-    """The same where it is relative to the replication factor of new topics, as it is once it is no weaker than the last tier
-    requires; else NULL. Reads `default_rf`, the largest default.replication.factor."""
-    last_tier = _last_tier(plan)
-    below = last_tier.get(f"min_insync_replicas{BELOW_RF}")
-    if below is None:
-        return F.lit(None).cast("int")
-    replicas = F.greatest(F.lit(last_tier.get("replication_factor", 1)), "default_rf")
-    most = last_tier.get(f"replication_factor{AT_MOST}")
-    replicas = replicas if most is None else F.least(replicas, F.lit(most))
-    return F.greatest(F.lit(1), replicas - F.lit(below)).cast("int")
-
-
-def _last_tier(plan: Plan) -> dict[str, Any]:
-    return plan.policy.required.get(plan.policy.last_tier or "", {})
+    stated = target.last_tier(plan).get("min_insync_replicas", 1)
+    return F.greatest(F.lit(stated).cast("int"), target.relative_min_isr(plan))
 
 
 def _inherits() -> Column:

@@ -5,12 +5,14 @@ the fewest replicas and the smallest change. It lowers min.insync.replicas only 
 replicas, or where the value is above the replication factor, and never below the tier's requirement.
 """
 
+from typing import Any
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
 from durability.policy.numbers import AT_MOST, BELOW_RF
-from spark_jobs.frames import base, elr_guard, inherited
+from spark_jobs.frames import base, elr_guard
 from spark_jobs.frames import racks as rack_counts
 from spark_jobs.frames.acks import NEVER
 from spark_jobs.frames.columns import certain, possible, struct
@@ -71,10 +73,28 @@ def at_most() -> Column:
 
 def default_min_isr(plan: Plan) -> Column:
     """The min.insync.replicas that the policy wants as the default of clusters: the `copies` of its last tier; NULL: any."""
-    last_tier = plan.policy.required.get(plan.policy.last_tier or "", {})
-    wanted = [last_tier.get(key) for key in ("min_insync_replicas", "acked_copies", "acked_racks")]
-    plain = max((n for n in [*wanted, 2 if last_tier.get("survive") else None] if n), default=None)
-    return F.greatest(F.lit(plain).cast("int"), inherited.relative_min_isr(plan))
+    required = last_tier(plan)
+    wanted = [required.get(key) for key in ("min_insync_replicas", "acked_copies", "acked_racks")]
+    plain = max((n for n in [*wanted, 2 if required.get("survive") else None] if n), default=None)
+    return F.greatest(F.lit(plain).cast("int"), relative_min_isr(plan))
+
+
+def relative_min_isr(plan: Plan) -> Column:
+    """The same where it is relative to the replication factor of new topics, as it is once it is no weaker than the last tier
+    requires; else NULL. Reads `default_rf`, the largest default.replication.factor."""
+    required = last_tier(plan)
+    below = required.get(f"min_insync_replicas{BELOW_RF}")
+    if below is None:
+        return F.lit(None).cast("int")
+    replicas = F.greatest(F.lit(required.get("replication_factor", 1)), "default_rf")
+    most = required.get(f"replication_factor{AT_MOST}")
+    replicas = replicas if most is None else F.least(replicas, F.lit(most))
+    return F.greatest(F.lit(1), replicas - F.lit(below)).cast("int")
+
+
+def last_tier(plan: Plan) -> dict[str, Any]:
+    """What the policy's last tier requires: that of new topics."""
+    return plan.policy.required.get(plan.policy.last_tier or "", {})
 
 
 # Whether the cluster can meet it.
