@@ -4,7 +4,8 @@ A remedy is either a script (commands and comments, one per line) or advice with
 safe folder names and ids, and no other name. Topic names have no shell characters; validation of a document checks this.
 
 Before these releases a tool needs `--zookeeper`: kafka-topics 2.2 (KIP-377), kafka-configs for topics 2.5 (KIP-543),
-kafka-reassign-partitions 2.6 (KIP-455). Brokers have dynamic configurations since 1.1 (KIP-226).
+kafka-reassign-partitions 2.6 (KIP-455). Brokers have dynamic configurations since 1.1 (KIP-226). kafka-configs came with 0.9
+(KIP-21), throttles of replication with 0.10.1 (KIP-73).
 """
 
 from __future__ import annotations
@@ -76,6 +77,8 @@ def lines(command: Command, facts: ClusterFacts = UNKNOWN) -> list[str]:
     """
     if facts.led is False and not isinstance(command, Show):
         return []
+    if isinstance(command, Reassign) and facts.before(0, 10, 1):
+        return _reassign_without_throttle(command)
     if isinstance(command, Config):
         return _config(command, facts)
     if isinstance(command, Reassign):
@@ -94,7 +97,14 @@ def lines(command: Command, facts: ClusterFacts = UNKNOWN) -> list[str]:
     return _show(command, facts)
 
 
+def _reassign_without_throttle(command: Reassign) -> list[str]:
+    tool, plan = f"kafka-reassign-partitions {ZOOKEEPER}", f"--reassignment-json-file {command.file}"
+    return [f"{tool} --execute {plan}", f"{tool} --verify {plan} # repeat until it reports completion"]
+
+
 def _config(command: Config, facts: ClusterFacts) -> list[str]:
+    if facts.before(0, 9):
+        return []
     of_topics, old = command.entity == "topics", facts.before(1, 1)
     # Throttles are older than other dynamic settings of brokers.
     if not of_topics and old and not all(key.endswith(".replication.throttled.rate") for key, _ in command.values):

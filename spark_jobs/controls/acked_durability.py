@@ -169,6 +169,7 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
             "no_rack_named": few_racks & (F.size("racks") == 0),
             "infeasible": infeasible.isNotNull(),
             "target": F.col(target.TARGET),
+            **base.unknown_because(),
         },
         partitions=F.col("acked_durability_failing"),
     )

@@ -71,6 +71,10 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
             "readings": F.when(above & worst["caps"].isNull(), either),
         },
         required={"min_insync_replicas_at_most": worst["rf"]},
-        evidence={"mixed_releases": F.col("min_isr_mixed_releases"), "target": F.col(target.TARGET)},
+        evidence={
+            "mixed_releases": F.col("min_isr_mixed_releases"),
+            "target": F.col(target.TARGET),
+            **base.unknown_because(),
+        },
         partitions=F.col("min_isr_within_replication_factor_failing"),
     )

@@ -30,6 +30,6 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
         cause=F.coalesce(base.not_feasible(RULE.required, racks_at_most), placement_cause()),
         observed={"replica_racks": RULE.worst},
         required={"replica_racks": RULE.required},
-        evidence={"target": F.col(target.TARGET)},
+        evidence={"target": F.col(target.TARGET), **base.unknown_apart_from_observers()},
         partitions=RULE.failing,
     )

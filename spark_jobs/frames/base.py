@@ -156,8 +156,16 @@ def unknown_because() -> dict[str, Column]:
     Reads `health_contradictions` (`partition_health.measures`) and `has_observers`. Confluent's observers are among a partition's
     replicas and don't count as replicas.
     """
-    contradiction = certain(F.size("health_contradictions") > 0)
-    return {REASON: F.when(contradiction, "contradiction").when(F.col("has_observers"), "observers")}
+    return {REASON: F.coalesce(_contradicted(), F.when(F.col("has_observers"), "observers"))}
+
+
+def unknown_apart_from_observers() -> dict[str, Column]:
+    """The same for a control that observers don't matter to."""
+    return {REASON: _contradicted()}
+
+
+def _contradicted() -> Column:
+    return F.when(certain(F.size("health_contradictions") > 0), "contradiction")
 
 
 # Measures over a topic's partitions.
