@@ -153,15 +153,20 @@ def not_feasible(wanted: Column, available: Column) -> Column:
 def unknown_because() -> dict[str, Column]:
     """Evidence of a topic's verdict: the reason that selects the text of an UNKNOWN.
 
-    Reads `health_contradictions` (`partition_health.measures`) and `has_observers`. Confluent's observers are among a partition's
-    replicas and don't count as replicas.
+    Reads `health_contradictions` and `offline_ids` (`partition_health.measures`), `replicas_down` (`target.measures`) and
+    `has_observers`. Confluent's observers are among a partition's replicas and don't count as replicas.
     """
-    return {REASON: F.coalesce(_contradicted(), F.when(F.col("has_observers"), "observers"))}
+    return {REASON: F.coalesce(_contradicted(), F.when(F.col("has_observers"), "observers"), _brokers_down())}
 
 
 def unknown_apart_from_observers() -> dict[str, Column]:
     """The same for a control that observers don't matter to."""
-    return {REASON: _contradicted()}
+    return {REASON: F.coalesce(_contradicted(), _brokers_down())}
+
+
+def _brokers_down() -> Column:
+    """The settings of brokers that are down are unknown. They matter if a partition has no leader."""
+    return F.when(certain((F.size("offline_ids") > 0) & (F.size("replicas_down") > 0)), "brokers-down")
 
 
 def _contradicted() -> Column:
