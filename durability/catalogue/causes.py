@@ -19,6 +19,7 @@ WORDED = {
     "streams-unsettled": "unreadable or moving Streams application",
     "streams-instances": "too few instances of a Streams application",
     "contradiction": "facts contradict each other",
+    "brokers-down": "brokers of a partition without a leader are down",
     "observers": "observers among the replicas",
     "standby-placement": "placement of standbys",
 }

@@ -4,7 +4,8 @@ A remedy is either a script (commands and comments, one per line) or advice with
 safe folder names and ids, and no other name. Topic names have no shell characters; validation of a document checks this.
 
 Before these releases a tool needs `--zookeeper`: kafka-topics 2.2 (KIP-377), kafka-configs for topics 2.5 (KIP-543),
-kafka-reassign-partitions 2.6 (KIP-455). Brokers have dynamic configurations since 1.1 (KIP-226).
+kafka-reassign-partitions 2.6 (KIP-455). Brokers have dynamic configurations since 1.1 (KIP-226). kafka-configs came with 0.9
+(KIP-21), throttles of replication with 0.10.1 (KIP-73).
 """
 
 from __future__ import annotations
@@ -91,7 +92,8 @@ def lines(command: Command, facts: ClusterFacts = UNKNOWN) -> list[str]:
     if isinstance(command, Reassign):
         tool = f"kafka-reassign-partitions {ZOOKEEPER if facts.before(2, 6) else BOOTSTRAP}"
         plan = f"--reassignment-json-file {command.file}"
-        throttle = "" if command.throttle is None else f"--throttle {command.throttle} "
+        unlimited = command.throttle is None or facts.before(0, 10, 1)  # KIP-73
+        throttle = "" if unlimited else f"--throttle {command.throttle} "
         return [f"{tool} --execute {throttle}{plan} &&", _until_complete(f"{tool} --verify {plan}")]
     if isinstance(command, Feature):
         return [f"kafka-features {BOOTSTRAP} upgrade --feature {command.name}={command.level}"]
@@ -112,6 +114,8 @@ def _until_complete(verify: str) -> str:
 
 
 def _config(command: Config, facts: ClusterFacts) -> list[str]:
+    if facts.before(0, 9):
+        return []
     of_topics, old = command.entity == "topics", facts.before(1, 1)
     # Throttles are older than other dynamic settings of brokers.
     if not of_topics and old and not all(key.endswith(".replication.throttled.rate") for key, _ in command.values):

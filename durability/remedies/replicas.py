@@ -25,6 +25,11 @@ ELECTION_MISSING = (
     "Replicas that can lead are up, but no leader is elected. See the active controller's log, and whether the brokers just"
     " started. This lists such partitions:"
 )
+MOVE_CONTROLLER = (
+    "With ZooKeeper, let another broker become the controller, which then elects a leader among the replicas in sync: restart"
+    " the active controller's broker, or delete the node /controller. A preferred election helps only if the partition's first"
+    " replica is in sync."
+)
 SHOWN = 10
 """How many partitions get a command."""
 
@@ -60,21 +65,25 @@ def _gone_for_good(facts: ClusterFacts) -> str:
         return gone.advice(facts.gone)
     move = (
         "If a broker is gone for good, don't wait for it: move its replicas to live brokers with kafka-reassign-partitions,"
-        " without a throttle. Its data is lost where no other replica is in sync."
+        " without a throttle. A partition without a leader can't be moved: an unclean election, or a new topic, brings it back,"
+        " without the records that only that broker had."
     )
     unregister = " Then unregister it (kafka-cluster unregister), when it has no replica left."
     return move if facts.kraft is False else move + unregister
 
 
-def elect(topic: str, partitions: Sequence[int], in_sync: int | None) -> Remedy:
+def elect(topic: str, partitions: Sequence[int], in_sync: int | None, facts: ClusterFacts) -> Remedy:
     """The remedy for partitions without a leader although their replicas are up.
 
-    in_sync: the size of the smallest ISR. A preferred election takes the first replica of the ISR that is up: no record is lost.
+    in_sync: the size of the smallest ISR. KRaft's preferred election takes the first replica of the ISR that is up, so no record
+    is lost. ZooKeeper's controller takes no other than the partition's first replica.
     """
     look = Step(UNAVAILABLE, (ELECTION_MISSING,))
     if not in_sync:
         only = "With an empty ISR only replicas of the ELR can be elected without losing records."
         return [look, Step(about=(only,))]
+    if facts.kraft is False:
+        return [look, Step(about=(MOVE_CONTROLLER,))]
     asks = Step(about=("This asks the controller to elect a leader among the replicas in sync:",))
     return [look, asks, *(Step(Elect(topic, number), alone=True) for number in partitions[:SHOWN])]
 
@@ -88,14 +97,16 @@ def health(finding: Finding) -> Remedy:
     """The remedy for partition-health: bring replicas back, or change the configuration if every replica is in sync."""
     evidence, facts = finding["evidence"], facts_of(finding)
     if finding["cause"] == NO_LEADER:
-        return elect(finding["resource"], finding["partitions"], finding["observed"]["isr"])
+        return elect(finding["resource"], finding["partitions"], finding["observed"]["isr"], facts)
     if evidence["shrunk"]:
         back = bring_back(finding["cause"], facts)
         if finding["category"] == "under-min-isr" and evidence["growing"]:
             back = _or_take_back(back, evidence["cancel_harms"], facts)
         if evidence["target"]["elr_at_risk"]:
             return [Step(about=(elr.WAIT,)), *back]
-        return [*back, *_meanwhile(evidence["target"])] if finding["category"] == "under-min-isr" else back
+        if finding["category"] != "under-min-isr" or evidence["growing"]:
+            return back
+        return [*back, *(target.to_tier(evidence["target"], finding["resource"]) or _meanwhile(evidence["target"]))]
     aims = evidence["target"]
     copies, least = aims["replication_factor"], aims["min_insync_replicas"]
     headroom = None in (copies, least) or copies > least or finding["category"] != "at-min-isr"

@@ -51,11 +51,24 @@ def defaults(finding: Finding) -> Remedy:
         sentences.append(elr.WAIT)
     steps = [Step(about=(sentence,)) for sentence in sentences]
     if weak_min and not unsafe:
-        steps.append(_default_min_isr(evidence, required["min_insync_replicas"]))
+        steps += _min_isr_of_brokers(evidence["overriding_brokers"], required["min_insync_replicas"])
+        if evidence["weak_elsewhere"] is not False:
+            steps.append(_default_min_isr(evidence, required["min_insync_replicas"]))
     if UNCLEAN in weak:
         # A held step ends a remedy, and this one doesn't depend on it.
         steps.insert(len(sentences), Step(cluster_setting(UNCLEAN, "false")))
     return steps
+
+
+def _min_isr_of_brokers(brokers: list[int], value: int) -> Remedy:
+    """Advice on brokers with a dynamic value of their own, which overrides the cluster-wide one."""
+    if not brokers:
+        return []
+    who = listed(brokers, "broker " if len(brokers) == 1 else "brokers ")
+    return advice(
+        f"A dynamic min.insync.replicas on {who} overrides the cluster-wide value: set it to {value}, or delete it (kafka-configs"
+        f" --entity-type brokers --entity-name). First give each topic that inherits it more than {value} replicas in sync."
+    )
 
 
 def _default_min_isr(evidence: dict[str, Any], value: int) -> Step:

@@ -59,10 +59,10 @@ def _everywhere(target: Target, facts: ClusterFacts) -> bool:
     """Should the cluster's default min.insync.replicas be raised, instead of the topic's?
 
     Not if a topic that inherits it has no more replicas in sync than the new value. Then its acks=all writes would be rejected at
-    once, or after one more loss.
+    once, or after one more loss. Nor if a leader's own dynamic value applies: it overrides the cluster-wide one.
     """
     source, least, inherited = target[f"{KEY}_source"], target[KEY], target["inherited_least"]
-    of_cluster = source is not None and source != "topic" and least == target["default_min_insync_replicas"]
+    of_cluster = source not in (None, "topic", "broker-dynamic") and least == target["default_min_insync_replicas"]
     return _raises(target) and of_cluster and least < (inherited or 0) and not facts.before(1, 1)
 
 
@@ -168,7 +168,9 @@ def _pin(target: Target, topic: str, value: int) -> Step:
     now = (
         "Brokers enforce no more than this now"
         if enforced is not None and enforced <= value
-        else ("As configured now, every acks=all write is rejected")
+        else "As configured now, every acks=all write is rejected"
+        if enforced is not None
+        else "Brokers enforce no more than this now, or reject every acks=all write: which of the two is unknown"
     )
     why = (
         f"{now}. Replicas that are being added count before they are in sync: with a higher value, acks=all writes would be"
@@ -230,7 +232,9 @@ def _why_lower(target: Target) -> str:
     """The effect of lowering min.insync.replicas."""
     least, enforced = target[KEY], target["min_insync_replicas_enforced"]
     now = target["replication_factor_now"]
-    if enforced is not None and enforced <= least:
+    if enforced is not None and enforced <= least and target["rejects"]:
+        why = "As configured now, some partitions reject every acks=all write. The others already enforce no more than this."
+    elif enforced is not None and enforced <= least:
         why = "Brokers already enforce no more than this."
     elif enforced is not None and now is not None and enforced > now:
         why = "As configured now, every acks=all write is rejected."
@@ -300,3 +304,15 @@ def acked(finding: Finding) -> Remedy:
     if differs(evidence["target"]):
         return remedy(finding)
     return advice("Set broker.rack on every broker, then audit again: without it, no placement guarantees racks")
+
+
+def to_tier(target: Target, topic: str) -> Remedy:
+    """The steps that let the topic accept acks=all writes again although replicas are missing: min.insync.replicas as low as its
+    tier allows. No steps where that doesn't suffice, can wipe an ELR, or leaves a single copy."""
+    least, in_sync = target[KEY], target["smallest_led_isr"]
+    if not _lowers(target) or target["reassign"] or target["elr_at_risk"] or target["offline"] != 0:
+        return []
+    if least < 2 or in_sync is None or in_sync < least:
+        return []
+    why = f"Until then, this accepts acks=all writes again. They have at least {least} copies, as the topic's tier requires."
+    return [Step(topic_setting(topic, MIN_ISR, least), (why,), undo=_undo(target, topic))]

@@ -37,6 +37,13 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
     most_rf = F.lit(required.get(f"replication_factor{AT_MOST}")).cast("int")
     forbids_unclean = F.lit(required.get("unclean_leader_election") is False)
     rf, min_isr, unclean = _values("default_rf"), _values("min_isr"), _values("unclean", brokers_too=False)
+
+    def weak(node: Column) -> Column:
+        return certain(node["min_isr"] < required_min_isr)
+
+    def overrides(broker: Column) -> Column:
+        return certain(broker["min_isr_source"] == "broker-dynamic")
+
     auto_create = F.exists(live_brokers(), lambda b: b["auto_create"])
     weak_rf, weak_min_isr = F.array_min(rf) < required_rf, F.array_min(min_isr) < required_min_isr
     above = certain(F.array_max(rf) > most_rf)
@@ -80,6 +87,9 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
             "replication_factors": rf,
             "min_insync_replicas": min_isr,
             "unclean_leader_elections": unclean,
+            "overriding_brokers": F.filter(live_brokers(), lambda b: overrides(b) & weak(b))["broker"],
+            "weak_elsewhere": F.exists(live_brokers(), lambda b: ~overrides(b) & weak(b))
+            | F.exists("controllers", lambda c: weak(c) & certain(c["min_isr_stated"])),
             "elr_at_risk": elr_guard.unsafe("elr_cluster_at_risk"),
             "inherited_least": F.col("inherited_least"),
             "inherited_short": F.col("inherited_short"),

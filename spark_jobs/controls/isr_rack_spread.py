@@ -112,7 +112,7 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
             "by_placement": by_placement,
             "missing": missing,
             "target": F.col(target.TARGET),
-            **base.contradicted(),
+            **base.unknown_apart_from_observers(),
         },
         partitions=F.when(under, under_ids).otherwise(at_ids),
     )

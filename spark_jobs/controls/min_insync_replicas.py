@@ -41,6 +41,6 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
             "source": worst["min_isr_source"],
         },
         required={"min_insync_replicas": RULE.required},
-        evidence={"target": F.col(target.TARGET), **base.contradicted()},
+        evidence={"target": F.col(target.TARGET), **base.unknown_apart_from_observers()},
         partitions=RULE.failing,
     )

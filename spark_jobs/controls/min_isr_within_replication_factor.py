@@ -74,7 +74,7 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
         evidence={
             "mixed_releases": F.col("min_isr_mixed_releases"),
             "target": F.col(target.TARGET),
-            **base.contradicted(),
+            **base.unknown_because(),
         },
         partitions=F.col("min_isr_within_replication_factor_failing"),
     )

@@ -135,13 +135,29 @@ def brokers_by_cluster(brokers: DataFrame) -> DataFrame:
         "throttles_known": _readable(*BROKER_THROTTLES),
         **settings.of_broker(),
     }
-    with_causes = F.transform("brokers", lambda b: b.withField("down", _down(b)).withField("lag_cause", _lag_cause(b)))
+    with_causes = F.transform(
+        "brokers",
+        lambda b: _with_min_isr(b.withField("down", _down(b)).withField("lag_cause", _lag_cause(b))),
+    )
     return (
         brokers.select("cluster", struct(fields).alias("b"))
         .groupBy("cluster")
         .agg(F.array_sort(F.collect_list("b")).alias("brokers"))
         .withColumn("brokers", with_causes)
     )
+
+
+def _with_min_isr(broker: Column) -> Column:
+    """The broker with its min.insync.replicas, if it is down and states none, while live brokers state theirs.
+
+    A cluster-wide value applies to it too. Otherwise its value is unknown: brokers that are down can't be asked.
+    """
+    stating = F.filter("brokers", lambda b: certain(b["live"]) & (b["min_isr_source"] != "default"))
+    cluster_wide = F.filter(stating, lambda b: b["min_isr_source"] == "cluster-default")
+    silent = certain(~broker["live"]) & (broker["min_isr_source"] == "default") & (F.size(stating) > 0)
+    value = F.when(silent, F.try_element_at(cluster_wide, F.lit(1))["min_isr"]).otherwise(broker["min_isr"])
+    source = F.when(silent, F.when(F.size(cluster_wide) > 0, "cluster-default").otherwise("broker"))
+    return broker.withField("min_isr", value).withField("min_isr_source", F.coalesce(source, broker["min_isr_source"]))
 
 
 def _down(broker: Column) -> Column:

@@ -319,6 +319,7 @@ def with_target(topics: DataFrame, plan: Plan) -> DataFrame:
         "too_few_racks": _too_few_racks(),
         "at_most": F.when(_too_few_allowed(), at_most()),
         "leans": _needs_higher_min_isr(),
+        "rejects": certain(~within["caps"] & (within["min_isr"] > within["rf"])),
         "replicas_down": F.col("replicas_down"),
         "highest_min_insync_replicas": within["min_isr"],
         "its_replication_factor": within["rf"],

@@ -42,6 +42,20 @@ class Cluster:
     def broker_config(self, broker: int, name: str, default):
         return self.of_broker(broker, f"configs|{name}", lambda b: (b.get("configs") or {}).get(name, default))
 
+    def broker_min_isr(self, broker: int):
+        """Who is down and states none has an unknown one if a live broker states one, since it can't be asked."""
+        own = self.broker_config(broker, MIN_ISR, None)
+        others = {i: self.broker_config(i, MIN_ISR, None) for i, live in self.live.items() if live is True}
+        stated = {i: value for i, value in others.items() if value not in (None, UNKNOWN)}
+        if own is not None or self.live[broker] is not False or not stated:
+            return "1" if own is None else own
+        of_all = [
+            value
+            for i, value in stated.items()
+            if (self.brokers[i].get("config_sources") or {}).get(MIN_ISR) == "cluster-default"
+        ]
+        return of_all[0] if of_all else UNKNOWN
+
     def topic_config(self, t: int, name: str):
         if self.unread("topics", t, "configs", name):
             return UNKNOWN
@@ -114,7 +128,7 @@ class Partition:
             return [anything]
         if override is not None:
             return [{int(override)}]
-        values = {i: self.c.broker_config(i, MIN_ISR, "1") for i in self.replicas}
+        values = {i: self.c.broker_min_isr(i) for i in self.replicas}
         values = {i: v if v is UNKNOWN else int(v) for i, v in values.items()}
         weakest = {min(w.values()) for w in choices(values, sorted(anything))}
         if self.leader is None:

@@ -1,5 +1,7 @@
 """Clusters from public bug reports, incident reports and support questions, and what an audit must say of each.
 
+The cases in VARIANTS are of the same kinds with other details: releases, vendors' versions, states, applications.
+
 `expected.json` of a case has `findings`, each met by one finding that has what it states, `absent`, what no finding may have, and
 `why`. outcome and any_category: choices. observed, required: subsets. cause, message: regular expressions. `remediation`: `says`,
 `runs` and `never_runs` are regular expressions on the text and on the lines that bash would run. `plans_exist`: the plan files
@@ -17,7 +19,8 @@ from typing import Any
 from tests import ROOT
 
 FOLDER = ROOT / "tests" / "data" / "public_cases"
-CASES = sorted(path.parent for path in FOLDER.glob("*/expected.json"))
+VARIANTS = ROOT / "tests" / "data" / "variants"
+CASES = sorted(path.parent for folder in (FOLDER, VARIANTS) for path in folder.glob("*/expected.json"))
 KEYS = ("cluster", "control", "resource")
 
 

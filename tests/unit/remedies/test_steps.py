@@ -62,6 +62,8 @@ def test_the_undo_is_a_comment():
         ((2, 5), RAISE, 'kafka-configs --bootstrap-server "$BOOTSTRAP"'),
         ((1, 1), cluster_setting("a", 1), 'kafka-configs --bootstrap-server "$BOOTSTRAP"'),
         ((2, 5, 1), MOVE, 'kafka-reassign-partitions --zookeeper "$ZOOKEEPER" --execute --throttle 1000'),
+        ((0, 10, 1), MOVE, 'kafka-reassign-partitions --zookeeper "$ZOOKEEPER" --execute --throttle 1000'),
+        ((0, 10, 0, 1), MOVE, 'kafka-reassign-partitions --zookeeper "$ZOOKEEPER" --execute --reassignment-json-file'),
         ((2, 6), MOVE, 'kafka-reassign-partitions --bootstrap-server "$BOOTSTRAP" --execute --throttle 1000'),
         ((2, 1), UNDER_REPLICATED, 'kafka-topics --zookeeper "$ZOOKEEPER"'),
         ((2, 2), UNDER_REPLICATED, 'kafka-topics --bootstrap-server "$BOOTSTRAP"'),
@@ -77,6 +79,7 @@ def test_what_a_release_has_no_command_for_is_said_in_words():
     assert render([Step(cluster_setting("a", 1))], old) == (
         "Set a=1 in server.properties of every broker, and restart them one after the other"
     )
+    assert render([Step(RAISE)], ClusterFacts((0, 8, 2, 2))) == "Set min.insync.replicas=2 on topic t"
     leftover = Config("brokers", "3", (("leader.replication.throttled.rate", None),))
     assert render([Step(leftover)], old).startswith(
         'kafka-configs --zookeeper "$ZOOKEEPER" --alter --entity-type brokers'
