@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from durability.findings.reassignments import Plans
 from durability.lake.tables import BROKERS, CLUSTERS, CONTROLLERS
 from durability.plan.plan import Plan
 from durability.remedies.cluster import ClusterFacts
+from durability.remedies.elr import FEATURE
 from durability.topology import versions
 
 
@@ -20,16 +22,20 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
     if not attempts:
         return {}
     snapshots = In("attempt_id", attempts)
-    clusters = lake.scan(CLUSTERS, snapshots, columns=("cluster", "kafka_version", "quorum_mode")).to_pylist()
-    brokers = lake.scan(BROKERS, snapshots, columns=("cluster", "live", "kafka_version")).to_pylist()
+    clusters = lake.scan(
+        CLUSTERS, snapshots, columns=("cluster", "kafka_version", "quorum_mode", "features")
+    ).to_pylist()
+    brokers = lake.scan(BROKERS, snapshots, columns=("cluster", "live", "kafka_version", "configs")).to_pylist()
     controllers = lake.scan(CONTROLLERS, snapshots, columns=("cluster", "role", "leader")).to_pylist()
     led: defaultdict[str, list[bool | None]] = defaultdict(list)
     for row in controllers:
         if row["role"] == "voter":
             led[row["cluster"]].append(row["leader"])
     stated: dict[str, list[str | None]] = {row["cluster"]: [row["kafka_version"]] for row in clusters}
+    min_isr: defaultdict[str, list[int | None]] = defaultdict(list)
     for broker in brokers:
         if broker["live"] is not False:
+            min_isr[broker["cluster"]].append(_min_isr(broker["configs"]))
             stated.setdefault(broker["cluster"], []).append(broker["kafka_version"])
     planned: defaultdict[str, set[str]] = defaultdict(set)
     without: defaultdict[str, dict[str, str]] = defaultdict(dict)
@@ -40,8 +46,13 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
     return {
         row["cluster"]: ClusterFacts(
             release=_oldest(stated[row["cluster"]]),
+            newest=_newest(stated[row["cluster"]]),
             kraft={"kraft": True, "zookeeper": False}.get(row["quorum_mode"]),
             led=_any(led[row["cluster"]]),
+            elr=None if row["features"] is None else dict(row["features"]).get(FEATURE, 0) > 0,
+            highest_min_isr=_extreme(max, min_isr[row["cluster"]]),
+            lowest_min_isr=_extreme(min, min_isr[row["cluster"]]),
+            gone=plans.gone.get(row["cluster"]),
             planned=frozenset(planned[row["cluster"]]),
             without=without[row["cluster"]],
         )
@@ -52,6 +63,23 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
 def _any(leading: list[bool | None]) -> bool | None:
     """Does one of these voters lead? None if unknown, or if there is no voter."""
     return None if not leading or None in leading else any(leading)
+
+
+def _newest(stated: list[str | None]) -> tuple[int, ...] | None:
+    """The newest of the releases; None if one is unknown."""
+    numbers = [versions.parse(version) for version in stated]
+    return None if None in numbers else max((n for n in numbers if n is not None), default=None)
+
+
+def _min_isr(configs: list[tuple[str, str]] | None) -> int | None:
+    """A broker's min.insync.replicas; None if unknown."""
+    value = "" if configs is None else dict(configs).get("min.insync.replicas", "1")
+    return int(value) if value.isdecimal() else None
+
+
+def _extreme(choose: Callable[[Iterable[int]], int], values: list[int | None]) -> int | None:
+    """The highest or lowest of the values; None if one is unknown, or if there is none."""
+    return None if not values or None in values else choose(n for n in values if n is not None)
 
 
 def _oldest(stated: list[str | None]) -> tuple[int, ...] | None:

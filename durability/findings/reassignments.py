@@ -14,9 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from durability.findings import gone
 from durability.lake.tables import BROKERS, PLANS, TOPIC_POSTURE
 from durability.lake.tables import PARTITIONS as PARTITION_ROWS
 from durability.plan.plan import Plan
+from durability.remedies.cluster import Gone
+from durability.remedies.gone import script_path
 from durability.remedies.plans import EVEN, LIMIT, Broker, Partition, Placement, moved, not_before
 
 TOPICS, PARTITIONS = 500, 50_000
@@ -37,19 +40,24 @@ class TopicPlan:
 
 @dataclass(frozen=True)
 class Plans:
-    """A run's plans. without: (cluster, topic) of topics that need a plan and have none, with the reason."""
+    """A run's plans. without: (cluster, topic) of topics that need a plan and have none, with the reason. gone: by cluster the
+    plan for its brokers that are down."""
 
     made: list[TopicPlan] = field(default_factory=list)
     without: dict[tuple[str, str], str] = field(default_factory=dict)
+    gone: dict[str, Gone] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.made or self.without or self.gone)
 
 
 def write(lake: Any, plan: Plan) -> Plans:
     """Makes the plans of a run's result and stores them in the lake. A result that has plans keeps them."""
     stored = read(lake, plan)
-    if stored.made or stored.without:
+    if stored:
         return stored
     plans = make(lake, plan)
-    if plans.made or plans.without:
+    if plans:
         lake.append(PLANS, _rows(plans, plan))
     return plans
 
@@ -57,7 +65,7 @@ def write(lake: Any, plan: Plan) -> Plans:
 def read(lake: Any, plan: Plan) -> Plans:
     """The plans that are stored for a run's result. lake: has `scan(table, where, columns) -> pa.Table`."""
     plans = Plans()
-    columns = ("cluster", "topic", "moves", "not_before", "why")
+    columns = ("cluster", "topic", "moves", "not_before", "why", "gone", "left")
     rows = lake.scan(PLANS, _of_result(plan), columns=columns).sort_by(
         [("cluster", "ascending"), ("topic", "ascending")]
     )
@@ -67,6 +75,9 @@ def read(lake: Any, plan: Plan) -> Plans:
             continue
         later = {"not_before": row["not_before"]} if row["not_before"] else {}
         moves = [(move["partition"], move["replicas"]) for move in row["moves"]]
+        if row["gone"] is not None:
+            _add_gone(plans, row, moves)
+            continue
         plans.made.append(TopicPlan(row["cluster"], row["topic"], moves, later))
     return plans
 
@@ -87,7 +98,7 @@ def make(lake: Any, plan: Plan) -> Plans:
         if len(of_cluster[topic["cluster"]]) < TOPICS:
             of_cluster[topic["cluster"]].append(topic["topic"])
     clusters = _clusters(lake, {attempts[cluster]: names for cluster, names in of_cluster.items()})
-    plans, left = Plans(), PARTITIONS
+    plans, left = Plans(gone=gone.make(lake, plan)), PARTITIONS
     for topic in topics:
         cluster, name = topic["cluster"], topic["topic"]
         if len(plans.made) >= TOPICS or topic["partitions"] > left:
@@ -150,4 +161,24 @@ def _rows(plans: Plans, plan: Plan) -> pa.Table:
         for one in plans.made
     ]
     without = [row(cluster, topic, why=why) for (cluster, topic), why in plans.without.items()]
-    return pa.Table.from_pylist([*made, *without], PLANS.arrow)
+    off = [
+        row(cluster, topic, moves=moves, gone=list(one.brokers), left=one.left)
+        for cluster, one in plans.gone.items()
+        for topic, moves in _by_topic(one).items()
+    ]
+    return pa.Table.from_pylist([*made, *without, *off], PLANS.arrow)
+
+
+def _by_topic(plan: Gone) -> dict[str, list[dict[str, Any]]]:
+    moves: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for topic, partition, replicas in plan.moves:
+        moves[topic].append({"partition": partition, "replicas": replicas})
+    return moves
+
+
+def _add_gone(plans: Plans, row: Mapping[str, Any], moves: list[tuple[int, list[int]]]) -> None:
+    """Adds a topic's part of the plan for the brokers of its cluster that are down."""
+    cluster = row["cluster"]
+    earlier = plans.gone[cluster].moves if cluster in plans.gone else ()
+    own = tuple((row["topic"], partition, replicas) for partition, replicas in moves)
+    plans.gone[cluster] = Gone(script_path(cluster), tuple(row["gone"]), (*earlier, *own), row["left"])

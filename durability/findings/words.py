@@ -1,14 +1,16 @@
 """A finding's message and remediation: templates of the catalogue, rendered with the verdict's evidence.
 
 Templates are Jinja's. They may use the finding's fields (cluster, resource, resource_type, control, tier, category, cause,
-partitions, observed, required, evidence), the filters of `durability.catalogue.listing`, and the functions topic_config,
-broker_config and cluster_config. A missing field is an error; null is rendered as "unknown".
+partitions, observed, required, evidence), the filters of `durability.catalogue.listing`, and, for remedies, the functions of
+COMMANDS. A missing field is an error; null is rendered as "unknown".
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache, partial
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from jinja2 import StrictUndefined, Template
@@ -16,10 +18,10 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from durability.catalogue import listing
 from durability.catalogue.model import CONTROLS, FOLDER, load
-from durability.remedies import PLANNERS
-from durability.remedies.cluster import ClusterFacts, facts_of
-from durability.remedies.commands import broker_config, cluster_config, topic_config
-from durability.remedies.steps import Remedy, render
+from durability.remedies import PLANNERS, safety
+from durability.remedies.cluster import facts_of
+from durability.remedies.commands import Command, broker_setting, cluster_setting, topic_setting
+from durability.remedies.steps import Remedy, Step, advice, render
 
 
 def _as_kafka(value: Any) -> Any:
@@ -29,8 +31,15 @@ def _as_kafka(value: Any) -> Any:
 
 ENVIRONMENT = SandboxedEnvironment(undefined=StrictUndefined, finalize=_as_kafka, autoescape=False)
 ENVIRONMENT.filters.update(listing.FILTERS)
-COMMANDS = (topic_config, cluster_config, broker_config)
-ENVIRONMENT.globals.update({f.__name__: f for f in COMMANDS})
+COMMANDS: dict[str, Callable[..., Command]] = {
+    "topic_config": topic_setting,
+    "cluster_config": cluster_setting,
+    "broker_config": broker_setting,
+}
+"""Functions of templates for remedies; each gives a command."""
+SECRET = secrets.token_hex(8)
+MARK = re.compile(f"<{SECRET} ([0-9]+)>")
+"""The place of a command in the text of a template. No text of a cluster can contain it."""
 
 
 @cache
@@ -72,20 +81,42 @@ def message(finding: Mapping[str, Any]) -> str | None:
     return None if text is None else _template(text).render(finding)
 
 
-def remedy(finding: Mapping[str, Any]) -> Remedy | str | None:
-    """The fix of a FAIL, EXEMPT or UNKNOWN: the steps of a planner, or the text of a template."""
+def remedy(finding: Mapping[str, Any]) -> Remedy | None:
+    """The fix of a FAIL, EXEMPT or UNKNOWN: the steps of a planner or a template, without commands that aren't safe now."""
     chosen = _chosen(finding, "remedies") if finding["outcome"] in ("FAIL", "EXEMPT", "UNKNOWN") else None
-    if isinstance(chosen, dict):
-        return PLANNERS[chosen["planner"]](finding)
-    return None if chosen is None else _template(chosen).render(finding, **_commands(facts_of(finding)))
+    if chosen is None:
+        return None
+    planned = PLANNERS[chosen["planner"]](finding) if isinstance(chosen, dict) else _steps(chosen, finding)
+    return safety.checked(planned, finding)
 
 
 def remediation(finding: Mapping[str, Any]) -> str | None:
     """The text of `remedy`: a sentence of advice, or a script of Kafka's commands for bash."""
     fix = remedy(finding)
-    return render(fix, facts_of(finding)) if isinstance(fix, list) else fix
+    return None if fix is None else render(fix, facts_of(finding))
 
 
-def _commands(facts: ClusterFacts) -> dict[str, Any]:
-    """The functions that templates call, in the dialect of the cluster's release."""
-    return {f.__name__: partial(f, facts=facts) for f in COMMANDS}
+def _steps(template: str, finding: Mapping[str, Any]) -> Remedy:
+    """The steps of a template: its commands, each with the text before it, and the text after the last one."""
+    commands: list[Command] = []
+
+    def marked(make: Callable[..., Command]) -> Callable[..., str]:
+        def mark(*arguments: Any) -> str:
+            commands.append(make(*arguments))
+            return f"<{SECRET} {len(commands) - 1}>"
+
+        return mark
+
+    text = _template(template).render(finding, **{name: marked(make) for name, make in COMMANDS.items()})
+    if not commands:
+        return advice(text)
+    *pairs, rest = MARK.split(text)
+    steps = [
+        Step(commands[int(number)], _sentences(about)) for about, number in zip(pairs[::2], pairs[1::2], strict=True)
+    ]
+    return [*steps, *([Step(about=_sentences(rest))] if rest.strip() else [])]
+
+
+def _sentences(text: str) -> tuple[str, ...]:
+    """The lines of a text, without the marks of comments."""
+    return tuple(line for part in text.splitlines() if (line := part.strip().lstrip("# ")))

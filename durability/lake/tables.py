@@ -399,6 +399,8 @@ PLANS = Table(
         ("moves", _structs(partition=pa.int32(), replicas=INTS)),  # partitions that move, with their new replicas
         ("not_before", pa.string()),  # what has to happen before the plan can be run
         ("why", pa.string()),  # why there is no plan; NULL: there is one
+        ("gone", INTS),  # the brokers that are down and whose replicas it moves; NULL: it leads to the topic's target
+        ("left", pa.int32()),  # their partitions that stay
     ),
     sort=("cluster", "topic"),
 )

@@ -33,11 +33,14 @@ class Config:
 
 @dataclass(frozen=True)
 class Reassign:
-    """kafka-reassign-partitions: executes a plan and verifies it. file: below the report's folder. throttle: bytes per second."""
+    """kafka-reassign-partitions: executes a plan and verifies it. file: below the report's folder.
+
+    throttle: bytes per second, None for no throttle of the tool's own.
+    """
 
     topic: str
     file: str
-    throttle: int
+    throttle: int | None
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,14 @@ class Elect:
     partition: int
 
 
-Command = Config | Reassign | Feature | Elect | Show
+@dataclass(frozen=True)
+class Unregister:
+    """kafka-cluster: the controllers forget a broker that is down. Only KRaft remembers such brokers."""
+
+    broker: int
+
+
+Command = Config | Reassign | Feature | Elect | Unregister | Show
 UNAVAILABLE = Show("unavailable")
 UNDER_REPLICATED, RUNNING, LOG_DIRS = Show("under-replicated"), Show("reassignments"), "log-dirs"
 
@@ -81,17 +91,24 @@ def lines(command: Command, facts: ClusterFacts = UNKNOWN) -> list[str]:
     if isinstance(command, Reassign):
         tool = f"kafka-reassign-partitions {ZOOKEEPER if facts.before(2, 6) else BOOTSTRAP}"
         plan = f"--reassignment-json-file {command.file}"
-        return [
-            f"{tool} --execute --throttle {command.throttle} {plan}",
-            f"{tool} --verify {plan} # repeat until it reports completion and removes the throttle",
-        ]
+        throttle = "" if command.throttle is None else f"--throttle {command.throttle} "
+        return [f"{tool} --execute {throttle}{plan} &&", _until_complete(f"{tool} --verify {plan}")]
     if isinstance(command, Feature):
         return [f"kafka-features {BOOTSTRAP} upgrade --feature {command.name}={command.level}"]
+    if isinstance(command, Unregister):
+        known = facts.kraft is not False and not facts.before(2, 8)
+        return [f"kafka-cluster unregister {BOOTSTRAP} --id {command.broker}"] if known else []
     if isinstance(command, Elect):
         # Before 2.4 kafka-preferred-replica-election does it.
         tool = f"kafka-leader-election {BOOTSTRAP} --election-type preferred"
         return [] if facts.before(2, 4) else [f"{tool} --topic {command.topic} --partition {command.partition}"]
     return _show(command, facts)
+
+
+def _until_complete(verify: str) -> str:
+    """Repeats the verification until the reassignment is complete, at most 300 times. It then removes the throttle."""
+    again = '[[ $said = *"in progress"* ]] || break; sleep 10'
+    return f'for n in {{1..300}}; do said=$({verify}); {again}; done && echo "$said"'
 
 
 def _config(command: Config, facts: ClusterFacts) -> list[str]:
@@ -159,20 +176,6 @@ def cluster_setting(setting: str, value: object) -> Config:
     return Config("brokers", None, ((setting, str(value)),))
 
 
-def topic_config(topic: str, setting: str, value: object, facts: ClusterFacts = UNKNOWN) -> str:
-    """The command that sets a topic override. For templates of the catalogue."""
-    return _text(topic_setting(topic, setting, value), facts)
-
-
-def broker_config(broker: str, setting: str, value: object, facts: ClusterFacts = UNKNOWN) -> str:
-    """The command that sets one broker's dynamic value. For templates of the catalogue."""
-    return _text(Config("brokers", str(broker), ((setting, str(value)),)), facts)
-
-
-def cluster_config(setting: str, value: object, facts: ClusterFacts = UNKNOWN) -> str:
-    """The command that sets a cluster-wide dynamic default. For templates of the catalogue."""
-    return _text(cluster_setting(setting, value), facts)
-
-
-def _text(command: Config, facts: ClusterFacts) -> str:
-    return "\n".join(lines(command, facts)) or in_words(command)
+def broker_setting(broker: object, setting: str, value: object) -> Config:
+    """Sets one broker's dynamic value."""
+    return Config("brokers", str(broker), ((setting, str(value)),))

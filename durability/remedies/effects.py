@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
-from durability.remedies.commands import Config, Reassign
+from durability.remedies.commands import Config, Elect, Feature, Reassign
 from durability.remedies.steps import Step
 
 Document = dict[str, Any]
@@ -28,7 +29,15 @@ def apply(document: Document, step: Step, moves: Moves | None = None) -> list[Do
         plan = (moves or {})[command.topic]
         during = _changed(document, command.topic, plan, finished=False)
         return [during, _changed(document, command.topic, plan, finished=True)]
-    return [_configured(document, command)] if isinstance(command, Config) else [document]
+    if isinstance(command, Config):
+        return [_configured(document, command)]
+    if isinstance(command, Elect):
+        return [_elected(document, command)]
+    if isinstance(command, Feature):
+        after = deepcopy(document)
+        after["cluster"].setdefault("features", {})[command.name] = command.level
+        return [after]
+    return [document]
 
 
 def _configured(document: Document, command: Config) -> Document:
@@ -41,6 +50,11 @@ def _configured(document: Document, command: Config) -> Document:
     for node in nodes:
         if command.name is None or str(node["id"]) == command.name:
             _set(node, command, "cluster-default" if command.name is None else "broker-dynamic")
+    if command.name is None:
+        for topic in after["topics"]:
+            inherited = {k for k, source in (topic.get("config_sources") or {}).items() if source != "topic"}
+            if shown := tuple((key, value) for key, value in command.values if key in inherited):
+                _set(topic, replace(command, values=shown), "cluster-default")
     return after
 
 
@@ -53,6 +67,18 @@ def _set(node: Document, command: Config, source: str) -> None:
             configs[key] = value
         if sources is not None:
             sources.pop(key, None) if value is None else sources.update({key: source})
+
+
+def _elected(document: Document, command: Elect) -> Document:
+    """The first live replica of the ISR leads; none if there is no such replica, since the election isn't unclean."""
+    after = deepcopy(document)
+    live = {b["id"] for b in after["brokers"] if b.get("live") is not False}
+    for topic in after["topics"]:
+        for partition in topic["partitions"] if topic["name"] == command.topic else ():
+            if partition["partition"] == command.partition:
+                in_sync = [b for b in partition["replicas"] if b in partition["isr"] and b in live]
+                partition["leader"] = in_sync[0] if in_sync else None
+    return after
 
 
 def _changed(document: Document, name: str, plan: list[tuple[int, list[int]]], *, finished: bool) -> Document:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from durability.catalogue.causes import WORDED
-from durability.remedies import elr, target
+from durability.remedies import elr, gone, target
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import RUNNING, UNAVAILABLE, UNDER_REPLICATED, Elect
 from durability.remedies.finding import Finding
@@ -56,6 +56,8 @@ def _gone_for_good(facts: ClusterFacts) -> str:
     The tool can't set a throttle on a broker that is down. ZooKeeper forgets a broker when its session ends, but the controllers
     of KRaft keep it until it is unregistered.
     """
+    if facts.gone is not None and facts.led is not False:
+        return gone.advice(facts.gone)
     move = (
         "If a broker is gone for good, don't wait for it: move its replicas to live brokers with kafka-reassign-partitions,"
         " without a throttle. Its data is lost where no other replica is in sync."
@@ -74,7 +76,7 @@ def elect(topic: str, partitions: Sequence[int], in_sync: int | None) -> Remedy:
         only = "With an empty ISR only replicas of the ELR can be elected without losing records."
         return [look, Step(about=(only,))]
     asks = Step(about=("This asks the controller to elect a leader among the replicas in sync:",))
-    return [look, asks, *(Step(Elect(topic, number)) for number in partitions[:SHOWN])]
+    return [look, asks, *(Step(Elect(topic, number), alone=True) for number in partitions[:SHOWN])]
 
 
 def of_cause(finding: Finding) -> Remedy:
@@ -91,8 +93,27 @@ def health(finding: Finding) -> Remedy:
         back = bring_back(finding["cause"], facts)
         if finding["category"] == "under-min-isr" and evidence["growing"]:
             back = _or_take_back(back, evidence["cancel_harms"], facts)
-        return [Step(about=(elr.WAIT,)), *back] if evidence["target"]["elr_at_risk"] else back
-    return target.remedy(finding) if target.differs(evidence["target"]) else advice(NO_HEADROOM_WANTED)
+        if evidence["target"]["elr_at_risk"]:
+            return [Step(about=(elr.WAIT,)), *back]
+        return [*back, *_meanwhile(evidence["target"])] if finding["category"] == "under-min-isr" else back
+    aims = evidence["target"]
+    copies, least = aims["replication_factor"], aims["min_insync_replicas"]
+    headroom = None in (copies, least) or copies > least or finding["category"] != "at-min-isr"
+    return target.remedy(finding) if target.differs(aims) and headroom else advice(NO_HEADROOM_WANTED)
+
+
+def _meanwhile(aims: target.Target) -> Remedy:
+    """What accepts acks=all writes before the replicas are back. It gives up copies, so no script does it."""
+    left, now = aims["smallest_led_isr"], aims["min_insync_replicas_now"]
+    if not left or now is None or left >= now:
+        return []
+    restore = (
+        f"set it to {now} again" if aims["min_insync_replicas_source"] == "topic" else "delete the topic's own value"
+    )
+    return advice(
+        f"If writes can't wait, set min.insync.replicas={left} on the topic. acks=all then guarantees no more than"
+        f" {target.copies_in_words(left)}. To undo it, {restore}, when the replicas are back."
+    )
 
 
 def _or_take_back(back: Remedy, harms: bool, facts: ClusterFacts) -> Remedy:

@@ -62,13 +62,14 @@ def _default_min_isr(evidence: dict[str, Any], value: int) -> Step:
     least, short = evidence["inherited_least"], evidence["inherited_short"] or 0
     command = cluster_setting(MIN_ISR, value)
     if not short and (least is None or least > value):
-        return Step(command)
+        return Step(command, alone=True)
     first = evidence["inherited_first"]
     who = f"topic {first}" if short == 1 else f"topics {first} and {short - 1} more"
     unless = (
         f"Don't set min.insync.replicas={value} for the whole cluster now: {who} would inherit it and"
-        f" {'has' if short == 1 else 'have'} no more than {value} replicas in sync, so acks=all writes would be rejected at once"
-        " or after the next loss. First give these topics more replicas, bring replicas back, or set their own value"
+        f" {'has' if short == 1 else 'have'} too few replicas, or replicas in sync, for it: acks=all writes would be rejected"
+        " at once, or after fewer losses than required. First give these topics more replicas, bring replicas back, or set"
+        " their own value"
     )
     return Step(command, unless=unless)
 
@@ -90,7 +91,7 @@ def leftovers(finding: Finding) -> Remedy:
     named: list[tuple[str, str | None, list[str]]] = [("brokers", None, default)] if default else []
     named += [("topics", t["topic"], t["throttles"]) for t in finding["evidence"]["topics"]]
     named += [("brokers", str(b["broker"]), b["throttles"]) for b in finding["evidence"]["brokers"]]
-    return [Step(Config(kind, name, tuple((key, None) for key in keys))) for kind, name, keys in named]
+    return [Step(Config(kind, name, tuple((key, None) for key in keys)), alone=True) for kind, name, keys in named]
 
 
 def _stuck(finding: Finding, facts: ClusterFacts) -> Remedy:

@@ -21,13 +21,15 @@ class Step:
     """One step of a remedy.
 
     command: None for advice. about: sentences on the step, such as what it changes or costs. unless: why the command must not run
-    now; None if its precondition holds. undo: the command that takes the step back.
+    now; None if its precondition holds. undo: the command that takes the step back. alone: may its command run although the one
+    before failed? Otherwise it runs only if that one succeeded.
     """
 
     command: Command | None = None
     about: tuple[str, ...] = ()
     unless: str | None = None
     undo: Command | None = None
+    alone: bool = False
 
 
 Remedy = list[Step]
@@ -45,8 +47,12 @@ def offered(remedy: Sequence[Step]) -> list[Step]:
 
 
 def render(remedy: Sequence[Step], facts: ClusterFacts) -> str:
-    """The text of a remedy: a script of comments and commands, or sentences of advice if there is no command to run."""
+    """The text of a remedy: a script of comments and commands, or sentences of advice if there is no command to run.
+
+    In a script, `&&` joins a command that changes the cluster to the next one that does.
+    """
     parts: list[tuple[bool, str]] = []
+    last = None  # the index of the last line that changes the cluster
     for step in remedy:
         parts += [(False, sentence) for sentence in step.about]
         changes = step.command is not None and not isinstance(step.command, Show)
@@ -57,6 +63,10 @@ def render(remedy: Sequence[Step], facts: ClusterFacts) -> str:
         if step.command is None:
             continue
         shell = lines(step.command, facts)
+        if shell and changes:
+            if last is not None and not step.alone:
+                parts[last] = (True, f"{parts[last][1]} &&")
+            last = len(parts) + len(shell) - 1
         parts += [(True, line) for line in shell]
         if not shell and isinstance(step.command, Config):
             parts.append((False, in_words(step.command)))

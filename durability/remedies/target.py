@@ -7,14 +7,14 @@ hold in the snapshot states why, and no command follows it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from durability.catalogue.listing import listed
-from durability.remedies import elr, racks
+from durability.remedies import elr, racks, safety
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import Config, Reassign, cluster_setting, topic_setting
 from durability.remedies.finding import Finding
-from durability.remedies.plans import LIMIT, NOTHING, SUFFICE, folder
+from durability.remedies.plans import folder
 from durability.remedies.steps import Remedy, Step, advice
 
 MIN_ISR = "min.insync.replicas"
@@ -24,17 +24,11 @@ MEANWHILE = (
     "Let the reassignment complete, or cancel it, then audit again. Until then old and new replicas together form the ISR,"
     " and the worst accepted ISR spans fewer racks than before or after the reassignment"
 )
-KEY = "min_insync_replicas"
-NO_LEADER = "First bring back a leader for the partitions that have none: start the broker, or repair its disk"
-RUNNING_FIRST = (
-    "First let the running reassignments of this cluster complete, or cancel them: the tool starts no other before"
+UNEVEN = (
+    "The partitions have different numbers of replicas. A min.insync.replicas that suits those with few lets acks=all guarantee"
+    " fewer copies on the others: decide this yourself"
 )
-NO_PLAN = {
-    SUFFICE: "Start the brokers that are down, or add brokers or racks",
-    LIMIT: "Run the plans that there are, or use a tool that balances",
-    NOTHING: "Let the running reassignment complete",
-}
-"""What to do, by the reason why a topic has no plan."""
+KEY = "min_insync_replicas"
 Target = Mapping[str, Any]
 """`evidence.target` of a topic's verdict. Unknown numbers are None."""
 
@@ -78,10 +72,10 @@ def remedy(finding: Finding) -> Remedy:
     if target["too_few_brokers"]:
         return _too_few_brokers(target, finding["resource"])
     at_risk = target["elr_at_risk_in_cluster" if _everywhere(target, facts) else "elr_at_risk"]
-    if at_risk and (changes or _pinned(target) is not None):
+    if at_risk and (changes or safety.pinned(target, facts) is not None):
         return advice(elr.WAIT)
     if changes or target["reassign"]:
-        return _steps(target, finding["resource"], finding["cluster"], facts)
+        return _steps(finding)
     return advice("Set the same min.insync.replicas on all brokers: partitions of this topic have different values")
 
 
@@ -94,9 +88,11 @@ def _too_few_brokers(target: Target, topic: str) -> Remedy:
         return advice(more)
     if target["elr_at_risk"]:
         return advice(more, elr.WAIT)
+    if safety.weakens(now, target):
+        return advice(more, UNEVEN)
     why = (
         f"As configured now, every acks=all write is rejected. Until there are more replicas, this accepts them again."
-        f" acks=all then guarantees no more than {_copies(now)}, as many as there are."
+        f" acks=all then guarantees no more than {copies_in_words(now)}, as many as there are."
     )
     in_sync = target["smallest_led_isr"]
     unless = None if in_sync is not None and in_sync >= now else "First bring back the out-of-sync replicas"
@@ -109,58 +105,41 @@ def _undo(target: Target, topic: str) -> Config:
     return topic_setting(topic, MIN_ISR, target["min_insync_replicas_now"] if own else None)
 
 
-def _copies(number: int) -> str:
+def copies_in_words(number: int) -> str:
     return "1 copy" if number == 1 else f"{number} copies"
 
 
-def _pinned(target: Target) -> int | None:
-    """The min.insync.replicas that the topic needs while replicas are added or moved; None if its value may stay.
-
-    Replicas being added count in the effective min ISR before they are in sync (seen on 4.3.1). So a value above the replication
-    factor would reject acks=all writes until the new replicas are in sync.
-    """
-    now = target["min_insync_replicas_now"]
-    wanted = [n for n in (now if _lowers_last(target) else target[KEY], now) if n is not None]
-    meanwhile = min(wanted) if wanted else target["highest_min_insync_replicas"]
-    there = target["its_replication_factor"]
-    waits = target["reassign"] and meanwhile is not None and there is not None and meanwhile > there
-    return there if waits else None
-
-
-def _lowers_last(target: Target) -> bool:
-    """Is the value lowered only after the replicas have moved? Before that, acks=all would lose its present guarantee."""
-    return _lowers(target) and target["reassign"] and target["acked_racks"] is not None and target["leans"]
-
-
-def _steps(target: Target, topic: str, cluster: str, facts: ClusterFacts) -> Remedy:
+def _steps(finding: Finding) -> Remedy:
+    target, topic, facts = finding["evidence"]["target"], finding["resource"], facts_of(finding)
     least, now = target[KEY], target["replication_factor_now"]
     lowers, raises, moves = _lowers(target), _raises(target), target["reassign"]
-    pinned = _pinned(target)
+    pinned = safety.pinned(target, facts)
+    pin = None if pinned is None else _pin(target, topic, pinned)
     # A value at the present number of replicas would leave no headroom until the new ones are in sync.
     at_once = raises and (not moves or (now is not None and least < now))
-    at_last = _lowers_last(target)
+    at_last = safety.lowers_last(target)
+    move = _reassign(finding, pin) if moves else None
     steps: Remedy = []
-    if moves or not _everywhere(target, facts):
-        line = _target_line(target, topic) if lowers or raises or _grows(target) else _places(topic)
-        steps.append(Step(about=(line,)))
-    move = _reassign(target, topic, cluster, facts) if moves else None
-    if pinned is not None:
+    if pin is not None and pinned is not None:
         enforced = target["min_insync_replicas_enforced"]
         if move is None or move.unless is None or enforced is None or enforced > pinned:
-            steps.append(_pin(target, topic, pinned))
+            steps.append(pin)
     elif lowers and not at_last:
         steps.append(_lower(target, topic))
     if at_once:
         steps.append(_raise(target, topic, facts))
     if move is not None:
         steps.append(move)
-    if pinned is not None and at_last:
+    if pin is not None and at_last:
         steps.append(Step(about=("When the reassignment is complete, audit again for the last step.",)))
-    elif at_last or pinned is not None or (raises and not at_once):
+    elif at_last or pin is not None or (raises and not at_once):
         after = (
             f"When the reassignment is complete, audit again: then set min.insync.replicas={_or(least, 'as before')}."
         )
         steps.append(Step(about=(after,)))
+    if moves or not _everywhere(target, facts):
+        line = _target_line(target, topic) if lowers or raises or _grows(target) else _places(topic)
+        steps[:1] = [replace(step, about=(line, *step.about)) for step in steps[:1]] or [Step(about=(line,))]
     return steps
 
 
@@ -190,6 +169,8 @@ def _pin(target: Target, topic: str, value: int) -> Step:
         f"{now}. Replicas that are being added count before they are in sync: with a higher value, acks=all writes would be"
         " rejected until then."
     )
+    if safety.weakens(value, target):
+        return Step(topic_setting(topic, MIN_ISR, value), unless=UNEVEN)
     return Step(topic_setting(topic, MIN_ISR, value), (why,), undo=_undo(target, topic))
 
 
@@ -197,7 +178,7 @@ def _raise(target: Target, topic: str, facts: ClusterFacts) -> Step:
     least, in_sync = target[KEY], target["smallest_led_isr"]
     about = _trade_off(target)
     if target["offline"] != 0:
-        return Step(about=about, unless=NO_LEADER)
+        return Step(about=about, unless=safety.NO_LEADER)
     now = target["replication_factor_now"]
     if in_sync is None or in_sync < least or (now is not None and in_sync < now):
         here = f"with {_or(in_sync, 'an unknown number')} in sync, as now, acks=all writes would be rejected"
@@ -266,36 +247,13 @@ def _why_lower(target: Target) -> str:
     return why
 
 
-def _reassign(target: Target, topic: str, cluster: str, facts: ClusterFacts) -> Step:
-    """Executes the topic's plan (`durability.remedies.plans`)."""
-    command = Reassign(topic, f"plans/{folder(cluster)}/{topic}.json", THROTTLE)
-    unless = _no_reassignment(target, topic, facts)
+def _reassign(finding: Finding, pin: Step | None) -> Step:
+    """Executes the topic's plan (`durability.remedies.plans`). pin: the step before it."""
+    topic = finding["resource"]
+    command = Reassign(topic, f"plans/{folder(finding['cluster'])}/{topic}.json", THROTTLE)
+    unless = safety.reason(command, finding, [pin.command] if pin is not None and pin.command is not None else [])
     about = "The plan is in the report's folder. Read it, then run this there in a quiet hour."
     return Step(command, () if unless else (about,), unless)
-
-
-def _no_reassignment(target: Target, topic: str, facts: ClusterFacts) -> str | None:
-    """Why no reassignment of the topic can be started now; None if it can.
-
-    A partition without a leader has no live copy to read from. Kafka's tool can neither name nor throttle a broker that is down,
-    and it starts nothing while a reassignment runs anywhere in the cluster.
-    """
-    if target["offline"] != 0:
-        return f"{NO_LEADER}. No live broker has their data to copy"
-    down = target["replicas_down"] or []
-    if down:
-        names = listed(down, "broker " if len(down) == 1 else "brokers ")
-        it, one = ("it", "it is") if len(down) == 1 else ("one of them", "they are")
-        return (
-            f"First start {names}, or, if {one} gone for good, move these replicas to live brokers: the tool rejects a plan that"
-            f" names {it}"
-        )
-    if target["reassigning_in_cluster"]:
-        return RUNNING_FIRST
-    if topic not in facts.planned:
-        why = facts.without.get(topic, "none was made")
-        return f"There is no plan for this topic ({why}). {NO_PLAN.get(why, 'Choose the brokers for the replicas yourself')}"
-    return None
 
 
 def place(finding: Finding) -> Remedy:

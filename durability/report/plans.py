@@ -8,7 +8,10 @@ from typing import Any
 
 from durability.atomic import unfinished, write_whole
 from durability.findings import reassignments
+from durability.findings.clusters import facts_of_clusters
 from durability.plan.plan import Plan
+from durability.remedies import gone
+from durability.remedies.cluster import ClusterFacts, Gone
 from durability.remedies.plans import FOLDER, FORMAT, INDEX, folder, written
 
 
@@ -19,7 +22,7 @@ def write(lake: Any, plan: Plan, out: Path) -> Path | None:
     """
     found = reassignments.read(lake, plan)
     _clear(out / FOLDER)
-    if not found.made and not found.without:
+    if not found:
         return None
     texts: dict[Path, str] = {}
     plans: list[dict[str, str]] = []
@@ -28,12 +31,21 @@ def write(lake: Any, plan: Plan, out: Path) -> Path | None:
         plans.append({"cluster": made.cluster, "topic": made.topic, "file": file, **made.not_before})
         texts[out / FOLDER / file] = written(made.topic, made.moves)
     without = [{"cluster": cluster, "topic": topic, "why": why} for (cluster, topic), why in found.without.items()]
-    index = json.dumps({"format": FORMAT, "plans": plans, "without": without}, indent=1) + "\n"
+    facts = facts_of_clusters(lake, plan, found) if found.gone else {}
+    off = [_gone(cluster, one, facts[cluster], texts, out) for cluster, one in found.gone.items()]
+    index = json.dumps({"format": FORMAT, "plans": plans, "without": without, "gone": off}, indent=1) + "\n"
     with unfinished(out) as temporary:
         # The index first: the next run removes what it lists, also if this run is killed in between.
         for path, text in {out / FOLDER / INDEX: index, **texts}.items():
             write_whole(path, text, temporary)
     return out / FOLDER
+
+
+def _gone(cluster: str, one: Gone, facts: ClusterFacts, texts: dict[Path, str], out: Path) -> dict[str, Any]:
+    """The index's entry of a plan for brokers that are down. Adds the texts of its files."""
+    files = {"file": f"{folder(cluster)}/{gone.PLAN}", "script": f"{folder(cluster)}/{gone.SCRIPT}"}
+    texts |= {out / FOLDER / files["file"]: gone.written(one), out / FOLDER / files["script"]: gone.script(one, facts)}
+    return {"cluster": cluster, "brokers": list(one.brokers), **files, "partitions": len(one.moves), "left": one.left}
 
 
 def _clear(plans: Path) -> None:
@@ -56,9 +68,13 @@ def _clear(plans: Path) -> None:
 
 def _listed(index: Path) -> list[Path]:
     try:
-        return [index.parent / entry["file"] for entry in json.loads(index.read_text(encoding="utf-8"))["plans"]]
-    except (ValueError, KeyError, TypeError):
-        return [file for file in index.parent.glob("*/*.json") if _is_plan(file)]
+        found = json.loads(index.read_text(encoding="utf-8"))
+        off = found.get("gone", ())
+        names = [entry["file"] for entry in (*found["plans"], *off)] + [entry["script"] for entry in off]
+        return [index.parent / name for name in names]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        own = [file for name in (gone.PLAN, gone.SCRIPT) for file in index.parent.glob(f"*/{name}")]
+        return own + [file for file in index.parent.glob("*/*.json") if file not in own and _is_plan(file)]
 
 
 def _is_plan(file: Path) -> bool:

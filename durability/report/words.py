@@ -110,12 +110,12 @@ def is_script(remediation: str) -> bool:
 
 
 def is_command(line: str) -> bool:
-    """Whether a line of a remediation runs one of Kafka's tools, alone or in a loop over topics.
+    """Whether a line of a remediation runs one of Kafka's tools, alone or in a loop.
 
     >>> is_command("for topic in a b; do kafka-configs --alter; done"), is_command("for topic in a, raise it")
     (True, False)
     """
-    return re.match(r"(for topic in [^;]+; do )?kafka-", line) is not None
+    return re.match(r"(for \w+ in [^;]+; do (said=\$\()?)?kafka-", line) is not None
 
 
 def clipped_script(remediation: str, limit: int) -> str:
@@ -123,6 +123,8 @@ def clipped_script(remediation: str, limit: int) -> str:
 
     >>> clipped_script("kafka-topics --list\\nkafka-topics --version", 30)
     'kafka-topics --list\\n# and 1 more line, in findings.csv'
+    >>> clipped_script("kafka-configs --alter &&\\nkafka-configs --alter", 30)
+    'kafka-configs --alter\\n# and 1 more line, in findings.csv'
     """
     if len(remediation) <= limit or not is_script(remediation):
         return clipped(remediation, limit)
@@ -130,6 +132,10 @@ def clipped_script(remediation: str, limit: int) -> str:
     kept = lines
     while kept and len("\n".join(kept)) > limit:
         kept = kept[:-1]
+    # What would run next is cut off.
+    kept = [
+        line.removesuffix(" &&") if not any(map(is_command, kept[n + 1 :])) else line for n, line in enumerate(kept)
+    ]
     return "\n".join([*kept, f"# and {plural(len(lines) - len(kept), 'more line')}, in findings.csv"])
 
 

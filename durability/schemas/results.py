@@ -108,6 +108,17 @@ PLAN = Object(
         "not_before": Member(Text(), optional=True, about="what has to be so before it can be executed"),
     },
 )
+GONE = Object(
+    "gone",
+    {
+        "cluster": TEXT,
+        "brokers": Member(ListOf(Whole(high=INT64))),
+        "file": Member(Text(), about="beside the index, as kafka-reassign-partitions reads it"),
+        "script": Member(Text(), about="runs it with a throttle, and unregisters the brokers"),
+        "partitions": Member(COUNT),
+        "left": Member(COUNT, about="partitions that stay"),
+    },
+)
 WITHOUT = Object("without", {"cluster": TEXT, "topic": TEXT, "why": TEXT})
 PLANS = Object(
     reassignment.FORMAT,
@@ -115,6 +126,7 @@ PLANS = Object(
         "format": Member(Constant(reassignment.FORMAT)),
         "plans": Member(ListOf(PLAN)),
         "without": Member(ListOf(WITHOUT), about="topics that need one and have none, and why"),
+        "gone": Member(ListOf(GONE), optional=True, about="plans for brokers that are down, if these never come back"),
     },
     about="Reassignment plans of one run of the Kafka durability audit.",
 )

@@ -41,5 +41,6 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
         evidence={
             "degraded": possible(F.coalesce("degraded", ~F.col("topics_known"))),
             "least": F.greatest(highest, raised),
+            "inherited_least": F.col("inherited_least"),
         },
     )

@@ -8,6 +8,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
+from spark_jobs.frames import target
 from spark_jobs.frames.columns import possible
 
 
@@ -22,17 +23,22 @@ def _inherits() -> Column:
 
 
 def _least() -> Column:
-    """The topic's smallest number of replicas, or of replicas in sync where a partition has a leader; 0 if unknown."""
+    """The smallest value that is too high for the topic: 0 if unknown.
+
+    It is the number of its replicas, less what its tier requires of headroom beyond one broker, or of its replicas in sync, if
+    these are fewer.
+    """
     replicas, in_sync = F.col("replication_factor_worst"), F.col("led_isr_least")
     known = replicas.isNotNull() & F.col("partitions_known")
-    return F.when(known, F.least(replicas, in_sync)).otherwise(0)
+    bears = replicas - F.greatest(F.lit(0), target.headroom() - 1)
+    return F.when(known, F.least(bears, in_sync)).otherwise(0)
 
 
 def by_cluster(plan: Plan) -> list[Column]:
     """Aggregates over a cluster's topics.
 
-    `inherited_least`: the least replicas, or replicas in sync, of a topic that inherits; NULL if no topic does.
-    `inherited_short`, `inherited_first`: the number of topics with no more than the policy's default, and the first one's name.
+    `inherited_least`: the smallest value that is too high for a topic that inherits; NULL if no topic does.
+    `inherited_short`, `inherited_first`: the topics for which the policy's default is too high: their number, and the first name.
     """
     # A partition without a leader may come back with a single replica in sync.
     offline = possible(F.size("offline_ids") > 0)

@@ -213,11 +213,12 @@ def spreads() -> Column:
 
 def measures() -> dict[str, Column]:
     """`replicas_down`: the brokers with replicas of the topic that are known to be down. `leaders_unknown`: is it unknown of any
-    partition whether it has a live leader?"""
+    partition whether it has a live leader? `most_replicas`: the replicas of the partition with most of them; NULL if unknown."""
     down = F.flatten(F.collect_list(F.when(F.size("replicas_down") > 0, F.col("replicas_down"))))
     return {
         "replicas_down": F.sort_array(F.array_distinct(down)),
         "leaders_unknown": F.bool_or(F.col("offline").isNull()),
+        "most_replicas": F.when(F.bool_and(F.col("replica_count").isNotNull()), F.max("replica_count")),
     }
 
 
@@ -240,6 +241,7 @@ def with_target(topics: DataFrame, plan: Plan) -> DataFrame:
         "min_insync_replicas_enforced": min_isr["effective"],
         "default_min_insync_replicas": F.lit(default_min_isr(plan)).cast("int"),
         "smallest_led_isr": F.col("led_isr_least"),
+        "most_replicas": F.col("most_replicas"),
         "brokers": F.col("broker_count"),
         "racks_there": F.size("racks"),
         "unracked_brokers": F.when(F.size("racks") == 0, F.col("unracked_brokers")),

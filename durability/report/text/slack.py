@@ -94,7 +94,7 @@ def _worst(causes: Causes) -> list[str]:
 
 def _first_line(remediation: str) -> str:
     """A script's first command, or the advice."""
-    return next(filter(is_command, remediation.splitlines()), remediation)
+    return next(filter(is_command, remediation.splitlines()), remediation).removesuffix(" &&")
 
 
 def _cause(cause: Cause) -> str:

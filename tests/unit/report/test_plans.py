@@ -157,6 +157,11 @@ def test_plans_are_written_as_kafkas_tool_reads_them_and_replaced(audited, tmp_p
     assert made["version"] == 1
     assert {(p["topic"], p["partition"], len(p["replicas"])) for p in made["partitions"]} == {("a", 0, 3), ("a", 1, 3)}
     assert all(p["replicas"][0] == p["partition"] + 1 and 5 not in p["replicas"] for p in made["partitions"])
+    files = {"file": "eu/brokers+gone.json", "script": "eu/brokers+gone.sh"}
+    assert index["gone"] == [{"cluster": "eu", "brokers": [5], **files, "partitions": 1, "left": 0}]
+    (off,) = json.loads((folder / files["file"]).read_text())["partitions"]
+    assert (off["topic"], off["replicas"][:2], len(off["replicas"])) == ("dead", [1, 4], 3) and 5 not in off["replicas"]
+    assert "for topic in dead; do kafka-configs" in (folder / files["script"]).read_text()
     (folder / "eu" / "mine.json").write_text("{}")
     assert plans.write(lake, plan(run_id="run-2", snapshots=run.snapshots), tmp_path) is None
     assert sorted(p.name for p in folder.rglob("*.json")) == ["mine.json"]

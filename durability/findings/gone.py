@@ -1,0 +1,89 @@
+"""A run's plans that move the replicas of brokers that are down to live brokers; see `durability.remedies.gone`."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from durability.lake.tables import BROKERS
+from durability.lake.tables import PARTITIONS as PARTITION_ROWS
+from durability.plan.plan import Plan
+from durability.remedies import gone
+from durability.remedies.cluster import Gone
+from durability.remedies.plans import Broker, Placement
+
+PARTITIONS = 20_000
+"""Partitions of a cluster that are planned, at most. The next audit plans the others."""
+COLUMNS = ("attempt_id", "topic", "partition", "leader", "replicas", "isr", "adding", "removing")
+
+
+@dataclass
+class _Affected:
+    """Partitions of a cluster with a replica on a broker that is down, and the load of all its brokers."""
+
+    brokers: list[Broker]
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    load: Counter[int] = field(default_factory=Counter)
+    left: int = 0
+
+    @property
+    def down(self) -> set[int]:
+        return {broker.id for broker in self.brokers if broker.live is False}
+
+
+def make(lake: Any, plan: Plan) -> dict[str, Gone]:
+    """By cluster the plan for its brokers that are down, if it moves a partition.
+
+    lake: has `scan(table, where, columns) -> pa.Table`, and `parts`, which gives the same in parts.
+    """
+    from pyiceberg.expressions import In
+
+    clusters = {s.attempt_id: s.cluster for s in plan.judged if s.attempt_id}
+    if not clusters:
+        return {}
+    brokers: defaultdict[str, list[Broker]] = defaultdict(list)
+    columns = ("attempt_id", "broker", "rack", "live")
+    for row in lake.scan(BROKERS, In("attempt_id", set(clusters)), columns=columns).to_pylist():
+        brokers[row["attempt_id"]].append(Broker(row["broker"], row["rack"], row["live"]))
+    affected = {attempt: _Affected(of) for attempt, of in brokers.items() if any(b.live is False for b in of)}
+    if not affected:
+        return {}
+    for part in lake.parts(PARTITION_ROWS, In("attempt_id", set(affected)), columns=COLUMNS):
+        for attempt in pc.unique(part["attempt_id"]).to_pylist():
+            _add(affected[attempt], part.filter(pc.equal(part["attempt_id"], attempt)))
+    plans = {clusters[attempt]: _planned(found, clusters[attempt]) for attempt, found in affected.items()}
+    return {cluster: made for cluster, made in plans.items() if made.moves}
+
+
+def _add(affected: _Affected, rows: pa.Table) -> None:
+    """Counts the load of brokers, and keeps the partitions with a replica on a broker that is down."""
+    replicas = rows["replicas"].combine_chunks()
+    on = pc.list_flatten(replicas)
+    affected.load.update({entry["values"]: entry["counts"] for entry in pc.value_counts(on).to_pylist()})
+    down = pc.is_in(on, pa.array(sorted(affected.down), on.type))
+    at = pc.unique(pc.list_parent_indices(replicas).filter(down))
+    room = PARTITIONS - len(affected.rows)
+    affected.left += max(0, len(at) - room)
+    affected.rows += rows.take(at.slice(0, max(0, room))).to_pylist()
+
+
+def _planned(affected: _Affected, cluster: str) -> Gone:
+    moves = tuple(_moves(affected))
+    brokers = sorted(affected.down & {b for row in affected.rows for b in row["replicas"]})
+    left = affected.left + len(affected.rows) - len(moves)
+    return Gone(gone.script_path(cluster), tuple(brokers), moves, left)
+
+
+def _moves(affected: _Affected) -> Iterator[tuple[str, int, list[int]]]:
+    placement = Placement(affected.brokers, affected.load)
+    for row in sorted(affected.rows, key=lambda row: (row["topic"], row["partition"])):
+        if row["adding"] or row["removing"]:
+            continue
+        replicas = gone.replaced(placement, row["replicas"], row["isr"] or (), row["leader"])
+        if replicas is not None:
+            yield row["topic"], row["partition"], replicas

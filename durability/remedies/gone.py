@@ -1,0 +1,101 @@
+"""Brokers that are gone for good: a plan that moves their replicas to live brokers, and a script that runs it.
+
+Kafka's tool takes a plan that names no broker that is down. But it can't set its throttle then, which it also sets on the brokers
+that replicas leave. So the script sets the throttle where the new replicas are, and --verify deletes it as usual.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+
+from durability.catalogue.listing import listed
+from durability.remedies.cluster import ClusterFacts, Gone
+from durability.remedies.commands import Config, Reassign, Unregister, lines
+from durability.remedies.plans import Placement, folder
+
+PLAN, SCRIPT = "brokers+gone.json", "brokers+gone.sh"
+"""Files beside the plans of topics. No name of a topic contains a plus."""
+THROTTLE = 50_000_000
+
+
+def script_path(cluster: str) -> str:
+    """The script's path below the report's folder."""
+    return f"plans/{folder(cluster)}/{SCRIPT}"
+
+
+def replaced(placement: Placement, replicas: Sequence[int], isr: Iterable[int], leader: int | None) -> list[int] | None:
+    """The replicas with live brokers in place of those that are down, as many as before and over no fewer racks.
+
+    None if no live replica in sync leads the partition, or if the live brokers don't suffice.
+    """
+    kept = [b for b in replicas if b in placement.brokers and placement.brokers[b].live]
+    if leader not in kept or leader not in set(isr):
+        return None
+    chosen = placement.choose(kept, len(replicas), 1)
+    if chosen is None:
+        return None
+    worse = any(new > old for new, old in zip(_fullest(placement, chosen), _fullest(placement, replicas), strict=True))
+    return None if worse else chosen
+
+
+def _fullest(placement: Placement, replicas: Sequence[int]) -> list[int]:
+    """How many replicas can be in the fullest rack, in the fullest two, and so on. One without a rack may be in any of them."""
+    racks = [broker.rack if (broker := placement.brokers.get(b)) is not None else None for b in replicas]
+    named = Counter(rack for rack in racks if rack is not None)
+    counts = [n for _, n in named.most_common()] + [0] * (len(replicas) - len(named))
+    return [total + racks.count(None) for total in accumulate(counts)]
+
+
+def written(gone: Gone) -> str:
+    """The plan as JSON text in the format of kafka-reassign-partitions, version 1."""
+    rows = [{"topic": topic, "partition": p, "replicas": list(replicas)} for topic, p, replicas in gone.moves]
+    return json.dumps({"version": 1, "partitions": rows}, indent=1) + "\n"
+
+
+def advice(gone: Gone) -> str:
+    """What the finding says of the script."""
+    who, is_ = ("broker ", "is") if len(gone.brokers) == 1 else ("brokers ", "are")
+    stay = (
+        f" {gone.left} more stay: no live replica is in sync, or the live brokers don't suffice." if gone.left else ""
+    )
+    return (
+        f"If {listed(gone.brokers, who)} {is_} gone for good, don't wait. {gone.script} moves {_partitions(len(gone.moves))} to"
+        f" live brokers, with a throttle.{stay} Read it before you run it."
+    )
+
+
+def _partitions(number: int) -> str:
+    return "1 partition" if number == 1 else f"{number:,} partitions"
+
+
+def script(gone: Gone, facts: ClusterFacts) -> str:
+    """The script: it sets a throttle, runs the plan, waits, and unregisters the brokers if they have no replica left."""
+    topics = " ".join(dict.fromkeys(topic for topic, _, _ in gone.moves))
+    targets = " ".join(map(str, sorted({b for _, _, replicas in gone.moves for b in replicas})))
+    throttled = lines(Config("topics", "$topic", (("follower.replication.throttled.replicas", "'*'"),)), facts)
+    rate = lines(Config("brokers", "$broker", (("follower.replication.throttled.rate", str(THROTTLE)),)), facts)
+    move = lines(Reassign(topics, PLAN, None), facts)
+    text = [
+        "#!/bin/bash",
+        f"# Moves {_partitions(len(gone.moves))} from {listed(gone.brokers)} to live brokers, as {PLAN} states.",
+        "# Run it only if these brokers never come back. It stops at the first command that fails.",
+        "set -euo pipefail",
+        'cd "$(dirname "$0")"',
+        f"for topic in {topics}; do {throttled[0]}; done",
+        f"for broker in {targets}; do {rate[0]}; done",
+        *move,
+        'if [[ $said = *"in progress"* ]]; then echo "not complete: run the command with --verify again"; exit 1; fi',
+    ]
+    unregister = [line for broker in gone.brokers for line in lines(Unregister(broker), facts)]
+    if unregister:
+        text += [
+            'topics=$(kafka-topics --bootstrap-server "$BOOTSTRAP" --describe)',
+            f'if grep -E "Replicas: ([0-9]+,)*({"|".join(map(str, gone.brokers))})(,|\\s)" <<< "$topics"; then',
+            '  echo "these partitions still have replicas there: the brokers stay registered"; exit 1',
+            "fi",
+            *unregister,
+        ]
+    return "\n".join(text) + "\n"

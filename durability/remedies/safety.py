@@ -1,0 +1,221 @@
+"""Is a command safe in the evaluated snapshot? The preconditions that belong to each kind of command.
+
+`checked` is applied to every remedy before it is printed, whichever planner or template made it. Planners state the reasons that
+they can word better; what a planner forgets is found here. A fact that is unknown is a reason against a command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from durability.catalogue.listing import listed
+from durability.remedies import elr
+from durability.remedies.cluster import ClusterFacts, facts_of
+from durability.remedies.commands import Command, Config, Elect, Feature, Reassign, Show, Unregister
+from durability.remedies.finding import Finding
+from durability.remedies.plans import LIMIT, NOTHING, SUFFICE
+from durability.remedies.steps import Remedy
+
+MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
+THROTTLED = ".replication.throttled."
+NO_LEADER = "First bring back a leader for the partitions that have none: start the broker, or repair its disk"
+RUNNING_FIRST = (
+    "First let the running reassignments of this cluster complete, or cancel them: the tool starts no other before"
+)
+NO_PLAN = {
+    SUFFICE: "Start the brokers that are down, or add brokers or racks",
+    LIMIT: "Run the plans that there are, or use a tool that balances",
+    NOTHING: "Let the running reassignment complete",
+}
+"""What to do, by the reason why a topic has no plan."""
+MISSING = object()
+CAPPED = (3, 7)
+"""Since this release brokers enforce no more than the number of replicas (KAFKA-15583)."""
+
+
+def checked(remedy: Remedy, finding: Finding) -> Remedy:
+    """The remedy, with the reason against each command that isn't safe as its step's `unless`."""
+    steps: Remedy = []
+    before: list[Command] = []
+    for step in remedy:
+        if step.command is not None and step.unless is None:
+            unless = reason(step.command, finding, before)
+            # Its sentences say what the command does, so they go with it.
+            step = step if unless is None else replace(step, unless=unless)
+        if step.command is not None:
+            before.append(step.command)
+        steps.append(step)
+    return steps
+
+
+def reason(command: Command, finding: Finding, before: Sequence[Command] = ()) -> str | None:
+    """Why the command must not run now, as a sentence without its full stop; None if nothing is against it.
+
+    before: the commands that run before it.
+    """
+    if not isinstance(command, Show) and any(isinstance(earlier, Reassign) for earlier in before):
+        return "First let the reassignment complete"
+    if isinstance(command, Config):
+        return next((why for key, value in command.values if (why := _setting(command, key, value, finding))), None)
+    if isinstance(command, Reassign):
+        return _reassign(command, finding, before)
+    if isinstance(command, Feature):
+        return _feature(command, finding, before)
+    if isinstance(command, Unregister):
+        return "First move the broker's replicas to live brokers"
+    if isinstance(command, Elect):
+        live = finding["observed"].get("isr")
+        return None if live else "No replica in sync is known to be up, and only such a replica may be elected"
+    return None
+
+
+def _setting(command: Config, key: str, value: str | None, finding: Finding) -> str | None:
+    if key == UNCLEAN:
+        return None if value == "false" else "Unclean leader election can lose acknowledged records"
+    if THROTTLED in key:
+        running = value is None and finding["evidence"].get("left") is not True
+        return (
+            "A reassignment may be running, and its throttle protects the brokers. First let it complete"
+            if running
+            else None
+        )
+    if key != MIN_ISR:
+        return None
+    if command.entity == "topics":
+        return _topic_min_isr(value, finding)
+    if command.name is not None or value is None:
+        return f"Don't change {MIN_ISR} here: it is unknown which partitions the change affects"
+    return _cluster_min_isr(int(value), finding)
+
+
+def _topic_min_isr(value: str | None, finding: Finding) -> str | None:
+    """A change of a topic's minimum must not wipe an ELR, stop writes, or fall below what the tier requires."""
+    target = finding["evidence"].get("target")
+    if target is None or value is None:
+        return f"Don't change {MIN_ISR} here: the state of the topic's partitions with the new value is unknown"
+    if target["elr_at_risk"]:
+        return elr.WAIT.rstrip(".")
+    new, least, now = int(value), target["min_insync_replicas"], target["min_insync_replicas_now"]
+    if now is None:
+        return f"Don't change {MIN_ISR} here: its present value is unknown"
+    if new < now:
+        unless = f"Don't lower {MIN_ISR} to {new}: acks=all would guarantee less than the tier requires"
+        enough = least is not None and new >= least
+        return None if enough or not weakens(new, target) else unless
+    if new > now and (least is None or new > least):
+        return f"Don't raise {MIN_ISR} to {new}: the topic would have less headroom than its tier requires"
+    return _raised(new, target) if new > now else None
+
+
+def weakens(new: int, target: Any) -> bool:
+    """Does a lower minimum let acks=all guarantee fewer copies, on any partition? Unknown counts as yes.
+
+    Brokers enforce no more than the number of replicas, or reject every write, which guarantees nothing. But partitions of a
+    topic can have different numbers of replicas.
+    """
+    configured = [target["min_insync_replicas_now"], target["highest_min_insync_replicas"]]
+    most = target["most_replicas"]
+    return most is None or min(max(n for n in [*configured, new] if n is not None), most) > new
+
+
+def _raised(new: int, target: Any) -> str | None:
+    if target["offline"] != 0:
+        return NO_LEADER
+    in_sync = target["smallest_led_isr"]
+    if in_sync is None or in_sync < new:
+        here = "an unknown number" if in_sync is None else in_sync
+        return (
+            f"First bring back the out-of-sync replicas: with {here} in sync, as now, acks=all writes would be rejected"
+        )
+    return None
+
+
+def _cluster_min_isr(new: int, finding: Finding) -> str | None:
+    """A cluster-wide value applies at once to every topic without a value of its own."""
+    facts = facts_of(finding)
+    if facts.elr is not False and _stated(finding, "elr_at_risk_in_cluster", "elr_at_risk") is not False:
+        return elr.WAIT.rstrip(".")
+    least = _stated(finding, "inherited_least")
+    raises = facts.lowest_min_isr is None or new > facts.lowest_min_isr
+    if raises and (least is MISSING or (least is not None and least <= new)):
+        return f"Don't set {MIN_ISR}={new} for the whole cluster now: a topic that inherits it has too few replicas in sync"
+    if facts.highest_min_isr is None or facts.highest_min_isr > new:
+        there = "unknown" if facts.highest_min_isr is None else f"up to {facts.highest_min_isr}"
+        return (
+            f"Don't set {MIN_ISR}={new} for the whole cluster: it overrides the brokers' own values, which are {there}"
+        )
+    return None
+
+
+def _stated(finding: Finding, *names: str) -> Any:
+    """The first of these members of the evidence, or of its target; MISSING if there is none."""
+    evidence = finding["evidence"]
+    for members in (evidence.get("target") or {}, evidence):
+        for name in names:
+            if name in members:
+                return members[name]
+    return MISSING
+
+
+def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) -> str | None:
+    """A partition without a leader has no live copy to read from. Kafka's tool can neither name nor throttle a broker that is
+    down, and it starts nothing while a reassignment runs anywhere in the cluster. Replicas being added count in the effective
+    minimum before they are in sync."""
+    target, facts = finding["evidence"].get("target"), facts_of(finding)
+    if target is None:
+        return "The state of the topic's partitions is unknown"
+    if target["offline"] != 0:
+        return f"{NO_LEADER}. No live broker has their data to copy"
+    down = target["replicas_down"] or []
+    if down:
+        names = listed(down, "broker " if len(down) == 1 else "brokers ")
+        it, one = ("it", "it is") if len(down) == 1 else ("one of them", "they are")
+        return (
+            f"First start {names}, or, if {one} gone for good, move these replicas to live brokers: the tool rejects a plan that"
+            f" names {it}"
+        )
+    if target["reassigning_in_cluster"]:
+        return RUNNING_FIRST
+    if command.topic not in facts.planned:
+        why = facts.without.get(command.topic, "none was made")
+        return f"There is no plan for this topic ({why}). {NO_PLAN.get(why, 'Choose the brokers for the replicas yourself')}"
+    pin = pinned(target, facts)
+    set_ = [int(v) for c in before if isinstance(c, Config) for key, v in c.values if key == MIN_ISR and v is not None]
+    if pin is not None and not (set_ and set_[-1] <= pin):
+        return f"First set {MIN_ISR} to no more than {pin}: replicas being added count before they are in sync"
+    return None
+
+
+def pinned(target: Any, facts: ClusterFacts) -> int | None:
+    """The min.insync.replicas that the topic needs while replicas are added or moved; None if its value may stay.
+
+    Replicas being added count in the effective min ISR before they are in sync (seen on 4.3.1). So a value above the replication
+    factor would reject acks=all writes until the new replicas are in sync. Before 3.7 such a value rejects them now, and the
+    number of replicas doesn't count. So the value stays there if a lower one weakened other partitions.
+    """
+    now = target["min_insync_replicas_now"]
+    wanted = [n for n in (now if lowers_last(target) else target["min_insync_replicas"], now) if n is not None]
+    meanwhile = min(wanted) if wanted else target["highest_min_insync_replicas"]
+    there = target["its_replication_factor"]
+    waits = target["reassign"] and meanwhile is not None and there is not None and meanwhile > there
+    before = facts.newest is not None and facts.newest < CAPPED
+    return there if waits and not (before and weakens(there, target)) else None
+
+
+def lowers_last(target: Any) -> bool:
+    """Is the value lowered only after the replicas have moved? Before that, acks=all would lose its present guarantee."""
+    least, now = target["min_insync_replicas"], target["min_insync_replicas_now"]
+    lowers = least is not None and now is not None and least < now
+    return lowers and target["reassign"] and target["acked_racks"] is not None and target["leans"]
+
+
+def _feature(command: Feature, finding: Finding, before: Sequence[Command]) -> str | None:
+    """The upgrade can't be undone. With ELR it keeps a cluster-wide min.insync.replicas, so there must be one."""
+    if command.name != elr.FEATURE:
+        return f"It is unknown what feature {command.name} changes"
+    stated = any(isinstance(c, Config) and c.name is None and dict(c.values).get(MIN_ISR) for c in before)
+    if finding["evidence"].get("degraded") is not False or not stated:
+        return "Replicas are out of sync, or min.insync.replicas isn't set cluster-wide"
+    return None

@@ -1,0 +1,93 @@
+"""A plan for brokers that never come back: as many replicas, over no fewer racks, and only where a live leader is in sync."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import Counter
+
+import pytest
+
+from durability.remedies import gone
+from durability.remedies.cluster import ClusterFacts, Gone
+from durability.remedies.plans import Broker, Placement
+from durability.remedies.replicas import bring_back
+from durability.remedies.steps import render
+
+DRAWN = {1: "a", 2: "b", 3: "c", 4: "c", 5: "a"}
+ONE = Gone("plans/c/brokers+gone.sh", (3,), (("t", 0, [1, 2, 4]), ("u", 1, [4, 5])), 0)
+
+
+def replaced(replicas, isr, leader, down=(3,), drawn=None):
+    racks = drawn or DRAWN
+    return gone.replaced(
+        Placement([Broker(b, r, b not in down) for b, r in racks.items()], Counter()), replicas, isr, leader
+    )
+
+
+def test_a_live_broker_of_the_same_rack_takes_the_place():
+    assert replaced([1, 2, 3], [1, 2], 1) == [1, 2, 4]
+    assert replaced([3, 2, 1], [2, 1, 3], 2) == [2, 1, 4]
+    # The id of a broker that no one describes is down too.
+    assert replaced([1, 2, 9], [1, 2], 1) == [1, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "isr", "leader", "down"),
+    [
+        ([3, 1], [3], None, (3,)),  # the only copy in sync is down
+        ([3, 1], [3], 3, (3,)),
+        ([1, 3], [3], 1, (3,)),
+        ([1, 2, 3], [1, 2], 1, (3, 4)),  # two racks are left
+        ([1, 2, 3], [1], 1, (2, 3, 4, 5)),  # one broker is left
+    ],
+)
+def test_what_stays(replicas, isr, leader, down):
+    assert replaced(replicas, isr, leader, down) is None
+
+
+def test_an_unknown_rack_is_no_rack_to_keep():
+    assert replaced([1, 2, 3], [1, 2], 1, drawn={1: "a", 2: "b", 3: None, 4: "b"}) == [1, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ("facts", "unregisters", "server"),
+    [
+        (ClusterFacts((4, 3), kraft=True), True, "--bootstrap-server"),
+        (ClusterFacts((3, 6), kraft=False), False, "--bootstrap-server"),
+        (ClusterFacts((1, 0), kraft=False), False, "--zookeeper"),
+    ],
+)
+def test_the_script(facts, unregisters, server, tmp_path):
+    text = gone.script(ONE, facts)
+    checked = subprocess.run(["bash", "-n"], input=text, text=True, capture_output=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert ("kafka-cluster unregister" in text) is unregisters
+    assert f"kafka-reassign-partitions {server}" in text and "--throttle" not in text
+    assert "for topic in t u; do kafka-configs" in text and "for broker in 1 2 4 5; do kafka-configs" in text
+    assert json.loads(gone.written(ONE))["partitions"][1] == {"topic": "u", "partition": 1, "replicas": [4, 5]}
+
+
+@pytest.mark.parametrize(("described", "unregistered"), [("Replicas: 1,2\tIsr", True), ("Replicas: 1,3\tIsr", False)])
+def test_a_broker_with_replicas_stays_registered(tmp_path, described, unregistered):
+    """Tools that note that they ran; kafka-topics describes one partition."""
+    for tool in ("kafka-topics", "kafka-configs", "kafka-reassign-partitions", "kafka-cluster"):
+        (tmp_path / tool).write_text(
+            f'#!/bin/bash\necho {tool} >> ran\nprintf "Topic: t\\tPartition: 0\\t{described}: 1\\n"\n'
+        )
+        (tmp_path / tool).chmod(0o755)
+    (tmp_path / gone.SCRIPT).write_text(gone.script(ONE, ClusterFacts((4, 3), kraft=True)))
+    environment = {"PATH": f"{tmp_path}:/bin:/usr/bin", "BOOTSTRAP": "b:9092"}
+    done = subprocess.run(["bash", str(tmp_path / gone.SCRIPT)], capture_output=True, text=True, env=environment)
+    assert (done.returncode == 0) is unregistered
+    assert ("kafka-cluster" in (tmp_path / "ran").read_text()) is unregistered
+
+
+def test_it_stands_beside_starting_them():
+    text = render(bring_back("broker:3 down", ClusterFacts(gone=ONE)), ClusterFacts(gone=ONE))
+    first, command, last = text.splitlines()
+    assert first.startswith("# Start what is down (broker:3 down)") and command.startswith("kafka-topics")
+    assert last.startswith("# If broker 3 is gone for good, don't wait. plans/c/brokers+gone.sh moves 2 partitions")
+    assert "brokers+gone" not in render(bring_back("broker:3 down", ClusterFacts()), ClusterFacts())
+    halted = ClusterFacts(gone=ONE, led=False)
+    assert "brokers+gone" not in render(bring_back("broker:3 down", halted), halted)

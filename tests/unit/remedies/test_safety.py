@@ -1,0 +1,155 @@
+"""No command is printed whose precondition doesn't hold, whichever planner or template made it."""
+
+from __future__ import annotations
+
+import pytest
+
+from durability.findings import words
+from durability.remedies import safety
+from durability.remedies.cluster import KEY, ClusterFacts
+from durability.remedies.commands import (
+    RUNNING,
+    Config,
+    Elect,
+    Feature,
+    Reassign,
+    broker_setting,
+    cluster_setting,
+    topic_setting,
+)
+from durability.remedies.steps import Step, render
+
+MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
+TARGET = {
+    "replication_factor": 3,
+    "min_insync_replicas": 2,
+    "reassign": False,
+    "replication_factor_now": 3,
+    "its_replication_factor": None,
+    "min_insync_replicas_now": 1,
+    "min_insync_replicas_enforced": 1,
+    "highest_min_insync_replicas": None,
+    "smallest_led_isr": 3,
+    "most_replicas": 3,
+    "offline": 0,
+    "replicas_down": [],
+    "inherited_least": 3,
+    "elr_at_risk": False,
+    "elr_at_risk_in_cluster": False,
+    "reassigning_in_cluster": 0,
+    "acked_racks": None,
+    "leans": False,
+}
+FACTS = ClusterFacts(elr=True, highest_min_isr=1, lowest_min_isr=1, planned=frozenset({"t"}))
+MOVE = Reassign("t", "plans/c/t.json", 1000)
+
+
+def finding(facts=FACTS, observed=(), **target):
+    evidence = {"target": TARGET | target, "left": target.pop("left", None)}
+    return {"resource": "t", "cluster": "c", "observed": dict(observed), "evidence": evidence, KEY: facts}
+
+
+def own(value):
+    return topic_setting("t", MIN_ISR, value)
+
+
+@pytest.mark.parametrize(
+    ("command", "target"),
+    [
+        (own(2), {}),
+        (own(2), {"min_insync_replicas_now": 3, "min_insync_replicas_enforced": 3}),
+        (own(1), {"min_insync_replicas_now": 2, "min_insync_replicas": None, "most_replicas": 1}),
+        (topic_setting("t", UNCLEAN, "false"), {}),
+        (topic_setting("t", "retention.ms", 1), {}),
+        (cluster_setting(MIN_ISR, 2), {}),
+        (cluster_setting(MIN_ISR, 2), {"inherited_least": None}),
+        (MOVE, {}),
+        (RUNNING, {"offline": 5, "elr_at_risk": True}),
+    ],
+)
+def test_nothing_is_against_a_safe_command(command, target):
+    assert safety.reason(command, finding(**target)) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "target", "why"),
+    [
+        (MOVE, {"reassigning_in_cluster": 1}, "First let the running reassignments of this cluster complete"),
+        (own(2), {"smallest_led_isr": 1}, "First bring back the out-of-sync replicas"),
+        (own(2), {"smallest_led_isr": None}, "an unknown number in sync"),
+        (own(2), {"offline": 1}, "First bring back a leader"),
+        (own(2), {"offline": None}, "First bring back a leader"),
+        (own(2), {"elr_at_risk": True}, "would wipe the ELR"),
+        (own(2), {"min_insync_replicas_now": None}, "present value is unknown"),
+        (own(3), {}, "less headroom"),
+        (own(1), {"min_insync_replicas_now": 2}, "less than the tier requires"),
+        (own(1), {"min_insync_replicas_now": 2, "most_replicas": None}, "less than the tier requires"),
+        (own(2), {"min_insync_replicas_now": 3, "min_insync_replicas": 3}, "less than the tier requires"),
+        (own(None), {}, "is unknown"),
+        (topic_setting("t", UNCLEAN, None), {}, "lose acknowledged records"),
+        (cluster_setting(UNCLEAN, "true"), {}, "lose acknowledged records"),
+        (cluster_setting(MIN_ISR, 2), {"inherited_least": 2}, "has too few replicas in sync"),
+        (cluster_setting(MIN_ISR, 2), {"elr_at_risk_in_cluster": True}, "would wipe the ELR"),
+        (broker_setting(1, MIN_ISR, 2), {}, "is unknown"),
+        (Config("topics", "t", (("leader.replication.throttled.replicas", None),)), {}, "may be running"),
+        (MOVE, {"replicas_down": [3]}, "First start broker 3"),
+        (MOVE, {"offline": None}, "First bring back a leader"),
+        (Reassign("u", "plans/c/u.json", 1), {}, "There is no plan"),
+        (MOVE, {"reassign": True, "replication_factor_now": 2, "its_replication_factor": 1,
+                "min_insync_replicas_now": 2}, "to no more than 1"),
+        (Feature("eligible.leader.replicas.version", 1), {}, "isn't set cluster-wide"),
+        (Feature("kraft.version", 1), {}, "unknown what feature"),
+        (Elect("t", 0), {}, "No replica in sync"),
+    ],
+)  # fmt: skip
+def test_an_unsafe_command_has_its_reason(command, target, why):
+    assert why in safety.reason(command, finding(**target))
+
+
+def test_a_cluster_wide_value_overrides_no_higher_one_of_a_broker():
+    for highest in (3, None):
+        facts = ClusterFacts(elr=False, highest_min_isr=highest)
+        assert "overrides the brokers' own values" in safety.reason(cluster_setting(MIN_ISR, 2), finding(facts))
+
+
+def test_a_finding_without_the_state_of_partitions_changes_no_minimum():
+    bare = {"evidence": {}, "observed": {}, KEY: FACTS}
+    for command in (own(2), cluster_setting(MIN_ISR, 2), MOVE, Elect("t", 0)):
+        assert safety.reason(command, bare)
+
+
+def test_a_replica_is_added_after_the_minimum_is_low_enough():
+    grows = finding(reassign=True, replication_factor_now=2, its_replication_factor=1, min_insync_replicas_now=2)
+    assert safety.reason(MOVE, grows, [own(1)]) is None
+
+
+def test_before_3_7_no_minimum_is_lowered_for_replicas_if_others_have_more():
+    """There the number of replicas doesn't count: the partition with one rejects acks=all writes already."""
+    uneven = {"reassign": True, "replication_factor_now": 1, "its_replication_factor": 1, "min_insync_replicas_now": 2}
+    for newest, pinned in (((3, 6, 2), None), ((3, 7), 1), (None, 1)):
+        assert safety.pinned(TARGET | uneven, ClusterFacts(newest=newest)) == pinned
+    assert safety.pinned(TARGET | uneven | {"most_replicas": 1}, ClusterFacts(newest=(3, 6))) == 1
+
+
+def test_nothing_runs_after_a_reassignment_that_may_last():
+    first, then = safety.checked([Step(MOVE), Step(own(2))], finding())
+    assert first.unless is None and then.unless == "First let the reassignment complete"
+
+
+def test_a_template_that_forgets_a_precondition_prints_its_reason(monkeypatch):
+    texts = {"FAIL": "More copies.\n{{ topic_config(resource, 'min.insync.replicas', 2) }}\nThen look."}
+    monkeypatch.setattr(words, "_chosen", lambda finding, of: texts[finding["outcome"]])
+    unsafe, safe = (finding(smallest_led_isr=n) | {"outcome": "FAIL"} for n in (1, 2))
+    assert words.remediation(unsafe).startswith("More copies. First bring back the out-of-sync replicas")
+    lines = words.remediation(safe).splitlines()
+    assert [line.split()[0] for line in lines] == ["#", "kafka-configs", "#"]
+    assert lines[0] == "# More copies." and lines[2] == "# Then look."
+    texts["FAIL"] = "{{ topic_config(resource, 'retention.ms', 2) }}"
+    assert words.remediation(unsafe).startswith('kafka-configs --bootstrap-server "$BOOTSTRAP" --alter')
+
+
+def test_a_script_stops_at_a_command_that_fails():
+    text = render([Step(own(1)), Step(MOVE), Step(own(2), alone=True)], ClusterFacts())
+    first, second, loop, last = text.splitlines()
+    assert first.endswith(" &&") and second.endswith(" &&")
+    assert loop.startswith("for ") and not loop.endswith("&&") and not last.endswith("&&")
