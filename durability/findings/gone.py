@@ -18,7 +18,7 @@ from durability.remedies.cluster import Gone
 from durability.remedies.plans import Broker, Placement
 
 PARTITIONS = 20_000
-"""Partitions of a cluster that are planned, at most. The next audit plans the others."""
+"""Planned in one run, at most. The next audit plans the others."""
 COLUMNS = ("attempt_id", "topic", "partition", "leader", "replicas", "isr", "adding", "removing")
 
 
@@ -53,23 +53,25 @@ def make(lake: Any, plan: Plan) -> dict[str, Gone]:
     affected = {attempt: _Affected(of) for attempt, of in brokers.items() if any(b.live is False for b in of)}
     if not affected:
         return {}
+    room = PARTITIONS
     for part in lake.parts(PARTITION_ROWS, In("attempt_id", set(affected)), columns=COLUMNS):
         for attempt in pc.unique(part["attempt_id"]).to_pylist():
-            _add(affected[attempt], part.filter(pc.equal(part["attempt_id"], attempt)))
+            room -= _add(affected[attempt], part.filter(pc.equal(part["attempt_id"], attempt)), room)
     plans = {clusters[attempt]: _planned(found, clusters[attempt]) for attempt, found in affected.items()}
     return {cluster: made for cluster, made in plans.items() if made.moves}
 
 
-def _add(affected: _Affected, rows: pa.Table) -> None:
-    """Counts the load of brokers, and keeps the partitions with a replica on a broker that is down."""
+def _add(affected: _Affected, rows: pa.Table, room: int) -> int:
+    """Counts the load of brokers, and keeps partitions with a replica on a broker that is down: how many, at most `room`."""
     replicas = rows["replicas"].combine_chunks()
     on = pc.list_flatten(replicas)
     affected.load.update({entry["values"]: entry["counts"] for entry in pc.value_counts(on).to_pylist()})
     down = pc.is_in(on, pa.array(sorted(affected.down), on.type))
     at = pc.unique(pc.list_parent_indices(replicas).filter(down))
-    room = PARTITIONS - len(affected.rows)
-    affected.left += max(0, len(at) - room)
-    affected.rows += rows.take(at.slice(0, max(0, room))).to_pylist()
+    kept = rows.take(at.slice(0, room)).to_pylist()
+    affected.rows += kept
+    affected.left += len(at) - len(kept)
+    return len(kept)
 
 
 def _planned(affected: _Affected, cluster: str) -> Gone:

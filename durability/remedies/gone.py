@@ -59,7 +59,9 @@ def advice(gone: Gone) -> str:
     """What the finding says of the script."""
     who, is_ = ("broker ", "is") if len(gone.brokers) == 1 else ("brokers ", "are")
     stay = (
-        f" {gone.left} more stay: no live replica is in sync, or the live brokers don't suffice." if gone.left else ""
+        f" {gone.left:,} more stay: no live replica is in sync, the live brokers don't suffice, or one run plans no more."
+        if gone.left
+        else ""
     )
     return (
         f"If {listed(gone.brokers, who)} {is_} gone for good, don't wait. {gone.script} moves {_partitions(len(gone.moves))} to"

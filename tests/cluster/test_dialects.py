@@ -1,0 +1,108 @@
+"""Every shape of a remedy's command, run by the real tools of two releases against a cluster of the same release."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from durability.embedded_kafka import seed, tools
+from durability.embedded_kafka.cluster import LocalCluster
+from durability.embedded_kafka.spec import ClusterSpec
+from durability.remedies import commands
+from durability.remedies.cluster import ClusterFacts
+from durability.remedies.commands import (
+    LOG_DIRS,
+    RUNNING,
+    UNAVAILABLE,
+    UNDER_REPLICATED,
+    Config,
+    Elect,
+    Feature,
+    Reassign,
+    Show,
+    Unregister,
+    broker_setting,
+    cluster_setting,
+    topic_setting,
+)
+from durability.remedies.plans import written
+from durability.topology import versions
+
+MIN_ISR = "min.insync.replicas"
+MAINS = {
+    "kafka-topics": "TopicCommand",
+    "kafka-configs": "ConfigCommand",
+    "kafka-reassign-partitions": "ReassignPartitionsCommand",
+    "kafka-leader-election": "LeaderElectionCommand",
+    "kafka-log-dirs": "LogDirsCommand",
+    "kafka-features": "FeatureCommand",
+}
+RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+SHAPES = [
+    [UNDER_REPLICATED],
+    [UNAVAILABLE],
+    [Show(LOG_DIRS, "1")],
+    [Elect("t", 1)],
+    [topic_setting("set", MIN_ISR, 1), topic_setting("set", MIN_ISR, None)],
+    [cluster_setting(MIN_ISR, 1), Feature("eligible.leader.replicas.version", 1)],
+    [broker_setting(1, RATES[0], 1000), Config("brokers", "1", ((RATES[0], None),))],
+    [RUNNING, Reassign("t", "plans/c/t.json", 50_000_000)],
+]
+"""Commands that run one after the other. The lists but the last one run at the same time."""
+
+
+@pytest.fixture(scope="module", params=["3.6.2", "4.3.1"])
+def cluster(request):
+    features = {"eligible.leader.replicas.version": 0} if request.param == "4.3.1" else {}
+    spec = ClusterSpec({1: "a", 2: "b"}, {1: "a"}, version=request.param, features=features)
+    with LocalCluster(spec) as kafka:
+        seed.create_topics(kafka, [seed.Topic("t", [[1], [1]], {}), seed.Topic("set", [[1, 2]], {})])
+        yield kafka
+
+
+@pytest.fixture(scope="module")
+def folder(cluster, tmp_path_factory) -> Path:
+    """A folder with a plan, and with the release's tools under the names that its distribution gives them."""
+    folder = tmp_path_factory.mktemp("tools")
+    for name, main in MAINS.items():
+        version = cluster.spec.version
+        java = tools.java(version, tools.main_class(version, main), heap_mb=64, home=folder)
+        (folder / name).write_text(f'#!/bin/bash\nexec {shlex.join(java)} "$@"\n')
+        (folder / name).chmod(0o755)
+    (folder / "plans" / "c").mkdir(parents=True)
+    (folder / "plans" / "c" / "t.json").write_text(written("t", [(0, [1, 2])]))
+    return folder
+
+
+def test_the_tools_take_every_command(cluster, folder):
+    facts = ClusterFacts(versions.parse(cluster.spec.version))
+    environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "BOOTSTRAP": cluster.bootstrap}
+    known = [[c for c in shape if not isinstance(c, Feature) or not facts.before(4, 0)] for shape in SHAPES]
+
+    def bash(shape) -> subprocess.CompletedProcess:
+        text = "\n".join(line for command in shape for line in commands.lines(command, facts))
+        return subprocess.run(
+            ["bash", "-e"], input=text, text=True, capture_output=True, env=environment, cwd=folder, timeout=120
+        )
+
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(bash, known[:-1]))
+    # Its --verify deletes throttles, whoever set them.
+    done.append(bash(known[-1]))
+    failed = [(shape, ran.stdout, ran.stderr) for shape, ran in zip(known, done, strict=True) if ran.returncode]
+    assert not failed
+    assert "is completed" in done[-1].stdout and "in progress" not in done[-1].stdout
+    assert "t-1" in done[3].stdout
+    left = cluster.cli("ConfigCommand", "--describe", "--entity-type", "brokers", "--entity-name", "1")
+    assert "throttled" not in left
+
+
+def test_every_kind_of_command_is_tried():
+    tried = {type(command) for shape in SHAPES for command in shape}
+    # A broker is unregistered in test_gone.py.
+    assert tried | {Unregister} == set(commands.Command.__args__)

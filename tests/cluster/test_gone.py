@@ -1,0 +1,57 @@
+"""A broker that never comes back: the script moves its replicas with the real tools of two releases, and unregisters it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+
+import pytest
+
+from durability.embedded_kafka import seed, tools
+from durability.embedded_kafka.cluster import LocalCluster
+from durability.embedded_kafka.spec import ClusterSpec
+from durability.remedies import gone
+from durability.remedies.cluster import ClusterFacts, Gone
+from durability.remedies.plans import Broker, Placement
+from durability.topology import versions
+
+MAINS = {
+    "kafka-topics": "TopicCommand",
+    "kafka-configs": "ConfigCommand",
+    "kafka-reassign-partitions": "ReassignPartitionsCommand",
+    "kafka-cluster": "ClusterTool",
+}
+RACKS = {1: "a", 2: "b", 3: "b"}
+
+
+@pytest.mark.parametrize("version", ["3.6.2", "4.3.1"])
+def test_replicas_leave_a_broker_that_is_down(version, tmp_path):
+    for name, main in MAINS.items():
+        java = tools.java(version, tools.main_class(version, main), heap_mb=64, home=tmp_path)
+        (tmp_path / name).write_text(f'#!/bin/bash\nexec {shlex.join(java)} "$@"\n')
+        (tmp_path / name).chmod(0o755)
+    with LocalCluster(ClusterSpec(RACKS, {1: "a"}, version=version)) as kafka:
+        seed.create_topics(kafka, [seed.Topic("g", [[1, 3], [3, 1]], {"min.insync.replicas": "1"})])
+        kafka.kill_broker(3)
+
+        def described():
+            return tools.described(kafka.cli("TopicCommand", "--describe", "--topic", "g"))
+
+        now = kafka.wait_until(lambda: (d := described()) and all(p.isr == [1] for p in d.values()) and d, "3 left")
+        placement = Placement([Broker(b, rack, b != 3) for b, rack in RACKS.items()], {})
+        moves = [(t, n, gone.replaced(placement, p.replicas, p.isr, p.leader)) for (t, n), p in now.items()]
+        assert [sorted(replicas) for _, _, replicas in moves] == [[1, 2], [1, 2]]
+        plan = Gone("", (3,), tuple(moves), 0)
+        (tmp_path / gone.PLAN).write_text(gone.written(plan))
+        (tmp_path / gone.SCRIPT).write_text(gone.script(plan, ClusterFacts(versions.parse(version), kraft=True)))
+        environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "BOOTSTRAP": kafka.bootstrap}
+        ran = subprocess.run(
+            ["bash", str(tmp_path / gone.SCRIPT)], capture_output=True, text=True, env=environment, timeout=240
+        )
+        assert ran.returncode == 0, (ran.stdout, ran.stderr)
+        assert "is completed" in ran.stdout and "Broker 3 is no longer registered" in ran.stdout
+        assert {tuple(sorted(p.isr)) for p in described().values()} == {(1, 2)}
+        left = kafka.cli("ConfigCommand", "--describe", "--entity-type", "brokers", "--entity-name", "2")
+        left += kafka.cli("ConfigCommand", "--describe", "--entity-type", "topics", "--entity-name", "g")
+        assert "throttled" not in left

@@ -1,0 +1,52 @@
+"""The plan for brokers that are down is made from the lake's facts, up to a number of partitions."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+from durability.findings import gone
+from durability.lake import rows
+from durability.lake.tables import BROKERS, PARTITIONS
+from durability.topology import validate
+from tests.support.topology import document
+
+DRAWN = document(
+    "topic replicas isr leader adding\na 1,3 1 1 -\na 3,1 3 - -\na 2,3 2 2 3\nb 1,2 1,2 1 -\nb 2,3 2 2 -",
+    brokers="1:a 2:b 3:c! 4:c",
+    cluster="eu",
+)
+
+
+class Facts:
+    """The facts of one snapshot, as a lake gives them."""
+
+    def __init__(self, drawn: dict):
+        self.tables = rows.build(validate(drawn, "eu.json"), "s", "attempt", provider="self")
+
+    def scan(self, table, where, columns) -> pa.Table:
+        return self.tables[table.name].select(list(columns))
+
+    def parts(self, table, where, columns) -> list[pa.Table]:
+        whole = self.scan(table, where, columns)
+        return [whole.slice(at, 2) for at in range(0, whole.num_rows, 2)]
+
+
+RUN = SimpleNamespace(judged=[SimpleNamespace(attempt_id="attempt", cluster="eu")])
+
+
+@pytest.mark.parametrize(("most", "moved", "left"), [(100, [("a", 0), ("b", 1)], 2), (1, [("a", 0)], 3)])
+def test_partitions_with_a_live_leader_in_sync_leave(monkeypatch, most, moved, left):
+    monkeypatch.setattr(gone, "PARTITIONS", most)
+    plan = gone.make(Facts(DRAWN), RUN)["eu"]
+    assert [(topic, partition) for topic, partition, _ in plan.moves] == moved
+    assert (plan.brokers, plan.left, plan.script) == ((3,), left, "plans/eu/brokers+gone.sh")
+    assert all(3 not in replicas and 4 in replicas for _, _, replicas in plan.moves)
+
+
+def test_without_a_broker_that_is_down_no_partition_is_read():
+    facts = Facts(document("topic replicas\na 1,2", brokers="1:a 2:b", cluster="eu"))
+    del facts.tables[PARTITIONS.name]
+    assert BROKERS.name in facts.tables and gone.make(facts, RUN) == {}
