@@ -1,0 +1,220 @@
+"""Remedies pasted into bash with Kafka's own tools, while producers write to every partition."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from durability.embedded_kafka import tools
+from durability.embedded_kafka.cluster import LocalCluster
+from tests.support.kafka_states import Partition
+
+TOOLS = {
+    "kafka-configs": "ConfigCommand",
+    "kafka-features": "FeatureCommand",
+    "kafka-leader-election": "LeaderElectionCommand",
+    "kafka-log-dirs": "LogDirsCommand",
+    "kafka-reassign-partitions": "ReassignPartitionsCommand",
+    "kafka-topics": "TopicCommand",
+}
+REFUSED = ("NotEnoughReplicasError", "NotEnoughReplicasAfterAppendError")
+"""Answers of a leader that has too few replicas in sync. Others, such as a leader that moved, are gone with a retry."""
+TICK = 0.15
+"""Seconds between two records for the same partition."""
+
+
+class Shell:
+    """Bash with the tools of `kafka`'s release, under the names of Kafka's distribution. out: its folder, the report's.
+
+    The tools share an archive of their classes (JEP 350), so that they start quickly.
+    """
+
+    def __init__(self, kafka: LocalCluster, folder: Path, out: Path):
+        version, archive = kafka.spec.version, folder / "tools.jsa"
+        for name, main in TOOLS.items():
+            java, *rest = tools.java(version, tools.main_class(version, main), heap_mb=96, home=folder)
+            command = shlex.join([java, f"-XX:SharedArchiveFile={archive}", *rest])
+            (folder / name).write_text(f'#!/bin/bash\nexec {command} "$@"\n')
+            (folder / name).chmod(0o755)
+        self.environment = {
+            **os.environ,
+            "PATH": f"{folder}:{os.environ['PATH']}",
+            "BOOTSTRAP": kafka.bootstrap,
+        }
+        self.out = out
+        java, *rest = tools.java(version, tools.main_class(version, TOOLS["kafka-configs"]), heap_mb=96, home=folder)
+        describe = ["--bootstrap-server", kafka.bootstrap, "--describe", "--entity-type", "topics"]
+        subprocess.run([java, f"-XX:ArchiveClassesAtExit={archive}", *rest, *describe], capture_output=True, check=True)
+
+    def paste(self, script: str) -> subprocess.CompletedProcess:
+        """Runs a whole script. It ends at the first command that fails."""
+        return subprocess.run(
+            ["bash", "-e"],
+            input=script,
+            text=True,
+            capture_output=True,
+            env=self.environment,
+            cwd=self.out,
+            timeout=200,
+        )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of a record: "accepted" or an error's name. Times are of time.monotonic."""
+
+    sent: float
+    known: float
+    said: str
+
+
+class Writers:
+    """Writes to partitions with acks=all, until closed: records without retries, which show each refusal, and records of an
+    idempotent producer, to partitions that accept.
+
+    answers: by partition, of records without retries. failures: of the idempotent producer's. acknowledged: values, by
+    partition, of both. steady: by partition, when the idempotent producer's last acknowledged record was sent.
+    """
+
+    def __init__(self, kafka: LocalCluster, partitions: Iterable[Partition]):
+        self.kafka = kafka
+        self.partitions = list(partitions)
+        self.answers: defaultdict[Partition, list[Answer]] = defaultdict(list)
+        self.failures: list[tuple[Partition, Answer]] = []
+        self.acknowledged: defaultdict[Partition, set[bytes]] = defaultdict(set)
+        self.steady: dict[Partition, float] = {}
+        self._stop, self._renewed = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._write, daemon=True)
+        self._thread.start()
+
+    def add(self, partitions: Iterable[Partition]) -> None:
+        self.partitions += partitions
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join(60)
+
+    def accepting(self) -> set[Partition]:
+        """The partitions that accepted the last record sent from now on whose answer arrives within some seconds.
+
+        From now on there is a new idempotent producer: one whose batch has expired sends nothing more to that partition.
+        """
+        self._renewed.set()
+        start = time.monotonic()
+        self.wait(lambda p: any(a.sent >= start for a in self.answers[p]), self.partitions, 6)
+        return {p for p in self.partitions if self.answers[p] and self._last(p).said == "accepted"}
+
+    def _last(self, partition: Partition) -> Answer:
+        return max(list(self.answers[partition]), key=lambda answer: answer.sent)
+
+    def refused(self, since: float) -> dict[Partition, Answer]:
+        """The partitions that refused a record after `since`, with the first refusal."""
+        found = {
+            p: [a for a in list(self.answers[p]) if a.sent >= since and a.said in REFUSED] for p in self.partitions
+        }
+        return {p: min(answers, key=lambda a: a.sent) for p, answers in found.items() if answers}
+
+    def silent(self, partitions: Iterable[Partition], since: float, seconds: float = 20) -> set[Partition]:
+        """Of `partitions`, those that accept no record of each producer sent after `since`, within so many seconds."""
+
+        def accepts(partition: Partition) -> bool:
+            answers = list(self.answers[partition])
+            steady = self.steady.get(partition, 0) >= since
+            return steady and any(a.sent >= since and a.said == "accepted" for a in answers)
+
+        return self.wait(accepts, partitions, seconds)
+
+    @staticmethod
+    def wait(condition: Callable[[Partition], bool], partitions: Iterable[Partition], seconds: float) -> set[Partition]:
+        deadline, left = time.monotonic() + seconds, set(partitions)
+        while left and time.monotonic() < deadline:
+            time.sleep(TICK)
+            left = {p for p in left if not condition(p)}
+        return left
+
+    def lost(self) -> dict[Partition, int]:
+        """How many acknowledged records of a partition can't be read, if any."""
+        from kafka import KafkaConsumer, TopicPartition
+
+        consumer = KafkaConsumer(bootstrap_servers=self.kafka.bootstrap.split(","), enable_auto_commit=False)
+        try:
+            ends = consumer.end_offsets([TopicPartition(*p) for p in self.partitions])
+            consumer.assign(list(ends))
+            consumer.seek_to_beginning()
+            missing = {p: set(values) for p, values in self.acknowledged.items()}
+            deadline = time.monotonic() + 60
+            while time.monotonic() < deadline and any(consumer.position(p) < end for p, end in ends.items()):
+                for place, records in consumer.poll(timeout_ms=500, max_records=20_000).items():
+                    missing.get((place.topic, place.partition), set()).difference_update(r.value for r in records)
+        finally:
+            consumer.close()
+        return {p: len(values) for p, values in missing.items() if values}
+
+    def _write(self) -> None:
+        from kafka import KafkaProducer
+
+        common = {"bootstrap_servers": self.kafka.bootstrap.split(","), "acks": "all", "max_block_ms": 3000}
+        common |= {"request_timeout_ms": 3000, "retry_backoff_ms": 50, "reconnect_backoff_max_ms": 500}
+        once = KafkaProducer(retries=0, enable_idempotence=False, delivery_timeout_ms=4000, **common)
+        steady = None
+        number = 0
+        while not self._stop.wait(TICK):
+            number += 1
+            if self._renewed.is_set() or steady is None:
+                self._renewed.clear()
+                # It may wait for answers that never come.
+                threading.Thread(target=_end, args=(steady,), daemon=True).start()
+                steady = KafkaProducer(enable_idempotence=True, delivery_timeout_ms=10_000, **common)
+            for partition in list(self.partitions):
+                last = self.answers[partition][-1:]
+                self._send(once, partition, b"once %d" % number, idempotent=False)
+                if last and last[0].said == "accepted":
+                    self._send(steady, partition, b"steady %d" % number, idempotent=True)
+        _end(once)
+        _end(steady)
+
+    def _send(self, producer, partition: Partition, value: bytes, *, idempotent: bool) -> None:
+        sent = time.monotonic()
+
+        def answered(said: str) -> None:
+            answer = Answer(sent, time.monotonic(), said)
+            if said == "accepted":
+                self.acknowledged[partition].add(value)
+            if not idempotent:
+                self.answers[partition].append(answer)
+            elif said == "accepted":
+                self.steady[partition] = max(sent, self.steady.get(partition, 0))
+            else:
+                self.failures.append((partition, answer))
+
+        try:
+            future = producer.send(partition[0], value, partition=partition[1])
+        except Exception as error:
+            answered(type(error).__name__)
+            return
+        future.add_callback(lambda _: answered("accepted"))
+        future.add_errback(lambda error: answered(type(error).__name__))
+
+
+def _end(producer: Any) -> None:
+    """Closes a producer, whatever it waits for."""
+    from kafka.errors import KafkaError
+
+    if producer is None:
+        return
+    with suppress(KafkaError):
+        producer.close(4)
+        return
+    producer._sender.force_close()
+    producer._sender.join(4)
+    with suppress(KafkaError):
+        producer.close(1)
