@@ -50,7 +50,7 @@ def remedy(found: list[dict], cluster: str, control: str, **more: str) -> str:
 
 
 def commands(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.startswith("kafka-")]
+    return [line.removesuffix(" &&") for line in text.splitlines() if line.startswith("kafka-")]
 
 
 def test_a_minimum_above_the_replicas_is_lowered_before_replicas_move(found):
