@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from durability.findings.reassignments import Plans
@@ -49,7 +50,8 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
             kraft={"kraft": True, "zookeeper": False}.get(row["quorum_mode"]),
             led=_any(led[row["cluster"]]),
             elr=None if row["features"] is None else dict(row["features"]).get(FEATURE, 0) > 0,
-            highest_min_isr=_highest(min_isr[row["cluster"]]),
+            highest_min_isr=_extreme(max, min_isr[row["cluster"]]),
+            lowest_min_isr=_extreme(min, min_isr[row["cluster"]]),
             gone=plans.gone.get(row["cluster"]),
             planned=frozenset(planned[row["cluster"]]),
             without=without[row["cluster"]],
@@ -75,8 +77,9 @@ def _min_isr(configs: list[tuple[str, str]] | None) -> int | None:
     return int(value) if value.isdecimal() else None
 
 
-def _highest(values: list[int | None]) -> int | None:
-    return None if not values or None in values else max(n for n in values if n is not None)
+def _extreme(choose: Callable[[Iterable[int]], int], values: list[int | None]) -> int | None:
+    """The highest or lowest of the values; None if one is unknown, or if there is none."""
+    return None if not values or None in values else choose(n for n in values if n is not None)
 
 
 def _oldest(stated: list[str | None]) -> tuple[int, ...] | None:

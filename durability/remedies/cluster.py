@@ -35,7 +35,7 @@ class ClusterFacts:
     kraft: False with ZooKeeper, None if unknown.
     led: False if no controller leads: nothing can be changed then. None if unknown.
     elr: are eligible leader replicas on? None if unknown.
-    highest_min_isr: the highest min.insync.replicas of a live broker; None if unknown.
+    highest_min_isr, lowest_min_isr: the highest and lowest min.insync.replicas of a live broker; None if unknown.
     gone: the plan for brokers that are down, if there is one.
     planned: topics that have a plan in OUT/plans. without: topics that need a plan and have none, with the reason.
     """
@@ -46,6 +46,7 @@ class ClusterFacts:
     led: bool | None = None
     elr: bool | None = None
     highest_min_isr: int | None = None
+    lowest_min_isr: int | None = None
     gone: Gone | None = None
     planned: frozenset[str] = frozenset()
     without: Mapping[str, str] = field(default_factory=dict)

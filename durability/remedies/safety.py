@@ -138,8 +138,8 @@ def _cluster_min_isr(new: int, finding: Finding) -> str | None:
     if facts.elr is not False and _stated(finding, "elr_at_risk_in_cluster", "elr_at_risk") is not False:
         return elr.WAIT.rstrip(".")
     least = _stated(finding, "inherited_least")
-    # 1 rejects no write.
-    if new > 1 and (least is MISSING or (least is not None and least <= new)):
+    raises = facts.lowest_min_isr is None or new > facts.lowest_min_isr
+    if raises and (least is MISSING or (least is not None and least <= new)):
         return f"Don't set {MIN_ISR}={new} for the whole cluster now: a topic that inherits it has too few replicas in sync"
     if facts.highest_min_isr is None or facts.highest_min_isr > new:
         there = "unknown" if facts.highest_min_isr is None else f"up to {facts.highest_min_isr}"
@@ -161,7 +161,8 @@ def _stated(finding: Finding, *names: str) -> Any:
 
 def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) -> str | None:
     """A partition without a leader has no live copy to read from. Kafka's tool can neither name nor throttle a broker that is
-    down. Replicas being added count in the effective minimum before they are in sync."""
+    down, and it starts nothing while a reassignment runs anywhere in the cluster. Replicas being added count in the effective
+    minimum before they are in sync."""
     target, facts = finding["evidence"].get("target"), facts_of(finding)
     if target is None:
         return "The state of the topic's partitions is unknown"

@@ -187,14 +187,14 @@ def contradicted() -> dict[str, Column]:
 
 
 def unknown_because() -> dict[str, Column]:
-    """`unknown_apart_from_observers`, for controls that count replicas. Confluent's observers are among a partition's replicas and
-    don't count as replicas. Reads `has_observers` too."""
+    """`unknown_apart_from_observers`, for controls that count replicas. Confluent's observers are among the replicas and don't
+    count. Reads `has_observers` too."""
     because = unknown_apart_from_observers()
     return {**because, REASON: F.coalesce(because[REASON], F.when(F.col("has_observers"), "observers"))}
 
 
 def unknown_apart_from_observers() -> dict[str, Column]:
-    """`contradicted`, for controls that read settings of brokers. Those of brokers that are down are unknown, and they matter if a
+    """`contradicted`, for controls that read settings of brokers. Those of dead brokers are unknown, and they matter if a
     partition has no leader. Reads `offline_ids` (`partition_health.measures`) and `replicas_down` (`target.measures`) too."""
     because = contradicted()
     down = certain((F.size("offline_ids") > 0) & (F.size("replicas_down") > 0))

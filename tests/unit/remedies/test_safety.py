@@ -37,8 +37,11 @@ TARGET = {
     "inherited_least": 3,
     "elr_at_risk": False,
     "elr_at_risk_in_cluster": False,
+    "reassigning_in_cluster": 0,
+    "acked_racks": None,
+    "leans": False,
 }
-FACTS = ClusterFacts(elr=True, highest_min_isr=1, planned=frozenset({"t"}))
+FACTS = ClusterFacts(elr=True, highest_min_isr=1, lowest_min_isr=1, planned=frozenset({"t"}))
 MOVE = Reassign("t", "plans/c/t.json", 1000)
 
 
@@ -72,6 +75,7 @@ def test_nothing_is_against_a_safe_command(command, target):
 @pytest.mark.parametrize(
     ("command", "target", "why"),
     [
+        (MOVE, {"reassigning_in_cluster": 1}, "First let the running reassignments of this cluster complete"),
         (own(2), {"smallest_led_isr": 1}, "First bring back the out-of-sync replicas"),
         (own(2), {"smallest_led_isr": None}, "an unknown number in sync"),
         (own(2), {"offline": 1}, "First bring back a leader"),
