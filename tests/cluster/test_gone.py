@@ -15,6 +15,7 @@ from durability.remedies import gone
 from durability.remedies.cluster import ClusterFacts, Gone
 from durability.remedies.plans import Broker, Placement
 from durability.topology import versions
+from tests.support.pasting import with_short_pauses
 
 MAINS = {
     "kafka-topics": "TopicCommand",
@@ -31,6 +32,7 @@ def test_replicas_leave_a_broker_that_is_down(version, tmp_path):
         java = tools.java(version, tools.main_class(version, main), heap_mb=64, home=tmp_path)
         (tmp_path / name).write_text(f'#!/bin/bash\nexec {shlex.join(java)} "$@"\n')
         (tmp_path / name).chmod(0o755)
+    with_short_pauses(tmp_path)
     with LocalCluster(ClusterSpec(RACKS, {1: "a"}, version=version)) as kafka:
         seed.create_topics(kafka, [seed.Topic("g", [[1, 3], [3, 1]], {"min.insync.replicas": "1"})])
         kafka.kill_broker(3)

@@ -17,6 +17,7 @@ from durability.embedded_kafka import seed, tools
 from durability.remedies import plans
 from durability.report.words import is_script
 from tests.support.judge import Judge, pick
+from tests.support.pasting import with_short_pauses
 from tests.support.policy import policy
 
 POLICY = policy("""
@@ -43,6 +44,7 @@ TOOLS = {"kafka-configs": "ConfigCommand", "kafka-reassign-partitions": "Reassig
 def shell(tmp_path_factory):
     """A folder with Kafka's tools under the names that its distribution gives them."""
     folder = tmp_path_factory.mktemp("bin")
+    with_short_pauses(folder)
     for name, main in TOOLS.items():
         java = tools.java("4.3.1", tools.main_class("4.3.1", main), heap_mb=96, home=folder)
         (folder / name).write_text(f'#!/bin/bash\nexec {shlex.join(java)} "$@"\n')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import threading
 import time
@@ -32,6 +33,12 @@ TICK = 0.15
 """Seconds between two records for the same partition."""
 
 
+def with_short_pauses(folder: Path) -> None:
+    """Puts a `sleep` of half a second into a folder of tools: scripts pause for ten between two looks."""
+    (folder / "sleep").write_text(f"#!/bin/bash\nexec {shutil.which('sleep')} 0.5\n")
+    (folder / "sleep").chmod(0o755)
+
+
 class Shell:
     """Bash with the tools of `kafka`'s release, under the names of Kafka's distribution. out: its folder, the report's.
 
@@ -40,6 +47,7 @@ class Shell:
 
     def __init__(self, kafka: LocalCluster, folder: Path, out: Path):
         version, archive = kafka.spec.version, folder / "tools.jsa"
+        with_short_pauses(folder)
         for name, main in TOOLS.items():
             java, *rest = tools.java(version, tools.main_class(version, main), heap_mb=96, home=folder)
             command = shlex.join([java, f"-XX:SharedArchiveFile={archive}", *rest])

@@ -33,7 +33,6 @@ TARGET = {
     "most_replicas": 3,
     "offline": 0,
     "replicas_down": [],
-    "reassigning_in_cluster": False,
     "inherited_least": 3,
     "elr_at_risk": False,
     "elr_at_risk_in_cluster": False,
