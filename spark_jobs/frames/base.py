@@ -189,8 +189,9 @@ def contradicted() -> dict[str, Column]:
 def unknown_because() -> dict[str, Column]:
     """`unknown_apart_from_observers`, for controls that count replicas. Confluent's observers are among the replicas and don't
     count. Reads `has_observers` too."""
+    observers = F.when(F.col("has_observers"), "observers")
     because = unknown_apart_from_observers()
-    return {**because, REASON: F.coalesce(because[REASON], F.when(F.col("has_observers"), "observers"))}
+    return {**because, REASON: F.coalesce(contradicted()[REASON], observers, because[REASON])}
 
 
 def unknown_apart_from_observers() -> dict[str, Column]:

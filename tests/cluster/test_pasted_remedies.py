@@ -47,6 +47,7 @@ TOPICS = {
     "p-above": ([[2, 3]], {MIN_ISR: "3"}),
     "p-leaning": ([[1, 4, 2]], {MIN_ISR: "5"}),
     "p-crowded": ([[1, 4, 2], [3, 1, 2]], {MIN_ISR: "2"}),
+    "p-tight": ([[4, 5, 6]], {MIN_ISR: "3"}),
     "p-mixed": ([[3], [1]], {MIN_ISR: "2"}),
     "p-plain": ([[1, 2, 3]], {}),
     "p-unclean": ([[1, 2, 3]], {MIN_ISR: "2", UNCLEAN: "true"}),

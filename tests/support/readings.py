@@ -94,8 +94,8 @@ def judge(spark, histories: dict[str, list[Moment]], policy: Policy, tiers: dict
     of_clusters, found = history.over_time(plan, history.counted(plan, tables.__getitem__, captured), now, None)
     brokers = [(n, f"broker:{n} down", f"broker:{n} lagging") for n in range(1, 10)]
     clusters = spark.createDataFrame(
-        [(c, lasts[c], c, "self", brokers) for c in histories],
-        f"{SNAPSHOT}, provider string, brokers {BROKERS}",
+        [(c, lasts[c], c, "self", brokers, True, 0) for c in histories],
+        f"{SNAPSHOT}, provider string, brokers {BROKERS}, topics_known boolean, hidden_partitions long",
     )
     topics = spark.createDataFrame(
         [

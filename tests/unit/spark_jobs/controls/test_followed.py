@@ -160,15 +160,26 @@ HEALTH = ("under-replicated", "at-min-isr", "under-min-isr", "offline")
 """Categories of partition-health; each one is worse than those before it."""
 
 
-def worse(before: set, after: set) -> set:
+def above_replicas(document_: dict) -> set[tuple[str, int]]:
+    """Partitions with fewer replicas than their topic's min.insync.replicas, its own or the brokers'."""
+    inherited = max((int((b.get("configs") or {}).get(MIN_ISR, 1)) for b in document_["brokers"]), default=1)
+    least = {t["name"]: int((t.get("configs") or {}).get(MIN_ISR, inherited)) for t in document_["topics"]}
+    placed = ((t["name"], p) for t in document_["topics"] for p in t.get("partitions") or ())
+    return {(name, p["partition"]) for name, p in placed if len(p.get("replicas") or ()) < least[name]}
+
+
+def worse(before: set, after: set, above: set[tuple[str, int]]) -> set:
     """What fails after a remedy, and didn't before.
 
-    A partition may get into a less bad category. One that rejects every acks=all write guarantees nothing.
+    A partition may get into a less bad category. One that rejects every acks=all write guarantees nothing. above: partitions
+    whose minimum no release enforces, because they have fewer replicas.
     """
 
     def excused(failure: tuple) -> bool:
         (control, kind, resource, category), partition = failure
         if (("min-isr-within-replication-factor", kind, resource, "outage"), partition) in before:
+            return True
+        if control == "min-insync-replicas" and (resource, partition) in above:
             return True
         graver = HEALTH[HEALTH.index(category) + 1 :] if control == "partition-health" and category in HEALTH else ()
         return any(((control, kind, resource, other), partition) in before for other in graver)
@@ -180,8 +191,9 @@ def check_followed(spark, judge: Judge, documents: list[dict], policy_) -> list[
     """Follows all remedies of the judge's latest run, and compares with the verdicts before."""
     followed, before = follow(judge, documents), failures(judge)
     assert [(f.cluster, f.findings, f.harms, f.text) for f in followed if f.harms] == []
+    above = {d["cluster"]["id"]: above_replicas(d) for d in documents}
     for one_, after in zip(followed, judged_after(spark, followed, policy_), strict=True):
-        new = worse(before[one_.cluster], after)
+        new = worse(before[one_.cluster], after, above[one_.cluster])
         assert not new, (one_.cluster, one_.findings, new, one_.text)
         left = {failure for failure in before[one_.cluster] & after if failure[0] in one_.findings}
         assert not (one_.complete and left), (one_.cluster, left, one_.text)

@@ -183,7 +183,7 @@ def test_no_remedy_harms_a_partition(fleet):
     judge, _ = fleet
     documents = [d for d in RANDOM + FLEET if not d.get("unreadable")]
     known = {d["cluster"]["id"] for d in documents}
-    assert [harm for harm in follow(judge, RANDOM + FLEET) if harm[0] in known] == []
+    assert [f for f in follow(judge, RANDOM + FLEET) if f.cluster in known and f.harms] == []
 
 
 @pytest.mark.parametrize("seed", range(60))

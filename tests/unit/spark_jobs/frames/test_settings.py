@@ -98,7 +98,8 @@ def frames(spark):
 
         clusters = facts.clusters(read).localCheckpoint()
         resolved = spark.createDataFrame(
-            [], "cluster string, resource_type string, resource string, tier string, waivers int"
+            [],
+            "cluster string, resource_type string, resource string, tier string, undecided array<string>, waivers int",
         )
         tiers = F.lit(None).cast("map<string,struct<min_insync_racks:int>>")
         yield clusters, facts.topics(read, resolved, clusters, tiers).localCheckpoint()

@@ -74,10 +74,10 @@ def with_alike_topics(document: dict, rng: random.Random) -> dict:
 
 @pytest.fixture(scope="module")
 def documents():
-    """Six clusters of some two hundred partitions each."""
+    """Four clusters of some two hundred partitions each."""
     rng = random.Random(7)
     made = []
-    for seed in range(6):
+    for seed in range(4):
         (topology,) = fleet.topologies(999, seed)
         document = topology.document
         document["cluster"]["id"] = f"cluster-{seed}"
