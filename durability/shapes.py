@@ -46,7 +46,7 @@ class Whole(Shape):
 
 @dataclass(frozen=True)
 class WholeOr(Whole):
-    """An integer from `low` to `high`, or text that stands for one."""
+    """An integer from `low` to `high`, or a text of the form `text`."""
 
     text: Text = field(default_factory=lambda: Text())
 

@@ -48,9 +48,8 @@ FOR_SMALL = {
 }
 FOR_LARGE = {
     # Few plans read millions of rows, and these plans are wide. Generating Java for them, which HotSpot then compiles, costs more
-    # than interpreting them. Two plans are compiled (`spark_jobs.scale.compiled`): the rows of `partition_health` and the topics'
-    # verdicts. Adaptive execution would plan again whenever an input's size becomes known, which costs more than it gains: joins
-    # with partitions have hints.
+    # than interpreting them. One plan is compiled (`spark_jobs.scale.compiled`): the topics' verdicts. Adaptive execution would
+    # plan again whenever an input's size becomes known, which costs more than it gains: joins with partitions have hints.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
