@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from durability.catalogue.listing import listed
 from durability.remedies.cluster import ClusterFacts, Gone
-from durability.remedies.commands import Config, Reassign, Unregister, lines
+from durability.remedies.commands import RUNNING, Config, Reassign, Unregister, lines
 from durability.remedies.plans import Placement, folder
 
 PLAN, SCRIPT = "brokers+gone.json", "brokers+gone.sh"
@@ -73,6 +73,20 @@ def _partitions(number: int) -> str:
     return "1 partition" if number == 1 else f"{number:,} partitions"
 
 
+def _alone(facts: ClusterFacts) -> list[str]:
+    """Ends the script before it changes anything if a reassignment runs. The tool would refuse the plan, and the throttle would
+    stay."""
+    shown = lines(RUNNING, facts)
+    if not shown:
+        return []
+    return [
+        f"running=$({shown[0]})",
+        'if [[ $running != *"No partition reassignments found"* ]]; then',
+        '  echo "another reassignment runs: let it complete, or cancel it"; echo "$running"; exit 1',
+        "fi",
+    ]
+
+
 def script(gone: Gone, facts: ClusterFacts) -> str:
     """The script: it sets a throttle, runs the plan, waits, and unregisters the brokers if they have no replica left."""
     topics = " ".join(dict.fromkeys(topic for topic, _, _ in gone.moves))
@@ -86,6 +100,7 @@ def script(gone: Gone, facts: ClusterFacts) -> str:
         "# Run it only if these brokers never come back. It stops at the first command that fails.",
         "set -euo pipefail",
         'cd "$(dirname "$0")"',
+        *_alone(facts),
         f"for topic in {topics}; do {throttled[0]}; done",
         f"for broker in {targets}; do {rate[0]}; done",
         *move,

@@ -176,6 +176,8 @@ def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) ->
             f"First start {names}, or, if {one} gone for good, move these replicas to live brokers: the tool rejects a plan that"
             f" names {it}"
         )
+    if target["reassigning_in_cluster"] is None:
+        return "First let the auditor read the running reassignments: the tool starts none beside another"
     if target["reassigning_in_cluster"]:
         return RUNNING_FIRST
     if command.topic not in facts.planned:
@@ -203,11 +205,15 @@ def pinned(target: Any, facts: ClusterFacts) -> int | None:
     return there if waits and not (before and weakens(there, target)) else None
 
 
+def lowers(target: Any) -> bool:
+    """Is the target's min.insync.replicas lower than now?"""
+    least, now = target["min_insync_replicas"], target["min_insync_replicas_now"]
+    return least is not None and now is not None and least < now
+
+
 def lowers_last(target: Any) -> bool:
     """Is the value lowered only after the replicas have moved? Before that, acks=all would lose its present guarantee."""
-    least, now = target["min_insync_replicas"], target["min_insync_replicas_now"]
-    lowers = least is not None and now is not None and least < now
-    return lowers and target["reassign"] and target["acked_racks"] is not None and target["leans"]
+    return lowers(target) and target["reassign"] and target["acked_racks"] is not None and target["leans"]
 
 
 def _feature(command: Feature, finding: Finding, before: Sequence[Command]) -> str | None:

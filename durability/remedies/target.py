@@ -36,12 +36,7 @@ Target = Mapping[str, Any]
 def differs(target: Target) -> bool:
     """Does the topic differ from its target?"""
     impossible = target["too_few_brokers"] or target.get("at_most") is not None
-    return target["reassign"] or impossible or _lowers(target) or _raises(target)
-
-
-def _lowers(target: Target) -> bool:
-    least, now = target["min_insync_replicas"], target["min_insync_replicas_now"]
-    return least is not None and now is not None and least < now
+    return target["reassign"] or impossible or safety.lowers(target) or _raises(target)
 
 
 def _raises(target: Target) -> bool:
@@ -69,7 +64,7 @@ def _everywhere(target: Target, facts: ClusterFacts) -> bool:
 def remedy(finding: Finding) -> Remedy:
     """The remedy that takes the topic to its target, the same for every finding of the topic."""
     target, facts = finding["evidence"]["target"], facts_of(finding)
-    changes = _lowers(target) or _raises(target)
+    changes = safety.lowers(target) or _raises(target)
     if target.get("at_most") is not None:
         return advice(
             f"Change the tier: it needs {target['replication_factor']} replicas and allows at most {target['at_most']}"
@@ -117,7 +112,7 @@ def copies_in_words(number: int) -> str:
 def _steps(finding: Finding) -> Remedy:
     target, topic, facts = finding["evidence"]["target"], finding["resource"], facts_of(finding)
     least, now = target[KEY], target["replication_factor_now"]
-    lowers, raises, moves = _lowers(target), _raises(target), target["reassign"]
+    lowers, raises, moves = safety.lowers(target), _raises(target), target["reassign"]
     pinned = safety.pinned(target, facts)
     pin = None if pinned is None else _pin(target, topic, pinned)
     # A value at the present number of replicas would leave no headroom until the new ones are in sync.
@@ -310,7 +305,7 @@ def to_tier(target: Target, topic: str) -> Remedy:
     """The steps that let the topic accept acks=all writes again although replicas are missing: min.insync.replicas as low as its
     tier allows. No steps where that doesn't suffice, can wipe an ELR, or leaves a single copy."""
     least, in_sync = target[KEY], target["smallest_led_isr"]
-    if not _lowers(target) or target["reassign"] or target["elr_at_risk"] or target["offline"] != 0:
+    if not safety.lowers(target) or target["reassign"] or target["elr_at_risk"] or target["offline"] != 0:
         return []
     if least < 2 or in_sync is None or in_sync < least:
         return []

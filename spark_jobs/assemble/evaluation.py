@@ -217,7 +217,8 @@ class Evaluation:
     def _with_targets(self) -> DataFrame:
         """`measured` with each topic's target. In small runs it is checkpointed, because each verdict reads the target."""
         rack_of = F.transform_values("broker", lambda _, broker: broker["rack"]).alias("rack_of")
-        reassigning = F.col("reassigning").alias("cluster_reassigning")
+        # A reassignment that could not be read may be running.
+        reassigning = F.when(F.col("reassignments_known"), F.col("reassigning")).alias("cluster_reassigning")
         of_clusters = self.clusters.select("cluster", "elr_cluster_at_risk", "inherited_least", reassigning, rack_of)
         # Equal topics can have different readings over time.
         measured = self.measured if self.plan.look_back else self._measured_once

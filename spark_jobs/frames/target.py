@@ -296,7 +296,7 @@ def with_target(topics: DataFrame, plan: Plan) -> DataFrame:
     """`topics` with TARGET: all that `durability.remedies.target` makes the topic's remedies from.
 
     Reads the columns of `steps`, `led_isr_least` (the smallest ISR of a partition with a leader), `elr_cluster_at_risk`,
-    `inherited_least`, and `cluster_reassigning` (the number of partitions of the cluster with a running reassignment).
+    `inherited_least`, and `cluster_reassigning` (the number of the cluster's running reassignments; NULL if unknown).
     """
     min_isr, within = F.col("min_insync_replicas_at_worst"), F.col("min_isr_within_replication_factor_worst")
     fields = {

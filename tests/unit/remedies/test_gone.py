@@ -70,17 +70,29 @@ def test_the_script(facts, unregisters, server, tmp_path):
 
 @pytest.mark.parametrize(("described", "unregistered"), [("Replicas: 1,2\tIsr", True), ("Replicas: 1,3\tIsr", False)])
 def test_a_broker_with_replicas_stays_registered(tmp_path, described, unregistered):
-    """Tools that note that they ran; kafka-topics describes one partition."""
-    for tool in ("kafka-topics", "kafka-configs", "kafka-reassign-partitions", "kafka-cluster"):
-        (tmp_path / tool).write_text(
-            f'#!/bin/bash\necho {tool} >> ran\nprintf "Topic: t\\tPartition: 0\\t{described}: 1\\n"\n'
-        )
-        (tmp_path / tool).chmod(0o755)
-    (tmp_path / gone.SCRIPT).write_text(gone.script(ONE, ClusterFacts((4, 3), kraft=True)))
-    environment = {"PATH": f"{tmp_path}:/bin:/usr/bin", "BOOTSTRAP": "b:9092"}
-    done = subprocess.run(["bash", str(tmp_path / gone.SCRIPT)], capture_output=True, text=True, env=environment)
+    done, ran = run(tmp_path, described, "No partition reassignments found.")
     assert (done.returncode == 0) is unregistered
-    assert ("kafka-cluster" in (tmp_path / "ran").read_text()) is unregistered
+    assert ("kafka-cluster" in ran) is unregistered
+
+
+def test_the_script_changes_nothing_beside_another_reassignment(tmp_path):
+    done, ran = run(tmp_path, "Replicas: 1,2\tIsr", "Current partition reassignments:\nt-0: replicas: 1,2.")
+    assert done.returncode == 1 and "another reassignment runs" in done.stdout
+    assert ran.split() == ["kafka-reassign-partitions"]
+
+
+def run(folder, described: str, listed: str) -> tuple[subprocess.CompletedProcess, str]:
+    """The script with tools that note that they ran. described: the replicas of one partition; listed: reassignments."""
+    for tool in ("kafka-topics", "kafka-configs", "kafka-reassign-partitions", "kafka-cluster"):
+        (folder / tool).write_text(
+            f'#!/bin/bash\necho {tool} >> ran\n[[ "$*" = *--list* ]] && {{ printf "{listed}\\n"; exit; }}\n'
+            f'printf "Topic: t\\tPartition: 0\\t{described}: 1\\n"\n'
+        )
+        (folder / tool).chmod(0o755)
+    (folder / gone.SCRIPT).write_text(gone.script(ONE, ClusterFacts((4, 3), kraft=True)))
+    environment = {"PATH": f"{folder}:/bin:/usr/bin", "BOOTSTRAP": "b:9092"}
+    done = subprocess.run(["bash", str(folder / gone.SCRIPT)], capture_output=True, text=True, env=environment)
+    return done, (folder / "ran").read_text()
 
 
 def test_it_stands_beside_starting_them():

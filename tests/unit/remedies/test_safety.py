@@ -93,6 +93,8 @@ def test_nothing_is_against_a_safe_command(command, target):
         (broker_setting(1, MIN_ISR, 2), {}, "is unknown"),
         (Config("topics", "t", (("leader.replication.throttled.replicas", None),)), {}, "may be running"),
         (MOVE, {"replicas_down": [3]}, "First start broker 3"),
+        (MOVE, {"reassigning_in_cluster": 2}, "running reassignments of this cluster"),
+        (MOVE, {"reassigning_in_cluster": None}, "let the auditor read the running reassignments"),
         (MOVE, {"offline": None}, "First bring back a leader"),
         (Reassign("u", "plans/c/u.json", 1), {}, "There is no plan"),
         (MOVE, {"reassign": True, "replication_factor_now": 2, "its_replication_factor": 1,
