@@ -141,11 +141,19 @@ def _restarts(moments: DataFrame) -> DataFrame:
     in sync in between.
 
     `orderly`: is that all that happened in the window of changes? `in_turn`: and is the broker that is missing now missing for no
-    longer than the slowest one before it? Moments in maintenance are left out.
+    longer than the slowest one before it? Moments in maintenance are left out. A moment at which some members of ISRs are unknown
+    is left out like a snapshot that was never taken, unless it shows two missing brokers: an ISR often changes while it is read.
     """
     in_order = Window.partitionBy("cluster").orderBy("s")
+    known = (
+        moments.withColumn(
+            "missing", F.when(F.size("out_of_sync") > 1, F.col("out_of_sync")).otherwise(F.col("missing"))
+        )
+        .where(F.col("missing").isNotNull())
+        .withColumn("gap", certain(F.col("s") - F.lag("s").over(in_order) > F.col("tolerance")))
+    )
     # A gap is marked at its later end, and it matters at both ends.
-    marked = moments.withColumn("gap_after", F.lead("gap", 1, False).over(in_order))
+    marked = known.withColumn("gap_after", F.lead("gap", 1, False).over(in_order))
     start = F.col("last") - F.col("policy")["bouncing_within"]
     in_window = marked.where((F.col("s") >= start) & ~F.col("maintained"))
     missing, before = F.size("missing"), F.lag("missing").over(in_order)

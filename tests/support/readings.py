@@ -2,8 +2,8 @@
 
 A history is a line, one character a moment, five minutes apart, the last one judged: `0` all in sync; `1` to `9` that
 broker out and the topic at min ISR; `&` brokers 1 and 2 out, at min ISR; `u` under min ISR and `x` offline, broker 1 out;
-`c` at min ISR by configuration alone; `r` broker 1 out and the topic still above its min ISR; `?` not readable; `-` no
-pulse. Blanks are for the eye.
+`c` at min ISR by configuration alone; `r` broker 1 out and the topic still above its min ISR; `?` not readable; `!` not
+readable, but brokers 1 and 2 are out; `-` no pulse. Blanks are for the eye.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ DRAWN = {
     "c": {"at_min_isr": 2, "at_min_isr_by_configuration": 2},
     "r": {"under_replicated": 1, "out_of_sync": [1]},
     "?": {"unknown": 1},
+    "!": {"unknown": 1, "out_of_sync": [1, 2]},
     **{str(n): {"at_min_isr": 1, "out_of_sync": [n]} for n in range(1, 10)},
 }
 COUNTS = "unknown int,offline int,under_min_isr int,at_min_isr int,under_replicated int,"

@@ -19,7 +19,7 @@ LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 def depth(moment: Moment) -> int | None:
     """0 zero, 1 at min ISR, 2 under, 3 offline, None unknown."""
-    return {"0": 0, "c": 0, "r": 0, "?": None, "u": 2, "x": 3}.get(moment.drawn, 1)
+    return {"0": 0, "c": 0, "r": 0, "?": None, "!": None, "u": 2, "x": 3}.get(moment.drawn, 1)
 
 
 def out(moment: Moment) -> set[int] | None:
@@ -27,7 +27,7 @@ def out(moment: Moment) -> set[int] | None:
         return None
     if moment.drawn in "0c":
         return set()
-    return {1, 2} if moment.drawn == "&" else {1} if moment.drawn in "uxr" else {int(moment.drawn)}
+    return {1, 2} if moment.drawn in "&!" else {1} if moment.drawn in "uxr" else {int(moment.drawn)}
 
 
 def reading(
@@ -106,7 +106,7 @@ def outage(windows: list[Window], since: datetime, now: datetime) -> timedelta:
 def rolling(line: list[Moment], recent: list[Moment], windows: list[Window], bridge: timedelta) -> tuple[bool, bool]:
     """Is it an orderly rolling restart, and is the broker that is out now in turn and no later than the others?"""
     torn = set()
-    for a, b in itertools.pairwise(line):
+    for a, b in itertools.pairwise(m for m in line if out(m) is not None):
         if b.at - a.at > bridge:
             torn |= {a.at, b.at}
     episodes: list[list] = []  # broker, since, until
@@ -115,7 +115,9 @@ def rolling(line: list[Moment], recent: list[Moment], windows: list[Window], bri
         if any(s <= m.at < e for s, e in windows):
             continue
         absent = out(m)
-        if absent is None or len(absent) > 1 or (absent and m.at in torn) or (gone and absent and gone != absent):
+        if absent is None:
+            continue
+        if len(absent) > 1 or (absent and m.at in torn) or (gone and absent and gone != absent):
             return False, False
         if absent and not gone:
             episodes.append([*absent, m.at, None])

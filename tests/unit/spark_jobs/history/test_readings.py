@@ -65,7 +65,11 @@ CASES = {
     "two at once": ("0010 0&00 3000", "", "bouncing:6"),
     "not whole in between": ("0012 0030 0000", "", "bouncing:4"),
     "a gap in it": ("0000 0000 0001 ---- 0203 00", "", "bouncing:6"),
-    "unreadable in it": ("0010 2?03 0000", "", "bouncing:6"),
+    "unreadable in it": ("0010 2?03 0000", "", "PASS"),
+    "unreadable while a broker comes back": ("0001 ?020 ?300", "", "PASS"),
+    "unreadable for longer than a gap": ("0001 0??? ??20 3000", "", "bouncing:6"),
+    "unreadable, with two at once": ("0010 2!03 0000", "", "bouncing:6"),
+    "one broker twice, and unreadable in between": ("0010 ?010 2000", "", "bouncing:6"),
     "the last one stays away": ("0010 2030 0004 4444 44", "", "prolonged@6"),
     "the last one takes no longer than the one before": ("0011 1111 1100 2222 2222", "", "PASS"),
     "the last one takes longer than the one before": ("0011 1111 1022 2222 222", "", "prolonged@8"),
@@ -127,7 +131,7 @@ def history(rng: random.Random) -> list[Moment]:
     """A random history with long and short trouble, restarts, gaps, late pulses and unreadable moments."""
     cells: list[str] = []
     while len(cells) < rng.choice((5, 20, 60, 110)):
-        kind = rng.choice(("0", "0", "0", "0123", "03", "0?1", "1", "2", "xu1", "0&", "-", "r0", "c"))
+        kind = rng.choice(("0", "0", "0", "0123", "03", "0?1", "0!12", "1", "2", "xu1", "0&", "-", "r0", "c"))
         if rng.random() < 0.3:
             cells += [
                 c for n in rng.sample(range(1, 7), rng.randint(2, 5)) for c in [str(n)] * rng.randint(1, 9) + ["0"]
