@@ -62,7 +62,7 @@ with DAG(
     catchup=False,  # a past night can't be collected any more
     max_active_runs=1,  # two runs would each take the other's results for "the previous run"
     dagrun_timeout=timedelta(hours=6),
-    default_args=settings.DEFAULTS,
+    default_args=settings.DEFAULTS | {"alone": True},
     params=settings.params(),
     tags=["kafka", "durability"],
 ):

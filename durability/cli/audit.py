@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from durability import resources
-from durability.cli import exit_status, inputs, locks
+from durability.cli import exit_status, inputs
 from durability.cli.console import Console
 from durability.cli.inputs import Input
 from durability.cli.options import Options
@@ -34,7 +34,7 @@ def run(options: Options, environ: Mapping[str, str] = os.environ, *, airflow: b
 
     Raises AuditError for what a user can fix before anything is started.
     """
-    from durability.runtime import jars, processes, run_lock
+    from durability.runtime import jars, out_lock, processes, run_lock
 
     console = Console()
     jars.java_command()
@@ -51,7 +51,7 @@ def run(options: Options, environ: Mapping[str, str] = os.environ, *, airflow: b
 
     with (
         full_disk_refused(),
-        locks.held([options.out]),
+        out_lock.held([options.out]),
         run_lock.held(options.lake),
         processes.Session("durability-audit-") as session,
         _input(options, environ, session, console) as what,

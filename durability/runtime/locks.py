@@ -50,9 +50,12 @@ def try_existing_lock(path: Path) -> Lock | None:
     return _tried(os.open(path, _FILE & ~os.O_CREAT))
 
 
-def try_folder_lock(folder: Path) -> Lock | None:
-    """The lock of an existing folder; None while another process of this host has it. It leaves no file in the folder."""
-    return _tried(os.open(folder, _FOLDER))
+def try_folder_lock(folder: Path, *, shared: bool = False) -> Lock | None:
+    """The lock of an existing folder; None while another process of this host has it. It leaves no file in the folder.
+
+    shared: beside others that share it.
+    """
+    return _tried(os.open(folder, _FOLDER), fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
 
 
 def holder(folder: Path) -> int | None:
@@ -68,9 +71,9 @@ def holder(folder: Path) -> int | None:
     return int(held[0][4]) or None if held else None
 
 
-def _tried(descriptor: int) -> Lock | None:
+def _tried(descriptor: int, kind: int = fcntl.LOCK_EX) -> Lock | None:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
         return None

@@ -1,39 +1,59 @@
-"""One run at a time on a lake: the lock is in the lake's folder and in its PostgreSQL catalog.
+"""One run at a time on a lake: by a lock in the lake's folder and in its PostgreSQL catalog, and by a lease.
 
-Both locks end with their process. The folder's excludes all users of this host, the catalog's all hosts.
+Both locks end with their process. The folder's excludes all users of this host, the catalog's all hosts. A scheduled run shares
+the locks between its tasks, and has the lease between them.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
 
 from durability.errors import Unreachable
 from durability.lake import catalog
-from durability.runtime import locks
+from durability.runtime import lease, locks
 
 HELD = "DURABILITY_LAKE_HELD"
 """The environment variable with the address of the lake whose lock an earlier process of this run holds."""
+BETWEEN_TASKS = 20 * 60
+"""How long a run keeps the lake, in seconds, after one of its tasks: longer than the longest delay before a retry."""
 
 
 @contextmanager
 def held(lake: str) -> Iterator[None]:
-    """Hold the lake's locks meanwhile. lake: a folder that exists, or an s3:// address.
+    """Have the lake for this process alone meanwhile. lake: a folder that exists, or an s3:// address.
 
-    Raises Unreachable if another run has them, or if the catalog doesn't answer: trying again later helps.
+    Raises Unreachable if another run has it, or if the catalog doesn't answer: trying again later helps.
     """
     place = catalog.place(lake)
-    with ExitStack() as stack:
-        if place.folder is not None:
-            with suppress(OSError):  # no folder yet, or a network file system that locks no folders
-                lock = locks.try_folder_lock(place.folder)
-                if lock is None:
-                    raise _busy(f"{lake} (process {locks.holder(place.folder) or 'unknown'})")
-                stack.enter_context(lock)
-        if place.catalog is not None:
-            stack.enter_context(_catalog_lock(place))
+    with _locked(place):
+        _refuse(place, lambda: lease.current(place))
         yield
+
+
+@contextmanager
+def shared(lake: str, run: str) -> Iterator[None]:
+    """Have the lake for one task of a run meanwhile, beside the run's other tasks. Raises Unreachable like `held`.
+
+    Afterwards the run has it for its next task: `renew` says for how much longer, `end` that it needs it no more.
+    """
+    place = catalog.place(lake)
+    with _locked(place, shared=True):
+        renew(lake, run)
+        yield
+
+
+def renew(lake: str, run: str) -> None:
+    """Keep the lake for the run's next task. Raises Unreachable if another run has it."""
+    place = catalog.place(lake)
+    _refuse(place, lambda: lease.take(place, run, BETWEEN_TASKS))
+
+
+def end(lake: str, run: str) -> None:
+    """The run needs the lake no more."""
+    lease.release(catalog.place(lake), run)
 
 
 def key(warehouse: str) -> int:
@@ -46,26 +66,47 @@ def key(warehouse: str) -> int:
 
 
 @contextmanager
-def _catalog_lock(place: catalog.Place) -> Iterator[None]:
-    """The advisory lock of PostgreSQL (its manual, "Advisory Locks"). It is the connection's, and ends with it."""
-    import sqlalchemy
-    from sqlalchemy.exc import SQLAlchemyError
-    from sqlalchemy.pool import NullPool
-
-    # The password is in the address alone, which no error of SQLAlchemy has.
-    engine = sqlalchemy.create_engine(catalog.properties(place)["uri"], poolclass=NullPool)
-    try:
-        connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        free = connection.exec_driver_sql(f"SELECT pg_try_advisory_lock({key(place.warehouse)})").scalar()
-    except SQLAlchemyError as error:
-        raise Unreachable(
-            f"the lake {place.location} can't be locked: its catalog doesn't answer ({type(error).__name__})"
-        ) from None
-    with connection:
-        if not free:
-            raise _busy(place.location)
+def _locked(place: catalog.Place, *, shared: bool = False) -> Iterator[None]:
+    with ExitStack() as stack:
+        if place.folder is not None:
+            with suppress(OSError):  # no folder yet, or a network file system that locks no folders
+                lock = locks.try_folder_lock(place.folder, shared=shared)
+                if lock is None:
+                    raise _busy(place, f" (process {locks.holder(place.folder) or 'unknown'})")
+                stack.enter_context(lock)
+        if place.catalog is not None:
+            stack.enter_context(_catalog_lock(place, shared=shared))
         yield
 
 
-def _busy(lake: str) -> Unreachable:
-    return Unreachable(f"another run is using the lake {lake}; wait for it, or name another lake (--lake or LAKE=)")
+@contextmanager
+def _catalog_lock(place: catalog.Place, *, shared: bool) -> Iterator[None]:
+    """The advisory lock of PostgreSQL (its manual, "Advisory Locks"). It is the connection's, and ends with it."""
+    function = "pg_try_advisory_lock_shared" if shared else "pg_try_advisory_lock"
+    with ExitStack() as stack:
+        with lease.answering(place):
+            connection = stack.enter_context(lease.engine(place).connect())
+            # Outside of a transaction, which would hold up VACUUM as long as the lock is held.
+            connection = connection.execution_options(isolation_level="AUTOCOMMIT")
+            free = connection.exec_driver_sql(f"SELECT {function}({key(place.warehouse)})").scalar()
+        if not free:
+            raise _busy(place)
+        yield
+
+
+def _refuse(place: catalog.Place, read: Callable[[], lease.Lease | None]) -> None:
+    """Raises Unreachable if `read` finds another run's lease."""
+    # A file that is no catalog any more has none. The step that opens it says so, and `restore` makes it again.
+    unusable = (Unreachable,) if place.catalog is None else ()
+    other = None
+    with suppress(*unusable):
+        other = read()
+    if other is not None:
+        ends = datetime.fromtimestamp(other.ends, UTC).strftime("%H:%M UTC")
+        raise _busy(place, f" ({other.run}; its next task starts before {ends}, else it is over)")
+
+
+def _busy(place: catalog.Place, who: str = "") -> Unreachable:
+    return Unreachable(
+        f"another run is using the lake {place.location}{who}; wait for it, or name another lake (--lake or LAKE=)"
+    )

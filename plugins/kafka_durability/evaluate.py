@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from durability.steps.evaluate import SparkEvaluation, plan_evaluation
 from durability.steps.results import Gated
 from durability.steps.settings import PULSE, Settings
 from kafka_durability.spark_job import SparkJob
-from kafka_durability.step import artifacts_of, reported
+from kafka_durability.step import artifacts_of, holding, reported, run_of
 
 if TYPE_CHECKING:
     from durability.plan import Plan
@@ -24,14 +25,16 @@ class EvaluateOperator(SparkJob):
 
     template_fields = (*SparkJob.template_fields, "published")
 
-    def __init__(self, *, published: Any, kind: str, **kwargs: Any):
+    def __init__(self, *, published: Any, kind: str, alone: bool = False, **kwargs: Any):
         super().__init__(job="evaluate.py", **kwargs)
-        self.published, self.kind = published, kind
+        self.published, self.kind, self.alone = published, kind, alone
         self._evaluation: SparkEvaluation | None = None
 
     def execute(self, context: Mapping[str, Any]) -> dict[str, str]:  # type: ignore[override]  # goes to XCom
-        with reported(self.task_id) as summary:
-            settings = Settings.from_params(context["params"])
+        settings = Settings.from_params(context["params"])
+        with reported(self.task_id) as summary, ExitStack() as stack:
+            if self.alone:
+                stack.enter_context(holding(settings.lake, context))
             plan = self.plan(settings, context)
             self._evaluation = SparkEvaluation(
                 lambda lake, plan: self.submit(
@@ -50,7 +53,7 @@ class EvaluateOperator(SparkJob):
     def plan(self, settings: Settings, context: Mapping[str, Any]) -> Plan:
         """The plan of this try."""
         artifacts = artifacts_of(settings, context)
-        run_id = f"{context['dag'].dag_id}:{context['run_id']}"
+        run_id = run_of(context)
         attempts = []
         if self.kind == PULSE:
             attempts = Gated.from_dict(artifacts.get(self.published["gated"])).attempts

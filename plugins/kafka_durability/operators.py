@@ -5,7 +5,6 @@ XCom carries references and counts only; what grows with the fleet goes through 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
@@ -15,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from durability.runtime import run_lock
+from durability.resources import create_private
+from durability.runtime import out_lock
 from durability.steps import collect, conclude, cross_check, discard, findings, gate, notify, plan, publish, report
 from durability.steps.results import Collected, Gated
-from durability.steps.settings import NIGHTLY, Settings
+from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
 from durability.steps.task_artifacts import KEEP_DAYS, TaskArtifacts
 from kafka_durability.assets import announce
 from kafka_durability.hook import KafkaHook
 from kafka_durability.slack import webhook
-from kafka_durability.step import Step, artifacts_of
+from kafka_durability.step import Step, artifacts_of, starts_alone
 
 if TYPE_CHECKING:
     from durability.plan import Plan
@@ -46,19 +46,11 @@ class PlanOperator(Step):
         self.kind = kind
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> list[list[dict]]:
-        with self._alone(settings):
-            groups = plan.plan(settings, self.kind, summary)
+        groups = plan.plan(settings, self.kind, summary)
         artifacts_of(settings, context).prune(KEEP_DAYS[self.kind])
         if not groups:
             self.log.warning("%s lists no cluster, so this run ends here: name one there", settings.clusters)
         return groups
-
-    def _alone(self, settings: Settings) -> AbstractContextManager[None]:
-        """A nightly run doesn't start beside an audit of the command line, unless that one started it: each would take
-        the other's results for those of the run before."""
-        if self.kind != NIGHTLY or os.environ.get(run_lock.HELD) == settings.lake:
-            return nullcontext()
-        return run_lock.held(settings.lake)
 
 
 class CollectOperator(Step):
@@ -162,9 +154,17 @@ class ReportOperator(EvaluatedStep):
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> dict[str, str]:
         plan = self.plan(settings, context)
-        files = report.report(settings, plan, self.checked(), summary)
+        with self._alone_in(settings):
+            files = report.report(settings, plan, self.checked(), summary)
         announce(context, self.outlets, plan.run_id, files["findings.json"])
         return {name: str(path) for name, path in files.items()}
+
+    def _alone_in(self, settings: Settings) -> AbstractContextManager[None]:
+        """The reports of another audit aren't replaced while it writes them; one that started this run has the folder's lock."""
+        if not starts_alone(settings.lake):
+            return nullcontext()
+        create_private(settings.out)
+        return out_lock.held([settings.out])
 
 
 class NotifyOperator(Step):
@@ -183,6 +183,8 @@ class NotifyOperator(Step):
 
 class ConcludeOperator(EvaluatedStep):
     """Fails unless the run is complete and verified. It comes last, so that the report is out then."""
+
+    last = True
 
     template_fields = (*EvaluatedStep.template_fields, "reported")
 

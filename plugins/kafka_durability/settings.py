@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
+from typing import Any
 
 from airflow.sdk import Asset, Param
 
@@ -33,7 +34,7 @@ DEFAULTS = {
 COLLECT = {"execution_timeout": timedelta(hours=1), "max_active_tis_per_dagrun": GROUPS}
 
 # Seven million partitions take minutes; twice that of a bad night is still less than an hour.
-EVALUATE = {"execution_timeout": timedelta(hours=2), "conn_id": "spark"}
+EVALUATE: dict[str, Any] = {"execution_timeout": timedelta(hours=2), "conn_id": "spark"}
 
 # A pulse has five minutes; what it can't do in them the next one does.
 PULSE_DEFAULTS = {
@@ -43,7 +44,7 @@ PULSE_DEFAULTS = {
     "execution_timeout": timedelta(minutes=5),
 }
 COLLECT_PULSE = {"max_active_tis_per_dagrun": GROUPS}
-EVALUATE_PULSE = {"execution_timeout": timedelta(minutes=10), "conn_id": "spark"}
+EVALUATE_PULSE: dict[str, Any] = {"execution_timeout": timedelta(minutes=10), "conn_id": "spark"}
 
 # The first upkeep of a lake that had none compacts years; one that is cut short goes on the next time.
 UPKEEP = {"execution_timeout": timedelta(hours=6), "conn_id": "spark"}

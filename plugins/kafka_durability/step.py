@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from durability.errors import AuditError, Unreachable
+from durability.runtime import run_lock
 from durability.steps.journal import JournalReporter
 from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary, report_step
@@ -47,12 +49,63 @@ def artifacts_of(settings: Settings, context: Mapping[str, Any]) -> TaskArtifact
     return TaskArtifacts(settings.lake, context["dag"].dag_id, context["run_id"])
 
 
+def starts_alone(lake: str) -> bool:
+    """Has an audit of the command line this run's lock already?"""
+    return os.environ.get(run_lock.HELD) != lake
+
+
+@contextmanager
+def holding(lake: str, context: Mapping[str, Any], *, last: bool = False) -> Iterator[None]:
+    """Have the lake for a task of this run, and then for the run's next task, unless it is the last or fails for good.
+
+    Two runs at once would each take the other's results for those of the run before. Raises Unreachable if another run has
+    the lake.
+    """
+    if not starts_alone(lake):
+        yield
+        return
+    run, goes_on = run_of(context), not last
+    with run_lock.shared(lake, run):
+        try:
+            yield
+        except BaseException as error:
+            goes_on = _is_retried(error, context)
+            raise
+        finally:
+            run_lock.renew(lake, run) if goes_on else run_lock.end(lake, run)
+
+
+def run_of(context: Mapping[str, Any]) -> str:
+    """The run's name in the lake."""
+    return f"{context['dag'].dag_id}:{context['run_id']}"
+
+
+def _is_retried(error: BaseException, context: Mapping[str, Any]) -> bool:
+    """Does Airflow try the task again?"""
+    final = isinstance(error, AuditError) and not isinstance(error, Unreachable)
+    final = final or isinstance(error, AirflowFailException | AirflowSkipException)
+    return not final and context["ti"].try_number <= context["ti"].max_tries
+
+
 class Step(BaseOperator):
-    """An operator that runs one step; subclasses implement `work`."""
+    """An operator that runs one step; subclasses implement `work`.
+
+    alone: no other run may use the lake meanwhile.
+    """
+
+    last = False
+    """Is it the last step that needs the lake?"""
+
+    def __init__(self, *, alone: bool = False, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.alone = alone
 
     def execute(self, context: Mapping[str, Any]) -> Any:
-        with reported(self.task_id) as summary:
-            return self.work(Settings.from_params(context["params"]), context, summary)
+        settings = Settings.from_params(context["params"])
+        with reported(self.task_id) as summary, ExitStack() as stack:
+            if self.alone:
+                stack.enter_context(holding(settings.lake, context, last=self.last))
+            return self.work(settings, context, summary)
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> Any:
         """The step itself; returns what the next steps need: small, JSON, without secrets."""

@@ -103,11 +103,11 @@ def test_a_killed_audit_leaves_no_process(tmp_path, number, command):
 
 
 def test_a_second_audit_of_the_same_folder_is_refused(tmp_path):
-    from durability.cli import locks
+    from durability.runtime import out_lock
 
     documents = topology.write(tmp_path / "documents", topology.healthy())
     (tmp_path / "out").mkdir()
-    with locks.held([tmp_path / "out"]):
+    with out_lock.held([tmp_path / "out"]):
         done = audit(COMMAND, tmp_path, TOPOLOGY=str(documents))
     assert done.returncode == 2
     assert f"another audit (process {os.getpid()}) is using {tmp_path / 'out'}" in done.stderr

@@ -14,11 +14,12 @@ import pytest
 
 from durability import resources
 from durability.cli import audit as command
-from durability.cli import exit_status, inputs, locks
+from durability.cli import exit_status, inputs
 from durability.cli.console import Console
 from durability.cli.exit_status import FailOn, known_ids, reached
 from durability.cli.options import Given, checked
-from durability.errors import BadInput, Refused
+from durability.errors import BadInput, Refused, Unreachable
+from durability.runtime import out_lock
 from durability.steps import journal
 from tests import ROOT
 
@@ -112,12 +113,15 @@ def test_an_installed_wheel_keeps_its_state_in_the_users_folders(tmp_path, monke
 
 
 def test_two_audits_of_one_folder(tmp_path):
-    with locks.held([tmp_path]):
-        with pytest.raises(Refused, match=rf"another audit \(process {os.getpid()}\) is using"), locks.held([tmp_path]):
+    with out_lock.held([tmp_path]):
+        with (
+            pytest.raises(Unreachable, match=rf"another audit \(process {os.getpid()}\) is using"),
+            out_lock.held([tmp_path]),
+        ):
             pytest.fail("the lock was given twice")
-        with locks.held([tmp_path / ".."]):
+        with out_lock.held([tmp_path / ".."]):
             pass
-    with locks.held([tmp_path]):
+    with out_lock.held([tmp_path]):
         assert not any(tmp_path.iterdir())
 
 

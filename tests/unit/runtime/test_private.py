@@ -79,7 +79,8 @@ def test_a_lock_follows_no_link(tmp_path: Path, lock) -> None:
 
 
 def test_a_folders_lock_keeps_out_another_process_with_another_temporary_folder(tmp_path: Path) -> None:
-    code = "import sys; from pathlib import Path; from durability.cli import locks; locks.held([Path(sys.argv[1])]).__enter__()"
+    code = "import sys; from pathlib import Path; from durability.runtime import out_lock;"
+    code += "out_lock.held([Path(sys.argv[1])]).__enter__()"
     (tmp_path / "shared").mkdir()
     (tmp_path / "temporary").mkdir()
 
@@ -88,7 +89,7 @@ def test_a_folders_lock_keeps_out_another_process_with_another_temporary_folder(
         command = [sys.executable, "-c", code, str(tmp_path / "shared")]
         return subprocess.run(command, env=environment, capture_output=True, text=True)
 
-    from durability.cli.locks import held
+    from durability.runtime.out_lock import held
 
     with held([tmp_path / "shared"]):
         kept_out = other()

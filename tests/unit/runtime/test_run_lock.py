@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from kafka_durability.step import holding
 
-from durability.errors import Unreachable
-from durability.runtime import run_lock
+from durability.errors import BadInput, Refused, Unreachable
+from durability.lake import catalog
+from durability.lake.catalog import CATALOG_FILE
+from durability.runtime import lease, run_lock
 
 OTHER = "import sys; from durability.runtime import run_lock; run_lock.held(sys.argv[1]).__enter__()"
 
@@ -53,22 +59,93 @@ def test_a_catalog_that_does_not_answer_is_said_without_its_password(monkeypatch
     assert "secret" not in str(said.value)
 
 
-@pytest.mark.parametrize(
-    ("kind", "ours", "waits"), [("nightly", False, True), ("nightly", True, False), ("pulse", False, False)]
-)
-def test_a_nightly_run_does_not_start_beside_an_audit(tmp_path, monkeypatch, kind, ours, waits):
-    from kafka_durability.operators import PlanOperator
-
+@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.slow)])
+def lake(request, tmp_path, monkeypatch) -> str:
+    """A lake with a catalog: SQLite's in the folder, and PostgreSQL's."""
+    if request.param == "s3":
+        monkeypatch.setenv("DURABILITY_CATALOG", f"{request.getfixturevalue('postgresql')}/postgres")
+        return f"s3://bucket/{tmp_path.name}"
     monkeypatch.delenv("DURABILITY_CATALOG", raising=False)
-    monkeypatch.setenv(run_lock.HELD, str(tmp_path) if ours else "elsewhere")
-    planned = PlanOperator(task_id="plan", kind=kind)
-    settings = SimpleNamespace(lake=str(tmp_path))
-    with run_lock.held(str(tmp_path)):
-        if waits:
-            with pytest.raises(Unreachable), planned._alone(settings):
-                pass
-        else:
-            with planned._alone(settings):
-                pass
-    with planned._alone(settings):
+    (tmp_path / "lake").mkdir()
+    with sqlite3.connect(tmp_path / "lake" / CATALOG_FILE) as catalog:
+        catalog.execute("CREATE TABLE iceberg_tables (table_name TEXT)")
+    return str(tmp_path / "lake")
+
+
+def task(run: str, attempt: int = 1) -> dict:
+    """The context of a task that may be tried twice."""
+    ti = SimpleNamespace(try_number=attempt, max_tries=1)
+    return {"dag": SimpleNamespace(dag_id="nightly_audit"), "run_id": run, "ti": ti}
+
+
+def test_a_scheduled_run_has_the_lake_between_its_tasks_too(lake, tmp_path, monkeypatch):
+    monkeypatch.delenv(run_lock.HELD, raising=False)
+    with holding(lake, task("one")):
+        with holding(lake, task("one")):
+            pass  # groups are collected at the same time
+        assert "another run is using the lake" in other(lake, tmp_path).stderr
+    with pytest.raises(Unreachable, match=r"\(nightly_audit:one; .* before \d\d:\d\d UTC,"):
+        run_lock.held(lake).__enter__()
+    with pytest.raises(Unreachable, match="nightly_audit:one"), holding(lake, task("two")):
         pass
+    with holding(lake, task("one"), last=True):
+        pass
+    with run_lock.held(lake), pytest.raises(Unreachable, match="another run"), holding(lake, task("two")):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("error", "attempt", "frees"),
+    [
+        (BadInput("policy.yaml", "line 3", "no tier"), 1, True),
+        (AirflowFailException("the run is incomplete"), 1, True),
+        (AirflowSkipException("no cluster"), 1, True),
+        (Unreachable("the lake doesn't answer"), 1, False),
+        (Unreachable("the lake doesn't answer"), 2, True),
+        (KeyError("a bug"), 1, False),
+    ],
+)
+def test_a_task_that_fails_for_good_frees_the_lake(lake, monkeypatch, error, attempt, frees):
+    monkeypatch.delenv(run_lock.HELD, raising=False)
+    with pytest.raises(type(error)), holding(lake, task("one", attempt)):
+        raise error
+    assert (lease.current(catalog.place(lake)) is None) is frees
+
+
+def test_a_run_that_died_frees_the_lake_after_a_while(lake, monkeypatch):
+    monkeypatch.setattr(run_lock, "BETWEEN_TASKS", 0)
+    run_lock.renew(lake, "dead")
+    with run_lock.held(lake):
+        pass
+    monkeypatch.setattr(run_lock, "BETWEEN_TASKS", 60)
+    run_lock.renew(lake, "next")
+    with pytest.raises(Unreachable, match="next"):
+        run_lock.renew(lake, "dead")
+
+
+def test_many_runs_that_start_at_once_are_one(lake):
+    with ThreadPoolExecutor(8) as pool:
+        taken = [*pool.map(lambda n: lease.take(catalog.place(lake), f"run {n}", 60), range(8))]
+    assert taken.count(None) == 1
+    assert len({other.run for other in taken if other}) == 1
+
+
+def test_a_lake_that_is_not_made_yet_has_no_lease_and_gets_no_database(tmp_path, monkeypatch):
+    monkeypatch.delenv("DURABILITY_CATALOG", raising=False)
+    run_lock.renew(str(tmp_path), "first")
+    run_lock.end(str(tmp_path), "first")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_catalog_that_is_none_any_more_is_not_hidden_by_the_lease(tmp_path, monkeypatch):
+    monkeypatch.delenv("DURABILITY_CATALOG", raising=False)
+    (tmp_path / CATALOG_FILE).write_text("nonsense")
+    with run_lock.held(str(tmp_path)), pytest.raises(Refused, match="can't be read as a lake's catalog"):
+        catalog.prepare(catalog.place(str(tmp_path)))
+
+
+def test_an_audit_of_the_command_line_has_the_lock_of_the_run_that_it_starts(lake, monkeypatch):
+    monkeypatch.setenv(run_lock.HELD, lake)
+    with run_lock.held(lake), holding(lake, task("its own")):
+        pass
+    assert lease.current(catalog.place(lake)) is None
