@@ -54,6 +54,7 @@ def run(options: Options, environ: Mapping[str, str] = os.environ, *, airflow: b
         out_lock.held([options.out]),
         run_lock.held(options.lake),
         processes.Session("durability-audit-") as session,
+        session.adopting(),
         _input(options, environ, session, console) as what,
     ):
         log.parent.mkdir(parents=True, exist_ok=True)

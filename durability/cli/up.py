@@ -42,11 +42,10 @@ def run() -> int:
     # The password of the pages, and the database with the Connections, are this user's alone.
     os.umask(0o077)
     home = airflow_home.template().with_name("airflow-up")
-    airflow_home.migrate(home)
-    environment = _environment(home)
-    clusters = environment.get("DURABILITY_CLUSTERS") or resources.shipped("policies", "clusters.yaml")
-    with processes.Session("durability-up-") as session:
-        environment = session.environment(environment)
+    with processes.Session("durability-up-") as session, session.adopting():
+        airflow_home.migrate(home)
+        environment = session.environment(_environment(home))
+        clusters = environment.get("DURABILITY_CLUSTERS") or resources.shipped("policies", "clusters.yaml")
         subprocess.run(
             [airflow_home.airflow(), "pools", "set", *POOL], env=environment, check=True, capture_output=True
         )

@@ -52,8 +52,8 @@ def _positions(document: dict, path: Place, key: str) -> dict[object, int]:
 
 
 def _indexed(place: Place, positions: dict[Place, dict[object, int]]) -> Place | None:
-    if place == HIDDEN:  # where a topic has that name, the path would mean that topic: only the count is stated then
-        return None if "hidden" in positions["topics",] else place
+    if place == HIDDEN:  # where a topic has that name, the path would mean that topic
+        return ("cluster", "hidden_partitions") if "hidden" in positions["topics",] else place
     for path, known in positions.items():
         size = len(path)
         if len(place) > size and place[:size] == path:

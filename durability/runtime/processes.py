@@ -16,7 +16,8 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from durability.errors import Refused
@@ -68,6 +69,19 @@ class Session:
     def environment(self, base: Mapping[str, str] | None = None) -> dict[str, str]:
         """`base` (default: this process's environment) with the session's mark."""
         return {**(os.environ if base is None else base), MARK: self.id}
+
+    @contextmanager
+    def adopting(self) -> Iterator[None]:
+        """Whatever this process starts meanwhile belongs to the session: also what a library or a helper starts and waits for."""
+        before = os.environ.get(MARK)
+        os.environ[MARK] = self.id
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ[MARK]
+            else:
+                os.environ[MARK] = before
 
     def popen(
         self, command: Sequence[str], *, log: Path, cwd: Path | None = None, env: Mapping[str, str] | None = None

@@ -39,6 +39,7 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
         observed={"enabled": F.col("elr_on"), "kafka_version": F.col("kafka_version")},
         required={"enabled": F.lit(True)},
         evidence={
+            base.REASON: F.when(F.col("elr_on").isNotNull() & release.isNull(), "release-unknown"),
             "degraded": possible(F.coalesce("degraded", ~F.col("topics_known"))),
             "least": F.greatest(highest, raised),
             "inherited_least": F.col("inherited_least"),

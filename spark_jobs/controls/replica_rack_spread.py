@@ -72,6 +72,6 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
         required={"replica_racks": RULE.required},
         also_observed={DIFFERENCE: F.col(DIFFERENCE)},
         also_required={"replica_rack_balance": F.when(balanced(), F.lit(True))},
-        evidence={"target": F.col(target.TARGET), **base.unknown_apart_from_observers()},
+        evidence={"target": F.col(target.TARGET), **base.unknown_because()},
         partitions=F.when(uneven, F.col(UNEVEN_IDS)).otherwise(RULE.failing),
     )

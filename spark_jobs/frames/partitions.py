@@ -268,7 +268,9 @@ def judged(spans: DataFrame) -> DataFrame:
     relative = F.when(
         F.col("judged_rf").isNotNull() & below.isNotNull(), F.greatest(F.lit(1), F.col("judged_rf") - below)
     )
-    span = against(F.col("span"), required["replica_racks"])
+    # Observers are among the replicas and add no rack. Without them the replicas span one rack or more.
+    fewest = F.when(F.col("has_observers"), F.least(F.lit(1), F.col("span")["most"])).otherwise(F.col("span")["least"])
+    span = against(struct({"least": fewest, "most": F.col("span")["most"]}), required["replica_racks"])
     # A dead replica that is being added may be in the ISR too. `rf` doesn't count it, but the leader waits for it.
     dead = certain(F.size("dead_in_isr") > 0)
     frame = spans.select(

@@ -251,6 +251,8 @@ def _reassign() -> Column:
     )
     uneven = F.col("target_acked_racks").isNotNull() & (failed("acked-durability") | _needs_higher_min_isr())
     moves = certain((misplaced | uneven) & ~_too_few_racks() & (F.size("racks") > 0))
+    # Without a known number of replicas (observers may be among them) a plan would guess which of them count.
+    moves = moves & F.col("target_replication_factor").isNotNull()
     return (_grows() | moves) & ~_too_few_brokers() & ~_too_few_allowed() & ~F.col("diskless")
 
 

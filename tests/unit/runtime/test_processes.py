@@ -102,6 +102,19 @@ def test_close_ends_the_session_and_not_its_owner() -> None:
     assert watchdog.marked(session.id) == []
 
 
+def test_what_a_helper_starts_meanwhile_belongs_to_the_session(monkeypatch) -> None:
+    monkeypatch.setenv(watchdog.MARK, "an outer one")
+    with processes.Session("durability-test-") as session:
+        with session.adopting():
+            helped = subprocess.Popen(["sleep", "600"])
+        other = subprocess.Popen(["sleep", "600"])
+        wait_for(lambda: watchdog.marked(session.id) == [helped.pid], "the helper's child is the session's")
+    assert helped.wait(5) == -signal.SIGTERM
+    assert other.poll() is None
+    other.kill()
+    other.wait()
+
+
 def test_a_leader_deaf_to_the_signal_goes_with_its_family() -> None:
     code = "import signal,subprocess,time; signal.signal(signal.SIGINT, signal.SIG_IGN)"
     code += "; subprocess.Popen(['/bin/sleep','600'], env={}); time.sleep(600)"
