@@ -7,7 +7,7 @@ by row.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from durability.findings import reassignments, words
 from durability.findings.clusters import facts_of_clusters
 from durability.findings.disputes import Disputes
 from durability.findings.disputes import message as dispute_message
+from durability.findings.faults import Faults, made
 from durability.lake.tables import DISAGREEMENTS, FINDINGS, VERDICTS
 from durability.remedies.cluster import KEY as CLUSTER_FACTS
 from durability.remedies.cluster import UNKNOWN, ClusterFacts
@@ -30,12 +31,19 @@ if TYPE_CHECKING:
 BATCH = 20_000
 """Verdicts in memory as Python objects at once, at most."""
 COUNTED_ONLY = ("PASS", "NOT_APPLICABLE")
+NO_MESSAGE = (
+    "this finding can't be put into words, by a fault of the audit: its cause and its observed values are right"
+)
+NO_REMEDY = "None can be offered, by a fault of the audit: act on the cause"
 REASON = ("control", "resource_type", "tier", "provider", "evidence")
 """Columns that decide the message of a control that doesn't apply."""
 
 
-def write(lake: Lake, plan: Plan) -> int:
-    """Write the findings of the plan's result in one commit; returns how many. A result that has findings keeps them."""
+def write(lake: Lake, plan: Plan, faults: Faults | None = None) -> int:
+    """Write the findings of the plan's result in one commit; returns how many. A result that has findings keeps them.
+
+    faults: gets the texts and plans that could not be made; without it they raise.
+    """
     from pyiceberg.expressions import And, EqualTo
 
     result = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
@@ -43,27 +51,33 @@ def write(lake: Lake, plan: Plan) -> int:
     if written:
         return written
     disputes = Disputes(lake.scan(DISAGREEMENTS, result))
-    facts = facts_of_clusters(lake, plan, reassignments.write(lake, plan))
-    return lake.append_parts(FINDINGS, findings_of(lake.parts(VERDICTS, result), disputes, facts))
+    facts = facts_of_clusters(lake, plan, reassignments.write(lake, plan, faults))
+    return lake.append_parts(FINDINGS, findings_of(lake.parts(VERDICTS, result), disputes, facts, faults))
 
 
 def findings_of(
-    verdicts: Iterable[pa.Table], disputes: Disputes, facts: Mapping[str, ClusterFacts] | None = None
+    verdicts: Iterable[pa.Table],
+    disputes: Disputes,
+    facts: Mapping[str, ClusterFacts] | None = None,
+    faults: Faults | None = None,
 ) -> Iterator[pa.Table]:
     """Rows of FINDINGS for parts of VERDICTS, and for disputes without a verdict.
 
     facts: what remedies need to know of each cluster; without them no remedy names a plan.
-    KeyError for a control that isn't in the catalogue; jinja2.UndefinedError for evidence that a template needs.
+    faults: gets the texts that could not be made. Without it they raise: KeyError for a control that isn't in the catalogue,
+    jinja2.UndefinedError for evidence that a template needs.
     """
     for part in verdicts:
         batches = [part.slice(start, BATCH) for start in range(0, part.num_rows, BATCH)]
-        yield pa.concat_tables([_rendered(batch, disputes, facts or {}) for batch in batches or [part]])
+        yield pa.concat_tables([_rendered(batch, disputes, facts or {}, faults) for batch in batches or [part]])
     missing = disputes.without_verdict()
     if missing.num_rows:
         yield missing
 
 
-def _rendered(batch: pa.Table, disputes: Disputes, facts: Mapping[str, ClusterFacts]) -> pa.Table:
+def _rendered(
+    batch: pa.Table, disputes: Disputes, facts: Mapping[str, ClusterFacts], faults: Faults | None
+) -> pa.Table:
     columns: dict[str, list[Any]] = {name: batch[name].to_pylist() for name in ("outcome", "severity")}
     columns["cause"] = [_cause(code) for code in batch["cause"].to_pylist()]
     columns["message"] = _reasons(batch)
@@ -77,16 +91,27 @@ def _rendered(batch: pa.Table, disputes: Disputes, facts: Mapping[str, ClusterFa
             continue
         resolved = row["change"] == "resolved" and row["outcome"] != "EXEMPT"
         finding = of_verdict(row, facts.get(row["cluster"], UNKNOWN))
-        message = f"was: {row['was']}" if resolved else words.message(finding)
+        message = f"was: {row['was']}" if resolved else _text(finding, words.message, "message", NO_MESSAGE, faults)
         if dispute:
             columns["outcome"][index], columns["severity"][index] = "UNKNOWN", None
             columns["cause"][index], message = causes.DISAGREE, dispute_message(dispute, message)
         elif not resolved:
-            columns["remediation"][index] = words.remediation(finding)
+            columns["remediation"][index] = _text(finding, words.remediation, "remediation", NO_REMEDY, faults)
         columns["message"][index] = message
     made = {name: pa.array(values, FINDINGS.arrow.field(name).type) for name, values in columns.items()}
     arrays = [made[name] if name in made else batch[name] for name in FINDINGS.arrow.names]
     return pa.Table.from_arrays(arrays, schema=FINDINGS.arrow)
+
+
+def _text(
+    finding: dict[str, Any],
+    words_of: Callable[[dict[str, Any]], str | None],
+    name: str,
+    otherwise: str | None,
+    faults: Faults | None,
+) -> str | None:
+    what = f"{finding['cluster']}: the {name} of {finding['control']} for {finding['resource']}"
+    return made(faults, what, lambda: words_of(finding), otherwise)
 
 
 def of_verdict(row: Mapping[str, Any], facts: ClusterFacts) -> dict[str, Any]:

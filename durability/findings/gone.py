@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from durability.findings import faults
 from durability.lake.tables import BROKERS
 from durability.lake.tables import PARTITIONS as PARTITION_ROWS
 from durability.plan.plan import Plan
@@ -36,10 +38,11 @@ class _Affected:
         return {broker.id for broker in self.brokers if broker.live is False}
 
 
-def make(lake: Any, plan: Plan) -> dict[str, Gone]:
+def make(lake: Any, plan: Plan, found: faults.Faults | None = None) -> dict[str, Gone]:
     """By cluster the plan for its brokers that are down, if it moves a partition.
 
-    lake: has `scan(table, where, columns) -> pa.Table`, and `parts`, which gives the same in parts.
+    lake: has `scan(table, where, columns) -> pa.Table`, and `parts`, which gives the same in parts. found: gets the plans
+    that could not be made; without it they raise.
     """
     from pyiceberg.expressions import In
 
@@ -57,8 +60,14 @@ def make(lake: Any, plan: Plan) -> dict[str, Gone]:
     for part in lake.parts(PARTITION_ROWS, In("attempt_id", set(affected)), columns=COLUMNS):
         for attempt in pc.unique(part["attempt_id"]).to_pylist():
             room -= _add(affected[attempt], part.filter(pc.equal(part["attempt_id"], attempt)), room)
-    plans = {clusters[attempt]: _planned(found, clusters[attempt]) for attempt, found in affected.items()}
-    return {cluster: made for cluster, made in plans.items() if made.moves}
+    plans = {}
+    for attempt, of in affected.items():
+        cluster = clusters[attempt]
+        what = f"{cluster}: the plan for brokers that are gone"
+        planned = faults.made(found, what, partial(_planned, of, cluster), None)
+        if planned is not None and planned.moves:
+            plans[cluster] = planned
+    return plans
 
 
 def _add(affected: _Affected, rows: pa.Table, room: int) -> int:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from durability.findings import gone
+from durability.findings import faults, gone
 from durability.lake.tables import BROKERS, PLANS, TOPIC_POSTURE
 from durability.lake.tables import PARTITIONS as PARTITION_ROWS
 from durability.plan.plan import Plan
@@ -24,6 +25,7 @@ from durability.remedies.plans import EVEN, LIMIT, SPREAD, Broker, Partition, Pl
 
 TOPICS, PARTITIONS = 500, 50_000
 """Planned in one run, at most. To move more, use a tool that balances, and move it in portions."""
+NO_PLAN: tuple[list[tuple[int, list[int]]], str | None] = ([], "by a fault of the audit, which its log has")
 WANTED = ("cluster", "topic", "partitions", "target_replication_factor", "target_racks", *EVEN, *SPREAD)
 OF_PARTITIONS = ("attempt_id", "topic", "partition", "replicas", "removing")
 
@@ -51,12 +53,12 @@ class Plans:
         return bool(self.made or self.without or self.gone)
 
 
-def write(lake: Any, plan: Plan) -> Plans:
+def write(lake: Any, plan: Plan, found: faults.Faults | None = None) -> Plans:
     """Makes the plans of a run's result and stores them in the lake. A result that has plans keeps them."""
     stored = read(lake, plan)
     if stored:
         return stored
-    plans = make(lake, plan)
+    plans = make(lake, plan, found)
     if plans:
         lake.append(PLANS, _rows(plans, plan))
     return plans
@@ -82,10 +84,11 @@ def read(lake: Any, plan: Plan) -> Plans:
     return plans
 
 
-def make(lake: Any, plan: Plan) -> Plans:
+def make(lake: Any, plan: Plan, found: faults.Faults | None = None) -> Plans:
     """The plans of a run's result, from its facts and `topic_posture`.
 
-    lake: has `scan(table, where, columns) -> pa.Table`, and `parts`, which gives the same in parts.
+    lake: has `scan(table, where, columns) -> pa.Table`, and `parts`, which gives the same in parts. found: gets the plans
+    that could not be made; without it they raise.
     """
     from pyiceberg.expressions import And, EqualTo
 
@@ -98,14 +101,16 @@ def make(lake: Any, plan: Plan) -> Plans:
         if len(of_cluster[topic["cluster"]]) < TOPICS:
             of_cluster[topic["cluster"]].append(topic["topic"])
     clusters = _clusters(lake, {attempts[cluster]: names for cluster, names in of_cluster.items()})
-    plans, left = Plans(gone=gone.make(lake, plan)), PARTITIONS
+    plans, left = Plans(gone=gone.make(lake, plan, found)), PARTITIONS
     for topic in topics:
         cluster, name = topic["cluster"], topic["topic"]
         if len(plans.made) >= TOPICS or topic["partitions"] > left:
             plans.without[cluster, name] = LIMIT
             continue
         placement, current = clusters[attempts[cluster]]
-        moves, why = moved(placement, current.get(name, ()), topic)
+        rows = current.get(name, ())
+        what = f"{cluster}: the reassignment plan of {name}"
+        moves, why = faults.made(found, what, partial(moved, placement, rows, topic), NO_PLAN)
         if why:
             plans.without[cluster, name] = why
             continue

@@ -23,11 +23,14 @@ def findings(settings: Settings, plan: Plan, flagged: Flagged, summary: StepSumm
     """
     from durability import findings
     from durability.catalogue.causes import DISAGREE
+    from durability.findings.faults import Faults
     from durability.lake.tables import DISAGREEMENTS, FINDINGS
     from durability.steps.conclude import commit
 
     lake = settings.open_lake()
-    written = findings.write(lake, plan)
+    faults = Faults()
+    written = findings.write(lake, plan, faults)
+    summary.problems += faults
     disputed = _keys(lake, FINDINGS, plan, cause=DISAGREE)
     # `disagreements` keeps the rows of each cross-check, so the number shows that the last one found fewer.
     if disputed != _keys(lake, DISAGREEMENTS, plan) or len(disputed) != flagged.disagreements:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from durability.findings import reassignments
+from durability.findings.faults import Faults
 from durability.lake import tables
 from durability.remedies.plans import Broker, Placement, folder
 from durability.report import plans
@@ -165,3 +166,25 @@ def test_plans_are_written_as_kafkas_tool_reads_them_and_replaced(audited, tmp_p
     (folder / "eu" / "mine.json").write_text("{}")
     assert plans.write(lake, plan(run_id="run-2", snapshots=run.snapshots), tmp_path) is None
     assert sorted(p.name for p in folder.rglob("*.json")) == ["mine.json"]
+
+
+def test_a_topic_whose_plan_cannot_be_made_costs_its_plan(audited, monkeypatch):
+    lake, run = audited
+    whole = {plan.topic for plan in reassignments.make(lake, run).made}
+    moved = reassignments.moved
+
+    def broken(placement, partitions, topic):
+        if topic["topic"] == "a":
+            raise TypeError("'<' not supported")
+        return moved(placement, partitions, topic)
+
+    monkeypatch.setattr(reassignments, "moved", broken)
+    faults = Faults()
+    plans = reassignments.make(lake, run, faults)
+    assert {plan.topic for plan in plans.made} == whole - {"a"}
+    assert plans.without["eu", "a"] == reassignments.NO_PLAN[1]
+    assert next(iter(faults)).startswith(
+        "eu: the reassignment plan of a could not be made, by a fault of the audit (TypeError"
+    )
+    with pytest.raises(TypeError):
+        reassignments.make(lake, run)
