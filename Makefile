@@ -65,7 +65,7 @@ audit: $(READY)  ## audit once: the embedded cluster, BOOTSTRAP= or TOPOLOGY=
 
 .PHONY: test
 test: $(READY)  ## run all tests
-	@exec $(PY) -m pytest --numprocesses 2 --no-loadscope-reorder --durations=50 --durations-min=5
+	@exec $(PY) -m pytest --numprocesses 3 --no-loadscope-reorder --durations=50 --durations-min=5
 
 .PHONY: up
 up: $(READY)  ## run Airflow with its pages on this machine

@@ -1,6 +1,6 @@
 """Fixtures for every test and doctest, one of each expensive thing a worker; see `tests/support/`.
 
-`make test` has two workers, since most tests wait for one JVM or another and leave a core idle. What is expensive to set up
+`make test` has three workers, since most tests wait for a JVM or a broker and leave a core idle. What is expensive to set up
 stays with one of them: `TOGETHER`.
 """
 
@@ -22,7 +22,7 @@ TOGETHER = {"kafka_session": "tests/cluster/", "judged_once": "tests/unit/spark_
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks tests of real brokers, and starts what takes long first: what is left at the end keeps both workers busy."""
+    """Marks tests of real brokers, and starts what takes long first: what is left at the end keeps all workers busy."""
     for item in items:
         for fixture, folder in TOGETHER.items():
             if fixture in getattr(item, "fixturenames", ()) and not item.nodeid.startswith(folder):

@@ -32,7 +32,7 @@ def run_in_airflow(folder: Path, source: str, **environ: str) -> str:
     home = airflow_home.private_home(folder / "airflow", template())
     environment = airflow_home.environment(home, {**os.environ, **environ})
     done = subprocess.run(
-        [sys.executable, "-c", source], env=environment, capture_output=True, text=True, timeout=120, cwd=folder
+        [sys.executable, "-c", source], env=environment, capture_output=True, text=True, timeout=300, cwd=folder
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
