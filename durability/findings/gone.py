@@ -17,7 +17,7 @@ from durability.lake.tables import PARTITIONS as PARTITION_ROWS
 from durability.plan.plan import Plan
 from durability.remedies import gone
 from durability.remedies.cluster import Gone
-from durability.remedies.plans import Broker, Placement
+from durability.remedies.plans import Broker, Placement, has_room
 
 PARTITIONS = 20_000
 """Planned in one run, at most. The next audit plans the others."""
@@ -50,9 +50,9 @@ def make(lake: Any, plan: Plan, found: faults.Faults | None = None) -> dict[str,
     if not clusters:
         return {}
     brokers: defaultdict[str, list[Broker]] = defaultdict(list)
-    columns = ("attempt_id", "broker", "rack", "live")
+    columns = ("attempt_id", "broker", "rack", "live", "log_dirs")
     for row in lake.scan(BROKERS, In("attempt_id", set(clusters)), columns=columns).to_pylist():
-        brokers[row["attempt_id"]].append(Broker(row["broker"], row["rack"], row["live"]))
+        brokers[row["attempt_id"]].append(Broker(row["broker"], row["rack"], row["live"], has_room(row["log_dirs"])))
     affected = {attempt: _Affected(of) for attempt, of in brokers.items() if any(b.live is False for b in of)}
     if not affected:
         return {}

@@ -21,7 +21,7 @@ from durability.lake.tables import PARTITIONS as PARTITION_ROWS
 from durability.plan.plan import Plan
 from durability.remedies.cluster import Gone
 from durability.remedies.gone import script_path
-from durability.remedies.plans import EVEN, LIMIT, SPREAD, Broker, Partition, Placement, moved, not_before
+from durability.remedies.plans import EVEN, LIMIT, SPREAD, Broker, Partition, Placement, has_room, moved, not_before
 
 TOPICS, PARTITIONS = 500, 50_000
 """Planned in one run, at most. To move more, use a tool that balances, and move it in portions."""
@@ -129,8 +129,8 @@ def _clusters(
         return {}
     snapshots = In("attempt_id", set(wanted))
     brokers = defaultdict(list)
-    for row in lake.scan(BROKERS, snapshots, columns=("attempt_id", "broker", "rack", "live")).to_pylist():
-        brokers[row["attempt_id"]].append(Broker(row["broker"], row["rack"], row["live"]))
+    for row in lake.scan(BROKERS, snapshots, columns=("attempt_id", "broker", "rack", "live", "log_dirs")).to_pylist():
+        brokers[row["attempt_id"]].append(Broker(row["broker"], row["rack"], row["live"], has_room(row["log_dirs"])))
     load: defaultdict[str, Counter[int]] = defaultdict(Counter)
     current: defaultdict[str, defaultdict[str, list[Partition]]] = defaultdict(lambda: defaultdict(list))
     for part in lake.parts(PARTITION_ROWS, snapshots, columns=OF_PARTITIONS):

@@ -65,7 +65,7 @@ def advice(gone: Gone) -> str:
     )
     return (
         f"If {listed(gone.brokers, who)} {is_} gone for good, don't wait. {gone.script} moves {_partitions(len(gone.moves))} to"
-        f" live brokers, with a throttle.{stay} Read it before you run it."
+        f" live brokers, with a throttle.{stay} Read it, and see that their disks have room, before you run it."
     )
 
 

@@ -21,8 +21,11 @@ SPREAD = ("target_own_racks", "target_rack_balance")
 Partition = tuple[int, "list[int] | None", "list[int] | None"]
 """Id, replicas (None: could not be read), and the replicas being removed."""
 SUFFICE, LIMIT = "the live brokers and their racks don't suffice", "more than one run plans"
+ROOM = "the brokers with room on their disks, and their racks, don't suffice"
 NOTHING, UNREAD = "no replica has to move", "the replicas of a partition could not be read"
 """Why a topic has no plan."""
+FREE = 0.1
+"""The part of a disk that a log dir must have left to get new replicas. Nobody knows how large they become."""
 FOLDER, INDEX, FORMAT = "plans", "index.json", "durability-plans/1"
 
 
@@ -39,11 +42,29 @@ def folder(cluster: str) -> str:
 @dataclass(frozen=True)
 class Broker:
     """A broker. rack: None if it has none or the rack is unknown; such a broker adds no rack. live: None if unknown; such a
-    broker gets no new replica."""
+    broker gets no new replica. room: see `has_room`; a broker without room gets no new replica either."""
 
     id: int
     rack: str | None
     live: bool | None
+    room: bool = True
+
+
+def has_room(log_dirs: Sequence[Mapping[str, Any]] | None) -> bool:
+    """Has no log dir failed, and has each at least FREE of its disk left, as far as brokers say (KIP-827)?
+
+    Kafka puts a new replica into the log dir with the fewest partitions, whatever room it has. A full disk stops the log dir.
+
+    >>> has_room(None), has_room([{"error": None, "total_bytes": 100, "usable_bytes": 30}])
+    (True, True)
+    >>> has_room([{"error": None, "total_bytes": 100, "usable_bytes": 3}])
+    False
+    """
+    return not any(
+        d["error"]
+        or (d["total_bytes"] and d["usable_bytes"] is not None and d["usable_bytes"] < FREE * d["total_bytes"])
+        for d in log_dirs or ()
+    )
 
 
 class Placement:
@@ -96,6 +117,10 @@ class Placement:
         self.load.subtract(set(replicas) - set(chosen))
         return chosen
 
+    def all_have_room(self) -> bool:
+        """Has each live broker room?"""
+        return all(b.room for b in self.brokers.values() if b.live)
+
     def _racks(self, ids: Iterable[int]) -> set[str]:
         return {rack for i in ids if (rack := self._rack(i)) is not None}
 
@@ -136,7 +161,7 @@ class Placement:
         without: the broker's rack must be none of these.
         """
         per_rack = Counter(self._rack(b) for b in chosen)
-        free = [b for b in self.brokers.values() if b.live and b.id not in chosen]
+        free = [b for b in self.brokers.values() if b.live and b.room and b.id not in chosen]
         if without is not None:
             free = [b for b in free if b.rack is not None and b.rack not in without]
         order = {b.id: (per_rack[b.rack] if b.rack is not None else len(chosen), self.load[b.id], b.id) for b in free}
@@ -169,7 +194,7 @@ def moved(
             balanced=balanced,
         )
         if chosen is None:
-            return [], SUFFICE
+            return [], SUFFICE if placement.all_have_room() else ROOM
         if chosen != replicas:
             moves.append((partition, chosen))
     return moves, None if moves else NOTHING

@@ -15,13 +15,14 @@ from durability.remedies import elr
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import Command, Config, Elect, Feature, Reassign, Show, Unregister
 from durability.remedies.finding import Finding
-from durability.remedies.plans import LIMIT, NOTHING, SUFFICE
+from durability.remedies.plans import LIMIT, NOTHING, ROOM, SUFFICE
 from durability.remedies.steps import Remedy
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 THROTTLED = ".replication.throttled."
 NO_LEADER = "First bring back a leader for the partitions that have none: start the broker, or repair its disk"
 NO_PLAN = {
+    ROOM: "Add disks or brokers first, and replace failed disks: a full disk takes all its partitions offline",
     SUFFICE: "Start the brokers that are down, or add brokers or racks",
     LIMIT: "Run the plans that there are, or use a tool that balances",
     NOTHING: "Let the running reassignment complete",

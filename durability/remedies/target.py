@@ -256,7 +256,10 @@ def _reassign(finding: Finding, pin: Step | None) -> Step:
     topic = finding["resource"]
     command = Reassign(topic, f"plans/{folder(finding['cluster'])}/{topic}.json", THROTTLE)
     unless = safety.reason(command, finding, [pin.command] if pin is not None and pin.command is not None else [])
-    about = "The plan is in the report's folder. Read it, then run this there in a quiet hour."
+    about = (
+        "The plan is in the report's folder. Read it, and compare the size of the topic with the room on the disks of its new"
+        " brokers. Then run this there in a quiet hour."
+    )
     return Step(command, () if unless else (about,), unless)
 
 

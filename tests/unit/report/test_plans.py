@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from durability.findings import reassignments
 from durability.findings.faults import Faults
 from durability.lake import tables
-from durability.remedies.plans import Broker, Placement, folder
+from durability.remedies.plans import EVEN, ROOM, SPREAD, Broker, Placement, folder, has_room, moved
 from durability.report import plans
 from durability.topology import validate
 from tests.support.report_cases import NIGHT, plan, snapshot
@@ -117,6 +117,27 @@ def audited(lake):
     empty = {n: None for n in tables.TOPIC_POSTURE.arrow.names}
     lake.append(tables.TOPIC_POSTURE, pa.Table.from_pylist([empty | r for r in posture], tables.TOPIC_POSTURE.arrow))
     return lake, plan(snapshots=[snapshot("eu", attempt_id=attempt.attempt_id)])
+
+
+FULL = [{"path": "/a", "error": None, "total_bytes": 100, "usable_bytes": 50}]
+FULL.append({"path": "/b", "error": None, "total_bytes": 100, "usable_bytes": 9})
+FAILED = [{"path": "/a", "error": "KAFKA_STORAGE_ERROR", "total_bytes": None, "usable_bytes": None}]
+SILENT = [{"path": "/a", "error": None, "total_bytes": None, "usable_bytes": None}]
+
+
+@pytest.mark.parametrize(
+    ("log_dirs", "chosen"), [(None, 2), (SILENT, 2), ([], 2), (FULL[:1], 2), (FULL, 3), (FAILED, 3)]
+)
+def test_a_broker_without_room_gets_no_replica(log_dirs, chosen):
+    brokers = [Broker(1, "a", True), Broker(2, "b", True, has_room(log_dirs)), Broker(3, "c", True)]
+    topic = {"target_replication_factor": 2, "target_racks": 2, **dict.fromkeys((*EVEN, *SPREAD))}
+    assert moved(Placement(brokers, Counter({3: 9})), [(0, [1], [])], topic) == ([(0, [1, chosen])], None)
+
+
+def test_without_room_there_is_no_plan_and_disks_are_the_reason():
+    brokers = [Broker(1, "a", True), Broker(2, "b", True, False)]
+    topic = {"target_replication_factor": 2, "target_racks": 2, **dict.fromkeys((*EVEN, *SPREAD))}
+    assert moved(Placement(brokers, Counter()), [(0, [1], [])], topic) == ([], ROOM)
 
 
 @pytest.mark.parametrize("damage", ["", "{", '{"format": "dur', "[]", "null", '{"plans": [{}]}', "\udcff"])
