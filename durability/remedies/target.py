@@ -285,9 +285,24 @@ def place(finding: Finding) -> Remedy:
             f"Add racks ({wanted} required, the cluster has {target['racks_there']}), or give the topic a tier that requires"
             " fewer"
         )
-    if wanted is not None and copies is not None and wanted > copies:
+    if copies is None:
+        return advice(_uncounted(wanted, finding["evidence"].get("reason")))
+    if wanted is not None and wanted > copies:
         return advice(f"Require fewer than {wanted} racks for this topic, or give it {wanted} replicas")
     return remedy(finding)
+
+
+def _uncounted(racks_wanted: int | None, reason: str | None) -> str:
+    """Advice where the number of replicas is unknown: a plan would guess which of them count."""
+    if reason == "observers":
+        return (
+            f"Change confluent.placement.constraints of the topic so that its replicas span {racks_wanted} racks without the"
+            " observers. Then let Confluent's rebalancer move them"
+        )
+    return (
+        "There is no plan, since the number of replicas is unknown. Let the auditor read all partitions of the topic, then"
+        " audit again"
+    )
 
 
 def acked(finding: Finding) -> Remedy:
