@@ -25,6 +25,11 @@ ELECTION_MISSING = (
     "Replicas that can lead are up, but no leader is elected. See the active controller's log, and whether the brokers just"
     " started. This lists such partitions:"
 )
+OBSERVERS = (
+    "The replicas that are out of sync may be observers (confluent.placement.constraints), which stay out of the ISR. If one of"
+    " them isn't, find why it lags: load, disk, network, a leftover throttle. To tolerate the loss of one more replica, raise the"
+    " count of replicas in the constraints"
+)
 MOVE_CONTROLLER = (
     "With ZooKeeper, let another broker become the controller, which then elects a leader among the replicas in sync: restart"
     " the active controller's broker, or delete the node /controller. A preferred election helps only if the partition's first"
@@ -43,6 +48,8 @@ def bring_back(causes: str, facts: ClusterFacts) -> Remedy:
     """The remedy for a short ISR, by its cause."""
     each = causes.split(", ")
     down, disks = (any(cause.endswith(state) for cause in each) for state in (" down", " offline"))
+    if causes == WORDED["observers"]:
+        return advice(OBSERVERS)
     if causes == NO_LEADER:
         return [Step(UNAVAILABLE, (ELECTION_MISSING,))]
     if down:

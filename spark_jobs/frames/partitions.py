@@ -320,7 +320,7 @@ def _causes() -> Column:
 
     A partition without a leader needs one of its ISR or ELR (KIP-966). If such a replica is up, what else is down doesn't matter:
     an election is missing. If only replicas that are being added are out of sync, they are missing: the effective min ISR counts
-    them already.
+    them already. Observers are out of sync by design, and any live replica out of sync may be one.
     """
     missing = F.when(F.col("offline") | (F.size("out_of_sync") == 0), F.col("brokers")).otherwise(F.col("out_of_sync"))
     absent = F.filter(missing, lambda b: F.col("offline") | ~F.array_contains("live_isr", b["broker"]))
@@ -338,7 +338,7 @@ def _causes() -> Column:
         F.when(F.col("offline") & F.col("leader").isNull() & electable, F.array(F.lit("no-leader")))
         .when(F.size(faults) > 0, F.array_distinct(faults))
         .when(F.col("offline"), F.array(F.lit("no-leader")))
-        .when(F.size(lagging) > 0, lagging)
+        .when(F.size(lagging) > 0, F.when(F.col("has_observers"), F.array(F.lit("observers"))).otherwise(lagging))
         .when(F.col("reassigning"), F.array(F.lit("reassignment")))
         .otherwise(F.array())
     )
