@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from durability.findings import quorum
 from durability.findings.reassignments import Plans
-from durability.lake.tables import BROKERS, CLUSTERS, CONTROLLERS
+from durability.lake.tables import BROKERS, CLUSTERS
 from durability.plan.plan import Plan
 from durability.remedies.cluster import ClusterFacts
 from durability.remedies.elr import FEATURE
@@ -26,11 +27,7 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
         CLUSTERS, snapshots, columns=("cluster", "kafka_version", "quorum_mode", "features")
     ).to_pylist()
     brokers = lake.scan(BROKERS, snapshots, columns=("cluster", "live", "kafka_version", "configs")).to_pylist()
-    controllers = lake.scan(CONTROLLERS, snapshots, columns=("cluster", "role", "leader")).to_pylist()
-    led: defaultdict[str, list[bool | None]] = defaultdict(list)
-    for row in controllers:
-        if row["role"] == "voter":
-            led[row["cluster"]].append(row["leader"])
+    led = quorum.led(lake, attempts)
     stated: dict[str, list[str | None]] = {row["cluster"]: [row["kafka_version"]] for row in clusters}
     min_isr: defaultdict[str, list[int | None]] = defaultdict(list)
     for broker in brokers:
@@ -48,7 +45,7 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
             release=_oldest(stated[row["cluster"]]),
             newest=_newest(stated[row["cluster"]]),
             kraft={"kraft": True, "zookeeper": False}.get(row["quorum_mode"]),
-            led=_any(led[row["cluster"]]),
+            led=led.get(row["cluster"]),
             elr=None if row["features"] is None else dict(row["features"]).get(FEATURE, 0) > 0,
             highest_min_isr=_extreme(max, min_isr[row["cluster"]]),
             lowest_min_isr=_extreme(min, min_isr[row["cluster"]]),
@@ -58,11 +55,6 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
         )
         for row in clusters
     }
-
-
-def _any(leading: list[bool | None]) -> bool | None:
-    """Does one of these voters lead? None if unknown, or if there is no voter."""
-    return None if not leading or None in leading else any(leading)
 
 
 def _newest(stated: list[str | None]) -> tuple[int, ...] | None:

@@ -101,8 +101,8 @@ def script(gone: Gone, facts: ClusterFacts) -> str:
         "set -euo pipefail",
         'cd "$(dirname "$0")"',
         *_alone(facts),
-        f"for topic in {topics}; do {throttled[0]}; done",
-        f"for broker in {targets}; do {rate[0]}; done",
+        *(f"for topic in {topics}; do {line}; done" for line in throttled),
+        *(f"for broker in {targets}; do {line}; done" for line in rate),
         *move,
         'if [[ $said = *"in progress"* ]]; then echo "not complete: run the command with --verify again"; exit 1; fi',
     ]
