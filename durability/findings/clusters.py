@@ -26,12 +26,17 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
     clusters = lake.scan(
         CLUSTERS, snapshots, columns=("cluster", "kafka_version", "quorum_mode", "features")
     ).to_pylist()
-    brokers = lake.scan(BROKERS, snapshots, columns=("cluster", "live", "kafka_version", "configs")).to_pylist()
+    brokers = lake.scan(
+        BROKERS, snapshots, columns=("cluster", "broker", "live", "kafka_version", "configs")
+    ).to_pylist()
     led = quorum.led(lake, attempts)
     stated: dict[str, list[str | None]] = {row["cluster"]: [row["kafka_version"]] for row in clusters}
     min_isr: defaultdict[str, list[int | None]] = defaultdict(list)
+    down: defaultdict[str, list[int]] = defaultdict(list)
     for broker in brokers:
-        if broker["live"] is not False:
+        if broker["live"] is False:
+            down[broker["cluster"]].append(broker["broker"])
+        else:
             min_isr[broker["cluster"]].append(_min_isr(broker["configs"]))
             stated.setdefault(broker["cluster"], []).append(broker["kafka_version"])
     planned: defaultdict[str, set[str]] = defaultdict(set)
@@ -49,6 +54,7 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
             elr=None if row["features"] is None else dict(row["features"]).get(FEATURE, 0) > 0,
             highest_min_isr=_extreme(max, min_isr[row["cluster"]]),
             lowest_min_isr=_extreme(min, min_isr[row["cluster"]]),
+            down=tuple(sorted(down[row["cluster"]])),
             gone=plans.gone.get(row["cluster"]),
             planned=frozenset(planned[row["cluster"]]),
             without=without[row["cluster"]],

@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from durability.catalogue.listing import listed
 from durability.remedies.cluster import ClusterFacts
 from durability.remedies.commands import Command, Config, Show, comment, in_words, lines
 
 AGAIN = "Then audit again"
 NO_CONTROLLER = "No controller leads, so nothing can be changed now. First bring back a majority of the controllers"
+NO_RESTART = (
+    "No controller leads: a broker that restarts now stays down. First bring back a majority of the controllers"
+)
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,21 @@ Remedy = list[Step]
 def advice(*sentences: str) -> Remedy:
     """A remedy without a command."""
     return [Step(about=sentences)]
+
+
+def restart(change: str, facts: ClusterFacts) -> str:
+    """Advice to restart live brokers. While others are down, each restart takes one more replica out of sync.
+
+    >>> restart("Set a=1 on broker 4, and restart it", ClusterFacts(down=(5,)))
+    'Set a=1 on broker 4, and restart it. First start broker 5, or move its replicas: until then a restart can stop writes'
+    """
+    if facts.led is False:
+        return NO_RESTART
+    if not facts.down:
+        return change
+    what, its = ("broker ", "its") if len(facts.down) == 1 else ("brokers ", "their")
+    names = listed(facts.down, what)
+    return f"{change.rstrip('.')}. First start {names}, or move {its} replicas: until then a restart can stop writes"
 
 
 def offered(remedy: Sequence[Step]) -> list[Step]:
@@ -69,7 +88,8 @@ def render(remedy: Sequence[Step], facts: ClusterFacts) -> str:
             last = len(parts) + len(shell) - 1
         parts += [(True, line) for line in shell]
         if not shell and isinstance(step.command, Config):
-            parts.append((False, in_words(step.command)))
+            words = in_words(step.command)
+            parts.append((False, words if step.command.entity == "topics" else restart(words, facts)))
         if step.undo is not None:
             parts += [(False, f"To undo it: {line}") for line in lines(step.undo, facts) if shell]
     if any(runs for runs, _ in parts):

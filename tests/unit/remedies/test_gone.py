@@ -101,5 +101,11 @@ def test_it_stands_beside_starting_them():
     assert first.startswith("# Start what is down (broker:3 down)") and command.startswith("kafka-topics")
     assert last.startswith("# If broker 3 is gone for good, don't wait. plans/c/brokers+gone.sh moves 2 partitions")
     assert "brokers+gone" not in render(bring_back("broker:3 down", ClusterFacts()), ClusterFacts())
+
+
+@pytest.mark.parametrize("causes", ["broker:3 down", "broker:3 log dir offline, rack:az1 down"])
+def test_without_a_controller_no_replica_is_moved_and_no_broker_restarted(causes):
     halted = ClusterFacts(gone=ONE, led=False)
-    assert "brokers+gone" not in render(bring_back("broker:3 down", halted), halted)
+    first, command = render(bring_back(causes, halted), halted).splitlines()
+    assert first.startswith("# First bring back a majority of the controllers")
+    assert "restart" not in first and command.startswith("kafka-topics")
