@@ -31,9 +31,9 @@ MOVE_CONTROLLER = (
     " replica is in sync."
 )
 CONTROLLERS_FIRST = (
-    "First bring back a majority of the controllers: without it no leader is elected, and no replica can be moved. Then start"
-    " what is down"
+    "First bring back a majority of the controllers: without it no leader is elected and no replica is moved"
 )
+START = ". Then start what is down"
 SHOWN = 10
 """How many partitions get a command."""
 
@@ -47,10 +47,10 @@ def bring_back(causes: str, facts: ClusterFacts) -> Remedy:
     """The remedy for a short ISR, by its cause."""
     each = causes.split(", ")
     down, disks = (any(cause.endswith(state) for cause in each) for state in (" down", " offline"))
+    if facts.led is False and (down or not disks):
+        return advice(f"{CONTROLLERS_FIRST}{START if down else ''} ({causes})")
     if causes == NO_LEADER:
         return [Step(UNAVAILABLE, (ELECTION_MISSING,))]
-    if down and facts.led is False:
-        return [Step(UNDER_REPLICATED, (f"{CONTROLLERS_FIRST} ({causes}). Then this lists no partition:",))]
     if down:
         start = "Start what is down, replace failed disks and restart their brokers" if disks else "Start what is down"
         begin = Step(UNDER_REPLICATED, (f"{start} ({causes}). Then this lists no partition:",))
@@ -84,6 +84,8 @@ def elect(topic: str, partitions: Sequence[int], in_sync: int | None, facts: Clu
     in_sync: the size of the smallest ISR. KRaft's preferred election takes the first replica of the ISR that is up, so no record
     is lost. ZooKeeper's controller takes no other than the partition's first replica.
     """
+    if facts.led is False:
+        return advice(CONTROLLERS_FIRST)
     look = Step(UNAVAILABLE, (ELECTION_MISSING,))
     if not in_sync:
         only = "With an empty ISR only replicas of the ELR can be elected without losing records."

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from durability.catalogue.listing import listed
 from durability.remedies.cluster import ClusterFacts
-from durability.remedies.commands import Command, Config, Show, comment, in_words, lines
+from durability.remedies.commands import Command, Config, Show, comment, in_words, lines, needs_controller
 
 AGAIN = "Then audit again"
 NO_CONTROLLER = "No controller leads, so nothing can be changed now. First bring back a majority of the controllers"
@@ -75,7 +75,8 @@ def render(remedy: Sequence[Step], facts: ClusterFacts) -> str:
     for step in remedy:
         parts += [(False, sentence) for sentence in step.about]
         changes = step.command is not None and not isinstance(step.command, Show)
-        unless = step.unless or (NO_CONTROLLER if changes and facts.led is False else None)
+        halted = facts.led is False and step.command is not None and needs_controller(step.command)
+        unless = step.unless or (NO_CONTROLLER if halted else None)
         if unless is not None:
             parts += [(False, unless), (False, AGAIN)]
             break

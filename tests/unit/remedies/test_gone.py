@@ -103,9 +103,18 @@ def test_it_stands_beside_starting_them():
     assert "brokers+gone" not in render(bring_back("broker:3 down", ClusterFacts()), ClusterFacts())
 
 
-@pytest.mark.parametrize("causes", ["broker:3 down", "broker:3 log dir offline, rack:az1 down"])
-def test_without_a_controller_no_replica_is_moved_and_no_broker_restarted(causes):
+@pytest.mark.parametrize(
+    ("causes", "start"),
+    [
+        ("broker:3 down", True),
+        ("broker:3 log dir offline, rack:az1 down", True),
+        ("no leader elected", False),
+        ("replicas lagging", False),
+    ],
+)
+def test_without_a_controller_there_is_no_command_and_no_restart(causes, start):
+    """kafka-topics --describe fails after a minute then: it asks the controller for reassignments (seen on 4.3.1)."""
     halted = ClusterFacts(gone=ONE, led=False)
-    first, command = render(bring_back(causes, halted), halted).splitlines()
-    assert first.startswith("# First bring back a majority of the controllers")
-    assert "restart" not in first and command.startswith("kafka-topics")
+    text = render(bring_back(causes, halted), halted)
+    assert text.startswith("First bring back a majority of the controllers") and "kafka-" not in text
+    assert ("Then start what is down" in text, "restart" in text) == (start, False)

@@ -7,10 +7,12 @@ import pytest
 from durability.remedies import racks, settings
 from durability.remedies.cluster import KEY, ClusterFacts
 from durability.remedies.commands import (
+    LOG_DIRS,
     RUNNING,
     UNDER_REPLICATED,
     Config,
     Reassign,
+    Show,
     cluster_setting,
     lines,
     topic_setting,
@@ -35,10 +37,11 @@ def test_no_command_follows_a_step_whose_precondition_does_not_hold():
 
 
 def test_without_a_controller_no_change_is_printed():
-    remedy = [Step(UNDER_REPLICATED, ("Look.",)), Step(RAISE, ("Why.",)), Step(MOVE)]
+    remedy = [Step(Show(LOG_DIRS, "3"), ("Look.",)), Step(RAISE, ("Why.",)), Step(MOVE)]
     assert [line for line in render(remedy, ClusterFacts(led=False)).splitlines() if not line.startswith("#")] == [
-        'kafka-topics --bootstrap-server "$BOOTSTRAP" --describe --under-replicated-partitions'
+        'kafka-log-dirs --bootstrap-server "$BOOTSTRAP" --describe --broker-list 3'
     ]
+    assert "kafka-topics" not in render([Step(UNDER_REPLICATED)], ClusterFacts(led=False))
     assert "No controller leads" in render(remedy, ClusterFacts(led=False))
     assert render(remedy, ClusterFacts(led=True)) == render(remedy, ClusterFacts())
 
