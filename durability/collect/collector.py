@@ -69,7 +69,7 @@ class _Collection:
             await self._until_fenced()
             await self._reread(reading)
         if self.wire.no_controller:
-            self._without_controller(self.wire.no_controller.reason)
+            await self._without_controller(self.wire.no_controller.reason)
         await self._controllers()
         await self._hidden()
         self._unlisted_groups()
@@ -286,13 +286,24 @@ class _Collection:
         except Unread as exc:
             self.quorum_error = exc.reason
 
-    def _without_controller(self, reason: str) -> None:
+    async def _greet_again(self) -> None:
+        """Greets each live broker again. The connection then knows those that died since they were asked: nobody fences them."""
+
+        async def greet(broker: int) -> None:
+            with suppress(Unread):
+                await brokers.version(self.wire, broker)
+
+        live = [broker.id for broker in self.facts.brokers if broker.live]
+        await self.wire.gather([partial(greet, broker) for broker in live], at_once=GREETED_AT_ONCE)
+
+    async def _without_controller(self, reason: str) -> None:
         """What is known while no controller leads: the voters that brokers' settings state, and who can't be reached.
 
         Brokers are fenced by the controller alone. Until there is one, brokers that died are still called live, so a broker
         that can't be reached counts as down.
         """
         facts = self.facts
+        await self._greet_again()
         facts.unreachable = {b.id: why for b in facts.brokers if b.live and (why := self.wire.why_lost(b.id))}
         addresses = quorum.stated_voters(facts.broker_configs.values())
         # A quorum that was read is older than the loss of its leader: its voters are right, their lags aren't.

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from durability.findings import quorum
 from durability.findings.reassignments import Plans
-from durability.lake.tables import BROKERS, CLUSTERS, CONTROLLERS
+from durability.lake.tables import BROKERS, CLUSTERS
 from durability.plan.plan import Plan
 from durability.remedies.cluster import ClusterFacts
 from durability.remedies.elr import FEATURE
@@ -25,16 +26,17 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
     clusters = lake.scan(
         CLUSTERS, snapshots, columns=("cluster", "kafka_version", "quorum_mode", "features")
     ).to_pylist()
-    brokers = lake.scan(BROKERS, snapshots, columns=("cluster", "live", "kafka_version", "configs")).to_pylist()
-    controllers = lake.scan(CONTROLLERS, snapshots, columns=("cluster", "role", "leader")).to_pylist()
-    led: defaultdict[str, list[bool | None]] = defaultdict(list)
-    for row in controllers:
-        if row["role"] == "voter":
-            led[row["cluster"]].append(row["leader"])
+    brokers = lake.scan(
+        BROKERS, snapshots, columns=("cluster", "broker", "live", "kafka_version", "configs")
+    ).to_pylist()
+    led = quorum.led(lake, attempts)
     stated: dict[str, list[str | None]] = {row["cluster"]: [row["kafka_version"]] for row in clusters}
     min_isr: defaultdict[str, list[int | None]] = defaultdict(list)
+    down: defaultdict[str, list[int]] = defaultdict(list)
     for broker in brokers:
-        if broker["live"] is not False:
+        if broker["live"] is False:
+            down[broker["cluster"]].append(broker["broker"])
+        else:
             min_isr[broker["cluster"]].append(_min_isr(broker["configs"]))
             stated.setdefault(broker["cluster"], []).append(broker["kafka_version"])
     planned: defaultdict[str, set[str]] = defaultdict(set)
@@ -48,21 +50,17 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
             release=_oldest(stated[row["cluster"]]),
             newest=_newest(stated[row["cluster"]]),
             kraft={"kraft": True, "zookeeper": False}.get(row["quorum_mode"]),
-            led=_any(led[row["cluster"]]),
+            led=led.get(row["cluster"]),
             elr=None if row["features"] is None else dict(row["features"]).get(FEATURE, 0) > 0,
             highest_min_isr=_extreme(max, min_isr[row["cluster"]]),
             lowest_min_isr=_extreme(min, min_isr[row["cluster"]]),
+            down=tuple(sorted(down[row["cluster"]])),
             gone=plans.gone.get(row["cluster"]),
             planned=frozenset(planned[row["cluster"]]),
             without=without[row["cluster"]],
         )
         for row in clusters
     }
-
-
-def _any(leading: list[bool | None]) -> bool | None:
-    """Does one of these voters lead? None if unknown, or if there is no voter."""
-    return None if not leading or None in leading else any(leading)
 
 
 def _newest(stated: list[str | None]) -> tuple[int, ...] | None:

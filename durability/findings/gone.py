@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from durability.findings import faults
+from durability.findings import faults, quorum
 from durability.lake.tables import BROKERS
 from durability.lake.tables import PARTITIONS as PARTITION_ROWS
 from durability.plan.plan import Plan
@@ -39,7 +39,7 @@ class _Affected:
 
 
 def make(lake: Any, plan: Plan, found: faults.Faults | None = None) -> dict[str, Gone]:
-    """By cluster the plan for its brokers that are down, if it moves a partition.
+    """By cluster the plan for its brokers that are down, if it moves a partition; none while no controller leads.
 
     lake: has `scan(table, where, columns) -> pa.Table`, and `parts`, which gives the same in parts. found: gets the plans
     that could not be made; without it they raise.
@@ -54,6 +54,9 @@ def make(lake: Any, plan: Plan, found: faults.Faults | None = None) -> dict[str,
     for row in lake.scan(BROKERS, In("attempt_id", set(clusters)), columns=columns).to_pylist():
         brokers[row["attempt_id"]].append(Broker(row["broker"], row["rack"], row["live"], has_room(row["log_dirs"])))
     affected = {attempt: _Affected(of) for attempt, of in brokers.items() if any(b.live is False for b in of)}
+    # Without a controller no plan can run. What the brokers report then is older than the plan.
+    led = quorum.led(lake, affected) if affected else {}
+    affected = {attempt: of for attempt, of in affected.items() if led.get(clusters[attempt]) is not False}
     if not affected:
         return {}
     room = PARTITIONS

@@ -36,6 +36,7 @@ class ClusterFacts:
     led: False if no controller leads: nothing can be changed then. None if unknown.
     elr: are eligible leader replicas on? None if unknown.
     highest_min_isr, lowest_min_isr: the highest and lowest min.insync.replicas of a live broker; None if unknown.
+    down: brokers that are down.
     gone: the plan for brokers that are down, if there is one.
     planned: topics that have a plan in OUT/plans. without: topics that need a plan and have none, with the reason.
     """
@@ -47,6 +48,7 @@ class ClusterFacts:
     elr: bool | None = None
     highest_min_isr: int | None = None
     lowest_min_isr: int | None = None
+    down: tuple[int, ...] = ()
     gone: Gone | None = None
     planned: frozenset[str] = frozenset()
     without: Mapping[str, str] = field(default_factory=dict)

@@ -80,12 +80,17 @@ UNAVAILABLE = Show("unavailable")
 UNDER_REPLICATED, RUNNING, LOG_DIRS = Show("under-replicated"), Show("reassignments"), "log-dirs"
 
 
-def lines(command: Command, facts: ClusterFacts = UNKNOWN) -> list[str]:
-    """The command's lines of shell; none if the cluster's release has no such command, or can't run it now.
+def needs_controller(command: Command) -> bool:
+    """Does the command wait for its timeout and fail while no controller leads?
 
-    Without a controller every change waits for its timeout and fails.
+    kafka-topics --describe does too: it asks the controller for reassignments (`TopicCommand.listAllReassignments`).
     """
-    if facts.led is False and not isinstance(command, Show):
+    return not (isinstance(command, Show) and command.what == LOG_DIRS)
+
+
+def lines(command: Command, facts: ClusterFacts = UNKNOWN) -> list[str]:
+    """The command's lines of shell; none if the cluster's release has no such command, or can't run it now."""
+    if facts.led is False and needs_controller(command):
         return []
     if isinstance(command, Config):
         return _config(command, facts)

@@ -58,8 +58,9 @@ def written(gone: Gone) -> str:
 def advice(gone: Gone) -> str:
     """What the finding says of the script."""
     who, is_ = ("broker ", "is") if len(gone.brokers) == 1 else ("brokers ", "are")
+    more = "1 more stays" if gone.left == 1 else f"{gone.left:,} more stay"
     stay = (
-        f" {gone.left:,} more stay: no live replica is in sync, the live brokers don't suffice, or one run plans no more."
+        f" {more}: no live replica is in sync, the live brokers don't suffice, or one run plans no more."
         if gone.left
         else ""
     )
@@ -101,8 +102,8 @@ def script(gone: Gone, facts: ClusterFacts) -> str:
         "set -euo pipefail",
         'cd "$(dirname "$0")"',
         *_alone(facts),
-        f"for topic in {topics}; do {throttled[0]}; done",
-        f"for broker in {targets}; do {rate[0]}; done",
+        *(f"for topic in {topics}; do {line}; done" for line in throttled),
+        *(f"for broker in {targets}; do {line}; done" for line in rate),
         *move,
         'if [[ $said = *"in progress"* ]]; then echo "not complete: run the command with --verify again"; exit 1; fi',
     ]

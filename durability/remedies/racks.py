@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from durability.catalogue.listing import listed
+from durability.remedies.cluster import facts_of
 from durability.remedies.finding import Finding
-from durability.remedies.steps import Remedy, advice
+from durability.remedies.steps import Remedy, advice, restart
 
 CONTRADICTS = "Change the tier: no cluster can meet it"
 MORE = "Add brokers or racks, or give these topics a tier that the cluster can meet"
@@ -20,7 +21,7 @@ def set_racks(unracked: list[int] | None) -> str:
 
 def of_brokers(finding: Finding) -> Remedy:
     """The remedy for missing racks of the finding's cluster."""
-    return advice(set_racks(finding["evidence"]["unracked_brokers"]))
+    return advice(restart(set_racks(finding["evidence"]["unracked_brokers"]), facts_of(finding)))
 
 
 def feasible(finding: Finding) -> Remedy:

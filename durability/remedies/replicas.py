@@ -9,7 +9,7 @@ from durability.remedies import elr, gone, target
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import RUNNING, UNAVAILABLE, UNDER_REPLICATED, Elect
 from durability.remedies.finding import Finding
-from durability.remedies.steps import Remedy, Step, advice
+from durability.remedies.steps import Remedy, Step, advice, restart
 
 CANCEL_HARMS = (
     "Don't cancel the reassignment: without the replicas being added, too few live replicas are in sync, and the partition can"
@@ -35,6 +35,10 @@ MOVE_CONTROLLER = (
     " the active controller's broker, or delete the node /controller. A preferred election helps only if the partition's first"
     " replica is in sync."
 )
+CONTROLLERS_FIRST = (
+    "First bring back a majority of the controllers: without it no leader is elected and no replica is moved"
+)
+START = ". Then start what is down"
 SHOWN = 10
 """How many partitions get a command."""
 
@@ -48,6 +52,8 @@ def bring_back(causes: str, facts: ClusterFacts) -> Remedy:
     """The remedy for a short ISR, by its cause."""
     each = causes.split(", ")
     down, disks = (any(cause.endswith(state) for cause in each) for state in (" down", " offline"))
+    if facts.led is False and (down or not disks):
+        return advice(f"{CONTROLLERS_FIRST}{START if down else ''} ({causes})")
     if causes == WORDED["observers"]:
         return advice(OBSERVERS)
     if causes == NO_LEADER:
@@ -57,7 +63,7 @@ def bring_back(causes: str, facts: ClusterFacts) -> Remedy:
         begin = Step(UNDER_REPLICATED, (f"{start} ({causes}). Then this lists no partition:",))
         return [begin, *advice(_gone_for_good(facts))]
     if disks:
-        return advice(f"Replace the disk and restart the broker ({causes})")
+        return advice(restart(f"Replace the disk and restart the broker ({causes})", facts))
     find = f"Find why replicas lag ({causes}): load, disk, network, a leftover throttle. This lists them:"
     return [Step(UNDER_REPLICATED, (find,))]
 
@@ -68,7 +74,7 @@ def _gone_for_good(facts: ClusterFacts) -> str:
     The tool can't set a throttle on a broker that is down. ZooKeeper forgets a broker when its session ends, but the controllers
     of KRaft keep it until it is unregistered.
     """
-    if facts.gone is not None and facts.led is not False:
+    if facts.gone is not None:
         return gone.advice(facts.gone)
     move = (
         "If a broker is gone for good, don't wait for it: move its replicas to live brokers with kafka-reassign-partitions,"
@@ -85,6 +91,8 @@ def elect(topic: str, partitions: Sequence[int], in_sync: int | None, facts: Clu
     in_sync: the size of the smallest ISR. KRaft's preferred election takes the first replica of the ISR that is up, so no record
     is lost. ZooKeeper's controller takes no other than the partition's first replica.
     """
+    if facts.led is False:
+        return advice(CONTROLLERS_FIRST)
     look = Step(UNAVAILABLE, (ELECTION_MISSING,))
     if not in_sync:
         only = "With an empty ISR only replicas of the ELR can be elected without losing records."
@@ -112,6 +120,8 @@ def health(finding: Finding) -> Remedy:
         if evidence["target"]["elr_at_risk"]:
             return [Step(about=(elr.WAIT,)), *back]
         if finding["category"] != "under-min-isr" or evidence["growing"]:
+            return back
+        if facts.led is False:
             return back
         return [*back, *(target.to_tier(evidence["target"], finding["resource"]) or _meanwhile(evidence["target"]))]
     aims = evidence["target"]

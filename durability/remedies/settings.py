@@ -10,7 +10,7 @@ from durability.remedies import elr
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import LOG_DIRS, RUNNING, Config, Show, cluster_setting, topic_setting
 from durability.remedies.finding import Finding
-from durability.remedies.steps import Remedy, Step, advice
+from durability.remedies.steps import NO_RESTART, Remedy, Step, advice, restart
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 
@@ -30,16 +30,19 @@ def unclean_stated(finding: Finding) -> Remedy:
 def defaults(finding: Finding) -> Remedy:
     """The remedy for each weak default. It doesn't change min.insync.replicas while that could wipe an ELR or stop writes."""
     weak, required, evidence = finding["observed"]["problems"], finding["required"], finding["evidence"]
+    if facts_of(finding).led is False:
+        return advice(NO_RESTART)
     unsafe = evidence["elr_at_risk"]
     weak_min = MIN_ISR in weak
     waits = unsafe and (weak_min or len(evidence["min_insync_replicas"]) > 1)
     sentences = []
     if "default.replication.factor" in weak:
         key = "default_replication_factor" + ("_at_most" if evidence.get("above_maximum") else "")
-        sentences.append(
+        change = (
             f"Set default.replication.factor={required[key]} in server.properties of every broker and"
             " controller, and restart them one after the other"
         )
+        sentences.append(restart(change, facts_of(finding)))
     if "auto.create.topics.enable" in weak:
         where = "there too" if sentences else "in server.properties of every broker"
         sentences.append(
@@ -96,8 +99,8 @@ def _default_min_isr(evidence: dict[str, Any], value: int) -> Step:
 
 def log_dirs(finding: Finding) -> Remedy:
     """Shows the broker's offline log directories."""
-    show = Show(LOG_DIRS, finding["resource"])
-    return [Step(show, ("This shows the offline log dir. Replace its disk, then restart the broker.",))]
+    about = restart("This shows the offline log dir. Replace its disk, then restart the broker.", facts_of(finding))
+    return [Step(Show(LOG_DIRS, finding["resource"]), (about,))]
 
 
 def leftovers(finding: Finding) -> Remedy:

@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from durability.catalogue.listing import listed
 from durability.remedies.cluster import ClusterFacts
-from durability.remedies.commands import Command, Config, Show, comment, in_words, lines
+from durability.remedies.commands import Command, Config, Show, comment, in_words, lines, needs_controller
 
 AGAIN = "Then audit again"
 NO_CONTROLLER = "No controller leads, so nothing can be changed now. First bring back a majority of the controllers"
+NO_RESTART = (
+    "No controller leads: a broker that restarts now stays down. First bring back a majority of the controllers"
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,21 @@ def advice(*sentences: str) -> Remedy:
     return [Step(about=sentences)]
 
 
+def restart(change: str, facts: ClusterFacts) -> str:
+    """Advice to restart live brokers. While others are down, each restart takes one more replica out of sync.
+
+    >>> restart("Set a=1 on broker 4, and restart it", ClusterFacts(down=(5,)))
+    'Set a=1 on broker 4, and restart it. First start broker 5, or move its replicas: until then a restart can stop writes'
+    """
+    if facts.led is False:
+        return NO_RESTART
+    if not facts.down:
+        return change
+    what, its = ("broker ", "its") if len(facts.down) == 1 else ("brokers ", "their")
+    names = listed(facts.down, what)
+    return f"{change.rstrip('.')}. First start {names}, or move {its} replicas: until then a restart can stop writes"
+
+
 def offered(remedy: Sequence[Step]) -> list[Step]:
     """The steps whose commands are printed: those before the first one whose precondition doesn't hold."""
     at = next((n for n, step in enumerate(remedy) if step.unless is not None), len(remedy))
@@ -56,7 +75,8 @@ def render(remedy: Sequence[Step], facts: ClusterFacts) -> str:
     for step in remedy:
         parts += [(False, sentence) for sentence in step.about]
         changes = step.command is not None and not isinstance(step.command, Show)
-        unless = step.unless or (NO_CONTROLLER if changes and facts.led is False else None)
+        halted = facts.led is False and step.command is not None and needs_controller(step.command)
+        unless = step.unless or (NO_CONTROLLER if halted else None)
         if unless is not None:
             parts += [(False, unless), (False, AGAIN)]
             break
@@ -69,7 +89,8 @@ def render(remedy: Sequence[Step], facts: ClusterFacts) -> str:
             last = len(parts) + len(shell) - 1
         parts += [(True, line) for line in shell]
         if not shell and isinstance(step.command, Config):
-            parts.append((False, in_words(step.command)))
+            words = in_words(step.command)
+            parts.append((False, words if step.command.entity == "topics" else restart(words, facts)))
         if step.undo is not None:
             parts += [(False, f"To undo it: {line}") for line in lines(step.undo, facts) if shell]
     if any(runs for runs, _ in parts):

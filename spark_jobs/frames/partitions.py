@@ -319,11 +319,13 @@ def _causes() -> Column:
     reassignment.
 
     A partition without a leader needs one of its ISR or ELR (KIP-966). If such a replica is up, what else is down doesn't matter:
-    an election is missing. If only replicas that are being added are out of sync, they are missing: the effective min ISR counts
-    them already. Observers are out of sync by design, and any live replica out of sync may be one.
+    an election is missing. If the metadata still names a leader that is down, live brokers in the ISR are not to blame: a failed
+    disk of such a broker has other replicas. If only replicas that are being added are out of sync, they are missing: the
+    effective min ISR counts them already. Observers are out of sync by design, and any live replica out of sync may be one.
     """
     missing = F.when(F.col("offline") | (F.size("out_of_sync") == 0), F.col("brokers")).otherwise(F.col("out_of_sync"))
-    absent = F.filter(missing, lambda b: F.col("offline") | ~F.array_contains("live_isr", b["broker"]))
+    leaderless = F.col("offline") & F.col("leader").isNull()
+    absent = F.filter(missing, lambda b: leaderless | certain(~b["live"]) | ~F.array_contains("live_isr", b["broker"]))
     faults = F.array_compact(F.transform(absent, _fault))
     lagging = F.col("out_of_sync")["lag_cause"]
     electable = F.exists(
@@ -335,7 +337,7 @@ def _causes() -> Column:
         ),
     )
     return (
-        F.when(F.col("offline") & F.col("leader").isNull() & electable, F.array(F.lit("no-leader")))
+        F.when(leaderless & electable, F.array(F.lit("no-leader")))
         .when(F.size(faults) > 0, F.array_distinct(faults))
         .when(F.col("offline"), F.array(F.lit("no-leader")))
         .when(F.size(lagging) > 0, F.when(F.col("has_observers"), F.array(F.lit("observers"))).otherwise(lagging))

@@ -20,11 +20,12 @@ MESSAGES = 50
 """Different messages that a cause keeps, at most."""
 ACTIVE = {(control.id, category) for control in CONTROLS.values() for category in control.active}
 """Control and category of the problems that reject reads or writes now."""
-PRIORITIES = ("now", *SEVERITIES, "proposed", "none")
+PRIORITIES = ("cluster", "now", *SEVERITIES, "proposed", "none")
 
 
 def priority(finding: Mapping[str, Any]) -> str:
-    """One of PRIORITIES: "now", a severity, or "proposed" for settings that no broker enforces yet.
+    """One of PRIORITIES: "cluster" for what stops a whole cluster now, "now" for what stops a part of it, a severity, or
+    "proposed" for settings that no broker enforces yet.
 
     >>> offline = {"control": "partition-health", "category": "offline", "outcome": "FAIL", "severity": "critical"}
     >>> priority({**offline, "observed": {}})
@@ -34,7 +35,8 @@ def priority(finding: Mapping[str, Any]) -> str:
     active = (control, finding["category"]) in ACTIVE
     loses_data = control in ("broker-loss", "rack-loss") and observed.get("breaks") == "data"
     if finding["outcome"] == "FAIL" and (active or (loses_data and observed.get("when") == "now")):
-        return "now"
+        # Without a controller quorum nothing else can be fixed.
+        return "cluster" if finding.get("resource_type") == "cluster" else "now"
     known = CONTROLS.get(control)
     return "proposed" if known and known.proposal else finding["severity"] or "none"
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from durability.report.data.causes import Causes
-from durability.report.words import CHANGES, is_resolved, joined, plural
+from durability.report.words import CHANGES, cause_title, is_resolved, joined, plural
 
 ACTIVE = {"offline": "with offline partitions now", "under-min-isr": "rejecting acks=all writes now"}
 """Categories of partition-health that need action today."""
 ONE_COPY = "one-copy"
 STATES = ("critical", "warning", "UNKNOWN", "EXEMPT", ONE_COPY, *ACTIVE)
+NO_QUORUM = ("controller-quorum", "majority-lost")
+"""Control and category of a cluster whose controllers elect no leader."""
+NAMED = 3
+"""Clusters that a sentence names, at most."""
+_DOWN = re.compile(r"(?:^|(?<=, ))((?:broker:\d+|rack:[^,]+?)) down(?=,|$)")
+"""A broker or rack in a cause."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +52,13 @@ def changes_text(changes: Mapping[str, int], waived: int) -> str:
 class StatusCounter:
     """Collects which topics are in which of STATES, one finding at a time.
 
-    `others`: findings on other resources by state; `resolved`: resolved findings by reason.
+    `others`: findings on other resources by state; `resolved`: resolved findings by reason. `leaderless`: clusters without a
+    controller quorum; `down`: by cluster, brokers and racks that are down.
     """
 
     def __init__(self) -> None:
+        self.leaderless: set[str] = set()
+        self.down: defaultdict[str, set[str]] = defaultdict(set)
         self.topics: dict[str, set[tuple[str, str]]] = {name: set() for name in STATES}
         self.others: Counter[str | None] = Counter()
         self.resolved: Counter[str] = Counter()
@@ -59,10 +69,13 @@ class StatusCounter:
             self.resolved[finding["why"] or "no reason recorded"] += 1
             return
         self.waived += finding["change"] == "resolved"
+        self.down[finding["cluster"]].update(_DOWN.findall(finding["cause"] or ""))
         failed, control, category = finding["outcome"] == "FAIL", finding["control"], finding["category"]
         state = finding["severity"] if failed else finding["outcome"]
         if finding["resource_type"] != "topic":
             self.others[state] += 1
+            if failed and (control, category) == NO_QUORUM:
+                self.leaderless.add(finding["cluster"])
             return
         topic = (finding["cluster"], finding["resource"])
         if state in self.topics:
@@ -90,9 +103,10 @@ class StatusCounter:
         else:
             tone = "good"
         total = summary.get("resources", {}).get("topic", 0)
-        return Headline(
-            self._sentence(tone, total, evaluated), tone, self._details(total, summary, snapshots), self.waived
-        )
+        topics, more = self._sentence(tone, total, evaluated), self._details(total, summary, snapshots)
+        said = [*self._no_quorum(), *self._down(), topics] if self.leaderless else [topics, *self._down()]
+        said += more
+        return Headline(said[0], tone, said[1:], self.waived)
 
     @property
     def _warning_only(self) -> int:
@@ -121,6 +135,21 @@ class StatusCounter:
             return f"{who} the policy, or {'is' if total == 1 else 'are'} exempt by a waiver."
         return f"{who} the policy's requirements."
 
+    def _no_quorum(self) -> list[str]:
+        """Without a quorum, what is said of topics is what the live brokers last heard."""
+        named = joined(sorted(self.leaderless), limit=NAMED)
+        return [f"No controller leads {named}: no leader can be elected, and no topic can be changed."]
+
+    def _down(self) -> list[str]:
+        """For example ["Down in my-demo: broker 5 and rack az1."]."""
+        down = sorted((cluster, sorted(causes, key=_by_number)) for cluster, causes in self.down.items() if causes)
+        each = [
+            f"in {cluster}: {joined([_lower(cause_title(cause)) for cause in causes], limit=10)}"
+            for cluster, causes in down[:NAMED]
+        ]
+        rest = [f"in {plural(len(down) - NAMED, 'more cluster')}"] if len(down) > NAMED else []
+        return [f"Down {'; '.join([*each, *rest])}."] if each else []
+
     def _consequences(self) -> str:
         """For example ": 2 with offline partitions now and …"."""
         texts = {**ACTIVE, ONE_COPY: "with acknowledged writes that may be on one broker only"}
@@ -140,6 +169,16 @@ class StatusCounter:
         if any(s["status"] != "accepted" for s in snapshots):
             said.append(_not_evaluated(snapshots))
         return said
+
+
+def _by_number(cause: str) -> tuple[str, int, str]:
+    """Sorts racks after brokers, and broker 10 after broker 2."""
+    kind, _, name = cause.partition(":")
+    return kind, int(name) if name.isascii() and name.isdecimal() else 0, name
+
+
+def _lower(title: str) -> str:
+    return title[:1].lower() + title[1:]
 
 
 def _have(count: int) -> str:

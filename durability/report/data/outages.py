@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
@@ -43,6 +43,10 @@ STEPS = {
     "hold": "The value is lowered. Restore it only once the rack is back and the replicas are in sync: before that, writes "
     "would be rejected again. The next audit reports when.",
 }
+HALTED = (
+    "No command is offered: no controller leads, so no setting can be changed. First bring back a majority of the controllers,"
+    " then audit again."
+)
 NOT_ENFORCED = (
     "Brokers don't enforce min.insync.racks yet and reject it as a topic's setting: it stops no writes today. "
     "The commands are those of KIP-1290's procedure; the threshold that stops writes is min.insync.replicas."
@@ -52,7 +56,8 @@ NOT_ENFORCED = (
 def changes(entry: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """Options of kafka-configs that lower the threshold and that restore it; None where none is offered.
 
-    A value that the topic had itself is set again. To restore an inherited one, the topic's is deleted.
+    A value that the topic had itself is set again. To restore an inherited one, the topic's is deleted. `halted`: no controller
+    leads the cluster, so nothing can be changed.
 
     >>> changes({"step": "lower", "setting": "min.insync.replicas", "value": 2, "source": "topic", "lower_to": 1})
     ('--add-config min.insync.replicas=1', '--add-config min.insync.replicas=2')
@@ -61,6 +66,8 @@ def changes(entry: Mapping[str, Any]) -> tuple[str | None, str | None]:
     >>> changes({"step": "guarded", "setting": "min.insync.replicas", "value": 2, "source": "topic"})
     (None, None)
     """
+    if entry.get("halted"):
+        return None, None
     step, setting = entry["step"], entry["setting"]
     lower = f"--add-config {setting}={entry['lower_to']}" if step == "lower" else None
     if step == "guarded" or (step != "lower" and entry["now_source"] != "topic"):
@@ -117,6 +124,8 @@ class Group:
 
 
 def _explanation(entry: Mapping[str, Any], restore: str | None) -> str:
+    if entry.get("halted"):
+        return HALTED
     sentences = [STEPS[entry["step"]]]
     if entry["setting"] == RACKS:
         sentences.append(NOT_ENFORCED)
@@ -131,7 +140,7 @@ def _explanation(entry: Mapping[str, Any], restore: str | None) -> str:
 @dataclass(frozen=True)
 class Outages:
     """`posture`: rows of TOPIC, by cluster and topic; `lost`: by cluster its lost racks, each with rack and brokers; `since`: by
-    cluster and rack; `tiers`: their requirements by name."""
+    cluster and rack; `tiers`: their requirements by name; `leaderless`: clusters that no controller leads."""
 
     posture: pa.Table = field(
         default_factory=pa.schema([TOPIC_POSTURE.arrow.field(name) for name in TOPIC]).empty_table
@@ -139,13 +148,14 @@ class Outages:
     lost: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
     since: Mapping[tuple[str, str], Lost] = field(default_factory=dict)
     tiers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    leaderless: Collection[str] = ()
 
     def rows(self) -> Iterable[dict[str, Any]]:
-        """A row per topic and setting: cluster, topic, tier and the fields of the entry."""
+        """A row per topic and setting: cluster, topic, tier, the fields of the entry, and `halted`, see `changes`."""
         for batch in self.posture.to_batches(max_chunksize=5_000):
             for row in batch.to_pylist():
                 for entry in row.pop("rack_outage") or ():
-                    yield row | entry
+                    yield row | entry | {"halted": row["cluster"] in self.leaderless}
 
     def clusters(self) -> list[dict[str, Any]]:
         """findings.json's `rack_outages`: clusters with a lost rack or a lowered threshold, their racks and steps."""

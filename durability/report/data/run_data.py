@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from durability.findings import quorum
 from durability.lake.tables import (
     CLUSTERS,
     FINDINGS,
@@ -77,6 +78,7 @@ def read(lake: Any, plan: Plan) -> RunData:
             lost,
             lost_racks.since(lake, plan, lost, gaps),
             plan.policy.required,
+            {cluster for cluster, leads in quorum.led(lake, attempts).items() if leads is False} if attempts else (),
         ),
         timelines=timeline.read(lake, plan, readings),
         trends=trends.read(lake, plan, results.failed_by_severity(counted), gaps),

@@ -127,3 +127,33 @@ def test_a_controller_is_down_where_nothing_listens_and_nobody_saw_it(failure, l
     collection.facts.quorum = Quorum(leader, [Member(1, 0), Member(101, lag)], [])
     collection._note_reached(101, failure)
     assert collection.facts.reached.get(101) is reached
+
+
+class Dying(Still):
+    """A wire on which broker 2 answers no more, although it did before."""
+
+    def __init__(self) -> None:
+        self.lost: dict[int, str] = {}
+
+    async def gather(self, jobs, at_once: int = 1) -> None:
+        for job in jobs:
+            await job()
+
+    async def ask(self, node: int, request) -> SimpleNamespace:
+        if node == 2:
+            self.lost[node] = "NETWORK_EXCEPTION: connection refused"
+            raise Unread(self.lost[node], connection=True)
+        return SimpleNamespace(supported_features=(), API_VERSION=0, api_keys=())
+
+    def why_lost(self, node: int) -> str | None:
+        return self.lost.get(node)
+
+
+def test_a_broker_that_dies_while_no_controller_leads_is_noticed_though_it_was_read():
+    """Nobody fences it, so it would be called live, and its partitions healthy."""
+    collection = collector._Collection(Dying(), {})
+    collection.facts.brokers = [Registered(broker, "a", False) for broker in (1, 2)]
+    asyncio.run(collection._without_controller("REQUEST_TIMED_OUT: no broker reaches a controller"))
+    collection.facts.captured_at, collection.facts.reading = "2026-11-21T12:00:00.000Z", reading(1)
+    document = assemble(collection.facts, {})
+    assert [broker["live"] for broker in document["brokers"]] == [True, False]

@@ -50,3 +50,12 @@ def test_without_a_broker_that_is_down_no_partition_is_read():
     facts = Facts(document("topic replicas\na 1,2", brokers="1:a 2:b", cluster="eu"))
     del facts.tables[PARTITIONS.name]
     assert BROKERS.name in facts.tables and gone.make(facts, RUN) == {}
+
+
+def test_without_a_controller_nothing_is_planned():
+    """No command could be printed for the plan, and the step that reports stopped."""
+    quorum = {"leader": None, "voters": [{"id": 1, "rack": "a", "lag_ms": 0}], "observers": []}
+    drawn = {**DRAWN, "cluster": {**DRAWN["cluster"], "quorum": quorum}}
+    assert gone.make(Facts(drawn), RUN) == {}
+    quorum["leader"] = 1
+    assert list(gone.make(Facts(drawn), RUN)) == ["eu"]

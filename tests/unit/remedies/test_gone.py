@@ -101,5 +101,20 @@ def test_it_stands_beside_starting_them():
     assert first.startswith("# Start what is down (broker:3 down)") and command.startswith("kafka-topics")
     assert last.startswith("# If broker 3 is gone for good, don't wait. plans/c/brokers+gone.sh moves 2 partitions")
     assert "brokers+gone" not in render(bring_back("broker:3 down", ClusterFacts()), ClusterFacts())
+
+
+@pytest.mark.parametrize(
+    ("causes", "start"),
+    [
+        ("broker:3 down", True),
+        ("broker:3 log dir offline, rack:az1 down", True),
+        ("no leader elected", False),
+        ("replicas lagging", False),
+    ],
+)
+def test_without_a_controller_there_is_no_command_and_no_restart(causes, start):
+    """kafka-topics --describe fails after a minute then: it asks the controller for reassignments (seen on 4.3.1)."""
     halted = ClusterFacts(gone=ONE, led=False)
-    assert "brokers+gone" not in render(bring_back("broker:3 down", halted), halted)
+    text = render(bring_back(causes, halted), halted)
+    assert text.startswith("First bring back a majority of the controllers") and "kafka-" not in text
+    assert ("Then start what is down" in text, "restart" in text) == (start, False)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from durability.remedies.cluster import ClusterFacts
+from durability.remedies import racks, settings
+from durability.remedies.cluster import KEY, ClusterFacts
 from durability.remedies.commands import (
+    LOG_DIRS,
     RUNNING,
     UNDER_REPLICATED,
     Config,
     Reassign,
+    Show,
     cluster_setting,
     lines,
     topic_setting,
 )
-from durability.remedies.steps import Step, advice, offered, render
+from durability.remedies.steps import NO_RESTART, Step, advice, offered, render
 
 RAISE = topic_setting("t", "min.insync.replicas", 2)
 MOVE = Reassign("t", "plans/c/t.json", 1000)
@@ -34,10 +37,11 @@ def test_no_command_follows_a_step_whose_precondition_does_not_hold():
 
 
 def test_without_a_controller_no_change_is_printed():
-    remedy = [Step(UNDER_REPLICATED, ("Look.",)), Step(RAISE, ("Why.",)), Step(MOVE)]
+    remedy = [Step(Show(LOG_DIRS, "3"), ("Look.",)), Step(RAISE, ("Why.",)), Step(MOVE)]
     assert [line for line in render(remedy, ClusterFacts(led=False)).splitlines() if not line.startswith("#")] == [
-        'kafka-topics --bootstrap-server "$BOOTSTRAP" --describe --under-replicated-partitions'
+        'kafka-log-dirs --bootstrap-server "$BOOTSTRAP" --describe --broker-list 3'
     ]
+    assert "kafka-topics" not in render([Step(UNDER_REPLICATED)], ClusterFacts(led=False))
     assert "No controller leads" in render(remedy, ClusterFacts(led=False))
     assert render(remedy, ClusterFacts(led=True)) == render(remedy, ClusterFacts())
 
@@ -71,6 +75,22 @@ def test_the_undo_is_a_comment():
 )
 def test_a_command_is_in_the_dialect_of_the_release(release, command, start):
     assert lines(command, ClusterFacts(release))[0].startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        (ClusterFacts(), "and restart it"),
+        (ClusterFacts(down=(5,)), "First start broker 5, or move its replicas: until then a restart can stop writes"),
+        (ClusterFacts(down=(3, 5)), "First start brokers 3, 5, or move their replicas"),
+        (ClusterFacts(down=(3, 5), led=False), NO_RESTART),
+    ],
+)
+def test_no_broker_is_to_restart_while_others_are_down(facts, expected):
+    missing = {"evidence": {"unracked_brokers": [6]}, KEY: facts}
+    disk = {"resource": "3", KEY: facts}
+    assert expected in render(racks.of_brokers(missing), facts)
+    assert expected.removeprefix("and restart it") in render(settings.log_dirs(disk), facts)
 
 
 def test_what_a_release_has_no_command_for_is_said_in_words():

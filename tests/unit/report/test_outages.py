@@ -32,7 +32,7 @@ LOST = [{"topic": None, "lost_racks": [{"rack": "az2", "brokers": [2, 5]}]}]
 PREFIX = 'kafka-configs --bootstrap-server "$BOOTSTRAP" --alter --entity-type topics --entity-name '
 
 
-def written(tmp_path, entries, counters=LOST, since=NIGHT, perhaps=None):
+def written(tmp_path, entries, counters=LOST, since=NIGHT, perhaps=None, leaderless=()):
     """findings.json's rack_outages, and the page; entries: (topic, what differs from ENTRY)."""
     posture = pa.Table.from_pylist(
         [
@@ -42,7 +42,9 @@ def written(tmp_path, entries, counters=LOST, since=NIGHT, perhaps=None):
         schema=pa.schema([TOPIC_POSTURE.arrow.field(n) for n in outages.TOPIC]),
     )
     lost = Health(partition_health([]), health_counters(list(counters))).lost_racks()
-    of = outages.Outages(posture, lost, {(CLUSTER, "az2"): Lost(since, perhaps or since)}, plan().policy.tiers)
+    of = outages.Outages(
+        posture, lost, {(CLUSTER, "az2"): Lost(since, perhaps or since)}, plan().policy.tiers, leaderless
+    )
     report([finding("x", "write-headroom", "PASS")], tmp_path, counters=counters, outages=of)
     document = json.loads((tmp_path / "findings.json").read_text())
     return document["rack_outages"], (tmp_path / "report.html").read_text()
@@ -64,6 +66,16 @@ def test_a_lost_rack_that_refuses_nothing_is_to_be_assessed(tmp_path):
         "first counted 2026-11-18 02:00 UTC" in html
         and "kafka-configs" not in html.split('id="outages"')[1].split("</section>")[0]
     )
+
+
+def test_no_command_is_offered_while_no_controller_leads(tmp_path):
+    """Each would wait for its timeout and fail, topic by topic."""
+    ((cluster),), html = written(tmp_path, [("orders", {})], leaderless={CLUSTER})
+    (step,) = cluster["steps"]
+    assert (step["lower"], step["restore"], step["words"]) == (None, None, outages.HALTED)
+    assert "rack az2 is down (brokers 2, 5)" in html
+    assert "kafka-configs" not in html.split('id="outages"')[1].split("</section>")[0]
+    assert "kafka-configs" not in (tmp_path / outages.FILE).read_text()
 
 
 def test_what_lies_before_a_gap_is_perhaps(tmp_path):

@@ -51,6 +51,42 @@ def test_one_critical_finding_outranks_many_warnings():
     assert [c.cause for c in Causes(findings_json(rows)["findings"]).ranked("FAIL")] == ["few", "many"]
 
 
+QUORUM_LOST = finding(
+    "eu-payments",
+    "controller-quorum",
+    category="majority-lost",
+    cause="controller quorum",
+    resource_type="cluster",
+    remediation="Start voters 1 and 4",
+)
+
+
+def test_a_lost_controller_quorum_comes_before_all_else():
+    """One finding among dozens of offline partitions: nothing can be fixed before it."""
+    offline = [finding(f"t{n}", "partition-health", category="offline", cause="rack:az1 down") for n in range(9)]
+    document = findings_json([*offline, QUORUM_LOST])
+    first, causes = overview(document)
+    assert causes.ranked("FAIL")[0].cause == "controller quorum"
+    assert first.sentence == "No controller leads eu-payments: no leader can be elected, and no topic can be changed."
+    assert first.details[0] == "Down in eu-payments: rack az1."
+    assert first.details[1].startswith("9 of 9 topics have critical findings: 9 with offline partitions now")
+    summary = console.summary_text(document, [])
+    assert summary.index("Start voters 1 and 4") < summary.index("Rack az1 down")
+
+
+def test_what_is_down_is_named_right_after_what_it_does():
+    causes = ["broker:10 down, broker:2 down", "broker:3 log dir offline, rack:az 1 down", "configuration:topic"]
+    rows = [finding(f"t{n}", "partition-health", category="offline", cause=cause) for n, cause in enumerate(causes)]
+    gone = finding("t9", "partition-health", cause="broker:9 down", outcome="PASS", change="resolved", why="fixed")
+    first = overview(findings_json([*rows, gone]))[0]
+    assert first.sentence.startswith("3 of 3 topics have critical findings")
+    assert first.details == ["Down in eu-payments: broker 2, broker 10 and rack az 1."]
+    many = [finding("t", "partition-health", cause="broker:1 down", cluster=f"c{n}") for n in range(5)]
+    assert overview(findings_json(many))[0].details[0] == (
+        "Down in c0: broker 1; in c1: broker 1; in c2: broker 1; in 2 more clusters."
+    )
+
+
 def test_what_happens_now_comes_first_and_what_no_broker_enforces_last():
     health = {"cause": "broker:3 down", "category": "offline"}
     rows = [
