@@ -21,6 +21,11 @@ CANCEL_FILE = (
 )
 
 NO_LEADER = WORDED["no-leader"]
+OBSERVERS = WORDED["observers"]
+SEE_OBSERVERS = (
+    "Compare the ISR with confluent.placement.constraints. Observers are out of the ISR by design. If another replica is missing"
+    " there, find why it lags: load, disk, network, a leftover throttle"
+)
 ELECTION_MISSING = (
     "Replicas that can lead are up, but no leader is elected. See the active controller's log, and whether the brokers just"
     " started. This lists such partitions:"
@@ -51,6 +56,10 @@ def bring_back(causes: str, facts: ClusterFacts) -> Remedy:
         return [begin, *advice(_gone_for_good(facts))]
     if disks:
         return advice(f"Replace the disk and restart the broker ({causes})")
+    if causes == OBSERVERS:
+        return advice(SEE_OBSERVERS)
+    if causes == "unreadable":
+        return advice("Let the auditor read the partition's replicas, then audit again")
     find = f"Find why replicas lag ({causes}): load, disk, network, a leftover throttle. This lists them:"
     return [Step(UNDER_REPLICATED, (find,))]
 
@@ -103,7 +112,7 @@ def health(finding: Finding) -> Remedy:
         if finding["category"] == "under-min-isr" and evidence["growing"]:
             back = _or_take_back(back, evidence["cancel_harms"], facts)
         if evidence["target"]["elr_at_risk"]:
-            return [Step(about=(elr.WAIT,)), *back]
+            return [Step(about=(elr.wait(finding),)), *back]
         if finding["category"] != "under-min-isr" or evidence["growing"]:
             return back
         return [*back, *(target.to_tier(evidence["target"], finding["resource"]) or _meanwhile(evidence["target"]))]

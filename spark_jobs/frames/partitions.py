@@ -338,6 +338,8 @@ def _causes() -> Column:
         F.when(F.col("offline") & F.col("leader").isNull() & electable, F.array(F.lit("no-leader")))
         .when(F.size(faults) > 0, F.array_distinct(faults))
         .when(F.col("offline"), F.array(F.lit("no-leader")))
+        # An observer is out of the ISR by design. Which of the replicas are observers is unknown.
+        .when((F.size(lagging) > 0) & F.col("has_observers"), F.array(F.lit("observers")))
         .when(F.size(lagging) > 0, lagging)
         .when(F.col("reassigning"), F.array(F.lit("reassignment")))
         .otherwise(F.array())
