@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from durability.catalogue.causes import WORDED
+from durability.catalogue.causes import WORDED, worded
 from durability.remedies import elr, gone, target
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import RUNNING, UNAVAILABLE, UNDER_REPLICATED, Elect
@@ -150,4 +150,4 @@ def _or_take_back(back: Remedy, harms: bool, facts: ClusterFacts) -> Remedy:
 def isr_racks(finding: Finding) -> Remedy:
     """The remedy for an ISR in too few racks: move replicas, or bring them back in sync."""
     evidence = finding["evidence"]
-    return target.place(finding) if evidence["by_placement"] else bring_back(evidence["missing"], facts_of(finding))
+    return target.place(finding) if evidence["by_placement"] else bring_back(worded(evidence["missing"]) or "", facts_of(finding))

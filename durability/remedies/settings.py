@@ -124,9 +124,8 @@ def _throttles_of_down(brokers: list[int]) -> Remedy:
     if not brokers:
         return []
     one = len(brokers) == 1
-    who = listed(brokers, "broker " if one else "brokers ")
-    it = ("it", "is", "Its throttle") if one else ("they", "are", "Their throttles")
-    return advice(f"{it[2]} can't be deleted while {who} {it[1]} down. When {it[0]} {it[1]} back, audit again.")
+    who, are = listed(brokers, "broker " if one else "brokers "), "it is" if one else "they are"
+    return advice(f"The throttle of {who} can't be deleted while {are} down. When {are} back, audit again.")
 
 
 def _stuck(finding: Finding, facts: ClusterFacts) -> Remedy:

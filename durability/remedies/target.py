@@ -74,10 +74,10 @@ def remedy(finding: Finding) -> Remedy:
     at_risk = target["elr_at_risk_in_cluster" if _everywhere(target, facts) else "elr_at_risk"]
     if at_risk and (changes or safety.pinned(target, facts) is not None):
         return advice(elr.wait(finding))
+    if target.get("above_maximum") is not None and not changes and not _grows(target):
+        return _remove(target["above_maximum"])
     if changes or target["reassign"]:
         return _steps(finding)
-    if target.get("above_maximum") is not None:
-        return _remove(target["above_maximum"])
     return advice("Set the same min.insync.replicas on all brokers: partitions of this topic have different values")
 
 
