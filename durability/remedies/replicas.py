@@ -150,4 +150,8 @@ def _or_take_back(back: Remedy, harms: bool, facts: ClusterFacts) -> Remedy:
 def isr_racks(finding: Finding) -> Remedy:
     """The remedy for an ISR in too few racks: move replicas, or bring them back in sync."""
     evidence = finding["evidence"]
-    return target.place(finding) if evidence["by_placement"] else bring_back(worded(evidence["missing"]) or "", facts_of(finding))
+    return (
+        target.place(finding)
+        if evidence["by_placement"]
+        else bring_back(worded(evidence["missing"]) or "", facts_of(finding))
+    )
