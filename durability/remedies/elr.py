@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from durability.remedies.cluster import KEY, facts_of
 from durability.remedies.commands import Feature, cluster_setting
 from durability.remedies.finding import Finding
 from durability.remedies.steps import Remedy, Step, advice
 
 FEATURE = "eligible.leader.replicas.version"
+UNREAD = (
+    "Don't change min.insync.replicas now: if eligible leader replicas are on, the change could wipe an ELR and leave partitions"
+    " without a leader. Whether they are on could not be read. Let the auditor describe the cluster, then audit again."
+)
 WAIT = (
     "Don't change min.insync.replicas now: with eligible leader replicas on, the change would wipe the ELR and could leave "
     "partitions without a leader. Bring the brokers back first, then audit again."
 )
+
+
+def wait(finding: Finding) -> str:
+    """Why min.insync.replicas must not change while that could wipe an ELR."""
+    return UNREAD if KEY in finding and facts_of(finding).elr is None else WAIT
 
 
 def switch_on(finding: Finding) -> Remedy:

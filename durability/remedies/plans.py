@@ -88,15 +88,18 @@ class Placement:
         """At least `copies` replicas that span at least `racks` racks. None if the live brokers don't suffice.
 
         acked: (racks, n): any n of the replicas must span that many racks. own_racks: each replica in a rack of its own.
-        balanced: no rack of the cluster has two replicas more than another.
+        balanced: no rack of the cluster has two replicas more than another. No plan gives the cluster more racks than it has,
+        so more of them aren't asked for: a third copy is worth having where no broker has a rack.
         """
+        there = len(self._racks(self.brokers))
+        balanced = balanced and there > 0
         chosen = list(replicas)
         while len(chosen) < copies:
             new = self._best(chosen)
             if new is None:
                 return None
             chosen.append(new)
-        while len(self._racks(chosen)) < (len(chosen) if own_racks else racks):
+        while len(self._racks(chosen)) < min(len(chosen) if own_racks else racks, there):
             # Move the last replica that shares a rack or has none. The first replica is the preferred leader.
             spare = next((b for b in reversed(chosen) if self._spare(b, chosen)), None)
             new = self._best(chosen, self._racks(chosen))
@@ -120,6 +123,10 @@ class Placement:
     def all_have_room(self) -> bool:
         """Has each live broker room?"""
         return all(b.room for b in self.brokers.values() if b.live)
+
+    def has_racks(self, number: int) -> bool:
+        """Does the cluster have so many racks?"""
+        return len(self._racks(self.brokers)) >= number
 
     def _racks(self, ids: Iterable[int]) -> set[str]:
         return {rack for i in ids if (rack := self._rack(i)) is not None}
@@ -197,7 +204,7 @@ def moved(
             return [], SUFFICE if placement.all_have_room() else ROOM
         if chosen != replicas:
             moves.append((partition, chosen))
-    return moves, None if moves else NOTHING
+    return moves, None if moves else NOTHING if placement.has_racks(topic["target_racks"]) else SUFFICE
 
 
 def not_before(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from durability.catalogue.causes import WORDED
+from durability.catalogue.causes import WORDED, worded
 from durability.remedies import elr, gone, target
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import RUNNING, UNAVAILABLE, UNDER_REPLICATED, Elect
@@ -21,14 +21,14 @@ CANCEL_FILE = (
 )
 
 NO_LEADER = WORDED["no-leader"]
+OBSERVERS = WORDED["observers"]
+SEE_OBSERVERS = (
+    "Compare the ISR with confluent.placement.constraints. Observers are out of the ISR by design. If another replica is missing"
+    " there, find why it lags: load, disk, network, a leftover throttle"
+)
 ELECTION_MISSING = (
     "Replicas that can lead are up, but no leader is elected. See the active controller's log, and whether the brokers just"
     " started. This lists such partitions:"
-)
-OBSERVERS = (
-    "The replicas that are out of sync may be observers (confluent.placement.constraints), which stay out of the ISR. If one of"
-    " them isn't, find why it lags: load, disk, network, a leftover throttle. To tolerate the loss of one more replica, raise the"
-    " count of replicas in the constraints"
 )
 MOVE_CONTROLLER = (
     "With ZooKeeper, let another broker become the controller, which then elects a leader among the replicas in sync: restart"
@@ -54,8 +54,6 @@ def bring_back(causes: str, facts: ClusterFacts) -> Remedy:
     down, disks = (any(cause.endswith(state) for cause in each) for state in (" down", " offline"))
     if facts.led is False and (down or not disks):
         return advice(f"{CONTROLLERS_FIRST}{START if down else ''} ({causes})")
-    if causes == WORDED["observers"]:
-        return advice(OBSERVERS)
     if causes == NO_LEADER:
         return [Step(UNAVAILABLE, (ELECTION_MISSING,))]
     if down:
@@ -64,6 +62,10 @@ def bring_back(causes: str, facts: ClusterFacts) -> Remedy:
         return [begin, *advice(_gone_for_good(facts))]
     if disks:
         return advice(restart(f"Replace the disk and restart the broker ({causes})", facts))
+    if causes == OBSERVERS:
+        return advice(SEE_OBSERVERS)
+    if causes == "unreadable":
+        return advice("Let the auditor read the partition's replicas, then audit again")
     find = f"Find why replicas lag ({causes}): load, disk, network, a leftover throttle. This lists them:"
     return [Step(UNDER_REPLICATED, (find,))]
 
@@ -118,7 +120,7 @@ def health(finding: Finding) -> Remedy:
         if finding["category"] == "under-min-isr" and evidence["growing"]:
             back = _or_take_back(back, evidence["cancel_harms"], facts)
         if evidence["target"]["elr_at_risk"]:
-            return [Step(about=(elr.WAIT,)), *back]
+            return [Step(about=(elr.wait(finding),)), *back]
         if finding["category"] != "under-min-isr" or evidence["growing"]:
             return back
         if facts.led is False:
@@ -158,4 +160,8 @@ def _or_take_back(back: Remedy, harms: bool, facts: ClusterFacts) -> Remedy:
 def isr_racks(finding: Finding) -> Remedy:
     """The remedy for an ISR in too few racks: move replicas, or bring them back in sync."""
     evidence = finding["evidence"]
-    return target.place(finding) if evidence["by_placement"] else bring_back(evidence["missing"], facts_of(finding))
+    return (
+        target.place(finding)
+        if evidence["by_placement"]
+        else bring_back(worded(evidence["missing"]) or "", facts_of(finding))
+    )

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from durability.catalogue import CONTROLS
 from durability.catalogue.listing import listed
 from durability.remedies import elr
 from durability.remedies.cluster import ClusterFacts, facts_of
@@ -56,6 +57,8 @@ def reason(command: Command, finding: Finding, before: Sequence[Command] = ()) -
 
     before: the commands that run before it.
     """
+    if (of_provider := _providers(command, finding)) is not None:
+        return of_provider
     if not isinstance(command, Show) and any(isinstance(earlier, Reassign) for earlier in before):
         return "First let the reassignment complete"
     if isinstance(command, Config):
@@ -70,6 +73,18 @@ def reason(command: Command, finding: Finding, before: Sequence[Command] = ()) -
         live = finding["observed"].get("isr")
         return None if live else "No replica in sync is known to be up, and only such a replica may be elected"
     return None
+
+
+def _providers(command: Command, finding: Finding) -> str | None:
+    """Why the cluster's provider doesn't let its customers run the command; None if it isn't known not to."""
+    if isinstance(command, Config):
+        control = "broker-defaults" if command.entity == "brokers" else None
+    else:
+        control = "reassignment-leftovers" if isinstance(command, Reassign | Unregister | Elect) else None
+    duty = CONTROLS[control].provider_duty.get(finding.get("provider") or "") if control else None
+    return (
+        None if duty is None else f"This can't be changed with Kafka's tools here: {duty}. Use the provider's own tools"
+    )
 
 
 def _setting(command: Config, key: str, value: str | None, finding: Finding) -> str | None:
@@ -97,7 +112,7 @@ def _topic_min_isr(value: str | None, finding: Finding) -> str | None:
     if target is None or value is None:
         return f"Don't change {MIN_ISR} here: the state of the topic's partitions with the new value is unknown"
     if target["elr_at_risk"]:
-        return elr.WAIT.rstrip(".")
+        return elr.wait(finding).rstrip(".")
     new, least, now = int(value), target["min_insync_replicas"], target["min_insync_replicas_now"]
     if now is None:
         return f"Don't change {MIN_ISR} here: its present value is unknown"
@@ -137,7 +152,7 @@ def _cluster_min_isr(new: int, finding: Finding) -> str | None:
     """A cluster-wide value applies at once to every topic without a value of its own."""
     facts = facts_of(finding)
     if facts.elr is not False and _stated(finding, "elr_at_risk_in_cluster", "elr_at_risk") is not False:
-        return elr.WAIT.rstrip(".")
+        return elr.wait(finding).rstrip(".")
     least = _stated(finding, "inherited_least")
     raises = facts.lowest_min_isr is None or new > facts.lowest_min_isr
     if raises and (least is MISSING or (least is not None and least <= new)):

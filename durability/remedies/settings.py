@@ -38,8 +38,11 @@ def defaults(finding: Finding) -> Remedy:
     sentences = []
     if "default.replication.factor" in weak:
         key = "default_replication_factor" + ("_at_most" if evidence.get("above_maximum") else "")
+        wanted, there = required[key], evidence.get("brokers")
+        few = there is not None and wanted > there
+        first = f"Add brokers first ({wanted} required, the cluster has {there}): until then topics can't be created with it. "
         change = (
-            f"Set default.replication.factor={required[key]} in server.properties of every broker and"
+            f"{first if few else ''}Set default.replication.factor={wanted} in server.properties of every broker and"
             " controller, and restart them one after the other"
         )
         sentences.append(restart(change, facts_of(finding)))
@@ -51,7 +54,7 @@ def defaults(finding: Finding) -> Remedy:
     if "brokers-disagree" in weak and not waits:
         sentences.append("Set the same values on all brokers and controllers")
     if waits:
-        sentences.append(elr.WAIT)
+        sentences.append(elr.wait(finding))
     steps = [Step(about=(sentence,)) for sentence in sentences]
     if weak_min and not unsafe:
         steps += _min_isr_of_brokers(evidence["overriding_brokers"], required["min_insync_replicas"])
@@ -110,11 +113,22 @@ def leftovers(finding: Finding) -> Remedy:
     """
     if finding["observed"]["stuck"]:
         return _stuck(finding, facts_of(finding))
-    default = finding["evidence"]["default_throttles"]
+    default, brokers = finding["evidence"]["default_throttles"], finding["evidence"]["brokers"]
+    down = [b["broker"] for b in brokers if b.get("live") is False]
     named: list[tuple[str, str | None, list[str]]] = [("brokers", None, default)] if default else []
     named += [("topics", t["topic"], t["throttles"]) for t in finding["evidence"]["topics"]]
-    named += [("brokers", str(b["broker"]), b["throttles"]) for b in finding["evidence"]["brokers"]]
-    return [Step(Config(kind, name, tuple((key, None) for key in keys)), alone=True) for kind, name, keys in named]
+    named += [("brokers", str(b["broker"]), b["throttles"]) for b in brokers if b["broker"] not in down]
+    steps = [Step(Config(kind, name, tuple((key, None) for key in keys)), alone=True) for kind, name, keys in named]
+    return [*steps, *_throttles_of_down(down)]
+
+
+def _throttles_of_down(brokers: list[int]) -> Remedy:
+    """Advice: kafka-configs sends a change of a broker's own settings to this broker."""
+    if not brokers:
+        return []
+    one = len(brokers) == 1
+    who, are = listed(brokers, "broker " if one else "brokers "), "it is" if one else "they are"
+    return advice(f"The throttle of {who} can't be deleted while {are} down. When {are} back, audit again.")
 
 
 def _stuck(finding: Finding, facts: ClusterFacts) -> Remedy:

@@ -70,26 +70,29 @@ def remedy(finding: Finding) -> Remedy:
             f"Change the tier: it needs {target['replication_factor']} replicas and allows at most {target['at_most']}"
         )
     if target["too_few_brokers"]:
-        return _too_few_brokers(target, finding["resource"])
+        return _too_few_brokers(target, finding)
     at_risk = target["elr_at_risk_in_cluster" if _everywhere(target, facts) else "elr_at_risk"]
     if at_risk and (changes or safety.pinned(target, facts) is not None):
-        return advice(elr.WAIT)
+        return advice(elr.wait(finding))
+    if target.get("above_maximum") is not None and not changes and not _grows(target):
+        return _remove(target["above_maximum"])
     if changes or target["reassign"]:
         return _steps(finding)
     return advice("Set the same min.insync.replicas on all brokers: partitions of this topic have different values")
 
 
-def _too_few_brokers(target: Target, topic: str) -> Remedy:
+def _too_few_brokers(target: Target, finding: Finding) -> Remedy:
     """Advice to add brokers. If the configuration rejects every acks=all write, also the way to accept them until then."""
+    topic = finding["resource"]
     wanted, there, now = target["replication_factor"], target["brokers"], target["replication_factor_now"]
     more = f"Add brokers ({wanted} required, the cluster has {there}), or give the topic a tier that requires fewer"
     enforced, configured = target["min_insync_replicas_enforced"], target["min_insync_replicas_now"]
     if None in (enforced, configured, now) or enforced <= now or not now:
         return advice(more)
     if target["elr_at_risk"]:
-        return advice(more, elr.WAIT)
+        return advice(more, elr.wait(finding))
     if safety.weakens(now, target):
-        return advice(more, UNEVEN)
+        return advice(more, safety.RUNNING_FIRST if target["reassigning_in_cluster"] else UNEVEN)
     why = (
         f"As configured now, every acks=all write is rejected. Until there are more replicas, this accepts them again."
         f" acks=all then guarantees no more than {copies_in_words(now)}, as many as there are."
@@ -172,7 +175,9 @@ def _pin(target: Target, topic: str, value: int) -> Step:
         " rejected until then."
     )
     if safety.weakens(value, target):
-        return Step(topic_setting(topic, MIN_ISR, value), unless=UNEVEN)
+        # A running reassignment has other numbers of replicas before and after it, also of a single partition.
+        unless = safety.RUNNING_FIRST if target["reassigning_in_cluster"] else UNEVEN
+        return Step(topic_setting(topic, MIN_ISR, value), unless=unless)
     return Step(topic_setting(topic, MIN_ISR, value), (why,), undo=_undo(target, topic))
 
 
@@ -265,7 +270,10 @@ def _reassign(finding: Finding, pin: Step | None) -> Step:
 
 def too_many(finding: Finding) -> Remedy:
     """Advice on more replicas than the tier allows. Which replica can go is a choice: each may be the only one in its rack."""
-    wanted = finding["required"]["replication_factor_at_most"]
+    return _remove(finding["required"]["replication_factor_at_most"])
+
+
+def _remove(wanted: int) -> Remedy:
     return advice(
         "Allow more replicas in the tier, or remove some: write a plan for kafka-reassign-partitions with at most"
         f" {wanted} brokers for each of these partitions",
@@ -277,7 +285,11 @@ def too_many(finding: Finding) -> Remedy:
 def place(finding: Finding) -> Remedy:
     """The remedy for replicas on too few racks."""
     target = finding["evidence"]["target"]
-    wanted, copies = target["racks"], target["replication_factor"]
+    wanted, copies, most = target["racks"], target["replication_factor"], target.get("above_maximum")
+    if most is not None and (finding["required"].get("replica_racks") or 0) > most:
+        return _remove(most)
+    if target["too_few_brokers"]:
+        return remedy(finding)
     if target["racks_there"] == 0:
         return advice(racks.set_racks(target["unracked_brokers"]))
     if target["too_few_racks"]:
@@ -310,7 +322,7 @@ def acked(finding: Finding) -> Remedy:
     evidence = finding["evidence"]
     if evidence["meanwhile"]:
         return advice(MEANWHILE)
-    if evidence["no_rack_named"]:
+    if evidence["no_rack_named"] and not evidence["target"]["too_few_brokers"]:
         return advice(racks.set_racks(evidence["target"]["unracked_brokers"]))
     if evidence["infeasible"]:
         return advice(racks.MORE)

@@ -227,9 +227,18 @@ def counters(measured: DataFrame, clusters: DataFrame) -> DataFrame:
         F.sort_array(F.array_distinct(F.flatten(F.collect_list("out_of_sync")))).alias("out_of_sync"),
     )
     lost = clusters.select("cluster", F.when(F.size("lost_racks") > 0, F.col("lost_racks")).alias("lost_racks"))
+    per_cluster = per_cluster.unionByName(_without_topics(clusters, per_cluster))
     for more in (_by_leader(measured, clusters), lost):
         per_cluster = per_cluster.join(F.broadcast(more), "cluster", "left")
     return rows.where(anything).unionByName(per_cluster, allowMissingColumns=True)
+
+
+def _without_topics(clusters: DataFrame, counted: DataFrame) -> DataFrame:
+    """A cluster without topics has no partition in any category. Without a row it would look unread."""
+    empty = clusters.where("topics_known").join(F.broadcast(counted.select("cluster")), "cluster", "left_anti")
+    numbers = (n for n in counted.columns if n not in (*verdicts.SNAPSHOT, "out_of_sync"))
+    none = F.array().cast("array<int>").alias("out_of_sync")
+    return empty.select(*verdicts.SNAPSHOT, *(F.lit(0).cast("long").alias(n) for n in numbers), none)
 
 
 def _how_many(test: Callable[[Column], Column]) -> Column:

@@ -95,5 +95,6 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
             "inherited_short": F.col("inherited_short"),
             "inherited_first": F.col("inherited_first"),
             "all_topics_shown": base.all_topics_shown(),
+            "brokers": F.when(F.col("brokers_known"), F.size("brokers")),
         },
     )

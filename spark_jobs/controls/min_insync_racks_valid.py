@@ -88,7 +88,7 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
             "unracked_brokers": F.col("unracked_brokers"),
             "by_policy": by_policy,
             "target": F.col(target.TARGET),
-            **base.contradicted(),
+            **base.unknown_because(),
         },
         partitions=F.when(problem == ABOVE_RF, F.col("valid_racks_above_rf")).when(
             problem == ABOVE_REPLICAS, F.col("valid_racks_above_span")

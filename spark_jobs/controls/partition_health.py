@@ -84,7 +84,9 @@ def outcome() -> Column:
 def _of_category(category: str) -> Column:
     name = base.column(category)
     worst, ids, whole = F.col(f"{name}_worst"), F.col(f"{name}_ids"), F.col(f"{name}_isr_whole")
-    missing = F.coalesce(base.dominant(f"{name}_causes"), F.lit("replicas lagging"))
+    # Without its replicas it is unknown whether an ISR is short.
+    unknown = F.when(worst["replica_count"].isNull(), "unreadable").otherwise("replicas lagging")
+    missing = F.coalesce(base.dominant(f"{name}_causes"), unknown)
     offline = category == "offline"
     shrunk = F.lit(True) if offline else F.col(f"{name}_shrunk")
     by_configuration = F.when(shrunk, category).otherwise("at-min-isr/configuration")

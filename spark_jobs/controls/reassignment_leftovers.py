@@ -68,7 +68,7 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
             "left": left,
             "cancel_harms": F.slice(F.coalesce("cancel_harms", F.array().cast("array<string>")), 1, SHOWN),
             "topics": F.slice(throttled_topics, 1, SHOWN),
-            "brokers": F.slice(F.transform(own, lambda b: F.struct(b["broker"], b["throttles"])), 1, SHOWN),
+            "brokers": F.slice(F.transform(own, lambda b: F.struct(b["broker"], b["throttles"], b["live"])), 1, SHOWN),
             "default_throttles": F.array_distinct(F.flatten(throttled["default_throttles"])),
         },
     )

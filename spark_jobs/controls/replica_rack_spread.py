@@ -64,7 +64,7 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
         base.outcome_of(CONTROL),
         category=F.when(uneven, UNEVEN),
         cause=F.coalesce(
-            base.not_feasible(RULE.required, racks_at_most),
+            base.not_feasible(target.allowed_racks(RULE.required), racks_at_most),
             F.when(uneven & target.too_few_in_a_rack(), base.infeasible(F.col("tier"))),
             placement_cause(),
         ),

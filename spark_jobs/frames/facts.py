@@ -34,6 +34,7 @@ BROKER_THROTTLES = (
     "replica.alter.log.dirs.io.max.bytes.per.second",
 )
 TOPIC_THROTTLES = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+NO_OBSERVERS = r'"observers"\s*:\s*(?:\[\s*\]|null)'
 ANY_NUMBER = 1_000_000
 FIRST_RELEASE_WITHOUT_UNCLEAN = 11
 """0.11: unclean leader election is off by default since then."""
@@ -320,7 +321,9 @@ def _own_settings(topics: DataFrame) -> DataFrame:
         "min_racks": _wrong(MIN_RACKS, _int),
         "unclean": wrong_unclean,
     }
-    observers = certain(_stated("confluent.placement.constraints").contains("observers"))
+    # Confluent's tools also write an empty list of observers.
+    constraints = F.regexp_replace(_stated("confluent.placement.constraints"), NO_OBSERVERS, "")
+    observers = certain(constraints.contains("observers"))
     is_diskless = certain(F.greatest(*(_boolean(_stated(name)) for name in diskless.SETTINGS)))
     return topics.select(
         "cluster",

@@ -340,7 +340,9 @@ def _causes() -> Column:
         F.when(leaderless & electable, F.array(F.lit("no-leader")))
         .when(F.size(faults) > 0, F.array_distinct(faults))
         .when(F.col("offline"), F.array(F.lit("no-leader")))
-        .when(F.size(lagging) > 0, F.when(F.col("has_observers"), F.array(F.lit("observers"))).otherwise(lagging))
+        # An observer is out of the ISR by design. Which of the replicas are observers is unknown.
+        .when((F.size(lagging) > 0) & F.col("has_observers"), F.array(F.lit("observers")))
+        .when(F.size(lagging) > 0, lagging)
         .when(F.col("reassigning"), F.array(F.lit("reassignment")))
         .otherwise(F.array())
     )

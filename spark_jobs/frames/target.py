@@ -71,6 +71,16 @@ def at_most() -> Column:
     return _required(f"replication_factor{AT_MOST}")
 
 
+def _allowed(replicas: Column) -> Column:
+    """So many replicas, but no more than the tier allows: what is relative to them must not rest on replicas that have to go."""
+    return F.least(replicas, at_most())
+
+
+def allowed_racks(required: Column) -> Column:
+    """The racks that the tier requires of a topic with no more replicas than it allows."""
+    return F.when(below_rf("replica_racks").isNull(), required).otherwise(_allowed(required))
+
+
 def default_min_isr(plan: Plan) -> Column:
     """The min.insync.replicas that the policy wants as the default of clusters: the `copies` of its last tier; NULL: any."""
     required = last_tier(plan)
@@ -219,14 +229,14 @@ def _min_insync_replicas() -> Column:
     configured = F.col("min_insync_replicas_at_worst")["min_isr"]
     replicas = F.col("target_replication_factor")
     spread = F.when(F.col("target_acked_racks").isNotNull(), _evenly(replicas))
-    relative = replicas - below_rf("min_insync_replicas")
+    relative = _allowed(replicas) - below_rf("min_insync_replicas")
     least = F.greatest(copies(), F.when(_required("acked_racks") > 1, _without_moves()), spread, relative)
     return F.when(configured.isNotNull(), F.greatest(least, F.least(configured, replicas - headroom())))
 
 
 def _racks() -> Column:
     """The racks that the replicas must span. The topic's own min.insync.racks may be stricter than its tier (KIP-1290)."""
-    relative = F.col("target_replication_factor") - below_rf("replica_racks")
+    relative = _allowed(F.col("target_replication_factor")) - below_rf("replica_racks")
     return F.greatest(racks(), "min_racks", relative).cast("int")
 
 
@@ -320,6 +330,7 @@ def with_target(topics: DataFrame, plan: Plan) -> DataFrame:
         "too_few_brokers": _too_few_brokers(),
         "too_few_racks": _too_few_racks(),
         "at_most": F.when(_too_few_allowed(), at_most()),
+        "above_maximum": F.when(F.col("most_replicas") > at_most(), at_most()),
         "leans": _needs_higher_min_isr(),
         "rejects": certain(~within["caps"] & (within["min_isr"] > within["rf"])),
         "replicas_down": F.col("replicas_down"),

@@ -155,3 +155,20 @@ def test_a_script_stops_at_a_command_that_fails():
     first, second, loop, last = text.splitlines()
     assert first.endswith(" &&") and second.endswith(" &&")
     assert loop.startswith("for ") and not loop.endswith("&&") and not last.endswith("&&")
+
+
+@pytest.mark.parametrize(
+    ("provider", "command"),
+    [
+        ("confluent", MOVE),
+        ("msk-serverless", MOVE),
+        ("msk-serverless", Elect("t", 0)),
+        ("confluent", cluster_setting(UNCLEAN, "false")),
+        ("msk-express", cluster_setting(UNCLEAN, "false")),
+    ],
+)
+def test_a_provider_that_does_it_itself_gets_no_command(provider, command):
+    said = finding(observed={"isr": 2}) | {"provider": provider}
+    assert "Use the provider's own tools" in safety.reason(command, said)
+    assert safety.reason(command, said | {"provider": "msk"}) is None
+    assert safety.reason(topic_setting("t", UNCLEAN, "false"), said) is None

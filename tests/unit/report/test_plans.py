@@ -32,11 +32,12 @@ def racks_of(brokers, ids):
 @settings(max_examples=400, deadline=None)
 @given(BROKERS, st.data(), st.integers(1, 4), st.integers(1, 3))
 def test_a_plan_meets_the_target_wherever_a_placement_that_moves_no_more_does(brokers, data, copies, racks):
-    """Oracle: every set of brokers of the wanted size that keeps at least as many of the replicas."""
+    """Oracle: every set of brokers of the wanted size that keeps at least as many of the replicas. Racks that the cluster doesn't
+    have can't be wanted."""
     ids = [b.id for b in brokers]
     replicas = data.draw(st.lists(st.sampled_from(ids), min_size=1, max_size=4, unique=True))
     chosen = Placement(brokers, Counter()).choose(replicas, copies, racks)
-    size = max(copies, len(replicas))
+    size, racks = max(copies, len(replicas)), min(racks, len(racks_of(brokers, ids)))
     live = {b.id for b in brokers if b.live}
     possible = [
         set(c) for c in combinations(ids, size) if len(racks_of(brokers, c)) >= racks and set(c) - set(replicas) <= live
@@ -77,6 +78,14 @@ def test_new_replicas_go_to_other_racks_and_to_who_has_least():
     assert placement.choose([1], 2, 1) == [1, 4]
     assert placement.choose([1], 2, 1) == [1, 3]  # now both have 4
     assert placement.choose([1, 2], 2, 2) == [1, 4]
+
+
+def test_copies_are_added_where_the_cluster_has_too_few_racks():
+    bare = Placement([Broker(n, None, True) for n in (1, 2, 3)], Counter())
+    assert bare.choose([1], 3, 2) == [1, 2, 3]
+    assert bare.choose([1], 3, 2, own_racks=True, balanced=True) == [1, 2, 3]
+    two = Placement([Broker(n, rack, True) for n, rack in enumerate("aab")], Counter())
+    assert two.choose([0], 3, 3, own_racks=True) == [0, 2, 1]
 
 
 def test_a_folder_is_safe_on_a_command_line():
