@@ -13,12 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from durability.catalogue.model import CONTRADICTED
+from durability.catalogue.model import CONTRADICTED, PROVIDERS
 from durability.lake import tables
 from durability.lake.facts import Facts
 from durability.lake.partition_rows import partition_tables, replication_factors
 from durability.streams.internal_topics import by_application
 from durability.topology.document import Topology
+from durability.topology.observers import has_observers
 from durability.topology.unreadable import pointer, tokens
 
 CONTRADICTION = "CONTRADICTION"
@@ -46,11 +47,11 @@ def build(
         "snapshot_id": snapshot_id,
         "attempt_id": attempt_id,
     }
-    stated, brokers, topics = facts.cluster("provider"), broker_rows(facts), topic_rows(facts)
+    brokers, topics = broker_rows(facts), topic_rows(facts)
     # Before partitions are grouped: a replica that is down counts in the rack of its broker.
     _carry_racks(brokers, earlier_racks)
     partitions, groups = partition_tables(facts, keys, brokers)
-    cluster = cluster_row(facts, _provider(facts, provider, stated), team)
+    cluster = cluster_row(facts, _provider(facts, provider), team)
     cluster["unreadable"] += _contradictions(partitions) + _incomplete(facts, topics)
     factors = replication_factors(partitions, bool(cluster["reassignments_known"]))
     for topic in topics:
@@ -70,13 +71,25 @@ KINDS = {"msk-express": "msk"}
 """Providers that answer as another one does, so that only the clusters file can tell them apart."""
 
 
-def _provider(facts: Facts, declared: str, stated: str | None) -> str:
-    """Who runs the cluster. declared: in the clusters file. stated: by the document, or by what the cluster answered."""
+def _provider(facts: Facts, declared: str) -> str:
+    """Who runs the cluster. declared: in the clusters file; what the document states may contradict it."""
+    stated = _stated(facts)
+    if CONTRADICTED in (declared, stated):
+        return CONTRADICTED
     if declared in ("self", "other"):
         return stated or declared
     if stated == KINDS.get(declared, declared):
         return declared
     return CONTRADICTED if stated or _impossible(facts, declared) else declared
+
+
+def _stated(facts: Facts) -> str | None:
+    """The provider that the document states. The platform that was recognized counts more than who is said to run it."""
+    stated = facts.cluster("provider")
+    found = (facts.cluster("implementation") or {}).get("name")
+    if found not in PROVIDERS or found == KINDS.get(stated, stated):
+        return stated
+    return found if stated in (None, "self", "other") else CONTRADICTED
 
 
 def _impossible(facts: Facts, declared: str) -> bool:
@@ -90,8 +103,8 @@ def _impossible(facts: Facts, declared: str) -> bool:
 
 def _replication_factor(topic: dict, factors: Mapping[str, int | None]) -> int | None:
     """The replicas of the topic's partition that has the fewest; None if unknown. Observers are among a partition's replicas."""
-    observers = "observers" in ((topic["configs"] or {}).get("confluent.placement.constraints") or "")
-    return factors.get(topic["topic"]) if topic["partitions_known"] and not observers else None
+    countable = topic["partitions_known"] and not has_observers(topic["configs"])
+    return factors.get(topic["topic"]) if countable else None
 
 
 def _contradictions(partitions: pa.Table) -> list[dict]:

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from durability.catalogue.model import CONTRADICTED, DISKLESS
-from durability.topology import diskless, versions
+from durability.topology import diskless, observers, versions
 from spark_jobs.frames import settings
 from spark_jobs.frames.columns import certain, live_brokers, possible, struct
 from spark_jobs.frames.effective_min_isr import (
@@ -34,7 +34,6 @@ BROKER_THROTTLES = (
     "replica.alter.log.dirs.io.max.bytes.per.second",
 )
 TOPIC_THROTTLES = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
-NO_OBSERVERS = r'"observers"\s*:\s*(?:\[\s*\]|null)'
 ANY_NUMBER = 1_000_000
 FIRST_RELEASE_WITHOUT_UNCLEAN = 11
 """0.11: unclean leader election is off by default since then."""
@@ -321,9 +320,7 @@ def _own_settings(topics: DataFrame) -> DataFrame:
         "min_racks": _wrong(MIN_RACKS, _int),
         "unclean": wrong_unclean,
     }
-    # Confluent's tools also write an empty list of observers.
-    constraints = F.regexp_replace(_stated("confluent.placement.constraints"), NO_OBSERVERS, "")
-    observers = certain(constraints.contains("observers"))
+    has_observers = certain(F.regexp_replace(_stated(observers.SETTING), observers.NONE, "").contains(observers.NAME))
     is_diskless = certain(F.greatest(*(_boolean(_stated(name)) for name in diskless.SETTINGS)))
     return topics.select(
         "cluster",
@@ -340,7 +337,7 @@ def _own_settings(topics: DataFrame) -> DataFrame:
         (_readable(UNCLEAN) & wrong_unclean.isNull()).alias("unclean_readable"),
         own_unclean.alias("own_unclean"),
         F.when(_stated(UNCLEAN).isNotNull(), unclean_source).alias("unclean_source"),
-        observers.alias("has_observers"),
+        has_observers.alias("has_observers"),
         is_diskless.alias("diskless"),
         _throttles(TOPIC_THROTTLES).alias("throttles"),
         _readable(*TOPIC_THROTTLES).alias("throttles_known"),

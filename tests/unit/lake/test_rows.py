@@ -68,6 +68,28 @@ def test_what_the_cluster_declared_is_kept_beside_the_rows():
     assert (cluster["declared_topics"], cluster["declared_partitions"], cluster["provider"]) == (5, None, "msk")
 
 
+@pytest.mark.parametrize(
+    ("stated", "recognized", "declared", "provider"),
+    [
+        ("self", "redpanda", "self", "redpanda"),
+        (None, "redpanda", "self", "redpanda"),
+        ("redpanda", "redpanda", "self", "redpanda"),
+        ("msk", "redpanda", "self", "contradicted"),
+        ("msk", "redpanda", "msk", "contradicted"),
+        ("self", "redpanda", "msk", "contradicted"),
+        ("msk-express", "msk", "self", "msk-express"),
+        ("self", "a fork", "self", "self"),
+        ("msk", None, "self", "msk"),
+    ],
+)
+def test_the_platform_that_was_recognized_counts_more_than_who_is_said_to_run_it(
+    stated, recognized, declared, provider
+):
+    parts = {"cluster_implementation": {"name": recognized, "evidence": "x"}} if recognized else {}
+    doc = document(DRAWN, quorum=None, cluster_provider=stated, **parts)
+    assert only(doc, tables.CLUSTERS, provider=declared)["provider"] == provider
+
+
 def test_zookeeper_has_no_quorum():
     doc = document(DRAWN, quorum=None)
     assert only(doc, tables.CLUSTERS)["quorum_mode"] == "zookeeper" and not rows_of(doc, tables.CONTROLLERS)
@@ -264,15 +286,19 @@ def test_a_topics_replication_factor_is_that_of_its_partition_with_the_fewest_re
         single   1,2       1    -       -
         odd      1,2,3     1,4  -       -
         observed 1,2,3     1    -       -
+        none     1,2,3     1    -       -
     """
     unreadable = {f"/topics/{name}/partitions/0/replicas": "x" for name in ("unread",)}
     unreadable |= {"/topics/gap/partitions/7": "x", "/topics/single/partitions/1/replicas": "x"}
-    configs = {"observed": {"confluent.placement.constraints": '{"observers": []}'}}
+    configs = {
+        "observed": {"confluent.placement.constraints": '{"observers": [{"count": 1}]}'},
+        "none": {"confluent.placement.constraints": '{"observers": []}'},
+    }
     found = {
         row["topic"]: row["replication_factor"]
         for row in rows_of(document(table, brokers="1 2 3 4", unreadable=unreadable, configs=configs), tables.TOPICS)
     }
-    known = {"orders": 2, "moves": 2, "single": 1}
+    known = {"orders": 2, "moves": 2, "single": 1, "none": 3}
     assert found == {**dict.fromkeys(("unread", "gap", "odd", "observed")), **known}
 
 
