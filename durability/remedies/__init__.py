@@ -20,6 +20,7 @@ PLANNERS: dict[str, Callable[[Finding], Remedy]] = {
     "policy-feasible": racks.feasible,
     "racks-valid": min_racks.valid,
     "reassignment-leftovers": settings.leftovers,
+    "reassignments-unread": settings.unread,
     "set-racks": racks.of_brokers,
     "target": target.remedy,
     "too-many": target.too_many,

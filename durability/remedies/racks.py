@@ -24,6 +24,11 @@ def of_brokers(finding: Finding) -> Remedy:
     return advice(restart(set_racks(finding["evidence"]["unracked_brokers"]), facts_of(finding)))
 
 
+def of_topic(finding: Finding) -> Remedy:
+    """The same, for a topic's finding."""
+    return advice(restart(set_racks(finding["evidence"]["target"]["unracked_brokers"]), facts_of(finding)))
+
+
 def feasible(finding: Finding) -> Remedy:
     """The remedy for a tier that the cluster can't meet."""
     evidence = finding["evidence"]

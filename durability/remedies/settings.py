@@ -106,6 +106,13 @@ def log_dirs(finding: Finding) -> Remedy:
     return [Step(Show(LOG_DIRS, finding["resource"]), (about,))]
 
 
+def unread(finding: Finding) -> Remedy:
+    """What it takes to read reassignments and throttles: a controller that leads answers, and only to who may ask."""
+    if facts_of(finding).led is False:
+        return advice("First bring back a majority of the controllers: reassignments are read from the one that leads")
+    return advice("Grant the auditor Describe and DescribeConfigs on cluster and topics")
+
+
 def leftovers(finding: Finding) -> Remedy:
     """Advice on a stuck reassignment, or the commands that delete leftover throttles.
 

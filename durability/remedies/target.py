@@ -291,7 +291,7 @@ def place(finding: Finding) -> Remedy:
     if target["too_few_brokers"]:
         return remedy(finding)
     if target["racks_there"] == 0:
-        return advice(racks.set_racks(target["unracked_brokers"]))
+        return racks.of_topic(finding)
     if target["too_few_racks"]:
         return advice(
             f"Add racks ({wanted} required, the cluster has {target['racks_there']}), or give the topic a tier that requires"
@@ -323,7 +323,7 @@ def acked(finding: Finding) -> Remedy:
     if evidence["meanwhile"]:
         return advice(MEANWHILE)
     if evidence["no_rack_named"] and not evidence["target"]["too_few_brokers"]:
-        return advice(racks.set_racks(evidence["target"]["unracked_brokers"]))
+        return racks.of_topic(finding)
     if evidence["infeasible"]:
         return advice(racks.MORE)
     if differs(evidence["target"]):

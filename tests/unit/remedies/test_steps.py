@@ -104,3 +104,15 @@ def test_what_a_release_has_no_command_for_is_said_in_words():
     assert render([Step(leftover)], old).startswith(
         'kafka-configs --zookeeper "$ZOOKEEPER" --alter --entity-type brokers'
     )
+
+
+@pytest.mark.parametrize(("led", "said"), [(False, "First bring back a majority"), (True, "Grant"), (None, "Grant")])
+def test_without_a_controller_no_permission_is_asked_for(led, said):
+    (step,) = settings.unread({KEY: ClusterFacts(led=led)})
+    assert step.command is None and step.about[0].startswith(said)
+
+
+def test_brokers_without_racks_are_not_restarted_without_a_controller():
+    finding = {"evidence": {"target": {"unracked_brokers": [4, 6]}}}
+    assert "restart them one after the other" in racks.of_topic(finding | {KEY: ClusterFacts(led=True)})[0].about[0]
+    assert racks.of_topic(finding | {KEY: ClusterFacts(led=False)})[0].about[0] == NO_RESTART
