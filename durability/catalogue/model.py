@@ -110,6 +110,8 @@ def read(folder: Path) -> dict[str, Control]:
 
 def _control(path: Path) -> Control:
     content = load(path)
+    if True in content:
+        raise ValueError(f'{path.name}: write "on" in quotes: YAML reads it as true otherwise')
     fields: dict[str, Any] = {
         k: tuple(v) if k in ("on", "reads", "active", "unchecked") else v for k, v in content.items()
     }

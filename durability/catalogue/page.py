@@ -55,11 +55,20 @@ def with_table(readme: str) -> str:
 
 
 def write(root: Path) -> list[Path]:
-    """Writes both files of a source tree. Returns their paths."""
+    """Writes both files of a source tree. Returns their paths. ValueError if a control lacks one of its files."""
+    if missing := [str(path) for path in _files() if not (root / path).is_file()]:
+        raise ValueError(f"controls need these files: {', '.join(missing)}")
     controls, readme = root / "docs" / "controls.md", root / "README.md"
     controls.write_text(page(), encoding="utf-8")
     readme.write_text(with_table(readme.read_text(encoding="utf-8")), encoding="utf-8")
     return [controls, readme]
+
+
+def _files() -> list[Path]:
+    """The rule and the cases of each control that is evaluated, in a source tree."""
+    evaluated = [c.id for c in CONTROLS.values() if not c.planned]
+    rules = [Path("spark_jobs", "controls", f"{control.replace('-', '_')}.py") for control in evaluated]
+    return [*rules, *(Path("tests", "cases", f"{control}.yaml") for control in evaluated)]
 
 
 def _severities(control: Control) -> str:

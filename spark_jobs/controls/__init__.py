@@ -25,8 +25,18 @@ def rules() -> dict[str, ModuleType]:
 
     ModuleNotFoundError for a control without a rule.
     """
-    judged = [c for c in CONTROLS.values() if not c.planned and OF_VERDICTS not in c.on]
-    return {c.id: import_module(f"spark_jobs.controls.{c.id.replace('-', '_')}") for c in judged}
+    return {c.id: _rule(c.id) for c in CONTROLS.values() if not c.planned and OF_VERDICTS not in c.on}
+
+
+def _rule(control: str) -> ModuleType:
+    name = f"spark_jobs.controls.{control.replace('-', '_')}"
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        missing = f"control {control} has no rule: expected the file {name.replace('.', '/')}.py"
+        raise ModuleNotFoundError(missing, name=name) from None
 
 
 def having(function: str) -> list[ModuleType]:

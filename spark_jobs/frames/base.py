@@ -432,8 +432,8 @@ class BrokerSetting:
         key = "value" if fixed else _key(self.control)
         required = F.lit(self.required) if fixed else strictest(plan, key, self.order)
         outcome = compared(value, self.order, required)
-        unread = F.coalesce(F.col("b")["down"], F.lit("unreadable"))
-        cause = F.when(outcome == UNKNOWN, unread).otherwise(f"configuration:{self.setting}")
+        unread = F.coalesce(F.col("b")["down"], F.when(~value.unstated, "unreadable"))
+        cause = F.coalesce(F.when(outcome == UNKNOWN, unread), F.lit(f"configuration:{self.setting}"))
         return [_of_setting(self.control, value, self.order, key, required, outcome, cause)]
 
 
@@ -465,5 +465,10 @@ def _of_setting(
         cause=cause,
         observed={key: _worse(value, order), "source": value.source},
         required={key: required},
-        evidence={"setting": F.lit(value.name), "least": value.least, "most": value.most},
+        evidence={
+            "setting": F.lit(value.name),
+            "least": value.least,
+            "most": value.most,
+            REASON: F.when((outcome == UNKNOWN) & value.unstated, "unstated"),
+        },
     )

@@ -43,12 +43,17 @@ class Setting(NamedTuple):
         """The one value that applies; NULL where it is unknown or brokers differ."""
         return F.when(self.known & (self.least == self.most), self.least)
 
+    @property
+    def unstated(self) -> Column:
+        """Is the value unknown since nobody states one and no default is declared? Never NULL."""
+        return ~self.known & self.least.isNull() & certain(self.source == "default")
+
 
 def topic_setting(name: str, kind: str, *, unlimited: str | None = None) -> Setting:
     """A setting of the topic in a row, by its name for topics.
 
     kind: a key of KINDS. unlimited: the text of the value that means no limit; it counts as the greatest of its kind.
-    ValueError for a setting that no control on topics declares.
+    ValueError for a setting that no control on topics declares, and for another kind.
     """
     _must_be_declared(name, declared.of_topics(), "topics")
     entry = F.col(COLUMN)[name]
@@ -107,6 +112,8 @@ def typed(text: Column, kind: str, unlimited: str | None = None) -> Column:
 
 
 def _of_values(name: str, texts: Column, known: Column, source: Column, kind: str, unlimited: str | None) -> Setting:
+    if kind not in KINDS:
+        raise ValueError(f"{kind!r} is no kind of setting; {name} needs one of {', '.join(KINDS)}")
     values = F.transform(texts, lambda text: typed(text, kind, unlimited))
     all_known = certain(known & (F.size(values) > 0) & F.forall(values, lambda v: v.isNotNull()))
     return Setting(name, F.array_min(values), F.array_max(values), source, all_known)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from durability.catalogue import SCALAR_CONTROLS, SEVERITIES
 from durability.catalogue import settings as asked
 from durability.catalogue.model import DISKLESS, read
-from durability.catalogue.page import page, with_table
+from durability.catalogue.page import page, with_table, write
 from durability.catalogue.settings import declared
 from durability.collect import configs
 from durability.errors import BadInput
@@ -65,6 +65,18 @@ def test_a_control_has_words_for_a_failure(control):
     }
     for text in (*control.messages.values(), *control.remedies.values()):
         assert text["planner"] in PLANNERS if isinstance(text, dict) else words.ENVIRONMENT.parse(text)
+
+
+def test_a_control_without_one_of_its_files_is_named(tmp_path):
+    needed = r"controls need these files: .*spark_jobs/controls/log_dirs.py, .*tests/cases/log-dirs.yaml"
+    with pytest.raises(ValueError, match=needed):
+        write(tmp_path)
+
+
+def test_on_without_quotes_is_named(tmp_path):
+    (tmp_path / "odd.yaml").write_text("on: [topic]\ntitle: x\n")
+    with pytest.raises(ValueError, match=r'odd\.yaml: write "on" in quotes'):
+        read(tmp_path)
 
 
 def test_the_pages_are_current():

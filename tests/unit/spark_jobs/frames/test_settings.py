@@ -152,6 +152,16 @@ def test_kinds_of_settings(of_topics):
     assert of_topics(VENDOR, "boolean")["silent", "plain"][-1] is False, "no default is declared"
 
 
+def test_a_setting_that_nobody_states_is_told_from_one_that_is_not_read(frames):
+    def unstated(name: str, kind: str) -> set[str]:
+        rows = frames[1].where(settings.topic_setting(name, kind).unstated).select("cluster", "topic").collect()
+        return {row.topic for row in rows if row.cluster == "silent"}
+
+    assert unstated(VENDOR, "boolean") >= {"plain", "own"}
+    assert not unstated(VENDOR, "boolean") & {"unread"}
+    assert not unstated(RETENTION, "long") & {"plain", "own", "nonsense", "unread", "one-unread"}
+
+
 def test_settings_of_brokers_and_of_clusters(frames):
     clusters, _ = frames
     seen = settings.broker_setting(FETCHERS, "int")
@@ -176,3 +186,10 @@ def test_a_setting_that_nobody_declares_says_what_to_do(spark, setting, of):
         ValueError, match=rf"no control on {of} declares made.up with .*`reads: {{made.up: <default>}}`"
     ):
         setting("made.up", "int")
+
+
+def test_a_kind_that_is_none_says_which_there_are(frames):
+    with pytest.raises(
+        ValueError, match=r"'integer' is no kind of setting; num\.replica\.fetchers needs one of int, long"
+    ):
+        settings.broker_setting(FETCHERS, "integer")
