@@ -95,7 +95,12 @@ def _failures(causes: Causes, paint: Paint) -> list[str]:
     for place, cause in enumerate(failing[:FAILURES], 1):
         weight = paint(cause.severity_counts, COLOURS.get(cause.severity or ""))
         lines.append(f"  {place}. {_title(cause)}: {cause.extent} ({weight})")
-        lines += [paint(line, DIM) for text, _ in cause.first_remediations(1) for line in _remediation(text)]
+        for text, fixed in cause.first_remediations(1):
+            lines += [paint(line, DIM) for line in _remediation(text)]
+            if fixed < cause.findings:
+                lines.append(
+                    f"     This fixes {fixed:,} of {cause.findings:,} findings. The report has the other fixes."
+                )
     if len(failing) > FAILURES:
         lines.append(f"  and {plural(len(failing) - FAILURES, 'more cause')}, in the report")
     return lines

@@ -207,6 +207,14 @@ def test_the_terminal_says_what_matters_and_where_the_reports_are():
     assert "\x1b" not in text
 
 
+def test_the_terminal_says_how_much_a_remedy_fixes():
+    same = [finding(f"t{n}", "replication-factor", cause="c", remediation="add replicas") for n in range(2)]
+    assert "The report has the other fixes" not in console.summary_text(findings_json(same), [])
+    other = finding("t9", "write-headroom", cause="c", remediation="add a broker")
+    text = console.summary_text(findings_json([*same, other]), [])
+    assert "     This fixes 2 of 3 findings. The report has the other fixes.\n" in text
+
+
 def test_commands_can_be_copied_from_the_terminal():
     command = (
         'kafka-reassign-partitions --bootstrap-server "$BOOTSTRAP" --execute ' + "--reassignment-json-file " + "x" * 99
