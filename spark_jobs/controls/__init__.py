@@ -35,8 +35,9 @@ def _rule(control: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
-        missing = f"control {control} has no rule: expected the file {name.replace('.', '/')}.py"
-        raise ModuleNotFoundError(missing, name=name) from None
+        raise ModuleNotFoundError(
+            f"control {control} has no rule: expected the file {name.replace('.', '/')}.py", name=name
+        ) from None
 
 
 def having(function: str) -> list[ModuleType]:
