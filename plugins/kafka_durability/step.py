@@ -93,6 +93,8 @@ class Step(BaseOperator):
     alone: no other run may use the lake meanwhile.
     """
 
+    takes_lake = True
+    """Does it wait for the lake where the run is `alone`?"""
     last = False
     """Is it the last step that needs the lake?"""
 
@@ -103,7 +105,7 @@ class Step(BaseOperator):
     def execute(self, context: Mapping[str, Any]) -> Any:
         settings = Settings.from_params(context["params"])
         with reported(self.task_id) as summary, ExitStack() as stack:
-            if self.alone:
+            if self.alone and self.takes_lake:
                 stack.enter_context(holding(settings.lake, context, last=self.last))
             return self.work(settings, context, summary)
 

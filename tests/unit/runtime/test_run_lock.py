@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from kafka_durability import operators
 from kafka_durability.step import holding
 
 from durability.errors import BadInput, Refused, Unreachable
@@ -110,6 +111,23 @@ def test_a_task_that_fails_for_good_frees_the_lake(lake, monkeypatch, error, att
     with pytest.raises(type(error)), holding(lake, task("one", attempt)):
         raise error
     assert (lease.current(catalog.place(lake)) is None) is frees
+
+
+def test_a_digest_does_not_wait_for_the_lake(lake, monkeypatch, tmp_path):
+    """`notify` never fails the audit, and its task isn't tried again."""
+    monkeypatch.delenv(run_lock.HELD, raising=False)
+    monkeypatch.setattr(operators.notify, "notify", lambda *of: None)
+    step = operators.NotifyOperator(task_id="notify", reported={"findings.json": "findings.json"}, alone=True)
+    params = {name: str(tmp_path) for name in ("policy", "waivers", "clusters", "out")} | {
+        "lake": lake,
+        "topology": None,
+    }
+    with run_lock.held(lake):
+        step.execute(task("one") | {"params": params})
+        with pytest.raises(Unreachable, match="another run"):
+            operators.CrossCheckOperator(task_id="c", evaluated={}, alone=True).execute(
+                task("one") | {"params": params}
+            )
 
 
 def test_a_run_that_died_frees_the_lake_after_a_while(lake, monkeypatch):
