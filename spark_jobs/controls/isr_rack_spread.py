@@ -18,13 +18,14 @@ from spark_jobs.controls import replica_rack_spread
 from spark_jobs.frames import base, target
 from spark_jobs.frames.columns import certain, possible
 from spark_jobs.frames.flagged import Flagged, each
+from spark_jobs.frames.partition_minimum import PartitionMinimum
 from spark_jobs.frames.rack_health import AT, UNDER, racks_wanted
 
 CONTROL = "isr-rack-spread"
 NAMES = "isr_rack_spread_names"
 
 
-class MinRackIsr(base.PartitionMinimum):
+class MinRackIsr(PartitionMinimum):
     @property
     def required(self) -> Column:
         return racks_wanted(F.col("min_racks"))

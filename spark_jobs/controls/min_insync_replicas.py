@@ -11,9 +11,10 @@ from pyspark.sql import functions as F
 from durability.plan.plan import Plan
 from spark_jobs.frames import base, target
 from spark_jobs.frames.flagged import Flagged
+from spark_jobs.frames.partition_minimum import PartitionMinimum
 
 CONTROL = "min-insync-replicas"
-RULE = base.PartitionMinimum(CONTROL, "effective_min_isr", key="min_insync_replicas")
+RULE = PartitionMinimum(CONTROL, "effective_min_isr", key="min_insync_replicas")
 outcome, check = RULE.outcome, RULE.check
 
 

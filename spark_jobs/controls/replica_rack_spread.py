@@ -13,9 +13,10 @@ from durability.plan.plan import Plan
 from spark_jobs.frames import base, target
 from spark_jobs.frames.columns import certain, possible
 from spark_jobs.frames.flagged import Flagged
+from spark_jobs.frames.partition_minimum import PartitionMinimum
 
 CONTROL = "replica-rack-spread"
-RULE = base.PartitionMinimum(CONTROL, "replica_racks", key="replica_racks")
+RULE = PartitionMinimum(CONTROL, "replica_racks", key="replica_racks")
 UNEVEN = "uneven"
 UNEVEN_IDS, DIFFERENCE, UNDECIDED = "replica_rack_uneven", "replica_rack_difference", "replica_rack_undecided"
 

@@ -14,9 +14,10 @@ from durability.policy.numbers import AT_MOST
 from spark_jobs.frames import base, target
 from spark_jobs.frames.columns import certain
 from spark_jobs.frames.flagged import Flagged, each
+from spark_jobs.frames.partition_minimum import PartitionMinimum
 
 CONTROL = "replication-factor"
-RULE = base.PartitionMinimum(CONTROL, "judged_rf", key="replication_factor")
+RULE = PartitionMinimum(CONTROL, "judged_rf", key="replication_factor")
 ABOVE = "above-maximum"
 ABOVE_IDS, MOST = "replication_factor_above", "replication_factor_most"
 

@@ -11,9 +11,10 @@ from pyspark.sql import functions as F
 from durability.plan.plan import Plan
 from spark_jobs.frames import base, target
 from spark_jobs.frames.flagged import Flagged
+from spark_jobs.frames.partition_minimum import PartitionMinimum
 
 CONTROL = "write-headroom"
-RULE = base.PartitionMinimum(CONTROL, "write_headroom", key="write_headroom")
+RULE = PartitionMinimum(CONTROL, "write_headroom", key="write_headroom")
 outcome, check = RULE.outcome, RULE.check
 
 

@@ -15,8 +15,7 @@ from pyspark.sql import functions as F
 from durability.catalogue import CONTROLS
 from durability.catalogue.model import CONTRADICTED, requirements
 from durability.plan.plan import Plan
-from durability.policy.numbers import BELOW_RF
-from spark_jobs.frames.columns import certain, possible, struct
+from spark_jobs.frames.columns import certain, struct
 from spark_jobs.frames.flagged import Flagged, each
 from spark_jobs.frames.literals import literal, spark_type
 from spark_jobs.frames.settings import Setting, broker_setting, topic_setting
@@ -215,94 +214,6 @@ def at_worst_partition(fields: Column, value: Column, or_unknown: bool = False) 
     same. Where no value is known: NULL, or with `or_unknown` those of the first partition."""
     order = F.struct(value.isNull(), value, F.col("partition"))
     return F.min_by(fields, order if or_unknown else F.when(value.isNotNull(), order))
-
-
-@dataclass(frozen=True)
-class PartitionMinimum:
-    """A rule for topics: the tier sets a minimum for a number that each partition has.
-
-    control: its id. value: the partition's column. key: the tier's key for the minimum. A minimum may be relative to the
-    replication factor: then each partition has its own, in the column `required_<key>`.
-    """
-
-    control: str
-    value: str
-    key: str
-
-    @property
-    def relative(self) -> bool:
-        return self.key in requirements() and bool(requirements()[self.key].relative)
-
-    @property
-    def stated(self) -> Column:
-        """Does the tier set a minimum?"""
-        if not self.relative:
-            return self.required.isNotNull()
-        return F.col("required")[self.key].isNotNull() | F.col("required")[self.key + BELOW_RF].isNotNull()
-
-    @property
-    def of_partition(self) -> Column:
-        """The minimum for a partition; NULL where there is none or it is unknown."""
-        return F.col(f"required_{self.key}") if self.relative else self.required
-
-    @property
-    def required(self) -> Column:
-        """The minimum for the topic's worst partition; NULL where there is none or it is unknown."""
-        if not self.relative:
-            return F.col("required")[self.key]
-        name = column(self.control)
-        return F.coalesce(F.col(f"{name}_short")["required"], F.col(f"{name}_required"), F.col("required")[self.key])
-
-    @property
-    def worst(self) -> Column:
-        """The value of the topic's worst partition; NULL where none is known."""
-        worst = F.col(f"{column(self.control)}_worst")
-        return F.coalesce(F.col(f"{column(self.control)}_short")["value"], worst) if self.relative else worst
-
-    @property
-    def unknown(self) -> Column:
-        """Is the value or the minimum of a partition unknown?"""
-        return possible(f"{column(self.control)}_unknown") | self.worst.isNull() | ~F.col("partitions_known")
-
-    @property
-    def failing(self) -> Column:
-        """The ids of the topic's partitions that are below the minimum."""
-        return F.col(f"{column(self.control)}_failing")
-
-    def measures(self) -> dict[str, Column | Flagged]:
-        name, value = column(self.control), F.col(self.value)
-        unknown, short = value.isNull(), value < self.of_partition
-        more: dict[str, Column | Flagged] = {}
-        if self.relative:
-            unknown = unknown | (self.stated & self.of_partition.isNull())
-            more = {f"{name}_required": F.min(self.of_partition), f"{name}_short": Flagged(short, self._shortest)}
-        return {
-            f"{name}_worst": F.min(value),
-            f"{name}_unknown": possible(F.bool_or(unknown)),
-            f"{name}_failing": partition_ids(short),
-            **more,
-        }
-
-    def _shortest(self, flagged: Column) -> Column:
-        """Value and minimum of the partition that misses its minimum by most; NULL where none does."""
-
-        def entry(p: Column) -> Column:
-            value, required = p[self.value], p[f"required_{self.key}"]
-            return struct({"missing": value - required, "value": value, "required": required})
-
-        return F.array_min(F.transform(flagged, entry))
-
-    def outcome(self) -> Column:
-        """One failing partition fails the topic, even if others are unknown. One unknown partition prevents PASS."""
-        return (
-            F.when(~self.stated, NOT_APPLICABLE)
-            .when(self.worst < self.required, FAIL)
-            .when(self.unknown, UNKNOWN)
-            .otherwise(PASS)
-        )
-
-    def check(self) -> Column:
-        return check(self.control, self.worst, self.required)
 
 
 def check(control: str, observed: Column, required: Column, outcome: Column | None = None) -> Column:

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from durability.policy.numbers import BELOW_RF
-from spark_jobs.frames import acks, base, rack_health, settings
+from spark_jobs.frames import acks, base, causes, rack_health, settings
 from spark_jobs.frames.columns import certain, possible, struct
 from spark_jobs.frames.effective_min_isr import effective_min_isr, enough_in_sync
 from spark_jobs.frames.facts import unlisted
@@ -297,8 +297,8 @@ def judged(spans: DataFrame) -> DataFrame:
         "*",
         (F.col("isr_category") == UNDER).alias("under_min_racks"),
         F.when(~at | whole, False).when(at, by_shrinking).alias("at_min_racks"),
-        _causes().alias("causes"),
-        _cli_differs().alias("cli_differs"),
+        causes.causes().alias("causes"),
+        causes.cli_differs().alias("cli_differs"),
     )
 
 
@@ -312,65 +312,6 @@ def _acked() -> Column:
     ends = F.when(~F.col("has_observers"), F.col("ends"))
     known = acks.guaranteed(ends, min_isr, F.col("caps"), required["acked_copies"], required["acked_racks"])
     return F.coalesce(known, acks.undecided(F.least(min_isr, "replica_count")))
-
-
-def _causes() -> Column:
-    """Why the ISR is short or the leader missing: brokers that are down or have a failed disk, else replicas that lag, else a
-    reassignment.
-
-    A partition without a leader needs one of its ISR or ELR (KIP-966). If such a replica is up, what else is down doesn't matter:
-    an election is missing. If the metadata still names a leader that is down, live brokers in the ISR are not to blame: a failed
-    disk of such a broker has other replicas. If only replicas that are being added are out of sync, they are missing: the
-    effective min ISR counts them already. Observers are out of sync by design, and any live replica out of sync may be one.
-    """
-    missing = F.when(F.col("offline") | (F.size("out_of_sync") == 0), F.col("brokers")).otherwise(F.col("out_of_sync"))
-    leaderless = F.col("offline") & F.col("leader").isNull()
-    absent = F.filter(missing, lambda b: leaderless | certain(~b["live"]) | ~F.array_contains("live_isr", b["broker"]))
-    faults = F.array_compact(F.transform(absent, _fault))
-    lagging = F.col("out_of_sync")["lag_cause"]
-    electable = F.exists(
-        "brokers",
-        lambda b: (
-            certain(F.array_contains("isr", b["broker"]) | F.array_contains("elr", b["broker"]))
-            & certain(b["live"])
-            & _fault(b).isNull()
-        ),
-    )
-    return (
-        F.when(leaderless & electable, F.array(F.lit("no-leader")))
-        .when(F.size(faults) > 0, F.array_distinct(faults))
-        .when(F.col("offline"), F.array(F.lit("no-leader")))
-        # An observer is out of the ISR by design. Which of the replicas are observers is unknown.
-        .when((F.size(lagging) > 0) & F.col("has_observers"), F.array(F.lit("observers")))
-        .when(F.size(lagging) > 0, lagging)
-        .when(F.col("reassigning"), F.array(F.lit("reassignment")))
-        .otherwise(F.array())
-    )
-
-
-def _fault(broker: Column) -> Column:
-    """Why a broker can't serve its replicas: it is down, or a log dir of it is offline; NULL where neither is known."""
-    disk = F.when(broker["lag_cause"].endswith(" disk-offline"), broker["lag_cause"])
-    return F.coalesce(broker["down"], disk)
-
-
-def _cli_differs() -> Column:
-    """How kafka-topics and KIP-427's categories differ for a partition, as codes joined by ";"; NULL if they agree.
-
-    `TopicCommand` compares with min.insync.replicas as configured, and includes leaderless partitions. `leaderless`: listed
-    without a leader. `under:<configured>:<effective>`: listed as under min ISR. `not-at`: not listed as at min ISR.
-    """
-    configured, isr, effective = F.col("min_isr"), F.col("isr_count"), F.col("effective_min_isr")
-    led = ~F.col("offline")
-    under = F.concat_ws(":", F.lit("under"), configured.cast("string"), effective.cast("string"))
-    codes = F.array_compact(
-        F.array(
-            F.when(F.col("offline"), "leaderless"),
-            F.when(led & (configured > effective) & (isr >= effective) & (isr < configured), under),
-            F.when(led & (configured != effective) & (isr == effective), "not-at"),
-        )
-    )
-    return F.when(F.size(codes) > 0, F.array_join(codes, ";"))
 
 
 def in_racks(judged: DataFrame) -> DataFrame:
