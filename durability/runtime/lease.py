@@ -58,8 +58,7 @@ def take(place: catalog.Place, run: str, seconds: float) -> Lease | None:
     now = time.time()
     row = {"warehouse": place.warehouse, "run": run, "now": now, "ends": now + seconds}
     with answering(place), engine(place).connect() as connection:
-        connection.execute(sqlalchemy.text(_MAKE))
-        connection.commit()
+        _make(connection)
         try:
             connection.execute(sqlalchemy.text(_CLEAR), row)
             connection.execute(sqlalchemy.text(_WRITE), row)
@@ -68,6 +67,20 @@ def take(place: catalog.Place, run: str, seconds: float) -> Lease | None:
             connection.rollback()
             return _read(connection, place)
     return None
+
+
+def _make(connection: Connection) -> None:
+    """Makes the table if it is missing. A user of the catalog need not be allowed to make tables where it is there."""
+    import sqlalchemy
+    from sqlalchemy.exc import IntegrityError
+
+    if sqlalchemy.inspect(connection).has_table(TABLE):
+        return
+    try:
+        connection.execute(sqlalchemy.text(_MAKE))
+        connection.commit()
+    except IntegrityError:  # another run made it at the same moment (PostgreSQL)
+        connection.rollback()
 
 
 def release(place: catalog.Place, run: str) -> None:

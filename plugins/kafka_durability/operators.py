@@ -24,7 +24,7 @@ from durability.steps.task_artifacts import KEEP_DAYS, TaskArtifacts
 from kafka_durability.assets import announce
 from kafka_durability.hook import KafkaHook
 from kafka_durability.slack import webhook
-from kafka_durability.step import Step, artifacts_of, starts_alone
+from kafka_durability.step import Step, artifacts_of, is_scheduled
 
 if TYPE_CHECKING:
     from durability.plan import Plan
@@ -161,7 +161,7 @@ class ReportOperator(EvaluatedStep):
 
     def _alone_in(self, settings: Settings) -> AbstractContextManager[None]:
         """The reports of another audit aren't replaced while it writes them; one that started this run has the folder's lock."""
-        if not starts_alone(settings.lake):
+        if not is_scheduled(settings.lake):
             return nullcontext()
         create_private(settings.out)
         return out_lock.held([settings.out])

@@ -49,8 +49,8 @@ def artifacts_of(settings: Settings, context: Mapping[str, Any]) -> TaskArtifact
     return TaskArtifacts(settings.lake, context["dag"].dag_id, context["run_id"])
 
 
-def starts_alone(lake: str) -> bool:
-    """Has an audit of the command line this run's lock already?"""
+def is_scheduled(lake: str) -> bool:
+    """Did no audit of the command line start this run? That audit would have the lake's lock already."""
     return os.environ.get(run_lock.HELD) != lake
 
 
@@ -61,7 +61,7 @@ def holding(lake: str, context: Mapping[str, Any], *, last: bool = False) -> Ite
     Two runs at once would each take the other's results for those of the run before. Raises Unreachable if another run has
     the lake.
     """
-    if not starts_alone(lake):
+    if not is_scheduled(lake):
         yield
         return
     run, goes_on = run_of(context), not last
@@ -72,7 +72,10 @@ def holding(lake: str, context: Mapping[str, Any], *, last: bool = False) -> Ite
             goes_on = _is_retried(error, context)
             raise
         finally:
-            run_lock.renew(lake, run) if goes_on else run_lock.end(lake, run)
+            if goes_on:
+                run_lock.renew(lake, run)
+            else:
+                run_lock.end(lake, run)
 
 
 def run_of(context: Mapping[str, Any]) -> str:

@@ -98,9 +98,8 @@ def _failures(causes: Causes, paint: Paint) -> list[str]:
         for text, fixed in cause.first_remediations(1):
             lines += [paint(line, DIM) for line in _remediation(text)]
             if fixed < cause.findings:
-                lines.append(
-                    f"     This fixes {fixed:,} of {cause.findings:,} findings. The report has the other fixes."
-                )
+                others = " The report has the other fixes." if len(cause.remediations) > 1 else ""
+                lines.append(f"     This is the fix for {fixed:,} of {cause.findings:,} findings.{others}")
     if len(failing) > FAILURES:
         lines.append(f"  and {plural(len(failing) - FAILURES, 'more cause')}, in the report")
     return lines

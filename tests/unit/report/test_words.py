@@ -212,7 +212,11 @@ def test_the_terminal_says_how_much_a_remedy_fixes():
     assert "The report has the other fixes" not in console.summary_text(findings_json(same), [])
     other = finding("t9", "write-headroom", cause="c", remediation="add a broker")
     text = console.summary_text(findings_json([*same, other]), [])
-    assert "     This fixes 2 of 3 findings. The report has the other fixes.\n" in text
+    assert "     This is the fix for 2 of 3 findings. The report has the other fixes.\n" in text
+    without = console.summary_text(
+        findings_json([*same, finding("t9", "write-headroom", cause="c", remediation=None)]), []
+    )
+    assert "This is the fix for 2 of 3 findings.\n" in without
 
 
 def test_commands_can_be_copied_from_the_terminal():
