@@ -145,10 +145,9 @@ def _restarts(moments: DataFrame) -> DataFrame:
     is left out like a snapshot that was never taken, unless it shows two missing brokers: an ISR often changes while it is read.
     """
     in_order = Window.partitionBy("cluster").orderBy("s")
+    seen = F.coalesce("missing", F.when(F.size("out_of_sync") > 1, F.col("out_of_sync")))
     known = (
-        moments.withColumn(
-            "missing", F.when(F.size("out_of_sync") > 1, F.col("out_of_sync")).otherwise(F.col("missing"))
-        )
+        moments.withColumn("missing", seen)
         .where(F.col("missing").isNotNull())
         .withColumn("gap", certain(F.col("s") - F.lag("s").over(in_order) > F.col("tolerance")))
     )
