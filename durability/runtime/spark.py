@@ -94,9 +94,9 @@ def is_local(master: str) -> bool:
 def network(master: str) -> dict[str, str]:
     """Properties that keep other processes from talking to the session.
 
-    On one host, driver and block manager listen on loopback alone. On YARN and Kubernetes, Spark generates a secret for each run
-    and hands it to the run's own executors. A standalone master takes no secret of a run's own: it shares one with all its
-    applications, which `spark-defaults.conf` states.
+    On one host, driver and block manager listen on loopback only. On YARN and Kubernetes, Spark generates a secret for each run
+    and passes it to the run's executors. A standalone master doesn't support a secret per run. All its applications share the
+    secret in `spark-defaults.conf`.
 
     >>> network("local[2]")
     {'spark.driver.bindAddress': '127.0.0.1', 'spark.driver.host': '127.0.0.1'}
