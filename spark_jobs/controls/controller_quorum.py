@@ -1,9 +1,12 @@
-"""controller-quorum: does the KRaft quorum have a majority, and does it keep one if a controller or a rack is lost?
+"""controller-quorum: the KRaft quorum has no majority, or would lose it with one more controller or rack.
 
-It has lost its majority if there is no leader, or if too many voters are missing. Lag alone takes no vote. It can't lose a voter
-if it has fewer than 3. A voter is missing if it never caught up with the leader, if it is known to be down, or if its combined
-broker is. The quorum can't lose a rack if half of the voters or more are in it. This counts in clusters of two racks or more. In
-a cluster of one rack it is advice, and so is an even number of voters. A cluster in ZooKeeper mode has no such quorum.
+- It has lost its majority if there is no leader, or if too many voters are missing. Lag alone doesn't make a voter missing.
+- It can't lose a voter if it has fewer than 3.
+- It can't lose a rack if at least half of the voters are in it. This counts in clusters of two or more racks. In a cluster of
+  one rack it is advice, and so is an even number of voters.
+
+A voter is missing if it never caught up with the leader, if it is known to be down, or if its combined broker is. A cluster in
+ZooKeeper mode has no such quorum.
 """
 
 from collections.abc import Iterable
@@ -21,10 +24,10 @@ ADVICE = ("one-rack", "even-number")
 
 
 def _blocking_possible(voters: Column, names: Column, largest: Column) -> Column:
-    """Can one of two racks or more have half of the voters, depending on racks that are unknown?
+    """Can one of two or more racks have half of the voters, depending on unknown racks?
 
     Voters of unknown racks may all be in the largest known rack. The other voters of unknown racks, and brokers of unknown
-    racks, may each add a rack. Where no rack is named or unknown but those of controllers, the cluster has no racks.
+    racks, may each add a rack. If only controllers have named or unknown racks, the cluster has no racks.
     """
     count = F.size(voters)
     unknown_voters = F.size(F.filter(voters, lambda v: v["rack"].isNull()))
@@ -53,7 +56,7 @@ def _blocking(count: Column) -> Column:
 
 
 class _Voters:
-    """What the rule reads of a cluster's voters, as columns."""
+    """The columns about a cluster's voters that the rule reads."""
 
     def __init__(self) -> None:
         self.all = F.filter("controllers", lambda c: c["role"] == "voter")
@@ -79,7 +82,7 @@ class _Voters:
         return F.transform(self.racks, counted)
 
     def blocking(self) -> Column:
-        """The racks without which the others are no majority; none in a cluster of one rack."""
+        """The racks without which the others are no majority. Empty in a cluster of one rack."""
         several = (F.size(self.racks) >= 2) & (self.count >= 3)
         return F.sort_array(F.filter(self.by_rack(), lambda r: several & (r["n"] >= _blocking(self.count)))["rack"])
 
@@ -89,7 +92,7 @@ class _Voters:
         return (F.size(self.racks) == 1) & (self.count >= 3) & ~elsewhere
 
     def short(self) -> Column:
-        """Is a voter missing, and one more lost voter or rack would take the majority?"""
+        """Is a voter missing, and would one more lost voter or rack take the majority?"""
         present, needed = F.size(self.present), _majority(self.count)
         outside = F.transform(
             self.racks, lambda name: F.size(F.filter(self.present, lambda v: ~certain(v["rack"] == name)))
@@ -99,18 +102,18 @@ class _Voters:
         return (F.size(self.missing) > 0) & ((present - 1 < needed) | without_rack)
 
     def lag_unknown(self) -> Column:
-        """The voters of which it is unknown whether they ever caught up with the leader."""
+        """The voters for which it is unknown whether they ever caught up with the leader."""
         unknown = F.filter(self.all, lambda v: v["caught_up"].isNull() & ~certain(v["leader"]))
         return F.sort_array(unknown["controller"])
 
     def unreached(self) -> Column:
-        """The voters of which it is unknown whether they are up, while nobody leads."""
+        """The voters for which it is unknown whether they are up, while there is no leader."""
         up = F.filter("brokers", lambda b: b["live"])["broker"]
         unknown = F.filter(self.present, lambda v: v["live"].isNull() & ~certain(F.array_contains(up, v["controller"])))
         return F.when(self.no_leader, F.sort_array(unknown["controller"]))
 
     def problems(self) -> Column:
-        """The categories that apply, the worst first."""
+        """The categories that apply, worst first."""
         missing, short = F.size(self.missing) > 0, self.short()
         return F.array_compact(
             F.array(

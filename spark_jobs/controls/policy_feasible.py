@@ -1,9 +1,11 @@
 """policy-feasible: a tier requires more brokers or racks than the cluster has, so none of its topics can comply.
 
-Acknowledged copies need as high a min.insync.replicas, and headroom needs brokers on top of it. Acknowledged racks need a
-min.insync.replicas above the replicas in the fullest racks, so headroom then needs brokers in the other racks (KIP-1290). An even
-spread needs brokers in each rack. A tier can also contradict itself: more replicas are needed than it allows, or its
-min_insync_replicas is too close to the replication factor for its headroom.
+- Acknowledged copies need a min.insync.replicas of at least that number, and headroom needs more brokers.
+- Acknowledged racks need a min.insync.replicas above the replicas in the fullest racks, so headroom then needs brokers in the
+  other racks (KIP-1290).
+- An even spread needs brokers in each rack.
+- A tier can contradict itself: it needs more replicas than it allows, or its min_insync_replicas is too close to the replication
+  factor for its headroom.
 """
 
 from collections.abc import Iterable
@@ -24,7 +26,7 @@ def tier_verdicts(plan: Plan) -> Iterable[Column]:
     `unracked_brokers` and `rack_layout`."""
     need = F.col("required")
     brokers, racks, unknown = F.size("brokers"), F.size("racks"), F.col("unknown_racks")
-    # Each replica needs a broker of its own.
+    # Each replica needs a separate broker.
     want_brokers = F.greatest(F.lit(0), need["replication_factor"], target.copies() + target.headroom())
     # The racks that remain after the loss of one must still be enough.
     after_loss = F.when(target.survives("rack"), F.greatest(F.lit(1), need["acked_racks"]) + 1)
