@@ -1,4 +1,4 @@
-"""Does a controller lead each cluster? Without one nothing can be changed."""
+"""Whether each cluster has a leading controller. Without one nothing can be changed."""
 
 from __future__ import annotations
 
