@@ -1,7 +1,7 @@
-"""Commands of Kafka's tools as data, and as text that can be pasted into bash, in the dialect of a cluster's release.
+"""Commands of Kafka's tools as data, and as text for bash that fits the cluster's release.
 
 A remedy is either a script (commands and comments, one per line) or advice without a command. A command contains topic names,
-safe folder names and ids, and no other name. Topic names have no shell characters; validation of a document checks this.
+safe folder names and ids, and no other names. Validation of a document ensures that topic names have no shell characters.
 
 Before these releases a tool needs `--zookeeper`: kafka-topics 2.2 (KIP-377), kafka-configs for topics 2.5 (KIP-543),
 kafka-reassign-partitions 2.6 (KIP-455). Brokers have dynamic configurations since 1.1 (KIP-226). kafka-configs came with 0.9

@@ -1,7 +1,7 @@
-"""Brokers that are gone for good: a plan that moves their replicas to live brokers, and a script that runs it.
+"""Brokers that are lost for good: a plan that moves their replicas to live brokers, and a script that runs it.
 
-Kafka's tool takes a plan that names no broker that is down. But it can't set its throttle then, which it also sets on the brokers
-that replicas leave. So the script sets the throttle where the new replicas are, and --verify deletes it as usual.
+Kafka's tool accepts a plan that names no dead broker. But it can't set its throttle then, because it would also set it on the
+brokers that replicas leave. So the script sets the throttle on the new replicas' brokers, and --verify deletes it as usual.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def replaced(placement: Placement, replicas: Sequence[int], isr: Iterable[int], 
 
 
 def _fullest(placement: Placement, replicas: Sequence[int]) -> list[int]:
-    """How many replicas can be in the fullest rack, in the fullest two, and so on. One without a rack may be in any of them."""
+    """How many replicas can be in the fullest rack, in the fullest two, and so on. A replica without a rack may be in any."""
     racks = [broker.rack if (broker := placement.brokers.get(b)) is not None else None for b in replicas]
     named = Counter(rack for rack in racks if rack is not None)
     counts = [n for _, n in named.most_common()] + [0] * (len(replicas) - len(named))
@@ -75,8 +75,7 @@ def _partitions(number: int) -> str:
 
 
 def _alone(facts: ClusterFacts) -> list[str]:
-    """Ends the script before it changes anything if a reassignment runs. The tool would refuse the plan, and the throttle would
-    stay."""
+    """Ends the script before it changes anything if a reassignment runs. The tool would refuse the plan but keep the throttle."""
     shown = lines(RUNNING, facts)
     if not shown:
         return []

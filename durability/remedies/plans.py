@@ -25,7 +25,7 @@ ROOM = "the brokers with room on their disks, and their racks, don't suffice"
 NOTHING, UNREAD = "no replica has to move", "the replicas of a partition could not be read"
 """Why a topic has no plan."""
 FREE = 0.1
-"""The part of a disk that a log dir must have left to get new replicas. Nobody knows how large they become."""
+"""The part of a disk that a log dir must have free to get new replicas. Nobody knows how large they become."""
 FOLDER, INDEX, FORMAT = "plans", "index.json", "durability-plans/1"
 
 
@@ -41,8 +41,12 @@ def folder(cluster: str) -> str:
 
 @dataclass(frozen=True)
 class Broker:
-    """A broker. rack: None if it has none or the rack is unknown; such a broker adds no rack. live: None if unknown; such a
-    broker gets no new replica. room: see `has_room`; a broker without room gets no new replica either."""
+    """A broker.
+
+    rack: None if it has none or the rack is unknown. Such a broker adds no rack.
+    live: None if unknown. Such a broker gets no new replica.
+    room: see `has_room`. A broker without room gets no new replica.
+    """
 
     id: int
     rack: str | None
@@ -87,9 +91,10 @@ class Placement:
     ) -> list[int] | None:
         """At least `copies` replicas that span at least `racks` racks. None if the live brokers don't suffice.
 
-        acked: (racks, n): any n of the replicas must span that many racks. own_racks: each replica in a rack of its own.
-        balanced: no rack of the cluster has two replicas more than another. No plan gives the cluster more racks than it has,
-        so more of them aren't asked for: a third copy is worth having where no broker has a rack.
+        acked: (racks, n): any n of the replicas must span that many racks.
+        own_racks: put each replica in a separate rack.
+        balanced: no rack of the cluster has two replicas more than another. A plan can't add racks to the cluster, so it spans
+            no more than there are. A third copy helps even if no broker has a rack.
         """
         there = len(self._racks(self.brokers))
         balanced = balanced and there > 0
@@ -148,8 +153,10 @@ class Placement:
         return len(per_rack) >= racks and without_rack + in_fullest < least
 
     def _balancing_move(self, chosen: Sequence[int]) -> tuple[int, int] | None:
-        """A replica to move, and its new broker: from the fullest rack to one with at least two fewer. A replica on a broker
-        without a rack moves first."""
+        """A replica to move, and its new broker: from the fullest rack to one with at least two fewer.
+
+        A replica on a broker without a rack moves first.
+        """
         per_rack = Counter(self._rack(b) for b in chosen)
         without_rack = per_rack.pop(None, 0)
         fullest = max(per_rack, key=per_rack.__getitem__, default=None)

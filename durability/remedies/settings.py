@@ -61,7 +61,7 @@ def defaults(finding: Finding) -> Remedy:
         if evidence["weak_elsewhere"] is not False:
             steps.append(_default_min_isr(evidence, required["min_insync_replicas"]))
     if UNCLEAN in weak:
-        # A held step ends a remedy, and this one doesn't depend on it.
+        # This step doesn't depend on the others, and an unsafe step ends a remedy. So it goes first.
         steps.insert(len(sentences), Step(cluster_setting(UNCLEAN, "false")))
     return steps
 
@@ -107,7 +107,7 @@ def log_dirs(finding: Finding) -> Remedy:
 
 
 def unread(finding: Finding) -> Remedy:
-    """What it takes to read reassignments and throttles: a controller that leads answers, and only to who may ask."""
+    """Advice for reading reassignments and throttles. It needs a leading controller and permission."""
     if facts_of(finding).led is False:
         return advice("First bring back a majority of the controllers: reassignments are read from the one that leads")
     return advice("Grant the auditor Describe and DescribeConfigs on cluster and topics")

@@ -62,7 +62,7 @@ def _everywhere(target: Target, facts: ClusterFacts) -> bool:
 
 
 def remedy(finding: Finding) -> Remedy:
-    """The remedy that takes the topic to its target, the same for every finding of the topic."""
+    """The remedy that takes the topic to its target. It is the same for every finding of the topic."""
     target, facts = finding["evidence"]["target"], facts_of(finding)
     changes = safety.lowers(target) or _raises(target)
     if target.get("at_most") is not None:
@@ -332,8 +332,11 @@ def acked(finding: Finding) -> Remedy:
 
 
 def to_tier(target: Target, topic: str) -> Remedy:
-    """The steps that let the topic accept acks=all writes again although replicas are missing: min.insync.replicas as low as its
-    tier allows. No steps where that doesn't suffice, can wipe an ELR, or leaves a single copy."""
+    """The steps that let the topic accept acks=all writes again while replicas are missing.
+
+    They lower min.insync.replicas as far as the tier allows. Empty if that doesn't suffice, can wipe an ELR, or leaves a single
+    copy.
+    """
     least, in_sync = target[KEY], target["smallest_led_isr"]
     if not safety.lowers(target) or target["reassign"] or target["elr_at_risk"] or target["offline"] != 0:
         return []
