@@ -53,6 +53,7 @@ def reached(findings: Iterable[Mapping[str, Any]], fail_on: FailOn, known: Abstr
 
     known: ids from a baseline (`known_ids`), which don't count again. Without a baseline, the new-... levels count findings
         whose `change` is new, that is, which the cluster's last run in the lake didn't have.
+
     >>> failing = {"id": "a", "outcome": "FAIL", "severity": "warning", "change": "persisting"}
     >>> reached([failing], FailOn.CRITICAL), reached([failing], FailOn.UNKNOWN), reached([failing], FailOn.NEVER)
     (False, True, False)

@@ -69,6 +69,7 @@ def recognized(
     apis: the newest version of each request that brokers know, by API key. None or empty if unknown.
     brokers: their number.
     replicas: the most of any partition.
+
     >>> recognized("redpanda.4fb1", [], [])
     ('redpanda', "the cluster's id begins with redpanda.")
     >>> recognized("x", ["b-1.demo.x1.c2.kafka.eu-west-1.amazonaws.com"], [])

@@ -82,6 +82,7 @@ def readings(columns: Mapping[str, pa.Array]) -> dict[int, str]:
     """The readings that contradict each other, by row. Sound rows are left out.
 
     columns: FACTS of partitions, as in the lake's `partitions`.
+
     >>> lists = pa.list_(pa.int32())
     >>> none = pa.array([[], []], lists)
     >>> readings({"leader": pa.array([1, 3], pa.int32()), "replicas": pa.array([[1, 2], [1, 2]], lists),

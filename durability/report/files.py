@@ -69,6 +69,7 @@ class CsvWriter:
 
 def pairs(values: Mapping[str, object]) -> str:
     """Members as `name=value`, joined by semicolons.
+
     >>> pairs({"replication_factor": 2, "source": "topic", "acks": {"1": None}})
     'replication_factor=2; source=topic; acks={"1": null}'
     """

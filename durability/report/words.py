@@ -44,6 +44,7 @@ def readable(moment: str | None) -> str:
 
 def plural(count: int, one: str, many: str | None = None) -> str:
     """The count with its noun in singular or plural.
+
     >>> plural(1, "topic"), plural(1200, "topic"), plural(0, "is", "are")
     ('1 topic', '1,200 topics', '0 are')
     """
@@ -85,6 +86,7 @@ def visible(value: object) -> object:
     """Text with control and direction characters as escapes. Other values are unchanged.
 
     Names come from clusters. For example, U+202E in a name would reverse the text after it.
+
     >>> visible("az\\u202e1\\x07\\n"), visible("Zürich"), visible(3)
     ('az\\\\u202e1\\\\x07\\n', 'Zürich', 3)
     """

@@ -56,6 +56,7 @@ def partition_into_groups(
     last, spread evenly over the groups: each may block a thread until its timeout.
 
     snapshots: rows of `snapshots` of the last runs.
+
     >>> was = [{"cluster": c, "captured_at": 0, "status": "failed", "partitions": None} for c in "ab"]
     >>> [[s["name"] for s in group] for group in partition_into_groups([{"name": n} for n in "abcdefghij"], was)]
     [['c', 'g', 'a'], ['d', 'h', 'b'], ['e', 'i'], ['f', 'j']]

@@ -67,6 +67,7 @@ def report_step(step: str, reporter: StepReporter, expected: tuple[type[Exceptio
 
 def counted(count: int, noun: str) -> str:
     """The count with its noun, in the plural unless the count is 1.
+
     >>> counted(1, "cluster"), counted(1200, "partition")
     ('1 cluster', '1,200 partitions')
     """

@@ -134,6 +134,7 @@ class Kinds:
         """Could Kafka have produced these standbys for a task whose active is on a client of kind `active`? Raises TooMany.
 
         Example: with two zones of two clients each, the standby can't be in the zone of the active.
+
         >>> kinds = Kinds([("az1",), ("az1",), ("az2",), ("az2",)])
         >>> kinds.produced(0, (1,)), kinds.produced(0, (0,))
         (True, False)
@@ -179,6 +180,7 @@ class Kinds:
         """Kinds of clients to which Kafka can bring one of `standbys` standbys, ascending.
 
         Each is in some achievable placement. If there are very many placements, some kinds may be missing.
+
         >>> Kinds([("az1",), ("az1",), ("az2",), ("az3",)]).within_reach(0, 1)
         [1, 2]
         """
@@ -246,6 +248,7 @@ class Kinds:
 
         In a better placement, fewer pairs of clients share a value of one tag, and no more pairs share values of the others.
         The ideal is preferred: all clients of the task differ in every tag.
+
         >>> kinds = Kinds([("az1",), ("az1",), ("az2",), ("az3",)])
         >>> kinds.better(0, (0, 1)), kinds.better(0, (1, 2))
         ((1, 2), None)

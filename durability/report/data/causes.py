@@ -28,6 +28,7 @@ def priority(finding: Mapping[str, Any]) -> str:
 
     They are "cluster" for a problem that stops a whole cluster now, "now" for one that stops a part of it, the severities, and
     "proposed" for settings that no broker enforces yet.
+
     >>> offline = {"control": "partition-health", "category": "offline", "outcome": "FAIL", "severity": "critical"}
     >>> priority({**offline, "observed": {}})
     'now'
