@@ -39,7 +39,7 @@ def maintain(spark: SparkSession, table: Table, plan: RetentionPlan) -> Iterator
     if not states.join(spark.table(f"{name}.refs"), "snapshot_id", "left_anti").isEmpty():
         _call(spark, "expire_snapshots", table, f"older_than => {timestamp(plan.expire_before)}", "retain_last => 1")
         yield f"expired_before={plan.expire_before:%Y-%m-%dT%H:%M}"
-        # Spark has no file system for S3 here, so Iceberg's own client lists S3.
+    # Spark has no file system for S3 here, so Iceberg's own client lists S3.
     on_s3 = (spark.conf.get(f"spark.sql.catalog.{CATALOG}.warehouse") or "").startswith("s3://")
     listing = ["prefix_listing => true"] if on_s3 else []
     orphans = _call(spark, "remove_orphan_files", table, f"older_than => {timestamp(plan.orphans_before)}", *listing)
