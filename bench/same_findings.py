@@ -29,7 +29,7 @@ def differences(before: Iterable[Mapping[str, Any]], after: Iterable[Mapping[str
     >>> differences([one], [one | {"outcome": "PASS"}])
     ["log-dirs: outcome: 'FAIL' -> 'PASS'"]
     """
-    old, new = ({tuple(f[k] for k in KEY): f for f in findings} for findings in (before, after))
+    old, new = _by_key(before), _by_key(after)
     lines = []
     for key in old.keys() | new.keys():
         one, other = old.get(key, {}), new.get(key, {})
@@ -37,6 +37,10 @@ def differences(before: Iterable[Mapping[str, Any]], after: Iterable[Mapping[str
         members = (one.keys() | other.keys()) - NOT_COMPARED
         lines += [f"{name}: {m}: {one.get(m)!r} -> {other.get(m)!r}" for m in members if one.get(m) != other.get(m)]
     return sorted(lines)
+
+
+def _by_key(findings: Iterable[Mapping[str, Any]]) -> dict[tuple, Mapping[str, Any]]:
+    return {tuple(finding[name] for name in KEY): finding for finding in findings}
 
 
 def main(before: str, after: str) -> int:

@@ -78,7 +78,8 @@ def check(lake: Lake, attempts: Sequence[Attempt]) -> list[Verdict]:
     import pandas as pd
 
     counted = [_counts(lake, attempt) for attempt in attempts]
-    frame = pd.DataFrame([[counts[c.id] for c in CHECKS] for counts, _ in counted], columns=[c.id for c in CHECKS])
+    ids = [c.id for c in CHECKS]
+    frame = pd.DataFrame([[counts[id_] for id_ in ids] for counts, _ in counted], columns=ids)
     validation = validate("snapshot_gate", frame.astype("int64"), _expectations())
     failed: list[list[Check]] = [[] for _ in attempts]
     for one in CHECKS:

@@ -220,7 +220,9 @@ def _differences(
         empty = _names_where(names, pc.and_(known, pc.invert(_usable(posture, _column(control)))))
         says = [(topic, "known, without a value", NOT_JUDGED) for topic in sorted(empty)]
         for topic in sorted((flagged[control] ^ spark[control].keys()) - empty):
-            second = FAIL if topic in flagged[control] else PASS if topic in judged else NOT_JUDGED
+            second = PASS if topic in judged else NOT_JUDGED
+            if topic in flagged[control]:
+                second = FAIL
             says.append((topic, spark[control].get(topic, "no failure"), second))
         found += [
             {"cluster": topic[0], "control": control, "resource": topic[1], "spark": first, "expectations": second}

@@ -272,8 +272,13 @@ class _Collection:
 
     def _holders(self) -> set[int]:
         """The brokers with replicas of the partitions that were read."""
-        topics_ = self.facts.reading.topics.values() if self.facts.reading else ()
-        return {b for topic in topics_ for row in topic.partitions.values() for b in (row.get("replicas") or ())}
+        if self.facts.reading is None:
+            return set()
+        found: set[int] = set()
+        for topic in self.facts.reading.topics.values():
+            for row in topic.partitions.values():
+                found.update(row.get("replicas") or ())
+        return found
 
     def _not_shown(self) -> set[tuple[str, int]]:
         return {p for dirs in self.facts.log_dirs.values() for p in dirs.sizes if p not in self.shown}

@@ -26,7 +26,9 @@ from durability.remedies.steps import Remedy, Step, advice, render
 
 def _as_kafka(value: Any) -> Any:
     """A value as Kafka writes it."""
-    return "unknown" if value is None else str(value).lower() if isinstance(value, bool) else value
+    if value is None:
+        return "unknown"
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 ENVIRONMENT = SandboxedEnvironment(undefined=StrictUndefined, finalize=_as_kafka, autoescape=False)

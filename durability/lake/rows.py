@@ -143,7 +143,9 @@ def _incomplete(facts: Facts, topics: list[dict]) -> list[dict]:
 def cluster_row(facts: Facts, provider: str, team: str | None) -> dict:
     """The row of `clusters`."""
     document, unreadable = facts.document, facts.unreadable
-    quorum_unread = unreadable.covers("cluster", "quorum", "voters")
+    mode: str | None = "kraft" if _quorum(facts) else "zookeeper"
+    if unreadable.covers("cluster", "quorum", "voters"):
+        mode = None
     return {
         "kafka_version": facts.cluster("kafka_version"),
         "provider": provider,
@@ -152,7 +154,7 @@ def cluster_row(facts: Facts, provider: str, team: str | None) -> dict:
         "sha256": facts.topology.sha256,
         "consistent": facts.cluster("consistent", True),
         "features": facts.cluster("features"),
-        "quorum_mode": None if quorum_unread else "kraft" if _quorum(facts) else "zookeeper",
+        "quorum_mode": mode,
         "quorum_leader": facts.value(("cluster", "quorum"), _quorum(facts), "leader"),
         "controllers_stated": "controllers" in document["cluster"] or unreadable.touches("cluster", "controllers"),
         "controllers_known": not unreadable.touches("cluster", "controllers"),

@@ -76,9 +76,9 @@ def build_plan(
     if kind == PULSE:
         grouped = [a.attempt_id for a in staged if a.files.get(PARTITION_GROUPS.name)]
     else:
-        before = [row for r in judged if (row := history.snapshot_before(r["cluster"], r["captured_at"]))]
+        before = [history.snapshot_before(r["cluster"], r["captured_at"]) for r in judged]
         uncounted = [vars(e) | {"captured_at": from_text(e.captured_at)} for e in earlier]
-        grouped = _grouped(lake, [*judged, *before, *uncounted])
+        grouped = _grouped(lake, [*judged, *filter(None, before), *uncounted])
     plan = Plan(
         run_id=run_id,
         kind=kind,
@@ -89,7 +89,7 @@ def build_plan(
         snapshots=parts,
         partitions=sum(p.partitions for p in parts if p.judged) + sum(e.partitions for e in earlier),
         lake=lake.location,
-        staged={t.name: [path for a in staged for path in a.files.get(t.name, [])] for t in FACTS} if staged else {},
+        staged=_files_by_table(staged),
         look_back=back,
         grouped=grouped,
     )
@@ -138,6 +138,13 @@ def _staged(rows: list[dict[str, Any]], attempts: Sequence[Attempt]) -> list[Att
     if missing:
         raise ValueError(f"a pulse is judged by what was staged; nothing is known of that of {', '.join(missing)}")
     return [known[r["attempt_id"]] for r in rows]
+
+
+def _files_by_table(attempts: list[Attempt]) -> dict[str, list[str]]:
+    """The staged files of these attempts by fact table. Empty without attempts."""
+    if not attempts:
+        return {}
+    return {table.name: [path for a in attempts for path in a.files.get(table.name, [])] for table in FACTS}
 
 
 def _staged_cluster_facts(lake: Lake, attempts: list[Attempt]) -> dict[str, Row]:
@@ -195,9 +202,20 @@ class _History:
         return older[-1] if older else {}
 
 
+def _provider_and_team(facts: Row | None, cluster: Cluster | None) -> tuple[str, str | None]:
+    """Those of the snapshot's facts, else those of the clusters file."""
+    provider, team = "self", None
+    if cluster:
+        provider, team = cluster.provider, cluster.team
+    if facts:
+        provider, team = facts["provider"], facts["team"] or team
+    return provider, team or None
+
+
 def _part(row: dict[str, Any], facts: Row | None, cluster: Cluster | None, history: _History) -> SnapshotPart:
     name, captured_at = row["cluster"], row["captured_at"]
     stale, attempt = None, None
+    provider, team = _provider_and_team(facts, cluster)
     if row["status"] == ACCEPTED:
         previous = history.run_before(name, captured_at)
         attempt = history.snapshot_before(name, captured_at).get("attempt_id")
@@ -208,8 +226,8 @@ def _part(row: dict[str, Any], facts: Row | None, cluster: Cluster | None, histo
     return SnapshotPart(
         **{key: row[key] for key in ("cluster", "status", "snapshot_id", "attempt_id", "reason", "sha256", "source")},
         captured_at=to_text(captured_at),
-        provider=facts["provider"] if facts else cluster.provider if cluster else "self",
-        team=(facts and facts["team"]) or (cluster and cluster.team) or None,
+        provider=provider,
+        team=team,
         partitions=row["partitions"] or 0,
         previous_run_id=previous.get("run_id"),
         previous_result_id=previous.get("result_id"),

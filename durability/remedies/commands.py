@@ -126,15 +126,15 @@ def _config(command: Config, facts: ClusterFacts) -> list[str]:
     if not of_topics and old and not all(key.endswith(".replication.throttled.rate") for key, _ in command.values):
         return []
     tool = f"kafka-configs {ZOOKEEPER if old or (of_topics and facts.before(2, 5)) else BOOTSTRAP} --alter"
-    entity = f"--entity-type {command.entity} " + (
-        "--entity-default" if command.name is None else f"--entity-name {command.name}"
-    )
+    name = "--entity-default" if command.name is None else f"--entity-name {command.name}"
+    words = [tool, f"--entity-type {command.entity}", name]
     added = ",".join(f"{key}={value}" for key, value in command.values if value is not None)
     deleted = ",".join(key for key, value in command.values if value is None)
-    change = " ".join(
-        [*([f"--add-config {added}"] if added else ()), *([f"--delete-config {deleted}"] if deleted else ())]
-    )
-    return [f"{tool} {entity} {change}"]
+    if added:
+        words.append(f"--add-config {added}")
+    if deleted:
+        words.append(f"--delete-config {deleted}")
+    return [" ".join(words)]
 
 
 def _show(command: Show, facts: ClusterFacts) -> list[str]:

@@ -160,10 +160,13 @@ class Placement:
         per_rack = Counter(self._rack(b) for b in chosen)
         without_rack = per_rack.pop(None, 0)
         fullest = max(per_rack, key=per_rack.__getitem__, default=None)
-        full = {r for r in self._racks(self.brokers) if not without_rack and per_rack[r] + 1 >= per_rack[fullest]}
+        full: set[str] = set()
+        if not without_rack:
+            full = {rack for rack in self._racks(self.brokers) if per_rack[rack] + 1 >= per_rack[fullest]}
         new = self._best(chosen, full)
-        spare = next((b for b in reversed(chosen) if self._rack(b) == (None if without_rack else fullest)), None)
-        return None if new is None or spare is None else (spare, new)
+        crowded = None if without_rack else fullest
+        spare = [b for b in reversed(chosen) if self._rack(b) == crowded]
+        return None if new is None or not spare else (spare[0], new)
 
     def _spare(self, broker: int, chosen: Sequence[int]) -> bool:
         rack = self._rack(broker)
@@ -211,7 +214,9 @@ def moved(
             return [], SUFFICE if placement.all_have_room() else ROOM
         if chosen != replicas:
             moves.append((partition, chosen))
-    return moves, None if moves else NOTHING if placement.has_racks(topic["target_racks"]) else SUFFICE
+    if moves:
+        return moves, None
+    return [], NOTHING if placement.has_racks(topic["target_racks"]) else SUFFICE
 
 
 def not_before(
@@ -222,7 +227,10 @@ def not_before(
     Kafka's tool doesn't know this broker, and it can't throttle a broker that is down.
     """
     moving = dict(moves)
-    named = {b for partition, now, _ in partitions if partition in moving for b in [*(now or ()), *moving[partition]]}
+    named: set[int] = set()
+    for partition, now, _ in partitions:
+        if partition in moving:
+            named.update(now or (), moving[partition])
     down = sorted(b for b in named if b in placement.brokers and placement.brokers[b].live is False)
     if not down:
         return {}

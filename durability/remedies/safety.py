@@ -203,10 +203,20 @@ def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) ->
         why = facts.without.get(command.topic, "none was made")
         return f"There is no plan for this topic ({why}). {NO_PLAN.get(why, 'Choose the brokers for the replicas yourself')}"
     pin = pinned(target, facts)
-    set_ = [int(v) for c in before if isinstance(c, Config) for key, v in c.values if key == MIN_ISR and v is not None]
-    if pin is not None and not (set_ and set_[-1] <= pin):
+    lowered_to = _last_min_isr(before)
+    if pin is not None and (lowered_to is None or lowered_to > pin):
         return f"First set {MIN_ISR} to no more than {pin}: replicas being added count before they are in sync"
     return None
+
+
+def _last_min_isr(commands: Sequence[Command]) -> int | None:
+    """The last min.insync.replicas that these commands set; None if they set none."""
+    last = None
+    for command in commands:
+        for key, value in command.values if isinstance(command, Config) else ():
+            if key == MIN_ISR and value is not None:
+                last = int(value)
+    return last
 
 
 def pinned(target: Any, facts: ClusterFacts) -> int | None:

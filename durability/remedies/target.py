@@ -163,13 +163,12 @@ def _or(number: int | None, word: str) -> str:
 def _pin(target: Target, topic: str, value: int) -> Step:
     """Sets min.insync.replicas to the present number of replicas before replicas are added."""
     enforced = target["min_insync_replicas_enforced"]
-    now = (
-        "Brokers enforce no more than this now"
-        if enforced is not None and enforced <= value
-        else "As configured now, every acks=all write is rejected"
-        if enforced is not None
-        else "Brokers enforce no more than this now, or reject every acks=all write: which of the two is unknown"
-    )
+    if enforced is None:
+        now = "Brokers enforce no more than this now, or reject every acks=all write: which of the two is unknown"
+    elif enforced <= value:
+        now = "Brokers enforce no more than this now"
+    else:
+        now = "As configured now, every acks=all write is rejected"
     why = (
         f"{now}. Replicas that are being added count before they are in sync: with a higher value, acks=all writes would be"
         " rejected until then."

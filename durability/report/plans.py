@@ -69,8 +69,9 @@ def _clear(plans: Path) -> None:
 def _listed(index: Path) -> list[Path]:
     try:
         found = json.loads(index.read_text(encoding="utf-8"))
-        off = found.get("gone", ())
-        names = [entry["file"] for entry in (*found["plans"], *off)] + [entry["script"] for entry in off]
+        of_brokers = found.get("gone", ())
+        names = [entry["file"] for entry in (*found["plans"], *of_brokers)]
+        names += [entry["script"] for entry in of_brokers]
         return [index.parent / name for name in names]
     except (ValueError, KeyError, TypeError, AttributeError):
         own = [file for name in (gone.PLAN, gone.SCRIPT) for file in index.parent.glob(f"*/{name}")]

@@ -40,7 +40,9 @@ def commit(lake: Lake, plan: Plan, flagged: Flagged) -> str:
 
 def status_of(plan: Plan, flagged: Flagged) -> str:
     """UNVERIFIED if the cross-check didn't confirm the verdicts, INCOMPLETE if a cluster wasn't evaluated, else COMPLETE."""
-    return UNVERIFIED if not flagged.verified else INCOMPLETE if unjudged(plan) else COMPLETE
+    if not flagged.verified:
+        return UNVERIFIED
+    return INCOMPLETE if unjudged(plan) else COMPLETE
 
 
 def conclude(plan: Plan, flagged: Flagged, summary: StepSummary) -> str:

@@ -50,9 +50,9 @@ def completed(document: dict) -> dict:
         groups.append(row)
         if unreadable.touches("groups", index):
             unread_members[name] = "; ".join(unreadable.reasons("groups", index))
-    topics = (
-        [t["name"] for t in document.get("topics") or [] if isinstance(t, dict) and t.get("name")] if groups else []
-    )
+    if not groups:
+        return document
+    topics = [t["name"] for t in document.get("topics") or [] if isinstance(t, dict) and t.get("name")]
     entries = classic_entries(groups, topics, unread_members)
     if not entries:
         return document

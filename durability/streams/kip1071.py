@@ -59,7 +59,7 @@ def _tasks(listed: Any) -> list[str]:
 def _stateful(topology: Any, clients: list[dict]) -> list[str]:
     """The placed tasks whose subtopology has a changelog."""
     with_state = {sub.subtopology_id for sub in topology if sub.state_changelog_topics}
-    placed = {task for client in clients for kind in ("active", "standby") for task in client[kind]}
+    placed = {task for client in clients for task in (*client["active"], *client["standby"])}
     return in_order(task for task in placed if subtopology_of(task) in with_state)
 
 

@@ -115,10 +115,15 @@ class Kinds:
 
     def _after(self, excluded: tuple[int, ...], last: int, used: int) -> tuple[int, ...]:
         """The exclusions of each tag, as bits of kinds, after `last` became the last of `used` clients."""
-        return tuple(
-            before if self.kinds[last][t] is None else 0 if self._values[t] <= used else before | self._alike[t][last]
-            for t, before in enumerate(excluded)
-        )
+        after = []
+        for tag, before in enumerate(excluded):
+            if self.kinds[last][tag] is None:
+                after.append(before)
+            elif self._values[tag] <= used:
+                after.append(0)
+            else:
+                after.append(before | self._alike[tag][last])
+        return tuple(after)
 
     def _free(self, excluded: tuple[int, ...], held: Counter) -> int:
         """The kinds, as bits, with a client that isn't excluded and doesn't have the task."""

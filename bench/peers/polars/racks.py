@@ -14,7 +14,7 @@ c = pl.col
 
 
 def layouts(held: pl.Series) -> pl.DataFrame:
-    """For each number: `size`, its brokers; `span`, its racks; `kip_span`, its racks with brokers without one as one; SLOTS."""
+    """For each number, the brokers (`size`), the racks (`span`), the racks as KIP-1290 counts them (`kip_span`), and SLOTS."""
     nowhere = (c("held") % 16).cast(pl.Int32)
     racks = pl.concat_list([(c("held") // 16**n % 16).cast(pl.Int32) for n in range(1, RACKS + 1)])
     return (

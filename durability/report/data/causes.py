@@ -115,8 +115,11 @@ class Cause:
         """For example "12 findings on 3 topics, 14 partitions"."""
         topics = sum(kind == "topic" for kind, _ in self.resources)
         others = len(self.resources) - topics
-        on = [plural(topics, "topic")] if topics else []
-        on += [plural(others, "other resource" if topics else "resource")] if others else []
+        on = []
+        if topics:
+            on.append(plural(topics, "topic"))
+        if others:
+            on.append(plural(others, "other resource" if topics else "resource"))
         text = f"{plural(self.findings, 'finding')} on {' and '.join(on)}"
         return f"{text}, {plural(self.partitions, 'partition')}" if self.partitions else text
 

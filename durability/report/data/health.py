@@ -49,13 +49,12 @@ class Health:
 
     def brokers(self) -> list[dict[str, Any]]:
         """Brokers that lead unhealthy partitions, worst first: cluster, broker, rack, live, METRICS, unknown."""
-        rows = [
-            {"cluster": cluster, **{name: b[name] for name in ("broker", "rack", "live")}}
-            | {metric: b[name] for name, metric in METRICS.items()}
-            | {"unknown": b["unknown"]}
-            for cluster, counts in self.clusters.items()
-            for b in counts.get("brokers") or ()
-        ]
+        rows = []
+        for cluster, counts in self.clusters.items():
+            for b in counts.get("brokers") or ():
+                row = {"cluster": cluster, "broker": b["broker"], "rack": b["rack"], "live": b["live"]}
+                metrics = {metric: b[name] for name, metric in METRICS.items()}
+                rows.append({**row, **metrics, "unknown": b["unknown"]})
         counted = (*METRICS.values(), "unknown")
         return sorted(rows, key=lambda b: (*(-b[name] for name in counted), b["cluster"], b["broker"]))
 

@@ -177,8 +177,9 @@ class Outages:
         out.writerow((*COLUMNS, "lower", "restore"))
         for row in self.rows():
             row |= {"racks": ";".join(row["racks"] or ()), "since": to_text(row["since"])}
-            commands = (script([row["topic"]], change) for change in changes(row))
-            out.writerow([safe(cell) for cell in (*(row[name] for name in COLUMNS), *commands)])
+            cells = [row[name] for name in COLUMNS]
+            cells += [script([row["topic"]], change) for change in changes(row)]
+            out.writerow([safe(cell) for cell in cells])
 
     def _cluster(self, name: str, groups: list[Group]) -> dict[str, Any]:
         racks = [
