@@ -115,30 +115,7 @@ def _gone(verdicts: DataFrame, before: DataFrame, resolved: DataFrame, clusters:
     exists = resolved.select("cluster", "resource_type", "resource", F.lit(True).alias("exists"))
     listed = clusters.select("cluster", "captured_at", "snapshot_id", "topics_known", "brokers_known", "streams_known")
     absent = F.col("exists").isNull() & F.col("resource_type").isin(*DELETABLE)
-    # `clusters` has evaluated clusters only. Findings of other clusters aren't resolved.
-    unlisted = (
-        ((F.col("resource_type") == "topic") & ~F.col("topics_known"))
-        | ((F.col("resource_type") == "broker") & ~F.col("brokers_known"))
-        | ((F.col("resource_type") == "application") & ~F.col("streams_known"))
-    )
-    deleted = absent & ~F.coalesce(unlisted, F.lit(True))
-    cause = F.col("cause")
-    cleared = (
-        cause.endswith(" down")
-        | cause.endswith(" sync")
-        | cause.endswith(" lagging")
-        | cause.endswith(" offline")
-        | (cause == "reassignment")
-    )
-    policy = F.col("policy_changed") & (
-        F.coalesce(F.col("not_applicable_now"), F.lit(False)) | (F.col("required_now") != F.col("required"))
-    )
-    why = (
-        F.when(deleted, "resource-deleted")
-        .when(policy, "policy-changed")
-        .when(cleared, "cause-cleared")
-        .otherwise("fixed")
-    )
+    deleted = absent & ~_not_listed()
     gone = (
         before.where(F.col("outcome") != base.UNKNOWN)
         .join(still, ["cluster", "id"], "left_anti")
@@ -162,6 +139,37 @@ def _gone(verdicts: DataFrame, before: DataFrame, resolved: DataFrame, clusters:
         F.when(deleted, base.NOT_APPLICABLE).otherwise(base.PASS).alias("outcome"),
         F.lit(None).cast("int").alias("waiver"),
         F.lit("resolved").alias("change"),
-        why.alias("why"),
+        _why(deleted).alias("why"),
         "since",
+    )
+
+
+def _not_listed() -> Column:
+    """Could resources of this type not all be listed? True also for clusters that aren't evaluated now."""
+    unlisted = (
+        ((F.col("resource_type") == "topic") & ~F.col("topics_known"))
+        | ((F.col("resource_type") == "broker") & ~F.col("brokers_known"))
+        | ((F.col("resource_type") == "application") & ~F.col("streams_known"))
+    )
+    return F.coalesce(unlisted, F.lit(True))
+
+
+def _why(deleted: Column) -> Column:
+    """Why a finding is resolved."""
+    cause = F.col("cause")
+    cleared = (
+        cause.endswith(" down")
+        | cause.endswith(" sync")
+        | cause.endswith(" lagging")
+        | cause.endswith(" offline")
+        | (cause == "reassignment")
+    )
+    policy = F.col("policy_changed") & (
+        F.coalesce(F.col("not_applicable_now"), F.lit(False)) | (F.col("required_now") != F.col("required"))
+    )
+    return (
+        F.when(deleted, "resource-deleted")
+        .when(policy, "policy-changed")
+        .when(cleared, "cause-cleared")
+        .otherwise("fixed")
     )
