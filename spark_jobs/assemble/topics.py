@@ -76,7 +76,11 @@ def _measures(controls: list[ModuleType], *, outages: bool, targets: bool) -> di
         "cancel_harms": base.partition_ids(reassignment.cancel_harms()),
         "unhealthy": F.sort_array(F.collect_list(F.when(~F.col("healthy"), _health_row()))),
     }
-    modules = [*controls, elr_guard, *([rack_outage] if outages else ()), *([target] if targets else ())]
+    modules = [*controls, elr_guard]
+    if outages:
+        modules.append(rack_outage)
+    if targets:
+        modules.append(target)
     of_modules = _merged(modules, "measures")
     if twice := common.keys() & of_modules.keys():
         raise ValueError(f"a control measures {sorted(twice)}, which all topics have")

@@ -143,7 +143,9 @@ def _stated(names: declared.Names, otherwise: str) -> tuple[Column, Column]:
         given = F.coalesce(F.try_element_at("config_sources", F.lit(name)), F.lit(otherwise))
         return F.when(F.try_element_at("configs", F.lit(name)).isNotNull(), given)
 
-    return F.coalesce(*(value(*n) for n in names)), F.coalesce(*(source(name) for name, _ in names))
+    values = [value(name, factor) for name, factor in names]
+    sources = [source(name) for name, _ in names]
+    return F.coalesce(*values), F.coalesce(*sources)
 
 
 def _readable(names: declared.Names) -> Column:
@@ -182,7 +184,7 @@ def _of_one_broker(names: declared.Names, default: str | None) -> Column:
 
 
 def _of_all_brokers(name: str) -> Column:
-    """Over the live `brokers`: the known `values`; `known` and `read`: are all of them; and `source`."""
+    """A setting over the live `brokers`: the known `values`, the `source`, and whether all are `known` and could be `read`."""
     entries = live_brokers()[COLUMN][name]
     some = F.col("brokers_known") & (F.size(entries) > 0)
     source = F.when(F.forall(entries, lambda e: e["source"] == "default"), "default")
