@@ -25,11 +25,11 @@ REREADS = 4
 REREAD_PAUSE = 0.5
 """Seconds before such a reading."""
 REFUSED = "connection refused"
-"""Part of the reason for a broker on whose address nothing listens."""
+"""In the reason of a broker on whose address nothing listens."""
 SEEN_WITHIN_MS = 10_000
-"""How far a voter may be behind so that the quorum's leader counts it as up."""
+"""How far a voter may be behind to count as up for the quorum's leader."""
 GREETED_AT_ONCE = 256
-"""The most brokers to connect to at the same time."""
+"""Brokers that are connected to at the same time."""
 
 
 def read_cluster(
@@ -201,7 +201,7 @@ class _Collection:
         await self._per_broker()
 
     async def _until_fenced(self) -> None:
-        """Wait while the cluster calls a broker live that can't be reached.
+        """Waits while the cluster calls a broker live that can't be reached.
 
         When a dead broker's session ends, the controller fences it and elects leaders.
         """
@@ -210,7 +210,7 @@ class _Collection:
             await self.wire.pause(REREAD_PAUSE)
             try:
                 self.facts.brokers, _ = await brokers.registered(self.wire)
-            except Unread:  # the next reading fails in the same way and notes it
+            except Unread:  # the next reading meets the same, and notes it
                 return
 
     async def _doubtful(self) -> dict[int, str]:

@@ -91,9 +91,9 @@ class Configs:
 def request(kind: int, names: Sequence[str], keys: tuple[str, ...] | None) -> Any:
     """DescribeConfigs of these resources. keys: None for all settings."""
     resource = DescribeConfigsRequest.DescribeConfigsResource
-    asked = None if keys is None else list(keys)
+    key_list = None if keys is None else list(keys)
     return DescribeConfigsRequest(
-        resources=[resource(resource_type=kind, resource_name=name, configuration_keys=asked) for name in names],
+        resources=[resource(resource_type=kind, resource_name=name, configuration_keys=key_list) for name in names],
         include_synonyms=False,
         include_documentation=False,
     )

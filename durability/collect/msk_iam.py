@@ -131,11 +131,11 @@ class IamTokens(AbstractTokenProvider):
 
         quick = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 2})
         sts = self._session.client("sts", region_name=region, config=quick)
-        asked = {"RoleArn": self._values[ROLE]}
-        asked["RoleSessionName"] = self._values.get(SESSION_NAME, "kafka-durability-audit")
+        request = {"RoleArn": self._values[ROLE]}
+        request["RoleSessionName"] = self._values.get(SESSION_NAME, "kafka-durability-audit")
         if EXTERNAL_ID in self._values:
-            asked["ExternalId"] = self._values[EXTERNAL_ID]
-        given = sts.assume_role(**asked)["Credentials"]
-        left = given["Expiration"].timestamp() - time.time()
+            request["ExternalId"] = self._values[EXTERNAL_ID]
+        given = sts.assume_role(**request)["Credentials"]
+        lifetime = given["Expiration"].timestamp() - time.time()
         self._credentials = ReadOnlyCredentials(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"])
-        self._credentials_until = time.monotonic() + FRESH * max(left, 0)
+        self._credentials_until = time.monotonic() + FRESH * max(lifetime, 0)

@@ -1,4 +1,4 @@
-"""Whether each cluster has a leading controller. Without one nothing can be changed."""
+"""Does a controller lead each cluster? Without one nothing can be changed."""
 
 from __future__ import annotations
 

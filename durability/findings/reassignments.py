@@ -98,7 +98,7 @@ def make(lake: Any, plan: Plan, found: faults.Faults | None = None) -> Plans:
     wanted = lake.scan(TOPIC_POSTURE, And(_of_result(plan), EqualTo("reassign", True)), columns=WANTED)
     topics = wanted.sort_by([("cluster", "ascending"), ("topic", "ascending")]).to_pylist()
     attempts = {s.cluster: s.attempt_id for s in plan.judged if s.attempt_id}
-    # At most TOPICS get a plan, so no more than that many topics of a cluster are read.
+    # No more than TOPICS get a plan, so no more than that many of a cluster are looked at.
     of_cluster: defaultdict[str, list[str]] = defaultdict(list)
     for topic in topics:
         if len(of_cluster[topic["cluster"]]) < TOPICS:
@@ -169,12 +169,12 @@ def _rows(plans: Plans, plan: Plan) -> pa.Table:
         for one in plans.made
     ]
     without = [row(cluster, topic, why=why) for (cluster, topic), why in plans.without.items()]
-    off = [
+    of_brokers = [
         row(cluster, topic, moves=moves, gone=list(one.brokers), left=one.left)
         for cluster, one in plans.gone.items()
         for topic, moves in _by_topic(one).items()
     ]
-    return pa.Table.from_pylist([*made, *without, *off], PLANS.arrow)
+    return pa.Table.from_pylist([*made, *without, *of_brokers], PLANS.arrow)
 
 
 def _by_topic(plan: Gone) -> dict[str, list[dict[str, Any]]]:

@@ -32,7 +32,7 @@ WITHIN = (
 )
 """Pairs of facts: the ids of the first must be among those of the second."""
 APART = (("isr", "elr"), ("adding", "removing"))
-"""Pairs of facts without a common id: KIP-966 moves a replica from the ISR to the ELR, and a reassignment adds or removes it."""
+"""No id is in both: KIP-966 moves a replica from the ISR to the ELR, and a reassignment either adds or removes one."""
 FACTS = ("leader", *PARTITION_LISTS)
 """The facts of a partition that are unknown if they contradict each other."""
 

@@ -88,13 +88,13 @@ def _newest(files: Files, addresses: list[str], pointer: str | None, backed_up: 
             read[_name(address)] = _parsed(address, json.loads(files.text(address)))
         except (ValueError, KeyError, TypeError, AttributeError, IndexError):
             damaged.append(address)
-    left = candidates(read, pointer and _name(pointer), backed_up) if read else []
+    ends = candidates(read, pointer and _name(pointer), backed_up) if read else []
     # A commit that lost a race removes its manifests.
-    complete = [end for end in left if end.manifests is None or files.exists(end.manifests)]
+    complete = [end for end in ends if end.manifests is None or files.exists(end.manifests)]
     unread = [address for address in damaged if not complete or _version(address) > _version(complete[0].address)]
     if unread or not complete:
         raise Refused(
-            f"the metadata file {(unread or [end.address for end in left])[-1]} is damaged or lacks its manifests; repair it or"
+            f"the metadata file {(unread or [end.address for end in ends])[-1]} is damaged or lacks its manifests; repair it or"
             " move it away"
         )
     if any(end.content != complete[0].content for end in complete):

@@ -102,7 +102,7 @@ def _impossible(facts: Facts, declared: str) -> bool:
 
 
 def _replication_factor(topic: dict, factors: Mapping[str, int | None]) -> int | None:
-    """The fewest replicas of a partition of the topic; None if unknown. Observers are among a partition's replicas."""
+    """The replicas of the topic's partition that has the fewest; None if unknown. Observers are among a partition's replicas."""
     countable = topic["partitions_known"] and not has_observers(topic["configs"])
     return factors.get(topic["topic"]) if countable else None
 

@@ -57,7 +57,7 @@ def written(gone: Gone) -> str:
 
 def advice(gone: Gone) -> str:
     """What the finding says of the script."""
-    who, is_ = ("broker ", "is") if len(gone.brokers) == 1 else ("brokers ", "are")
+    noun, verb = ("broker ", "is") if len(gone.brokers) == 1 else ("brokers ", "are")
     more = "1 more stays" if gone.left == 1 else f"{gone.left:,} more stay"
     stay = (
         f" {more}: no live replica is in sync, the live brokers don't suffice, or one run plans no more."
@@ -65,7 +65,7 @@ def advice(gone: Gone) -> str:
         else ""
     )
     return (
-        f"If {listed(gone.brokers, who)} {is_} gone for good, don't wait. {gone.script} moves {_partitions(len(gone.moves))} to"
+        f"If {listed(gone.brokers, noun)} {verb} gone for good, don't wait. {gone.script} moves {_partitions(len(gone.moves))} to"
         f" live brokers, with a throttle.{stay} Read it, and see that their disks have room, before you run it."
     )
 
@@ -75,7 +75,8 @@ def _partitions(number: int) -> str:
 
 
 def _alone(facts: ClusterFacts) -> list[str]:
-    """Ends the script before it changes anything if a reassignment runs. The tool would refuse the plan but keep the throttle."""
+    """Ends the script before it changes anything if a reassignment runs. The tool would refuse the plan, and the throttle would
+    stay."""
     shown = lines(RUNNING, facts)
     if not shown:
         return []

@@ -76,7 +76,7 @@ def reason(command: Command, finding: Finding, before: Sequence[Command] = ()) -
 
 
 def _providers(command: Command, finding: Finding) -> str | None:
-    """Why the cluster's provider doesn't let its customers run the command; None if no reason is known."""
+    """Why the cluster's provider doesn't let its customers run the command; None if it isn't known not to."""
     if isinstance(command, Config):
         control = "broker-defaults" if command.entity == "brokers" else None
     else:

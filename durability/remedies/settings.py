@@ -107,7 +107,7 @@ def log_dirs(finding: Finding) -> Remedy:
 
 
 def unread(finding: Finding) -> Remedy:
-    """Advice for reading reassignments and throttles. It needs a leading controller and permission."""
+    """What it takes to read reassignments and throttles: a controller that leads answers, and only to who may ask."""
     if facts_of(finding).led is False:
         return advice("First bring back a majority of the controllers: reassignments are read from the one that leads")
     return advice("Grant the auditor Describe and DescribeConfigs on cluster and topics")

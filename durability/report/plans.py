@@ -32,8 +32,8 @@ def write(lake: Any, plan: Plan, out: Path) -> Path | None:
         texts[out / FOLDER / file] = written(made.topic, made.moves)
     without = [{"cluster": cluster, "topic": topic, "why": why} for (cluster, topic), why in found.without.items()]
     facts = facts_of_clusters(lake, plan, found) if found.gone else {}
-    off = [_gone(cluster, one, facts[cluster], texts, out) for cluster, one in found.gone.items()]
-    index = json.dumps({"format": FORMAT, "plans": plans, "without": without, "gone": off}, indent=1) + "\n"
+    of_brokers = [_gone(cluster, one, facts[cluster], texts, out) for cluster, one in found.gone.items()]
+    index = json.dumps({"format": FORMAT, "plans": plans, "without": without, "gone": of_brokers}, indent=1) + "\n"
     with unfinished(out) as temporary:
         # Write the index first: the next run removes the files that it lists, even if this run is killed now.
         for path, text in {out / FOLDER / INDEX: index, **texts}.items():

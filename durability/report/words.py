@@ -133,9 +133,10 @@ def clipped_script(remediation: str, limit: int) -> str:
     kept = lines
     while kept and len("\n".join(kept)) > limit:
         kept = kept[:-1]
-    # Remove operators at the end that would continue with a line that was cut.
-    last = max((n for n, line in enumerate(kept) if is_command(line)), default=0)
-    kept = [*kept[:last], *(line.removesuffix(" &&") for line in kept[last:])]
+    # What would run next is cut off.
+    kept = [
+        line.removesuffix(" &&") if not any(map(is_command, kept[n + 1 :])) else line for n, line in enumerate(kept)
+    ]
     return "\n".join([*kept, f"# and {plural(len(lines) - len(kept), 'more line')}, in findings.csv"])
 
 

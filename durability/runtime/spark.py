@@ -136,12 +136,12 @@ def settings(partitions: int, master: str = LOCAL) -> dict[str, str]:
             **FOR_SMALL,
             DRIVER_OPTIONS: f"{FOR_SMALL[DRIVER_OPTIONS]} {archive}".rstrip(),
         }
-    asked = os.environ.get("DURABILITY_SPARK_MEMORY")
+    configured = os.environ.get("DURABILITY_SPARK_MEMORY")
     # The heap has its full size from the start: each time it grows, the JVM does a full garbage collection.
-    heap = f" -Xms{asked}" if asked else f" -Xms{HEAP} -Xmn{YOUNG}"
+    heap = f" -Xms{configured}" if configured else f" -Xms{HEAP} -Xmn{YOUNG}"
     by_size = {
         DRIVER_OPTIONS: f"{FOR_LARGE[DRIVER_OPTIONS]}{heap} {archive}".rstrip(),
-        "spark.driver.memory": asked or HEAP,
+        "spark.driver.memory": configured or HEAP,
         "spark.sql.shuffle.partitions": str(max(SHUFFLED, partitions // 1_000_000)),
     }
     return {**ALWAYS, **network(master), **FOR_LARGE, **by_size}

@@ -1,12 +1,9 @@
-"""controller-quorum: the KRaft quorum has no majority, or would lose it with one more controller or rack.
+"""controller-quorum: does the KRaft quorum have a majority, and does it keep one if a controller or a rack is lost?
 
-- It has lost its majority if there is no leader, or if too many voters are missing. Lag alone doesn't make a voter missing.
-- It can't lose a voter if it has fewer than 3.
-- It can't lose a rack if at least half of the voters are in it. This counts in clusters of two or more racks. In a cluster of
-  one rack it is advice, and so is an even number of voters.
-
-A voter is missing if it never caught up with the leader, if it is known to be down, or if its combined broker is. A cluster in
-ZooKeeper mode has no such quorum.
+It has lost its majority if there is no leader, or if too many voters are missing. Lag alone takes no vote. It can't lose a voter
+if it has fewer than 3. A voter is missing if it never caught up with the leader, if it is known to be down, or if its combined
+broker is. The quorum can't lose a rack if half of the voters or more are in it. This counts in clusters of two racks or more. In
+a cluster of one rack it is advice, and so is an even number of voters. A cluster in ZooKeeper mode has no such quorum.
 """
 
 from collections.abc import Iterable

@@ -58,7 +58,7 @@ def _readable(*keys: str) -> Column:
 
 
 def _applies(key: str, default: str | Column) -> Column:
-    """A setting's value as text, or Kafka's default if it isn't stated; NULL if it could not be read."""
+    """A setting's value as text: stated, else Kafka's default; NULL where it could not be read."""
     return F.when(_readable(key), F.coalesce(_stated(key), F.lit(default)))
 
 
@@ -284,7 +284,7 @@ def _unclean_default() -> Column:
     dynamic = F.filter("brokers", lambda b: b["unclean_source"] == "cluster-default")
     read = F.filter("controllers", lambda c: c["configs_known"])
     active = F.filter("controllers", lambda c: certain(c["leader"]))
-    # Any controller may become active, so one `true` is enough. `false` needs the value of the active one.
+    # Any controller may become the active one, so one that says true is enough. False needs the active one's value.
     all_read = F.when(F.size(active) > 0, F.forall(active, lambda c: c["configs_known"])).otherwise(
         F.col("controllers_known") & (F.size(read) > 0)
     )

@@ -154,7 +154,7 @@ def _readable(names: declared.Names) -> Column:
 
 
 def _answered() -> Column:
-    """Are these configs an answer of DescribeConfigs? Such an answer states defaults, too."""
+    """Are these configs an answer of DescribeConfigs? It states defaults too."""
     return certain(F.array_contains(F.map_values("config_sources"), "default"))
 
 
