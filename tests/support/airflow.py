@@ -1,6 +1,6 @@
-"""One migrated Airflow home for a test session, and child processes that use a copy of it.
+"""One migrated Airflow home for a test session, and children that use a copy of it.
 
-They are child processes because Airflow reads its settings once, on its first import.
+Children, because Airflow reads its settings once, when it is first imported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from durability.cli import airflow_home
 
 @functools.cache
 def template() -> Path:
-    """An AIRFLOW_HOME with a migrated database. Each test copies it."""
+    """An AIRFLOW_HOME with a migrated database, from which each test takes its own copy."""
     home = Path(tempfile.mkdtemp(prefix="durability-test-airflow-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     airflow_home.migrate(home)
@@ -28,7 +28,7 @@ def template() -> Path:
 
 
 def run_in_airflow(folder: Path, source: str, **environ: str) -> str:
-    """Run Python source in a child with Airflow set up as for a scheduler. Returns what it printed."""
+    """Run Python source in a child that has Airflow as a scheduler would have it; returns what it printed."""
     home = airflow_home.private_home(folder / "airflow", template())
     environment = airflow_home.environment(home, {**os.environ, **environ})
     done = subprocess.run(
@@ -49,12 +49,12 @@ print("RESULT", json.dumps({"run": run.state, **{t.task_id: t.state for t in run
 
 
 def run_dag(folder: Path, dag_id: str, conf: dict, **environ: str) -> dict[str, str]:
-    """Run a DAG once, without retries. Returns the state of the run and of each task by name."""
+    """Runs a DAG once, without retries; the state of the run and of each task by name."""
     asked = json.dumps({"dag_id": dag_id, "conf": conf})
     return result(run_in_airflow(folder, RUN, ASKED=asked, DURABILITY_RETRIES="0", **environ))
 
 
 def result(output: str):
-    """The value in a child's line RESULT."""
+    """What a child's line RESULT says."""
     (line,) = [x for x in output.splitlines() if x.startswith("RESULT ")]
     return json.loads(line.removeprefix("RESULT "))

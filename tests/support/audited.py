@@ -1,4 +1,4 @@
-"""An audit of documents, step by step, without Airflow and in a given Spark session."""
+"""An audit of documents, one step after the other, without Airflow and in a given Spark session."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ SNAPSHOT = ("cluster", "snapshot_id", "attempt_id", "captured_at", "status", "re
 
 
 def audit(session, lake, documents: Sequence[dict], policy: Path, out: Path, name: str):
-    """Run all steps up to the report; returns the plan.
+    """Collects, gates, publishes, evaluates, cross-checks, words and reports; returns the plan.
 
-    session: a Spark session with `lake` as its catalog (`tests.support.lake.attach`).
-    name: the run's name.
+    session: one that has `lake` as its catalog (`tests.support.lake.attach`). name: of the run.
     """
     from durability import findings
     from durability.plan import Plan, build_plan

@@ -1,4 +1,4 @@
-"""One Spark session for all tests and doctests of a test session, on the lake's jars."""
+"""One Spark session for every test and doctest of a test session, on the lake's jars."""
 
 import logging
 import os
@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
-    """A local session. A test that needs a lake adds its catalog's settings to a new session."""
+    """A local session; a test that needs a lake adds its catalog's settings to a session of its own."""
     session = start(tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
@@ -27,7 +27,7 @@ def start(folder):
     jar_files = ",".join(sorted(str(p) for name in ("spark", "spark-s3") for p in jars.ensure(name).glob("*.jar")))
     own = {
         "spark.jars": jar_files,
-        # This JVM does hundreds of runs, so both compilers are worth their time.
+        # A JVM for hundreds of runs, so that both compilers are worth their time.
         DRIVER_OPTIONS: "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -39,14 +39,14 @@ def start(folder):
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     remember_classes(session)
-    # py4j logs when the interpreter ends, to streams that pytest has closed.
+    # It says goodbye when the interpreter ends, to streams that pytest has closed.
     logging.getLogger("py4j").setLevel(logging.WARNING)
     return session
 
 
 @pytest.fixture(autouse=True)
 def _doctest_names(doctest_namespace, request):
-    """Doctests of spark_jobs can use the session as `spark`, and Spark's functions as `F`."""
+    """Doctests of spark_jobs find the session as `spark`, and Spark's functions as `F`."""
     item = request.node
     if "spark_jobs" in str(item.path) and type(item).__name__ == "DoctestItem":
         from pyspark.sql import functions
