@@ -1,0 +1,143 @@
+"""What a loss of brokers and controllers does to each partition of one cluster: the rows of `loss_outcomes`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from durability.plan.plan import Plan
+from spark_jobs.assemble.evaluation import requirements
+from spark_jobs.frames import facts, losses, partitions, quorum
+from spark_jobs.frames.columns import certain, struct
+from spark_jobs.frames.literals import literal
+from spark_jobs.frames.rack_health import NO_ERROR, NO_LEADER, NOT_ENOUGH_REPLICAS, TIMED_OUT
+from spark_jobs.lake_tables import Reader
+from spark_jobs.scale import groups
+
+BEFORE, NOW = "before", "now"
+WITHOUT = ("adding", "removing")
+"""The structural view is the worse of two: without the replicas that are being added, and without those being removed."""
+KEY = ("cluster", "topic", "partition")
+Lose = Mapping[str, Mapping[str, Sequence[int]]]
+LOSE = "map<string,struct<brokers:array<int>,controllers:array<int>>>"
+BY_SEVERITY = (NO_ERROR, NOT_ENOUGH_REPLICAS, TIMED_OUT, NO_LEADER)
+"""Answers to an acks=all write, the worst last."""
+
+
+def outcomes(read: Reader, plan: Plan, lose: Lose) -> DataFrame:
+    """The rows of `loss_outcomes`, without the run's keys: equal partitions of a topic are one row.
+
+    lose: by cluster the ids of what is lost, under `brokers` and `controllers`. A combined node's broker takes its controller too.
+    """
+    tiers = literal(plan.policy.required, f"map<string,{requirements()}>")
+    attempts = [s.attempt_id for s in plan.judged]
+
+    def of_snapshot(name: str) -> DataFrame:
+        return read(name).where(F.col("attempt_id").isin(attempts))
+
+    clusters = facts.clusters(of_snapshot).localCheckpoint()
+    resolved = read("resolved_policy").where(F.col("result_id") == plan.result_id)
+    topics = facts.topics(of_snapshot, resolved, clusters, tiers).localCheckpoint()
+    lost = F.try_element_at(literal(lose, LOSE), F.col("cluster"))
+    of_clusters = clusters.withColumn("lost", lost["brokers"]).select(
+        "cluster", "lost", quorum_left(F.concat(lost["brokers"], lost["controllers"])).alias("quorum")
+    )
+    rows = groups.representatives(read, attempts, []).withColumn("unchanged_reassignment", F.lit(False))
+    of_topics = topics.select("cluster", "topic", "unclean", "tier", "internal", "captured_at", "snapshot_id")
+    base = (
+        partitions.facts(rows, topics, clusters)
+        .join(F.broadcast(of_topics), ["cluster", "topic"])
+        .join(F.broadcast(of_clusters), "cluster")
+        .withColumn("quorum_kept", F.col("quorum")["kept"])
+    ).localCheckpoint()
+    views = [base.withColumn("view", F.lit(BEFORE)), losses.after(base).withColumn("view", F.lit(NOW))]
+    views += [losses.after(losses.whole(base, w)).withColumn("view", F.lit(w)) for w in WITHOUT]
+    judged = _judged(reduce(DataFrame.unionByName, views))
+    return _rows(_per_partition(judged).join(base.select(*KEY, *_of_base()), [*KEY]))
+
+
+def quorum_left(lost: Column) -> Column:
+    """The quorum after the loss of the nodes with these ids, as struct<voters, left, needed, kept>.
+
+    left: the voters that aren't known to be missing. kept: are they a majority? NULL where voters are unknown. In ZooKeeper mode
+    there are no voters, and ZooKeeper is taken to survive.
+    """
+    voters = quorum.voters()
+    left = F.size(F.filter(voters, lambda v: ~F.array_contains(lost, v["controller"]) & ~quorum.is_missing(v)))
+    needed = quorum.majority(F.size(voters))
+    stated = (F.col("quorum_mode") == "kraft") & (F.size(voters) > 0)
+    kept = F.when(stated, left >= needed).when(F.col("quorum_mode") == "zookeeper", True)
+    fields = {"voters": F.when(stated, F.size(voters)), "left": F.when(stated, left), "needed": F.when(stated, needed)}
+    return struct({**fields, "kept": kept})
+
+
+def _judged(facts: DataFrame) -> DataFrame:
+    """Each view's answer to an acks=all write (`acks_all_error`), by the rules for partitions as they are."""
+    live = partitions.live_members(facts)
+    return partitions.in_racks(partitions.judged(partitions.spans(partitions.shape(live))))
+
+
+def _per_partition(judged: DataFrame) -> DataFrame:
+    """One row per partition: what it answers in each view."""
+
+    def in_view(view: str, column: str) -> Column:
+        return F.max(F.when(F.col("view") == view, F.col(column)))
+
+    answers = [in_view(view, "acks_all_error").alias(f"{view}_answer") for view in (BEFORE, NOW, *WITHOUT)]
+    leaders = [in_view(view, "leader").alias(f"leader_{view}") for view in (BEFORE, NOW)]
+    effective = [in_view(view, "effective_min_isr").alias(f"{view}_min_isr") for view in WITHOUT]
+    return judged.groupBy(*KEY).agg(*answers, *leaders, *effective)
+
+
+def _of_base() -> list[Column]:
+    """Columns of a partition that don't depend on the view."""
+    lost = F.array_intersect("replicas", "lost")
+    return [
+        *("captured_at", "snapshot_id", "tier", "internal", "quorum"),
+        *(column.alias(name) for name, column in losses.data().items()),
+        F.forall("replicas", lambda id: F.array_contains("lost", id)).alias("all_lost"),
+        F.size(lost).alias("replicas_lost"),
+        (F.size(F.array_intersect("isr", "lost")) > 0).alias("stalls"),
+        F.array_contains("lost", F.col("leader")).alias("leader_lost"),
+        "unclean",
+        "elr_on",
+        F.when(F.col("elr_on"), F.array_union("isr", "elr")).otherwise(F.col("isr")).alias("sure"),
+    ]
+
+
+def _rows(partition: DataFrame) -> DataFrame:
+    """Equal partitions of a topic in one row."""
+    least_min_isr = F.least(*(F.col(f"{w}_min_isr") for w in WITHOUT))
+    worst = F.when(F.col("replicas_lost") == 0, False).otherwise(F.col("replicas_lost") >= least_min_isr)
+    columns = {
+        "before": F.col("before_answer"),
+        "now": F.col("now_answer"),
+        "structural": _worse(*(F.col(f"{w}_answer") for w in WITHOUT)),
+        "leader_before": F.col("leader_before"),
+        "leader_after": F.col("leader_now"),
+        "at_risk": F.col("at_risk"),
+        "deleted": F.col("deleted"),
+        "at_risk_structural": F.col("all_lost"),
+        "data_worst": worst,
+        "availability_worst": worst & ~F.col("unclean"),
+        "stalls": F.col("stalls"),
+        "leader_lost": certain(F.col("leader_lost")),
+        "back_with": F.when(F.col("now_answer") == NO_LEADER, F.col("sure")),
+        "back_with_any": F.when(F.col("now_answer") == NO_LEADER, F.col("elr_on")),
+        "quorum": F.col("quorum"),
+    }
+    keys = ("cluster", "captured_at", "snapshot_id", "topic", "tier", "internal")
+    named = partition.select(*keys, "partition", *(column.alias(name) for name, column in columns.items()))
+    partitions = F.sort_array(F.collect_list("partition")).alias("partitions")
+    return named.groupBy(*keys, *columns).agg(partitions)
+
+
+def _worse(one: Column, other: Column) -> Column:
+    """The worse of two answers; NULL if one is unknown and the other isn't the worst."""
+    answers = F.array(*map(F.lit, BY_SEVERITY))
+    place = F.greatest(F.array_position(answers, one), F.array_position(answers, other))
+    known = (one.isNotNull() & other.isNotNull()) | certain((one == NO_LEADER) | (other == NO_LEADER))
+    return F.when(known, F.element_at(answers, place.cast("int")))
