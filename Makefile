@@ -10,7 +10,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory --no-builtin-rules
 
-export BOOTSTRAP COMMAND_CONFIG CLUSTER CLUSTERS TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON BASELINE ROUNDS SIZE SEED PLACEMENT PARTITIONS RESULTS
+export LOSE BOOTSTRAP COMMAND_CONFIG CLUSTER CLUSTERS TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON BASELINE ROUNDS SIZE SEED PLACEMENT PARTITIONS RESULTS
 
 STATE := .state
 UV := $(STATE)/uv/bin/uv
@@ -52,7 +52,7 @@ help:  ## list the commands
 	echo "All options, and audits without Airflow: .venv/bin/kafka-durability audit --help"
 
 # Without this check, a mistyped option would audit the wrong thing.
-OPTIONS := BOOTSTRAP COMMAND_CONFIG CLUSTER CLUSTERS TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON BASELINE PYTHON ROUNDS SIZE SEED PLACEMENT PARTITIONS RESULTS
+OPTIONS := LOSE BOOTSTRAP COMMAND_CONFIG CLUSTER CLUSTERS TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON BASELINE PYTHON ROUNDS SIZE SEED PLACEMENT PARTITIONS RESULTS
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 UNKNOWN := $(filter-out $(OPTIONS),$(GIVEN))
 ifneq ($(UNKNOWN),)
@@ -62,6 +62,10 @@ endif
 .PHONY: audit
 audit: $(READY)  ## audit once: the embedded cluster, BOOTSTRAP= or TOPOLOGY=
 	@exec $(PY) -m durability.cli audit --airflow
+
+.PHONY: whatif
+whatif: $(READY)  ## predict a loss: LOSE=broker:3,rack:az2 [BOOTSTRAP= | TOPOLOGY= | LAKE=]
+	@exec $(PY) -m durability.cli whatif
 
 .PHONY: test
 test: $(READY)  ## run all tests

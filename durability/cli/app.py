@@ -151,6 +151,39 @@ def audit(
     return run(checked(Given.of(ctx)), airflow=airflow)
 
 
+_LOSE = typer.Option(
+    "--lose",
+    envvar="LOSE",
+    help="What fails at once, separated by commas: broker:3, rack:az2, controller:101. A comma in a rack's name is %2C.",
+    metavar="ITEMS",
+)
+
+
+@app.command(epilog="Exit status: 0 done, 2 refused or failed.")
+def whatif(
+    ctx: typer.Context,
+    lose: Annotated[str, _LOSE] = "",
+    bootstrap: Annotated[str | None, _BOOTSTRAP] = None,
+    topology: Annotated[str | None, _TOPOLOGY] = None,
+    cluster: Annotated[str | None, _CLUSTER] = None,
+    command_config: Annotated[str | None, _COMMAND_CONFIG] = None,
+    policy: Annotated[str | None, _POLICY] = None,
+    out: Annotated[str | None, _OUT] = None,
+    lake: Annotated[str | None, _LAKE] = None,
+) -> int:
+    """Predict what a loss of brokers, racks or controllers does to each partition.
+
+    Without an input it uses the newest accepted snapshot in the lake. It only reads: nothing is stopped.
+    """
+    from durability.cli.options import Given, checked
+    from durability.cli.whatif import run
+    from durability.plan.lose import parse
+
+    given = Given.of(ctx)
+    items = parse(lose, given.label("lose"))
+    return run(checked(given), items, given.label("lose"))
+
+
 @app.command()
 def demo() -> None:
     """Run the embedded cluster with its deliberate mistakes until Ctrl-C, and print the command that audits it."""

@@ -30,7 +30,7 @@ BY_SEVERITY = (NO_ERROR, NOT_ENOUGH_REPLICAS, TIMED_OUT, NO_LEADER)
 def outcomes(read: Reader, plan: Plan, lose: Lose) -> DataFrame:
     """The rows of `loss_outcomes`, without the run's keys: equal partitions of a topic are one row.
 
-    lose: by cluster the ids of what is lost, under `brokers` and `controllers`. A combined node's broker takes its controller too.
+    lose: by cluster the ids of what is lost, under `brokers` and `controllers`. A node that is both is lost as both.
     """
     tiers = literal(plan.policy.required, f"map<string,{requirements()}>")
     attempts = [s.attempt_id for s in plan.judged]
@@ -45,7 +45,9 @@ def outcomes(read: Reader, plan: Plan, lose: Lose) -> DataFrame:
     of_clusters = clusters.withColumn("lost", lost["brokers"]).select(
         "cluster", "lost", quorum_left(F.concat(lost["brokers"], lost["controllers"])).alias("quorum")
     )
-    rows = groups.representatives(read, attempts, []).withColumn("unchanged_reassignment", F.lit(False))
+    rows = groups.representatives(read, [str(attempt) for attempt in attempts], []).withColumn(
+        "unchanged_reassignment", F.lit(False)
+    )
     of_topics = topics.select("cluster", "topic", "unclean", "tier", "internal", "captured_at", "snapshot_id")
     base = (
         partitions.facts(rows, topics, clusters)
@@ -92,18 +94,16 @@ def _per_partition(judged: DataFrame) -> DataFrame:
     return judged.groupBy(*KEY).agg(*answers, *leaders, *effective)
 
 
-def _of_base() -> list[Column]:
+def _of_base() -> list[Column | str]:
     """Columns of a partition that don't depend on the view."""
     lost = F.array_intersect("replicas", "lost")
     return [
-        *("captured_at", "snapshot_id", "tier", "internal", "quorum"),
+        *("captured_at", "snapshot_id", "tier", "internal", "quorum", "unclean", "elr_on"),
         *(column.alias(name) for name, column in losses.data().items()),
         F.forall("replicas", lambda id: F.array_contains("lost", id)).alias("all_lost"),
         F.size(lost).alias("replicas_lost"),
         (F.size(F.array_intersect("isr", "lost")) > 0).alias("stalls"),
         F.array_contains("lost", F.col("leader")).alias("leader_lost"),
-        "unclean",
-        "elr_on",
         F.when(F.col("elr_on"), F.array_union("isr", "elr")).otherwise(F.col("isr")).alias("sure"),
     ]
 

@@ -68,6 +68,7 @@ def data() -> dict[str, Column]:
     `at_risk`: all copies that certainly have every record acknowledged with acks=all are lost. `deleted`: an unclean leader
     that lacks records is elected, and deletes them from copies that come back. NULL if unknown.
     """
+
     def lost(id: Column) -> Column:
         return F.array_contains("lost", id)
 
@@ -89,7 +90,8 @@ def data() -> dict[str, Column]:
 def _with_lost_down(facts: DataFrame) -> DataFrame:
     """`facts` with the lost brokers down. `alive`: ids of replicas that are certainly up, `maybe`: that may be up."""
     down = F.transform(
-        "brokers", lambda b: b.withField("live", F.when(F.array_contains("lost", b["broker"]), False).otherwise(b["live"]))
+        "brokers",
+        lambda b: b.withField("live", F.when(F.array_contains("lost", b["broker"]), False).otherwise(b["live"])),
     )
     return facts.withColumn("brokers", down).withColumns(
         {

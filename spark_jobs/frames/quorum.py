@@ -17,7 +17,10 @@ def majority(count: Column) -> Column:
 
 
 def is_missing(voter: Column) -> Column:
-    """Did the voter never catch up with the leader, or is it known to be down, or its combined broker? The leader isn't missing."""
+    """Did the voter never catch up with the leader, or is it or its combined broker known to be down?
+
+    The leader isn't missing.
+    """
     down = F.filter("brokers", lambda b: ~b["live"])["broker"]
     gone = certain(~voter["caught_up"]) | certain(~voter["live"]) | F.array_contains(down, voter["controller"])
     return ~certain(voter["leader"]) & gone

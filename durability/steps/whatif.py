@@ -1,0 +1,73 @@
+"""Step whatif: predicts from a snapshot what a loss of brokers, racks and controllers does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from durability.errors import Refused
+from durability.steps.settings import Settings
+from durability.steps.summary import StepSummary, counted
+
+if TYPE_CHECKING:
+    from durability.lake import Lake
+    from durability.plan import Plan
+    from durability.plan.lose import Item, Loss
+
+Submit = Callable[["Lake", "Plan", Mapping[str, Any]], None]
+"""Submits the Spark job for a plan and what each cluster loses. Waits for its end."""
+
+
+def newest(settings: Settings, cluster: str | None) -> dict[str, Any]:
+    """The row of the lake's newest accepted snapshot of the cluster.
+
+    cluster: None if the lake has one alone. Refused, with names and reasons, if there is no such snapshot.
+    """
+    lake = settings.open_lake()
+    lake.ensure()
+    accepted = lake.snapshots(status="accepted", kind="full")
+    names = sorted({row["cluster"] for row in accepted})
+    name = _one_of(names, cluster, f"the lake {settings.lake}")
+    return max((row for row in accepted if row["cluster"] == name), key=lambda row: row["captured_at"])
+
+
+def chosen(rows: Sequence[Mapping[str, Any]], cluster: str | None) -> dict[str, Any]:
+    """The accepted one of the snapshots just taken. Refused, with the reason, for a snapshot that was rejected."""
+    name = _one_of(sorted({row["cluster"] for row in rows}), cluster, "the input")
+    [row] = [dict(row) for row in rows if row["cluster"] == name]
+    if row["status"] != "accepted":
+        raise Refused(f"{name}: its snapshot can't be used: {row['reason']}")
+    return row
+
+
+def _one_of(names: Sequence[str], cluster: str | None, where: str) -> str:
+    if not names:
+        raise Refused(f"{where} has no accepted snapshot: audit the cluster first, or name --bootstrap or --topology")
+    if cluster is None and len(names) > 1:
+        raise Refused(f"{where} has several clusters; name one with --cluster: {', '.join(names)}")
+    if cluster is not None and cluster not in names:
+        raise Refused(f"{where} has no accepted snapshot of {cluster}; there are {', '.join(names)}")
+    return cluster or names[0]
+
+
+def lost(settings: Settings, snapshot: Mapping[str, Any], asked: Sequence[Item], label: str) -> Loss:
+    """What is lost with the items, by the snapshot's brokers and controllers."""
+    from durability.lake.tables import BROKERS, CONTROLLERS
+    from durability.plan import lose
+
+    lake = settings.open_lake()
+    brokers, controllers = (lake.facts(table, snapshot).to_pylist() for table in (BROKERS, CONTROLLERS))
+    return lose.resolve(asked, brokers, controllers, label)
+
+
+def predict(settings: Settings, plan: Plan, loss: Loss, submit: Submit, summary: StepSummary) -> dict[str, Path]:
+    """Runs the prediction for the plan's one cluster and writes whatif.json and whatif.csv; returns them by name."""
+    from durability.report import whatif
+
+    lake = settings.open_lake()
+    [snapshot] = plan.judged
+    submit(lake, plan, {snapshot.cluster: loss.to_dict()})
+    files = whatif.write(lake, plan, loss, settings.out)
+    summary.text = f"{counted(len(loss.brokers), 'broker')}, {counted(len(loss.controllers), 'controller')}"
+    return files
