@@ -79,7 +79,7 @@ def _predict(
         # A name that the snapshot doesn't have is refused before anything is written.
         loss = whatif.lost(settings, snapshot, lose, label)
         plan = evaluate.plan_evaluation(settings, NIGHTLY, run_id, f"{run_id}:1", [snapshot], [], started)
-        files = whatif.predict(settings, plan, loss, submit, summary)
+        files = whatif.predict(settings, snapshot, plan, loss, submit, summary)
     console.line()
     for line in report.summary(json.loads(files["whatif.json"].read_text(encoding="utf-8")), files):
         console.line(line)

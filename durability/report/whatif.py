@@ -13,6 +13,7 @@ from durability.plain import plain
 from durability.report.data import losses
 from durability.report.data.losses import CLASSES, VIEWS, Counts
 from durability.report.files import safe
+from durability.report.html import whatif as page
 from durability.report.words import plural, readable
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from durability.plan.lose import Loss
 
 FORMAT = "durability-whatif/1"
-FILES = ("whatif.json", "whatif.csv")
+FILES = ("whatif.json", "whatif.csv", "whatif.html")
 COLUMNS = (
     *("cluster", "topic", "partition", "tier", "before", "after", "error", "leader_before", "leader_after"),
     *("data", "back_with"),
@@ -31,22 +32,28 @@ WORDS = {
     "at_risk": "acknowledged records only on lost brokers",
     "offline": "offline: no reads, no writes",
     "rejects": "reject acks=all writes",
+    "accepts": "accept acks=all writes",
     "unknown": "unknown: a fact is missing",
 }
 
 
-def write(lake: Any, plan: Plan, loss: Loss, out: Path) -> dict[str, Path]:
-    """Writes the prediction of a plan's cluster into the folder `out`; returns the files by name."""
+def write(lake: Any, plan: Plan, loss: Loss, unread: Mapping[str, Any], out: Path) -> dict[str, Path]:
+    """Writes the prediction of a plan's cluster into the folder `out`; returns the files by name.
+
+    unread: what the snapshot lacks, see `durability.steps.whatif.unread`.
+    """
     [snapshot] = plan.judged
-    with atomic_files(out, *FILES) as (json_file, csv_file):
+    with atomic_files(out, *FILES) as (json_file, csv_file, html_file):
         counts = Counts()
         writer = csv.DictWriter(csv_file, COLUMNS, quoting=csv.QUOTE_ALL)
         writer.writeheader()
         for row in _rows(lake, plan):
             counts.add(row)
             writer.writerows({name: safe(cell) for name, cell in line.items()} for line in losses.lines([row]))
-        json.dump(document(snapshot, loss, counts), json_file, ensure_ascii=False, indent=1)
+        found = document(snapshot, loss, counts, unread)
+        json.dump(found, json_file, ensure_ascii=False, indent=1)
         json_file.write("\n")
+        html_file.writelines(page.render(found, WORDS, sentences(found)))
     return {name: out / name for name in FILES}
 
 
@@ -61,7 +68,7 @@ def _rows(lake: Any, plan: Plan) -> Iterator[dict[str, Any]]:
             yield from batch.to_pylist()
 
 
-def document(snapshot: Any, loss: Loss, counts: Counts) -> dict[str, Any]:
+def document(snapshot: Any, loss: Loss, counts: Counts, unread: Mapping[str, Any]) -> dict[str, Any]:
     """The content of whatif.json."""
     quorum = dict(counts.quorum or {})
     kept = quorum.pop("kept", None)
@@ -89,6 +96,7 @@ def document(snapshot: Any, loss: Loss, counts: Counts) -> dict[str, Any]:
         "unknown": {
             "partitions": counts.unknown,
             "quorum": kept is None,
+            **unread,
             **{f"unplaced_{kind}": list(ids) for kind, ids in loss.unplaced.items()},
         },
     }
@@ -96,27 +104,12 @@ def document(snapshot: Any, loss: Loss, counts: Counts) -> dict[str, Any]:
 
 def summary(found: Mapping[str, Any], files: Mapping[str, Path]) -> list[str]:
     """The prediction in about twenty lines, from the content of whatif.json."""
-    now, topics, lose = found["views"]["now"], found["topics"]["now"], found["lose"]
-    lines = [
-        f"If {' and '.join(lose['asked'])} of {found['cluster']} fail"
-        f" (snapshot of {readable(found['captured_at'])}; {_nodes(lose)}):",
-        "",
-    ]
-    lines += [line for line in (_quorum(found),) if line]
-    broken = [name for name in CLASSES if name != "accepts" and now[name]]
-    lines += [f"  {now[name]:>9,} {_of(topics[name])}: {WORDS[name]}" for name in broken]
-    lines.append(f"  {now['accepts']:>9,} {_of(topics['accepts'])}: accept acks=all writes")
-    if found["already"]:
-        counted = ", ".join(f"{n:,} {name}" for name, n in found["already"].items())
-        lines.append(f"  Before the loss already: {counted}")
-    lines.append(
-        f"  {found['stalls']:,} partitions stall until the lost brokers are fenced; acks=1 writes may be lost in"
-        f" {found['acks_1_may_lose']:,}"
-    )
-    lines += _structure(found)
-    if found["clients"]:
-        lines.append(f"  Affected clients: {', '.join(found['clients'])}")
-    lines += _gaps(found["unknown"])
+    now, topics = found["views"]["now"], found["topics"]["now"]
+    headline, *more = sentences(found)
+    lines = [headline, ""]
+    shown = [name for name in CLASSES if name == "accepts" or now[name]]
+    lines += [f"  {now[name]:>9,} {_partitions(now[name], topics[name])}: {WORDS[name]}" for name in shown]
+    lines += ["", *more]
     worst = found["worst_topics"]
     if worst:
         lines += ["", "Worst topics"]
@@ -127,53 +120,88 @@ def summary(found: Mapping[str, Any], files: Mapping[str, Path]) -> list[str]:
     return [plain(line) for line in lines]
 
 
+def sentences(found: Mapping[str, Any]) -> list[str]:
+    """The headline, then what else a reader must know."""
+    lose, views = found["lose"], found["views"]
+    said = [f"If {' and '.join(lose['asked'])} of {found['cluster']} fail: {_gravest(views['now'])}.", *_quorum(found)]
+    said.append(f"Lost: {_nodes(lose)}, by the snapshot of {readable(found['captured_at'])}.")
+    if found["already"]:
+        counted = ", ".join(f"{n:,} {name}" for name, n in found["already"].items())
+        said.append(f"Before the loss already: {counted}.")
+    if found["stalls"]:
+        said.append(
+            f"acks=all writes of {plural(found['stalls'], 'partition')} wait until the lost brokers are fenced."
+        )
+    if found["acks_1_may_lose"]:
+        said.append(f"acks=1 writes may be lost in {plural(found['acks_1_may_lose'], 'partition')} led there.")
+    if any(views["structural"][name] != views["now"][name] for name in ("offline", "rejects")):
+        structural = views["structural"]
+        said.append(
+            f"If all replicas were in sync before: {structural['offline']:,} offline, {structural['rejects']:,} rejecting."
+        )
+    if views["worst"]["at_risk"]:
+        said.append(
+            f"With the smallest ISR that min.insync.replicas allows: {views['worst']['at_risk']:,} at risk of data loss."
+        )
+    if found["clients"]:
+        said.append(f"Affected clients: {', '.join(found['clients'])}.")
+    return said + _gaps(found["unknown"])
+
+
+def _gravest(now: Mapping[str, int]) -> str:
+    """What happens to the most gravely affected partitions, in a few words."""
+    verbs = {
+        "lost": "lose acknowledged records",
+        "offline": "go offline",
+        "at_risk": "have acknowledged records on lost brokers alone",
+        "rejects": "reject acks=all writes",
+        "unknown": "can't be predicted",
+    }
+    found = [f"{now[name]:,} {verb}" for name, verb in verbs.items() if now[name]]
+    return "partitions: " + ", ".join(found) if found else "all partitions that served before go on serving"
+
+
 def _nodes(lose: Mapping[str, Any]) -> str:
     parts = [plural(len(lose["brokers"]), "broker"), plural(len(lose["controllers"]), "controller")]
     already = f", {len(lose['down_already'])} of them down already" if lose["down_already"] else ""
     return " and ".join(parts) + already
 
 
-def _of(topics: int) -> str:
-    return f"partitions of {plural(topics, 'topic')}"
+def _partitions(count: int, topics: int) -> str:
+    return f"{'partition' if count == 1 else 'partitions'} of {plural(topics, 'topic')}"
 
 
-def _quorum(found: Mapping[str, Any]) -> str | None:
+def _quorum(found: Mapping[str, Any]) -> list[str]:
     quorum = found["quorum"]
     if quorum is None:
-        return None
+        return []
     left = f"{quorum['left']} of {quorum['voters']} voters left, {quorum['needed']} needed"
     if quorum["kept"] is False:
-        return f"  The controller quorum is lost ({left}): no leader is elected and no ISR shrinks."
-    return f"  The controller quorum keeps its majority: {left}."
-
-
-def _structure(found: Mapping[str, Any]) -> list[str]:
-    """What the placement alone allows, where it differs from today."""
-    views = found["views"]
-    lines = []
-    if any(views["structural"][name] != views["now"][name] for name in ("offline", "rejects")):
-        lines.append(
-            f"  With all replicas in sync before: {views['structural']['offline']:,} offline,"
-            f" {views['structural']['rejects']:,} rejecting"
-        )
-    if views["worst"]["at_risk"]:
-        lines.append(
-            f"  With the smallest ISR that min.insync.replicas allows: {views['worst']['at_risk']:,} at risk of data loss"
-        )
-    return lines
+        return [f"The controller quorum is lost ({left}): no leader is elected and no ISR shrinks."]
+    return [f"The controller quorum keeps its majority: {left}."]
 
 
 def _gaps(unknown: Mapping[str, Any]) -> list[str]:
-    lines = []
+    said = []
+    if unknown["quorum"]:
+        said.append("Unknown: whether the controllers keep a majority.")
     for kind in ("brokers", "controllers"):
-        if ids := unknown.get(f"unplaced_{kind}"):
-            named = ", ".join(map(str, ids))
-            lines.append(
-                f"  The rack of {kind} {named} is unknown: they may be lost with the rack, which is not counted."
-            )
-    return lines
+        if ids := unknown[f"unplaced_{kind}"]:
+            said.append(f"The rack of {kind} {', '.join(map(str, ids))} is unknown: a lost rack may take them too.")
+    if unknown["topics"]:
+        said.append(f"Not predicted: {plural(unknown['topics'], 'topic')} whose partitions could not be read.")
+    if unknown["hidden_partitions"] != 0:
+        hidden = unknown["hidden_partitions"]
+        many = (
+            "Topics that the auditor may not see"
+            if hidden is None
+            else f"{plural(hidden, 'partition')} of hidden topics"
+        )
+        said.append(f"{many} {'may be' if hidden is None else 'are'} missing from the prediction.")
+    return said
 
 
 def _topic(entry: Mapping[str, Any]) -> str:
     found = [f"{entry[name]:,} {name.replace('_', ' ')}" for name in CLASSES if entry.get(name)]
-    return f"{entry['topic']} ({entry['tier']}): {', '.join(found)}"
+    tier = f" ({entry['tier']})" if entry["tier"] else ""
+    return f"{entry['topic']}{tier}: {', '.join(found)}"

@@ -61,13 +61,26 @@ def lost(settings: Settings, snapshot: Mapping[str, Any], asked: Sequence[Item],
     return lose.resolve(asked, brokers, controllers, label)
 
 
-def predict(settings: Settings, plan: Plan, loss: Loss, submit: Submit, summary: StepSummary) -> dict[str, Path]:
-    """Runs the prediction for the plan's one cluster and writes whatif.json and whatif.csv; returns them by name."""
+def unread(settings: Settings, snapshot: Mapping[str, Any]) -> dict[str, int | None]:
+    """What the snapshot lacks: `topics`, how many have unread partitions; `hidden_partitions`, those of topics that the auditor
+    may not see, None if that is unknown."""
+    from durability.lake.tables import CLUSTERS, TOPICS
+
+    lake = settings.open_lake()
+    [cluster] = lake.facts(CLUSTERS, snapshot).to_pylist()
+    topics = [known for known in lake.facts(TOPICS, snapshot)["partitions_known"].to_pylist() if not known]
+    hidden = cluster["hidden_partitions"] if cluster["topics_known"] else None
+    return {"topics": len(topics), "hidden_partitions": hidden}
+
+
+def predict(
+    settings: Settings, snapshot: Mapping[str, Any], plan: Plan, loss: Loss, submit: Submit, summary: StepSummary
+) -> dict[str, Path]:
+    """Runs the prediction for the snapshot's cluster, and writes its files; returns them by name."""
     from durability.report import whatif
 
     lake = settings.open_lake()
-    [snapshot] = plan.judged
-    submit(lake, plan, {snapshot.cluster: loss.to_dict()})
-    files = whatif.write(lake, plan, loss, settings.out)
+    submit(lake, plan, {snapshot["cluster"]: loss.to_dict()})
+    files = whatif.write(lake, plan, loss, unread(settings, snapshot), settings.out)
     summary.text = f"{counted(len(loss.brokers), 'broker')}, {counted(len(loss.controllers), 'controller')}"
     return files

@@ -33,7 +33,7 @@ def outcomes(read: Reader, plan: Plan, lose: Lose) -> DataFrame:
     lose: by cluster the ids of what is lost, under `brokers` and `controllers`. A node that is both is lost as both.
     """
     tiers = literal(plan.policy.required, f"map<string,{requirements()}>")
-    attempts = [s.attempt_id for s in plan.judged]
+    attempts = [str(s.attempt_id) for s in plan.judged]
 
     def of_snapshot(name: str) -> DataFrame:
         return read(name).where(F.col("attempt_id").isin(attempts))
@@ -88,20 +88,23 @@ def _per_partition(judged: DataFrame) -> DataFrame:
     def in_view(view: str, column: str) -> Column:
         return F.max(F.when(F.col("view") == view, F.col(column)))
 
+    # An ISR of the effective minimum size may have acknowledged alone, also one of old and new replicas.
+    lost = F.size(F.array_intersect("replicas", "lost"))
+    worst = F.when(lost == 0, False).otherwise(lost >= F.col("effective_min_isr"))
+    possible_isr = F.when(F.col("view") != NOW, worst)
+    unsure = (F.col("view") != NOW) & worst.isNull()
     answers = [in_view(view, "acks_all_error").alias(f"{view}_answer") for view in (BEFORE, NOW, *WITHOUT)]
     leaders = [in_view(view, "leader").alias(f"leader_{view}") for view in (BEFORE, NOW)]
-    effective = [in_view(view, "effective_min_isr").alias(f"{view}_min_isr") for view in WITHOUT]
-    return judged.groupBy(*KEY).agg(*answers, *leaders, *effective)
+    data_worst = F.when(F.bool_or(possible_isr), True).when(~F.bool_or(unsure), False)
+    return judged.groupBy(*KEY).agg(*answers, *leaders, data_worst.alias("data_worst"))
 
 
 def _of_base() -> list[Column | str]:
     """Columns of a partition that don't depend on the view."""
-    lost = F.array_intersect("replicas", "lost")
     return [
         *("captured_at", "snapshot_id", "tier", "internal", "quorum", "unclean", "elr_on"),
         *(column.alias(name) for name, column in losses.data().items()),
         F.forall("replicas", lambda id: F.array_contains("lost", id)).alias("all_lost"),
-        F.size(lost).alias("replicas_lost"),
         (F.size(F.array_intersect("isr", "lost")) > 0).alias("stalls"),
         F.array_contains("lost", F.col("leader")).alias("leader_lost"),
         F.when(F.col("elr_on"), F.array_union("isr", "elr")).otherwise(F.col("isr")).alias("sure"),
@@ -110,8 +113,6 @@ def _of_base() -> list[Column | str]:
 
 def _rows(partition: DataFrame) -> DataFrame:
     """Equal partitions of a topic in one row."""
-    least_min_isr = F.least(*(F.col(f"{w}_min_isr") for w in WITHOUT))
-    worst = F.when(F.col("replicas_lost") == 0, False).otherwise(F.col("replicas_lost") >= least_min_isr)
     columns = {
         "before": F.col("before_answer"),
         "now": F.col("now_answer"),
@@ -121,8 +122,8 @@ def _rows(partition: DataFrame) -> DataFrame:
         "at_risk": F.col("at_risk"),
         "deleted": F.col("deleted"),
         "at_risk_structural": F.col("all_lost"),
-        "data_worst": worst,
-        "availability_worst": worst & ~F.col("unclean"),
+        "data_worst": F.col("data_worst"),
+        "availability_worst": F.col("data_worst") & ~F.col("unclean"),
         "stalls": F.col("stalls"),
         "leader_lost": certain(F.col("leader_lost")),
         "back_with": F.when(F.col("now_answer") == NO_LEADER, F.col("sure")),

@@ -3,36 +3,13 @@
 import random
 from itertools import combinations
 
-import pyarrow as pa
 import pytest
 
-from durability.lake import rows, tables
-from durability.topology import validate
-from spark_jobs.assemble import loss_outcomes
 from tests.support import controller
-from tests.support.judge import plan_of, resolved
-from tests.support.policy import shipped
+from tests.support.losses import predicted
 from tests.support.topology import document
 
 BROKERS = "1:az1 2:az1 3:az2 4:az2 5:az3"
-ANSWERS = ("NONE", "NOT_ENOUGH_REPLICAS", "REQUEST_TIMED_OUT", "LEADER_NOT_AVAILABLE")
-
-
-def predicted(spark, documents, lose):
-    """The rows of `loss_outcomes`, one per partition, by cluster, topic and partition."""
-    policy = shipped()
-    topologies = [validate(d, f"{d['cluster']['id']}.json") for d in documents]
-    plan = plan_of(topologies, policy, [])
-    facts: dict[str, list[pa.Table]] = {}
-    for topology, part in zip(topologies, plan.snapshots, strict=True):
-        for name, table in rows.build(topology, part.snapshot_id, part.attempt_id, provider="self").items():
-            facts.setdefault(name, []).append(table)
-    facts["resolved_policy"] = [
-        pa.Table.from_pylist(resolved(topologies, plan, policy, []), tables.RESOLVED_POLICY.arrow)
-    ]
-    frames = {name: spark.createDataFrame(pa.concat_tables(parts).combine_chunks()) for name, parts in facts.items()}
-    found = loss_outcomes.outcomes(lambda name: frames[name], plan, lose).toArrow().to_pylist()
-    return {(r["cluster"], r["topic"], p): r for r in found for p in r["partitions"]}
 
 
 def drawn(seed, elr_on):
@@ -100,3 +77,87 @@ def test_losses_are_what_a_played_controller_does(spark, elr_on):
     assert not wrong, f"{len(wrong)} wrong, for instance\n" + "\n".join(map(repr, wrong[:3]))
     assert {r["now"] for r in found.values()} == {"NONE", "NOT_ENOUGH_REPLICAS", "LEADER_NOT_AVAILABLE"}
     assert any(r["deleted"] for r in found.values())
+
+
+def whole(replicas, m, unclean):
+    return controller.Played(
+        list(replicas), replicas[0], list(replicas), [], m, False, unclean, {1, 2, 3, 4, 5}, set(replicas)
+    )
+
+
+BY_SEVERITY = ("NONE", "NOT_ENOUGH_REPLICAS", "REQUEST_TIMED_OUT", "LEADER_NOT_AVAILABLE")
+
+
+def test_by_structure_all_replicas_are_in_sync_and_the_worse_end_of_a_reassignment_counts(spark):
+    draw = random.Random(7)
+    documents, lose, expected = [], {}, {}
+    for lost in [(b,) for b in range(1, 6)] + list(combinations(range(1, 6), 2)) + [(1, 3, 5)]:
+        lines, ends, minima = [], {}, {}
+        for n in range(30):
+            replicas = draw.sample(range(1, 6), draw.randint(2, 4))
+            adding = replicas[-1:] if n % 3 == 0 else []
+            removing = replicas[:1] if adding and draw.random() < 0.7 else []
+            isr = [b for b in replicas if b not in adding]
+            m, name = draw.randint(1, 3), f"t{n}"
+            minima[name] = m, n % 4 == 0
+            ends[name] = [[b for b in replicas if b not in gone] for gone in (adding, removing)]
+            cells = [",".join(map(str, ids)) or "-" for ids in (replicas, isr, adding, removing)]
+            lines.append(f"{name} {isr[0]} {' '.join(cells)} {m}")
+        made = document("topic leader replicas isr adding removing min\n" + "\n".join(lines), brokers=BROKERS)
+        for topic in made["topics"]:
+            topic["configs"]["unclean.leader.election.enable"] = str(minima[topic["name"]][1]).lower()
+        made["cluster"]["id"] = name = "-".join(map(str, lost))
+        documents.append(made)
+        lose[name] = {"brokers": lost, "controllers": []}
+        for topic, (m, unclean) in minima.items():
+            answers = []
+            for replicas in ends[topic]:
+                effective = min(m, len(replicas))
+                [(answer, _)] = controller.after(whole(replicas, effective, unclean), lost)[0]
+                answers.append(answer)
+            # Any ISR of the effective minimum size may have acknowledged, while a reassignment runs one of all replicas too.
+            sets = [*ends[topic], sorted({b for end in ends[topic] for b in end})]
+            worst = any(
+                set(isr) <= set(lost) for replicas in sets for isr in combinations(replicas, min(m, len(replicas)))
+            )
+            expected[name, topic, 0] = max(answers, key=BY_SEVERITY.index), worst, worst and not unclean
+    found = predicted(spark, documents, lose)
+    seen = {key: (r["structural"], r["data_worst"], r["availability_worst"]) for key, r in found.items()}
+    assert seen == expected
+
+
+def test_without_a_quorum_nothing_changes_but_what_the_lost_brokers_serve(spark):
+    table = """
+        topic  leader replicas isr   min
+        led    1      1,2,3    1,2,3 2
+        held   3      3,1,2    1,2,3 2
+        spared 3      3,4,5    3,4,5 2
+        short  3      3,1      3,1   2
+    """
+    made = document(table, brokers=BROKERS)
+    rows = predicted(spark, [made], {"test": {"brokers": [1], "controllers": [101, 102]}})
+    answers = {topic: (r["now"], r["leader_after"]) for (_, topic, _), r in rows.items()}
+    assert answers == {
+        "led": ("LEADER_NOT_AVAILABLE", 1),
+        "held": ("REQUEST_TIMED_OUT", 3),
+        "spared": ("NONE", 3),
+        "short": ("REQUEST_TIMED_OUT", 3),
+    }
+    assert {tuple(r["quorum"].values()) for r in rows.values()} == {(3, 1, 2, False)}
+
+
+def test_a_fact_that_is_missing_makes_unknown_only_what_it_decides(spark):
+    table = """
+        topic    leader replicas isr   min
+        spared   3      3,4      3,4   1
+        survives 1      1,2,3    1,2,3 2
+        undecided 1     1,2      1     1
+    """
+    made = document(table, brokers=BROKERS, unreadable={"/topics/2/configs/unclean.leader.election.enable": "X"})
+    rows = predicted(spark, [made], {"test": {"brokers": [1], "controllers": []}})
+    assert {topic: r["now"] for (_, topic, _), r in rows.items()} == {
+        "spared": "NONE",
+        "survives": "NONE",
+        "undecided": None,
+    }
+    assert rows["test", "undecided", 0]["deleted"] is None
