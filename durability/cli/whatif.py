@@ -15,6 +15,7 @@ from durability.cli import audit, exit_status, inputs
 from durability.cli.console import Console
 from durability.cli.inputs import Input
 from durability.cli.options import Options
+from durability.errors import AuditError
 
 if TYPE_CHECKING:
     from durability.lake import Lake
@@ -48,6 +49,11 @@ def run(options: Options, lose: Sequence[Item], label: str, environ: Mapping[str
         with audit.logging_to(log):
             try:
                 _predict(options, lose, label, session, log, console, environ)
+            except AuditError as error:
+                for problem in console.problems:
+                    if problem != str(error):
+                        console.error(problem)
+                raise
             except JobFailed as error:
                 logging.getLogger("spark").error("%s", error)
                 console.error(f"{error}: {log}")

@@ -90,7 +90,8 @@ def resolve(
     """
     asked, brokers, controllers = tuple(asked), list(brokers), list(controllers)
     of_brokers = {row["broker"]: row for row in brokers}
-    of_controllers = {row["controller"]: row for row in controllers}
+    # Brokers fetch the quorum's log as its observers, which makes them no controllers.
+    of_controllers = {r["controller"]: r for r in controllers if r["role"] == "voter" or r["controller"] not in of_brokers}
     racks = {row["rack"] for row in (*brokers, *controllers) if row["rack"]}
     lost: set[int] = set()
     for item in asked:

@@ -123,7 +123,7 @@ def summary(found: Mapping[str, Any], files: Mapping[str, Path]) -> list[str]:
 def sentences(found: Mapping[str, Any]) -> list[str]:
     """The headline, then what else a reader must know."""
     lose, views = found["lose"], found["views"]
-    said = [f"If {' and '.join(lose['asked'])} of {found['cluster']} fail: {_gravest(views['now'])}.", *_quorum(found)]
+    said = [f"Without {' and '.join(lose['asked'])}, in {found['cluster']}: {_gravest(views['now'])}.", *_quorum(found)]
     said.append(f"Lost: {_nodes(lose)}, by the snapshot of {readable(found['captured_at'])}.")
     if found["already"]:
         counted = ", ".join(f"{n:,} {name}" for name, n in found["already"].items())
@@ -149,7 +149,7 @@ def sentences(found: Mapping[str, Any]) -> list[str]:
 
 
 def _gravest(now: Mapping[str, int]) -> str:
-    """What happens to the most gravely affected partitions, in a few words."""
+    """What happens to partitions, in a few words, the gravest first."""
     verbs = {
         "lost": "lose acknowledged records",
         "offline": "go offline",
@@ -157,8 +157,10 @@ def _gravest(now: Mapping[str, int]) -> str:
         "rejects": "reject acks=all writes",
         "unknown": "can't be predicted",
     }
-    found = [f"{now[name]:,} {verb}" for name, verb in verbs.items() if now[name]]
-    return "partitions: " + ", ".join(found) if found else "all partitions that served before go on serving"
+    first, *more = [(now[name], verb) for name, verb in verbs.items() if now[name]] or [(0, "")]
+    if not first[0]:
+        return "every partition goes on accepting acks=all writes"
+    return ", ".join([f"{plural(first[0], 'partition')} {first[1]}", *(f"{count:,} {verb}" for count, verb in more)])
 
 
 def _nodes(lose: Mapping[str, Any]) -> str:
@@ -187,7 +189,8 @@ def _gaps(unknown: Mapping[str, Any]) -> list[str]:
         said.append("Unknown: whether the controllers keep a majority.")
     for kind in ("brokers", "controllers"):
         if ids := unknown[f"unplaced_{kind}"]:
-            said.append(f"The rack of {kind} {', '.join(map(str, ids))} is unknown: a lost rack may take them too.")
+            named = ", ".join(map(str, ids))
+            said.append(f"{kind.capitalize()} without a known rack, which may stand in the lost one: {named}.")
     if unknown["topics"]:
         said.append(f"Not predicted: {plural(unknown['topics'], 'topic')} whose partitions could not be read.")
     if unknown["hidden_partitions"] != 0:

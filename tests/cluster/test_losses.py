@@ -55,7 +55,7 @@ def read(kafka: LocalCluster) -> dict:
 def loss_of(document: dict, asked: str) -> lose.Loss:
     brokers = [{"broker": b["id"], "rack": b["rack"], "live": b["live"]} for b in document["brokers"]]
     voters = document["cluster"]["quorum"]["voters"]
-    controllers = [{"controller": v["id"], "rack": v["rack"], "live": v.get("live")} for v in voters]
+    controllers = [{"controller": v["id"], "rack": v["rack"], "role": "voter"} for v in voters]
     return lose.resolve(lose.parse(asked), brokers, controllers)
 
 

@@ -39,7 +39,10 @@ def classes(row: Row, view: str) -> list[str]:
     if view == "worst":
         flags = {"at_risk": row["data_worst"], "offline": row["availability_worst"]}
         return [name for name, held in flags.items() if held]
-    found = [serves(row[view])]
+    after = serves(row[view])
+    # A partition that was offline before isn't charged to the loss.
+    already = view == "now" and after != "accepts" and after == serves(row["before"])
+    found = [] if already else [after]
     if view == "now":
         found += [name for name, held in (("lost", row["deleted"]), ("at_risk", row["at_risk"])) if held]
     elif row["at_risk_structural"]:
@@ -49,7 +52,10 @@ def classes(row: Row, view: str) -> list[str]:
 
 @dataclass
 class Counts:
-    """Partitions and topics by view and class. already: partitions that were offline or rejected writes before the loss."""
+    """Partitions and topics by view and class.
+
+    already: partitions that are offline, reject writes or are unknown before and after the loss. They are in no class of `now`.
+    """
 
     partitions: dict[str, Counter[str]] = field(default_factory=lambda: {view: Counter() for view in VIEWS})
     topics: dict[str, dict[str, set[str]]] = field(default_factory=lambda: {v: defaultdict(set) for v in VIEWS})
@@ -69,11 +75,11 @@ class Counts:
             for name in classes(row, view):
                 self.partitions[view][name] += count
                 self.topics[view][name].add(row["topic"])
-        if before != "accepts":
+        if before != "accepts" and before == serves(row["now"]):
             self.already[before] += count
         self.stalls += count * bool(row["stalls"])
         self.acks_1_may_lose += count * bool(row["leader_lost"])
-        self.unknown += count * (serves(row["now"]) == "unknown")
+        self.unknown += count * (row["now"] is None)
         if changes(row):
             self._of_topic(row, count)
 
@@ -137,14 +143,17 @@ def lines(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
 def back_with(row: Row) -> str | None:
     """What brings an offline partition back without loss.
 
-    >>> back_with({"back_with": [3, 4], "back_with_any": True}), back_with({"back_with": [3, 4], "back_with_any": False})
-    ('any of 3, 4', 'one of 3, 4: the last to fail')
-    >>> back_with({"back_with": [3], "back_with_any": False}), back_with({"back_with": None, "back_with_any": None})
-    ('3', None)
+    >>> row = {"quorum": {"kept": True}, "back_with": [3, 4], "back_with_any": True}
+    >>> back_with(row), back_with(row | {"back_with_any": False}), back_with(row | {"back_with": [3]})
+    ('any of 3, 4', 'one of 3, 4: the last to fail', '3')
+    >>> back_with(row | {"back_with": None}), back_with(row | {"quorum": {"kept": False}})
+    (None, 'a majority of the controllers')
     """
     ids = row["back_with"]
     if not ids:
         return None
+    if row["quorum"]["kept"] is False:
+        return "a majority of the controllers"
     named = ", ".join(map(str, sorted(ids)))
     if len(ids) == 1:
         return named

@@ -12,7 +12,13 @@ BROKERS = [
     {"broker": 4, "rack": "", "live": True},
     {"broker": 5, "rack": None, "live": None},
 ]
-CONTROLLERS = [{"controller": 1, "rack": "az1"}, {"controller": 101, "rack": "az2"}, {"controller": 102, "rack": None}]
+CONTROLLERS = [
+    {"controller": 1, "rack": "az1", "role": "voter"},
+    {"controller": 3, "rack": None, "role": "observer"},
+    {"controller": 101, "rack": "az2", "role": "voter"},
+    {"controller": 102, "rack": None, "role": "observer"},
+]
+"""3 is a broker that fetches the quorum's log. 102 is a controller that doesn't vote yet (KIP-853)."""
 
 
 def resolved(text):
