@@ -231,7 +231,7 @@ def schema(
         str | None, typer.Argument(help="The format; without it, the names are listed.", metavar="NAME")
     ] = None,
 ) -> None:
-    """Print the JSON Schema of a public format: topology, policy, waivers, clusters or findings."""
+    """Print the JSON Schema of a public format: for instance topology, policy or findings."""
     import json
 
     from durability import schemas

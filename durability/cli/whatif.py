@@ -72,20 +72,16 @@ def _predict(
 ) -> None:
     from durability.report import whatif as report
     from durability.runtime import spark
-    from durability.steps import evaluate, whatif
-    from durability.steps.settings import NIGHTLY
+    from durability.steps import whatif
     from durability.steps.summary import report_step
 
-    started = datetime.now(UTC)
     what, settings = _input(options, session, environ)
     snapshot = _snapshot(options, what, settings, console, environ)
-    run_id = f"whatif:{started.isoformat()}"
+    run_id = f"whatif:{datetime.now(UTC).isoformat()}"
     submit = partial(_submit, session, log, spark.environment(environ))
     with console.running(), report_step("predict", console) as summary:
-        # A name that the snapshot doesn't have is refused before anything is written.
-        loss = whatif.lost(settings, snapshot, lose, label)
-        plan = evaluate.plan_evaluation(settings, NIGHTLY, run_id, f"{run_id}:1", [snapshot], [], started)
-        files = whatif.predict(settings, snapshot, plan, loss, submit, summary)
+        prediction = whatif.prepare(settings, snapshot, lose, label, run_id, f"{run_id}:1")
+        files = whatif.predict(settings, prediction, submit, summary)
     console.line()
     for line in report.summary(json.loads(files["whatif.json"].read_text(encoding="utf-8")), files):
         console.line(line)

@@ -41,7 +41,8 @@ class Loss:
 
     def to_dict(self) -> dict[str, list[int]]:
         """What the Spark job reads."""
-        return {"brokers": list(self.brokers), "controllers": list(self.controllers)}
+        unplaced = {f"unplaced_{kind}": list(ids) for kind, ids in self.unplaced.items()}
+        return {"brokers": list(self.brokers), "controllers": list(self.controllers), **unplaced}
 
 
 def parse(text: str, label: str = "--lose ") -> tuple[Item, ...]:
@@ -91,7 +92,9 @@ def resolve(
     asked, brokers, controllers = tuple(asked), list(brokers), list(controllers)
     of_brokers = {row["broker"]: row for row in brokers}
     # Brokers fetch the quorum's log as its observers, which makes them no controllers.
-    of_controllers = {r["controller"]: r for r in controllers if r["role"] == "voter" or r["controller"] not in of_brokers}
+    of_controllers = {
+        r["controller"]: r for r in controllers if r["role"] == "voter" or r["controller"] not in of_brokers
+    }
     racks = {row["rack"] for row in (*brokers, *controllers) if row["rack"]}
     lost: set[int] = set()
     for item in asked:

@@ -151,16 +151,20 @@ def sentences(found: Mapping[str, Any]) -> list[str]:
 def _gravest(now: Mapping[str, int]) -> str:
     """What happens to partitions, in a few words, the gravest first."""
     verbs = {
-        "lost": "lose acknowledged records",
-        "offline": "go offline",
-        "at_risk": "have acknowledged records on lost brokers alone",
-        "rejects": "reject acks=all writes",
-        "unknown": "can't be predicted",
+        "lost": ("loses acknowledged records", "lose acknowledged records"),
+        "offline": ("goes offline", "go offline"),
+        "at_risk": (
+            "has acknowledged records on lost brokers alone",
+            "have acknowledged records on lost brokers alone",
+        ),
+        "rejects": ("rejects acks=all writes", "reject acks=all writes"),
+        "unknown": ("can't be predicted", "can't be predicted"),
     }
-    first, *more = [(now[name], verb) for name, verb in verbs.items() if now[name]] or [(0, "")]
-    if not first[0]:
+    found = [(now[name], one if now[name] == 1 else many) for name, (one, many) in verbs.items() if now[name]]
+    if not found:
         return "every partition goes on accepting acks=all writes"
-    return ", ".join([f"{plural(first[0], 'partition')} {first[1]}", *(f"{count:,} {verb}" for count, verb in more)])
+    (count, verb), *more = found
+    return ", ".join([f"{plural(count, 'partition')} {verb}", *(f"{n:,} {what}" for n, what in more)])
 
 
 def _nodes(lose: Mapping[str, Any]) -> str:

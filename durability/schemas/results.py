@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from durability.remedies import plans as reassignment
+from durability.report import whatif
+from durability.report.data import losses
 from durability.report.data.results import KEYS, WAIVER_KEYS
 from durability.report.files import FORMAT
 from durability.report.words import CHANGES, OUTCOMES, SEVERITIES
@@ -129,4 +131,49 @@ PLANS = Object(
         "gone": Member(ListOf(GONE), optional=True, about="plans for brokers that are down, if these never come back"),
     },
     about="Reassignment plans of one run of the Kafka durability audit.",
+)
+
+CLASSES = _counts("classes", losses.CLASSES)
+LOST = Object(
+    "lost",
+    {
+        "asked": Member(ListOf(Text())),
+        **dict.fromkeys(("brokers", "controllers", "down_already"), Member(ListOf(COUNT))),
+    },
+)
+QUORUM = Object(
+    "quorum", {**dict.fromkeys(("voters", "left", "needed"), Member(COUNT)), "kept": Member(Flag(), nullable=True)}
+)
+VIEWS = Object("views", dict.fromkeys(losses.VIEWS, CLASSES))
+UNPREDICTED = Object(
+    "unknown",
+    {
+        "partitions": Member(COUNT),
+        "quorum": Member(Flag(), about="whether it is unknown if the controllers keep a majority"),
+        "topics": Member(COUNT, about="topics whose partitions could not be read"),
+        "hidden_partitions": Member(
+            COUNT, nullable=True, about="of topics that the auditor may not see; null: unknown"
+        ),
+        "unplaced_brokers": Member(ListOf(COUNT), about="brokers that may stand in a lost rack"),
+        "unplaced_controllers": Member(ListOf(COUNT)),
+    },
+)
+WHATIF = Object(
+    whatif.FORMAT,
+    {
+        "format": Member(Constant(whatif.FORMAT)),
+        **dict.fromkeys(("cluster", "snapshot_id"), TEXT),
+        "captured_at": Member(MOMENT),
+        "lose": Member(LOST),
+        "quorum": Member(QUORUM, nullable=True, about="null without KRaft, or if no voter is known"),
+        "views": Member(VIEWS, about="partitions after the loss"),
+        "topics": Member(VIEWS),
+        "worst_topics": Member(ListOf(MapOf(Anything())), about="worst first, with partitions by class"),
+        "already": Member(MapOf(COUNT), about="partitions that the loss doesn't change and that don't accept writes"),
+        "stalls": Member(COUNT, about="partitions whose writes wait until the lost brokers are fenced"),
+        "acks_1_may_lose": Member(COUNT, about="partitions led by a lost broker"),
+        "clients": Member(MapOf(MapOf(COUNT))),
+        "unknown": Member(UNPREDICTED),
+    },
+    about="A prediction of what a loss does (docs/losses.md).",
 )

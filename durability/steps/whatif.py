@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,14 +74,35 @@ def unread(settings: Settings, snapshot: Mapping[str, Any]) -> dict[str, int | N
     return {"topics": len(topics), "hidden_partitions": hidden}
 
 
-def predict(
-    settings: Settings, snapshot: Mapping[str, Any], plan: Plan, loss: Loss, submit: Submit, summary: StepSummary
-) -> dict[str, Path]:
-    """Runs the prediction for the snapshot's cluster, and writes its files; returns them by name."""
+@dataclass(frozen=True)
+class Prediction:
+    """What is predicted: the loss of nodes of the snapshot's cluster, with the plan for the Spark job."""
+
+    snapshot: Mapping[str, Any]
+    loss: Loss
+    plan: Plan
+
+
+def prepare(
+    settings: Settings, snapshot: Mapping[str, Any], asked: Sequence[Item], label: str, run_id: str, result_id: str
+) -> Prediction:
+    """The prediction for a row of `snapshots`. label: the option that named `asked`, for messages.
+
+    Refused for a broker, rack or controller that the snapshot doesn't have. Nothing is written before that.
+    """
+    from durability.steps.evaluate import plan_evaluation
+    from durability.steps.settings import NIGHTLY
+
+    loss = lost(settings, snapshot, asked, label)
+    return Prediction(snapshot, loss, plan_evaluation(settings, NIGHTLY, run_id, result_id, [snapshot], []))
+
+
+def predict(settings: Settings, prediction: Prediction, submit: Submit, summary: StepSummary) -> dict[str, Path]:
+    """Runs the Spark job of a prediction and writes its files; returns them by name."""
     from durability.report import whatif
 
-    lake = settings.open_lake()
-    submit(lake, plan, {snapshot["cluster"]: loss.to_dict()})
-    files = whatif.write(lake, plan, loss, unread(settings, snapshot), settings.out)
+    lake, loss = settings.open_lake(), prediction.loss
+    submit(lake, prediction.plan, {prediction.snapshot["cluster"]: loss.to_dict()})
+    files = whatif.write(lake, prediction.plan, loss, unread(settings, prediction.snapshot), settings.out)
     summary.text = f"{counted(len(loss.brokers), 'broker')}, {counted(len(loss.controllers), 'controller')}"
     return files

@@ -22,6 +22,7 @@ WITHOUT = ("adding", "removing")
 """The structural view is the worse of two: without the replicas that are being added, and without those being removed."""
 KEY = ("cluster", "topic", "partition")
 Lose = Mapping[str, Mapping[str, Sequence[int]]]
+KINDS = ("brokers", "controllers")
 LOSE = "map<string,struct<brokers:array<int>,controllers:array<int>>>"
 BY_SEVERITY = (NO_ERROR, NOT_ENOUGH_REPLICAS, TIMED_OUT, NO_LEADER)
 """Answers to an acks=all write, the worst last."""
@@ -30,7 +31,8 @@ BY_SEVERITY = (NO_ERROR, NOT_ENOUGH_REPLICAS, TIMED_OUT, NO_LEADER)
 def outcomes(read: Reader, plan: Plan, lose: Lose) -> DataFrame:
     """The rows of `loss_outcomes`, without the run's keys: equal partitions of a topic are one row.
 
-    lose: by cluster the ids of what is lost, under `brokers` and `controllers`. A node that is both is lost as both.
+    lose: by cluster the ids of what is lost, under `brokers` and `controllers`. A node that is both is lost as both. Those under
+    `unplaced_brokers` and `unplaced_controllers` may be lost too, because they may stand in a lost rack.
     """
     tiers = literal(plan.policy.required, f"map<string,{requirements()}>")
     attempts = [str(s.attempt_id) for s in plan.judged]
@@ -41,24 +43,58 @@ def outcomes(read: Reader, plan: Plan, lose: Lose) -> DataFrame:
     clusters = facts.clusters(of_snapshot).localCheckpoint()
     resolved = read("resolved_policy").where(F.col("result_id") == plan.result_id)
     topics = facts.topics(of_snapshot, resolved, clusters, tiers).localCheckpoint()
-    lost = F.try_element_at(literal(lose, LOSE), F.col("cluster"))
-    of_clusters = clusters.withColumn("lost", lost["brokers"]).select(
-        "cluster", "lost", quorum_left(F.concat(lost["brokers"], lost["controllers"])).alias("quorum")
-    )
-    rows = groups.representatives(read, [str(attempt) for attempt in attempts], []).withColumn(
-        "unchanged_reassignment", F.lit(False)
-    )
+    rows = groups.representatives(read, attempts, []).withColumn("unchanged_reassignment", F.lit(False))
     of_topics = topics.select("cluster", "topic", "unclean", "tier", "internal", "captured_at", "snapshot_id")
-    base = (
-        partitions.facts(rows, topics, clusters)
-        .join(F.broadcast(of_topics), ["cluster", "topic"])
-        .join(F.broadcast(of_clusters), "cluster")
-        .withColumn("quorum_kept", F.col("quorum")["kept"])
-    ).localCheckpoint()
-    views = [base.withColumn("view", F.lit(BEFORE)), losses.after(base).withColumn("view", F.lit(NOW))]
-    views += [losses.after(losses.whole(base, w)).withColumn("view", F.lit(w)) for w in WITHOUT]
+    base = partitions.facts(rows, topics, clusters).join(F.broadcast(of_topics), ["cluster", "topic"]).localCheckpoint()
+    found = _predicted(base, clusters, lose)
+    most = {cluster: _with_unplaced(of_cluster) for cluster, of_cluster in lose.items()}
+    if any(most[cluster] != {kind: tuple(of[kind]) for kind in KINDS} for cluster, of in lose.items()):
+        found = _in_both(found, _predicted(base, clusters, most))
+    return _rows(found)
+
+
+def _with_unplaced(lose: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
+    return {kind: tuple({*lose[kind], *lose.get(f"unplaced_{kind}", ())}) for kind in KINDS}
+
+
+def _predicted(base: DataFrame, clusters: DataFrame, lose: Lose) -> DataFrame:
+    """One row per partition, with what it answers in each view. base: `partitions.facts` with the columns of topics."""
+    stated = {cluster: {kind: list(of[kind]) for kind in KINDS} for cluster, of in lose.items()}
+    lost = F.try_element_at(literal(stated, LOSE), F.col("cluster"))
+    quorum_after = quorum_left(F.concat(lost["brokers"], lost["controllers"])).alias("quorum")
+    of_clusters = clusters.select("cluster", lost["brokers"].alias("lost"), quorum_after)
+    with_loss = base.join(F.broadcast(of_clusters), "cluster").withColumn("quorum_kept", F.col("quorum")["kept"])
+    with_loss = with_loss.localCheckpoint()
+    views = [with_loss.withColumn("view", F.lit(BEFORE)), losses.after(with_loss).withColumn("view", F.lit(NOW))]
+    views += [losses.after(losses.whole(with_loss, w)).withColumn("view", F.lit(w)) for w in WITHOUT]
     judged = _judged(reduce(DataFrame.unionByName, views))
-    return _rows(_per_partition(judged).join(base.select(*KEY, *_of_base()), [*KEY]))
+    return _per_partition(judged).join(with_loss.select(*KEY, *_of_base()), [*KEY])
+
+
+def _in_both(least: DataFrame, most: DataFrame) -> DataFrame:
+    """`least` with what also holds if more is lost (`most`): what breaks without the more breaks, what holds with it holds."""
+    answers = [f"{view}_answer" for view in (NOW, *WITHOUT)]
+    flags = ("at_risk", "deleted", "all_lost", "data_worst")
+    compared = [*answers, *flags, "leader_now", "quorum"]
+    joined = least.join(most.select(*KEY, *(F.col(name).alias(f"most_{name}") for name in compared)), [*KEY])
+
+    def answer(name: str) -> Column:
+        return F.when(F.col(name) != NO_ERROR, F.col(name)).when(F.col(f"most_{name}") == NO_ERROR, F.col(name))
+
+    def flag(name: str) -> Column:
+        return F.when(F.col(name), True).when(~F.col(f"most_{name}"), False)
+
+    def same(of: Column, other: Column) -> Column:
+        return F.when(of == other, of)
+
+    kept = same(F.col("quorum")["kept"], F.col("most_quorum")["kept"])
+    columns = {
+        **{name: answer(name) for name in answers},
+        **{name: flag(name) for name in flags},
+        "leader_now": same(F.col("leader_now"), F.col("most_leader_now")),
+        "quorum": F.col("quorum").withField("kept", kept),
+    }
+    return joined.withColumns(columns)
 
 
 def quorum_left(lost: Column) -> Column:

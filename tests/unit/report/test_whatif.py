@@ -7,9 +7,11 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
+from durability import schemas
 from durability.lake.tables import LOSS_OUTCOMES
 from durability.plan import lose
 from durability.report import whatif
+from tests.support.schemas import problems
 
 KEPT = {"voters": 3, "left": 2, "needed": 2, "kept": True}
 ROW = dict.fromkeys(LOSS_OUTCOMES.arrow.names) | {
@@ -66,6 +68,20 @@ def test_partitions_and_topics_are_counted_by_class(tmp_path):
     assert "Not predicted: 2 topics whose partitions could not be read." in summary
     assert "Topics that the auditor may not see may be missing from the prediction." in summary
     assert "keeps its majority: 2 of 3 voters left, 2 needed" in summary
+
+
+def test_the_document_is_as_its_schema_says(tmp_path):
+    document, _, _ = written(tmp_path, ROWS)
+    assert problems("whatif", document) == []
+    assert schemas.schema("whatif")["properties"].keys() == document.keys()
+    shapes = {name: shape["properties"].keys() for name, shape in schemas.schema("whatif")["$defs"].items()}
+    assert shapes["lost"] == document["lose"].keys() and shapes["unknown"] == document["unknown"].keys()
+
+
+def test_the_page_escapes_and_loads_nothing(tmp_path):
+    written(tmp_path, [row("<script>alert(1)</script>", [0], now="NOT_ENOUGH_REPLICAS")])
+    page = (tmp_path / "whatif.html").read_text()
+    assert "&lt;script&gt;" in page and "<script" not in page and "http://" not in page and "https://" not in page
 
 
 def test_the_csv_has_a_line_for_each_partition_that_changes(tmp_path):

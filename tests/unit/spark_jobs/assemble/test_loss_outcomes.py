@@ -161,3 +161,27 @@ def test_a_fact_that_is_missing_makes_unknown_only_what_it_decides(spark):
         "undecided": None,
     }
     assert rows["test", "undecided", 0]["deleted"] is None
+
+
+def test_what_depends_on_brokers_without_a_rack_is_unknown(spark):
+    table = """
+        topic    leader replicas isr   min
+        breaks   1      1,4      1,4   2
+        holds    3      3,4,5    3,4,5 1
+        depends  1      1,3,4    1,3,4 2
+        led      3      3,4      3,4   1
+    """
+    made = document(table, brokers="1:az1 2:az2 3:az3 4 5:az2", quorum="101:az1 102 103:az2")
+    lose = {"brokers": [1], "controllers": [101], "unplaced_brokers": [4], "unplaced_controllers": []}
+    rows = predicted(spark, [made], {"test": lose})
+    seen = {topic: (r["now"], r["structural"], r["data_worst"]) for (_, topic, _), r in rows.items()}
+    assert seen == {
+        "breaks": ("NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS", None),
+        "holds": ("NONE", "NONE", None),
+        "depends": (None, None, None),
+        "led": ("NONE", "NONE", None),
+    }
+    with_voter = predicted(spark, [made], {"test": lose | {"unplaced_controllers": [102]}})
+    assert {r["quorum"]["kept"] for r in with_voter.values()} == {None}
+    assert with_voter["test", "breaks", 0]["now"] == "NOT_ENOUGH_REPLICAS"
+    assert with_voter["test", "depends", 0]["now"] is None
