@@ -184,6 +184,35 @@ def whatif(
     return run(checked(given), items, given.label("lose"))
 
 
+def _limit(name: str, help: str) -> Any:
+    return typer.Option(name, envvar=name.removeprefix("--").upper(), help=help, metavar="N")
+
+
+@app.command(name="restart-plan", epilog="Exit status: 0 done, 2 refused or failed.")
+def restart_plan(
+    ctx: typer.Context,
+    bootstrap: Annotated[str | None, _BOOTSTRAP] = None,
+    topology: Annotated[str | None, _TOPOLOGY] = None,
+    cluster: Annotated[str | None, _CLUSTER] = None,
+    command_config: Annotated[str | None, _COMMAND_CONFIG] = None,
+    policy: Annotated[str | None, _POLICY] = None,
+    out: Annotated[str | None, _OUT] = None,
+    lake: Annotated[str | None, _LAKE] = None,
+    margin: Annotated[str | None, _limit("--margin", "Replicas in sync above the minimum (default: 0).")] = None,
+    max: Annotated[str | None, _limit("--max", "Nodes per wave at most (default: any number).")] = None,
+    voters: Annotated[str | None, _limit("--voters", "Quorum voters per wave at most (default: 1).")] = None,
+) -> int:
+    """Plan in which waves brokers may restart together while acks=all writes stay accepted.
+
+    Without an input it uses the newest accepted snapshot in the lake. It only reads: nothing is stopped.
+    """
+    from durability.cli import restart
+    from durability.cli.options import Given, checked
+
+    given = Given.of(ctx)
+    return restart.run(checked(given), restart.limits(given))
+
+
 @app.command()
 def demo() -> None:
     """Run the embedded cluster with its deliberate mistakes until Ctrl-C, and print the command that audits it."""

@@ -60,6 +60,7 @@ __all__ = [
     "PARTITION_HEALTH",
     "PLANS",
     "RESOLVED_POLICY",
+    "RESTART_CAPACITY",
     "RESULTS",
     "RESULT_KEYS",
     "RUNS",
@@ -298,6 +299,20 @@ LOSS_OUTCOMES = Table(
     sort=("cluster", "topic"),
 )
 
+# What partitions can spare while brokers restart; those with the same replicas, ISR and minimum are one row.
+RESTART_CAPACITY = Table(
+    "restart_capacity",
+    (
+        *RESULT_KEYS,
+        ("replicas", INTS),  # sorted; NULL: unknown
+        ("isr", INTS),  # without brokers that are down
+        ("minimum", pa.int32()),  # the effective min.insync.replicas
+        ("partitions", pa.int64()),
+        ("topic", pa.string()),  # of one of them
+        ("partition", pa.int32()),
+    ),
+)
+
 # Verdicts on which Spark and Great Expectations disagree: their findings are UNKNOWN.
 DISAGREEMENTS = Table(
     "disagreements",
@@ -344,6 +359,6 @@ RUNS = Table(
 
 RESULTS = (
     *(RESOLVED_POLICY, PARTITION_HEALTH, HEALTH_COUNTERS, TOPIC_POSTURE, VERDICTS, FINDINGS, DISAGREEMENTS, PLANS),
-    LOSS_OUTCOMES,
+    *(LOSS_OUTCOMES, RESTART_CAPACITY),
 )
 TABLES = {t.name: t for t in (*FACTS, SNAPSHOTS, *RESULTS, RUNS)}

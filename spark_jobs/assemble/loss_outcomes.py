@@ -34,6 +34,16 @@ def outcomes(read: Reader, plan: Plan, lose: Lose) -> DataFrame:
     lose: by cluster the ids of what is lost, under `brokers` and `controllers`. A node that is both is lost as both. Those under
     `unplaced_brokers` and `unplaced_controllers` may be lost too, because they may stand in a lost rack.
     """
+    base, clusters = of_snapshots(read, plan)
+    found = _predicted(base, clusters, lose)
+    most = {cluster: _with_unplaced(of_cluster) for cluster, of_cluster in lose.items()}
+    if any(most[cluster] != {kind: tuple(of[kind]) for kind in KINDS} for cluster, of in lose.items()):
+        found = _in_both(found, _predicted(base, clusters, most))
+    return _rows(found)
+
+
+def of_snapshots(read: Reader, plan: Plan) -> tuple[DataFrame, DataFrame]:
+    """`partitions.facts` of the plan's snapshots with columns of their topics, a row per partition; and the clusters' facts."""
     tiers = literal(plan.policy.required, f"map<string,{requirements()}>")
     attempts = [str(s.attempt_id) for s in plan.judged]
 
@@ -45,12 +55,8 @@ def outcomes(read: Reader, plan: Plan, lose: Lose) -> DataFrame:
     topics = facts.topics(of_snapshot, resolved, clusters, tiers).localCheckpoint()
     rows = groups.representatives(read, attempts, []).withColumn("unchanged_reassignment", F.lit(False))
     of_topics = topics.select("cluster", "topic", "unclean", "tier", "internal", "captured_at", "snapshot_id")
-    base = partitions.facts(rows, topics, clusters).join(F.broadcast(of_topics), ["cluster", "topic"]).localCheckpoint()
-    found = _predicted(base, clusters, lose)
-    most = {cluster: _with_unplaced(of_cluster) for cluster, of_cluster in lose.items()}
-    if any(most[cluster] != {kind: tuple(of[kind]) for kind in KINDS} for cluster, of in lose.items()):
-        found = _in_both(found, _predicted(base, clusters, most))
-    return _rows(found)
+    joined = partitions.facts(rows, topics, clusters).join(F.broadcast(of_topics), ["cluster", "topic"])
+    return joined.localCheckpoint(), clusters
 
 
 def _with_unplaced(lose: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
@@ -67,8 +73,8 @@ def _predicted(base: DataFrame, clusters: DataFrame, lose: Lose) -> DataFrame:
     with_loss = with_loss.localCheckpoint()
     views = [with_loss.withColumn("view", F.lit(BEFORE)), losses.after(with_loss).withColumn("view", F.lit(NOW))]
     views += [losses.after(losses.whole(with_loss, w)).withColumn("view", F.lit(w)) for w in WITHOUT]
-    judged = _judged(reduce(DataFrame.unionByName, views))
-    return _per_partition(judged).join(with_loss.select(*KEY, *_of_base()), [*KEY])
+    answered = with_answers(reduce(DataFrame.unionByName, views))
+    return _per_partition(answered).join(with_loss.select(*KEY, *_of_base()), [*KEY])
 
 
 def _in_both(least: DataFrame, most: DataFrame) -> DataFrame:
@@ -112,7 +118,7 @@ def quorum_left(lost: Column) -> Column:
     return struct({**fields, "kept": kept})
 
 
-def _judged(facts: DataFrame) -> DataFrame:
+def with_answers(facts: DataFrame) -> DataFrame:
     """Each view's answer to an acks=all write (`acks_all_error`), by the rules for partitions as they are."""
     live = partitions.live_members(facts)
     return partitions.in_racks(partitions.judged(partitions.spans(partitions.shape(live))))
