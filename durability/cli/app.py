@@ -213,6 +213,31 @@ def restart_plan(
     return restart.run(checked(given), restart.limits(given))
 
 
+_WAVE = typer.Option("--wave", envvar="WAVE", help="A wave of the plan in OUT, from 1.", metavar="N")
+_BROKERS = typer.Option("--brokers", envvar="BROKERS", help="Nodes instead of a wave: 7,8.", metavar="IDS")
+
+
+@app.command(name="restart-check", epilog="Exit status: 0 go, 1 wait, 2 refused or failed.")
+def restart_check(
+    ctx: typer.Context,
+    bootstrap: Annotated[str | None, _BOOTSTRAP] = None,
+    wave: Annotated[str | None, _WAVE] = None,
+    brokers: Annotated[str | None, _BROKERS] = None,
+    command_config: Annotated[str | None, _COMMAND_CONFIG] = None,
+    out: Annotated[str | None, _OUT] = None,
+    margin: Annotated[str | None, _limit("--margin", "Replicas in sync above the minimum (default: 0).")] = None,
+) -> int:
+    """Say whether a wave of brokers may restart now, in seconds and without Spark: the gate of a rolling restart.
+
+    It waits while an ISR isn't whole, a broker or controller is down, replicas move, or a fact could not be read.
+    """
+    from durability.cli import restart
+    from durability.cli.options import Given, checked
+
+    given = Given.of(ctx)
+    return restart.check(checked(given), given)
+
+
 @app.command()
 def demo() -> None:
     """Run the embedded cluster with its deliberate mistakes until Ctrl-C, and print the command that audits it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-NAMES = ("topology", "policy", "waivers", "clusters", "findings", "plans", "whatif")
+NAMES = ("topology", "policy", "waivers", "clusters", "findings", "plans", "whatif", "restart")
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -27,6 +27,7 @@ def schema(name: str) -> dict[str, Any]:
         "findings": results.FINDINGS,
         "plans": results.PLANS,
         "whatif": results.WHATIF,
+        "restart": results.RESTART,
     }
     return file_schema(roots[name])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from durability.remedies import plans as reassignment
-from durability.report import whatif
+from durability.report import restart, whatif
 from durability.report.data import losses
 from durability.report.data.results import KEYS, WAIVER_KEYS
 from durability.report.files import FORMAT
@@ -176,4 +176,46 @@ WHATIF = Object(
         "unknown": Member(UNPREDICTED),
     },
     about="A prediction of what a loss does (docs/losses.md).",
+)
+
+NODES = Member(ListOf(COUNT))
+SHARED = {"partitions": Member(COUNT), "topic": Member(Text(), about="of one of them"), "partition": Member(COUNT)}
+RESTART = Object(
+    restart.FORMAT,
+    {
+        "format": Member(Constant(restart.FORMAT)),
+        **dict.fromkeys(("cluster", "snapshot_id"), TEXT),
+        "captured_at": Member(MOMENT),
+        "limits": Member(
+            Object(
+                "limits",
+                {"margin": Member(COUNT), "max": Member(COUNT, nullable=True), "voters": Member(COUNT)},
+            )
+        ),
+        "waves": Member(
+            ListOf(ListOf(COUNT)), about="nodes that stop together; the next wave starts when every ISR is whole"
+        ),
+        "bound": Member(COUNT, about="no plan has fewer waves"),
+        "bound_why": Member(
+            Object("bound-why", {"why": Member(Choice(tuple(restart.BOUNDS))), "brokers": NODES}),
+        ),
+        "proven": Member(Flag()),
+        "whole": Member(Flag(), about="whether all brokers are up and all replicas in sync"),
+        "before": Member(Object("before", {"down": NODES, "partitions_not_in_sync": Member(COUNT)})),
+        "unavoidable": Member(
+            ListOf(
+                Object(
+                    "unavoidable",
+                    {"happens": Member(Choice(tuple(restart.WORDS))), "replicas": NODES, **SHARED},
+                )
+            ),
+            about="partitions that no plan spares",
+        ),
+        "by_rack": Member(
+            Object("by-rack", {"valid": Member(Flag()), "partitions": Member(COUNT), "without_rack": NODES}),
+            about="whether a wave per rack would do",
+        ),
+        "costly": Member(ListOf(Object("costly", {"brokers": NODES, **SHARED})), about="pairs that cost waves"),
+    },
+    about="In which waves brokers may restart (docs/losses.md).",
 )

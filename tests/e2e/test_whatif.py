@@ -11,6 +11,7 @@ import pytest
 
 from tests import ROOT
 from tests.support.airflow import run_dag
+from tests.support.schemas import problems
 from tests.support.topology import document
 
 TABLE = """
@@ -21,9 +22,13 @@ TABLE = """
 """
 
 
-def predict(folder, *options: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "durability.cli", "whatif", "--out", str(folder / "out"), *options]
+def run(folder, name: str, *options: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "durability.cli", name, "--out", str(folder / "out"), *options]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200)
+
+
+def predict(folder, *options: str) -> subprocess.CompletedProcess:
+    return run(folder, "whatif", *options)
 
 
 @pytest.mark.slow
@@ -50,6 +55,15 @@ def test_a_loss_is_predicted_from_a_document_and_from_the_lake(tmp_path):
         [line] = csv.DictReader(file)
     assert (line["topic"], line["partition"], line["after"]) == ("payments", "1", "rejects")
     assert (line["error"], line["leader_before"], line["leader_after"]) == ("NOT_ENOUGH_REPLICAS", "2", "3")
+
+    planned = run(tmp_path, "restart-plan", "--cluster", "eu", "--lake", lake)
+    assert planned.returncode == 0, planned.stderr
+    plan = json.loads((tmp_path / "out" / "restart.json").read_text())
+    assert problems("restart", plan) == []
+    assert "eu restarts in 3 waves: no plan has fewer." in planned.stdout
+    assert (plan["bound"], plan["proven"], plan["by_rack"]["valid"]) == (3, True, True)
+    assert plan["before"] == {"down": [], "partitions_not_in_sync": 1}
+    assert [(entry["topic"], entry["happens"]) for entry in plan["unavoidable"]] == [("cache", "offline")]
 
     asked = {"topology": None, "lake": lake, "out": str(tmp_path / "drill"), "cluster": "eu", "lose": ["broker:2"]}
     asked |= {name: str(ROOT / "policies" / f"{name}.yaml") for name in ("policy", "waivers", "clusters")}
