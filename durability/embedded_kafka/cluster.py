@@ -146,6 +146,13 @@ class LocalCluster:
         """`kill_broker` for every process of a rack at once, controllers too."""
         self._stop(self.spec.in_rack(rack), kill=True)
 
+    def roll(self, nodes: Iterable[int]) -> None:
+        """Shuts processes down in order, all at once, and starts them again; returns when every ISR is whole."""
+        nodes = list(nodes)
+        self._stop(nodes, kill=False)
+        self._restart(nodes)
+        self.wait_for_full_isr()
+
     def kill(self, nodes: Iterable[int]) -> None:
         """Kills processes at once (SIGKILL); returns when they are gone, which the cluster notices later."""
         self._end([self._node(node) for node in nodes], kill=True)
