@@ -12,7 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
-from spark_jobs.frames import base
+from spark_jobs.frames import base, quorum
 from spark_jobs.frames.columns import certain
 
 CONTROL = "controller-quorum"
@@ -43,32 +43,22 @@ def _blocking_possible(voters: Column, names: Column, largest: Column) -> Column
     return has_racks & (count >= 3) & any_unknown & (joining <= unknown_voters) & (F.size(names) + new_names >= 2)
 
 
-def _majority(count: Column) -> Column:
-    return (F.floor(count / 2) + 1).cast("int")
-
-
 def _blocking(count: Column) -> Column:
     """The number of voters without which the others are no majority."""
-    return count - _majority(count) + 1
+    return count - quorum.majority(count) + 1
 
 
 class _Voters:
     """What the rule reads of a cluster's voters, as columns."""
 
     def __init__(self) -> None:
-        self.all = F.filter("controllers", lambda c: c["role"] == "voter")
+        self.all = quorum.voters()
         self.count = F.size(self.all)
         self.racks = F.array_distinct(F.array_compact(F.concat(F.col("racks"), self.all["rack"])))
-        self.missing = F.sort_array(F.filter(self.all, self._is_missing)["controller"])
+        self.missing = F.sort_array(F.filter(self.all, quorum.is_missing)["controller"])
         self.present = F.filter(self.all, lambda v: ~F.array_contains(self.missing, v["controller"]))
         self.lagging = F.filter(self.present, lambda v: v["lag_ms"] > MAX_LAG_MS)["controller"]
         self.no_leader = F.col("quorum_leader").isNull() & F.forall(self.all, lambda v: v["leader"].isNotNull())
-
-    @staticmethod
-    def _is_missing(voter: Column) -> Column:
-        down = F.filter("brokers", lambda b: ~b["live"])["broker"]
-        gone = certain(~voter["caught_up"]) | certain(~voter["live"]) | F.array_contains(down, voter["controller"])
-        return ~certain(voter["leader"]) & gone
 
     def by_rack(self) -> Column:
         """For each rack of the cluster struct<n, rack>: the number of voters in it."""
@@ -90,7 +80,7 @@ class _Voters:
 
     def short(self) -> Column:
         """Is a voter missing, and one more lost voter or rack would take the majority?"""
-        present, needed = F.size(self.present), _majority(self.count)
+        present, needed = F.size(self.present), quorum.majority(self.count)
         outside = F.transform(
             self.racks, lambda name: F.size(F.filter(self.present, lambda v: ~certain(v["rack"] == name)))
         )
@@ -114,7 +104,7 @@ class _Voters:
         missing, short = F.size(self.missing) > 0, self.short()
         return F.array_compact(
             F.array(
-                F.when(self.no_leader | (F.size(self.present) < _majority(self.count)), "majority-lost"),
+                F.when(self.no_leader | (F.size(self.present) < quorum.majority(self.count)), "majority-lost"),
                 F.when(self.count < 3, "too-few-voters"),
                 F.when(F.size(self.blocking()) > 0, "rack-majority"),
                 F.when(short, "no-spare-voter"),
@@ -155,7 +145,7 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
         },
         required={"voters": F.lit(3), "max_lag_ms": F.lit(MAX_LAG_MS)},
         evidence={
-            "majority": _majority(voters.count),
+            "majority": quorum.majority(voters.count),
             "present": F.size(voters.present),
             "no_leader": voters.no_leader,
             "rack_unknown": F.exists(voters.all, lambda v: v["rack"].isNull()),

@@ -66,10 +66,15 @@ class Report:
 
 def render(report: Report) -> Iterator[str]:
     """The page in pieces. It loads nothing and runs no script, and its policy (CSP) forbids both."""
-    css = (HERE / "report.css").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    css, digest = stylesheet()
     template = environment().get_template("report.html.j2")
     yield from template.generate(css=css, css_hash=digest, **context(report))
+
+
+def stylesheet() -> tuple[str, str]:
+    """The pages' CSS, and its SHA-256 as a Content-Security-Policy names it."""
+    css = (HERE / "report.css").read_text(encoding="utf-8")
+    return css, base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
 
 
 @cache
