@@ -46,8 +46,8 @@ def make(lake: Any, plan: Plan, found: faults.Faults | None = None) -> dict[str,
     """
     from pyiceberg.expressions import In
 
-    # Where the provider places replicas itself, it refuses the plan.
-    own = [s for s in plan.judged if providers.refusal(s.provider, providers.REASSIGN) is None]
+    # A provider brings its brokers back itself.
+    own = [s for s in plan.judged if providers.refusal(s.provider, providers.FILES) is None]
     clusters = {s.attempt_id: s.cluster for s in own if s.attempt_id}
     if not clusters:
         return {}

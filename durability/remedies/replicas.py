@@ -54,6 +54,8 @@ def bring_back(causes: str, facts: ClusterFacts) -> Remedy:
     """The remedy for a short ISR, by its cause."""
     each = causes.split(", ")
     down, disks = (any(cause.endswith(state) for cause in each) for state in (" down", " offline"))
+    if (down or disks) and providers.refusal(facts.provider, providers.FILES) is not None:
+        return _let_provider(each)
     if facts.led is False and (down or not disks):
         return advice(f"{CONTROLLERS_FIRST}. Then {_start(each)}" if down else f"{CONTROLLERS_FIRST} ({causes})")
     if causes == NO_LEADER:
@@ -75,6 +77,21 @@ def bring_back(causes: str, facts: ClusterFacts) -> Remedy:
         return advice("Let the auditor read the partition's replicas, then audit again")
     find = f"Find why replicas lag ({causes}): load, disk, network, a leftover throttle. This lists them:"
     return [Step(UNDER_REPLICATED, (find,))]
+
+
+def _let_provider(causes: Sequence[str]) -> Remedy:
+    """What the provider of a managed cluster has to do: its customers can't start brokers, replace disks or move replicas."""
+    failed = [broker for cause in causes for broker in DISK.findall(cause)]
+    down = [cause for cause in causes if not DISK.fullmatch(cause)]
+    todo = [_start(causes).replace("start", "bring back", 1)] if down else []
+    todo += (
+        [f"replace the failed disks of {listed(failed, 'broker ' if len(failed) == 1 else 'brokers ')}"]
+        if failed
+        else []
+    )
+    return [
+        Step(UNDER_REPLICATED, (f"Let the cluster's provider {' and '.join(todo)}. Then this lists no partition:",))
+    ]
 
 
 def _start(causes: Sequence[str]) -> str:
@@ -99,8 +116,6 @@ def _gone_for_good(facts: ClusterFacts) -> str:
     The tool can't set a throttle on a broker that is down. ZooKeeper forgets a broker when its session ends, but the controllers
     of KRaft keep it until it is unregistered.
     """
-    if providers.refusal(facts.provider, providers.REASSIGN) is not None:
-        return "If a broker doesn't come back, ask the cluster's provider to replace it: customers can't move its replicas here."
     if facts.gone is not None:
         return gone.advice(facts.gone)
     move = (

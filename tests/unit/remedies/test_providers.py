@@ -70,6 +70,24 @@ def test_nobody_edits_files_of_a_providers_brokers(provider):
     assert "server.properties" in render(safety.checked(settings.defaults(one), one | {"provider": "self"}), facts)
 
 
+@pytest.mark.parametrize(
+    ("causes", "todo"),
+    [
+        ("broker:5 down", "bring back broker 5"),
+        (
+            "rack:az1 down, broker:7 log dir offline",
+            "bring back the brokers of rack az1 and replace the failed disks of broker 7",
+        ),
+        ("broker:7 log dir offline, broker:8 log dir offline", "replace the failed disks of brokers 7, 8"),
+    ],
+)
+@pytest.mark.parametrize("provider", [*MANAGED, "msk"])
+def test_a_providers_customer_starts_no_broker(provider, causes, todo):
+    facts = ClusterFacts(provider=provider, fragile=Fragile())
+    text = render(safety.checked(replicas.bring_back(causes, facts), finding(provider, facts)), facts)
+    assert text.startswith(f"# Let the cluster's provider {todo}. Then this lists no partition:\nkafka-topics")
+
+
 def test_what_a_provider_fixes_is_not_changed():
     set_ = topic_setting("t", "min.insync.replicas", 1)
     assert "AWS fixes min.insync.replicas=2" in safety.reason(set_, finding("msk-express"))
