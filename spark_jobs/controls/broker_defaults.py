@@ -44,6 +44,10 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
     def overrides(broker: Column) -> Column:
         return certain(broker["min_isr_source"] == "broker-dynamic")
 
+    def unrecorded(controller: Column) -> Column:
+        """Is the value that this controller would record with ELR on unknown?"""
+        return certain("elr_on") & controller["min_isr"].isNull()
+
     auto_create = F.exists(live_brokers(), lambda b: b["auto_create"])
     weak_rf, weak_min_isr = F.array_min(rf) < required_rf, F.array_min(min_isr) < required_min_isr
     above = certain(F.array_max(rf) > most_rf)
@@ -63,6 +67,7 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
             live_brokers(), lambda b: b["default_rf"].isNull() | b["min_isr"].isNull() | b["auto_create"].isNull()
         )
         | ~F.col("controllers_known")
+        | F.exists("controllers", lambda c: c["configs_known"] & (c["default_rf"].isNull() | unrecorded(c)))
         | (forbids_unclean & F.col("unclean_default").isNull())
     )
     yield base.verdict(

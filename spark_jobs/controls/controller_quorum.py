@@ -4,6 +4,9 @@ It has lost its majority if there is no leader, or if too many voters are missin
 if it has fewer than 3. A voter is missing if it never caught up with the leader, if it is known to be down, or if its combined
 broker is. The quorum can't lose a rack if half of the voters or more are in it. This counts in clusters of two racks or more. In
 a cluster of one rack it is advice, and so is an even number of voters. A cluster in ZooKeeper mode has no such quorum.
+
+A leader that is no voter has removed itself from the quorum and leads until that is committed (KIP-853), or answers contradict
+each other. Then the voters are not what they will be, so the quorum can't pass.
 """
 
 from collections.abc import Iterable
@@ -59,6 +62,8 @@ class _Voters:
         self.present = F.filter(self.all, lambda v: ~F.array_contains(self.missing, v["controller"]))
         self.lagging = F.filter(self.present, lambda v: v["lag_ms"] > MAX_LAG_MS)["controller"]
         self.no_leader = F.col("quorum_leader").isNull() & F.forall(self.all, lambda v: v["leader"].isNotNull())
+
+        self.outsider = certain(~F.array_contains(self.all["controller"], F.col("quorum_leader")))
 
     def by_rack(self) -> Column:
         """For each rack of the cluster struct<n, rack>: the number of voters in it."""
@@ -128,7 +133,7 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
         F.when(F.col("quorum_mode") == "zookeeper", base.NOT_APPLICABLE)
         .when(unread, base.UNKNOWN)
         .when(~worst.isin(*ADVICE), base.FAIL)
-        .when(_blocking_possible(voters.all, voters.racks, largest) | lag_unread, base.UNKNOWN)
+        .when(_blocking_possible(voters.all, voters.racks, largest) | lag_unread | voters.outsider, base.UNKNOWN)
         .when(worst.isNotNull(), base.FAIL)
         .otherwise(base.PASS),
         category=worst,
@@ -151,6 +156,7 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
             "rack_unknown": F.exists(voters.all, lambda v: v["rack"].isNull()),
             "lag_unknown": voters.lag_unknown(),
             "unreached": voters.unreached(),
+            "leader_is_voter": ~voters.outsider,
             "racks": voters.racks,
         },
     )

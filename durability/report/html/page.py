@@ -110,6 +110,7 @@ def context(report: Report) -> dict[str, Any]:
         "resolved_why": sorted(report.resolved.items(), key=lambda item: (-item[1], item[0])),
         "changed": changed,
         "causes": cause_rows(report.causes, "FAIL"),
+        "halted": any(cause.stops_cluster for cause in report.causes.ranked("FAIL")[:1]),
         "unknown_causes": cause_rows(report.causes, "UNKNOWN", {s["cluster"] for s in missing}),
         "clusters": first(cluster_rows(report), CLUSTERS),
         "controls": control_rows(report.counts["controls"]),
