@@ -104,6 +104,13 @@ def test_what_a_release_has_no_command_for_is_said_in_words():
     assert render([Step(leftover)], old).startswith(
         'kafka-configs --zookeeper "$ZOOKEEPER" --alter --entity-type brokers'
     )
+    # The tool of 1.0.2 refuses --entity-default for brokers.
+    assert lines(Config("brokers", None, leftover.values), old) == []
+
+
+def test_while_brokers_are_down_what_is_unread_of_reassignments_comes_back_with_them():
+    (step,) = settings.unread({KEY: ClusterFacts(led=True, down=(4, 5))})
+    assert step.about[0] == "Start brokers 4, 5" and step.about[1].startswith("If it stays, grant the auditor")
 
 
 @pytest.mark.parametrize(("led", "said"), [(False, "First bring back a majority"), (True, "Grant"), (None, "Grant")])
