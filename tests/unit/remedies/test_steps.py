@@ -17,7 +17,7 @@ from durability.remedies.commands import (
     lines,
     topic_setting,
 )
-from durability.remedies.steps import NO_RESTART, Step, advice, offered, render
+from durability.remedies.steps import NO_CONTROLLER, NO_RESTART, Step, advice, offered, render
 
 RAISE = topic_setting("t", "min.insync.replicas", 2)
 MOVE = Reassign("t", "plans/c/t.json", 1000)
@@ -106,6 +106,12 @@ def test_what_a_release_has_no_command_for_is_said_in_words():
     )
     # The tool of 1.0.2 refuses --entity-default for brokers.
     assert lines(Config("brokers", None, leftover.values), old) == []
+
+
+def test_a_sentence_that_announces_a_command_goes_with_it():
+    said = render(settings.unclean_stated({}), ClusterFacts(led=False))
+    assert said == f"{NO_CONTROLLER}. Then audit again"
+    assert "where the auditor can read it:" in render(settings.unclean_stated({}), ClusterFacts(led=True))
 
 
 def test_while_brokers_are_down_what_is_unread_of_reassignments_comes_back_with_them():
