@@ -52,7 +52,7 @@ class _Collection:
         self.shown: set[tuple[str, int]] = set()  # partitions that metadata has shown at any time
         self.group_errors: dict[int | None, str] = {}  # by broker; None: of the whole cluster
         self.quorum_error: str | None = None
-        self.leader_refuses = False  # does nothing listen any more where the quorum's leader was?
+        self.voter_refuses = False  # does nothing listen any more where the quorum's leader or a combined voter was?
         self.greeted: set[int] = set()  # brokers that were asked for their release
         self.asked: set[int] = set()  # brokers that were asked for the rest
         self.waited_for: set[int] = set()  # brokers that can't be reached, and that had the time to be fenced
@@ -295,17 +295,17 @@ class _Collection:
             self.quorum_error = exc.reason
 
     async def _voters(self) -> None:
-        """Configs of the voters. If the quorum's leader has died, reads the quorum again: another one leads, or none."""
+        """Configs of the voters. If one has died, reads the quorum again: another one leads, or none."""
         await self._controllers()
-        if not self.leader_refuses or self.facts.quorum is None:
+        if not self.voter_refuses or self.facts.quorum is None:
             return
-        gone = self.facts.quorum.leader
+        leader = self.facts.quorum.leader
         await self._quorum()
         if self.wire.no_controller:
             await self._without_controller(self.wire.no_controller.reason)
         elif self.quorum_error:
             self.facts.quorum = None
-        elif self.facts.quorum.leader == gone:  # it still leads, so a firewall refuses
+        elif self.facts.quorum.leader == leader:  # if it refuses, a firewall does
             return
         await self._controllers()
 
@@ -368,8 +368,12 @@ class _Collection:
                 failed[node] = facts.notes.reason(("brokers", node, "configs")) or "BROKER_NOT_AVAILABLE"
         await self.wire.gather([partial(read, m.id) for m in facts.quorum.voters if m.id not in combined])
         leader = facts.quorum.leader
-        lost = None if leader is None else self.wire.why_lost(leader) if leader in combined else failed.get(leader)
-        self.leader_refuses = REFUSED in (lost or "")
+        lost = [
+            self.wire.why_lost(m.id) if m.id in combined else failed.get(m.id)
+            for m in facts.quorum.voters
+            if m.id in combined or m.id == leader
+        ]
+        self.voter_refuses = leader is not None and any(REFUSED in (why or "") for why in lost)
         for node, reason in sorted(failed.items()):
             if facts.quorum.leader is None:
                 facts.notes.add(("cluster", "quorum", "voters", node, "lag_ms"), reason)

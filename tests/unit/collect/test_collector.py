@@ -203,3 +203,20 @@ def test_a_quorum_whose_leader_died_is_read_again(monkeypatch, voters):
     collection.wire.gather = Dying.gather.__get__(collection.wire)
     asyncio.run(collection._voters())
     assert collection.facts.quorum.leader == first
+
+
+def test_a_quorum_that_lost_its_majority_while_it_was_read_has_no_leader(monkeypatch):
+    """Broker 2 died, and voter 3, which led, leads no longer."""
+
+    async def described(wire):
+        wire.no_controller = Unread("REQUEST_TIMED_OUT: no broker reaches a controller")
+        raise wire.no_controller
+
+    monkeypatch.setattr(collector.quorum, "describe", described)
+    monkeypatch.setattr(collector.brokers, "version", nothing)
+    collection = collector._Collection(Led(), {})
+    collection.facts.brokers = [Registered(broker, "a", False) for broker in (1, 2, 3)]
+    collection.facts.quorum = Quorum(3, [Member(node, 0) for node in (1, 2, 3)], [])
+    collection.wire.gather = Dying.gather.__get__(collection.wire)
+    asyncio.run(collection._voters())
+    assert collection.facts.quorum.leader is None and list(collection.facts.unreachable) == [2]
