@@ -127,8 +127,9 @@ def _config(command: Config, facts: ClusterFacts) -> list[str]:
     if facts.before(0, 9):
         return []
     of_topics, old = command.entity == "topics", facts.before(1, 1)
-    # Throttles are older than other dynamic settings of brokers.
-    if not of_topics and old and not all(key.endswith(".replication.throttled.rate") for key, _ in command.values):
+    # Throttles are older than other dynamic settings of brokers, and than a default of all brokers.
+    throttles = all(key.endswith(".replication.throttled.rate") for key, _ in command.values)
+    if not of_topics and old and not (throttles and command.name is not None):
         return []
     tool = f"kafka-configs {ZOOKEEPER if old or (of_topics and facts.before(2, 5)) else BOOTSTRAP} --alter"
     entity = f"--entity-type {command.entity} " + (

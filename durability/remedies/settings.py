@@ -109,10 +109,18 @@ def log_dirs(finding: Finding) -> Remedy:
 
 
 def unread(finding: Finding) -> Remedy:
-    """What it takes to read reassignments and throttles: a controller that leads answers, and only to who may ask."""
-    if facts_of(finding).led is False:
+    """What it takes to read reassignments and throttles: a controller that leads answers, and only to who may ask.
+
+    Brokers that are down can have topics that the auditor may not see.
+    """
+    facts, grant = facts_of(finding), "rant the auditor Describe and DescribeConfigs on cluster and topics"
+    if facts.led is False:
         return advice("First bring back a majority of the controllers: reassignments are read from the one that leads")
-    return advice("Grant the auditor Describe and DescribeConfigs on cluster and topics")
+    if facts.down:
+        return advice(
+            f"Start {listed(facts.down, 'broker ' if len(facts.down) == 1 else 'brokers ')}", f"If it stays, g{grant}"
+        )
+    return advice(f"G{grant}")
 
 
 def leftovers(finding: Finding) -> Remedy:

@@ -122,10 +122,11 @@ def render(remedy: Sequence[Step], facts: ClusterFacts) -> str:
     parts: list[tuple[bool, str]] = []
     last = None  # the index of the last line that changes the cluster
     for step in remedy:
-        parts += [(False, sentence) for sentence in step.about]
         changes = step.command is not None and not isinstance(step.command, Show)
         halted = facts.led is False and step.command is not None and needs_controller(step.command)
         unless = step.unless or (NO_CONTROLLER if halted else None)
+        # A colon announces the command, which isn't printed then.
+        parts += [(False, sentence) for sentence in step.about if unless is None or not sentence.endswith(":")]
         if unless is not None:
             parts += [(False, unless), (False, AGAIN)]
             break

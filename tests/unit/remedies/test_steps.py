@@ -20,7 +20,7 @@ from durability.remedies.commands import (
     topic_setting,
 )
 from durability.remedies.replicas import bring_back
-from durability.remedies.steps import NO_RESTART, Step, advice, offered, render
+from durability.remedies.steps import NO_CONTROLLER, NO_RESTART, Step, advice, offered, render
 
 RAISE = topic_setting("t", "min.insync.replicas", 2)
 MOVE = Reassign("t", "plans/c/t.json", 1000)
@@ -154,6 +154,19 @@ def test_what_a_release_has_no_command_for_is_said_in_words():
     assert render([Step(leftover)], old).startswith(
         'kafka-configs --zookeeper "$ZOOKEEPER" --alter --entity-type brokers'
     )
+    # The tool of 1.0.2 refuses --entity-default for brokers.
+    assert lines(Config("brokers", None, leftover.values), old) == []
+
+
+def test_a_sentence_that_announces_a_command_goes_with_it():
+    said = render(settings.unclean_stated({}), ClusterFacts(led=False))
+    assert said == f"{NO_CONTROLLER}. Then audit again"
+    assert "where the auditor can read it:" in render(settings.unclean_stated({}), ClusterFacts(led=True))
+
+
+def test_while_brokers_are_down_what_is_unread_of_reassignments_comes_back_with_them():
+    (step,) = settings.unread({KEY: ClusterFacts(led=True, down=(4, 5))})
+    assert step.about[0] == "Start brokers 4, 5" and step.about[1].startswith("If it stays, grant the auditor")
 
 
 @pytest.mark.parametrize(("led", "said"), [(False, "First bring back a majority"), (True, "Grant"), (None, "Grant")])
