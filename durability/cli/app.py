@@ -17,7 +17,7 @@ from durability.plain import plain_lines
 
 PROGRAM = "kafka-durability"
 EXIT = "Exit status: 0 done, 1 --fail-on reached, 2 incomplete or refused."
-INPUT, JUDGED, OUTPUT, EXITS = "What is audited (one of)", "By what", "Where to", "Exit status and engine"
+INPUT, JUDGED, OUTPUT, EXITS = "What is read (one of)", "By what", "Where to", "Exit status and engine"
 
 
 class Commands(TyperGroup):
