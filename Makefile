@@ -10,7 +10,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory --no-builtin-rules
 
-export BOOTSTRAP COMMAND_CONFIG CLUSTER CLUSTERS TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON BASELINE ROUNDS SIZE SEED PLACEMENT PARTITIONS RESULTS
+export BOOTSTRAP COMMAND_CONFIG LOSE MARGIN MAX VOTERS WAVE BROKERS CLUSTER CLUSTERS TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON BASELINE ROUNDS SIZE SEED PLACEMENT PARTITIONS RESULTS
 
 STATE := .state
 UV := $(STATE)/uv/bin/uv
@@ -47,12 +47,12 @@ endef
 
 .PHONY: help
 help:  ## list the commands
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
 	echo "Options of audit: BOOTSTRAP=host:port CLUSTER=name TOPOLOGY=file-or-folder POLICY= WAIVERS= OUT=out LAKE= FAIL_ON=critical|warning|unknown|never"
 	echo "All options, and audits without Airflow: .venv/bin/kafka-durability audit --help"
 
 # Without this check, a mistyped option would audit the wrong thing.
-OPTIONS := BOOTSTRAP COMMAND_CONFIG CLUSTER CLUSTERS TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON BASELINE PYTHON ROUNDS SIZE SEED PLACEMENT PARTITIONS RESULTS
+OPTIONS := LOSE MARGIN MAX VOTERS WAVE BROKERS BOOTSTRAP COMMAND_CONFIG CLUSTER CLUSTERS TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON BASELINE PYTHON ROUNDS SIZE SEED PLACEMENT PARTITIONS RESULTS
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 UNKNOWN := $(filter-out $(OPTIONS),$(GIVEN))
 ifneq ($(UNKNOWN),)
@@ -62,6 +62,18 @@ endif
 .PHONY: audit
 audit: $(READY)  ## audit once: the embedded cluster, BOOTSTRAP= or TOPOLOGY=
 	@exec $(PY) -m durability.cli audit --airflow
+
+.PHONY: whatif
+whatif: $(READY)  ## predict a loss: LOSE=broker:3,rack:az2 [BOOTSTRAP= | TOPOLOGY= | LAKE=]
+	@exec $(PY) -m durability.cli whatif
+
+.PHONY: restart-plan
+restart-plan: $(READY)  ## plan in which waves brokers restart: [BOOTSTRAP= | TOPOLOGY= | LAKE=] [MARGIN=0] [MAX=] [VOTERS=1]
+	@exec $(PY) -m durability.cli restart-plan
+
+.PHONY: restart-check
+restart-check: $(READY)  ## say whether a wave may restart now: BOOTSTRAP= WAVE=2 or BROKERS=7,8
+	@exec $(PY) -m durability.cli restart-check
 
 .PHONY: test
 test: $(READY)  ## run all tests

@@ -177,6 +177,8 @@ def on_platforms(controls: Mapping[str, Control], platforms: Mapping[str, dict[s
 
 CONTROLS: dict[str, Control] = on_platforms(read(FOLDER), load(FOLDER / "_platforms.yaml"))
 PROVIDERS: dict[str, str] = load(FOLDER / "_providers.yaml")
+REFUSED: dict[str, dict[str, Any]] = load(FOLDER / "_refused.yaml")
+"""What providers don't let their customers do with Kafka's tools, by provider and kind of command."""
 DISKLESS = "diskless"
 """The platform of a diskless topic (`durability.topology.diskless`), instead of its cluster's provider."""
 CONTRADICTED = "contradicted"

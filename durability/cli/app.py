@@ -17,7 +17,7 @@ from durability.plain import plain_lines
 
 PROGRAM = "kafka-durability"
 EXIT = "Exit status: 0 done, 1 --fail-on reached, 2 incomplete or refused."
-INPUT, JUDGED, OUTPUT, EXITS = "What is audited (one of)", "By what", "Where to", "Exit status and engine"
+INPUT, JUDGED, OUTPUT, EXITS = "What is read (one of)", "By what", "Where to", "Exit status and engine"
 
 
 class Commands(TyperGroup):
@@ -153,6 +153,93 @@ def audit(
     return run(checked(Given.of(ctx)), airflow=airflow)
 
 
+_LOSE = typer.Option(
+    "--lose",
+    envvar="LOSE",
+    help="What fails at once, separated by commas: broker:3, rack:az2, controller:101. A comma in a rack's name is %2C.",
+    metavar="ITEMS",
+)
+
+
+@app.command(epilog="Exit status: 0 done, 2 refused or failed.")
+def whatif(
+    ctx: typer.Context,
+    lose: Annotated[str, _LOSE] = "",
+    bootstrap: Annotated[str | None, _BOOTSTRAP] = None,
+    topology: Annotated[str | None, _TOPOLOGY] = None,
+    cluster: Annotated[str | None, _CLUSTER] = None,
+    command_config: Annotated[str | None, _COMMAND_CONFIG] = None,
+    policy: Annotated[str | None, _POLICY] = None,
+    out: Annotated[str | None, _OUT] = None,
+    lake: Annotated[str | None, _LAKE] = None,
+) -> int:
+    """Predict what a loss of brokers, racks or controllers does to each partition.
+
+    Without an input it uses the newest accepted snapshot in the lake. It only reads: nothing is stopped.
+    """
+    from durability.cli.options import Given, checked
+    from durability.cli.whatif import run
+    from durability.plan.lose import parse
+
+    given = Given.of(ctx)
+    items = parse(lose, given.label("lose"))
+    return run(checked(given), items, given.label("lose"))
+
+
+def _limit(name: str, help: str) -> Any:
+    return typer.Option(name, envvar=name.removeprefix("--").upper(), help=help, metavar="N")
+
+
+@app.command(name="restart-plan", epilog="Exit status: 0 done, 2 refused or failed.")
+def restart_plan(
+    ctx: typer.Context,
+    bootstrap: Annotated[str | None, _BOOTSTRAP] = None,
+    topology: Annotated[str | None, _TOPOLOGY] = None,
+    cluster: Annotated[str | None, _CLUSTER] = None,
+    command_config: Annotated[str | None, _COMMAND_CONFIG] = None,
+    policy: Annotated[str | None, _POLICY] = None,
+    out: Annotated[str | None, _OUT] = None,
+    lake: Annotated[str | None, _LAKE] = None,
+    margin: Annotated[str | None, _limit("--margin", "Replicas in sync above the minimum (default: 0).")] = None,
+    max: Annotated[str | None, _limit("--max", "Nodes per wave at most (default: any number).")] = None,
+    voters: Annotated[str | None, _limit("--voters", "Quorum voters per wave at most (default: 1).")] = None,
+) -> int:
+    """Plan in which waves brokers may restart together while acks=all writes stay accepted.
+
+    Without an input it uses the newest accepted snapshot in the lake. It only reads: nothing is stopped.
+    """
+    from durability.cli import restart
+    from durability.cli.options import Given, checked
+
+    given = Given.of(ctx)
+    return restart.run(checked(given), restart.limits(given))
+
+
+_WAVE = typer.Option("--wave", envvar="WAVE", help="A wave of the plan in OUT, from 1.", metavar="N")
+_BROKERS = typer.Option("--brokers", envvar="BROKERS", help="Nodes instead of a wave: 7,8.", metavar="IDS")
+
+
+@app.command(name="restart-check", epilog="Exit status: 0 go, 1 wait, 2 refused or failed.")
+def restart_check(
+    ctx: typer.Context,
+    bootstrap: Annotated[str | None, _BOOTSTRAP] = None,
+    wave: Annotated[str | None, _WAVE] = None,
+    brokers: Annotated[str | None, _BROKERS] = None,
+    command_config: Annotated[str | None, _COMMAND_CONFIG] = None,
+    out: Annotated[str | None, _OUT] = None,
+    margin: Annotated[str | None, _limit("--margin", "Replicas in sync above the minimum (default: 0).")] = None,
+) -> int:
+    """Say whether a wave of brokers may restart now, in seconds and without Spark: the gate of a rolling restart.
+
+    It waits while an ISR isn't whole, a broker or controller is down, replicas move, or a fact could not be read.
+    """
+    from durability.cli import restart
+    from durability.cli.options import Given, checked
+
+    given = Given.of(ctx)
+    return restart.check(checked(given), given)
+
+
 @app.command()
 def demo() -> None:
     """Run the embedded cluster with its deliberate mistakes until Ctrl-C, and print the command that audits it."""
@@ -200,7 +287,7 @@ def schema(
         str | None, typer.Argument(help="The format; without it, the names are listed.", metavar="NAME")
     ] = None,
 ) -> None:
-    """Print the JSON Schema of a public format: topology, policy, waivers, clusters or findings."""
+    """Print the JSON Schema of a public format: for instance topology, policy or findings."""
     import json
 
     from durability import schemas

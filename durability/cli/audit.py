@@ -94,17 +94,16 @@ def _in_process(
     from durability.steps import audit, conclude, notify
     from durability.steps.evaluate import JobFailed, SparkEvaluation
 
-    with _logging_to(log):
+    with logging_to(log):
         job = resources.spark_job(JOB)
         environment = spark.environment(environ)
         os.environ.pop(prestarted.VARIABLE, None)
         # If it can't be prestarted, evaluate submits the job itself and reports the cause.
         with suppress(OSError, ValueError):
             os.environ.update(prestarted.start(session, options.lake, job, environment))
-        submit = partial(_submit, session, log, environment)
         services = audit.Services(
             connect=lambda name: what.connect(name, environ),
-            evaluation=SparkEvaluation(submit, logging.getLogger("spark").info),
+            evaluation=SparkEvaluation(partial(submit, session, log, environment), logging.getLogger("spark").info),
             webhook=lambda: notify.webhook_from_environment(environ),
             reporter=console,
         )
@@ -120,16 +119,18 @@ def _in_process(
             return False  # reported by its step; the traceback is in the log
 
 
-def _submit(session: Session, log: Path, environment: Mapping[str, str], lake: Lake, plan: Plan) -> None:
-    """Run the Spark job over a plan without a prestarted session."""
+def submit(
+    session: Session, log: Path, environment: Mapping[str, str], lake: Lake, plan: Plan, job: str = JOB, *arguments: str
+) -> None:
+    """Runs a Spark job over a plan in a session of its own. Raises JobFailed with the last lines of its log."""
     from durability.runtime import spark
     from durability.steps.evaluate import TAIL, JobFailed
 
     properties = {**spark.settings(plan.partitions), **lake.spark_conf()}
     file = spark.write_properties(session.folder / "spark.properties", properties)
     stated = plan.write(session.folder / "plan.json")
-    job = str(resources.spark_job(JOB))
-    child = session.popen(spark.submit(file, job, "--plan", str(stated), lake=lake.location), log=log, env=environment)
+    command = (str(resources.spark_job(job)), "--plan", str(stated), *arguments)
+    child = session.popen(spark.submit(file, *command, lake=lake.location), log=log, env=environment)
     if status := child.wait():
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-TAIL:]
         raise JobFailed(f"Spark's job failed, exit status {status}; its log is above", lines)
@@ -143,8 +144,8 @@ class _PlainFormatter(logging.Formatter):
 
 
 @contextmanager
-def _logging_to(log: Path) -> Iterator[None]:
-    """Python's logging and warnings go to the file only."""
+def logging_to(log: Path) -> Iterator[None]:
+    """Python's logging and warnings go to the file, and to no terminal."""
     handler = logging.FileHandler(log, encoding="utf-8")
     handler.handleError = lambda record: None  # type: ignore[method-assign]  # the failing step reports a full disk
     handler.setFormatter(_PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))

@@ -52,8 +52,10 @@ class _Collection:
         self.shown: set[tuple[str, int]] = set()  # partitions that metadata has shown at any time
         self.group_errors: dict[int | None, str] = {}  # by broker; None: of the whole cluster
         self.quorum_error: str | None = None
+        self.voter_refuses = False  # does nothing listen any more where the quorum's leader or a combined voter was?
         self.greeted: set[int] = set()  # brokers that were asked for their release
         self.asked: set[int] = set()  # brokers that were asked for the rest
+        self.waited_for: set[int] = set()  # brokers that can't be reached, and that had the time to be fenced
 
     async def run(self) -> dict:
         metadata = await self.wire.bootstrap()
@@ -70,7 +72,7 @@ class _Collection:
             await self._reread(reading)
         if self.wire.no_controller:
             await self._without_controller(self.wire.no_controller.reason)
-        await self._controllers()
+        await self._voters()
         await self._hidden()
         self._unlisted_groups()
         return assemble(self.facts, self.controller_racks)
@@ -179,7 +181,7 @@ class _Collection:
                 facts.declared = {"topics": len(again.topics), "partitions": partitions}
             if again.with_elr or not reading.with_elr:
                 reading, facts.captured_at = again, started
-            if facts.consistent or not self.wire.remaining:
+            if not self.wire.remaining or (facts.consistent and not await self._until_fenced()):
                 break
         if facts.consistent is False:
             # Facts that changed are unknown. The others were read twice.
@@ -200,18 +202,24 @@ class _Collection:
         await self._topic_configs(reading)
         await self._per_broker()
 
-    async def _until_fenced(self) -> None:
-        """Waits while the cluster calls a broker live that can't be reached.
+    async def _until_fenced(self) -> bool:
+        """Waits while the cluster calls a broker live that can't be reached; whether it waited for another broker than before.
 
         When a dead broker's session ends, the controller fences it and elects leaders.
         """
-        fenced_by = time.monotonic() + self.wire.limits.session_timeout
-        while await self._doubtful() and self.wire.remaining and time.monotonic() < fenced_by:
+        fenced_by, new = time.monotonic() + self.wire.limits.session_timeout, set[int]()
+        while self.wire.remaining and time.monotonic() < fenced_by:
+            doubtful = (await self._doubtful()).keys() - self.waited_for
+            if not doubtful:
+                break
+            new |= doubtful
             await self.wire.pause(REREAD_PAUSE)
             try:
                 self.facts.brokers, _ = await brokers.registered(self.wire)
             except Unread:  # the next reading meets the same, and notes it
-                return
+                break
+        self.waited_for |= new
+        return bool(new)
 
     async def _doubtful(self) -> dict[int, str]:
         """Brokers that the cluster calls live but that can't be reached, with the reason. Empty while no controller leads.
@@ -291,6 +299,21 @@ class _Collection:
         except Unread as exc:
             self.quorum_error = exc.reason
 
+    async def _voters(self) -> None:
+        """Configs of the voters. If one has died, reads the quorum again: another one leads, or none."""
+        await self._controllers()
+        if not self.voter_refuses or self.facts.quorum is None:
+            return
+        leader = self.facts.quorum.leader
+        await self._quorum()
+        if self.wire.no_controller:
+            await self._without_controller(self.wire.no_controller.reason)
+        elif self.quorum_error:
+            self.facts.quorum = None
+        elif self.facts.quorum.leader == leader:  # if it refuses, a firewall does
+            return
+        await self._controllers()
+
     async def _greet_again(self) -> None:
         """Greet each live broker again, because nobody fences brokers now. The connection shows which have died since."""
 
@@ -349,6 +372,13 @@ class _Collection:
             else:
                 failed[node] = facts.notes.reason(("brokers", node, "configs")) or "BROKER_NOT_AVAILABLE"
         await self.wire.gather([partial(read, m.id) for m in facts.quorum.voters if m.id not in combined])
+        leader = facts.quorum.leader
+        lost = [
+            self.wire.why_lost(m.id) if m.id in combined else failed.get(m.id)
+            for m in facts.quorum.voters
+            if m.id in combined or m.id == leader
+        ]
+        self.voter_refuses = leader is not None and any(REFUSED in (why or "") for why in lost)
         for node, reason in sorted(failed.items()):
             if facts.quorum.leader is None:
                 facts.notes.add(("cluster", "quorum", "voters", node, "lag_ms"), reason)

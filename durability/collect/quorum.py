@@ -53,7 +53,8 @@ async def describe(wire: Wire) -> Quorum | None:
         raise
     data = response.topics[0].partitions[0]
     voters, observers = list(data.current_voters), list(data.observers)
-    stated = {r.replica_id: r.last_caught_up_timestamp for r in voters}.get(data.leader_id)
+    # A leader that removed itself from the quorum is no voter any more (KIP-853).
+    stated = {r.replica_id: r.last_caught_up_timestamp for r in (*voters, *observers)}.get(data.leader_id)
     caught_up = -1 if stated is None else stated
     return Quorum(
         data.leader_id if data.leader_id >= 0 else None,

@@ -146,6 +146,17 @@ class LocalCluster:
         """`kill_broker` for every process of a rack at once, controllers too."""
         self._stop(self.spec.in_rack(rack), kill=True)
 
+    def roll(self, nodes: Iterable[int]) -> None:
+        """Shuts processes down in order, all at once, and starts them again; returns when every ISR is whole."""
+        nodes = list(nodes)
+        self._stop(nodes, kill=False)
+        self._restart(nodes)
+        self.wait_for_full_isr()
+
+    def kill(self, nodes: Iterable[int]) -> None:
+        """Kills processes at once (SIGKILL); returns when they are gone, which the cluster notices later."""
+        self._end([self._node(node) for node in nodes], kill=True)
+
     def restart_broker(self, node: int) -> None:
         """Starts a process again, which may be living; returns when it is unfenced."""
         self._restart([node])
@@ -279,6 +290,13 @@ class LocalCluster:
 
     def _stop(self, ids: Iterable[int], *, kill: bool) -> None:
         nodes = [self._node(i) for i in ids]
+        self._end(nodes, kill=kill)
+        lost = {node.id for node in nodes} & set(self.spec.brokers)
+        if lost and any(node.living for node in self._nodes.values() if node.id in self.spec.brokers):
+            self.wait_for_loss_of(lost)
+
+    def _end(self, nodes: Iterable[_Node], *, kill: bool) -> None:
+        nodes = list(nodes)
         for node in nodes:
             node.expected_down = True
             process = node.living
@@ -287,9 +305,6 @@ class LocalCluster:
         for node in nodes:
             if node.process is not None:
                 processes.stop(node.process)
-        lost = {node.id for node in nodes} & set(self.spec.brokers)
-        if lost and any(node.living for node in self._nodes.values() if node.id in self.spec.brokers):
-            self.wait_for_loss_of(lost)
 
     def _restart(self, ids: Iterable[int]) -> None:
         nodes = [self._node(i) for i in ids]

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from durability.findings import quorum
+from durability.findings import fragile, quorum
 from durability.findings.reassignments import Plans
 from durability.lake.tables import BROKERS, CLUSTERS
 from durability.plan.plan import Plan
@@ -24,12 +24,13 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
         return {}
     snapshots = In("attempt_id", attempts)
     clusters = lake.scan(
-        CLUSTERS, snapshots, columns=("cluster", "kafka_version", "quorum_mode", "features")
+        CLUSTERS, snapshots, columns=("cluster", "kafka_version", "quorum_mode", "features", "provider")
     ).to_pylist()
     brokers = lake.scan(
-        BROKERS, snapshots, columns=("cluster", "broker", "live", "kafka_version", "configs")
+        BROKERS, snapshots, columns=("cluster", "broker", "live", "kafka_version", "configs", "config_sources")
     ).to_pylist()
-    led = quorum.led(lake, attempts)
+    quorums = quorum.read(lake, attempts)
+    at_risk = fragile.read(lake, plan)
     stated: dict[str, list[str | None]] = {row["cluster"]: [row["kafka_version"]] for row in clusters}
     min_isr: defaultdict[str, list[int | None]] = defaultdict(list)
     down: defaultdict[str, list[int]] = defaultdict(list)
@@ -37,7 +38,7 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
         if broker["live"] is False:
             down[broker["cluster"]].append(broker["broker"])
         else:
-            min_isr[broker["cluster"]].append(_min_isr(broker["configs"]))
+            min_isr[broker["cluster"]].append(_min_isr(broker["configs"], broker["config_sources"]))
             stated.setdefault(broker["cluster"], []).append(broker["kafka_version"])
     planned: defaultdict[str, set[str]] = defaultdict(set)
     without: defaultdict[str, dict[str, str]] = defaultdict(dict)
@@ -50,11 +51,14 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
             release=_oldest(stated[row["cluster"]]),
             newest=_newest(stated[row["cluster"]]),
             kraft={"kraft": True, "zookeeper": False}.get(row["quorum_mode"]),
-            led=led.get(row["cluster"]),
+            led=quorums[row["cluster"]].led if row["cluster"] in quorums else None,
+            spare_voter=quorums[row["cluster"]].spare if row["cluster"] in quorums else None,
             elr=None if row["features"] is None else dict(row["features"]).get(FEATURE, 0) > 0,
             highest_min_isr=_extreme(max, min_isr[row["cluster"]]),
             lowest_min_isr=_extreme(min, min_isr[row["cluster"]]),
             down=tuple(sorted(down[row["cluster"]])),
+            provider=row["provider"],
+            fragile=at_risk.get(row["cluster"]),
             gone=plans.gone.get(row["cluster"]),
             planned=frozenset(planned[row["cluster"]]),
             without=without[row["cluster"]],
@@ -69,9 +73,13 @@ def _newest(stated: list[str | None]) -> tuple[int, ...] | None:
     return None if None in numbers else max((n for n in numbers if n is not None), default=None)
 
 
-def _min_isr(configs: list[tuple[str, str]] | None) -> int | None:
-    """A broker's min.insync.replicas; None if unknown."""
-    value = "" if configs is None else dict(configs).get("min.insync.replicas", "1")
+def _min_isr(configs: list[tuple[str, str]] | None, sources: list[tuple[str, str]] | None) -> int | None:
+    """A broker's min.insync.replicas; None if unknown.
+
+    A document that doesn't state it means Kafka's default. An answer of DescribeConfigs states defaults too.
+    """
+    left_out = "" if "default" in dict(sources or ()).values() else "1"
+    value = "" if configs is None else dict(configs).get("min.insync.replicas", left_out)
     return int(value) if value.isdecimal() else None
 
 

@@ -15,7 +15,7 @@ from durability.findings import faults, quorum
 from durability.lake.tables import BROKERS
 from durability.lake.tables import PARTITIONS as PARTITION_ROWS
 from durability.plan.plan import Plan
-from durability.remedies import gone
+from durability.remedies import gone, providers
 from durability.remedies.cluster import Gone
 from durability.remedies.plans import Broker, Placement, has_room
 
@@ -46,7 +46,9 @@ def make(lake: Any, plan: Plan, found: faults.Faults | None = None) -> dict[str,
     """
     from pyiceberg.expressions import In
 
-    clusters = {s.attempt_id: s.cluster for s in plan.judged if s.attempt_id}
+    # A provider brings its brokers back itself.
+    own = [s for s in plan.judged if providers.refusal(s.provider, providers.FILES) is None]
+    clusters = {s.attempt_id: s.cluster for s in own if s.attempt_id}
     if not clusters:
         return {}
     brokers: defaultdict[str, list[Broker]] = defaultdict(list)

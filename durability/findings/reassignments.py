@@ -15,13 +15,26 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from durability.findings import faults, gone
+from durability.findings import faults, gone, quorum
 from durability.lake.tables import BROKERS, PLANS, TOPIC_POSTURE
 from durability.lake.tables import PARTITIONS as PARTITION_ROWS
 from durability.plan.plan import Plan
+from durability.remedies import providers
 from durability.remedies.cluster import Gone
 from durability.remedies.gone import script_path
-from durability.remedies.plans import EVEN, LIMIT, SPREAD, Broker, Partition, Placement, has_room, moved, not_before
+from durability.remedies.plans import (
+    EVEN,
+    HALTED,
+    LIMIT,
+    MANAGED,
+    SPREAD,
+    Broker,
+    Partition,
+    Placement,
+    has_room,
+    moved,
+    not_before,
+)
 
 TOPICS, PARTITIONS = 500, 50_000
 """The most that one run plans. To move more, use a tool that balances, and move it in portions."""
@@ -98,15 +111,22 @@ def make(lake: Any, plan: Plan, found: faults.Faults | None = None) -> Plans:
     wanted = lake.scan(TOPIC_POSTURE, And(_of_result(plan), EqualTo("reassign", True)), columns=WANTED)
     topics = wanted.sort_by([("cluster", "ascending"), ("topic", "ascending")]).to_pylist()
     attempts = {s.cluster: s.attempt_id for s in plan.judged if s.attempt_id}
+    # Without a controller no plan can run, and its replicas are older than the plan.
+    led = quorum.led(lake, {attempts[topic["cluster"]] for topic in topics})
+    halted = {cluster: HALTED for cluster, leads in led.items() if leads is False}
+    halted |= {s.cluster: MANAGED for s in plan.judged if providers.refusal(s.provider, providers.REASSIGN) is not None}
     # No more than TOPICS get a plan, so no more than that many of a cluster are looked at.
     of_cluster: defaultdict[str, list[str]] = defaultdict(list)
     for topic in topics:
-        if len(of_cluster[topic["cluster"]]) < TOPICS:
+        if topic["cluster"] not in halted and len(of_cluster[topic["cluster"]]) < TOPICS:
             of_cluster[topic["cluster"]].append(topic["topic"])
     clusters = _clusters(lake, {attempts[cluster]: names for cluster, names in of_cluster.items()})
     plans, left = Plans(gone=gone.make(lake, plan, found)), PARTITIONS
     for topic in topics:
         cluster, name = topic["cluster"], topic["topic"]
+        if cluster in halted:
+            plans.without[cluster, name] = halted[cluster]
+            continue
         if len(plans.made) >= TOPICS or topic["partitions"] > left:
             plans.without[cluster, name] = LIMIT
             continue

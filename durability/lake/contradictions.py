@@ -33,6 +33,9 @@ WITHIN = (
 """Pairs of facts: the ids of the first must be among those of the second."""
 APART = (("isr", "elr"), ("adding", "removing"))
 """No id is in both: KIP-966 moves a replica from the ISR to the ELR, and a reassignment either adds or removes one."""
+PARTIAL = (("adding", "replicas"), ("removing", "replicas"))
+"""Some id of the second isn't in the first. A reassignment starts from replicas and ends with replicas, so it neither adds nor
+removes all of them (PartitionReassignmentReplicas)."""
 FACTS = ("leader", *PARTITION_LISTS)
 """The facts of a partition that are unknown if they contradict each other."""
 
@@ -60,6 +63,11 @@ class Ids(NamedTuple):
     def shares(self, others: Ids) -> np.ndarray:
         """For each row, whether an id is in both."""
         return ((self.ids != ABSENT) & self._in(others)).any(axis=1)
+
+    def covers(self, others: Ids) -> np.ndarray:
+        """By row: are all of the other ids here, where there are some?"""
+        some = (others.ids != ABSENT).any(axis=1)
+        return self.known & some & others.among(self).all(axis=1)
 
     def repeats(self) -> np.ndarray:
         """For each row, whether an id occurs twice."""
@@ -121,8 +129,9 @@ def _of_one(stated: Mapping[str, int | list[int] | None]) -> list[str]:
     held = {n: set(v or ()) for n, v in listed.items()}
     within = [pair for pair in WITHIN if listed[pair[1]] is not None and not held[pair[0]] <= held[pair[1]]]
     apart = [pair for pair in APART if held[pair[0]] & held[pair[1]]]
+    partial = [pair for pair in PARTIAL if held[pair[1]] and held[pair[0]] >= held[pair[1]]]
     repeated = [(name,) for name in PARTITION_LISTS if len(held[name]) != len(listed[name] or ())]
-    return [name for names in (*within, *apart, *repeated) for name in names]
+    return [name for names in (*within, *apart, *partial, *repeated) for name in names]
 
 
 def _contradicting(facts: Mapping[str, Ids]) -> Iterator[tuple[int, tuple[str, ...]]]:
@@ -131,6 +140,8 @@ def _contradicting(facts: Mapping[str, Ids]) -> Iterator[tuple[int, tuple[str, .
         yield from ((row, (inner, outer)) for row in _rows(facts[inner].outside(facts[outer])))
     for one, other in APART:
         yield from ((row, (one, other)) for row in _rows(facts[one].shares(facts[other])))
+    for one, other in PARTIAL:
+        yield from ((row, (one, other)) for row in _rows(facts[one].covers(facts[other])))
     for name in PARTITION_LISTS:
         yield from ((row, (name,)) for row in _rows(facts[name].repeats()))
 

@@ -19,7 +19,7 @@ from durability.lake.facts import Facts
 from durability.lake.partition_rows import partition_tables, replication_factors
 from durability.streams.internal_topics import by_application
 from durability.topology.document import Topology
-from durability.topology.observers import has_observers
+from durability.topology.observers import by_default, has_observers
 from durability.topology.unreadable import pointer, tokens
 
 CONTRADICTION = "CONTRADICTION"
@@ -54,8 +54,9 @@ def build(
     cluster = cluster_row(facts, _provider(facts, provider), team)
     cluster["unreadable"] += _contradictions(partitions) + _incomplete(facts, topics)
     factors = replication_factors(partitions, bool(cluster["reassignments_known"]))
+    inherited = by_default(broker["configs"] for broker in brokers)
     for topic in topics:
-        topic["replication_factor"] = _replication_factor(topic, factors)
+        topic["replication_factor"] = _replication_factor(topic, factors, inherited)
     rows_of = {
         tables.CLUSTERS: [cluster],
         tables.BROKERS: brokers,
@@ -101,9 +102,12 @@ def _impossible(facts: Facts, declared: str) -> bool:
     return kraft or (declared == "event-hubs" and len(facts.document.get("brokers") or []) > 1)
 
 
-def _replication_factor(topic: dict, factors: Mapping[str, int | None]) -> int | None:
-    """The replicas of the topic's partition that has the fewest; None if unknown. Observers are among a partition's replicas."""
-    countable = topic["partitions_known"] and not has_observers(topic["configs"])
+def _replication_factor(topic: dict, factors: Mapping[str, int | None], inherited: bool) -> int | None:
+    """The replicas of the topic's partition that has the fewest; None if unknown. Observers are among a partition's replicas.
+
+    inherited: do topics without placement constraints of their own have observers?
+    """
+    countable = topic["partitions_known"] and not has_observers(topic["configs"], inherited)
     return factors.get(topic["topic"]) if countable else None
 
 

@@ -52,6 +52,7 @@ __all__ = [
     "HEALTH_COUNTERS",
     "INTS",
     "LED_COUNTS",
+    "LOSS_OUTCOMES",
     "NAMESPACE",
     "OUTAGE_ENTRY",
     "PARTITIONS",
@@ -59,6 +60,7 @@ __all__ = [
     "PARTITION_HEALTH",
     "PLANS",
     "RESOLVED_POLICY",
+    "RESTART_CAPACITY",
     "RESULTS",
     "RESULT_KEYS",
     "RUNS",
@@ -265,7 +267,53 @@ PLANS = Table(
     sort=("cluster", "topic"),
 )
 
-# Verdicts on which Spark and Great Expectations disagree. Their findings are UNKNOWN.
+# What a loss of brokers and controllers does to partitions of one cluster; equal partitions of a topic are one row.
+LOSS_OUTCOMES = Table(
+    "loss_outcomes",
+    (
+        *RESULT_KEYS,
+        ("topic", pa.string()),
+        ("tier", pa.string()),
+        ("internal", pa.bool_()),
+        ("partitions", INTS),
+        # What brokers answer acks=all, as `partition_health.acks_all_error` has it; NULL: unknown.
+        ("before", pa.string()),
+        ("now", pa.string()),  # after the loss, from the ISR as it is
+        ("structural", pa.string()),  # after the loss, if all replicas were in sync before
+        ("leader_before", pa.int32()),
+        ("leader_after", pa.int32()),
+        ("at_risk", pa.bool_()),  # all copies that certainly have all acknowledged records are lost
+        ("deleted", pa.bool_()),  # an unclean leader deletes acknowledged records
+        ("at_risk_structural", pa.bool_()),
+        ("data_worst", pa.bool_()),  # with the ISR that min.insync.replicas allows
+        ("availability_worst", pa.bool_()),
+        ("stalls", pa.bool_()),  # writes wait until the lost brokers are fenced
+        ("leader_lost", pa.bool_()),
+        ("back_with", INTS),  # the brokers that bring an offline partition back without loss
+        ("back_with_any", pa.bool_()),  # True: any of them (ELR); False: the one that was fenced last
+        (
+            "quorum",
+            pa.struct([("voters", pa.int32()), ("left", pa.int32()), ("needed", pa.int32()), ("kept", pa.bool_())]),
+        ),
+    ),
+    sort=("cluster", "topic"),
+)
+
+# What partitions can spare while brokers restart; those with the same replicas, ISR and minimum are one row.
+RESTART_CAPACITY = Table(
+    "restart_capacity",
+    (
+        *RESULT_KEYS,
+        ("replicas", INTS),  # sorted; NULL: unknown
+        ("isr", INTS),  # without brokers that are down
+        ("minimum", pa.int32()),  # the effective min.insync.replicas
+        ("partitions", pa.int64()),
+        ("topic", pa.string()),  # of one of them
+        ("partition", pa.int32()),
+    ),
+)
+
+# Verdicts on which Spark and Great Expectations disagree: their findings are UNKNOWN.
 DISAGREEMENTS = Table(
     "disagreements",
     (
@@ -309,5 +357,8 @@ RUNS = Table(
     sort=("run_id",),
 )
 
-RESULTS = (RESOLVED_POLICY, PARTITION_HEALTH, HEALTH_COUNTERS, TOPIC_POSTURE, VERDICTS, FINDINGS, DISAGREEMENTS, PLANS)
+RESULTS = (
+    *(RESOLVED_POLICY, PARTITION_HEALTH, HEALTH_COUNTERS, TOPIC_POSTURE, VERDICTS, FINDINGS, DISAGREEMENTS, PLANS),
+    *(LOSS_OUTCOMES, RESTART_CAPACITY),
+)
 TABLES = {t.name: t for t in (*FACTS, SNAPSHOTS, *RESULTS, RUNS)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from durability.remedies.finding import Finding
@@ -28,6 +28,31 @@ class Gone:
 
 
 @dataclass(frozen=True)
+class Fragile:
+    """Partitions that can't do without one of their replicas in sync, as numbers, each with a name such as orders-0.
+
+    single: a single replica is in sync, so the partition goes offline with it. least: no more replicas are in sync than
+    min.insync.replicas, so acks=all writes stop without one. unknown: not all of their state could be read.
+    by_broker: the partitions that have the broker in their ISR; None if it wasn't looked up. Partitions whose ISR is unknown
+    are in none.
+    """
+
+    single: int = 0
+    first_single: str | None = None
+    least: int = 0
+    first_least: str | None = None
+    unknown: int = 0
+    first_unknown: str | None = None
+    by_broker: Mapping[int, Fragile] | None = None
+
+    def of(self, brokers: Sequence[int]) -> list[Fragile]:
+        """What a restart of each of these brokers harms; of all partitions if it is unknown which need which broker."""
+        if self.by_broker is None or self.unknown:
+            return [self]
+        return [self.by_broker[broker] for broker in brokers if broker in self.by_broker]
+
+
+@dataclass(frozen=True)
 class ClusterFacts:
     """A cluster in the evaluated snapshot.
 
@@ -36,7 +61,10 @@ class ClusterFacts:
     led: False if no controller leads: nothing can be changed then. None if unknown.
     elr: are eligible leader replicas on? None if unknown.
     highest_min_isr, lowest_min_isr: the highest and lowest min.insync.replicas of a live broker; None if unknown.
+    spare_voter: does the quorum keep its majority without one more voter? None if unknown.
+    provider: who runs the cluster, a key of the catalogue's providers; None if unknown.
     down: brokers that are down.
+    fragile: the partitions that a restart of a broker harms; None if unknown.
     gone: the plan for brokers that are down, if there is one.
     planned: topics that have a plan in OUT/plans. without: topics that need a plan and have none, with the reason.
     """
@@ -48,7 +76,10 @@ class ClusterFacts:
     elr: bool | None = None
     highest_min_isr: int | None = None
     lowest_min_isr: int | None = None
+    spare_voter: bool | None = None
+    provider: str | None = None
     down: tuple[int, ...] = ()
+    fragile: Fragile | None = None
     gone: Gone | None = None
     planned: frozenset[str] = frozenset()
     without: Mapping[str, str] = field(default_factory=dict)

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from durability.remedies.cluster import UNKNOWN, ClusterFacts
 
 BOOTSTRAP, ZOOKEEPER = '--bootstrap-server "$BOOTSTRAP"', '--zookeeper "$ZOOKEEPER"'
+ADMIN = f"zookeeper-shell {ZOOKEEPER.removeprefix('--zookeeper ')} ls /admin"
+"""Shows which operations of the controller ZooKeeper has."""
 BREAKS = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u2028\\u2029]")
 """Characters that could end a line of shell: control characters (Unicode category Cc) and line separators."""
 
@@ -80,6 +82,9 @@ UNAVAILABLE = Show("unavailable")
 UNDER_REPLICATED, RUNNING, LOG_DIRS = Show("under-replicated"), Show("reassignments"), "log-dirs"
 
 
+ONE_BY_ONE = "restart them one after the other"
+
+
 def needs_controller(command: Command) -> bool:
     """Does the command wait for its timeout and fail while no controller leads?
 
@@ -122,8 +127,9 @@ def _config(command: Config, facts: ClusterFacts) -> list[str]:
     if facts.before(0, 9):
         return []
     of_topics, old = command.entity == "topics", facts.before(1, 1)
-    # Throttles are older than other dynamic settings of brokers.
-    if not of_topics and old and not all(key.endswith(".replication.throttled.rate") for key, _ in command.values):
+    # Throttles are older than other dynamic settings of brokers, and than a default of all brokers.
+    throttles = all(key.endswith(".replication.throttled.rate") for key, _ in command.values)
+    if not of_topics and old and not (throttles and command.name is not None):
         return []
     tool = f"kafka-configs {ZOOKEEPER if old or (of_topics and facts.before(2, 5)) else BOOTSTRAP} --alter"
     name = "--entity-default" if command.name is None else f"--entity-name {command.name}"
@@ -146,24 +152,21 @@ def _show(command: Show, facts: ClusterFacts) -> list[str]:
     return [] if facts.before(1, 0) else [f"kafka-log-dirs {BOOTSTRAP} --describe --broker-list {command.name}"]
 
 
-def in_words(command: Config) -> str:
-    """The change as a sentence, for a release that has no command for it.
+def in_words(command: Config) -> tuple[str, str | None]:
+    """The change as a sentence, for a release that has no command for it, and the restart that it takes.
 
     >>> in_words(Config("brokers", None, (("min.insync.replicas", "2"),)))
-    'Set min.insync.replicas=2 in server.properties of every broker, and restart them one after the other'
+    ('Set min.insync.replicas=2 in server.properties of every broker', 'restart them one after the other')
     """
     if command.entity == "topics":
         set_ = ", ".join(key if value is None else f"{key}={value}" for key, value in command.values)
-        return f"{'Delete' if command.values[0][1] is None else 'Set'} {set_} on topic {command.name}"
-    where = (
-        "every broker, and restart them one after the other"
-        if command.name is None
-        else f"broker {command.name}, and restart it"
-    )
+        return f"{'Delete' if command.values[0][1] is None else 'Set'} {set_} on topic {command.name}", None
+    one = command.name is not None
+    where, act = (f"broker {command.name}", "restart it") if one else ("every broker", ONE_BY_ONE)
     stated = ", ".join(f"{key}={value}" for key, value in command.values if value is not None)
     if not stated:
-        return f"Delete {', '.join(key for key, _ in command.values)} from server.properties of {where}"
-    return f"Set {stated} in server.properties of {where}"
+        return f"Delete {', '.join(key for key, _ in command.values)} from server.properties of {where}", act
+    return f"Set {stated} in server.properties of {where}", act
 
 
 def comment(text: str) -> str:

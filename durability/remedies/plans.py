@@ -23,6 +23,8 @@ Partition = tuple[int, "list[int] | None", "list[int] | None"]
 SUFFICE, LIMIT = "the live brokers and their racks don't suffice", "more than one run plans"
 ROOM = "the brokers with room on their disks, and their racks, don't suffice"
 NOTHING, UNREAD = "no replica has to move", "the replicas of a partition could not be read"
+MANAGED = "the provider places replicas itself"
+HALTED = "no controller leads, so no replica can be moved"
 """Why a topic has no plan."""
 FREE = 0.1
 """The part of a disk that a log dir must have free to get new replicas. Nobody knows how large they become."""

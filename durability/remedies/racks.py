@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from durability.catalogue.listing import listed
-from durability.remedies.cluster import facts_of
+from durability.remedies.cluster import ClusterFacts, facts_of
+from durability.remedies.commands import ONE_BY_ONE
 from durability.remedies.finding import Finding
 from durability.remedies.steps import Remedy, advice, restart
 
@@ -11,22 +12,21 @@ CONTRADICTS = "Change the tier: no cluster can meet it"
 MORE = "Add brokers or racks, or give these topics a tier that the cluster can meet"
 
 
-def set_racks(unracked: list[int] | None) -> str:
+def set_racks(unracked: list[int] | None, facts: ClusterFacts) -> str:
     """The remedy for missing racks, the same for every finding of a cluster. unracked: ids of brokers without broker.rack."""
     ids = unracked or []
-    if len(ids) == 1:
-        return f"Set broker.rack in server.properties of {listed(ids, 'broker ')} and restart it"
-    return f"Set broker.rack in server.properties of {listed(ids, 'brokers ')}, and restart them one after the other"
+    what, act = ("broker ", "restart it") if len(ids) == 1 else ("brokers ", ONE_BY_ONE)
+    return restart(f"Set broker.rack in server.properties of {listed(ids, what)}", act, facts, ids)
 
 
 def of_brokers(finding: Finding) -> Remedy:
     """The remedy for missing racks of the finding's cluster."""
-    return advice(restart(set_racks(finding["evidence"]["unracked_brokers"]), facts_of(finding)))
+    return advice(set_racks(finding["evidence"]["unracked_brokers"], facts_of(finding)))
 
 
 def of_topic(finding: Finding) -> Remedy:
     """The same, for a topic's finding."""
-    return advice(restart(set_racks(finding["evidence"]["target"]["unracked_brokers"]), facts_of(finding)))
+    return advice(set_racks(finding["evidence"]["target"]["unracked_brokers"], facts_of(finding)))
 
 
 def feasible(finding: Finding) -> Remedy:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from durability.catalogue.causes import WORDED, worded
-from durability.remedies import elr, gone, target
+from durability.catalogue.listing import listed
+from durability.remedies import elr, gone, providers, target
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import RUNNING, UNAVAILABLE, UNDER_REPLICATED, Elect
 from durability.remedies.finding import Finding
@@ -31,14 +33,14 @@ ELECTION_MISSING = (
     " started. This lists such partitions:"
 )
 MOVE_CONTROLLER = (
-    "With ZooKeeper, let another broker become the controller, which then elects a leader among the replicas in sync: restart"
-    " the active controller's broker, or delete the node /controller. A preferred election helps only if the partition's first"
-    " replica is in sync."
+    "With ZooKeeper, delete the node /controller (zookeeper-shell): another broker becomes the controller, and elects a leader"
+    " among the replicas in sync. A preferred election helps only if the partition's first replica is in sync."
 )
 CONTROLLERS_FIRST = (
     "First bring back a majority of the controllers: without it no leader is elected and no replica is moved"
 )
-START = ". Then start what is down"
+DISK = re.compile(rf"broker:(\d+) {WORDED['disk-offline']}")
+BROKER, RACK = re.compile(r"broker:(\d+) down"), re.compile(r"rack:(.+) down")
 SHOWN = 10
 """The most partitions with a command."""
 
@@ -52,22 +54,60 @@ def bring_back(causes: str, facts: ClusterFacts) -> Remedy:
     """The remedy for a short ISR, by its cause."""
     each = causes.split(", ")
     down, disks = (any(cause.endswith(state) for cause in each) for state in (" down", " offline"))
+    if (down or disks) and providers.refusal(facts.provider, providers.FILES) is not None:
+        return _let_provider(each)
     if facts.led is False and (down or not disks):
-        return advice(f"{CONTROLLERS_FIRST}{START if down else ''} ({causes})")
+        return advice(f"{CONTROLLERS_FIRST}. Then {_start(each)}" if down else f"{CONTROLLERS_FIRST} ({causes})")
     if causes == NO_LEADER:
         return [Step(UNAVAILABLE, (ELECTION_MISSING,))]
     if down:
-        start = "Start what is down, replace failed disks and restart their brokers" if disks else "Start what is down"
-        begin = Step(UNDER_REPLICATED, (f"{start} ({causes}). Then this lists no partition:",))
+        start = _start(each)
+        if disks:
+            failed = DISK.findall(causes)
+            who, it = ("broker ", "it") if len(failed) == 1 else ("brokers ", "them")
+            start += f", and replace the failed disks of {listed(failed, who)}: restart {it} when the others are back in sync"
+        begin = Step(UNDER_REPLICATED, (f"{start[0].upper()}{start[1:]}. Then this lists no partition:",))
         return [begin, *advice(_gone_for_good(facts))]
     if disks:
-        return advice(restart(f"Replace the disk and restart the broker ({causes})", facts))
+        brokers = [int(broker) for broker in DISK.findall(causes)]
+        return advice(restart(f"Replace the disk ({causes})", "restart the broker", facts, brokers))
     if causes == OBSERVERS:
         return advice(SEE_OBSERVERS)
     if causes == "unreadable":
         return advice("Let the auditor read the partition's replicas, then audit again")
     find = f"Find why replicas lag ({causes}): load, disk, network, a leftover throttle. This lists them:"
     return [Step(UNDER_REPLICATED, (find,))]
+
+
+def _let_provider(causes: Sequence[str]) -> Remedy:
+    """What the provider of a managed cluster has to do: its customers can't start brokers, replace disks or move replicas."""
+    failed = [broker for cause in causes for broker in DISK.findall(cause)]
+    down = [cause for cause in causes if not DISK.fullmatch(cause)]
+    todo = [_start(causes).replace("start", "bring back", 1)] if down else []
+    todo += (
+        [f"replace the failed disks of {listed(failed, 'broker ' if len(failed) == 1 else 'brokers ')}"]
+        if failed
+        else []
+    )
+    return [
+        Step(UNDER_REPLICATED, (f"Let the cluster's provider {' and '.join(todo)}. Then this lists no partition:",))
+    ]
+
+
+def _start(causes: Sequence[str]) -> str:
+    """What to start, of these causes.
+
+    >>> _start(["broker:5 down"]), _start(["broker:3 down", "broker:5 down", "rack:az2 down", "broker:7 log dir offline"])
+    ('start broker 5', 'start brokers 3, 5 and the brokers of rack az2')
+    """
+    brokers = [found[1] for cause in causes if (found := BROKER.fullmatch(cause))]
+    racks = [found[1] for cause in causes if (found := RACK.fullmatch(cause))]
+    if len(brokers) + len(racks) + len([cause for cause in causes if DISK.fullmatch(cause)]) < len(causes):
+        # A rack's name may contain what separates causes.
+        return f"start the brokers that are down ({', '.join(causes)})"
+    named = [listed(brokers, "broker " if len(brokers) == 1 else "brokers ")] if brokers else []
+    named += [listed(racks, "the brokers of rack " if len(racks) == 1 else "the brokers of racks ")] if racks else []
+    return f"start {' and '.join(named)}"
 
 
 def _gone_for_good(facts: ClusterFacts) -> str:

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from durability.catalogue import CONTROLS
 from durability.catalogue.listing import listed
-from durability.remedies import elr
+from durability.remedies import elr, providers
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import Command, Config, Elect, Feature, Reassign, Show, Unregister
 from durability.remedies.finding import Finding
-from durability.remedies.plans import LIMIT, NOTHING, ROOM, SUFFICE
+from durability.remedies.plans import HALTED, LIMIT, NOTHING, ROOM, SUFFICE
 from durability.remedies.steps import Remedy
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
@@ -27,6 +26,7 @@ NO_PLAN = {
     SUFFICE: "Start the brokers that are down, or add brokers or racks",
     LIMIT: "Run the plans that there are, or use a tool that balances",
     NOTHING: "Let the running reassignment complete",
+    HALTED: "First bring back a majority of the controllers",
 }
 """What to do, by the reason why a topic has no plan."""
 RUNNING_FIRST = (
@@ -39,6 +39,7 @@ CAPPED = (3, 7)
 
 def checked(remedy: Remedy, finding: Finding) -> Remedy:
     """The remedy, with the reason against each command that isn't safe as its step's `unless`."""
+    remedy = providers.reworded(remedy, finding)
     steps: Remedy = []
     before: list[Command] = []
     for step in remedy:
@@ -57,8 +58,8 @@ def reason(command: Command, finding: Finding, before: Sequence[Command] = ()) -
 
     before: the commands that run before it.
     """
-    if (of_provider := _providers(command, finding)) is not None:
-        return of_provider
+    if (refused := providers.against(command, finding.get("provider"))) is not None:
+        return refused
     if not isinstance(command, Show) and any(isinstance(earlier, Reassign) for earlier in before):
         return "First let the reassignment complete"
     if isinstance(command, Config):
@@ -73,18 +74,6 @@ def reason(command: Command, finding: Finding, before: Sequence[Command] = ()) -
         live = finding["observed"].get("isr")
         return None if live else "No replica in sync is known to be up, and only such a replica may be elected"
     return None
-
-
-def _providers(command: Command, finding: Finding) -> str | None:
-    """Why the cluster's provider doesn't let its customers run the command; None if it isn't known not to."""
-    if isinstance(command, Config):
-        control = "broker-defaults" if command.entity == "brokers" else None
-    else:
-        control = "reassignment-leftovers" if isinstance(command, Reassign | Unregister | Elect) else None
-    duty = CONTROLS[control].provider_duty.get(finding.get("provider") or "") if control else None
-    return (
-        None if duty is None else f"This can't be changed with Kafka's tools here: {duty}. Use the provider's own tools"
-    )
 
 
 def _setting(command: Config, key: str, value: str | None, finding: Finding) -> str | None:

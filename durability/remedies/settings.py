@@ -8,7 +8,7 @@ from typing import Any
 from durability.catalogue.listing import SHOWN, listed
 from durability.remedies import elr
 from durability.remedies.cluster import ClusterFacts, facts_of
-from durability.remedies.commands import LOG_DIRS, RUNNING, Config, Show, cluster_setting, topic_setting
+from durability.remedies.commands import LOG_DIRS, ONE_BY_ONE, RUNNING, Config, Show, cluster_setting, topic_setting
 from durability.remedies.finding import Finding
 from durability.remedies.steps import NO_RESTART, Remedy, Step, advice, restart
 
@@ -43,14 +43,15 @@ def defaults(finding: Finding) -> Remedy:
         first = f"Add brokers first ({wanted} required, the cluster has {there}): until then topics can't be created with it. "
         change = (
             f"{first if few else ''}Set default.replication.factor={wanted} in server.properties of every broker and"
-            " controller, and restart them one after the other"
+            " controller"
         )
-        sentences.append(restart(change, facts_of(finding)))
+        sentences.append(restart(change, ONE_BY_ONE, facts_of(finding)))
     if "auto.create.topics.enable" in weak:
         where = "there too" if sentences else "in server.properties of every broker"
-        sentences.append(
+        change = (
             f"Set auto.create.topics.enable=false {where}, unless producers should create topics with these defaults"
         )
+        sentences.append(change if sentences else restart(change, ONE_BY_ONE, facts_of(finding)))
     if "brokers-disagree" in weak and not waits:
         sentences.append("Set the same values on all brokers and controllers")
     if waits:
@@ -102,15 +103,24 @@ def _default_min_isr(evidence: dict[str, Any], value: int) -> Step:
 
 def log_dirs(finding: Finding) -> Remedy:
     """Shows the broker's offline log directories."""
-    about = restart("This shows the offline log dir. Replace its disk, then restart the broker.", facts_of(finding))
-    return [Step(Show(LOG_DIRS, finding["resource"]), (about,))]
+    change, broker = "This shows the offline log dir. Replace its disk", finding["resource"]
+    about = restart(change, "restart the broker", facts_of(finding), [int(broker)])
+    return [Step(Show(LOG_DIRS, broker), (about,))]
 
 
 def unread(finding: Finding) -> Remedy:
-    """What it takes to read reassignments and throttles: a controller that leads answers, and only to who may ask."""
-    if facts_of(finding).led is False:
+    """What it takes to read reassignments and throttles: a controller that leads answers, and only to who may ask.
+
+    Brokers that are down can have topics that the auditor may not see.
+    """
+    facts, grant = facts_of(finding), "rant the auditor Describe and DescribeConfigs on cluster and topics"
+    if facts.led is False:
         return advice("First bring back a majority of the controllers: reassignments are read from the one that leads")
-    return advice("Grant the auditor Describe and DescribeConfigs on cluster and topics")
+    if facts.down:
+        return advice(
+            f"Start {listed(facts.down, 'broker ' if len(facts.down) == 1 else 'brokers ')}", f"If it stays, g{grant}"
+        )
+    return advice(f"G{grant}")
 
 
 def leftovers(finding: Finding) -> Remedy:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from durability.catalogue.listing import listed
-from durability.remedies.cluster import ClusterFacts
+from durability.remedies.cluster import ClusterFacts, Fragile
 from durability.remedies.commands import Command, Config, Show, comment, in_words, lines, needs_controller
 
 AGAIN = "Then audit again"
@@ -18,6 +18,12 @@ NO_CONTROLLER = "No controller leads, so nothing can be changed now. First bring
 NO_RESTART = (
     "No controller leads: a broker that restarts now stays down. First bring back a majority of the controllers"
 )
+
+NO_SPARE_VOTER = (
+    "Restart no controller while the quorum can't do without one more voter: first bring back the voters that are missing, or add"
+    " voters"
+)
+IN_SYNC_FIRST = "First bring replicas back in sync there, or add one"
 
 
 @dataclass(frozen=True)
@@ -44,19 +50,62 @@ def advice(*sentences: str) -> Remedy:
     return [Step(about=sentences)]
 
 
-def restart(change: str, facts: ClusterFacts) -> str:
-    """Advice to restart live brokers. While others are down, each restart takes one more replica out of sync.
+def restart(change: str, act: str, facts: ClusterFacts, brokers: Sequence[int] | None = None) -> str:
+    """Advice on a change that needs a restart of live brokers, with what has to be seen or done before the restart.
 
-    >>> restart("Set a=1 on broker 4, and restart it", ClusterFacts(down=(5,)))
-    'Set a=1 on broker 4, and restart it. First start broker 5, or move its replicas: until then a restart can stop writes'
+    act: the restart, such as "restart it". brokers: those that restart; None: all. A broker's replicas leave the ISR while it
+    restarts. So a partition with a single replica in sync goes offline, and one with no more than min.insync.replicas rejects
+    acks=all writes.
+
+    >>> one = ClusterFacts((2, 3), fragile=Fragile(single=1, first_single="t-0"))
+    >>> restart("Set a=1 on broker 4", "restart it", one)  # doctest: +ELLIPSIS
+    "Set a=1 on broker 4. Don't restart yet. A restart can take partition t-0 offline: a single replica is in sync. ..."
     """
+    change, last = change.rstrip("."), _check(facts)
     if facts.led is False:
         return NO_RESTART
-    if not facts.down:
-        return change
-    what, its = ("broker ", "its") if len(facts.down) == 1 else ("brokers ", "their")
-    names = listed(facts.down, what)
-    return f"{change.rstrip('.')}. First start {names}, or move {its} replicas: until then a restart can stop writes"
+    if facts.spare_voter is False:
+        last = f"{NO_SPARE_VOTER}. {last}"
+    if facts.down:
+        what, its = ("broker ", "its") if len(facts.down) == 1 else ("brokers ", "their")
+        first = f"First start {listed(facts.down, what)}, or move {its} replicas: until then a restart can stop writes"
+        return f"{change}, and {act}. {first}. {last}"
+    harmed = [] if facts.fragile is None else [facts.fragile] if brokers is None else facts.fragile.of(brokers)
+    harms = _harms(harmed)
+    if harms:
+        return ". ".join([change, "Don't restart yet", *harms, IN_SYNC_FIRST, f"Then {act}", last])
+    return f"{change}, and {act}. {last}"
+
+
+def _check(facts: ClusterFacts) -> str:
+    """What to look at before each restart, in the dialect of the cluster's release (KIP-351, KIP-427)."""
+    options = "--under-replicated-partitions"
+    if not facts.before(2, 4):
+        options = "--at-min-isr-partitions or --under-min-isr-partitions"
+    return (
+        "Before each restart, see that the broker is in the Isr of no partition that kafka-topics --describe lists with"
+        f" {options}"
+    )
+
+
+def _harms(harmed: Sequence[Fragile]) -> list[str]:
+    """What a restart would do now, as sentences. harmed: the partitions that each restart harms."""
+
+    def some(kind: str) -> str:
+        """The partitions of this kind that the worst of the restarts harms; empty if none does."""
+        number, first = max(((getattr(one, kind), getattr(one, f"first_{kind}")) for one in harmed), default=(0, None))
+        return "" if not number else f"partition {first}" if number == 1 else f"{number:,} partitions (such as {first})"
+
+    harms = {
+        f"A restart can take {some('single')} offline: a single replica is in sync": some("single"),
+        f"A restart can stop acks=all writes to {some('least')}: no more replicas are in sync than min.insync.replicas": some(
+            "least"
+        ),
+        f"It is unknown what a restart does to {some('unknown')}: not all of their state could be read": some(
+            "unknown"
+        ),
+    }
+    return [harm for harm, there in harms.items() if there]
 
 
 def offered(remedy: Sequence[Step]) -> list[Step]:
@@ -73,10 +122,11 @@ def render(remedy: Sequence[Step], facts: ClusterFacts) -> str:
     parts: list[tuple[bool, str]] = []
     last = None  # the index of the last line that changes the cluster
     for step in remedy:
-        parts += [(False, sentence) for sentence in step.about]
         changes = step.command is not None and not isinstance(step.command, Show)
         halted = facts.led is False and step.command is not None and needs_controller(step.command)
         unless = step.unless or (NO_CONTROLLER if halted else None)
+        # A colon announces the command, which isn't printed then.
+        parts += [(False, sentence) for sentence in step.about if unless is None or not sentence.endswith(":")]
         if unless is not None:
             parts += [(False, unless), (False, AGAIN)]
             break
@@ -89,8 +139,9 @@ def render(remedy: Sequence[Step], facts: ClusterFacts) -> str:
             last = len(parts) + len(shell) - 1
         parts += [(True, line) for line in shell]
         if not shell and isinstance(step.command, Config):
-            words = in_words(step.command)
-            parts.append((False, words if step.command.entity == "topics" else restart(words, facts)))
+            words, act = in_words(step.command)
+            broker = None if step.command.name is None or act is None else [int(step.command.name)]
+            parts.append((False, words if act is None else restart(words, act, facts, broker)))
         if step.undo is not None:
             parts += [(False, f"To undo it: {line}") for line in lines(step.undo, facts) if shell]
     if any(runs for runs, _ in parts):

@@ -12,10 +12,10 @@ from typing import Any
 
 from durability.remedies import elr, racks, safety
 from durability.remedies.cluster import ClusterFacts, facts_of
-from durability.remedies.commands import Config, Reassign, cluster_setting, topic_setting
+from durability.remedies.commands import ONE_BY_ONE, Config, Reassign, cluster_setting, topic_setting
 from durability.remedies.finding import Finding
 from durability.remedies.plans import folder
-from durability.remedies.steps import Remedy, Step, advice
+from durability.remedies.steps import AGAIN, Remedy, Step, advice, restart
 
 MIN_ISR = "min.insync.replicas"
 THROTTLE = 50_000_000
@@ -327,7 +327,12 @@ def acked(finding: Finding) -> Remedy:
         return advice(racks.MORE)
     if differs(evidence["target"]):
         return remedy(finding)
-    return advice("Set broker.rack on every broker, then audit again: without it, no placement guarantees racks")
+    return advice(
+        restart(
+            "Set broker.rack on every broker: without it, no placement guarantees racks", ONE_BY_ONE, facts_of(finding)
+        ),
+        AGAIN,
+    )
 
 
 def to_tier(target: Target, topic: str) -> Remedy:

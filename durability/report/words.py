@@ -122,22 +122,25 @@ def is_command(line: str) -> bool:
 def clipped_script(remediation: str, limit: int) -> str:
     """`remediation`, cut to `limit` characters. Only whole lines of a script are cut, so that the rest can be pasted.
 
+    Commands that `&&` joins go together: a reassignment without its verification leaves its throttle.
+
     >>> clipped_script("kafka-topics --list\\nkafka-topics --version", 30)
     'kafka-topics --list\\n# and 1 more line, in findings.csv'
     >>> clipped_script("kafka-configs --alter &&\\nkafka-configs --alter", 30)
-    'kafka-configs --alter\\n# and 1 more line, in findings.csv'
+    '# and 2 more lines, in findings.csv'
     """
     if len(remediation) <= limit or not is_script(remediation):
         return clipped(remediation, limit)
     lines = remediation.splitlines()
     kept = lines
-    while kept and len("\n".join(kept)) > limit:
+    while kept and (len("\n".join(kept)) > limit or _goes_on(kept)):
         kept = kept[:-1]
-    # What would run next is cut off.
-    kept = [
-        line.removesuffix(" &&") if not any(map(is_command, kept[n + 1 :])) else line for n, line in enumerate(kept)
-    ]
     return "\n".join([*kept, f"# and {plural(len(lines) - len(kept), 'more line')}, in findings.csv"])
+
+
+def _goes_on(lines: Sequence[str]) -> bool:
+    """Does `&&` join the last command of these lines to another one?"""
+    return next((line.endswith("&&") for line in reversed(lines) if is_command(line)), False)
 
 
 _CAUSES = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-NAMES = ("topology", "policy", "waivers", "clusters", "findings", "plans")
+NAMES = ("topology", "policy", "waivers", "clusters", "findings", "plans", "whatif", "restart")
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -26,6 +26,8 @@ def schema(name: str) -> dict[str, Any]:
         "clusters": formats.CLUSTERS,
         "findings": results.FINDINGS,
         "plans": results.PLANS,
+        "whatif": results.WHATIF,
+        "restart": results.RESTART,
     }
     return file_schema(roots[name])
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from durability.remedies import plans as reassignment
+from durability.report import restart, whatif
+from durability.report.data import losses
 from durability.report.data.results import KEYS, WAIVER_KEYS
 from durability.report.files import FORMAT
 from durability.report.words import CHANGES, OUTCOMES, SEVERITIES
@@ -129,4 +131,91 @@ PLANS = Object(
         "gone": Member(ListOf(GONE), optional=True, about="plans for brokers that are down, if these never come back"),
     },
     about="Reassignment plans of one run of the Kafka durability audit.",
+)
+
+CLASSES = _counts("classes", losses.CLASSES)
+LOST = Object(
+    "lost",
+    {
+        "asked": Member(ListOf(Text())),
+        **dict.fromkeys(("brokers", "controllers", "down_already"), Member(ListOf(COUNT))),
+    },
+)
+QUORUM = Object(
+    "quorum", {**dict.fromkeys(("voters", "left", "needed"), Member(COUNT)), "kept": Member(Flag(), nullable=True)}
+)
+VIEWS = Object("views", dict.fromkeys(losses.VIEWS, CLASSES))
+UNPREDICTED = Object(
+    "unknown",
+    {
+        "partitions": Member(COUNT),
+        "quorum": Member(Flag(), about="whether it is unknown if the controllers keep a majority"),
+        "topics": Member(COUNT, about="topics whose partitions could not be read"),
+        "hidden_partitions": Member(
+            COUNT, nullable=True, about="of topics that the auditor may not see; null: unknown"
+        ),
+        "unplaced_brokers": Member(ListOf(COUNT), about="brokers that may stand in a lost rack"),
+        "unplaced_controllers": Member(ListOf(COUNT)),
+    },
+)
+WHATIF = Object(
+    whatif.FORMAT,
+    {
+        "format": Member(Constant(whatif.FORMAT)),
+        **dict.fromkeys(("cluster", "snapshot_id"), TEXT),
+        "captured_at": Member(MOMENT),
+        "lose": Member(LOST),
+        "quorum": Member(QUORUM, nullable=True, about="null without KRaft, or if no voter is known"),
+        "views": Member(VIEWS, about="partitions after the loss"),
+        "topics": Member(VIEWS),
+        "worst_topics": Member(ListOf(MapOf(Anything())), about="worst first, with partitions by class"),
+        "already": Member(MapOf(COUNT), about="partitions that the loss doesn't change and that don't accept writes"),
+        "stalls": Member(COUNT, about="partitions whose writes wait until the lost brokers are fenced"),
+        "acks_1_may_lose": Member(COUNT, about="partitions led by a lost broker"),
+        "clients": Member(MapOf(MapOf(COUNT))),
+        "unknown": Member(UNPREDICTED),
+    },
+    about="A prediction of what a loss does (docs/losses.md).",
+)
+
+NODES = Member(ListOf(COUNT))
+SHARED = {"partitions": Member(COUNT), "topic": Member(Text(), about="of one of them"), "partition": Member(COUNT)}
+RESTART = Object(
+    restart.FORMAT,
+    {
+        "format": Member(Constant(restart.FORMAT)),
+        **dict.fromkeys(("cluster", "snapshot_id"), TEXT),
+        "captured_at": Member(MOMENT),
+        "limits": Member(
+            Object(
+                "limits",
+                {"margin": Member(COUNT), "max": Member(COUNT, nullable=True), "voters": Member(COUNT)},
+            )
+        ),
+        "waves": Member(
+            ListOf(ListOf(COUNT)), about="nodes that stop together; the next wave starts when every ISR is whole"
+        ),
+        "bound": Member(COUNT, about="no plan has fewer waves"),
+        "bound_why": Member(
+            Object("bound-why", {"why": Member(Choice(tuple(restart.BOUNDS))), "brokers": NODES}),
+        ),
+        "proven": Member(Flag()),
+        "whole": Member(Flag(), about="whether all brokers are up and all replicas in sync"),
+        "before": Member(Object("before", {"down": NODES, "partitions_not_in_sync": Member(COUNT)})),
+        "unavoidable": Member(
+            ListOf(
+                Object(
+                    "unavoidable",
+                    {"happens": Member(Choice(tuple(restart.WORDS))), "replicas": NODES, **SHARED},
+                )
+            ),
+            about="partitions that no plan spares",
+        ),
+        "by_rack": Member(
+            Object("by-rack", {"valid": Member(Flag()), "partitions": Member(COUNT), "without_rack": NODES}),
+            about="whether a wave per rack would do",
+        ),
+        "costly": Member(ListOf(Object("costly", {"brokers": NODES, **SHARED})), about="pairs that cost waves"),
+    },
+    about="In which waves brokers may restart (docs/losses.md).",
 )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from durability.errors import Refused
 from durability.steps import collect, conclude, cross_check, evaluate, findings, gate, notify, plan, publish, report
@@ -15,6 +16,9 @@ from durability.steps.evaluate import SparkEvaluation
 from durability.steps.settings import NIGHTLY, Settings
 from durability.steps.sources import GROUPS
 from durability.steps.summary import StepReporter, report_step
+
+if TYPE_CHECKING:
+    from durability.lake import Attempt
 
 log = logging.getLogger(__name__)
 
@@ -57,19 +61,9 @@ def run(settings: Settings, services: Services, started_at: datetime | None = No
     run_id = f"audit:{started_at.isoformat()}"
     reporter = services.reporter
 
-    with report_step("plan", reporter) as summary:
-        groups = plan.plan(settings, NIGHTLY, summary, groups=1)
-        if not groups:
-            raise Refused(f"{settings.clusters} lists no cluster: name one there")
-    with report_step("collect", reporter) as summary:
-        seconds = COLLECT_WITHIN.total_seconds()
-        collected = collect.collect(settings, groups[0], services.connect, seconds, summary, THREADS)
-    with report_step("gate", reporter) as summary:
-        gated = gate.gate(settings, groups, [collected], summary)
-    with report_step("publish", reporter) as summary:
-        rows = publish.publish(settings, NIGHTLY, gated, summary)
+    rows, attempts = _snapshots(settings, services.connect, reporter)
     with report_step("evaluate", reporter) as summary:
-        evaluated = evaluate.plan_evaluation(settings, NIGHTLY, run_id, f"{run_id}:1", rows, gated.attempts, started_at)
+        evaluated = evaluate.plan_evaluation(settings, NIGHTLY, run_id, f"{run_id}:1", rows, attempts, started_at)
         services.evaluation.run(settings.open_lake(), evaluated, summary)
     with report_step("cross-check", reporter) as summary:
         flagged = cross_check.cross_check(settings, evaluated, summary)
@@ -82,3 +76,29 @@ def run(settings: Settings, services: Services, started_at: datetime | None = No
     with report_step("conclude", reporter) as summary:
         status = conclude.conclude(evaluated, flagged, summary)
     return Result(status, files)
+
+
+def snapshots(settings: Settings, connect: Connect, reporter: StepReporter) -> list[dict[str, Any]]:
+    """Takes a snapshot of each cluster that the settings name; returns their rows of `snapshots`, rejected ones too.
+
+    Raises AuditError for what a user can fix, after it was reported.
+    """
+    return _snapshots(settings, connect, reporter)[0]
+
+
+def _snapshots(
+    settings: Settings, connect: Connect, reporter: StepReporter
+) -> tuple[list[dict[str, Any]], list[Attempt]]:
+    """The rows of `snapshots`, and what was staged."""
+    with report_step("plan", reporter) as summary:
+        groups = plan.plan(settings, NIGHTLY, summary, groups=1)
+        if not groups:
+            raise Refused(f"{settings.clusters} lists no cluster: name one there")
+    with report_step("collect", reporter) as summary:
+        seconds = COLLECT_WITHIN.total_seconds()
+        collected = collect.collect(settings, groups[0], connect, seconds, summary, THREADS)
+    with report_step("gate", reporter) as summary:
+        gated = gate.gate(settings, groups, [collected], summary)
+    with report_step("publish", reporter) as summary:
+        rows = publish.publish(settings, NIGHTLY, gated, summary)
+    return rows, gated.attempts

@@ -70,3 +70,20 @@ def params() -> dict[str, Param]:
         "out": Param(out, type="string", description="Folder of the reports"),
         "lake": Param(lake, type="string", description="Folder or s3:// address of the lake"),
     }
+
+
+def loss_params() -> dict[str, Param]:
+    """What is lost in a prediction, with the pattern that the form checks."""
+    item = {"type": "string", "pattern": r"^\s*((broker|controller):[0-9]{1,10}|rack:.+)\s*$"}
+    return {
+        "cluster": Param(
+            None, type=["null", "string"], description="The cluster; may be empty if the lake has one alone"
+        ),
+        "lose": Param(
+            ["broker:1"],
+            type="array",
+            items=item,
+            minItems=1,
+            description="What fails, one item per line: broker:3, rack:az2, controller:101",
+        ),
+    }

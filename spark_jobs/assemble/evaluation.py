@@ -281,10 +281,15 @@ class Evaluation:
         return changes.compared(self._checkpointed(named), previous, self.resolved, self.clusters)
 
     def keyed(self, frame: DataFrame, table: tables.Table) -> DataFrame:
-        """`frame` as rows of `table`, with this run's keys. Missing columns are NULL."""
-        values = {name: F.col(name) for name in frame.columns}
-        values |= {"run_id": F.lit(self.plan.run_id), "result_id": F.lit(self.plan.result_id)}
-        return frame.select(*(values.get(name, F.lit(None)).alias(name) for name, _ in table.columns))
+        """`keyed` with this run's keys."""
+        return keyed(frame, self.plan, table)
+
+
+def keyed(frame: DataFrame, plan: Plan, table: tables.Table) -> DataFrame:
+    """`frame` as rows of `table`, with the keys of the plan's run. Columns that `frame` doesn't have are NULL."""
+    values = {name: F.col(name) for name in frame.columns}
+    values |= {"run_id": F.lit(plan.run_id), "result_id": F.lit(plan.result_id)}
+    return frame.select(*(values.get(name, F.lit(None)).alias(name) for name, _ in table.columns))
 
 
 def requirements() -> str:

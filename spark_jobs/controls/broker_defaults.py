@@ -83,11 +83,17 @@ def _unread(required: _Required) -> Column:
     unread_broker = F.exists(
         live, lambda b: b["default_rf"].isNull() | b["min_isr"].isNull() | b["auto_create"].isNull()
     )
+    # With ELR on, each controller records its min.insync.replicas.
+    unread_controller = F.exists(
+        "controllers",
+        lambda c: c["configs_known"] & (c["default_rf"].isNull() | (certain("elr_on") & c["min_isr"].isNull())),
+    )
     return (
         ~F.col("brokers_known")
         | (F.size(live) == 0)
         | unread_broker
         | ~F.col("controllers_known")
+        | unread_controller
         | (required.forbids_unclean & F.col("unclean_default").isNull())
     )
 

@@ -4,6 +4,9 @@ It has lost its majority if there is no leader, or if too many voters are missin
 if it has fewer than 3. A voter is missing if it never caught up with the leader, if it is known to be down, or if its combined
 broker is. The quorum can't lose a rack if half of the voters or more are in it. This counts in clusters of two racks or more. In
 a cluster of one rack it is advice, and so is an even number of voters. A cluster in ZooKeeper mode has no such quorum.
+
+A leader that is no voter has removed itself from the quorum and leads until that is committed (KIP-853), or answers contradict
+each other. Then the voters are not what they will be, so the quorum can't pass.
 """
 
 from collections.abc import Iterable
@@ -12,7 +15,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
-from spark_jobs.frames import base
+from spark_jobs.frames import base, quorum
 from spark_jobs.frames.columns import certain
 
 CONTROL = "controller-quorum"
@@ -43,32 +46,24 @@ def _blocking_possible(voters: Column, names: Column, largest: Column) -> Column
     return has_racks & (count >= 3) & any_unknown & (joining <= unknown_voters) & (F.size(names) + new_names >= 2)
 
 
-def _majority(count: Column) -> Column:
-    return (F.floor(count / 2) + 1).cast("int")
-
-
 def _blocking(count: Column) -> Column:
     """The number of voters without which the others are no majority."""
-    return count - _majority(count) + 1
+    return count - quorum.majority(count) + 1
 
 
 class _Voters:
     """The columns about a cluster's voters that the rule reads."""
 
     def __init__(self) -> None:
-        self.all = F.filter("controllers", lambda c: c["role"] == "voter")
+        self.all = quorum.voters()
         self.count = F.size(self.all)
         self.racks = F.array_distinct(F.array_compact(F.concat(F.col("racks"), self.all["rack"])))
-        self.missing = F.sort_array(F.filter(self.all, self._is_missing)["controller"])
+        self.missing = F.sort_array(F.filter(self.all, quorum.is_missing)["controller"])
         self.present = F.filter(self.all, lambda v: ~F.array_contains(self.missing, v["controller"]))
         self.lagging = F.filter(self.present, lambda v: v["lag_ms"] > MAX_LAG_MS)["controller"]
         self.no_leader = F.col("quorum_leader").isNull() & F.forall(self.all, lambda v: v["leader"].isNotNull())
 
-    @staticmethod
-    def _is_missing(voter: Column) -> Column:
-        down = F.filter("brokers", lambda b: ~b["live"])["broker"]
-        gone = certain(~voter["caught_up"]) | certain(~voter["live"]) | F.array_contains(down, voter["controller"])
-        return ~certain(voter["leader"]) & gone
+        self.outsider = certain(~F.array_contains(self.all["controller"], F.col("quorum_leader")))
 
     def by_rack(self) -> Column:
         """For each rack of the cluster struct<n, rack>: the number of voters in it."""
@@ -89,8 +84,8 @@ class _Voters:
         return (F.size(self.racks) == 1) & (self.count >= 3) & ~elsewhere
 
     def short(self) -> Column:
-        """Is a voter missing, and would one more lost voter or rack take the majority?"""
-        present, needed = F.size(self.present), _majority(self.count)
+        """Is a voter missing, and one more lost voter or rack would take the majority?"""
+        present, needed = F.size(self.present), quorum.majority(self.count)
         outside = F.transform(
             self.racks, lambda name: F.size(F.filter(self.present, lambda v: ~certain(v["rack"] == name)))
         )
@@ -114,7 +109,7 @@ class _Voters:
         missing, short = F.size(self.missing) > 0, self.short()
         return F.array_compact(
             F.array(
-                F.when(self.no_leader | (F.size(self.present) < _majority(self.count)), "majority-lost"),
+                F.when(self.no_leader | (F.size(self.present) < quorum.majority(self.count)), "majority-lost"),
                 F.when(self.count < 3, "too-few-voters"),
                 F.when(F.size(self.blocking()) > 0, "rack-majority"),
                 F.when(short, "no-spare-voter"),
@@ -138,7 +133,7 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
         F.when(F.col("quorum_mode") == "zookeeper", base.NOT_APPLICABLE)
         .when(unread, base.UNKNOWN)
         .when(~worst.isin(*ADVICE), base.FAIL)
-        .when(_blocking_possible(voters.all, voters.racks, largest) | lag_unread, base.UNKNOWN)
+        .when(_blocking_possible(voters.all, voters.racks, largest) | lag_unread | voters.outsider, base.UNKNOWN)
         .when(worst.isNotNull(), base.FAIL)
         .otherwise(base.PASS),
         category=worst,
@@ -155,12 +150,13 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
         },
         required={"voters": F.lit(3), "max_lag_ms": F.lit(MAX_LAG_MS)},
         evidence={
-            "majority": _majority(voters.count),
+            "majority": quorum.majority(voters.count),
             "present": F.size(voters.present),
             "no_leader": voters.no_leader,
             "rack_unknown": F.exists(voters.all, lambda v: v["rack"].isNull()),
             "lag_unknown": voters.lag_unknown(),
             "unreached": voters.unreached(),
+            "leader_is_voter": ~voters.outsider,
             "racks": voters.racks,
         },
     )

@@ -18,6 +18,7 @@ from spark_jobs.frames.effective_min_isr import (
     caps_min_isr,
     release_number,
 )
+from spark_jobs.frames.observers import asks_for_observers
 from spark_jobs.frames.racks import layout, named_racks
 
 Read = Callable[[str], DataFrame]
@@ -58,8 +59,18 @@ def _readable(*keys: str) -> Column:
 
 
 def _applies(key: str, default: str | Column) -> Column:
-    """A setting's value as text: stated, else Kafka's default; NULL where it could not be read."""
+    """A setting's value as text: stated, else Kafka's default; NULL where it could not be read, or an answer leaves it out."""
+    return F.when(_readable(key), F.coalesce(_stated(key), F.when(~settings.answered(), F.lit(default))))
+
+
+def _proposed(key: str, default: str) -> Column:
+    """`_applies` for a setting that no broker has yet, so that no answer states it."""
     return F.when(_readable(key), F.coalesce(_stated(key), F.lit(default)))
+
+
+def _left_out(key: str) -> Column:
+    """Does an answer of DescribeConfigs leave the setting out? It states defaults too, so the value is unknown then."""
+    return settings.answered() & _stated(key).isNull()
 
 
 def _copies(value: Column) -> Column:
@@ -125,16 +136,17 @@ def brokers_by_cluster(brokers: DataFrame) -> DataFrame:
             F.coalesce(_source(MIN_ISR), F.lit("broker"))
         ),
         "min_racks": _int(_stated(MIN_RACKS)),
-        "min_racks_known": _int(_applies(MIN_RACKS, "1")).isNotNull(),
+        "min_racks_known": _int(_proposed(MIN_RACKS, "1")).isNotNull(),
         "min_racks_source": _source(MIN_RACKS),
         "default_rf": _int(_applies(DEFAULT_RF, "1")),
         "auto_create": _boolean(_applies(AUTO_CREATE, "true")),
         "unclean": _boolean(_applies(UNCLEAN, _unclean_by_release())),
-        "unclean_by_default": _readable(UNCLEAN) & _stated(UNCLEAN).isNull(),
+        "unclean_by_default": _readable(UNCLEAN) & _stated(UNCLEAN).isNull() & ~settings.answered(),
         "unclean_source": _source(UNCLEAN),
         "throttles": _throttles(BROKER_THROTTLES),
         "default_throttles": _throttles(BROKER_THROTTLES, of_default=True),
         "throttles_known": _readable(*BROKER_THROTTLES),
+        "observers": certain(asks_for_observers(_stated(observers.DEFAULT))),
         **settings.of_broker(),
     }
     with_causes = F.transform(
@@ -150,13 +162,16 @@ def brokers_by_cluster(brokers: DataFrame) -> DataFrame:
 
 
 def _with_min_isr(broker: Column) -> Column:
-    """The broker with its min.insync.replicas, if it is down and states none, while live brokers state theirs.
+    """The broker with its min.insync.replicas, if it is down and states none while those of live brokers are stated or unknown.
 
     A cluster-wide value applies to it, too. Otherwise its value is unknown, because a dead broker can't be asked.
     """
     stating = F.filter("brokers", lambda b: certain(b["live"]) & (b["min_isr_source"] != "default"))
     cluster_wide = F.filter(stating, lambda b: b["min_isr_source"] == "cluster-default")
-    silent = certain(~broker["live"]) & (broker["min_isr_source"] == "default") & (F.size(stating) > 0)
+    # A live broker's answer may leave it out, or could not be read.
+    unknown = F.exists("brokers", lambda b: certain(b["live"]) & b["min_isr"].isNull())
+    others = (F.size(stating) > 0) | unknown
+    silent = certain(~broker["live"]) & (broker["min_isr_source"] == "default") & others
     value = F.when(silent, F.try_element_at(cluster_wide, F.lit(1))["min_isr"]).otherwise(broker["min_isr"])
     source = F.when(silent, F.when(F.size(cluster_wide) > 0, "cluster-default").otherwise("broker"))
     return broker.withField("min_isr", value).withField("min_isr_source", F.coalesce(source, broker["min_isr_source"]))
@@ -203,9 +218,9 @@ def controllers_by_cluster(controllers: DataFrame) -> DataFrame:
         # Earlier versions of the lake don't have it.
         "caught_up": F.when(F.col("lag_ms").isNotNull(), True).otherwise(F.col("caught_up")),
         "configs_known": known,
-        "min_isr": F.when(known, _copies(F.coalesce(_stated(MIN_ISR), F.lit("1")))),
-        "default_rf": F.when(known, _int(F.coalesce(_stated(DEFAULT_RF), F.lit("1")))),
-        "unclean": F.when(known, _boolean(F.coalesce(_stated(UNCLEAN), F.lit("false")))),
+        "min_isr": F.when(known & ~_left_out(MIN_ISR), _copies(F.coalesce(_stated(MIN_ISR), F.lit("1")))),
+        "default_rf": F.when(known & ~_left_out(DEFAULT_RF), _int(F.coalesce(_stated(DEFAULT_RF), F.lit("1")))),
+        "unclean": F.when(known & ~_left_out(UNCLEAN), _boolean(F.coalesce(_stated(UNCLEAN), F.lit("false")))),
         "min_isr_stated": _stated(MIN_ISR).isNotNull(),
     }
     listed = F.array_sort(F.collect_list(struct(fields)))
@@ -285,8 +300,8 @@ def _unclean_default() -> Column:
     read = F.filter("controllers", lambda c: c["configs_known"])
     active = F.filter("controllers", lambda c: certain(c["leader"]))
     # Any controller may become the active one, so one that says true is enough. False needs the active one's value.
-    all_read = F.when(F.size(active) > 0, F.forall(active, lambda c: c["configs_known"])).otherwise(
-        F.col("controllers_known") & (F.size(read) > 0)
+    all_read = F.when(F.size(active) > 0, F.forall(active, lambda c: c["unclean"].isNotNull())).otherwise(
+        F.col("controllers_known") & (F.size(read) > 0) & F.forall(read, lambda c: c["unclean"].isNotNull())
     )
     by_controller = F.when(F.exists(read, lambda c: c["unclean"]), True).when(all_read, False)
     by_broker = F.when(F.exists("brokers", lambda b: b["unclean"]), True).when(
@@ -322,24 +337,25 @@ def _own_settings(topics: DataFrame) -> DataFrame:
         "min_racks": _wrong(MIN_RACKS, _int),
         "unclean": wrong_unclean,
     }
-    has_observers = certain(F.regexp_replace(_stated(observers.SETTING), observers.NONE, "").contains(observers.NAME))
     is_diskless = certain(F.greatest(*(_boolean(_stated(name)) for name in diskless.SETTINGS)))
     return topics.select(
         "cluster",
         "topic",
         "internal",
         "partitions_known",
-        _readable(MIN_ISR).alias("min_isr_readable"),
+        (_readable(MIN_ISR) & ~_left_out(MIN_ISR)).alias("min_isr_readable"),
         _copies(_stated(MIN_ISR)).alias("own_min_isr"),
         own_min_isr_source.alias("own_min_isr_source"),
         _int(_stated(MIN_RACKS)).alias("own_min_racks"),
         F.coalesce(_source(MIN_RACKS), F.lit("topic")).alias("own_min_racks_source"),
-        _int(_applies(MIN_RACKS, "1")).isNotNull().alias("own_min_racks_known"),
+        _int(_proposed(MIN_RACKS, "1")).isNotNull().alias("own_min_racks_known"),
         struct(wrong).alias("wrong"),
-        (_readable(UNCLEAN) & wrong_unclean.isNull()).alias("unclean_readable"),
+        (_readable(UNCLEAN) & ~_left_out(UNCLEAN) & wrong_unclean.isNull()).alias("unclean_readable"),
         own_unclean.alias("own_unclean"),
         F.when(_stated(UNCLEAN).isNotNull(), unclean_source).alias("unclean_source"),
-        has_observers.alias("has_observers"),
+        certain(asks_for_observers(_stated(observers.SETTING))).alias("own_observers"),
+        # Of topics whose configs could not be read, it is unknown whether they inherit.
+        (F.col("configs").isNotNull() & _stated(observers.SETTING).isNull()).alias("inherits_observers"),
         is_diskless.alias("diskless"),
         _throttles(TOPIC_THROTTLES).alias("throttles"),
         _readable(*TOPIC_THROTTLES).alias("throttles_known"),
@@ -370,6 +386,7 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
         F.size("brokers").alias("broker_count"),
         F.array_max(F.col("brokers")["min_racks"]).alias("cluster_min_racks"),
         min_racks_known.alias("cluster_min_racks_known"),
+        F.exists("brokers", lambda b: b["observers"]).alias("default_observers"),
         *settings.inherited(),
     )
     configured = F.coalesce("own_min_racks", "cluster_min_racks")
@@ -384,6 +401,7 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
         .withColumns(
             {
                 "provider": F.coalesce(platform, "provider"),
+                "has_observers": F.col("own_observers") | (F.col("inherits_observers") & F.col("default_observers")),
                 "unclean": F.when(F.col("unclean_readable"), F.coalesce("own_unclean", "unclean_default")),
                 "min_racks_configured": configured,
                 "min_racks_known": F.col("own_min_racks_known")

@@ -153,7 +153,7 @@ def _readable(names: declared.Names) -> Column:
     return F.col("configs").isNotNull() & ~certain(reduce(Column.__or__, unread))
 
 
-def _answered() -> Column:
+def answered() -> Column:
     """Are these configs an answer of DescribeConfigs? It states defaults too."""
     return certain(F.array_contains(F.map_values("config_sources"), "default"))
 
@@ -173,7 +173,7 @@ def of_broker() -> dict[str, Column]:
 def _of_one_broker(names: declared.Names, default: str | None) -> Column:
     read = _readable(names)
     value, source = _stated(names, otherwise="broker")
-    left_out = F.when(~_answered(), F.lit(default).cast("string"))
+    left_out = F.when(~answered(), F.lit(default).cast("string"))
     return struct(
         {
             "value": F.when(read, F.coalesce(value, left_out)),
@@ -225,7 +225,7 @@ def own() -> list[Column]:
     entries = {}
     for name in declared.of_topics():
         value, source = _stated(((name, 1),), otherwise="topic")
-        fields = {"value": value, "source": source, "read": _readable(((name, 1),)), "answered": _answered()}
+        fields = {"value": value, "source": source, "read": _readable(((name, 1),)), "answered": answered()}
         entries[name] = struct(fields)
     return [struct(entries).alias(OWN)] if entries else []
 

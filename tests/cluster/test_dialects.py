@@ -31,6 +31,7 @@ from durability.remedies.commands import (
     topic_setting,
 )
 from durability.remedies.plans import written
+from durability.runtime.processes import free_port
 from durability.topology import versions
 
 MIN_ISR = "min.insync.replicas"
@@ -100,6 +101,35 @@ def test_the_tools_take_every_command(cluster, folder):
     assert "t-1" in done[3].stdout
     left = cluster.cli("ConfigCommand", "--describe", "--entity-type", "brokers", "--entity-name", "1")
     assert "throttled" not in left
+
+
+@pytest.fixture
+def zookeeper(tmp_path):
+    """A ZooKeeper server of Kafka 3.6.2, and its shell as bash runs it: takes a command and gives what it prints."""
+    server, port = "org.apache.zookeeper.server.ZooKeeperServerMain", str(free_port())
+    command = tools.java("3.6.2", server, port, str(tmp_path / "data"), heap_mb=64, home=tmp_path)
+    main = "org.apache.zookeeper.ZooKeeperMainWithTlsSupportForKafka"
+    java = tools.java("3.6.2", main, "-server", heap_mb=64, home=tmp_path)
+    (tmp_path / "zookeeper-shell").write_text(f'#!/bin/bash\nexec {shlex.join(java)} "$@"\n')
+    (tmp_path / "zookeeper-shell").chmod(0o755)
+    given = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "ZOOKEEPER": f"127.0.0.1:{port}"}
+
+    def shell(text: str) -> str:
+        return subprocess.run(["bash", "-c", text], capture_output=True, text=True, env=given, timeout=120).stdout
+
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+        yield shell
+        running.kill()
+
+
+def test_zookeepers_shell_shows_a_running_reassignment(zookeeper):
+    """The script for brokers that are gone looks for these names (`durability.remedies.gone`)."""
+    assert "delete_topics" not in zookeeper(commands.ADMIN)
+    for node in ("/admin", "/admin/delete_topics"):
+        zookeeper(f'zookeeper-shell "$ZOOKEEPER" create {node} x')
+    assert "delete_topics" in (idle := zookeeper(commands.ADMIN)) and "reassign_partitions" not in idle
+    zookeeper('zookeeper-shell "$ZOOKEEPER" create /admin/reassign_partitions x')
+    assert "reassign_partitions" in zookeeper(commands.ADMIN)
 
 
 def test_every_kind_of_command_is_tried():

@@ -142,6 +142,11 @@ class Cause:
         return sorted(self.messages.items(), key=lambda item: (-item[1], item[0]))[:limit]
 
     @property
+    def stops_cluster(self) -> bool:
+        """Does it stop the whole cluster now, so that nothing else can be fixed first?"""
+        return self.priorities["cluster"] > 0
+
+    @property
     def order(self) -> tuple:
         """A sort key. Ascending is worst first: active problems, then the number of findings of each severity."""
         return (_urgency(self.priorities), -self.findings, self.cluster, self.cause or "")

@@ -70,11 +70,16 @@ class Report:
 
 
 def render(report: Report) -> Iterator[str]:
-    """The page in pieces. It loads nothing and runs no script. Its policy (CSP) forbids both."""
-    css = (HERE / "report.css").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    """The page in pieces. It loads nothing and runs no script, and its policy (CSP) forbids both."""
+    css, digest = stylesheet()
     template = environment().get_template("report.html.j2")
     yield from template.generate(css=css, css_hash=digest, **context(report))
+
+
+def stylesheet() -> tuple[str, str]:
+    """The pages' CSS, and its SHA-256 as a Content-Security-Policy names it."""
+    css = (HERE / "report.css").read_text(encoding="utf-8")
+    return css, base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
 
 
 @cache
@@ -110,6 +115,7 @@ def context(report: Report) -> dict[str, Any]:
         "resolved_why": sorted(report.resolved.items(), key=lambda item: (-item[1], item[0])),
         "changed": changed,
         "causes": cause_rows(report.causes, "FAIL"),
+        "halted": any(cause.stops_cluster for cause in report.causes.ranked("FAIL")[:1]),
         "unknown_causes": cause_rows(report.causes, "UNKNOWN", {s["cluster"] for s in missing}),
         "clusters": first(cluster_rows(report), CLUSTERS),
         "controls": control_rows(report.counts["controls"]),

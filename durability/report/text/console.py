@@ -14,7 +14,7 @@ from durability.report.words import cause_title, clipped, clipped_script, is_scr
 
 WIDTH = 110
 FAILURES, GAPS, NAMED = 4, 3, 3
-REMEDIATION = 900  # characters
+REMEDIATION = 1300  # characters: a reassignment with its verification, and the step before it
 BOLD, DIM = "1", "2"
 TONES = {"critical": "31;1", "warning": "33;1", "unknown": "35;1", "good": "32;1"}
 COLOURS = {"critical": "31", "warning": "33", "info": "34", "unknown": "35"}

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console as RichConsole
 
-from durability.cli.audit import _logging_to
+from durability.cli.audit import logging_to
 from durability.cli.console import Console
 from durability.cli.fleet_table import SHOWN, fleet_table
 from durability.errors import BadInput, Unreachable
@@ -77,7 +77,7 @@ def test_errors_and_reports_of_steps_are_plain_wherever_they_go():
 
 
 def test_a_log_has_no_forged_record(tmp_path):
-    with _logging_to(tmp_path / "log"):
+    with logging_to(tmp_path / "log"):
         # Without the half of a surrogate pair: pytest's workers can't hand on a captured log that has one.
         logging.getLogger("spark").info("%s", HOSTILE.rstrip("\ud800") + "\x07")
     lines = (tmp_path / "log").read_text().splitlines()

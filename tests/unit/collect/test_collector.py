@@ -44,7 +44,7 @@ async def nothing(*arguments, **named):
 def reread(monkeypatch):
     """The document of a cluster whose first reading has leader 1; `later` are what further readings give or raise."""
 
-    def document(*later: Reading | Unread) -> dict:
+    def document(*later: Reading | Unread, wire: Still | None = None) -> dict:
         answers = iter(later)
 
         async def read(*arguments, **named):
@@ -54,12 +54,12 @@ def reread(monkeypatch):
             return answer
 
         async def registered(wire):
-            return [Registered(1, "a", False), Registered(2, "b", False)], True
+            return [Registered(1, "a", False), Registered(2, "b", getattr(wire, "fenced", False))], True
 
         monkeypatch.setattr(topics, "read", read)
         monkeypatch.setattr(topics, "topic_configs", nothing)
         monkeypatch.setattr(brokers, "registered", registered)
-        wire = Still()
+        wire = wire or Still()
         collection = collector._Collection(wire, {})
         collection.facts.captured_at = "2026-11-21T12:00:00.000Z"
         collection.facts.brokers = asyncio.run(registered(wire))[0]
@@ -157,3 +157,66 @@ def test_a_broker_that_dies_while_no_controller_leads_is_noticed_though_it_was_r
     collection.facts.captured_at, collection.facts.reading = "2026-11-21T12:00:00.000Z", reading(1)
     document = assemble(collection.facts, {})
     assert [broker["live"] for broker in document["brokers"]] == [True, False]
+
+
+class DiesWhileReread(Still):
+    """A wire on which broker 2 dies after the first reading. It is fenced after the pause that follows."""
+
+    fenced = False
+
+    def why_lost(self, node: int) -> str | None:
+        return "NETWORK_EXCEPTION: timed out" if node == 2 else None
+
+    async def pause(self, seconds: float) -> None:
+        self.fenced = True
+
+
+def test_a_broker_that_dies_while_it_is_read_again_has_the_time_to_be_fenced(reread):
+    """Until then, metadata calls it live and the leader of its partitions."""
+    document = reread(reading(1), reading(2), reading(2), wire=DiesWhileReread())
+    assert document["topics"][0]["partitions"][0]["leader"] == 2
+    assert [broker["live"] for broker in document["brokers"]] == [True, False]
+
+
+class Led(Still):
+    """A wire of a cluster whose quorum's leader, broker 2, died after it was read."""
+
+    def why_lost(self, node: int) -> str | None:
+        return "NETWORK_EXCEPTION: connection refused" if node == 2 else None
+
+
+@pytest.mark.parametrize("voters", [(1, 2, 3), (101, 102, 103)])
+def test_a_quorum_whose_leader_died_is_read_again(monkeypatch, voters):
+    first, second, third = voters
+
+    async def described(wire):
+        return Quorum(first, [Member(first, 0), Member(second, None), Member(third, 0)], [])
+
+    async def refused(wire, node, addresses):
+        raise Unread("NETWORK_EXCEPTION: connection refused", connection=True)
+
+    monkeypatch.setattr(collector.quorum, "describe", described)
+    monkeypatch.setattr(collector.configs, "of_controller", refused)
+    collection = collector._Collection(Led(), {})
+    collection.facts.brokers = [Registered(broker, "a", False) for broker in (1, 2, 3)]
+    collection.facts.quorum = Quorum(second, [Member(node, 0) for node in voters], [])
+    collection.wire.gather = Dying.gather.__get__(collection.wire)
+    asyncio.run(collection._voters())
+    assert collection.facts.quorum.leader == first
+
+
+def test_a_quorum_that_lost_its_majority_while_it_was_read_has_no_leader(monkeypatch):
+    """Broker 2 died, and voter 3, which led, leads no longer."""
+
+    async def described(wire):
+        wire.no_controller = Unread("REQUEST_TIMED_OUT: no broker reaches a controller")
+        raise wire.no_controller
+
+    monkeypatch.setattr(collector.quorum, "describe", described)
+    monkeypatch.setattr(collector.brokers, "version", nothing)
+    collection = collector._Collection(Led(), {})
+    collection.facts.brokers = [Registered(broker, "a", False) for broker in (1, 2, 3)]
+    collection.facts.quorum = Quorum(3, [Member(node, 0) for node in (1, 2, 3)], [])
+    collection.wire.gather = Dying.gather.__get__(collection.wire)
+    asyncio.run(collection._voters())
+    assert collection.facts.quorum.leader is None and list(collection.facts.unreachable) == [2]

@@ -42,7 +42,7 @@ def loaded(tmp_path_factory) -> dict:
 
 def test_exactly_these_dags_load_without_an_error(loaded):
     assert loaded["errors"] == {}
-    assert sorted(loaded["dags"]) == ["health_pulse", "lake_upkeep", "nightly_audit"]
+    assert sorted(loaded["dags"]) == ["failure_drill", "health_pulse", "lake_upkeep", "nightly_audit"]
 
 
 def test_the_nightly_audit_has_the_steps_of_the_architecture_in_their_order(loaded):
@@ -101,7 +101,7 @@ def test_snapshots_and_findings_are_announced_by_the_tasks_that_make_them(loaded
     }
 
 
-@pytest.mark.parametrize("dag_id", ["nightly_audit", "health_pulse", "lake_upkeep"])
+@pytest.mark.parametrize("dag_id", ["failure_drill", "health_pulse", "lake_upkeep", "nightly_audit"])
 def test_limits_are_set_on_purpose(loaded, dag_id):
     dag = loaded["dags"][dag_id]
     assert dag["runs"] == 1
@@ -116,7 +116,7 @@ def test_limits_are_set_on_purpose(loaded, dag_id):
         assert dag["tasks"]["collect"]["mapped"] and dag["tasks"]["collect"]["at_once"] == 4
 
 
-@pytest.mark.parametrize("dag_id", ["nightly_audit", "health_pulse", "lake_upkeep"])
+@pytest.mark.parametrize("dag_id", ["failure_drill", "health_pulse", "lake_upkeep", "nightly_audit"])
 def test_the_runbook_names_every_task(loaded, dag_id):
     dag = loaded["dags"][dag_id]
     for task in dag["tasks"]:
@@ -125,7 +125,10 @@ def test_the_runbook_names_every_task(loaded, dag_id):
 
 def test_a_run_can_be_told_what_to_read_and_where_to_write(loaded):
     wanted = ["clusters", "lake", "out", "policy", "topology", "waivers"]
-    assert all(dag["params"] == wanted for dag in loaded["dags"].values())
+    more = {"failure_drill": ["cluster", "lose"]}
+    assert {name: dag["params"] for name, dag in loaded["dags"].items()} == {
+        name: sorted([*wanted, *more.get(name, [])]) for name in loaded["dags"]
+    }
 
 
 def test_a_terminal_waits_for_no_retry(tmp_path):

@@ -34,7 +34,7 @@ class Facts:
         return [whole.slice(at, 2) for at in range(0, whole.num_rows, 2)]
 
 
-RUN = SimpleNamespace(judged=[SimpleNamespace(attempt_id="attempt", cluster="eu")])
+RUN = SimpleNamespace(judged=[SimpleNamespace(attempt_id="attempt", cluster="eu", provider="self")])
 
 
 @pytest.mark.parametrize(("most", "moved", "left"), [(100, [("a", 0), ("b", 1)], 2), (1, [("a", 0)], 3)])
@@ -50,6 +50,12 @@ def test_without_a_broker_that_is_down_no_partition_is_read():
     facts = Facts(document("topic replicas\na 1,2", brokers="1:a 2:b", cluster="eu"))
     del facts.tables[PARTITIONS.name]
     assert BROKERS.name in facts.tables and gone.make(facts, RUN) == {}
+
+
+@pytest.mark.parametrize(("provider", "planned"), [("aiven", []), ("msk-express", []), ("msk", []), ("other", ["eu"])])
+def test_no_plan_is_made_where_the_provider_brings_brokers_back(provider, planned):
+    run = SimpleNamespace(judged=[SimpleNamespace(attempt_id="attempt", cluster="eu", provider=provider)])
+    assert list(gone.make(Facts(DRAWN), run)) == planned
 
 
 def test_without_a_controller_nothing_is_planned():

@@ -33,6 +33,8 @@ def columns(*partitions: dict) -> dict[str, pa.Array]:
         ({"replicas": [1, 2], "isr": [1, 2], "adding": [3]}, "adding 3; replicas 1,2"),
         ({"replicas": [1, 2], "isr": [1, 2], "removing": [3]}, "removing 3; replicas 1,2"),
         ({"replicas": [1, 2], "isr": [1, 2], "adding": [2], "removing": [2]}, "adding 2; removing 2"),
+        ({"replicas": [1, 2], "isr": [1], "adding": [1, 2]}, "adding 1,2; replicas 1,2"),
+        ({"replicas": [1, 2], "isr": [1], "removing": [2, 1]}, "removing 2,1; replicas 1,2"),
         ({"replicas": [1, 1], "isr": [1]}, "replicas 1,1"),
         ({"replicas": [1, 2], "isr": [2, 2]}, "isr 2,2"),
     ],
@@ -49,6 +51,8 @@ def test_both_readings_are_kept(partition, reading):
         {"leader": None, "replicas": [1], "isr": None, "elr": None, "adding": None, "removing": None},
         {"replicas": [1, 2], "isr": [1], "last_known_elr": [7]},
         {"replicas": [1, 2], "isr": []},
+        {"replicas": [], "isr": [], "adding": [], "removing": []},
+        {"replicas": [3, 4, 1, 2], "isr": [1, 2], "adding": [3, 4], "removing": [1, 2]},  # a complete move
     ],
 )
 def test_what_could_not_be_read_contradicts_nothing(partition):
@@ -68,7 +72,8 @@ def contradicts(p: dict) -> bool:
     ]
     apart = [(p["isr"], p["elr"]), (p["adding"], p["removing"])]
     return (
-        any(a is not None and b is not None and not set(a) <= set(b) for a, b in within)
+        any(p["replicas"] and set(p[n] or ()) >= set(p["replicas"]) for n in ("adding", "removing"))
+        or any(a is not None and b is not None and not set(a) <= set(b) for a, b in within)
         or any(set(a or ()) & set(b or ()) for a, b in apart)
         or any(len(set(p[name] or ())) < len(p[name] or ()) for name in LISTS)
     )

@@ -302,6 +302,14 @@ def test_a_topics_replication_factor_is_that_of_its_partition_with_the_fewest_re
     assert found == {**dict.fromkeys(("unread", "gap", "odd", "observed")), **known}
 
 
+def test_observers_by_the_brokers_default_are_not_counted_as_replicas():
+    default = {"confluent.log.placement.constraints": '{"observers": [{"count": 1}]}'}
+    doc = document("topic replicas\n silent 1,2,3\n own 1,2,3", broker_configs=default)
+    doc["topics"][1]["configs"]["confluent.placement.constraints"] = '{"observers": [{"count": 0}]}'
+    found = {row["topic"]: row["replication_factor"] for row in rows_of(doc, tables.TOPICS)}
+    assert found == {"silent": None, "own": 3}
+
+
 def test_without_the_reassignments_only_replicas_that_are_all_in_sync_are_sure_to_stay():
     table = "topic replicas isr\n short 1,2,3 1,2\n whole 1,2,3 1,2,3"
     doc = document(table, unreadable={"/cluster/reassignments": "x"})

@@ -15,6 +15,7 @@ from durability.remedies.replicas import bring_back
 from durability.remedies.steps import render
 
 DRAWN = {1: "a", 2: "b", 3: "c", 4: "c", 5: "a"}
+KRAFT = ClusterFacts((4, 3), kraft=True)
 ONE = Gone("plans/c/brokers+gone.sh", (3,), (("t", 0, [1, 2, 4]), ("u", 1, [4, 5])), 0)
 
 
@@ -81,24 +82,53 @@ def test_the_script_changes_nothing_beside_another_reassignment(tmp_path):
     assert ran.split() == ["kafka-reassign-partitions"]
 
 
-def run(folder, described: str, listed: str) -> tuple[subprocess.CompletedProcess, str]:
+@pytest.mark.parametrize(
+    ("shown", "moves"),
+    [
+        ("Connecting to z:2181\\n\\n[delete_topics]", True),
+        ("Connecting to z:2181\\n\\n[delete_topics, reassign_partitions]", False),
+        ("Connecting to z:2181\\n\\nNode does not exist: /admin", False),
+        ("", False),
+    ],
+)
+def test_before_2_6_the_script_looks_for_a_reassignment_in_zookeeper(tmp_path, shown, moves):
+    done, ran = run(tmp_path, "Replicas: 1,2\tIsr", shown, ClusterFacts((2, 5), kraft=False))
+    assert ran.split()[0] == "zookeeper-shell" and ("kafka-configs" in ran) is moves
+    assert (done.returncode == 0) is moves and ("another reassignment runs" in done.stdout) is not moves
+
+
+def run(folder, described: str, listed: str, facts=KRAFT) -> tuple[subprocess.CompletedProcess, str]:
     """The script with tools that note that they ran. described: the replicas of one partition; listed: reassignments."""
-    for tool in ("kafka-topics", "kafka-configs", "kafka-reassign-partitions", "kafka-cluster"):
+    for tool in ("kafka-topics", "kafka-configs", "kafka-reassign-partitions", "kafka-cluster", "zookeeper-shell"):
         (folder / tool).write_text(
-            f'#!/bin/bash\necho {tool} >> ran\n[[ "$*" = *--list* ]] && {{ printf "{listed}\\n"; exit; }}\n'
+            f"#!/bin/bash\necho {tool} >> ran\n"
+            f'[[ "$*" = *--list* || $0 = *zookeeper-shell ]] && {{ printf "{listed}\\n"; exit; }}\n'
             f'printf "Topic: t\\tPartition: 0\\t{described}: 1\\n"\n'
         )
         (folder / tool).chmod(0o755)
-    (folder / gone.SCRIPT).write_text(gone.script(ONE, ClusterFacts((4, 3), kraft=True)))
-    environment = {"PATH": f"{folder}:/bin:/usr/bin", "BOOTSTRAP": "b:9092"}
+    (folder / gone.SCRIPT).write_text(gone.script(ONE, facts))
+    environment = {"PATH": f"{folder}:/bin:/usr/bin", "BOOTSTRAP": "b:9092", "ZOOKEEPER": "z:2181"}
     done = subprocess.run(["bash", str(folder / gone.SCRIPT)], capture_output=True, text=True, env=environment)
     return done, (folder / "ran").read_text()
+
+
+@pytest.mark.parametrize(
+    ("causes", "start"),
+    [
+        ("broker:5 down", "Start broker 5. Then this lists no partition:"),
+        ("broker:5 down, broker:7 down", "Start brokers 5, 7. Then"),
+        ("rack:az 2 down", "Start the brokers of rack az 2. Then"),
+        ("rack:a, b down", "Start the brokers that are down (rack:a, b down). Then"),
+    ],
+)
+def test_what_to_start(causes, start):
+    assert render(bring_back(causes, ClusterFacts()), ClusterFacts()).startswith(f"# {start}")
 
 
 def test_it_stands_beside_starting_them():
     text = render(bring_back("broker:3 down", ClusterFacts(gone=ONE)), ClusterFacts(gone=ONE))
     first, command, last = text.splitlines()
-    assert first.startswith("# Start what is down (broker:3 down)") and command.startswith("kafka-topics")
+    assert first.startswith("# Start broker 3. Then this lists") and command.startswith("kafka-topics")
     assert last.startswith("# If broker 3 is gone for good, don't wait. plans/c/brokers+gone.sh moves 2 partitions")
     assert "brokers+gone" not in render(bring_back("broker:3 down", ClusterFacts()), ClusterFacts())
 
@@ -117,4 +147,4 @@ def test_without_a_controller_there_is_no_command_and_no_restart(causes, start):
     halted = ClusterFacts(gone=ONE, led=False)
     text = render(bring_back(causes, halted), halted)
     assert text.startswith("First bring back a majority of the controllers") and "kafka-" not in text
-    assert ("Then start what is down" in text, "restart" in text) == (start, False)
+    assert ("Then start" in text, "restart" in text) == (start, False)

@@ -164,7 +164,6 @@ def test_a_script_stops_at_a_command_that_fails():
         ("msk-serverless", MOVE),
         ("msk-serverless", Elect("t", 0)),
         ("confluent", cluster_setting(UNCLEAN, "false")),
-        ("msk-express", cluster_setting(UNCLEAN, "false")),
     ],
 )
 def test_a_provider_that_does_it_itself_gets_no_command(provider, command):

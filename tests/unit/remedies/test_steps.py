@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from durability.remedies import racks, settings
-from durability.remedies.cluster import KEY, ClusterFacts
+from durability.remedies.cluster import KEY, ClusterFacts, Fragile
 from durability.remedies.commands import (
     LOG_DIRS,
     RUNNING,
@@ -17,7 +19,8 @@ from durability.remedies.commands import (
     lines,
     topic_setting,
 )
-from durability.remedies.steps import NO_RESTART, Step, advice, offered, render
+from durability.remedies.replicas import bring_back
+from durability.remedies.steps import NO_CONTROLLER, NO_RESTART, Step, advice, offered, render
 
 RAISE = topic_setting("t", "min.insync.replicas", 2)
 MOVE = Reassign("t", "plans/c/t.json", 1000)
@@ -93,17 +96,77 @@ def test_no_broker_is_to_restart_while_others_are_down(facts, expected):
     assert expected.removeprefix("and restart it") in render(settings.log_dirs(disk), facts)
 
 
+@pytest.mark.parametrize(
+    ("fragile", "harm"),
+    [
+        (Fragile(single=1, first_single="t-0"), "A restart can take partition t-0 offline"),
+        (Fragile(single=1200, first_single="t-0"), "A restart can take 1,200 partitions (such as t-0) offline"),
+        (Fragile(least=2, first_least="t-0"), "A restart can stop acks=all writes to 2 partitions (such as t-0)"),
+        (Fragile(unknown=3, first_unknown="t-0"), "It is unknown what a restart does to 3 partitions (such as t-0)"),
+    ],
+)
+@pytest.mark.parametrize(
+    "advised",
+    [
+        lambda facts: render(racks.of_brokers({"evidence": {"unracked_brokers": [6]}, KEY: facts}), facts),
+        lambda facts: render(settings.log_dirs({"resource": "3", KEY: facts}), facts),
+        lambda facts: render(bring_back("broker:3 log dir offline", facts), facts),
+        lambda facts: render([Step(cluster_setting("a", 1))], replace(facts, release=(1, 0))),
+    ],
+)
+def test_no_broker_restarts_while_a_partition_needs_it(advised, fragile, harm):
+    text = advised(ClusterFacts(fragile=fragile))
+    assert "Don't restart yet" in text and harm in text and "First bring replicas back in sync there" in text
+    assert text.index("Don't restart yet") < text.index("Then restart") < text.index("Before each restart, see that")
+    safe = advised(ClusterFacts(fragile=Fragile()))
+    assert (
+        "Don't restart" not in safe and "Before each restart, see that the broker is in the Isr of no partition" in safe
+    )
+
+
+@pytest.mark.parametrize(("needed", "waits"), [(2, False), (3, True), (6, False)])
+def test_a_broker_restarts_although_a_partition_needs_another(needed, waits):
+    """A replica on a failed disk is out of sync: only a restart of its broker brings it back."""
+    alone = Fragile(single=1, first_single="t-0")
+    facts = ClusterFacts(fragile=replace(alone, by_broker={needed: alone}))
+    assert ("Don't restart yet" in render(bring_back("broker:3 log dir offline", facts), facts)) is waits
+    unread = ClusterFacts(fragile=replace(alone, unknown=1, first_unknown="u-0", by_broker={2: alone}))
+    assert "Don't restart yet" in render(bring_back("broker:3 log dir offline", unread), unread)
+
+
+def test_a_restart_waits_for_a_spare_voter():
+    missing = {"evidence": {"unracked_brokers": [6]}}
+    for spare, said in ((False, True), (True, False), (None, False)):
+        facts = ClusterFacts(spare_voter=spare, fragile=Fragile())
+        text = render(racks.of_brokers(missing | {KEY: facts}), facts)
+        assert ("Restart no controller while the quorum can't do without one more voter" in text) is said
+
+
 def test_what_a_release_has_no_command_for_is_said_in_words():
     old = ClusterFacts((1, 0, 2))
     assert lines(cluster_setting("a", 1), old) == lines(RUNNING, ClusterFacts((2, 5))) == []
     assert render([Step(cluster_setting("a", 1))], old) == (
-        "Set a=1 in server.properties of every broker, and restart them one after the other"
+        "Set a=1 in server.properties of every broker, and restart them one after the other. Before each restart, see that"
+        " the broker is in the Isr of no partition that kafka-topics --describe lists with --under-replicated-partitions"
     )
     assert render([Step(RAISE)], ClusterFacts((0, 8, 2, 2))) == "Set min.insync.replicas=2 on topic t"
     leftover = Config("brokers", "3", (("leader.replication.throttled.rate", None),))
     assert render([Step(leftover)], old).startswith(
         'kafka-configs --zookeeper "$ZOOKEEPER" --alter --entity-type brokers'
     )
+    # The tool of 1.0.2 refuses --entity-default for brokers.
+    assert lines(Config("brokers", None, leftover.values), old) == []
+
+
+def test_a_sentence_that_announces_a_command_goes_with_it():
+    said = render(settings.unclean_stated({}), ClusterFacts(led=False))
+    assert said == f"{NO_CONTROLLER}. Then audit again"
+    assert "where the auditor can read it:" in render(settings.unclean_stated({}), ClusterFacts(led=True))
+
+
+def test_while_brokers_are_down_what_is_unread_of_reassignments_comes_back_with_them():
+    (step,) = settings.unread({KEY: ClusterFacts(led=True, down=(4, 5))})
+    assert step.about[0] == "Start brokers 4, 5" and step.about[1].startswith("If it stays, grant the auditor")
 
 
 @pytest.mark.parametrize(("led", "said"), [(False, "First bring back a majority"), (True, "Grant"), (None, "Grant")])

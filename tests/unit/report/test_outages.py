@@ -12,6 +12,7 @@ from durability.lake.tables import TOPIC_POSTURE
 from durability.report.data import outages
 from durability.report.data.health import Health
 from durability.report.data.lost_racks import Lost
+from durability.report.text.console import summary_text
 from tests.support.report_cases import NIGHT, finding, health_counters, partition_health, plan, report
 
 CLUSTER = "eu-payments"
@@ -32,8 +33,11 @@ LOST = [{"topic": None, "lost_racks": [{"rack": "az2", "brokers": [2, 5]}]}]
 PREFIX = 'kafka-configs --bootstrap-server "$BOOTSTRAP" --alter --entity-type topics --entity-name '
 
 
-def written(tmp_path, entries, counters=LOST, since=NIGHT, perhaps=None, leaderless=()):
-    """findings.json's rack_outages, and the page; entries: (topic, what differs from ENTRY)."""
+PASSED = finding("x", "write-headroom", "PASS")
+
+
+def written(tmp_path, entries, counters=LOST, since=NIGHT, perhaps=None, leaderless=(), found=(PASSED,)):
+    """findings.json's rack_outages, and the page; entries: (topic, what differs from ENTRY); found: findings."""
     posture = pa.Table.from_pylist(
         [
             {"cluster": CLUSTER, "topic": t, "tier": e.get("tier"), "rack_outage": [{**ENTRY, **e, "tier": None}]}
@@ -45,7 +49,7 @@ def written(tmp_path, entries, counters=LOST, since=NIGHT, perhaps=None, leaderl
     of = outages.Outages(
         posture, lost, {(CLUSTER, "az2"): Lost(since, perhaps or since)}, plan().policy.tiers, leaderless
     )
-    report([finding("x", "write-headroom", "PASS")], tmp_path, counters=counters, outages=of)
+    report(list(found), tmp_path, counters=counters, outages=of)
     document = json.loads((tmp_path / "findings.json").read_text())
     return document["rack_outages"], (tmp_path / "report.html").read_text()
 
@@ -76,6 +80,32 @@ def test_no_command_is_offered_while_no_controller_leads(tmp_path):
     assert "rack az2 is down (brokers 2, 5)" in html
     assert "kafka-configs" not in html.split('id="outages"')[1].split("</section>")[0]
     assert "kafka-configs" not in (tmp_path / outages.FILE).read_text()
+
+
+def test_a_lost_quorum_comes_before_everything_else(tmp_path):
+    """Nothing of a rack outage's procedure can be done without a quorum."""
+    offline = [
+        finding(
+            f"t{n}", "partition-health", severity="critical", category="offline", cause="rack:az2 down", partitions=[0]
+        )
+        for n in range(9)
+    ]
+    quorum = finding(
+        CLUSTER, "controller-quorum", severity="critical", category="majority-lost", cause="controller quorum"
+    )
+    quorum |= {"resource_type": "cluster", "remediation": "Start voters 2, 3"}
+    _, html = written(tmp_path, [("orders", {})], leaderless={CLUSTER}, found=[*offline, quorum])
+    places = [
+        html.index(text) for text in ("<h1>No controller leads", "Fix first", "Start voters 2, 3", 'id="outages"')
+    ]
+    assert places == sorted(places)
+    assert html.index('href="#causes"') < html.index('href="#outages"')
+    text = summary_text(json.loads((tmp_path / "findings.json").read_text()), [])
+    assert text.splitlines()[2].startswith("No controller leads eu-payments")
+    first = text[text.index("Fix first") :].splitlines()[1:3]
+    assert "ontroller quorum" in first[0] and "Start voters 2, 3" in first[1]
+    _, html = written(tmp_path, [("orders", {})], found=offline)
+    assert html.index('id="outages"') < html.index("Fix first")
 
 
 def test_what_lies_before_a_gap_is_perhaps(tmp_path):

@@ -198,6 +198,19 @@ def test_plans_are_written_as_kafkas_tool_reads_them_and_replaced(audited, tmp_p
     assert sorted(p.name for p in folder.rglob("*.json")) == ["mine.json"]
 
 
+def test_no_plan_is_written_for_a_cluster_without_a_controller(audited, tmp_path, monkeypatch):
+    lake, run = audited
+    assert reassignments.make(lake, run).made
+    monkeypatch.setattr(reassignments.quorum, "led", lambda lake, attempts: {"eu": False})
+    halted = reassignments.make(lake, run)
+    assert (halted.made, halted.gone) == ([], {})
+    assert set(halted.without.values()) == {"no controller leads, so no replica can be moved"}
+    assert {topic for _, topic in halted.without} >= {"a", "b", "dead", "busy", "wide"}
+    monkeypatch.setattr(reassignments, "read", lambda lake, run: halted)
+    folder = plans.write(lake, run, tmp_path)
+    assert [path.name for path in folder.rglob("*") if path.is_file()] == ["index.json"]
+
+
 def test_a_topic_whose_plan_cannot_be_made_costs_its_plan(audited, monkeypatch):
     lake, run = audited
     whole = {plan.topic for plan in reassignments.make(lake, run).made}

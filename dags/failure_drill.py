@@ -1,0 +1,39 @@
+"""### What a failure would cost
+
+Predicts what happens to each partition of a cluster if the named brokers, racks and controllers fail at once. It stops no broker.
+The prediction comes from the cluster's newest accepted snapshot in the lake, by the same rules as the audit.
+
+| param | meaning |
+|---|---|
+| `cluster` | the cluster's name; may be empty if the lake has one cluster |
+| `lose` | what fails, one item per line: `broker:3`, `rack:az2`, `controller:101` |
+
+| task | does | when it fails |
+|---|---|---|
+| `predict` | one Spark job; writes whatif.json, whatif.csv and whatif.html in the out folder | a name is wrong: see its log |
+
+Trigger it by hand with its form. It has no schedule. Connection: `spark` for spark-submit. Pool: `kafka_durability`, one slot.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pendulum
+from airflow.sdk import DAG
+from kafka_durability import settings
+from kafka_durability.whatif import PredictOperator
+
+with DAG(
+    dag_id="failure_drill",
+    doc_md=__doc__,
+    schedule=None,
+    start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
+    catchup=False,
+    max_active_runs=1,  # two would replace each other's files
+    dagrun_timeout=timedelta(hours=3),
+    default_args=settings.DEFAULTS,
+    params=settings.params() | settings.loss_params(),
+    tags=["kafka", "durability"],
+):
+    predict = PredictOperator(task_id="predict", **settings.EVALUATE)

@@ -1,0 +1,102 @@
+"""What `whatif` and `restart-plan` share: a snapshot, taken now or the newest in the lake, and Spark jobs over it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from durability.cli import audit, exit_status, inputs
+from durability.cli.console import Console
+from durability.cli.inputs import Input
+from durability.cli.options import Options
+from durability.errors import AuditError
+
+if TYPE_CHECKING:
+    from durability.lake import Lake
+    from durability.plan import Plan
+    from durability.runtime.processes import Session
+    from durability.steps.settings import Settings
+
+
+@dataclass(frozen=True)
+class Work:
+    """A row of `snapshots`, the settings of steps, and what runs a Spark job: `submit(lake, plan, job, *arguments)`.
+
+    folder: for files of the run, private.
+    """
+
+    settings: Settings
+    snapshot: dict[str, Any]
+    submit: Callable[..., None]
+    console: Console
+    folder: Path
+
+
+def run(options: Options, name: str, work: Callable[[Work], None], environ: Mapping[str, str] = os.environ) -> int:
+    """Runs `work` on the snapshot that the options name; returns 0 done, 2 failed. name: of the log.
+
+    Raises AuditError for what a user can fix.
+    """
+    from durability.runtime import jars, out_lock, processes, run_lock, spark
+    from durability.steps.evaluate import JobFailed
+
+    console = Console()
+    jars.java_command()
+    log = options.out / "logs" / f"{name}.log"
+    with (
+        out_lock.held([options.out]),
+        run_lock.held(options.lake),
+        processes.Session(f"durability-{name}-") as session,
+        session.adopting(),
+    ):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.unlink(missing_ok=True)
+        environment = spark.environment(environ)
+
+        def submit(lake: Lake, plan: Plan, job: str, *arguments: str) -> None:
+            audit.submit(session, log, environment, lake, plan, job, *arguments)
+
+        with audit.logging_to(log):
+            try:
+                settings, snapshot = _snapshot(options, session, console, environ)
+                work(Work(settings, snapshot, submit, console, session.folder))
+            except AuditError as error:
+                for problem in console.problems:
+                    if problem != str(error):
+                        console.error(problem)
+                raise
+            except JobFailed as error:
+                logging.getLogger("spark").error("%s", error)
+                console.error(f"{error}: {log}")
+                return exit_status.INCOMPLETE
+    return exit_status.DONE
+
+
+def _snapshot(
+    options: Options, session: Session, console: Console, environ: Mapping[str, str]
+) -> tuple[Settings, dict[str, Any]]:
+    from durability.steps import audit as steps
+    from durability.steps import whatif
+
+    what = _input(options, session, environ)
+    if what is None:
+        settings = inputs.documents_or_fleet(options).settings(options)
+        return settings, whatif.newest(settings, options.cluster)
+    settings = what.settings(options)
+    with console.running():
+        rows = steps.snapshots(settings, lambda name: what.connect(name, environ), console)
+    return settings, whatif.chosen(rows, options.cluster)
+
+
+def _input(options: Options, session: Session, environ: Mapping[str, str]) -> Input | None:
+    """What is read now; None: nothing, the newest snapshot in the lake counts."""
+    if options.source == "topology":
+        return inputs.documents_or_fleet(options)
+    if options.bootstrap:
+        security = inputs.security(options, environ)
+        return inputs.cluster(session.folder, options.bootstrap, options.cluster or options.bootstrap, security)
+    return None

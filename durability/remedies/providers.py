@@ -1,0 +1,77 @@
+"""What providers of managed clusters don't let their customers do with Kafka's tools, and what works there instead.
+
+A command that the provider refuses isn't printed, and no sentence advises it (`durability/catalogue/_refused.yaml`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from durability.catalogue import CONTROLS
+from durability.catalogue.model import REFUSED
+from durability.remedies.commands import RUNNING, Command, Config, Elect, Feature, Reassign, Unregister
+from durability.remedies.finding import Finding
+from durability.remedies.steps import Remedy
+
+REASSIGN, BROKERS, FILES = "reassign", "brokers", "files"
+DUTIES = {REASSIGN: "reassignment-leftovers", BROKERS: "broker-defaults", FILES: "broker-defaults"}
+"""By kind of command the control that isn't applicable where the provider does all of it."""
+NAMED = {
+    REASSIGN: re.compile(
+        r"kafka-reassign-partitions|--cancel|kafka-cluster|kafka-leader-election|brokers\+gone|/controller"
+    ),
+    FILES: re.compile(r"server\.properties|\brestart"),
+    BROKERS: re.compile(r"--entity-type brokers"),
+}
+"""How a sentence names something of a kind."""
+
+
+def refusal(provider: str | None, kind: str) -> str | None:
+    """Why this kind of command is refused, and what works instead; None if it isn't known to be.
+
+    >>> refusal("confluent", "reassign")
+    "This can't be changed with Kafka's tools here: Confluent moves partitions itself. Use the provider's own tools"
+    >>> refusal("self", "reassign") is None and refusal("msk", "reassign") is None
+    True
+    """
+    stated = REFUSED.get(provider or "", {})
+    if (instead := stated.get(kind) or (stated.get(BROKERS) if kind == FILES else None)) is not None:
+        return str(instead)
+    duty = CONTROLS[DUTIES[kind]].provider_duty.get(provider or "")
+    return (
+        None if duty is None else f"This can't be changed with Kafka's tools here: {duty}. Use the provider's own tools"
+    )
+
+
+def against(command: Command, provider: str | None) -> str | None:
+    """Why the provider refuses the command; None if it isn't known to."""
+    if isinstance(command, Reassign | Unregister | Elect) or command == RUNNING:
+        return refusal(provider, REASSIGN)
+    if isinstance(command, Feature):
+        return refusal(provider, BROKERS)
+    if not isinstance(command, Config):
+        return None
+    if command.entity == "brokers":
+        return refusal(provider, BROKERS)
+    fixed = REFUSED.get(provider or "", {}).get("topics", {})
+    return next((str(fixed[key]) for key, _ in command.values if key in fixed), None)
+
+
+def reworded(remedy: Remedy, finding: Finding) -> Remedy:
+    """The remedy with the provider's own way, once, in place of sentences that advise what the provider refuses."""
+    provider, said = finding.get("provider"), set[str]()
+    steps: Remedy = []
+    for step in remedy:
+        about: list[str] = []
+        for sentence in step.about:
+            kind = next((kind for kind, named in NAMED.items() if named.search(sentence)), None)
+            instead = refusal(provider, kind) if kind else None
+            if instead is None:
+                about.append(sentence)
+            elif instead not in said:
+                about.append(instead)
+                said.add(instead)
+        # A planner may have stated it as its reason.
+        steps.append(replace(step, about=tuple(about)))
+    return [step for step in steps if step.about or step.command is not None or step.unless is not None]

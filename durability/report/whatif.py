@@ -1,0 +1,214 @@
+"""whatif.json, whatif.csv and the terminal's summary of a prediction."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from durability.atomic import atomic_files
+from durability.plain import plain
+from durability.report.data import losses
+from durability.report.data.losses import CLASSES, VIEWS, Counts
+from durability.report.files import safe
+from durability.report.html import whatif as page
+from durability.report.words import plural, readable
+
+if TYPE_CHECKING:
+    from durability.plan import Plan
+    from durability.plan.lose import Loss
+
+FORMAT = "durability-whatif/1"
+FILES = ("whatif.json", "whatif.csv", "whatif.html")
+COLUMNS = (
+    *("cluster", "topic", "partition", "tier", "before", "after", "error", "leader_before", "leader_after"),
+    *("data", "back_with"),
+)
+LISTED = 8
+WORDS = {
+    "lost": "acknowledged records deleted by an unclean leader",
+    "at_risk": "acknowledged records only on lost brokers",
+    "offline": "offline: no reads, no writes",
+    "rejects": "reject acks=all writes",
+    "accepts": "accept acks=all writes",
+    "unknown": "unknown: a fact is missing",
+}
+
+
+def write(lake: Any, plan: Plan, loss: Loss, unread: Mapping[str, Any], out: Path) -> dict[str, Path]:
+    """Writes the prediction of a plan's cluster into the folder `out`; returns the files by name.
+
+    unread: what the snapshot lacks, see `durability.steps.whatif.unread`.
+    """
+    [snapshot] = plan.judged
+    with atomic_files(out, *FILES) as (json_file, csv_file, html_file):
+        counts = Counts()
+        writer = csv.DictWriter(csv_file, COLUMNS, quoting=csv.QUOTE_ALL)
+        writer.writeheader()
+        for row in _rows(lake, plan):
+            counts.add(row)
+            writer.writerows({name: safe(cell) for name, cell in line.items()} for line in losses.lines([row]))
+        found = document(snapshot, loss, counts, unread)
+        json.dump(found, json_file, ensure_ascii=False, indent=1)
+        json_file.write("\n")
+        html_file.writelines(page.render(found, WORDS, sentences(found)))
+    return {name: out / name for name in FILES}
+
+
+def _rows(lake: Any, plan: Plan) -> Iterator[dict[str, Any]]:
+    from pyiceberg.expressions import And, EqualTo
+
+    from durability.lake.tables import LOSS_OUTCOMES
+
+    result = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
+    for part in lake.parts(LOSS_OUTCOMES, result):
+        for batch in part.to_batches(max_chunksize=5_000):
+            yield from batch.to_pylist()
+
+
+def document(snapshot: Any, loss: Loss, counts: Counts, unread: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of whatif.json."""
+    quorum = dict(counts.quorum or {})
+    kept = quorum.pop("kept", None)
+    return {
+        "format": FORMAT,
+        "cluster": snapshot.cluster,
+        "snapshot_id": snapshot.snapshot_id,
+        "captured_at": snapshot.captured_at,
+        "lose": {
+            "asked": [str(item) for item in loss.asked],
+            "brokers": list(loss.brokers),
+            "controllers": list(loss.controllers),
+            "down_already": list(loss.down_already),
+        },
+        "quorum": {**quorum, "kept": kept} if quorum.get("voters") is not None else None,
+        "views": {view: {name: counts.partitions[view][name] for name in CLASSES} for view in VIEWS},
+        "topics": {view: {name: len(counts.topics[view][name]) for name in CLASSES} for view in VIEWS},
+        "worst_topics": [
+            {"topic": topic, "tier": counts.tier[topic], **found} for topic, found in counts.worst_topics()[:1_000]
+        ],
+        "already": dict(counts.already),
+        "stalls": counts.stalls,
+        "acks_1_may_lose": counts.acks_1_may_lose,
+        "clients": {who: dict(found) for who, found in counts.clients.items() if found.total()},
+        "unknown": {
+            "partitions": counts.unknown,
+            "quorum": kept is None,
+            **unread,
+            **{f"unplaced_{kind}": list(ids) for kind, ids in loss.unplaced.items()},
+        },
+    }
+
+
+def summary(found: Mapping[str, Any], files: Mapping[str, Path]) -> list[str]:
+    """The prediction in about twenty lines, from the content of whatif.json."""
+    now, topics = found["views"]["now"], found["topics"]["now"]
+    headline, *more = sentences(found)
+    lines = [headline, ""]
+    shown = [name for name in CLASSES if name == "accepts" or now[name]]
+    lines += [f"  {now[name]:>9,} {_partitions(now[name], topics[name])}: {WORDS[name]}" for name in shown]
+    lines += ["", *more]
+    worst = found["worst_topics"]
+    if worst:
+        lines += ["", "Worst topics"]
+        lines += [f"  {_topic(entry)}" for entry in worst[:LISTED]]
+        if len(worst) > LISTED:
+            lines.append(f"  and {len(worst) - LISTED:,} more in whatif.csv")
+    lines += ["", *(f"  {path}" for path in files.values())]
+    return [plain(line) for line in lines]
+
+
+def sentences(found: Mapping[str, Any]) -> list[str]:
+    """The headline, then what else a reader must know."""
+    lose, views = found["lose"], found["views"]
+    said = [f"Without {' and '.join(lose['asked'])}, in {found['cluster']}: {_gravest(views['now'])}.", *_quorum(found)]
+    said.append(f"Lost: {_nodes(lose)}, by the snapshot of {readable(found['captured_at'])}.")
+    if found["already"]:
+        counted = ", ".join(f"{n:,} {name}" for name, n in found["already"].items())
+        said.append(f"Before the loss already: {counted}.")
+    if found["stalls"]:
+        said.append(
+            f"acks=all writes of {plural(found['stalls'], 'partition')} wait until the lost brokers are fenced."
+        )
+    if found["acks_1_may_lose"]:
+        said.append(f"acks=1 writes may be lost in {plural(found['acks_1_may_lose'], 'partition')} led there.")
+    if any(views["structural"][name] != views["now"][name] for name in ("offline", "rejects")):
+        structural = views["structural"]
+        said.append(
+            f"If all replicas were in sync before: {structural['offline']:,} offline, {structural['rejects']:,} rejecting."
+        )
+    if views["worst"]["at_risk"]:
+        said.append(
+            f"With the smallest ISR that min.insync.replicas allows: {views['worst']['at_risk']:,} at risk of data loss."
+        )
+    if found["clients"]:
+        said.append(f"Affected clients: {', '.join(found['clients'])}.")
+    return said + _gaps(found["unknown"])
+
+
+def _gravest(now: Mapping[str, int]) -> str:
+    """What happens to partitions, in a few words, the gravest first."""
+    verbs = {
+        "lost": ("loses acknowledged records", "lose acknowledged records"),
+        "offline": ("goes offline", "go offline"),
+        "at_risk": (
+            "has acknowledged records on lost brokers alone",
+            "have acknowledged records on lost brokers alone",
+        ),
+        "rejects": ("rejects acks=all writes", "reject acks=all writes"),
+        "unknown": ("can't be predicted", "can't be predicted"),
+    }
+    found = [(now[name], one if now[name] == 1 else many) for name, (one, many) in verbs.items() if now[name]]
+    if not found:
+        return "every partition goes on accepting acks=all writes"
+    (count, verb), *more = found
+    return ", ".join([f"{plural(count, 'partition')} {verb}", *(f"{n:,} {what}" for n, what in more)])
+
+
+def _nodes(lose: Mapping[str, Any]) -> str:
+    parts = [plural(len(lose["brokers"]), "broker"), plural(len(lose["controllers"]), "controller")]
+    already = f", {len(lose['down_already'])} of them down already" if lose["down_already"] else ""
+    return " and ".join(parts) + already
+
+
+def _partitions(count: int, topics: int) -> str:
+    return f"{'partition' if count == 1 else 'partitions'} of {plural(topics, 'topic')}"
+
+
+def _quorum(found: Mapping[str, Any]) -> list[str]:
+    quorum = found["quorum"]
+    if quorum is None:
+        return []
+    left = f"{quorum['left']} of {quorum['voters']} voters left, {quorum['needed']} needed"
+    if quorum["kept"] is False:
+        return [f"The controller quorum is lost ({left}): no leader is elected and no ISR shrinks."]
+    return [f"The controller quorum keeps its majority: {left}."]
+
+
+def _gaps(unknown: Mapping[str, Any]) -> list[str]:
+    said = []
+    if unknown["quorum"]:
+        said.append("Unknown: whether the controllers keep a majority.")
+    for kind in ("brokers", "controllers"):
+        if ids := unknown[f"unplaced_{kind}"]:
+            named = ", ".join(map(str, ids))
+            said.append(f"{kind.capitalize()} without a known rack, which may stand in the lost one: {named}.")
+    if unknown["topics"]:
+        said.append(f"Not predicted: {plural(unknown['topics'], 'topic')} whose partitions could not be read.")
+    if unknown["hidden_partitions"] != 0:
+        hidden = unknown["hidden_partitions"]
+        many = (
+            "Topics that the auditor may not see"
+            if hidden is None
+            else f"{plural(hidden, 'partition')} of hidden topics"
+        )
+        said.append(f"{many} {'may be' if hidden is None else 'are'} missing from the prediction.")
+    return said
+
+
+def _topic(entry: Mapping[str, Any]) -> str:
+    found = [f"{entry[name]:,} {name.replace('_', ' ')}" for name in CLASSES if entry.get(name)]
+    tier = f" ({entry['tier']})" if entry["tier"] else ""
+    return f"{entry['topic']}{tier}: {', '.join(found)}"

@@ -1,0 +1,114 @@
+"""What waves must obey: of each partition's replicas, a wave takes no more than the partition can spare."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """Partitions with the same replicas and minimum.
+
+    replicas, isr: broker ids. minimum: the effective min.insync.replicas, None if unknown. count: how many partitions.
+    example: one of them, as topic and number.
+    """
+
+    replicas: frozenset[int]
+    isr: frozenset[int]
+    minimum: int | None
+    count: int
+    example: tuple[str, int]
+
+    def capacity(self, members: frozenset[int], margin: int) -> int | None:
+        """How many of `members` may stop at once while acks=all writes stay accepted; None if unknown."""
+        return None if self.minimum is None else len(members) - self.minimum - margin
+
+
+@dataclass
+class Constraints:
+    """The sets that limit waves, by their broker ids: `capacity` is the smallest one of the partitions with these replicas.
+
+    counts: how many partitions have these replicas and can spare at least one. examples: one of them.
+    """
+
+    brokers: tuple[int, ...]
+    capacity: dict[frozenset[int], int] = field(default_factory=dict)
+    counts: dict[frozenset[int], int] = field(default_factory=lambda: defaultdict(int))
+    examples: dict[frozenset[int], tuple[str, int]] = field(default_factory=dict)
+
+    def add(self, members: frozenset[int], capacity: int, count: int, example: tuple[str, int]) -> None:
+        """Partitions that can spare `capacity` (at least 1) of `members`."""
+        self.counts[members] += count
+        if capacity < self.capacity.get(members, len(members) + 1):
+            self.capacity[members], self.examples[members] = capacity, example
+
+    @cached_property
+    def conflicts(self) -> dict[int, set[int]]:
+        """By broker, those that must not stop with it: they share a partition that can spare one replica."""
+        found: dict[int, set[int]] = {broker: set() for broker in self.brokers}
+        for members, capacity in self.capacity.items():
+            if capacity == 1:
+                for broker in members:
+                    found[broker] |= members
+        return {broker: others - {broker} for broker, others in found.items()}
+
+    @cached_property
+    def wider(self) -> dict[int, list[tuple[frozenset[int], int]]]:
+        """By broker, the sets of which more than one may stop at once, but not all, each with its capacity."""
+        found: dict[int, list[tuple[frozenset[int], int]]] = {broker: [] for broker in self.brokers}
+        for members, capacity in self.capacity.items():
+            if 1 < capacity < len(members):
+                for broker in members:
+                    found[broker].append((members, capacity))
+        return found
+
+    def allows(self, wave: set[int], broker: int) -> bool:
+        """May the broker stop together with the wave?"""
+        if self.conflicts[broker] & wave:
+            return False
+        return all(len(members & wave) < capacity for members, capacity in self.wider[broker])
+
+    def broken_by(self, wave: Iterable[int]) -> list[frozenset[int]]:
+        """The sets of which the wave takes too many, those of most partitions first."""
+        taken = set(wave)
+        broken = [members for members, capacity in self.capacity.items() if len(members & taken) > capacity]
+        return sorted(broken, key=lambda members: (-self.counts[members], sorted(members)))
+
+
+def pairs_of(
+    broken: Iterable[frozenset[int]], waves: Iterable[set[int]]
+) -> dict[tuple[int, int], list[frozenset[int]]]:
+    """By pair of brokers of one wave, the broken sets that have both."""
+    found: dict[tuple[int, int], list[frozenset[int]]] = defaultdict(list)
+    for members in broken:
+        for wave in waves:
+            for pair in combinations(sorted(members & wave), 2):
+                found[pair].append(members)
+    return found
+
+
+def constraints(
+    partitions: Iterable[Partitions], brokers: Iterable[int], *, margin: int, whole: bool
+) -> tuple[Constraints, list[tuple[Partitions, str]]]:
+    """The constraints, and the partitions that bind nothing with what happens to them: `offline`, `rejects` or `unknown`.
+
+    whole: capacities count the ISR as it is; else all replicas, as if they were in sync. A partition without capacity is
+    `unavoidable`: each of its brokers stops its writes once, whatever the waves.
+    """
+    made, unavoidable = Constraints(tuple(sorted(brokers))), []
+    for same in partitions:
+        members = same.isr if whole else same.replicas
+        capacity = same.capacity(members, margin)
+        if capacity is None:
+            unavoidable.append((same, "unknown"))
+        elif capacity >= 1:
+            made.add(members, capacity, same.count, same.example)
+        else:
+            at_all = same.capacity(members, 0)
+            happens = "offline" if len(members) <= 1 else "rejects"
+            unavoidable.append((same, happens if at_all is not None and at_all < 1 else "margin"))
+    return made, unavoidable

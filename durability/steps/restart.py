@@ -1,0 +1,82 @@
+"""Step restart: from a snapshot, in which waves brokers may restart; and whether a wave may restart now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from durability.steps.settings import NIGHTLY, Settings
+from durability.steps.summary import StepSummary
+
+if TYPE_CHECKING:
+    from durability.lake import Lake
+    from durability.plan import Plan
+    from durability.restart.constraints import Partitions
+    from durability.restart.plan import Limits, Node
+
+
+def plan_waves(
+    settings: Settings,
+    snapshot: Mapping[str, Any],
+    limits: Limits,
+    run_id: str,
+    submit: Callable[[Lake, Plan], None],
+    summary: StepSummary,
+) -> dict[str, Path]:
+    """Runs the Spark job for a row of `snapshots`, computes the waves and writes restart.json; returns the file by name."""
+    from durability.report import restart as report
+    from durability.restart.plan import plan
+    from durability.steps.evaluate import plan_evaluation
+
+    lake = settings.open_lake()
+    evaluated = plan_evaluation(settings, NIGHTLY, run_id, f"{run_id}:1", [snapshot], [])
+    submit(lake, evaluated)
+    made = plan(list(_partitions(lake, evaluated)), nodes(lake, snapshot), limits)
+    summary.text = f"{len(made.waves)} waves"
+    return report.write(evaluated.judged[0], made, limits, settings.out)
+
+
+def nodes(lake: Lake, snapshot: Mapping[str, Any]) -> list[Node]:
+    """The brokers and voters of a snapshot."""
+    from durability.lake.tables import BROKERS, CONTROLLERS
+    from durability.restart.plan import Node
+
+    brokers = {row["broker"]: row for row in lake.facts(BROKERS, snapshot).to_pylist()}
+    voters = {row["controller"]: row for row in lake.facts(CONTROLLERS, snapshot).to_pylist() if row["role"] == "voter"}
+    found = []
+    for id in sorted(brokers.keys() | voters.keys()):
+        broker, voter = brokers.get(id), voters.get(id)
+        row = broker or voter or {}
+        found.append(
+            Node(
+                id=id,
+                rack=row["rack"] or None,
+                live=row["live"] is not False,
+                broker=broker is not None,
+                voter=voter is not None,
+                leads=voter is not None and bool(voter["leader"]),
+            )
+        )
+    return found
+
+
+def _partitions(lake: Lake, evaluated: Plan) -> Iterator[Partitions]:
+    from pyiceberg.expressions import And, EqualTo
+
+    from durability.lake.tables import RESTART_CAPACITY
+    from durability.restart.constraints import Partitions
+
+    result = And(EqualTo("run_id", evaluated.run_id), EqualTo("result_id", evaluated.result_id))
+    for part in lake.parts(RESTART_CAPACITY, result):
+        for batch in part.to_batches(max_chunksize=20_000):
+            for row in batch.to_pylist():
+                replicas = frozenset(row["replicas"] or ())
+                known = row["isr"] is not None and row["replicas"] is not None
+                yield Partitions(
+                    replicas=replicas,
+                    isr=frozenset(row["isr"] or ()) if known else replicas,
+                    minimum=row["minimum"] if known else None,
+                    count=row["partitions"],
+                    example=(row["topic"], row["partition"]),
+                )

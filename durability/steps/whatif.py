@@ -1,0 +1,108 @@
+"""Step whatif: predicts from a snapshot what a loss of brokers, racks and controllers does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from durability.errors import Refused
+from durability.steps.settings import Settings
+from durability.steps.summary import StepSummary, counted
+
+if TYPE_CHECKING:
+    from durability.lake import Lake
+    from durability.plan import Plan
+    from durability.plan.lose import Item, Loss
+
+Submit = Callable[["Lake", "Plan", Mapping[str, Any]], None]
+"""Submits the Spark job for a plan and what each cluster loses. Waits for its end."""
+
+
+def newest(settings: Settings, cluster: str | None) -> dict[str, Any]:
+    """The row of the lake's newest accepted snapshot of the cluster.
+
+    cluster: None if the lake has one alone. Refused, with names and reasons, if there is no such snapshot.
+    """
+    lake = settings.open_lake()
+    lake.ensure()
+    accepted = lake.snapshots(status="accepted", kind="full")
+    names = sorted({row["cluster"] for row in accepted})
+    name = _one_of(names, cluster, f"the lake {settings.lake}")
+    return max((row for row in accepted if row["cluster"] == name), key=lambda row: row["captured_at"])
+
+
+def chosen(rows: Sequence[Mapping[str, Any]], cluster: str | None) -> dict[str, Any]:
+    """The accepted one of the snapshots just taken. Refused, with the reason, for a snapshot that was rejected."""
+    name = _one_of(sorted({row["cluster"] for row in rows}), cluster, "the input")
+    [row] = [dict(row) for row in rows if row["cluster"] == name]
+    if row["status"] != "accepted":
+        raise Refused(f"{name}: its snapshot can't be used: {row['reason']}")
+    return row
+
+
+def _one_of(names: Sequence[str], cluster: str | None, where: str) -> str:
+    if not names:
+        raise Refused(f"{where} has no accepted snapshot: audit the cluster first, or name --bootstrap or --topology")
+    if cluster is None and len(names) > 1:
+        raise Refused(f"{where} has several clusters; name one with --cluster: {', '.join(names)}")
+    if cluster is not None and cluster not in names:
+        raise Refused(f"{where} has no accepted snapshot of {cluster}; there are {', '.join(names)}")
+    return cluster or names[0]
+
+
+def lost(settings: Settings, snapshot: Mapping[str, Any], asked: Sequence[Item], label: str) -> Loss:
+    """What is lost with the items, by the snapshot's brokers and controllers."""
+    from durability.lake.tables import BROKERS, CONTROLLERS
+    from durability.plan import lose
+
+    lake = settings.open_lake()
+    brokers, controllers = (lake.facts(table, snapshot).to_pylist() for table in (BROKERS, CONTROLLERS))
+    return lose.resolve(asked, brokers, controllers, label)
+
+
+def unread(settings: Settings, snapshot: Mapping[str, Any]) -> dict[str, int | None]:
+    """What the snapshot lacks: `topics`, how many have unread partitions; `hidden_partitions`, those of topics that the auditor
+    may not see, None if that is unknown."""
+    from durability.lake.tables import CLUSTERS, TOPICS
+
+    lake = settings.open_lake()
+    [cluster] = lake.facts(CLUSTERS, snapshot).to_pylist()
+    topics = [known for known in lake.facts(TOPICS, snapshot)["partitions_known"].to_pylist() if not known]
+    hidden = cluster["hidden_partitions"] if cluster["topics_known"] else None
+    return {"topics": len(topics), "hidden_partitions": hidden}
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What is predicted: the loss of nodes of the snapshot's cluster, with the plan for the Spark job."""
+
+    snapshot: Mapping[str, Any]
+    loss: Loss
+    plan: Plan
+
+
+def prepare(
+    settings: Settings, snapshot: Mapping[str, Any], asked: Sequence[Item], label: str, run_id: str, result_id: str
+) -> Prediction:
+    """The prediction for a row of `snapshots`. label: the option that named `asked`, for messages.
+
+    Refused for a broker, rack or controller that the snapshot doesn't have. Nothing is written before that.
+    """
+    from durability.steps.evaluate import plan_evaluation
+    from durability.steps.settings import NIGHTLY
+
+    loss = lost(settings, snapshot, asked, label)
+    return Prediction(snapshot, loss, plan_evaluation(settings, NIGHTLY, run_id, result_id, [snapshot], []))
+
+
+def predict(settings: Settings, prediction: Prediction, submit: Submit, summary: StepSummary) -> dict[str, Path]:
+    """Runs the Spark job of a prediction and writes its files; returns them by name."""
+    from durability.report import whatif
+
+    lake, loss = settings.open_lake(), prediction.loss
+    submit(lake, prediction.plan, {prediction.snapshot["cluster"]: loss.to_dict()})
+    files = whatif.write(lake, prediction.plan, loss, unread(settings, prediction.snapshot), settings.out)
+    summary.text = f"{counted(len(loss.brokers), 'broker')}, {counted(len(loss.controllers), 'controller')}"
+    return files

@@ -1,0 +1,143 @@
+"""What partitions become when brokers are lost.
+
+A loss is applied to the facts of partitions: the lost brokers are down, the controller elects leaders and shrinks ISRs. The rules
+that judge partitions as they are (`spark_jobs.frames.partitions`) then judge the result. Source: ReplicationControlManager and
+PartitionChangeBuilder of Kafka 4.0, KIP-966.
+
+The functions read the columns of `partitions.facts`, and three more: `lost`, the ids of the lost brokers; `unclean`, may a
+replica that isn't in sync become leader; `quorum_kept`, do the controllers keep a majority, NULL if that is unknown.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from spark_jobs.frames.columns import certain, possible, struct
+
+
+def after(facts: DataFrame) -> DataFrame:
+    """`facts` once all lost brokers are fenced.
+
+    With a quorum, the leader stays if it survives. Else `_elected` leads. The order in which brokers are fenced doesn't change
+    the leader. Without a quorum nobody elects a leader or shrinks an ISR. A partition that had no leader gets none.
+    `leader_known` is False where an unknown fact decides.
+    """
+    frame = _with_lost_down(facts).withColumn("elected", _elected())
+    elected, stays = F.col("elected"), certain(F.array_contains("alive", F.col("leader")))
+    had_none = F.col("leader_known") & F.col("leader").isNull()
+    leader = F.when(stays, F.col("leader")).when(~had_none, elected["leader"])
+    # Without a leader, the last members stay in the ISR.
+    isr = F.when(leader.isNull(), F.col("isr")).when(elected["alone"] & ~stays, F.array(leader)).otherwise(_live_isr())
+    unchanged = ~F.col("touched") | ~F.col("quorum_kept")
+    changed = F.col("touched") & F.col("quorum_kept")
+    decided = changed & (stays | had_none | elected["known"])
+    columns = {
+        "leader": F.when(unchanged, F.col("leader")).when(changed, leader),
+        "leader_known": F.when(unchanged, F.col("leader_known")).otherwise(certain(decided)),
+        "isr": F.when(unchanged, F.col("isr")).when(changed, isr),
+    }
+    return _with_leading(frame.withColumns(columns)).drop("alive", "maybe", "touched", "elected")
+
+
+def whole(facts: DataFrame, without: str) -> DataFrame:
+    """`facts` as the placement has them: all brokers are up, all replicas are in sync, the first replica leads.
+
+    without: `adding` or `removing`, the replicas of a running reassignment that are left out. Facts are NULL where a
+    reassignment can't be ruled out, and where observers are among the replicas.
+    """
+    none = F.array().cast("array<int>")
+    at_rest = F.size("isr") >= F.size("replicas")
+    left_out = F.coalesce(without, F.when(at_rest, none))
+    kept = F.when(~F.col("has_observers"), F.filter("replicas", lambda id: ~F.array_contains(left_out, id)))
+    frame = facts.withColumn("replicas", kept)
+    mine = F.filter("brokers", lambda b: F.array_contains("replicas", b["broker"]))
+    columns = {
+        "brokers": F.transform(mine, lambda b: b.withField("live", F.lit(True))),
+        "isr": F.col("replicas"),
+        "leader": F.try_element_at("replicas", F.lit(1)),
+        "leader_known": F.col("replicas").isNotNull(),
+        "elr": none,
+        "adding": none,
+        "removing": none,
+    }
+    return _with_leading(frame.withColumns(columns))
+
+
+def data() -> dict[str, Column]:
+    """What happens to acknowledged records, of facts before the loss.
+
+    `at_risk`: all copies that certainly have every record acknowledged with acks=all are lost. `deleted`: an unclean leader
+    that lacks records is elected, and deletes them from copies that come back. NULL if unknown.
+    """
+
+    def lost(id: Column) -> Column:
+        return F.array_contains("lost", id)
+
+    elr = F.when(F.col("elr_on"), F.col("elr")).when(~F.col("elr_on"), F.array().cast("array<int>"))
+    sure = F.array_union("isr", elr)
+    survives = F.when(F.exists("isr", lambda id: ~lost(id)), False)
+    all_known = F.forall("brokers", lambda b: b["live"].isNotNull())
+    live = F.when(all_known, F.filter("brokers", lambda b: b["live"])["broker"])
+    live_sure = F.array_intersect(sure, live)
+    leads_on = F.when(F.exists(F.array_intersect("isr", live), lambda id: ~lost(id)), False)
+    behind = F.size(F.array_except(live, sure)) > 0
+    elected = F.col("unclean") & F.col("quorum_kept")
+    return {
+        "at_risk": F.coalesce(survives, (F.size(sure) > 0) & F.forall(sure, lost)),
+        "deleted": F.coalesce(leads_on, elected & (F.size(live_sure) > 0) & F.forall(live_sure, lost) & behind),
+    }
+
+
+def _with_lost_down(facts: DataFrame) -> DataFrame:
+    """`facts` with the lost brokers down. `alive`: ids of replicas that are certainly up, `maybe`: that may be up."""
+    down = F.transform(
+        "brokers",
+        lambda b: b.withField("live", F.when(F.array_contains("lost", b["broker"]), False).otherwise(b["live"])),
+    )
+    return facts.withColumn("brokers", down).withColumns(
+        {
+            "alive": F.filter("brokers", lambda b: certain(b["live"]))["broker"],
+            "maybe": F.filter("brokers", lambda b: possible(b["live"]))["broker"],
+            "touched": F.arrays_overlap("replicas", "lost"),
+        }
+    )
+
+
+def _live_isr() -> Column:
+    """The members of the ISR that are up; NULL if that is unknown."""
+    live = F.filter("isr", lambda id: F.array_contains("alive", id))
+    maybe = F.filter("isr", lambda id: F.array_contains("maybe", id))
+    return F.when(F.size(live) == F.size(maybe), live)
+
+
+def _elected() -> Column:
+    """The leader that the controller elects, as struct<leader, alone, known>. alone: it is the ISR's only member.
+
+    In the order of the replicas: the first live member of the ISR, else a live member of the ELR, else with unclean leader
+    election any live replica. Kafka elects the last known leader only where ISR and ELR were empty before, so it is down.
+    """
+
+    def first(members: Column, up: str) -> Column:
+        both = F.array_intersect(members, up)
+        return F.try_element_at(F.filter("replicas", lambda id: F.array_contains(both, id)), F.lit(1))
+
+    def choice(leader: Column, alone: bool) -> Column:
+        return struct({"leader": leader, "alone": F.lit(alone), "known": F.lit(True)})
+
+    isr, elr, replicas = F.col("isr"), F.col("elr"), F.col("replicas")
+    unknown = struct({"leader": F.lit(None).cast("int"), "alone": F.lit(False), "known": F.lit(False)})
+    nobody = struct({"leader": F.lit(None).cast("int"), "alone": F.lit(False), "known": F.lit(True)})
+    eligible, unclean = F.col("elr_on"), F.col("unclean")
+    return (
+        F.when(first(isr, "alive").isNotNull(), choice(first(isr, "alive"), alone=False))
+        .when(isr.isNull() | first(isr, "maybe").isNotNull(), unknown)
+        .when(eligible & first(elr, "alive").isNotNull(), choice(first(elr, "alive"), alone=True))
+        .when(possible(eligible) & (elr.isNull() | first(elr, "maybe").isNotNull()), unknown)
+        .when(unclean & first(replicas, "alive").isNotNull(), choice(first(replicas, "alive"), alone=True))
+        .when(possible(unclean) & first(replicas, "maybe").isNotNull(), unknown)
+        .otherwise(nobody)
+    )
+
+
+def _with_leading(facts: DataFrame) -> DataFrame:
+    mine = F.filter("brokers", lambda b: b["broker"] == F.col("leader"))
+    return facts.withColumn("leading", F.try_element_at(mine, F.lit(1)))

@@ -1,0 +1,75 @@
+"""A prediction from the command line, and again through Airflow from the lake that the first one left."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests import ROOT
+from tests.support.airflow import run_dag
+from tests.support.schemas import problems
+from tests.support.topology import document
+
+TABLE = """
+    topic     leader replicas isr   min
+    payments  1      1,2,3    1,2,3 2
+    payments  2      2,3,1    2,3   2
+    cache     1      1        1     1
+"""
+
+
+def run(folder, name: str, *options: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "durability.cli", name, "--out", str(folder / "out"), *options]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200)
+
+
+def predict(folder, *options: str) -> subprocess.CompletedProcess:
+    return run(folder, "whatif", *options)
+
+
+@pytest.mark.slow
+def test_a_loss_is_predicted_from_a_document_and_from_the_lake(tmp_path):
+    clusters = tmp_path / "clusters"
+    clusters.mkdir()
+    for name in ("eu", "us"):
+        (clusters / f"{name}.json").write_text(json.dumps(document(TABLE, cluster=name, brokers="1:az1 2:az2 3:az3")))
+    lake = str(tmp_path / "lake")
+
+    refused = predict(tmp_path, "--lose", "broker:2", "--topology", str(clusters), "--lake", lake)
+    assert refused.returncode == 2
+    assert "the input has several clusters; name one with --cluster: eu, us" in refused.stderr
+    unknown = predict(tmp_path, "--lose", "rack:az4", "--cluster", "eu", "--lake", lake)
+    assert unknown.returncode == 2 and "there are az1, az2, az3" in unknown.stderr
+    assert not (tmp_path / "out" / "whatif.json").exists()
+
+    done = predict(tmp_path, "--lose", "broker:2", "--cluster", "eu", "--lake", lake)
+    assert done.returncode == 0, done.stderr
+    assert "Without broker:2, in eu: 1 partition rejects acks=all writes" in done.stdout
+    found = json.loads((tmp_path / "out" / "whatif.json").read_text())
+    assert found["views"]["now"] == {"lost": 0, "at_risk": 0, "offline": 0, "rejects": 1, "accepts": 2, "unknown": 0}
+    with (tmp_path / "out" / "whatif.csv").open() as file:
+        [line] = csv.DictReader(file)
+    assert (line["topic"], line["partition"], line["after"]) == ("payments", "1", "rejects")
+    assert (line["error"], line["leader_before"], line["leader_after"]) == ("NOT_ENOUGH_REPLICAS", "2", "3")
+
+    planned = run(tmp_path, "restart-plan", "--cluster", "eu", "--lake", lake)
+    assert planned.returncode == 0, planned.stderr
+    plan = json.loads((tmp_path / "out" / "restart.json").read_text())
+    assert problems("restart", plan) == []
+    assert "eu restarts in 3 waves: no plan has fewer." in planned.stdout
+    assert (plan["bound"], plan["proven"], plan["by_rack"]["valid"]) == (3, True, True)
+    assert plan["before"] == {"down": [], "partitions_not_in_sync": 1}
+    assert [(entry["topic"], entry["happens"]) for entry in plan["unavoidable"]] == [("cache", "offline")]
+
+    asked = {"topology": None, "lake": lake, "out": str(tmp_path / "drill"), "cluster": "eu", "lose": ["broker:2"]}
+    asked |= {name: str(ROOT / "policies" / f"{name}.yaml") for name in ("policy", "waivers", "clusters")}
+    spark = json.dumps({"conn_type": "spark", "host": "local[2]"})
+    assert run_dag(tmp_path, "failure_drill", asked, AIRFLOW_CONN_SPARK=spark) == {
+        "run": "success",
+        "predict": "success",
+    }
+    assert json.loads((tmp_path / "drill" / "whatif.json").read_text()) == found

@@ -1,0 +1,29 @@
+"""Predictions of losses by the Spark rules alone: no lake, all documents as one fleet in one job."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from durability.lake import rows, tables
+from durability.topology import validate
+from tests.support.judge import plan_of, resolved
+from tests.support.policy import shipped
+
+
+def predicted(spark, documents, lose) -> dict[tuple[str, str, int], dict]:
+    """The rows of `loss_outcomes`, one per partition, by cluster, topic and partition."""
+    from spark_jobs.assemble import loss_outcomes
+
+    policy = shipped()
+    topologies = [validate(d, f"{d['cluster']['id']}.json") for d in documents]
+    plan = plan_of(topologies, policy, [])
+    facts: dict[str, list[pa.Table]] = {}
+    for topology, part in zip(topologies, plan.snapshots, strict=True):
+        for name, table in rows.build(topology, part.snapshot_id, part.attempt_id, provider="self").items():
+            facts.setdefault(name, []).append(table)
+    facts["resolved_policy"] = [
+        pa.Table.from_pylist(resolved(topologies, plan, policy, []), tables.RESOLVED_POLICY.arrow)
+    ]
+    frames = {name: spark.createDataFrame(pa.concat_tables(parts).combine_chunks()) for name, parts in facts.items()}
+    found = loss_outcomes.outcomes(lambda name: frames[name], plan, lose).toArrow().to_pylist()
+    return {(r["cluster"], r["topic"], p): r for r in found for p in r["partitions"]}

@@ -1,0 +1,80 @@
+"""Partitions that a restart of a broker harms, as `partition_health` has them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pyarrow as pa
+
+from durability.findings import fragile
+from durability.lake.tables import PARTITION_HEALTH, PARTITIONS
+from durability.remedies.cluster import Fragile
+
+SNAPSHOTS = [SimpleNamespace(cluster=cluster, attempt_id=f"{cluster}-1") for cluster in ("eu", "us")]
+RUN = SimpleNamespace(run_id="r", result_id="r1", judged=SNAPSHOTS)
+ISR = {"a": [3], "b": [2], "c": [1, 3], "d": [2]}
+
+
+class Lake:
+    """`partition_health` and `partitions` in parts of two rows."""
+
+    def __init__(self, rows: list[dict]):
+        facts = [
+            {"attempt_id": "eu-1", "topic": row["topic"], "partition": number, "isr": ISR.get(row["topic"])}
+            for row in rows
+            for number in (*row["partitions"], 9)
+        ]
+        health = pa.Table.from_pylist(rows, PARTITION_HEALTH.arrow)
+        self.tables = {"partition_health": health, "partitions": pa.Table.from_pylist(facts, PARTITIONS.arrow)}
+
+    def parts(self, table, where, columns) -> list[pa.Table]:
+        whole = self.tables[table.name].select(list(columns))
+        return [whole.slice(at, 2) for at in range(0, whole.num_rows, 2)]
+
+
+def row(topic, partitions, categories, effective, replicas, out_of_sync, known=True):
+    return {
+        "cluster": "eu",
+        "topic": topic,
+        "partitions": partitions,
+        "categories": categories,
+        "categories_known": known,
+        "effective_min_insync_replicas": effective,
+        "replication_factor": replicas,
+        "out_of_sync": out_of_sync,
+    }
+
+
+def test_what_a_restart_harms():
+    rows = [
+        row("b", [1, 2], ["at-min-isr", "under-replicated"], 1, 3, [1, 2]),
+        row("a", [7], ["at-min-isr"], 1, 1, []),
+        row("c", [0, 3], ["at-min-isr"], 2, 2, []),
+        row("d", [0], ["under-min-isr", "under-replicated"], 2, 3, [1, 2]),
+        row("e", [0], ["under-min-isr", "under-replicated"], 3, 3, [1]),  # writes are rejected already
+        row("f", [0], ["offline"], 1, 1, [1]),  # offline already
+        row("g", [0], ["under-replicated"], 1, 3, [1]),  # two are in sync
+        row("h", [4], [], None, None, None, known=False),
+        row("i", [0], ["under-min-isr"], None, None, [1], known=False),  # how many are in sync is unknown
+    ]
+    found = fragile.read(Lake(rows), RUN)
+    by_broker = {
+        1: Fragile(least=2, first_least="c-0"),
+        2: Fragile(single=3, first_single="b-1"),
+        3: Fragile(single=1, first_single="a-7", least=2, first_least="c-0"),
+    }
+    assert found["eu"] == Fragile(5, "a-7", 2, "c-0", 1, "h-4", by_broker)
+    assert found["us"] == Fragile(by_broker={})
+
+
+def test_which_brokers_many_partitions_need_is_not_looked_up(monkeypatch):
+    monkeypatch.setattr(fragile, "MOST", 1)
+    lake = Lake([row("a", [7, 8], ["at-min-isr"], 1, 1, [])])
+    del lake.tables["partitions"]
+    assert fragile.read(lake, RUN)["eu"] == Fragile(single=2, first_single="a-7")
+
+
+def test_nothing_is_read_where_no_partition_is_fragile():
+    lake = Lake([row("g", [0], ["under-replicated"], 1, 3, [1])])
+    del lake.tables["partitions"]
+    assert fragile.read(lake, RUN)["eu"] == Fragile(by_broker={})

@@ -1,0 +1,95 @@
+"""Where a provider refuses Kafka's tools, no finding offers them, and what works there is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from durability.findings import words
+from durability.remedies import replicas, safety, settings
+from durability.remedies.cluster import KEY, ClusterFacts, Fragile, Gone
+from durability.remedies.commands import Elect, Reassign, Unregister, cluster_setting, topic_setting
+from durability.remedies.steps import Step, render
+from tests.unit.remedies.test_safety import FACTS, TARGET
+
+REFUSED = ("kafka-reassign-partitions", "kafka-cluster", "kafka-leader-election", "--cancel", "brokers+gone", "plans/")
+GONE = Gone("plans/c/brokers+gone.sh", (3,), (("t", 0, [1, 2, 4]),), 0)
+MANAGED = ["aiven", "msk-express", "msk-serverless", "confluent"]
+
+
+def finding(provider, facts=FACTS, **more):
+    target = TARGET | {
+        "reassign": True,
+        "replication_factor_now": 1,
+        "its_replication_factor": 1,
+        "too_few_brokers": False,
+    }
+    target |= {"racks": 2, "racks_there": 3, "too_few_racks": False, "default_min_insync_replicas": None}
+    target |= {"min_insync_replicas_source": "topic"}
+    base = {"control": "replication-factor", "outcome": "FAIL", "category": None, "resource_type": "topic", "tier": "t"}
+    return base | {
+        **{"resource": "t", "cluster": "c", "provider": provider, "cause": None, "partitions": [0], "observed": {}},
+        **{"required": {}, "evidence": {"target": target, "left": None}, KEY: facts, **more},
+    }
+
+
+@pytest.mark.parametrize("provider", MANAGED)
+def test_more_replicas_are_not_added_by_a_plan(provider):
+    text = words.remediation(finding(provider))
+    assert not any(name in text for name in REFUSED)
+    assert "kafka-reassign-partitions" in words.remediation(finding("self"))
+    assert "kafka-reassign-partitions" in words.remediation(finding("msk"))
+    assert ("avn service topic-update SERVICE TOPIC --replication N" in text) is (provider == "aiven")
+
+
+@pytest.mark.parametrize("provider", MANAGED)
+def test_no_refused_command_and_no_sentence_that_advises_one(provider):
+    facts = ClusterFacts(gone=GONE, provider=provider, fragile=Fragile())
+    one = finding(provider, facts)
+    stuck = {"stuck": ["t-0"], "throttled_brokers": [1], "throttled_topics": []}
+    each = [
+        replicas.bring_back("broker:3 down", facts),
+        replicas.elect("t", [0], 2, facts),
+        settings._stuck({**one, "observed": stuck, "evidence": {"cancel_harms": []}}, facts),
+        [Step(Reassign("t", "plans/c/t.json", 1))],
+        [Step(Unregister(3))],
+        [Step(Elect("t", 0))],
+    ]
+    for remedy in each:
+        text = render(safety.checked(remedy, one | {"observed": {"isr": 2}}), facts)
+        assert text and not any(name in text for name in REFUSED), text
+
+
+@pytest.mark.parametrize("provider", ["aiven", "msk", "msk-express", "confluent"])
+def test_nobody_edits_files_of_a_providers_brokers(provider):
+    facts = ClusterFacts(provider=provider, fragile=Fragile())
+    weak = {"problems": ["default.replication.factor", "auto.create.topics.enable"]}
+    evidence = {"elr_at_risk": False, "min_insync_replicas": [2]}
+    one = finding(provider, facts, observed=weak, required={"default_replication_factor": 3}, evidence=evidence)
+    text = render(safety.checked(settings.defaults(one), one), facts)
+    assert text and "server.properties" not in text
+    assert "server.properties" in render(safety.checked(settings.defaults(one), one | {"provider": "self"}), facts)
+
+
+@pytest.mark.parametrize(
+    ("causes", "todo"),
+    [
+        ("broker:5 down", "bring back broker 5"),
+        (
+            "rack:az1 down, broker:7 log dir offline",
+            "bring back the brokers of rack az1 and replace the failed disks of broker 7",
+        ),
+        ("broker:7 log dir offline, broker:8 log dir offline", "replace the failed disks of brokers 7, 8"),
+    ],
+)
+@pytest.mark.parametrize("provider", [*MANAGED, "msk"])
+def test_a_providers_customer_starts_no_broker(provider, causes, todo):
+    facts = ClusterFacts(provider=provider, fragile=Fragile())
+    text = render(safety.checked(replicas.bring_back(causes, facts), finding(provider, facts)), facts)
+    assert text.startswith(f"# Let the cluster's provider {todo}. Then this lists no partition:\nkafka-topics")
+
+
+def test_what_a_provider_fixes_is_not_changed():
+    set_ = topic_setting("t", "min.insync.replicas", 1)
+    assert "AWS fixes min.insync.replicas=2" in safety.reason(set_, finding("msk-express"))
+    assert "avn service update" in safety.reason(cluster_setting("a", 1), finding("aiven"))
+    assert safety.reason(cluster_setting("a", 1), finding("msk")) is None

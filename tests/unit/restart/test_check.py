@@ -1,0 +1,67 @@
+"""The gate of a rolling restart, on small clusters drawn as tables."""
+
+import pytest
+
+from durability.restart.check import check
+from tests.support.topology import document
+
+BROKERS = "1:az1 2:az2 3:az3 4:az1"
+
+
+def verdict(table, wave, margin=0, **parts):
+    return check(document(table, **{"brokers": BROKERS, **parts}), wave, margin)
+
+
+WHOLE = """
+    topic  replicas min
+    orders 1,2,3    2
+    audit  4,2,3    2
+"""
+
+
+@pytest.mark.parametrize("wave", [{1}, {4}, {1, 4}, {2}, {3, 101}])
+def test_a_wave_that_every_partition_can_spare_goes(wave):
+    assert verdict(WHOLE, wave).reasons == ()
+
+
+@pytest.mark.parametrize(
+    "table, wave, parts, reason",
+    [
+        (WHOLE, {1, 2}, {}, "acks=all writes would be rejected: orders-0"),
+        (WHOLE, {2, 3}, {}, "acks=all writes would be rejected: orders-0, audit-0"),
+        (WHOLE, {9}, {}, "the cluster has no node 9"),
+        ("topic replicas isr min\norders 1,2,3 1,2 1", {1}, {}, "the ISR isn't whole, or replicas move: orders-0"),
+        ("topic leader replicas isr\norders - 1,2 1,2", {3}, {}, "the ISR isn't whole, or replicas move: orders-0"),
+        ("topic replicas adding\norders 1,2,3 3", {4}, {}, "the ISR isn't whole, or replicas move: orders-0"),
+        (WHOLE, {1}, {"brokers": "1:az1 2:az2 3:az3 4:az1 5:az2!"}, "brokers are down: 5"),
+        (WHOLE, {101, 102}, {}, "the controllers would lose their majority"),
+        (WHOLE, {1}, {"quorum": "101:az1:0 102:az2:0 103:az3:-"}, "controllers are down or have not caught up: 103"),
+        (WHOLE, {1}, {"unreadable": {"/topics/0/configs": "X"}}, "could not be read: /topics/0/configs"),
+        (WHOLE, {1}, {"unreadable": {"/cluster/reassignments": "X"}}, "could not be read: /cluster/reassignments"),
+    ],
+)
+def test_else_it_waits_and_says_why(table, wave, parts, reason):
+    assert reason in verdict(table, wave, **parts).reasons
+
+
+def test_a_minimum_that_only_one_broker_has_may_apply():
+    table = "topic replicas\norders 1,2,3"
+    each = {3: {"configs": {"min.insync.replicas": "2"}}}
+    assert verdict(table, {1}, each_broker=each).go
+    assert not verdict(table, {1, 2}, each_broker=each).go
+    assert verdict(table, {1, 2}).go
+
+
+def test_partitions_that_can_spare_none_are_counted_and_bind_nothing():
+    found = verdict("topic replicas min\nscratch 1 1\ntight 1,2 2\nother 3 1", {1})
+    assert found.go and found.unavoidable == 2
+
+
+def test_a_margin_keeps_replicas_above_the_minimum():
+    assert verdict("topic replicas min\norders 1,2,3,4 2", {1, 2}).go
+    assert not verdict("topic replicas min\norders 1,2,3,4 2", {1, 2}, margin=1).go
+
+
+def test_many_names_are_cut():
+    table = "topic replicas isr\n" + "\n".join(f"t{n} 1,2 1" for n in range(9))
+    assert "t4-0 and 4 more" in verdict(table, {3}).reasons[0]

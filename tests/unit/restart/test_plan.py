@@ -1,0 +1,106 @@
+"""Restart plans, against every assignment of a few brokers to waves."""
+
+import random
+from itertools import product
+
+import pytest
+
+from durability.restart.constraints import Partitions
+from durability.restart.plan import Limits, Node, plan
+
+RACKS = ("az1", "az2", "az3")
+
+
+def cluster(brokers, racks=3, voters=()):
+    return [
+        Node(b, RACKS[b % racks] if racks else None, True, True, voter=b in voters, leads=b in voters[:1])
+        for b in range(1, brokers + 1)
+    ]
+
+
+def same(replicas, minimum, isr=None, count=1, topic="t"):
+    return Partitions(frozenset(replicas), frozenset(replicas if isr is None else isr), minimum, count, (topic, 0))
+
+
+def valid(waves, partitions, margin=0):
+    """Does each wave leave every partition its minimum, where it has anything to spare?"""
+    for p in partitions:
+        capacity = len(p.replicas) - p.minimum - margin
+        if capacity >= 1 and any(len(p.replicas & set(wave)) > capacity for wave in waves):
+            return False
+    return True
+
+
+def fewest(brokers, partitions, voters, most):
+    ids = range(1, brokers + 1)
+    for number in range(1, brokers + 1):
+        for places in product(range(number), repeat=brokers):
+            waves = [{b for b, place in zip(ids, places, strict=True) if place == n} for n in range(number)]
+            sized = all(len(wave) <= (most or brokers) and len(wave & set(voters)) <= 1 for wave in waves)
+            if sized and valid(waves, partitions):
+                return number
+    raise AssertionError
+
+
+@pytest.mark.parametrize("drawn", range(30))
+def test_waves_are_valid_and_the_fewest(drawn):
+    draw = random.Random(drawn)
+    brokers = draw.randint(3, 6)
+    ids = range(1, brokers + 1)
+    partitions = []
+    for n in range(draw.randint(1, 8)):
+        replicas = draw.sample(ids, draw.randint(1, min(4, brokers)))
+        partitions.append(same(replicas, draw.randint(1, 3), topic=f"t{n}"))
+    voters = draw.choice([(), (1, 2, 3)])
+    most = draw.choice([None, None, 2])
+    made = plan(partitions, cluster(brokers, draw.choice([0, 2, 3]), voters), Limits(most=most))
+    assert sorted(b for wave in made.waves for b in wave) == list(ids)
+    assert valid(made.waves, partitions)
+    assert len(made.waves) == fewest(brokers, partitions, voters, most)
+    assert made.bound.waves <= len(made.waves)
+    if voters:
+        assert 1 in made.waves[-1]
+
+
+def test_a_wave_per_rack_is_proven_where_replicas_are_in_racks_of_their_own():
+    draw = random.Random(1)
+    by_rack = [[b for b in range(1, 61) if b % 3 == r] for r in range(3)]
+    partitions = [same([draw.choice(rack) for rack in by_rack], 2, topic=f"t{n}") for n in range(5_000)]
+    made = plan(partitions, cluster(60), Limits())
+    assert (len(made.waves), made.bound.waves, made.bound.why, made.proven) == (3, 3, "capacity", True)
+    assert made.by_rack == () and made.unavoidable == ()
+
+
+def test_if_every_pair_shares_a_partition_one_at_a_time_is_the_proven_optimum():
+    pairs = [(a, b) for a in range(1, 13) for b in range(a + 1, 13)]
+    partitions = [same([a, b, next(c for c in range(1, 13) if c not in (a, b))], 2) for a, b in pairs]
+    made = plan(partitions, cluster(12, racks=0), Limits())
+    assert made.proven and len(made.waves) == 12 and made.bound.why == "clique"
+
+
+def test_partitions_without_capacity_bind_nothing_and_are_named():
+    partitions = [same([1], 1, topic="scratch"), same([1, 2], 2, topic="tight"), same([1, 2, 3], None, topic="unknown")]
+    made = plan(partitions, cluster(3), Limits())
+    assert {p.example[0]: why for p, why in made.unavoidable} == {
+        "scratch": "offline",
+        "tight": "rejects",
+        "unknown": "unknown",
+    }
+    assert len(made.waves) == 1
+    margin = plan([same([1, 2, 3], 2, topic="usual")], cluster(3), Limits(margin=1))
+    assert [why for _, why in margin.unavoidable] == ["margin"]
+
+
+def test_the_partitions_that_cost_waves_are_named():
+    good = [same([1, 2, 3], 2), same([4, 5, 6], 2)]
+    bad = same([1, 4, 5], 2, count=7, topic="bad")
+    made = plan([*good, bad], cluster(6), Limits())
+    assert made.by_rack == ((frozenset({1, 4, 5}), 7, ("bad", 0)),)
+    assert made.costly == (((1, 4), 7, ("bad", 0)),)
+
+
+def test_what_is_down_or_lags_must_come_back_first():
+    nodes = [Node(1, "az1", True, True), Node(2, "az2", False, True), Node(3, "az3", True, True)]
+    made = plan([same([1, 2, 3], 2, isr=[1, 3], count=4)], nodes, Limits())
+    assert (made.whole, made.down, made.lagging) == (False, (2,), 4)
+    assert len(made.waves) == 3

@@ -1,0 +1,187 @@
+"""Losses of brokers, against a controller that is played in every order in which the lost brokers are fenced."""
+
+import random
+from itertools import combinations
+
+import pytest
+
+from tests.support import controller
+from tests.support.losses import predicted
+from tests.support.topology import document
+
+BROKERS = "1:az1 2:az1 3:az2 4:az2 5:az3"
+
+
+def drawn(seed, elr_on):
+    """A cluster with random partitions, some with dead brokers, as a document."""
+    random.seed(seed)
+    down = {random.choice([0, 0, 1, 5])} - {0}
+    lines, unclean, elrs = [], {}, {}
+    for n in range(40):
+        replicas = random.sample(range(1, 6), random.randint(1, 4))
+        m = random.randint(1, 3)
+        live = [b for b in replicas if b not in down]
+        isr = random.sample(live, random.randint(0, len(live))) if live else []
+        elr = []
+        effective = min(m, len(replicas))
+        if elr_on and len(isr) < effective:
+            others = [b for b in replicas if b not in isr and (isr or b in down)]
+            elr = random.sample(others, min(len(others), effective - len(isr)))
+        if not isr and not elr_on:
+            isr = [b for b in replicas if b in down][:1] or live[:1]
+        leads = [b for b in isr if b in live]
+        unclean[f"t{n}"] = bool(leads) and random.random() < 0.3
+        leader = random.choice(leads) if leads else None
+        cells = [",".join(map(str, ids)) or "-" for ids in (replicas, isr, elr)]
+        lines.append(f"t{n} {leader or '-'} {cells[0]} {cells[1]} {cells[2]} {m}")
+        elrs[f"t{n}"] = elr
+    table = "topic leader replicas isr elr min\n" + "\n".join(lines)
+    brokers = " ".join(b + "!" if int(b[0]) in down else b for b in BROKERS.split())
+    made = document(table, brokers=brokers, version="4.3", features={"eligible.leader.replicas.version": int(elr_on)})
+    for topic in made["topics"]:
+        topic["configs"]["unclean.leader.election.enable"] = str(unclean[topic["name"]]).lower()
+        topic["config_sources"]["unclean.leader.election.enable"] = "topic"
+    return made, down
+
+
+@pytest.mark.parametrize("elr_on", [True, False])
+def test_losses_are_what_a_played_controller_does(spark, elr_on):
+    documents, lose, expected = [], {}, {}
+    for seed in range(6):
+        for lost in [(b,) for b in range(1, 6)] + list(combinations(range(1, 6), 2)) + [(1, 3, 5), (1, 2, 3, 4)]:
+            made, down = drawn(seed, elr_on)
+            name = f"c{seed}-{'-'.join(map(str, lost))}"
+            made["cluster"]["id"] = name
+            documents.append(made)
+            lose[name] = {"brokers": lost, "controllers": []}
+            for topic in made["topics"]:
+                [p] = topic["partitions"]
+                m = min(int(topic["configs"]["min.insync.replicas"]), len(p["replicas"]))
+                unclean = topic["configs"]["unclean.leader.election.enable"] == "true"
+                played = controller.Played(
+                    *(p["replicas"], p["leader"], p["isr"], p["elr"] if elr_on else [], m, elr_on, unclean),
+                    live={1, 2, 3, 4, 5} - down,
+                    full={*p["isr"], *(p["elr"] if elr_on else [])},
+                )
+                expected[name, topic["name"], 0] = (*controller.after(played, lost), p)
+    found = predicted(spark, documents, lose)
+    wrong = []
+    assert len(found) == len(expected)
+    for key, (outcomes, deleted, p) in expected.items():
+        row = found[key]
+        sure = {*p["isr"], *(p["elr"] if elr_on else [])}
+        at_risk = bool(sure) and sure <= set(lose[key[0]]["brokers"])
+        seen = (row["now"], row["leader_after"])
+        if outcomes != {seen} or row["deleted"] != deleted or row["at_risk"] != at_risk:
+            wrong.append((key, p, sorted(outcomes, key=str), deleted, at_risk, seen, row["deleted"], row["at_risk"]))
+    assert not wrong, f"{len(wrong)} wrong, for instance\n" + "\n".join(map(repr, wrong[:3]))
+    assert {r["now"] for r in found.values()} == {"NONE", "NOT_ENOUGH_REPLICAS", "LEADER_NOT_AVAILABLE"}
+    assert any(r["deleted"] for r in found.values())
+
+
+def whole(replicas, m, unclean):
+    return controller.Played(
+        list(replicas), replicas[0], list(replicas), [], m, False, unclean, {1, 2, 3, 4, 5}, set(replicas)
+    )
+
+
+BY_SEVERITY = ("NONE", "NOT_ENOUGH_REPLICAS", "REQUEST_TIMED_OUT", "LEADER_NOT_AVAILABLE")
+
+
+def test_by_structure_all_replicas_are_in_sync_and_the_worse_end_of_a_reassignment_counts(spark):
+    draw = random.Random(7)
+    documents, lose, expected = [], {}, {}
+    for lost in [(b,) for b in range(1, 6)] + list(combinations(range(1, 6), 2)) + [(1, 3, 5)]:
+        lines, ends, minima = [], {}, {}
+        for n in range(30):
+            replicas = draw.sample(range(1, 6), draw.randint(2, 4))
+            adding = replicas[-1:] if n % 3 == 0 else []
+            removing = replicas[:1] if adding and draw.random() < 0.7 else []
+            isr = [b for b in replicas if b not in adding]
+            m, name = draw.randint(1, 3), f"t{n}"
+            minima[name] = m, n % 4 == 0
+            ends[name] = [[b for b in replicas if b not in gone] for gone in (adding, removing)]
+            cells = [",".join(map(str, ids)) or "-" for ids in (replicas, isr, adding, removing)]
+            lines.append(f"{name} {isr[0]} {' '.join(cells)} {m}")
+        made = document("topic leader replicas isr adding removing min\n" + "\n".join(lines), brokers=BROKERS)
+        for topic in made["topics"]:
+            topic["configs"]["unclean.leader.election.enable"] = str(minima[topic["name"]][1]).lower()
+        made["cluster"]["id"] = name = "-".join(map(str, lost))
+        documents.append(made)
+        lose[name] = {"brokers": lost, "controllers": []}
+        for topic, (m, unclean) in minima.items():
+            answers = []
+            for replicas in ends[topic]:
+                effective = min(m, len(replicas))
+                [(answer, _)] = controller.after(whole(replicas, effective, unclean), lost)[0]
+                answers.append(answer)
+            # Any ISR of the effective minimum size may have acknowledged, while a reassignment runs one of all replicas too.
+            sets = [*ends[topic], sorted({b for end in ends[topic] for b in end})]
+            worst = any(
+                set(isr) <= set(lost) for replicas in sets for isr in combinations(replicas, min(m, len(replicas)))
+            )
+            expected[name, topic, 0] = max(answers, key=BY_SEVERITY.index), worst, worst and not unclean
+    found = predicted(spark, documents, lose)
+    seen = {key: (r["structural"], r["data_worst"], r["availability_worst"]) for key, r in found.items()}
+    assert seen == expected
+
+
+def test_without_a_quorum_nothing_changes_but_what_the_lost_brokers_serve(spark):
+    table = """
+        topic  leader replicas isr   min
+        led    1      1,2,3    1,2,3 2
+        held   3      3,1,2    1,2,3 2
+        spared 3      3,4,5    3,4,5 2
+        short  3      3,1      3,1   2
+    """
+    made = document(table, brokers=BROKERS)
+    rows = predicted(spark, [made], {"test": {"brokers": [1], "controllers": [101, 102]}})
+    answers = {topic: (r["now"], r["leader_after"]) for (_, topic, _), r in rows.items()}
+    assert answers == {
+        "led": ("LEADER_NOT_AVAILABLE", 1),
+        "held": ("REQUEST_TIMED_OUT", 3),
+        "spared": ("NONE", 3),
+        "short": ("REQUEST_TIMED_OUT", 3),
+    }
+    assert {tuple(r["quorum"].values()) for r in rows.values()} == {(3, 1, 2, False)}
+
+
+def test_a_fact_that_is_missing_makes_unknown_only_what_it_decides(spark):
+    table = """
+        topic    leader replicas isr   min
+        spared   3      3,4      3,4   1
+        survives 1      1,2,3    1,2,3 2
+        undecided 1     1,2      1     1
+    """
+    made = document(table, brokers=BROKERS, unreadable={"/topics/2/configs/unclean.leader.election.enable": "X"})
+    rows = predicted(spark, [made], {"test": {"brokers": [1], "controllers": []}})
+    assert {topic: r["now"] for (_, topic, _), r in rows.items()} == {
+        "spared": "NONE",
+        "survives": "NONE",
+        "undecided": None,
+    }
+    assert rows["test", "undecided", 0]["deleted"] is None
+
+
+def test_what_depends_on_brokers_without_a_rack_is_unknown(spark):
+    table = """
+        topic    leader replicas isr   min
+        breaks   1      1,4      1,4   2
+        holds    3      3,4,5    3,4,5 1
+        depends  1      1,3,4    1,3,4 2
+        led      3      3,4      3,4   1
+    """
+    made = document(table, brokers="1:az1 2:az2 3:az3 4 5:az2", quorum="101:az1 102 103:az2")
+    lose = {"brokers": [1], "controllers": [101], "unplaced_brokers": [4], "unplaced_controllers": []}
+    rows = predicted(spark, [made], {"test": lose})
+    seen = {topic: (r["now"], r["structural"], r["data_worst"]) for (_, topic, _), r in rows.items()}
+    assert seen == {
+        "breaks": ("NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS", None),
+        "holds": ("NONE", "NONE", None),
+        "depends": (None, None, None),
+        "led": ("NONE", "NONE", None),
+    }
+    with_voter = predicted(spark, [made], {"test": lose | {"unplaced_controllers": [102]}})
+    assert {r["quorum"]["kept"] for r in with_voter.values()} == {None}
+    assert with_voter["test", "breaks", 0]["now"] == "NOT_ENOUGH_REPLICAS"
+    assert with_voter["test", "depends", 0]["now"] is None
