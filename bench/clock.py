@@ -1,4 +1,4 @@
-"""Seconds, processor seconds and memory of the steps of a measurement, and what it ran on."""
+"""Measures seconds, processor seconds and memory of steps, and describes the machine."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ import psutil
 from durability import resources
 
 LARGE = 1 << 30
-"""Bytes of a process above which the memory it shares with others is small next to its own."""
+"""Bytes. For a larger process, the memory that it shares with others is small compared with its own."""
 
 
 class Peak(threading.Thread):
-    """The most memory in MB that this process and all below it had at one time, measured once a second."""
+    """The most memory in MB that this process and its children had at one time, measured once a second."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -31,13 +31,13 @@ class Peak(threading.Thread):
 
     def run(self) -> None:
         this, before = psutil.Process(), 0
-        # Not more often: measuring delays a process that is just allocating memory.
+        # Measuring more often would delay processes that allocate memory.
         while not self._done.wait(1):
             total = 0
             for process in (this, *this.children(recursive=True)):
                 with suppress(psutil.NoSuchProcess):
                     total += _memory(process)
-            # What a process shares with one that it starts is counted twice for an instant.
+            # While a process starts another one, memory that both share is counted twice.
             used, before = min(total, before) / 1e6, total
             self.mb, self.of_step = max(self.mb, used), max(self.of_step, used)
 
@@ -48,7 +48,7 @@ class Peak(threading.Thread):
 
 
 def _memory(process: psutil.Process) -> int:
-    """Bytes of a process; shared memory is split between small processes. For 3 GB that would take 40 ms to find out."""
+    """Bytes of a process. Small processes split shared memory. For 3 GB, that would take 40 ms to find out."""
     resident = process.memory_info().rss
     return resident if resident > LARGE else process.memory_full_info().pss
 
@@ -63,7 +63,7 @@ class Step:
 
 
 class Clock:
-    """What each step took, by name, printed as it ends."""
+    """What each step took, by name. It is printed when the step ends."""
 
     def __init__(self, peak: Peak):
         self.steps: dict[str, Step] = {}
@@ -85,13 +85,13 @@ class Clock:
 
 
 def _cpu() -> float:
-    """Processor seconds of this process and of those that it has waited for."""
+    """Processor seconds of this process and of the children that it has waited for."""
     used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(u.ru_utime + u.ru_stime for u in used)
 
 
 def run(command: Sequence[str], environment: Mapping[str, str] | None = None, output: Path | None = None) -> float:
-    """Runs a program, its standard output in `output` if given; returns its seconds. SystemExit where it fails."""
+    """Run a program, with its standard output in `output` if given. Returns its seconds. Raises SystemExit if it fails."""
     started = time.monotonic()
     with output.open("w") if output else nullcontext(subprocess.PIPE) as out:
         done = subprocess.run(

@@ -1,9 +1,9 @@
-"""What collecting a live cluster costs, compared with `kafka-topics --describe` of the same cluster.
+"""Compares the cost of collecting a live cluster with `kafka-topics --describe` of the same cluster.
 
-`make bench PARTITIONS=10000`: an embedded cluster of six brokers gets so many partitions (three replicas, ten partitions a
-topic, every fifth topic with settings of its own) and a Kafka Streams application. Then, in turn, ROUNDS times: Kafka's own
-`kafka-topics --describe` of all topics, and a full collection, both from a fresh process, so that each has its start in its
-seconds. Medians; both have to report the same leader, replicas and ISR of every partition.
+`make bench PARTITIONS=10000` gives an embedded cluster of six brokers that many partitions (three replicas, ten partitions per
+topic, settings on every fifth topic) and a Kafka Streams application. Then it runs both, in turn, ROUNDS times: Kafka's own
+`kafka-topics --describe` of all topics, and a full collection. Each is a new process, so its seconds include its start. It
+reports medians. Both must report the same leader, replicas and ISR of every partition.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from durability.errors import AuditError
 
 ROUNDS = 5
 OF_A_TOPIC = 10
-AT_ONCE = 200  # partitions made by one request
-HEAP_MB = 384  # of a broker; five thousand replicas don't fit into what a small cluster has
-LOGS_WITHIN = 180  # seconds from then until every log exists
+AT_ONCE = 200  # partitions created per request
+HEAP_MB = 384  # per broker; the heap of a small cluster is too small for five thousand replicas
+LOGS_WITHIN = 180  # seconds until every log must exist
 CLI_HEAP_MB = 256  # kafka-topics.sh's own
-# Kafka's own, where an embedded cluster's are short: making so many partitions keeps a small machine busy.
+# Kafka's defaults. An embedded cluster has shorter ones, but creating so many partitions keeps a small machine busy.
 PATIENT = {
     "broker.session.timeout.ms": "18000",
     "controller.quorum.election.timeout.ms": "5000",
@@ -47,7 +47,7 @@ with open(sys.argv[2], "w") as out:
 
 
 def main(environ: Mapping[str, str] = os.environ) -> int:
-    """Print medians and their ratio; write RESULTS, if given. Returns 1 if collecting is not faster."""
+    """Print medians and their ratio; write RESULTS, if given. Returns 1 if collecting isn't faster."""
     try:
         partitions, rounds = int(environ["PARTITIONS"]), int(environ.get("ROUNDS") or ROUNDS)
     except ValueError:
@@ -69,7 +69,7 @@ def main(environ: Mapping[str, str] = os.environ) -> int:
 
 
 def fill(cluster: LocalCluster, partitions: int, prefix: str = "bench") -> None:
-    """Topics of together so many partitions."""
+    """Create topics with that many partitions in all."""
     from kafka.admin import NewTopic
 
     wanted = []
@@ -84,7 +84,7 @@ def fill(cluster: LocalCluster, partitions: int, prefix: str = "bench") -> None:
 
 
 def start_application(cluster: LocalCluster) -> StreamsApplication:
-    """A Kafka Streams application, its group Stable."""
+    """Start a Kafka Streams application and wait until its group is Stable."""
     from kafka.admin import NewTopic
 
     with cluster.admin(120) as admin:
@@ -95,7 +95,7 @@ def start_application(cluster: LocalCluster) -> StreamsApplication:
 
 
 def measured(cluster: LocalCluster, rounds: int, groups: Sequence[str] = ()) -> dict:
-    """Both in turn, once everything exists; RESULTS' document. `groups`: Streams groups that have to be collected."""
+    """Run both in turn once everything exists. Returns RESULTS' document. groups: Streams groups that must be collected."""
     folder = cluster.program_home("bench")
     described, document = folder / "described.txt", folder / "collected.json"
     describe = tools.java(
@@ -133,7 +133,7 @@ def measured(cluster: LocalCluster, rounds: int, groups: Sequence[str] = ()) -> 
 
 
 def _wait_for_all(one_round: Callable[[], object]) -> None:
-    """Waits until a round has everything: a new partition's ISR is complete before its brokers have its log."""
+    """Wait until a round has everything. A new partition's ISR is complete before its brokers have its log."""
     deadline = time.monotonic() + LOGS_WITHIN
     while True:
         try:
@@ -146,7 +146,7 @@ def _wait_for_all(one_round: Callable[[], object]) -> None:
 
 
 def compared(described: Mapping[tuple[str, int], tools.Described], document: Mapping, groups: Sequence[str]) -> int:
-    """How many partitions both report; AuditError names one that differs, or a part that was not collected."""
+    """The number of partitions that both report. Raises AuditError for one that differs, or for a part that is missing."""
     collected = {
         (t["name"], p["partition"]): tools.Described(p["leader"], p["replicas"], p["isr"], p["adding"])
         for t in document["topics"]

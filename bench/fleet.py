@@ -1,8 +1,8 @@
-"""A fleet that could exist, made from a seed: clusters as topology documents, one at a time.
+"""Generates a realistic fleet from a seed: clusters as topology documents, one at a time.
 
-The proportions are those of fleets that were written about (LinkedIn's: 100 clusters, 4,000 brokers, 100 thousand topics,
-7 million partitions); skew, mistakes and failures are drawn. The same size and seed give the same fleet. `placement` says
-where its replicas are (`bench.placements`); clusters, topics, settings, mistakes and failures do not depend on it.
+The proportions are those of published fleets (LinkedIn's: 100 clusters, 4,000 brokers, 100 thousand topics, 7 million
+partitions). Skew, mistakes and failures are random. The same size and seed give the same fleet. `placement` decides where its
+replicas are (`bench.placements`). Clusters, topics, settings, mistakes and failures don't depend on it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ INTERNAL = {"__consumer_offsets": 50, "__transaction_state": 50}
 
 @dataclass(frozen=True)
 class Brokers:
-    """A cluster's brokers: id is the index. `order`: ids such that neighbours are in different racks."""
+    """A cluster's brokers. The id is the index. order: ids sorted so that neighbours are in different racks."""
 
-    racks: np.ndarray  # rack number of each, -1: none configured
+    racks: np.ndarray  # rack number of each broker; -1: none configured
     live: np.ndarray
     order: np.ndarray
 
@@ -41,7 +41,7 @@ class Brokers:
 def topologies(
     size: int, seed: int, captured_at: datetime = CAPTURED, placement: str = "neighbours"
 ) -> Iterator[Topology]:
-    """Clusters with `size` partitions between them; `placement`: one of `bench.placements.PLACEMENTS`.
+    """Clusters with `size` partitions in all. placement: one of `bench.placements.PLACEMENTS`.
 
     >>> fleet = list(topologies(5_000, seed=1))
     >>> len(fleet), sum(len(t["partitions"]) for c in fleet for t in c.document["topics"])
@@ -83,7 +83,7 @@ def _cluster(rng: np.random.Generator, placement: str, name: str, partitions: in
                 "rack": f"az{rack + 1}" if rack >= 0 else None,
                 "live": live,
                 "offline_log_dirs": 0,
-                # Each says something of itself alone, as live ones do.
+                # Values that differ for each broker, as in live clusters.
                 "configs": configs | {"node.id": str(broker), "log.dirs": f"/var/lib/kafka/{broker}"},
             }
             for broker, (rack, live) in enumerate(zip(brokers.racks.tolist(), brokers.live.tolist(), strict=True))
@@ -130,7 +130,7 @@ def _topics(rng: np.random.Generator, placement: str, partitions: int, brokers: 
     factors = np.minimum(factors, len(brokers.racks))
     min_isrs = _drawn(rng, MIN_ISRS, len(names))
     unclean = rng.random(len(names)) < 0.01
-    # Drawn for both fleets, so that what is drawn from `rng` afterwards is the same in both.
+    # Both fleets draw these, so that later random numbers are the same in both.
     replicas = placements.neighbours(rng, sizes, factors, brokers.order)
     if placement == "kafka":
         replicas = placements.kafka(rng.spawn(1)[0], sizes, factors, brokers.racks)
@@ -158,7 +158,7 @@ def _topics(rng: np.random.Generator, placement: str, partitions: int, brokers: 
 def _partitions(
     rng: np.random.Generator, rf: np.ndarray, replicas: np.ndarray, brokers: Brokers, elr: bool
 ) -> list[dict]:
-    """All partitions of a cluster, without their numbers; rf, replicas: one row each."""
+    """All partitions of a cluster, without their numbers. rf, replicas: one row per partition."""
     count, slots = len(rf), np.arange(WIDEST)
     there = slots < rf[:, None]
     lagging = (rng.random((count, WIDEST)) < 0.0015) & (slots > 0)
@@ -171,7 +171,7 @@ def _partitions(
     for ids, synced, n, size in lists:
         ids = ids[:n]
         isr = [b for b, s in zip(ids, synced, strict=False) if s]
-        # The last one to leave an ISR stays in it, leaderless; with ELR it may have left, and is eligible.
+        # The last replica stays in the ISR, leaderless. With ELR it may have left the ISR and be eligible.
         leader = isr[0] if isr else None
         gone = [b for b in ids if b not in isr]
         eligible = gone[:1] if elr and len(isr) < min(2, n) else []
@@ -194,7 +194,7 @@ def _partitions(
 
 
 def _application(rng: np.random.Generator, group: str) -> dict:
-    """A classic Streams group over three zones, most with a standby for each task."""
+    """A classic Streams group over three zones. Most have a standby for each task."""
     tasks = [f"0_{n}" for n in range(int(rng.integers(2, 24)))]
     standbys = int(rng.random() < 0.8)
     clients: list[dict[str, Any]] = [

@@ -1,8 +1,8 @@
-"""How much an audit costs above what its tools cost by themselves.
+"""Compares the cost of an audit with the cost of its tools alone.
 
-The floor: `airflow dags test` of an empty DAG, plus an empty Spark job (`range(1).count()`) with the same jars, settings
-and JVM flags. Held against it: `make audit` of BOOTSTRAP= (an embedded cluster when none is given) or TOPOLOGY=. All of
-one round run one after the other, so that a busy machine slows both; medians of ROUNDS rounds.
+The floor is `airflow dags test` of an empty DAG, plus an empty Spark job (`range(1).count()`) with the same jars, settings and
+JVM flags. It is compared with `make audit` of BOOTSTRAP= (by default an embedded cluster) or TOPOLOGY=. The parts of a round
+run one after the other, so that a busy machine slows all of them. The result has medians of ROUNDS rounds.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ spark.stop()
 
 
 def main(environ: Mapping[str, str] = os.environ) -> int:
-    """Print the table; returns 1 when the ratio is above TARGET."""
+    """Print the table. Returns 1 if the ratio is above TARGET."""
     from durability.embedded_kafka import demo
     from durability.runtime import processes
 
@@ -62,7 +62,7 @@ def main(environ: Mapping[str, str] = os.environ) -> int:
 
 
 def measured(folder: Path, given: Mapping[str, str], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each round's parts; `folder` is for everything they write, `given` what the audit reads."""
+    """Seconds of each round's parts. folder: for all files that they write. given: what the audit reads."""
     empty_dag, empty_job = _empty_dag(folder), _empty_job(folder)
     parts: dict[str, list[float]] = {"empty DAG": [], "empty Spark job": [], "audit": []}
     for number in range(rounds):

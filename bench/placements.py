@@ -1,9 +1,9 @@
-"""Where the replicas of a made-up cluster are placed, computed for all partitions of a cluster at once.
+"""Places the replicas of a generated cluster, for all of its partitions at once.
 
 `kafka` places most topics as Kafka's own assignor does (`AdminUtils.assignReplicasToBrokers`, which
 `kafka-reassign-partitions --generate` uses), the others by hand. `neighbours` places replicas on neighbours in one list of
-brokers: few placements differ. Both return broker ids of shape (partitions, WIDEST). A partition has as many replicas as its
-topic's replication factor; what its row holds beyond them has no meaning.
+brokers, so few placements differ. Both return broker ids of shape (partitions, WIDEST). A partition has as many replicas as its
+topic's replication factor. The rest of its row has no meaning.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ WIDEST = 5
 """The highest replication factor."""
 RACK_AWARE, RACK_UNAWARE, BY_HAND = range(3)
 SHARES = {RACK_AWARE: 0.7, RACK_UNAWARE: 0.2, BY_HAND: 0.1}
-"""How many topics are placed in each way."""
+"""The share of topics that is placed in each way."""
 
 
 def kafka(rng: np.random.Generator, sizes: np.ndarray, factors: np.ndarray, racks: np.ndarray) -> np.ndarray:
-    """Places each topic from a random start and with a random shift, as Kafka does, or by hand.
+    """Place each topic from a random start and with a random shift, as Kafka does, or by hand.
 
-    sizes, factors: partitions and replication factor of each topic. racks: a number for each broker, -1 where no rack is
-    configured; in such a cluster Kafka's assignor ignores racks.
+    sizes, factors: partitions and replication factor of each topic.
+    racks: a number for each broker; -1 if no rack is configured. In such a cluster Kafka's assignor ignores racks.
     """
     topics, brokers = len(sizes), len(racks)
     ways = rng.choice(list(SHARES), topics, p=list(SHARES.values()))
@@ -40,7 +40,7 @@ def kafka(rng: np.random.Generator, sizes: np.ndarray, factors: np.ndarray, rack
 
 
 def alternating(racks: np.ndarray) -> np.ndarray:
-    """Broker ids in the order in which the rack-aware assignor counts them: one of each rack in turn, lowest id first.
+    """Broker ids in the order of the rack-aware assignor: one of each rack in turn, lowest id first.
 
     >>> alternating(np.array([0, 2, 2, 1, 1, 0])).tolist()
     [0, 3, 1, 5, 4, 2]
@@ -57,12 +57,12 @@ def assigned(
     order: np.ndarray,
     racks: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Kafka's assignor; partition, factor, start, shift: one number for each partition.
+    """Kafka's assignor. partition, factor, start, shift: one number for each partition.
 
-    A partition's first replica is `start` brokers further in `order` than the partition's number. The distance from there
-    to the second one begins with `shift` and grows with each round over the brokers; the others follow one broker apart.
-    With `racks` (by broker id) the distance grows by the number of racks, and a broker is skipped if its rack has a replica
-    already while another rack has none. A factor above the number of brokers never ends.
+    A partition's first replica is `start` brokers further in `order` than the partition's number. The distance from there to
+    the second one begins with `shift` and grows with each round over the brokers. The others follow one broker apart. With
+    `racks` (by broker id) the distance grows by the number of racks. Then a broker is skipped if its rack already has a replica
+    and another rack has none. A factor above the number of brokers never ends.
     """
     brokers = len(order)
     first, distance = (partition + start) % brokers, shift + partition // brokers
@@ -88,10 +88,10 @@ def assigned(
 
 
 def by_hand(rng: np.random.Generator, partitions: int, brokers: int) -> np.ndarray:
-    """Brokers drawn for each partition, all different."""
+    """Random brokers for each partition, all different."""
     drawn = np.zeros((partitions, WIDEST), np.int64)
     for slot in range(min(WIDEST, brokers)):
-        # The n-th of the brokers that are not drawn yet.
+        # Choose the n-th of the brokers that haven't been chosen yet.
         broker = rng.integers(0, brokers - slot, partitions)
         for taken in np.sort(drawn[:, :slot], axis=1).T:
             broker += broker >= taken
@@ -100,7 +100,7 @@ def by_hand(rng: np.random.Generator, partitions: int, brokers: int) -> np.ndarr
 
 
 def neighbours(rng: np.random.Generator, sizes: np.ndarray, factors: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Places 90 % of the topics on neighbours in `order`, the others on brokers that are some steps apart in it."""
+    """Place 90 % of the topics on neighbours in `order`, the others on brokers some steps apart."""
     count, brokers = int(sizes.sum()), len(order)
     rf = np.repeat(factors, sizes)
     adjacent = np.repeat(rng.random(len(sizes)) < 0.9, sizes)

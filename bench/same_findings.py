@@ -1,4 +1,4 @@
-"""Compares the findings of two versions of this program: all but their texts must be equal.
+"""Compares the findings of two versions of this program. Everything but their texts must be equal.
 
     python -m bench.same_findings BEFORE.json AFTER.json
 
@@ -15,13 +15,13 @@ from typing import Any
 from durability.report.files import load
 
 NOT_COMPARED = {"message", "remediation", "since"}
-"""`since` of a first run is when its input was captured: equal for documents, not for a live cluster."""
+"""`since` of a first run is the time of its input, which is equal for documents, but not for a live cluster."""
 KEY = ("cluster", "control", "resource_type", "resource", "category", "id")
 SHOWN = 20
 
 
 def differences(before: Iterable[Mapping[str, Any]], after: Iterable[Mapping[str, Any]]) -> list[str]:
-    """A line for each member of a finding that differs; a finding that only one side has differs in all of them.
+    """A line for each differing member of a finding. A finding that only one side has differs in all members.
 
     >>> one = dict.fromkeys(KEY) | {"control": "log-dirs", "outcome": "FAIL", "message": "off"}
     >>> differences([one], [one | {"message": "offline"}])
@@ -29,7 +29,7 @@ def differences(before: Iterable[Mapping[str, Any]], after: Iterable[Mapping[str
     >>> differences([one], [one | {"outcome": "PASS"}])
     ["log-dirs: outcome: 'FAIL' -> 'PASS'"]
     """
-    old, new = ({tuple(f[k] for k in KEY): f for f in findings} for findings in (before, after))
+    old, new = _by_key(before), _by_key(after)
     lines = []
     for key in old.keys() | new.keys():
         one, other = old.get(key, {}), new.get(key, {})
@@ -37,6 +37,10 @@ def differences(before: Iterable[Mapping[str, Any]], after: Iterable[Mapping[str
         members = (one.keys() | other.keys()) - NOT_COMPARED
         lines += [f"{name}: {m}: {one.get(m)!r} -> {other.get(m)!r}" for m in members if one.get(m) != other.get(m)]
     return sorted(lines)
+
+
+def _by_key(findings: Iterable[Mapping[str, Any]]) -> dict[tuple, Mapping[str, Any]]:
+    return {tuple(finding[name] for name in KEY): finding for finding in findings}
 
 
 def main(before: str, after: str) -> int:

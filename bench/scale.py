@@ -1,12 +1,12 @@
-"""What a nightly run over a whole fleet costs, step by step, as the DAG runs them: `make bench SIZE=700000 SEED=1`.
+"""Measures a nightly run over a whole fleet, step by step, as the DAG runs it: `make bench SIZE=700000 SEED=1`.
 
-In the same run and over the same files: the rows by themselves and as bare Parquet files (the ratio compares them with
-writing the same rows into the lake and `publish`), an empty Spark job with the same settings, and DuckDB and Polars, whose
-verdicts of topics are compared with the lake's row by row (`bench.peers`). Making up the fleet is not measured.
+In the same run and over the same files it also measures the rows alone, and as bare Parquet files. Their ratio compares writing
+the same rows into the lake, with `publish`. It measures an empty Spark job with the same settings, and DuckDB and Polars, whose
+verdicts on topics are compared with the lake's row by row (`bench.peers`). Generating the fleet isn't measured.
 
-Two fleets are measured: Kafka's assignor places the replicas of one, the other repeats few placements (`bench.placements`).
+There are two fleets: Kafka's assignor places the replicas of one, the other repeats few placements (`bench.placements`).
 PLACEMENT= restricts the run to one fleet, ROUNDS= repeats it and reports medians, RESULTS= names a file for the numbers.
-Each fleet and round has a process of its own.
+Each fleet and round has a separate process.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ POLICY, WAIVERS = ROOT / "policies" / "policy.yaml", ROOT / "policies" / "waiver
 def staged(
     location: str, folder: Path, size: int, seed: int, placement: str
 ) -> tuple[list[Attempt], dict[str, tuple[float, float]]]:
-    """Stages the fleet cluster by cluster, and writes the same rows as bare Parquet files.
+    """Stage the fleet cluster by cluster, and write the same rows as bare Parquet files.
 
-    Returns the attempts, and seconds and processor seconds by step. Meant for a process of its own, so that the
-    memory that a fleet takes is not in the peak of the steps that follow.
+    Returns the attempts, and seconds and processor seconds by step. Run it in a separate process, so that the memory of a
+    fleet isn't part of the peak of the following steps.
     """
     lake = Lake.open(location)
     attempts, took = [], {name: (0.0, 0.0) for name in ("rows", "lake parquet", "bare parquet", "stage")}
@@ -80,13 +80,13 @@ def _write_bare(tables: Mapping[str, pa.Table], folder: Path) -> None:
 
 PEERS = compare.PEERS
 NOT_OF_A_RUN = ("rows", "lake parquet", "bare parquet", "empty job", *PEERS)
-"""Steps that a nightly run doesn't have: what it is compared with."""
+"""Steps for comparison only. A nightly run doesn't have them."""
 
 
 def measured(folder: Path, size: int, seed: int, placement: str) -> dict:
-    """Runs the steps over a fleet in a lake below `folder`; returns the document that RESULTS has for this fleet.
+    """Run the steps over a fleet in a lake below `folder`. Returns RESULTS' document for this fleet.
 
-    Each step is reported by itself, and those of a nightly run in the total.
+    Each step is reported separately, and those of a nightly run also in the total.
     """
     peak = Peak()
     peak.start()
@@ -132,7 +132,7 @@ def measured(folder: Path, size: int, seed: int, placement: str) -> dict:
 
 
 def _submit(folder: Path, lake: Lake, partitions: int, job: Path, *arguments: str) -> None:
-    """Runs a Spark job with the settings that `evaluate` has for so many partitions."""
+    """Run a Spark job with the settings that `evaluate` uses for so many partitions."""
     properties = {**spark.settings(partitions), **lake.spark_conf()}
     (folder / "spark.properties").unlink(missing_ok=True)
     file = spark.write_properties(folder / "spark.properties", properties)
@@ -140,13 +140,13 @@ def _submit(folder: Path, lake: Lake, partitions: int, job: Path, *arguments: st
 
 
 def worded(lake: Lake, plan: Plan) -> int:
-    """How many findings of the plan's result have a sentence of their own: those that fail, are exempt or unknown."""
+    """The number of findings with a message of their own: those that fail, are exempt or unknown."""
     where = And(EqualTo("result_id", plan.result_id), In("outcome", ["FAIL", "EXEMPT", "UNKNOWN"]))
     return lake.scan(FINDINGS, where, ["id"]).num_rows
 
 
 def planned(lake: Lake, snapshots: list[dict]) -> Plan:
-    """The plan of a nightly run over these snapshots, by the policy that is shipped."""
+    """The plan of a nightly run over these snapshots, with the shipped policy."""
     return build_plan(
         lake,
         run_id="bench",
@@ -162,7 +162,7 @@ def planned(lake: Lake, snapshots: list[dict]) -> Plan:
 
 
 def document(partitions: int, equal: bool, peak_mb: int, clock: Clock) -> dict:
-    """What RESULTS has for a fleet: seconds of each step, those of `evaluate` without its session (the empty job's)."""
+    """RESULTS for a fleet: seconds of each step, those of `evaluate` without its session (the empty job's)."""
     session = clock.wall("empty job")
     of_run = [name for name in clock.steps if name not in NOT_OF_A_RUN]
     return {
@@ -205,7 +205,7 @@ def medians(documents: Sequence[dict]) -> dict:
 
 
 def ratios(results: dict) -> dict[str, float]:
-    """Seconds of a run's steps as multiples of what they are compared with."""
+    """Seconds of a run's steps relative to what they are compared with."""
     collect, evaluate = results["collect"], results["evaluate"]
     found = {"rows to the lake, of a bare write": collect["lake_s"] / max(collect["parquet_s"], 0.01)}
     for name in PEERS:
@@ -214,7 +214,7 @@ def ratios(results: dict) -> dict[str, float]:
 
 
 def main(environ: Mapping[str, str] = os.environ) -> int:
-    """Print the steps as they end and the ratios of each fleet; write RESULTS, if given. Returns 1 if results differ."""
+    """Print each finished step and the ratios of each fleet; write RESULTS, if given. Returns 1 if results differ."""
     try:
         size, seed, rounds = int(environ["SIZE"]), int(environ.get("SEED") or 1), int(environ.get("ROUNDS") or 1)
     except ValueError:
@@ -261,7 +261,7 @@ def _in_processes(
 ) -> dict[str, list[dict]]:
     """The documents of each fleet's rounds, the fleets in turn.
 
-    Each is made by a process of its own: what one leaves in memory is not in the next one's peak.
+    Each round is a separate process, so that memory left by one isn't part of the next one's peak.
     """
     documents: dict[str, list[dict]] = {placement: [] for placement in fleets}
     for number in range(1, rounds + 1):

@@ -1,6 +1,6 @@
-"""A year of pulses, made up from a seed, and how long the report's trends take over it: `python -m bench.year [CLUSTERS [LAKE]]`.
+"""Measures the report's trends over a generated year of pulses: `python -m bench.year [CLUSTERS [LAKE]]`.
 
-288 pulses a day of every cluster and one nightly run, in one file a day and table, as `lake_upkeep` leaves them.
+The year has 288 pulses a day of every cluster and one nightly run, in one file per day and table, as `lake_upkeep` leaves them.
 """
 
 from __future__ import annotations
@@ -32,14 +32,16 @@ def names(clusters: int) -> list[str]:
 
 
 def made_up(clusters: int, days: int = 365, seed: int = 1) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Rows of `health_counters` (clusters' alone) and of `runs`, a day each: pulses that were missed, moments that could not
-    be read, and partitions at min ISR, under it and offline for a while."""
+    """Rows of `health_counters` (of clusters only) and of `runs`, one pair per day.
+
+    Some pulses are missing, some moments could not be read, and some partitions are at min ISR, under it or offline for a while.
+    """
     rng = np.random.default_rng(seed)
     midnight = END.replace(hour=0)
     for day in range(days, 0, -1):
         start = midnight - timedelta(days=day)
         taken = np.flatnonzero(rng.random(PULSES) > 0.01)
-        if rng.random() < 0.02:  # nothing ran for hours
+        if rng.random() < 0.02:  # a gap of hours
             taken = taken[(taken < 60) | (taken > 200)]
         results = [f"health_pulse:scheduled__{(start + EVERY * int(p)).isoformat()}:1" for p in taken]
         yield _counters(rng, clusters, start, taken, results), _runs(clusters, start, taken, results)
@@ -58,7 +60,7 @@ def _counters(
     counts["at_min_isr_by_configuration"][:] = np.where(rng.random(shape) < 0.1, counts["at_min_isr"], 0)
     number, pulse = (a.ravel() for a in np.meshgrid(np.arange(clusters), taken, indexing="ij"))
     first = int(start.timestamp() * 1e6)
-    at = first + pulse * 300_000_000 + number * 40_000  # one after the other
+    at = first + pulse * 300_000_000 + number * 40_000  # clusters one after the other
     listed = np.array(names(clusters))
     columns = {
         "cluster": pa.array(listed[number]),
@@ -91,7 +93,7 @@ def _runs(clusters: int, start: datetime, taken: np.ndarray, results: list[str])
 
 
 def write(lake: Lake, days: Iterable[tuple[pa.Table, pa.Table]]) -> int:
-    """Commits the days, a file each; returns how many rows of counters there were."""
+    """Commit the days, one file each. Returns the number of rows of counters."""
     runs: list[pa.Table] = []
 
     def counters() -> Iterator[pa.Table]:

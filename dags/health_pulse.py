@@ -1,8 +1,8 @@
 """### Partition health of the Kafka fleet, every few minutes
 
-The same steps as `nightly_audit` up to the verdicts, for partition health alone, by the same rule. What stays in the lake
-of a pulse: its rows in `snapshots` (kind `pulse`), `health_counters`, `partition_health` for what isn't healthy, and its
-row in `runs`. The facts it read stay staged for the Spark job, are never committed, and are removed when it ends.
+The same steps as `nightly_audit` up to the verdicts, with the same rule, but for partition health only. The lake keeps these
+rows of a pulse: `snapshots` (kind `pulse`), `health_counters`, `partition_health` (unhealthy partitions only) and `runs`. The
+facts are staged for the Spark job, never committed, and removed at the end of the pulse.
 
 | task | does | when it fails |
 |---|---|---|
@@ -10,14 +10,14 @@ row in `runs`. The facts it read stay staged for the Spark job, are never commit
 | `publish` | writes the `snapshots` rows: accepted, rejected or failed, and why | as above |
 | `evaluate` | counters and unhealthy partitions, by the same Spark job | as above |
 | `conclude` | writes the `runs` row; fails if a cluster could not be read | the row's `snapshots` names the cluster and why |
-| `discard` | removes the staged facts, whatever became of the rest | never fails the pulse; see below |
+| `discard` | removes the staged facts, even after failures | never fails the pulse; see below |
 
-What `discard` could not remove, and what a killed run left, the `plan` of `nightly_audit` removes when it is a day old. A
-pulse that has ended can't be continued by clearing a task in its middle: its facts are gone. Trigger a new one, or clear
-`collect` with everything downstream.
+The `plan` of `nightly_audit` removes staged files that are a day old: those that `discard` could not remove, and those of killed
+runs. A pulse that has ended can't be continued by clearing a task in its middle, because its facts are gone. Trigger a new one,
+or clear `collect` with everything downstream.
 
-A pulse that is late is skipped, never queued: `max_active_runs` is 1 and there is no catch-up. A pulse sends no notification; the
-nightly digest does. `nightly_audit` reads the pulses' counters over time, for the control `at-min-isr-over-time` and a timeline
+A pulse that is late is skipped, never queued: `max_active_runs` is 1 and there is no catch-up. Pulses send no notification. The
+nightly digest covers them: `nightly_audit` reads their counters over time, for the control `at-min-isr-over-time` and a timeline
 per cluster in its report.
 """
 
@@ -43,8 +43,8 @@ with DAG(
     doc_md=__doc__,
     schedule="*/5 * * * *",
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
-    catchup=False,  # health of five minutes ago can't be collected any more
-    max_active_runs=1,  # a slow pulse isn't helped by a second one asking the same brokers
+    catchup=False,  # past health can't be collected any more
+    max_active_runs=1,  # a second pulse would ask the same brokers and make a slow pulse slower
     dagrun_timeout=timedelta(minutes=20),
     default_args=settings.PULSE_DEFAULTS,
     params=settings.params(),
@@ -56,6 +56,6 @@ with DAG(
     publish = PublishOperator(task_id="publish", gated=gate.output, kind="pulse")
     evaluate = EvaluateOperator(task_id="evaluate", published=publish.output, kind="pulse", **settings.EVALUATE_PULSE)
     conclude = ConcludePulseOperator(task_id="conclude", evaluated=evaluate.output)
-    # A teardown runs after failures too, and whether the pulse succeeded is for `conclude` to say.
+    # A teardown also runs after failures. `conclude` decides whether the pulse succeeded.
     discard = DiscardOperator(task_id="discard", collected=collect.output).as_teardown()
     conclude >> discard

@@ -1,24 +1,23 @@
 """### Upkeep of the lake, every day
 
-Removes what the policy's `retention` says is old, never what is evidence, what the next run compares with or what a report
-may name; then compacts the days that are over, forgets the tables' states of more than three days ago, and removes files
-that no table knows. `docs/keeping.md` says what is kept how long, and how a lost catalog is restored.
+Removes data that is old by the policy's `retention`. It keeps evidence, data that the next run compares with, and data that a
+report may name. Then it compacts past days, expires table states of more than three days ago, and removes files that no table
+knows. `docs/keeping.md` says what is kept for how long, and how to restore a lost catalog.
 
 | task | does | when it fails |
 |---|---|---|
-| `backup` | writes to `_catalog`, beside the tables, where each one's metadata is | nothing is removed without one; clear it |
-| `upkeep` | one Spark job for all tables; its log says what became of each | clear it: it goes on where it stopped |
+| `backup` | writes each table's metadata location to `_catalog` | nothing is removed without it; clear it |
+| `upkeep` | one Spark job for all tables; its log has a line per action | clear it: it continues where it stopped |
 
-**Beside other runs**: it starts two and a half hours after `nightly_audit` and may also run beside it and beside pulses.
-Whatever a run that isn't over reads or has written is younger than anything that goes, rows are named by their run or
-attempt, files that a table no longer shows stay for three days, and staged files are younger than the orphans that go. A
-commit that another was quicker than is tried again by Iceberg.
+**Concurrent runs**: it starts two and a half hours after `nightly_audit` and may run at the same time as it and as pulses. Data
+that an unfinished run reads or has written is younger than anything that is removed. Rows are selected by their run or attempt.
+Files that a table no longer refers to are kept for three days. Iceberg retries a commit that lost against another one.
 
-**`upkeep` failed or was killed**: rows in `runs` and `snapshots` go before what they point at, so readers see a run as a whole or
-not at all; what is left over goes with the next upkeep. Compaction that failed leaves the files that were there.
+**`upkeep` failed or was killed**: rows in `runs` and `snapshots` are removed before the rows that they refer to. So readers see a
+complete run or none. The next upkeep removes the rest. If compaction fails, the old files stay.
 
-**A policy that keeps longer** keeps what is still there; what is gone is gone. Try a shorter one on a copy of the policy with
-the param `policy`.
+**A longer retention** keeps what is still there. Removed data can't be recovered. Try a shorter retention on a copy of the policy
+with the param `policy`.
 
 Connection: `spark` for spark-submit. Pool: `kafka_durability`, one slot.
 """
@@ -37,8 +36,8 @@ with DAG(
     doc_md=__doc__,
     schedule="30 4 * * *",
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
-    catchup=False,  # what a missed one would have done the next one does
-    max_active_runs=1,  # two would compact the same files, and one of them for nothing
+    catchup=False,  # the next upkeep does the work of a missed one
+    max_active_runs=1,  # two would compact the same files, and one of the two commits would fail
     dagrun_timeout=timedelta(hours=8),
     default_args=settings.DEFAULTS,
     params=settings.params(),

@@ -1,24 +1,23 @@
 """### Nightly durability audit of the Kafka fleet
 
-Collects every cluster of `policies/clusters.yaml` (or topology documents), checks the snapshots, commits them to the
-lake, evaluates them with Spark, has Great Expectations check Spark's verdicts, words them as findings and writes the
-reports.
+Collects every cluster of `policies/clusters.yaml` (or topology documents), checks the snapshots, commits them to the lake and
+evaluates them with Spark. Great Expectations checks Spark's verdicts. Then it writes findings with texts, and the reports.
 
 | task | does | when it fails |
 |---|---|---|
 | `plan` | reads policy, waivers, clusters; partitions the sources into groups | a file is wrong; see its log |
-| `collect` | one mapped task a group, all at once; one result a cluster; commits nothing | a worker was lost: clear it |
+| `collect` | one mapped task per group, all at once; one result per cluster; commits nothing | a worker was lost: clear it |
 | `gate` | rejects snapshots that contradict themselves | the lake can't be reached; clear it |
 | `publish` | commits accepted snapshots, the `snapshots` rows last | clear it; after a day, clear `collect` |
 | `evaluate` | one Spark job for the fleet | its log has Spark's; a clear writes under a new result id |
 | `cross_check` | Great Expectations over the posture; differences become UNKNOWN | clear it; see below |
-| `findings` | words verdicts and differences once, then writes the `runs` row | clear it; findings that are there stay |
+| `findings` | writes findings with texts once, then the `runs` row | clear it; existing findings are kept |
 | `report` | findings.json, findings.csv, report.html in the out folder | clear it |
 | `notify` | one digest to Slack, if there is a Connection for it | never fails the audit; its log says what went wrong |
 | `conclude` | fails if a cluster is missing or a verdict unverified | see below |
 
-**`conclude` failed**: the report is out and says which clusters are UNKNOWN and why. Fix the cause (address, ACLs,
-broker) and trigger a new run; clearing `collect` and what follows also works and reads those clusters again.
+**`conclude` failed**: the report is written and says which clusters are UNKNOWN and why. Fix the cause (address, ACLs, broker)
+and trigger a new run. Clearing `collect` with everything downstream also works and reads those clusters again.
 
 **`cross_check` again after `findings`**: if it finds other differences than before, `findings` fails and says so. Clear
 `evaluate` with everything downstream: verdicts, differences and findings are written under a new result id.
@@ -28,8 +27,8 @@ broker) and trigger a new run; clearing `collect` and what follows also works an
 **A whole run again**: clear `plan` with everything downstream. Until `findings` has written its row, readers see the
 previous run. `notify` sends no digest twice.
 
-Connections: one of type `kafka` per cluster, as `clusters.yaml` names them; `spark` for spark-submit; for the digest,
-if wanted, one of type `slackwebhook` with the id `slackwebhook`, else `slack_default`. Pool: `kafka_durability` (see
+Connections: one of type `kafka` per cluster, as named in `clusters.yaml`; `spark` for spark-submit; optionally one of type
+`slackwebhook` for the digest, with the id `slackwebhook`, else `slack_default`. Pool: `kafka_durability` (see
 `docker-compose.yml`).
 """
 
@@ -60,7 +59,7 @@ with DAG(
     schedule="0 2 * * *",
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
     catchup=False,  # a past night can't be collected any more
-    max_active_runs=1,  # two runs would each take the other's results for "the previous run"
+    max_active_runs=1,  # each of two runs would take the other's results for "the previous run"
     dagrun_timeout=timedelta(hours=6),
     default_args=settings.DEFAULTS | {"alone": True},
     params=settings.params(),
@@ -68,7 +67,7 @@ with DAG(
 ):
     plan = PlanOperator(task_id="plan", kind="nightly")
     collect = CollectOperator.partial(task_id="collect", **settings.COLLECT).expand(group=plan.output)
-    # all_done: what a lost group would have brought is missing by name, and the others' report still comes out.
+    # all_done: after the loss of a group, its clusters are reported by name, and the others still get their report.
     gate = GateOperator(task_id="gate", planned=plan.output, collected=collect.output, trigger_rule="all_done")
     publish = PublishOperator(task_id="publish", gated=gate.output, kind="nightly", outlets=[settings.SNAPSHOTS])
     evaluate = EvaluateOperator(task_id="evaluate", published=publish.output, kind="nightly", **settings.EVALUATE)

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and several that are replaced together."""
+"""Writes files atomically, and replaces several files together."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from durability.resources import create_private
 
 UNFINISHED = ".unfinished-"
 OLD = "old"
-"""In a temporary folder: the files that are being replaced, until all are."""
+"""In a temporary folder: the subfolder with the files that are being replaced, until all are."""
 
 
 @contextmanager
 def unfinished(folder: Path) -> Iterator[Path]:
-    """A temporary folder in `folder`, removed at the end; what killed processes left of theirs is removed first.
+    """A temporary folder in `folder`, removed at the end. Remains of killed processes are removed first.
 
-    Refused if `folder` can't be used.
+    Raises Refused if `folder` can't be used.
     """
     try:
         create_private(folder)
@@ -39,9 +39,9 @@ def unfinished(folder: Path) -> Iterator[Path]:
 
 
 def sweep(folder: Path) -> None:
-    """Removes the temporary folders of processes that are gone. A living process has its folder locked.
+    """Remove the temporary folders of processes that have ended. A running process has its folder locked.
 
-    A process that was killed while it replaced files together leaves the old ones there. They come back.
+    If a process was killed while it replaced files together, the old files are restored from its folder.
     """
     for path in folder.glob(f"{UNFINISHED}*"):
         with suppress(OSError):
@@ -59,10 +59,10 @@ def _locked(folder: Path) -> tuple[Path, int]:
     """A new temporary folder and its lock: a file descriptor."""
     while True:
         path = Path(tempfile.mkdtemp(dir=folder, prefix=UNFINISHED))
-        # Between these two lines another process may take the folder for a dead one's.
+        # Before the folder is locked, another process may remove it as a dead process's folder.
         with suppress(FileNotFoundError):
             lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-            with suppress(OSError):  # some network file systems lock no folders
+            with suppress(OSError):  # some network file systems can't lock folders
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if path.exists():
                 return path, lock
@@ -71,10 +71,10 @@ def _locked(folder: Path) -> tuple[Path, int]:
 
 @contextmanager
 def atomic_files(folder: Path, *names: str) -> Iterator[Sequence[TextIO]]:
-    """Open UTF-8 text files that replace those in `folder` when the block ends; an error leaves the old files in place.
+    """Open UTF-8 text files that replace those in `folder` when the block ends. After an error, the old files stay.
 
-    Line ends are written as given. All are replaced or none is. Refused if the folder can't be used, or if one of the old files
-    can't be replaced.
+    Line ends are written as given. Either all files are replaced or none. Raises Refused if the folder can't be used, or if one
+    of the old files can't be replaced.
     """
     with unfinished(folder) as temporary:
         for left in (left for name in names for left in folder.glob(f".{name}.*.tmp")):  # of versions before 0.1
@@ -90,7 +90,7 @@ def atomic_files(folder: Path, *names: str) -> Iterator[Sequence[TextIO]]:
 
 
 def write_whole(path: Path, text: str, temporary: Path) -> None:
-    """Writes a UTF-8 text file that replaces `path` once it is complete. temporary: a folder of `unfinished`."""
+    """Replace `path` atomically by a UTF-8 text file. temporary: a folder of `unfinished`."""
     partial = temporary / "partial"
     with partial.open("w", encoding="utf-8") as file:
         file.write(text)
@@ -101,7 +101,7 @@ def write_whole(path: Path, text: str, temporary: Path) -> None:
 
 
 def _replace_together(paths: Sequence[Path], folder: Path, temporary: Path) -> None:
-    """Moves the files into `folder`. If one can't be moved, the old ones come back."""
+    """Move the files into `folder`. If one can't be moved, the old ones are restored."""
     old = temporary / OLD
     old.mkdir()
     done: list[Path] = []
@@ -125,7 +125,7 @@ def _replace_together(paths: Sequence[Path], folder: Path, temporary: Path) -> N
 
 
 def _keep(file: Path, copy: Path) -> None:
-    """Keeps an old file under a second name. Some file systems have no links."""
+    """Keep an old file under a second name. Some file systems have no links, so it may be copied."""
     try:
         os.link(file, copy)
     except OSError:

@@ -1,4 +1,4 @@
-"""Errors that a user can cause or fix; each names the thing, where it is, and what to do.
+"""Errors that a user can cause or fix. Each names the thing, its place, and what to do.
 
 The program prints the text of an `AuditError` and exits non-zero. Any other exception is a defect and keeps its traceback.
 """
@@ -7,9 +7,9 @@ from durability.plain import plain_lines
 
 
 def printable(text: str) -> str:
-    r"""Text that any file, log and terminal in UTF-8 takes: half a surrogate pair becomes an escape.
+    r"""Text that any UTF-8 file, log and terminal accepts: half of a surrogate pair becomes an escape.
 
-    JSON can state one, and Python reads each byte of a file name that isn't UTF-8 as one.
+    JSON can contain one, and Python decodes each byte of a file name that isn't UTF-8 as one.
 
     >>> printable("b\udcff.json")
     'b\\udcff.json'
@@ -18,9 +18,9 @@ def printable(text: str) -> str:
 
 
 class AuditError(Exception):
-    """Base of every error whose text is meant for the person who ran the audit.
+    """Base of all errors whose text is meant for the user.
 
-    The text is always `printable`. `str` gives it without control characters.
+    The text is always `printable`. `str` returns it without control characters.
     """
 
     def __init__(self, text: str = ""):
@@ -31,9 +31,9 @@ class AuditError(Exception):
 
 
 class BadInput(AuditError):
-    """A file that can't be used as it stands.
+    """A file that can't be used as it is.
 
-    `where` is a line ("line 7"), a JSON path ("/topics/0/partitions/2/isr") or a key; the text reads
+    `where` is a line ("line 7"), a JSON path ("/topics/0/partitions/2/isr") or a key. The text reads
     "policy.yaml, line 7: what is wrong; what was expected".
     """
 
@@ -47,4 +47,4 @@ class Unreachable(AuditError):
 
 
 class Refused(AuditError):
-    """A request that can't be carried out as said (missing tool, conflicting options, locked lake)."""
+    """A request that can't be carried out as stated (missing tool, conflicting options, locked lake)."""

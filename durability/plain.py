@@ -1,5 +1,5 @@
-"""Text for a terminal or a log. Names and reasons come from clusters and files: a control character in them could set the
-terminal's title, hide text, or forge a line."""
+"""Makes text safe for a terminal or a log. Names and reasons come from clusters and files. A control character in them could set
+the terminal's title, hide text, or forge a line."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ def plain(text: str) -> str:
 
 
 def plain_lines(text: str) -> str:
-    """The text with its lines, each as `plain` has it. All lines but the first are indented, so none can pass for a
-    message or a log record of its own.
+    """The text with its lines, each made `plain`.
+
+    All lines but the first are indented, so that none looks like a separate message or log record.
 
     >>> print(plain_lines("eu-1:\\x07 no answer\\nerror: forged\\n\\tat java.lang"))
     eu-1:? no answer

@@ -1,6 +1,6 @@
-"""Where shipped files are, and the default folders for state (the lake, Airflow's home) and cache (jars).
+"""Paths of shipped files, and the default folders for state (the lake, Airflow's home) and cache (jars).
 
-Shipped files are beside the packages in a checkout, below `share` in an installed wheel.
+Shipped files are beside the packages in a checkout, and below `share` in an installed wheel.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SHARE = Path(__file__).resolve().parent / "share"
 
 
 def checkout() -> Path | None:
-    """The root of the checkout that this code runs from; None: it was installed from a wheel."""
+    """The root of the checkout that this code runs from; None if it was installed from a wheel."""
     return PACKAGES if (PACKAGES / "pyproject.toml").is_file() and (PACKAGES / "dags").is_dir() else None
 
 
@@ -36,9 +36,9 @@ def state_folder() -> Path:
 
 
 def create_private(folder: Path) -> None:
-    """Creates a folder, if missing, whose files only this user can read: findings, facts and databases say a lot about clusters.
+    """Create a folder, if missing, whose files only this user can read. Findings and facts say a lot about clusters.
 
-    A folder that exists keeps its permissions, so that a user can share it. OSError if it can't be created.
+    An existing folder keeps its permissions, so that a user can share it. Raises OSError if it can't be created.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -53,6 +53,6 @@ def cache_folder() -> Path:
 
 
 def _user_folder(variable: str, default: str) -> Path:
-    """The specification: a relative path is invalid and counts as not given."""
+    """The folder of an XDG variable. By the specification, a relative path is invalid and counts as not set."""
     stated = Path(os.environ.get(variable, ""))
     return (stated if stated.is_absolute() else Path.home() / default) / NAME

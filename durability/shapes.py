@@ -15,14 +15,14 @@ INT16, INT32, INT64 = (2 ** (bits - 1) - 1 for bits in (16, 32, 64))
 
 
 class Shape:
-    """What a value has to be. words: its name in messages; json: its type as JSON is read."""
+    """The shape of a value. words: its name in messages. json: its JSON type."""
 
     scalar: ClassVar[bool] = True
     json: ClassVar[type]
     words: str
 
     def fits(self, value: object) -> bool:
-        """Whether this value, as JSON has it, is one. For a list, map or object only its own type is checked."""
+        """Whether this JSON value has the shape. For a list, map or object, only its own type is checked."""
         return type(value) is self.json
 
 
@@ -34,7 +34,7 @@ class Flag(Shape):
 
 @dataclass(frozen=True)
 class Whole(Shape):
-    """An integer from `low` to `high`; 2.0 is none."""
+    """An integer from `low` to `high`. 2.0 isn't one."""
 
     words: str = "a whole number"
     low: int = 0
@@ -72,8 +72,11 @@ class Number(Shape):
 class Text(Shape):
     """Text.
 
-    pattern: what all of it matches, in the syntax that Python and ECMA-262 share. least, longest: its length.
-    blank: whether it may be white space only. but: words that it can't be. check: what no pattern can express.
+    pattern: a pattern for the whole text, in the syntax that Python and ECMA-262 share.
+    least, longest: its length.
+    blank: may it be white space only?
+    but: words that it can't be.
+    check: for conditions that no pattern can express.
     format: JSON Schema's name for it, a hint for editors.
     """
 
@@ -107,7 +110,7 @@ class Choice(Shape):
 
 @dataclass(frozen=True)
 class Constant(Shape):
-    """This text and no other."""
+    """Exactly this text."""
 
     words: str
 
@@ -125,9 +128,10 @@ class Anything(Shape):
 
 @dataclass(frozen=True)
 class ListOf(Shape):
-    """A list. least, most: of how many elements; 0 for most: any number.
+    """A list.
 
-    identity: the member that identifies its elements, which are objects; no two may have the same.
+    least, most: the number of elements; 0 for `most` means any number.
+    identity: the member that identifies its elements, which are objects. Each identity occurs once.
     """
 
     scalar: ClassVar[bool] = False
@@ -141,7 +145,7 @@ class ListOf(Shape):
 
 @dataclass(frozen=True)
 class MapOf(Shape):
-    """An object with any keys. keys: the shape of a key; least: how many keys at least."""
+    """An object with any keys. keys: the shape of a key. least: the fewest keys."""
 
     scalar: ClassVar[bool] = False
     json: ClassVar[type] = dict
@@ -153,8 +157,10 @@ class MapOf(Shape):
 
 @dataclass(frozen=True)
 class Member:
-    """A member of an object. optional: it may be missing; nullable: it may be null; about: what it means, for editors.
+    """A member of an object.
 
+    optional: it may be missing. nullable: it may be null.
+    about: its meaning, for editors.
     vital: a topology document needs it even if it, or the object around it, could not be read.
     """
 
@@ -167,8 +173,12 @@ class Member:
 
 @dataclass(frozen=True)
 class Object(Shape):
-    """An object with known members. closed: whether other members are refused, not ignored; about: what it is, for editors;
-    least: how many members at least."""
+    """An object with known members.
+
+    closed: are other members refused? Otherwise they are ignored.
+    about: its meaning, for editors.
+    least: the fewest members.
+    """
 
     scalar: ClassVar[bool] = False
     json: ClassVar[type] = dict
@@ -181,7 +191,7 @@ class Object(Shape):
 
     @property
     def title(self) -> str:
-        """The name as messages have it."""
+        """The name in messages."""
         return self.name.replace("-", " ")
 
     @property

@@ -1,7 +1,7 @@
-"""How often a staged reading of a cluster contradicts itself as a whole: counts, by whole columns.
+"""Counts contradictions in the staged reading of a cluster as a whole, column by column.
 
-A fact that couldn't be read (NULL) contradicts nothing. Facts of one partition that contradict each other are unknown in the
-staged files already (`durability.lake.contradictions`). Only names of topics and partition ids are kept of the whole.
+A fact that couldn't be read (NULL) contradicts nothing. Contradicting facts of one partition are already unknown in the staged
+files (`durability.lake.contradictions`). Of all rows, only topic names and partition ids are kept in memory.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ COLUMNS = ["topic", "partition", "leader", "replicas", "isr", "elr"]
 
 @dataclass
 class Partitions:
-    """What `scan` found in the partitions of one cluster. `brokers`: every broker id named; `topics`: by name how many rows
-    and how many different partition ids the topic has, and the highest id."""
+    """Result of `scan` for the partitions of one cluster.
+
+    brokers: every broker id in them.
+    topics: by name, the number of rows, the number of distinct partition ids, and the highest id.
+    """
 
     rows: int = 0
     brokers: set[int] = field(default_factory=set)
@@ -30,7 +33,7 @@ class Partitions:
 
 
 def scan(batches: Iterable[pa.RecordBatch]) -> Partitions:
-    """Counts over record batches with `COLUMNS`: topic string, partition and leader int32, the others lists of int32."""
+    """Count over record batches with `COLUMNS`: topic string, partition and leader int32, the others lists of int32."""
     found, names = Partitions(), []
     for batch in batches:
         found.rows += batch.num_rows
@@ -47,16 +50,19 @@ def scan(batches: Iterable[pa.RecordBatch]) -> Partitions:
 
 
 def duplicates(values: pa.ChunkedArray) -> int:
-    """How many rows repeat a value of another row."""
+    """The number of rows that repeat a value of another row."""
     return len(values) - pc.count_distinct(values, mode="all").as_py()
 
 
 def against_topics(found: Partitions, topics: pa.Table, *, numbered: bool) -> dict[str, int]:
-    """Counts of the scanned partitions against `topics` (topic, declared_partitions int32, partitions_known bool).
+    """Compare the scanned partitions with `topics` (topic, declared_partitions int32, partitions_known bool).
 
-    duplicate_partitions: rows beyond the first of a topic's partition; unlisted_topics: topics with partitions but
-    without a row of their own; incomplete_topics: topics that declared another number of partitions than there are,
-    or, if `numbered`, whose ids aren't 0 up to it (Kafka numbers them so; a document may be an excerpt).
+    Returns counts:
+
+    - duplicate_partitions: rows beyond the first one of a topic's partition.
+    - unlisted_topics: topics with partitions but without a row.
+    - incomplete_topics: topics that declared another number of partitions than there are. If `numbered`, also topics whose ids
+      have gaps: Kafka numbers partitions from 0, but a document may be an excerpt.
     """
     incomplete = 0
     for topic in topics.to_pylist():

@@ -1,8 +1,8 @@
-"""Great Expectations' Data Docs for one validation: small pages whatever the size of the fleet, which load nothing.
+"""Writes Great Expectations' Data Docs for one validation: small pages that load nothing, for any size of the fleet.
 
-Topic names are strangers' text and the pages don't escape what they are given, so it is escaped here. The library's pages load
-scripts, styles and images from six hosts. They are written without scripts, with a style sheet of their own, so that they look
-the same offline. The library's index needs a script to list its pages, so it is replaced.
+The library's pages don't escape their input, so topic names are escaped here. Its pages load scripts, styles and images from six
+hosts. Here they have no scripts and one style sheet, so that they look the same offline. The library's index needs a script to
+list its pages, so it is replaced.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SHOWN_ROWS = 20
 SITE = "audit"
 WRITTEN = ".written.json"
-"""In the site's folder: the paths that the last run wrote."""
+"""A file in the site's folder with the paths that the last run wrote."""
 POLICY = "default-src 'none'; style-src 'self' file: 'unsafe-inline'; img-src 'self' file: data:; font-src 'self' file:"
 STYLE = (Path(__file__).parent / "data_docs.css").read_text(encoding="utf-8")
 HEAD = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n<style>\n{STYLE}</style>\n'
@@ -35,10 +35,10 @@ _HANDLER = re.compile(r"""\son[a-z]+=("[^"]*"|'[^']*')""", re.IGNORECASE)
 
 
 def write_data_docs(validation: Validation, names: list[tuple[str, str]], plan: Plan, folder: Path) -> None:
-    """Writes the site of one validation run to `folder`, replacing what earlier runs wrote; other files stay.
+    """Write the site of one validation run to `folder`. It replaces files of earlier runs. Other files stay.
 
-    `names`: cluster and topic by row. Each expectation shows at most `SHOWN_ROWS` of the rows it flagged; `validation`
-    is trimmed to that.
+    validation: trimmed here to SHOWN_ROWS flagged rows per expectation.
+    names: cluster and topic by row.
     """
     from great_expectations.core.run_identifier import RunIdentifier
     from great_expectations.data_context.types.resource_identifiers import (
@@ -51,7 +51,7 @@ def write_data_docs(validation: Validation, names: list[tuple[str, str]], plan: 
         rows = validation.failed[one.expectation_config.meta["id"]][:SHOWN_ROWS]
         one.result.pop("unexpected_index_list", None)
         one.result["partial_unexpected_list"] = [html.escape(" / ".join(names[row])) for row in rows]
-    # It becomes a folder's name, and colons are none that every file system takes.
+    # The id becomes a folder's name, and some file systems allow no colons.
     run = RunIdentifier(run_name=plan.run_id.replace(":", "-"), run_time=plan.started_at)
     result.meta["run_id"] = run
     key = ValidationResultIdentifier(ExpectationSuiteIdentifier(result.suite_name), run, "topic_posture")
@@ -82,7 +82,7 @@ def without_network(page: str) -> str:
 
 
 def _index(pages: Iterable[str], plan: Plan) -> str:
-    """A page that lists the others."""
+    """A page that lists the other pages."""
     kinds = {"expectations": "What is checked", "validations": "What was found"}
     links = "\n".join(
         f'<li><a href="{html.escape(page)}">{html.escape(kinds.get(page.partition("/")[0], page))}</a></li>'
@@ -96,10 +96,10 @@ def _index(pages: Iterable[str], plan: Plan) -> str:
 
 
 def _replace(made: Path, folder: Path, temporary: Path) -> None:
-    """Moves the files of `made` into `folder` and removes those of earlier runs."""
+    """Move the files of `made` into `folder` and remove those of earlier runs."""
     new = {path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file()}
     old = _written_before(folder, new)
-    # Before the first file is moved: the next run removes them also if this one is killed.
+    # Write the list before moving files, so that the next run removes them even if this one is killed.
     write_whole(folder / WRITTEN, json.dumps(sorted(new | old)), temporary)
     for name in sorted(new):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -110,7 +110,7 @@ def _replace(made: Path, folder: Path, temporary: Path) -> None:
 
 
 def _written_before(folder: Path, new: set[str]) -> set[str]:
-    """The paths that earlier runs wrote. Versions before 0.1 and 0.1 itself didn't note them."""
+    """The paths that earlier runs wrote. Versions up to 0.1 didn't record them."""
     with suppress(OSError, ValueError, TypeError):
         return {str(name) for name in json.loads((folder / WRITTEN).read_text(encoding="utf-8"))}
     pages = folder.glob("validations/topic_posture/*/*/topic_posture.html")
@@ -118,7 +118,7 @@ def _written_before(folder: Path, new: set[str]) -> set[str]:
 
 
 def _remove(folder: Path, name: str) -> None:
-    """Removes a file of an earlier run, and its folders if they are empty then."""
+    """Remove a file of an earlier run, and its folders if they are empty."""
     path = folder / name
     if ".." in path.parts or not path.parent.resolve().is_relative_to(folder.resolve()):
         return

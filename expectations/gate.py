@@ -1,11 +1,11 @@
-"""The snapshot gate: a reading of a cluster that contradicts itself as a whole is kept, with the reason, and never judged.
+"""The snapshot gate: rejects a reading of a cluster that contradicts itself as a whole. It is kept, with the reason.
 
-Facts of one partition, or of one topic, that contradict each other don't reject a snapshot: they are unknown
-(`durability.lake.contradictions`), and the rest is evaluated. Nor do topics that are hidden from the auditor: what it sees is
-evaluated, and nothing that is said of the whole cluster passes (`spark_jobs.frames.base.all_topics_shown`).
+Contradicting facts of one partition or one topic don't reject a snapshot. They are unknown (`durability.lake.contradictions`),
+and the rest is evaluated. Topics hidden from the auditor don't reject it, either. Then no statement about the whole cluster can
+pass (`spark_jobs.frames.base.all_topics_shown`).
 
-Counts come from the attempt's own Parquet files (`expectations.contradictions`); the verdict is a Great Expectations
-suite over one row a cluster, in which every count must be zero.
+Counts come from the attempt's own Parquet files (`expectations.contradictions`). The verdict comes from a Great Expectations
+suite over one row per cluster, in which every count must be zero.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from durability.lake import Attempt, Lake
 
 
-LIVE = "live"  # what `clusters.source` says of a cluster that was read over the wire
+LIVE = "live"  # `clusters.source` of a cluster that was read over the network
 
 
 @dataclass(frozen=True)
 class Check:
-    """A count that must be zero. `words`: what the count is of, to follow the number in a reason."""
+    """A count that must be zero. words: what is counted, to follow the number in a reason."""
 
     id: str
     words: str
@@ -59,7 +59,7 @@ UNREAD = {"read-again": ("/cluster/consistent",), "topics-readable": ("", "/topi
 
 @dataclass(frozen=True)
 class Verdict:
-    """On one attempt. `counts`: by check id; `reason`: None when accepted, else each failed check with its count."""
+    """The gate's verdict on one attempt. counts: by check id. reason: None if accepted, else each failed check with its count."""
 
     cluster: str
     attempt_id: str
@@ -69,17 +69,17 @@ class Verdict:
 
 
 def check(lake: Lake, attempts: Sequence[Attempt]) -> list[Verdict]:
-    """A verdict for each staged attempt, in their order.
+    """One verdict per staged attempt, in order. An attempt with unreadable files is rejected, with the file's name.
 
-    Raises AuditError when there is none to check: nothing read is not a pass. An attempt whose files can't be read is
-    rejected, with the file's name in the reason.
+    Raises AuditError if there is no attempt, because nothing would have been checked.
     """
     if not attempts:
         raise AuditError("the gate got no snapshots: no cluster could be read; see the errors of collecting them")
     import pandas as pd
 
     counted = [_counts(lake, attempt) for attempt in attempts]
-    frame = pd.DataFrame([[counts[c.id] for c in CHECKS] for counts, _ in counted], columns=[c.id for c in CHECKS])
+    ids = [c.id for c in CHECKS]
+    frame = pd.DataFrame([[counts[id_] for id_ in ids] for counts, _ in counted], columns=ids)
     validation = validate("snapshot_gate", frame.astype("int64"), _expectations())
     failed: list[list[Check]] = [[] for _ in attempts]
     for one in CHECKS:
@@ -114,7 +114,7 @@ def _expectations() -> list[Any]:
 
 
 def _counts(lake: Lake, attempt: Attempt) -> tuple[dict[str, int], str | None]:
-    """Counts by check id, and what to add to the reason where the files or a part of the cluster can't be read."""
+    """Counts by check id, and an addition to the reason if files or a part of the cluster can't be read."""
     counts = {c.id: 0 for c in CHECKS}
     try:
         clusters, brokers, topics = (lake.read_staged(attempt, table) for table in (CLUSTERS, BROKERS, TOPICS))
@@ -165,6 +165,6 @@ def _difference(declared: int | None, found: int) -> int:
 
 
 def _unread(cluster: dict[str, Any], paths: Sequence[str]) -> str:
-    """Why these paths could not be read as a whole; empty where none is unreadable, or only parts of them are."""
+    """Why these paths could not be read as a whole. Empty if they could, or if only parts of them are unreadable."""
     entries = cluster["unreadable"] or []
     return "; ".join(f"{e['path'] or '/'}: {e['reason']}" for e in entries if e["path"] in paths)

@@ -1,8 +1,7 @@
-"""Great Expectations as this audit uses it: in memory, silent, and never losing a check.
+"""Runs Great Expectations in memory, without output, and makes sure that no check is lost.
 
-Expectations are built from classes, since an unknown type in dict form is dropped without a word; and every
-validation must come back with one sound result for each expectation. Importing the library takes seconds, so it is
-imported when first needed.
+Expectations are created from classes, because the library silently drops an unknown type in dict form. Every validation must
+return one valid result per expectation. Importing the library takes seconds, so it happens on first use.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-# Importing it logs two hundred lines, which would be in a task's log.
+# Importing it logs two hundred lines, which would fill a task's log.
 logging.getLogger("great_expectations").setLevel(logging.WARNING)
 
-# COMPLETE with the row index alone: naming index columns is a hundred times slower on 100 K rows, and the values and
-# the query text are as long as the table.
+# COMPLETE with the row index only. Index columns would be a hundred times slower for 100 K rows, and values and query text are
+# as long as the table.
 RESULT_FORMAT = {
     "result_format": "COMPLETE",
     "exclude_unexpected_values": True,
@@ -31,8 +30,12 @@ RESULT_FORMAT = {
 
 @dataclass(frozen=True)
 class Validation:
-    """A validation that ran: `failed` maps each expectation's meta id to the rows (positions) it flagged, `checked` to
-    how many rows it looked at; `result` is the library's own."""
+    """A completed validation.
+
+    failed: by meta id of the expectation, the flagged rows (positions).
+    checked: by meta id, the number of checked rows.
+    result: the library's own.
+    """
 
     failed: dict[str, list[int]]
     checked: dict[str, int]
@@ -41,9 +44,9 @@ class Validation:
 
 
 def validate(name: str, frame: pd.DataFrame, expectations: Sequence[Any]) -> Validation:
-    """Validates `frame` (unique row index 0..n-1, no nulls) against `expectations`, each with an `id` in its meta.
+    """Validate `frame` (unique row index 0..n-1, no nulls) against `expectations`. Each has an `id` in its meta.
 
-    Raises RuntimeError if the library didn't evaluate every one of them: a check that vanished is not a pass.
+    Raises RuntimeError if the library didn't evaluate every one of them.
     """
     if frame.isna().to_numpy().any():
         raise RuntimeError(f"{name}: Great Expectations must get no nulls, its verdicts on them differ by expectation")

@@ -1,8 +1,8 @@
-"""The cross-check: what Spark decided on topics, decided a second time by Great Expectations.
+"""The cross-check: Great Expectations computes Spark's verdicts on topics a second time.
 
-Every scalar control of the catalogue is one expectation over `topic_posture`: of each topic's `checks`, `observed` against
-`required`, where `known`. The topics it flags must be those on which Spark's verdicts say FAIL or EXEMPT; a topic on which
-they differ goes to `disagreements`, and the run isn't verified.
+Every scalar control of the catalogue is one expectation over `topic_posture`. It compares `observed` with `required` of each
+topic's `checks` with `known`. The flagged topics must be those with Spark's verdict FAIL or EXEMPT. A topic on which the two
+differ goes to `disagreements`, and the run isn't verified.
 """
 
 from __future__ import annotations
@@ -33,9 +33,14 @@ Topic = tuple[str, str]  # cluster, topic
 
 @dataclass(frozen=True)
 class Flagged:
-    """What the cross-check found. `verified`: Spark and Great Expectations agree on every topic of every judged cluster.
-    `disagreements`: rows written, one for each topic and control; `checked`: topics looked at, by control;
-    `not_cross_checked`: controls that have no order to check; `problems`: in words, why the run isn't verified."""
+    """The result of the cross-check.
+
+    verified: Spark and Great Expectations agree on every topic of every evaluated cluster.
+    disagreements: the number of rows written, one per topic and control.
+    checked: the number of checked topics by control.
+    not_cross_checked: controls that compare no two numbers.
+    problems: sentences on why the run isn't verified.
+    """
 
     verified: bool
     disagreements: int
@@ -45,10 +50,9 @@ class Flagged:
 
 
 def flag(lake: Lake, plan: Plan, out: Path) -> Flagged:
-    """Checks the result of `plan`, appends to `disagreements`, and writes Data Docs to `out`/data_docs.
+    """Check the result of `plan`, append to `disagreements`, and write Data Docs to `out`/data_docs.
 
-    A judged cluster whose topics are missing from `topic_posture` makes the run unverified: nothing looked at is not
-    a pass.
+    If topics of an evaluated cluster are missing in `topic_posture`, the run isn't verified.
     """
     posture = _by_control(_of_result(lake, TOPIC_POSTURE, plan, ["cluster", "topic", "checks"]))
     names = _topics(posture)
@@ -77,8 +81,10 @@ def _column(control: str) -> str:
 
 
 def _by_control(posture: pa.Table) -> pa.Table:
-    """`posture` with three columns for each control, `<control>_observed`, `_required` and `_known`, instead of `checks`; NULL
-    where a topic has no such check."""
+    """`posture` with the columns `<control>_observed`, `_required` and `_known` per control instead of `checks`.
+
+    They are NULL if a topic has no such check.
+    """
     checks = posture["checks"].combine_chunks()
     fields = pc.list_flatten(checks)
     of_row = pc.list_parent_indices(checks)
@@ -93,7 +99,7 @@ def _by_control(posture: pa.Table) -> pa.Table:
 
 
 def _of_result(lake: Lake, table: Any, plan: Plan, columns: list[str], *more: Any) -> pa.Table:
-    """Rows of the judged clusters under the plan's result; the days come first, to prune files."""
+    """Rows of the evaluated clusters under the plan's result. The condition starts with the days, to prune files."""
     from pyiceberg.expressions import And, EqualTo
 
     if not plan.judged:
@@ -110,7 +116,7 @@ def _days(plan: Plan) -> Any:
 
 
 def _missing_topics(lake: Lake, plan: Plan, names: list[Topic]) -> list[str]:
-    """Judged clusters whose facts have topics that `topic_posture` lacks, or lack topics that it has."""
+    """Evaluated clusters whose topics in `topic_posture` differ from those in their facts."""
     from pyiceberg.expressions import And, In
 
     if not plan.judged:
@@ -132,7 +138,7 @@ def _topics(table: pa.Table) -> list[Topic]:
 
 
 def _frame(posture: pa.Table) -> pd.DataFrame:
-    """The scalar columns without nulls: what isn't known is 0 there, and the expectations look past it."""
+    """The scalar columns without nulls. Unknown numbers are 0, and the expectations skip them."""
     columns = {}
     for control in SCALAR_CONTROLS:
         name = _column(control)
@@ -145,7 +151,7 @@ def _frame(posture: pa.Table) -> pd.DataFrame:
 
 
 def _usable(posture: pa.Table, name: str) -> pa.ChunkedArray:
-    """Rows said to be known that really have both numbers."""
+    """The `known` rows that have both numbers."""
     there = pc.and_(pc.is_valid(posture[f"{name}_observed"]), pc.is_valid(posture[f"{name}_required"]))
     return pc.and_(pc.fill_null(posture[f"{name}_known"], False), there)
 
@@ -156,7 +162,7 @@ def _names_where(names: list[Topic], mask: pa.ChunkedArray) -> set[Topic]:
 
 
 def _expectations() -> list[Any]:
-    """One expectation a control; it compares the pair of columns, on the rows that are known."""
+    """One expectation per control. It compares the pair of columns on the known rows."""
     import great_expectations.expectations as gxe
     from great_expectations.expectations.metadata_types import FailureSeverity
     from great_expectations.expectations.row_conditions import Column
@@ -190,7 +196,7 @@ def _not_looked_at(posture: pa.Table, checked: dict[str, int]) -> list[str]:
 
 
 def _spark_failures(lake: Lake, plan: Plan) -> dict[str, dict[Topic, str]]:
-    """Outcome of the topics that Spark fails, waived or not, by control."""
+    """The outcome of topics that Spark fails, waived or not, by control."""
     from pyiceberg.expressions import EqualTo, In
 
     columns = ["cluster", "control", "resource", "category", "outcome"]
@@ -206,7 +212,7 @@ def _spark_failures(lake: Lake, plan: Plan) -> dict[str, dict[Topic, str]]:
 def _differences(
     posture: pa.Table, names: list[Topic], spark: dict[str, dict[Topic, str]], flagged: dict[str, set[Topic]]
 ) -> list[dict[str, str]]:
-    """What each side says of the topics on which they differ, and of those that Spark calls known without both numbers."""
+    """Both outcomes of the topics on which they differ, and of those that Spark calls known without both numbers."""
     found = []
     for control in SCALAR_CONTROLS:
         known = pc.fill_null(posture[f"{_column(control)}_known"], False)
@@ -214,7 +220,9 @@ def _differences(
         empty = _names_where(names, pc.and_(known, pc.invert(_usable(posture, _column(control)))))
         says = [(topic, "known, without a value", NOT_JUDGED) for topic in sorted(empty)]
         for topic in sorted((flagged[control] ^ spark[control].keys()) - empty):
-            second = FAIL if topic in flagged[control] else PASS if topic in judged else NOT_JUDGED
+            second = PASS if topic in judged else NOT_JUDGED
+            if topic in flagged[control]:
+                second = FAIL
             says.append((topic, spark[control].get(topic, "no failure"), second))
         found += [
             {"cluster": topic[0], "control": control, "resource": topic[1], "spark": first, "expectations": second}

@@ -18,7 +18,7 @@ from spark_jobs.assemble.evaluation import run, topic_expressions
 
 
 def warm_up(spark: SparkSession) -> topics.Expressions:
-    """Runs a small job, so that Spark loads its classes. Returns a nightly run's expressions, which are equal for all plans."""
+    """Run a small job, so that Spark loads its classes. Returns a nightly run's expressions, which are equal for all plans."""
     spark.range(1).groupBy("id").count().localCheckpoint()
     return topic_expressions(pulse=False)
 

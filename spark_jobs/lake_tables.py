@@ -12,7 +12,7 @@ from durability.plan.plan import Plan
 from spark_jobs import session
 
 Reader = Callable[[str], DataFrame]
-"""Gives a lake table's rows, all of them."""
+"""Takes the name of a lake table, returns all of its rows."""
 
 
 def reader(spark: SparkSession, plan: Plan) -> Reader:
@@ -20,7 +20,7 @@ def reader(spark: SparkSession, plan: Plan) -> Reader:
     facts_of = {table.name for table in tables.FACTS} if plan.pulse else set()
 
     def read(name: str) -> DataFrame:
-        # Opening a file counts as reading a megabyte: else every cluster would be a task of its own, or two.
+        # Count opening a file as reading a megabyte. Otherwise each cluster would need a task or two.
         table = spark.read.option("file-open-cost", str(1 << 20)).table(session.table(spark, name))
         if name not in facts_of:
             return table
@@ -29,7 +29,7 @@ def reader(spark: SparkSession, plan: Plan) -> Reader:
             return table.where(F.lit(False))
         if paths[0].startswith("s3://"):
             return through_python(spark, plan, tables.TABLES[name])
-        # The table's schema, not the files': a column that a file lacks is NULL, as it is in the lake.
+        # Use the table's schema, not that of the files. A column that a file lacks is NULL, as in the lake.
         return spark.read.schema(table.schema).parquet(*paths)
 
     return read
@@ -40,7 +40,7 @@ def through_python(spark: SparkSession, plan: Plan, table: tables.Table) -> Data
     from durability.lake import Lake
 
     rows = Lake.open(plan.lake).read_files(table, plan.staged[table.name])
-    # One chunk: Spark 4.1 loses rows of an Arrow table in many small ones.
+    # Use one chunk: Spark 4.1 loses rows of an Arrow table in many small chunks.
     return spark.createDataFrame(rows.combine_chunks())
 
 

@@ -42,9 +42,9 @@ def checkpointed(frame: DataFrame, level: StorageLevel | None = None) -> DataFra
 
 
 def remember_classes(spark: SparkSession) -> None:
-    """Looks up once the Java classes, and their methods, that every Column expression uses.
+    """Look up once the Java classes and methods that every Column expression uses.
 
-    py4j looks them up each time they are named, which was a third of all round trips while rules are built.
+    By default py4j looks them up at each use. That was a third of all round trips while rules are built.
     """
     jvm = spark.sparkContext._jvm
     for name in ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils"):
@@ -58,7 +58,7 @@ class _Remembered:
         self._java_class = java_class
 
     def __getattr__(self, name):
-        # Python calls this only for a missing attribute. The next time it isn't missing.
+        # Python calls this for missing attributes only, so once per method.
         member = self.__dict__[name] = getattr(self._java_class, name)
         return member
 
@@ -69,5 +69,5 @@ def table(spark: SparkSession, name: str) -> str:
 
 
 def namespace(spark: SparkSession) -> str:
-    """The namespace of the lake's tables: a catalog may have several lakes (`durability.lake.namespaces`)."""
+    """The namespace of this lake's tables. A catalog may have several lakes (`durability.lake.namespaces`)."""
     return str(spark.conf.get(f"spark.sql.catalog.{CATALOG}.default-namespace", NAMESPACE))

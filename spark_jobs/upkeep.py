@@ -17,7 +17,7 @@ from spark_jobs.retention.removal import Upkeep
 
 
 def run(spark: SparkSession, plan: RetentionPlan) -> None:
-    """One upkeep, table by table; prints a line for each thing that it did."""
+    """Run one upkeep, table by table, and print a line for each action."""
     for removed in Upkeep(spark, plan).remove():
         if removed.dropped or removed.rewritten:
             print(f"{removed.table}: files_dropped={removed.dropped} files_rewritten={removed.rewritten}", flush=True)

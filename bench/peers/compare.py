@@ -1,8 +1,8 @@
-"""DuckDB and Polars over the same files as `evaluate`, and their rows compared with the lake's.
+"""Runs DuckDB and Polars over the same files as `evaluate`, and compares their rows with the lake's.
 
-Compared is every column of `partition_health` (the lake has equal partitions in one row), `health_counters`, `topic_posture` and
-of the topics' verdicts, except ids of the run and `evidence`, which only words need. Only `evaluate` computes verdicts of
-clusters, brokers, tiers and applications.
+It compares every column of `partition_health` (in the lake, equal partitions share a row), `health_counters`, `topic_posture` and
+the topics' verdicts, except ids of the run and `evidence`, which only texts need. Only `evaluate` computes verdicts on clusters,
+brokers, tiers and applications.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ TABLES = {
     "verdicts": VERDICTS,
     "counters": "health_counters",
 }
-"""The lake's table by the file in which a peer writes its rows."""
+"""The lake's table, by the file in which a peer writes its rows."""
 FACTS = ("clusters", "brokers", "topics", "partitions")
 NUMBERS = (
     *("replication_factor", "min_insync_replicas", "write_headroom", "replica_racks", "min_insync_racks"),
     *("acked_copies", "acked_racks"),
 )
-"""What a tier can require of a topic, by its name in the policy."""
+"""The possible requirements on a topic, by their names in the policy."""
 EVALUATED = (*NUMBERS, "survive", "unclean_leader_election")
 TIERS = pa.schema(
     [
@@ -48,7 +48,7 @@ TIERS = pa.schema(
 
 
 def inputs(warehouse: Path, attempts: list[Attempt], policy: PolicyPart, folder: Path) -> Path:
-    """Writes a peer's inputs, files by table; warehouse: the folder of a lake that one run planned."""
+    """Write a peer's inputs; returns a file that lists the files by table. warehouse: folder of a lake with one planned run."""
     found = {name: [p.removeprefix("file://") for a in attempts for p in a.files[name]] for name in FACTS}
     found["resolved"] = _files(warehouse, "resolved_policy")
     found["tiers"] = [str(write_tiers(policy.tiers, folder))]
@@ -58,9 +58,9 @@ def inputs(warehouse: Path, attempts: list[Attempt], policy: PolicyPart, folder:
 
 
 def write_tiers(tiers: Mapping[str, Mapping[str, Any]], folder: Path) -> Path:
-    """Writes one row per tier with what it requires; a number that it doesn't require is NULL.
+    """Write one row per tier with its requirements. A number that it doesn't require is NULL.
 
-    ValueError for a requirement that the peers don't evaluate.
+    Raises ValueError for a requirement that the peers don't evaluate.
     """
     rows = []
     for tier, required in tiers.items():
@@ -76,13 +76,13 @@ def write_tiers(tiers: Mapping[str, Mapping[str, Any]], folder: Path) -> Path:
 
 
 def run(peer: str, inputs_file: Path, folder: Path) -> None:
-    """Runs a peer in a process of its own; it writes below `folder`. Raises CalledProcessError."""
+    """Run a peer in a separate process, which writes below `folder`. Raises CalledProcessError."""
     (folder / peer).mkdir()
     subprocess.run([sys.executable, "-m", f"bench.peers.{peer}", str(inputs_file), str(folder / peer)], check=True)
 
 
 def differences(warehouse: Path, result_id: str, theirs: Path) -> list[str]:
-    """Rows that only the lake's result has or only the peer whose files are in `theirs`: some of each, and how many."""
+    """Rows that only one side has, the lake's result or the peer's files in `theirs`: some of each, and how many."""
     lines = []
     with duckdb.connect() as db:
         db.execute(f"SET memory_limit = '4GB'; SET temp_directory = '{theirs}/spill'")
@@ -93,7 +93,7 @@ def differences(warehouse: Path, result_id: str, theirs: Path) -> list[str]:
             known = "*"
             if "checks" in columns:
                 known = f"* REPLACE (list_filter(checks, lambda c: c.control IN {CONTROLS}) AS checks)"
-            if name == "health":  # the lake has equal partitions in one row
+            if name == "health":  # in the lake, equal partitions share a row
                 known = "* EXCLUDE (partitions), unnest(partitions) AS partition"
             files = _files(warehouse, table)
             db.execute(

@@ -17,7 +17,7 @@ _COUNTED = {
 }
 _LED = ("under_min_isr", "at_min_isr", "under_replicated", "under_min_rack_isr", "at_min_rack_isr", "unknown")
 _SUMS = ", ".join(f"coalesce(sum({name}), 0)::BIGINT AS {name}" for name in _COUNTED)
-# All replicas of an offline partition are missing: out of sync, or in the ISR and down.
+# All replicas of an offline partition are missing: they are out of sync, or in the ISR and down.
 COUNTERS = f"""
 WITH of_topics AS (
   SELECT tid, {", ".join(f"({count})::BIGINT AS {name}" for name, count in _COUNTED.items())},

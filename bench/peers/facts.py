@@ -1,7 +1,7 @@
-"""What is known of brokers, clusters and topics: tables that both peers measure partitions with.
+"""Facts about brokers, clusters and topics as tables. Both peers measure partitions with them.
 
-Brokers are numbered over the whole fleet, from 1, cluster after cluster; `base` is the number of a cluster's broker 0. Racks are
-bits; the lowest bit is for all brokers without broker.rack. `NULL` in place of a requirement: the tier doesn't have it.
+Brokers are numbered over the whole fleet, from 1, cluster after cluster. `base` is the number of a cluster's broker 0. Racks are
+bits. The lowest bit is for all brokers without broker.rack. A requirement is NULL if the tier doesn't have it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SELECT *, row_number() OVER (ORDER BY cluster, broker) AS place,
   'broker:' || broker || CASE WHEN disk THEN ' disk-offline' ELSE ' lagging' END AS lag
 FROM known ORDER BY place
 """
-# `sizes`: brokers in each named rack, most first. `lost`: the bits of racks that are down as a whole.
+# `sizes`: brokers in each named rack, the most first. `lost`: the bits of racks that are down completely.
 CLUSTERS = """
 CREATE TEMP TABLE cluster_facts AS
 WITH racked AS (

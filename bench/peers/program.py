@@ -1,8 +1,8 @@
-"""The program of both peers: reads facts, lets the engine measure partitions, and derives from that what `evaluate` writes.
+"""The program of both peers. It reads facts, lets the engine measure partitions, and derives the results of `evaluate`.
 
-It relies on what is true of every made-up fleet: everything was read, nothing is being reassigned, broker ids count from 0, a
-cluster's brokers have one release and one configuration, and a setting that no topic has comes from the brokers. There is no
-earlier run to compare with, and no waiver is in force.
+It relies on properties of every generated fleet: everything was read, and nothing is being reassigned. Broker ids count from 0,
+and a cluster's brokers have one release and one configuration. A setting that no topic has comes from the brokers. There is no
+earlier run to compare with, and no valid waiver.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ MACROS = (
     "dominant(causes, down) AS"
     " nullif(array_to_string(list_sort(list_distinct(CASE WHEN len(down) > 0 THEN down ELSE causes END)), ', '), '')",
     "named(causes) AS dominant(causes, list_filter(causes, lambda d: d LIKE '% down' OR d LIKE '% disk-offline'))",
-    # Replicas that some `racks` racks have together if `n` are placed as evenly as brokers allow: racks are filled to one
-    # below `level` as far as possible, and as many of the larger ones as replicas are left get one more.
+    # Replicas that some `racks` racks have together if `n` are placed as evenly as brokers allow. Racks are filled to one below
+    # `level` as far as possible. Then as many of the larger ones as replicas are left get one more.
     "filled(sizes, level) AS coalesce(list_sum(list_transform(sizes, lambda s: least(s, level))), 0)",
     "held_at(sizes, n, racks, level) AS filled(sizes[:racks], level - 1) + least(racks, n - filled(sizes, level - 1))",
     "most_held(sizes, n, racks) AS"
@@ -34,11 +34,11 @@ MACROS = (
 )
 Files = dict[str, list[str]]
 Measure = Callable[[duckdb.DuckDBPyConnection, Files], None]
-"""Makes of the partitions' files the tables `unhealthy`, `measured` and `acks`; see `topics.MEASURES`."""
+"""Makes the tables `unhealthy`, `measured` and `acks` from the partitions' files; see `topics.MEASURES`."""
 
 
 def run(measure: Measure, inputs: Files, folder: Path) -> None:
-    """inputs: Parquet files by table; writes health, posture, verdicts and counters.parquet."""
+    """Write health, posture, verdicts and counters.parquet. inputs: Parquet files by table."""
     with duckdb.connect() as db:
         db.execute(f"SET memory_limit = '2500MB'; SET temp_directory = '{folder}/spill'")
         db.execute("SET preserve_insertion_order = false")

@@ -1,26 +1,29 @@
-"""What follows for a topic from its measured partitions: its troubles by category, its outcomes, its target, its posture."""
+"""Derives a topic's rows from its measured partitions: its problems by category, outcomes, target and posture."""
 
 from __future__ import annotations
 
 from bench.peers.verdicts import checks
 
 NEVER = 1_000_000
-"""In place of a min.insync.replicas that no partition can have."""
+"""Used as a min.insync.replicas that no partition can have."""
 MEASURES = ("unhealthy", "measured", "acks")
-"""The tables that an engine makes; `tid` is a topic's number in `topic_facts`.
+"""The tables that an engine makes. `tid` is a topic's number in `topic_facts`.
 
-- unhealthy: partitions with a category of KIP-427 or KIP-1290. `causes`: what is down or failed, else what lags; `missing`: bits
-  of lost racks with replicas; `few_racks`: its ISR spans fewer racks than wanted, led or not; `misplaced`: so do its replicas;
+- unhealthy: partitions with a category of KIP-427 or KIP-1290.
+  `causes`: brokers that are down or failed, else those that lag. `missing`: bits of lost racks with replicas.
+  `few_racks`: its ISR spans fewer racks than wanted, led or not. `misplaced`: so do its replicas.
   `at_risk`: a changed min.insync.replicas may cost it eligible leaders.
-- measured: a row per topic. The lowest rf, effective min ISR, span, isr_racks and headroom (headroom_rf: replicas of the first
-  partition with it); `smallest`: the min.insync.replicas that guarantees the acked racks, else NEVER; `would_do`: the replicas
-  suffice for KIP-1290's pair. Lists of partitions that fall short, NULL if none does: in replicas (few_replicas), effective min
-  ISR (few_in_sync), replicas for min.insync.replicas (above), headroom (no_headroom), racks (few_racks), what acks=all
-  guarantees (short), and replicas or racks for min.insync.racks (above_rf, above_span).
-- acks: of each topic's worst partition what acks=all means there, w_...; see `bench.peers.verdicts`.
+- measured: a row per topic.
+  The lowest rf, effective min ISR, span, isr_racks and headroom (headroom_rf: replicas of the first partition with it).
+  `smallest`: the min.insync.replicas that guarantees the acked racks, else NEVER. `would_do`: the replicas suffice for
+  KIP-1290's pair.
+  Lists of partitions that fall short, NULL if none does: in replicas (few_replicas), effective min ISR (few_in_sync), replicas
+  for min.insync.replicas (above), headroom (no_headroom), racks (few_racks), what acks=all guarantees (short), and replicas or
+  racks for min.insync.racks (above_rf, above_span).
+- acks: what acks=all means on each topic's worst partition, in columns w_...; see `bench.peers.verdicts`.
 """
 
-# `named` gives what is down or failed, else what lags, as one text: topics with the same trouble share a cause.
+# `named` returns brokers that are down or failed, else those that lag, as one text, so that topics share a cause.
 CATEGORIES = """
 CREATE TEMP TABLE categories AS
 SELECT tid, category, list_sort(list(partition)) AS ids, bool_or(NOT whole) AS shrunk, bool_and(whole) AS whole,
@@ -74,8 +77,8 @@ SELECT *, outcome(replication_factor, few_replicas) AS o_rf, outcome(min_insync_
   CASE WHEN len(problems) > 0 THEN 'FAIL' ELSE outcome(min_insync_racks, NULL) END AS o_valid
 FROM judged
 """
-# The replicas needed. If acked racks are required: the min.insync.replicas that guarantees them with the replicas where they
-# are (`kept`), or the first number of replicas that does with headroom, spread evenly over the racks (`spread_rf`).
+# The replicas needed. If acked racks are required, either the min.insync.replicas that guarantees them with the present replicas
+# (`kept`), or the first number of replicas that does so with headroom, spread evenly over the racks (`spread_rf`).
 TARGETS = f"""
 CREATE TEMP TABLE targets AS
 WITH needed AS (
@@ -121,7 +124,7 @@ SELECT outcomes.* EXCLUDE (smallest, would_do), targets.* EXCLUDE tid FROM outco
 
 
 def _outage(setting: str, hurt: str, value: str, source: str, now: str, now_source: str, least: str) -> str:
-    """A threshold in a rack outage. There was no earlier run, so nothing counts as lowered."""
+    """A threshold in a rack outage. There is no earlier run, so nothing counts as lowered."""
     return f"""CASE WHEN {hurt} > 0 THEN {{setting: '{setting}', step: CASE WHEN unsafe THEN 'guarded' ELSE 'lower' END,
     value: {value}, source: {source}, configured: {now}, now: {now}, now_source: {now_source},
     lower_to: CASE WHEN NOT unsafe THEN greatest({least}, 1)::INT END, since: captured_at,
@@ -142,7 +145,7 @@ SELECT cluster, captured_at, snapshot_id, topic, internal, tier, partitions, {ch
   reassign, NULL::BOOLEAN AS target_own_racks, NULL::BOOLEAN AS target_rack_balance
 FROM result
 """
-# `cli_differs`: kafka-topics compares min.insync.replicas as configured, and counts leaderless partitions.
+# `cli_differs`: kafka-topics compares with min.insync.replicas as configured, and counts leaderless partitions.
 HEALTH = """
 SELECT cluster, captured_at, snapshot_id, topic, partition, categories,
   at_min AND whole AS by_configuration, u.min_isr AS min_insync_replicas,

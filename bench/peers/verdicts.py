@@ -1,7 +1,7 @@
-"""The verdicts of topics as SQL over one row per topic (`bench.peers.topics`): what each of them shows.
+"""The verdicts on topics as SQL over one row per topic (`bench.peers.topics`).
 
-`o_...` are outcomes; `w_...` describe the topic's worst partition for acks=all; `n_...` are numbers of partitions;
-lists of partitions that fall short are NULL where none does.
+Columns `o_...` are outcomes, `w_...` describe the topic's worst partition for acks=all, and `n_...` are numbers of partitions.
+Lists of partitions that fall short are NULL if none does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _CATEGORIES = ("offline", "under-min-isr", "at-min-isr", "under-replicated")
 
 
 class Verdict(NamedTuple):
-    """An outcome, observed and required values by name, and what only a FAIL has; each is SQL."""
+    """An outcome, observed and required values by name, and columns that only a FAIL has. Each is SQL."""
 
     control: str
     outcome: str
@@ -28,7 +28,7 @@ class Verdict(NamedTuple):
 
 
 def _columns(verdict: Verdict) -> dict[str, str]:
-    """SQL by column of `verdicts`. The first 20 digits of a key's SHA-256 are the id."""
+    """SQL by column of `verdicts`. The id is the first 20 digits of a key's SHA-256."""
     fails = f"{verdict.outcome} = 'FAIL'"
     of_failure = {
         "category": verdict.category,
@@ -182,8 +182,8 @@ UNHEALTHY = Verdict(
 )
 HEALTHY = Verdict(HEALTH, "'PASS'", {"category": "NULL", "cause": "NULL"}, {})
 
-# What a producer is answered by its acks value, on the topic's worst partition. A replica may come back; more replicas than
-# the topic has never will. Of the proposed errors only those count that brokers don't answer today, or that no retry helps.
+# The answer to a producer by its acks value, on the topic's worst partition. A replica may come back, but a topic doesn't get
+# more replicas. A proposed error counts only if today's brokers don't answer it, or if no retry helps.
 _LEADERLESS = "CASE WHEN NOT w_led THEN 'LEADER_NOT_AVAILABLE'"
 _ERROR = f"{_LEADERLESS} WHEN NOT w_accepted THEN 'NOT_ENOUGH_REPLICAS' END"
 _PROPOSED = (
@@ -259,11 +259,11 @@ ACKED_DURABILITY = Verdict(
     "short",
 )
 CONTROLS = (*(verdict.control for verdict in (*SCALARS, *RACKS, ACKED_DURABILITY)), HEALTH)
-"""The controls that the peers judge. A control that is added later needs no edit here, and isn't compared."""
+"""The controls that the peers compute. A new control needs no edit here, and isn't compared."""
 
 
 def query() -> str:
-    """The verdicts of all controls; a first run has no reasons, no waivers and no earlier severities."""
+    """The verdicts of all controls. A first run has no reasons, no waivers and no earlier severities."""
     selects = [_select(verdict, "result") for verdict in (*SCALARS, *RACKS)]
     selects.append(_select(ACKED_DURABILITY, "result JOIN acks USING (tid)"))
     selects.append(_select(UNHEALTHY, "result JOIN categories USING (tid)"))

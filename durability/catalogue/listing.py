@@ -41,7 +41,8 @@ def lasted(seconds: float) -> str:
     parts = []
     for unit, size in ((" day", 86_400), (" h", 3_600), (" min", 60)):
         count, rest = divmod(rest, size)
-        parts.append(f"{count}{unit}{'s' if unit == ' day' and count > 1 else ''}" if count else "")
+        plural = "s" if unit == " day" and count > 1 else ""
+        parts.append(f"{count}{unit}{plural}" if count else "")
     largest = next(place for place, part in enumerate(parts) if part)
     return " ".join(filter(None, parts[largest : largest + 2]))
 

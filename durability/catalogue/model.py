@@ -25,9 +25,12 @@ OUTCOMES = ("FAIL", "UNKNOWN", "NOT_APPLICABLE")
 class Requirement:
     """A key of a policy's tier.
 
-    kind: one of KINDS. min, max: limits of an integer or a number. choices: the allowed strings. about: the text that
-    editors show. range: may a tier state `{min, max}`? A plain number is a minimum. relative: the form of a number that is
-    relative to a topic's replication factor, one of RELATIVE; empty: there is none.
+    kind: one of KINDS.
+    min, max: limits of an integer or a number.
+    choices: the allowed strings.
+    about: the text that editors show.
+    range: may a tier state `{min, max}`? A plain number is a minimum.
+    relative: the form of a number relative to a topic's replication factor, one of RELATIVE; empty if there is none.
     """
 
     key: str
@@ -44,19 +47,25 @@ class Requirement:
 class Control:
     """A control, as its YAML file states it.
 
-    on: resource types. severity: the severity of a FAIL without a category in `severities`. source: a KIP number or Kafka
-    class. remediation: general advice. fails_when: a clause for the README's table.
-    requires: the tier keys that it declares. reads: the settings that decide its verdict. carried: the settings in `reads`
-    with Kafka's default as text (None: no default); rules read these through `spark_jobs.frames.settings`, and all others
-    from columns of `spark_jobs.frames.facts`.
-    scalar: the order of observed and required, ">=" or "<=", that Great Expectations checks; None with the reason in
-    `not_cross_checked`. checked_category: the only category that this order is about. unchecked: categories that it isn't about.
-    per_category: the control gives one verdict per category. active: categories that reject reads or writes now (None: any
-    FAIL). own_unknown: an UNKNOWN of a topic has its own text.
+    on: resource types.
+    severity: the severity of a FAIL without a category in `severities`.
+    source: a KIP number or Kafka class.
+    remediation: general advice.
+    fails_when: a clause for the README's table.
+    requires: the tier keys that it declares.
+    reads: the settings that decide its verdict.
+    carried: the settings in `reads` with Kafka's default as text (None: no default). Rules read them through
+        `spark_jobs.frames.settings`. They read other settings from columns of `spark_jobs.frames.facts`.
+    scalar: the order of observed and required, ">=" or "<=", that Great Expectations checks. None, with the reason in
+        `not_cross_checked`, if there is none.
+    checked_category: the only category that this order is about. unchecked: categories that it isn't about.
+    per_category: the control gives one verdict per category.
+    active: categories that reject reads or writes now (None: any FAIL).
+    own_unknown: an UNKNOWN of a topic has its own text.
     messages, remedies: templates by outcome, or by outcome and reason or category, such as "FAIL/offline". A remedy may be
-    {"planner": name} of `durability.remedies`.
-    provider_duty, provider_hides: the reasons for NOT_APPLICABLE and for UNKNOWN, by provider. proposal: about settings that
-    brokers don't enforce yet.
+        {"planner": name} of `durability.remedies`.
+    provider_duty, provider_hides: the reasons for NOT_APPLICABLE and for UNKNOWN, by provider.
+    proposal: about settings that brokers don't enforce yet.
     planned: not evaluated yet.
     """
 
@@ -102,7 +111,7 @@ def load(path: Path) -> Any:
 
 
 def read(folder: Path) -> dict[str, Control]:
-    """The controls of a folder, by id. Files that start with an underscore are skipped. ValueError names an invalid file."""
+    """The controls of a folder, by id. Files that start with an underscore are skipped. Raises ValueError for an invalid file."""
     found = [_control(path) for path in sorted(folder.glob("[!_]*.yaml"))]
     found.sort(key=lambda c: (TYPES.index(c.on[0]), c.planned, c.id))
     return {c.id: c for c in found}
@@ -135,7 +144,9 @@ def _as_text(default: Any) -> str | None:
     >>> [_as_text(value) for value in ("604800000", 0.5, True, None)]
     ['604800000', '0.5', 'true', None]
     """
-    return None if default is None else str(default).lower() if isinstance(default, bool) else str(default)
+    if default is None:
+        return None
+    return str(default).lower() if isinstance(default, bool) else str(default)
 
 
 def _requirement(key: str, stated: dict[str, Any]) -> Requirement:
@@ -151,7 +162,7 @@ def _requirement(key: str, stated: dict[str, Any]) -> Requirement:
 
 
 def on_platforms(controls: Mapping[str, Control], platforms: Mapping[str, dict[str, Any]]) -> dict[str, Control]:
-    """The controls with what `platforms` hide or do themselves. ValueError for a control that doesn't exist."""
+    """The controls with what `platforms` hide or do themselves. Raises ValueError for a control that doesn't exist."""
     found = dict(controls)
     for platform, stated in platforms.items():
         for member, of in (("hidden", "provider_hides"), ("duty", "provider_duty")):
@@ -169,16 +180,16 @@ PROVIDERS: dict[str, str] = load(FOLDER / "_providers.yaml")
 REFUSED: dict[str, dict[str, Any]] = load(FOLDER / "_refused.yaml")
 """What providers don't let their customers do with Kafka's tools, by provider and kind of command."""
 DISKLESS = "diskless"
-"""In place of the provider of its cluster, the platform of a diskless topic (`durability.topology.diskless`)."""
+"""The platform of a diskless topic (`durability.topology.diskless`), instead of its cluster's provider."""
 CONTRADICTED = "contradicted"
-"""The provider of a cluster whose answers contradict the provider that is declared for it."""
+"""The provider of a cluster whose answers contradict its declared provider."""
 SCALAR_CONTROLS: dict[str, str] = {c.id: c.scalar for c in CONTROLS.values() if c.scalar and not c.planned}
 """The order of observed and required, by control that Great Expectations checks."""
 
 
 @cache
 def requirements() -> dict[str, Requirement]:
-    """The tier keys, in the catalogue's order. ValueError if two controls declare the same key."""
+    """The tier keys, in the catalogue's order. Raises ValueError if two controls declare the same key."""
     found: dict[str, Requirement] = {}
     for control in CONTROLS.values():
         for requirement in control.requires:

@@ -109,12 +109,15 @@ def _support() -> Iterator[str]:
     yield f"| control | {' | '.join(f'`{name}`' for name in named)} |"
     yield "|---" * (len(named) + 1) + "|"
     for control in controls:
-        cells = [
-            "not applicable" if n in control.provider_duty else "unknown" if n in control.provider_hides else ""
-            for n in named
-        ]
+        cells = [_cell(control, provider) for provider in named]
         if any(cells):
             yield f"| {control.id} | {' | '.join(cells)} |"
+
+
+def _cell(control: Control, provider: str) -> str:
+    if provider in control.provider_duty:
+        return "not applicable"
+    return "unknown" if provider in control.provider_hides else ""
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def main() -> None:
-    """The console script's entry point. Ends with status 2 if the program can't even be loaded."""
+    """The console script's entry point. Exits with status 2 if the program can't be loaded."""
     import io
     import sys
 
@@ -17,5 +17,5 @@ def main() -> None:
         sys.exit(2)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a name that a terminal can't show costs no report
+            stream.reconfigure(errors="backslashreplace")  # a name that the terminal can't show must not stop a report
     app()

@@ -1,4 +1,4 @@
-"""An audit through Airflow: the DAG `nightly_audit` once, as a child process whose steps are followed by its journal."""
+"""Runs an audit through Airflow: the DAG `nightly_audit` in a child process, followed through its journal."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ POLL_SECONDS = 0.1
 def run(
     options: Options, what: Input, session: Session, log: Path, console: Console, environ: Mapping[str, str]
 ) -> bool:
-    """Runs the DAG; whether it succeeded. Airflow's log and Spark's go to `log`."""
+    """Run the DAG and return whether it succeeded. Logs of Airflow and Spark go to `log`."""
     events = session.folder / "journal.jsonl"
     environment = airflow_environment(options, what, environ, session.folder, events)
     if SPARK not in environ:
-        # Where it can't be prestarted, the task's own submission says why.
+        # If it can't be prestarted, the task submits the job itself and reports the cause.
         with suppress(OSError, ValueError):
             job = resources.spark_job("evaluate.py")
             environment |= prestarted.start(session, options.lake, job, environment)
-    # No secrets: everybody can read the command line.
+    # No secrets: all users can read command lines.
     conf = json.dumps(what.settings(options).to_params())
     command = [airflow_home.airflow(), "dags", "test", DAG, "--conf", conf]
     child = session.popen(command, log=log, env=environment)
@@ -50,13 +50,13 @@ def run(
 def airflow_environment(
     options: Options, what: Input, environ: Mapping[str, str], folder: Path, events: Path
 ) -> dict[str, str]:
-    """The Airflow child's environment: a home of its own under `folder`, the Connections, the journal."""
+    """The environment of the Airflow child: its own home in `folder`, the Connections, and the journal."""
     home = airflow_home.private_home(folder / "airflow")
     environment = airflow_home.environment(home, environ)
     environment.pop(prestarted.VARIABLE, None)
     if SPARK not in environment:
         environment[SPARK] = json.dumps({"conn_type": "spark", "host": "local[*]"})
-        environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # the session is reachable from this host alone
+        environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # only this host can reach the session
     if what.connection is not None:
         connection = {"conn_type": "kafka", "extra": dict(what.connection)}
         environment[f"AIRFLOW_CONN_{CONNECTION.upper()}"] = json.dumps(connection)
@@ -71,7 +71,7 @@ def airflow_environment(
 
 
 def _follow(child: subprocess.Popen, events: journal.Reader, console: Console) -> None:
-    """Show steps and collect problems until the child has ended. A step without an end was killed with its process."""
+    """Show steps and collect problems until the child ends. A step without an end was killed."""
     running: Counter[str] = Counter()
     while True:
         ended = child.poll() is not None

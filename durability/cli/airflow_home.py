@@ -1,6 +1,6 @@
-"""The Airflow that commands of this project start: where it lives, its settings, its migrated database.
+"""The Airflow home of commands in this project: its location, settings and migrated database.
 
-Airflow is a child process here and is never imported: its start-up is paid once.
+Airflow runs as a child process and is never imported, so that its slow start happens once.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from durability.errors import Refused
 from durability.runtime import locks
 
 DATABASE, MIGRATED = "airflow.db", "migrated"
-"""The database, and the file with the version of Airflow that migrated it, which is written last."""
+"""The database, and the file with the Airflow version that migrated it. That file is written last."""
 
 
 def template() -> Path:
-    """The home whose migrated database each run copies."""
+    """The home with the migrated database. Each run copies it."""
     return resources.state_folder() / "airflow"
 
 
 def environment(home: Path, base: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The environment for an `airflow` child whose AIRFLOW_HOME is `home`.
 
-    What `base` sets stays, except for the home and the folders that belong to this project. This environment's own
-    `bin` comes first on PATH, where Airflow looks for spark-submit.
+    Variables of `base` are kept, except for the home and this project's folders. This environment's `bin` comes first on
+    PATH, because Airflow looks for spark-submit there.
     """
     bin_folder = Path(sys.executable).parent
     defaults = {
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
         "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",
-        # Runs are labelled with what they did, not with usage numbers sent elsewhere.
+        # No usage data is sent.
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
         "GX_ANALYTICS_ENABLED": "False",
         "PYSPARK_PYTHON": sys.executable,
@@ -62,17 +62,17 @@ def airflow() -> str:
 
 
 def require() -> None:
-    """Refused, with the remedy, where Airflow isn't installed. It is looked for, never imported."""
+    """Raise Refused with the fix if Airflow isn't installed. Airflow isn't imported."""
     if importlib.util.find_spec("airflow") is None:
         raise Refused("Airflow isn't installed here: pip install 'kafka-durability-audit[airflow]'")
 
 
 def migrate(home: Path | None = None) -> None:
-    """Create or migrate the database under `home` (default: the template); Refused with the log's place when Airflow can't."""
+    """Create or migrate the database in `home` (default: the template). Raises Refused with the log's path on failure."""
     require()
     home = home or template()
     resources.create_private(home)
-    home.chmod(home.stat().st_mode & 0o700)  # it may be an earlier version's, and has passwords and Connections
+    home.chmod(home.stat().st_mode & 0o700)  # an earlier version may have made it; it has passwords and Connections
     log = home / "migrate.log"
     with log.open("wb") as out:
         done = subprocess.run(
@@ -88,23 +88,23 @@ def migrate(home: Path | None = None) -> None:
 
 
 def prepare(source: Path) -> None:
-    """Makes the database of a template anew, unless it is whole and of this Airflow."""
+    """Create a template's database again unless it is complete and of this Airflow version."""
     require()
     version, stamp = importlib.metadata.version("apache-airflow"), source / MIGRATED
     resources.create_private(source)
     with locks.file_lock(source / ".lock"):
         if stamp.is_file() and stamp.read_text() == version and (source / DATABASE).is_file():
             return
-        # What a killed process left can't be migrated, and a template has nothing to lose.
+        # A killed process may have left a partial database. A template has no data to lose.
         (source / DATABASE).unlink(missing_ok=True)
         migrate(source)
         stamp.write_text(version)
 
 
 def private_home(folder: Path, source: Path | None = None) -> Path:
-    """A copy of the migrated home `source` (default: the template) for one run alone: two runs never share a SQLite file.
+    """A copy of the migrated home `source` (default: the template) for one run. Runs never share a SQLite file.
 
-    A template that was never migrated is migrated first, which takes a while, once.
+    A template without a database is migrated first. That takes a while, once.
     """
     source = source or template()
     prepare(source)

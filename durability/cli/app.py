@@ -1,4 +1,4 @@
-"""The commands of `kafka-durability`, their flags and their help. What they do is imported when they run."""
+"""The commands of `kafka-durability` with their options and help. Each imports its implementation when it runs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ INPUT, JUDGED, OUTPUT, EXITS = "What is read (one of)", "By what", "Where to", "
 
 
 class Commands(TyperGroup):
-    """Ends the program with a command's status. An AuditError is printed, any other exception with its traceback: both are 2,
-    since 1 means that --fail-on is reached."""
+    """Ends the program with a command's status.
+
+    Any exception gives 2, because 1 means that --fail-on is reached. An AuditError is printed without a traceback.
+    """
 
     def invoke(self, ctx: Any) -> NoReturn:
-        """Ctrl-C and SIGTERM leave at once: a thread that still reads from a broker would hold the program for its timeout."""
+        """Run a command. Ctrl-C and SIGTERM exit at once, without waiting for threads that read from a broker."""
         from durability.cli.console import Console
         from durability.runtime import processes
 
@@ -40,11 +42,11 @@ class Commands(TyperGroup):
             _leave(128 + signal.SIGINT)
         except SystemExit as stopped:
             _leave(stopped.code if isinstance(stopped.code, int) and stopped.code != REACHED else INCOMPLETE)
-        except BrokenPipeError:  # nobody reads standard output any more
+        except BrokenPipeError:  # the reader of standard output has ended
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             _leave(INCOMPLETE)
         except Exception as error:
-            # A wrong option, or --help: typer ends the command with a message of its own.
+            # typer prints its own message for a wrong option or --help.
             if hasattr(error, "exit_code"):
                 raise
             print(plain_lines(traceback.format_exc()), file=sys.stderr)
@@ -72,7 +74,7 @@ app = typer.Typer(
 
 
 def _option(name: str, panel: str, help: str, metavar: str = "FILE") -> Any:
-    """An option that is a variable of the environment, too."""
+    """An option with its environment variable."""
     variable = name.removeprefix("--").upper().replace("-", "_")
     return typer.Option(name, envvar=variable, help=help, metavar=metavar, rich_help_panel=panel)
 
@@ -275,7 +277,7 @@ def restore(
     location = lake or str(state_folder() / "lake")
     if "://" not in location and not os.path.isdir(location):
         raise Refused(f"{Given.of(ctx).label('lake')}{location}: no such folder")
-    with run_lock.held(location):  # what a run commits meanwhile would be lost
+    with run_lock.held(location):  # a commit during the restore would be lost
         print("\n".join(map(plain, restore(location))))
 
 
@@ -309,7 +311,7 @@ def migrate() -> None:
 
 @app.command(hidden=True)
 def classes() -> None:
-    """Make the archive of Spark's classes for this Java (make setup)."""
+    """Create the archive of Spark's classes for this Java (make setup)."""
     from durability.cli import classes
 
     classes.ensure()
@@ -331,4 +333,4 @@ def program(
         bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_version)
     ] = False,
 ) -> None:
-    """Options of the program itself; the text above the commands is `app`'s."""
+    """Options of the program itself. The text above the commands is in `app`."""

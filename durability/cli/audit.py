@@ -1,4 +1,4 @@
-"""`kafka-durability audit`: from options to exit status, in this process or through Airflow."""
+"""`kafka-durability audit`, from options to exit status, in this process or through Airflow."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 REPORTS = ("report.html", "findings.json", "findings.csv", "data_docs/index.html")
 JOB = "evaluate.py"
 Run = Callable[[Options, Input, "Session", Path, Console], bool]
-"""Runs an audit, with a session for its processes and the file for its log; whether it is complete."""
+"""Runs an audit with a session for its processes and a log file. Returns whether it is complete."""
 
 
 def run(options: Options, environ: Mapping[str, str] = os.environ, *, airflow: bool = False) -> int:
-    """Run one audit; returns 0 done, 1 --fail-on reached, 2 incomplete or refused.
+    """Run one audit. Returns 0 if done, 1 if --fail-on is reached, 2 if incomplete or refused.
 
-    Raises AuditError for what a user can fix before anything is started.
+    Raises AuditError for a user's error before anything is started.
     """
     from durability.runtime import jars, out_lock, processes, run_lock
 
@@ -68,7 +68,7 @@ def run(options: Options, environ: Mapping[str, str] = os.environ, *, airflow: b
 
 @contextmanager
 def _input(options: Options, environ: Mapping[str, str], session: Session, console: Console) -> Iterator[Input]:
-    """What the options name; the embedded cluster runs meanwhile where they name nothing."""
+    """The input that the options name. Without one, the embedded cluster runs during the block."""
     if options.source in ("topology", "clusters"):
         yield inputs.documents_or_fleet(options)
     elif options.bootstrap:
@@ -81,14 +81,14 @@ def _input(options: Options, environ: Mapping[str, str], session: Session, conso
         console.line("Starting the embedded cluster: 3 racks, 6 brokers, deliberate mistakes")
         with demo.running() as cluster:
             console.done("cluster", time.monotonic() - began, cluster.bootstrap)
-            # The user's Connection is for the user's cluster; the embedded one speaks plain text.
+            # The user's Connection is for another cluster. The embedded one uses plain text.
             yield inputs.cluster(session.folder, cluster.bootstrap, "demo")
 
 
 def _in_process(
     options: Options, what: Input, session: Session, log: Path, console: Console, environ: Mapping[str, str]
 ) -> bool:
-    """The steps in this process, Spark's job in a child that starts while clusters are read."""
+    """Run the steps in this process. The Spark job is a child process that starts while clusters are read."""
     from durability.errors import AuditError
     from durability.runtime import prestarted, spark
     from durability.steps import audit, conclude, notify
@@ -98,7 +98,7 @@ def _in_process(
         job = resources.spark_job(JOB)
         environment = spark.environment(environ)
         os.environ.pop(prestarted.VARIABLE, None)
-        # Where it can't be prestarted, evaluate's own submission says why.
+        # If it can't be prestarted, evaluate submits the job itself and reports the cause.
         with suppress(OSError, ValueError):
             os.environ.update(prestarted.start(session, options.lake, job, environment))
         services = audit.Services(
@@ -137,7 +137,7 @@ def submit(
 
 
 class _PlainFormatter(logging.Formatter):
-    """Log records without control characters; their further lines are indented."""
+    """Log records without control characters. Further lines of a record are indented."""
 
     def format(self, record: logging.LogRecord) -> str:
         return plain_lines(super().format(record))
@@ -147,7 +147,7 @@ class _PlainFormatter(logging.Formatter):
 def logging_to(log: Path) -> Iterator[None]:
     """Python's logging and warnings go to the file, and to no terminal."""
     handler = logging.FileHandler(log, encoding="utf-8")
-    handler.handleError = lambda record: None  # type: ignore[method-assign]  # a full disk is the failed step's to report
+    handler.handleError = lambda record: None  # type: ignore[method-assign]  # the failing step reports a full disk
     handler.setFormatter(_PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
     level = root.level
@@ -164,7 +164,7 @@ def logging_to(log: Path) -> Iterator[None]:
 
 
 def _conclude(options: Options, complete: bool, began: float, log: Path, console: Console) -> int:
-    """Print the summary and the problems; the exit status."""
+    """Print summary and problems, and return the exit status."""
     from durability.report.files import load
     from durability.steps.crash import STOPPED
 

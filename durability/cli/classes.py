@@ -1,4 +1,4 @@
-"""`python -m durability.cli classes`: makes the archive of Spark's classes, by evaluating the example as a large fleet is."""
+"""`python -m durability.cli classes`: creates the archive of Spark's classes by evaluating an example as a large fleet."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 EXAMPLE = shipped("docs", "examples", "eu-payments.json")
 LOG = state_folder() / "classes.log"
 ELSEWHERE = ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH")
-"""A folder with files on the class path, and the JVM makes no archive."""
+"""If one of these variables puts a folder of files on the class path, the JVM makes no archive."""
 
 
 def ensure() -> Path | None:
-    """The archive (`durability.runtime.class_archive`), made if there is none; None where this Java makes none.
+    """The archive (`durability.runtime.class_archive`), created if missing; None if this Java can't create one.
 
-    AuditError, with the log's place, where Spark can't evaluate the example.
+    Raises AuditError with the log's path if Spark can't evaluate the example.
     """
     from durability.runtime import class_archive, processes
 
@@ -52,13 +52,13 @@ def ensure() -> Path | None:
 
 
 def _job(folder: Path, made: Path) -> list[str]:
-    """What evaluates the example in a lake below `folder`, as a large fleet is, and leaves its classes in `made`."""
+    """The command that evaluates the example in a lake below `folder`, as a large fleet, and writes the archive `made`."""
     from durability.lake import Lake, catalog
     from durability.plan import build_plan
     from durability.plan.plan import SMALL
     from durability.policy import load_policy, load_waivers
 
-    # Never the catalog that the environment names: that one is in use.
+    # Don't use the catalog in the environment: it belongs to a real lake.
     where = catalog.place(str(folder / "lake"), {})
     catalog.prepare(where)
     lake = Lake(where)
@@ -73,7 +73,7 @@ def _job(folder: Path, made: Path) -> list[str]:
         snapshots=_published(lake),
     )
     plan = replace(plan, partitions=SMALL, snapshots=[replace(s, partitions=SMALL) for s in plan.snapshots])
-    # A machine for small fleets need not have what a large one takes.
+    # A machine for small fleets may have less memory than a large run uses.
     small = {"spark.driver.memory": "1g", spark.DRIVER_OPTIONS: f'-XX:+UseSerialGC "-XX:ArchiveClassesAtExit={made}"'}
     properties = {**spark.settings(plan.partitions), **lake.spark_conf(), **small}
     file = spark.write_properties(folder / "spark.properties", properties)

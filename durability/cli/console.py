@@ -1,7 +1,7 @@
-"""What the terminal shows while an audit runs: the running step, a line per finished step, problems in full.
+"""Progress of an audit on the terminal: the running step, a line per finished step, and problems in full.
 
-Rich does the drawing: no colours under NO_COLOR or into a file, and a spinner on a terminal alone. Lines are left whole, for
-the terminal to wrap: a path or a command can be copied, and a log can be searched.
+Rich draws it, without colours under NO_COLOR or in a file, and with a spinner on terminals only. Lines aren't wrapped, so that
+paths and commands can be copied and logs searched.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from durability.plain import plain, plain_lines
 
 
 class Console:
-    """Short lines for a person: `line` and `done` go to standard output, `error` to standard error.
+    """Writes short lines: `line` and `done` to standard output, `error` to standard error.
 
-    Also a `StepReporter`, which shows each problem once.
+    It is a `StepReporter` that shows each problem once.
     """
 
     def __init__(self, out: TextIO | None = None, errors: TextIO | None = None):
@@ -31,7 +31,7 @@ class Console:
 
     @property
     def colour(self) -> bool:
-        """Whether standard output takes colours."""
+        """Whether standard output supports colours."""
         return self._out.is_terminal and not self._out.no_color
 
     def line(self, text: str = "") -> None:
@@ -39,11 +39,11 @@ class Console:
         self._out.print(Text(plain(text)), soft_wrap=True)
 
     def coloured(self, text: str) -> None:
-        """Lines with ANSI colours; text from clusters and files in them is `plain` already."""
+        """Print lines with ANSI colours. Text from clusters and files in them must be `plain` already."""
         self._out.print(Text.from_ansi(text, end=""), soft_wrap=True)
 
     def draw(self, renderable: object) -> None:
-        """A table or another of Rich's own."""
+        """Print a table or another Rich object."""
         self._out.print(renderable)
 
     def error(self, text: str) -> None:
@@ -51,7 +51,7 @@ class Console:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """On a terminal, the last line says which step runs."""
+        """On a terminal, show the running step in the last line."""
         if not self._out.is_terminal:
             yield
             return

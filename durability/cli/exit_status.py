@@ -1,4 +1,4 @@
-"""From what a run found to an exit status."""
+"""Computes the exit status from the findings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class FailOn(StrEnum):
         return self.value.startswith("new-")
 
     def counts(self, finding: Mapping[str, Any]) -> bool:
-        """Whether a finding is open and at least this severe, new or not: critical, then warning, then unknown.
+        """Whether a finding is open and at least this severe (critical, warning, unknown), new or not.
 
         Resolved findings and accepted risks (EXEMPT) don't count.
         """
@@ -49,10 +49,10 @@ class FailOn(StrEnum):
 
 
 def reached(findings: Iterable[Mapping[str, Any]], fail_on: FailOn, known: AbstractSet[str] | None = None) -> bool:
-    """Whether a finding counts for `fail_on`.
+    """Whether at least one finding counts for `fail_on`.
 
-    known: ids from a baseline (`known_ids`), which don't count again. Without a baseline, the new-... levels count
-    findings whose `change` is new: those that the lake's last run of the cluster didn't have.
+    known: ids from a baseline (`known_ids`), which don't count again. Without a baseline, the new-... levels count findings
+        whose `change` is new, that is, which the cluster's last run in the lake didn't have.
 
     >>> failing = {"id": "a", "outcome": "FAIL", "severity": "warning", "change": "persisting"}
     >>> reached([failing], FailOn.CRITICAL), reached([failing], FailOn.UNKNOWN), reached([failing], FailOn.NEVER)
@@ -69,8 +69,8 @@ def reached(findings: Iterable[Mapping[str, Any]], fail_on: FailOn, known: Abstr
 def known_ids(baseline: Path, fail_on: FailOn) -> frozenset[str]:
     """Ids of the findings in an earlier findings.json that count for `fail_on`.
 
-    A finding that was waived, less severe or resolved there isn't known at this level: if it counts now, it is new.
-    BadInput for a file that isn't a findings.json.
+    A finding that was waived, less severe or resolved in it isn't known at this level. If it counts now, it is new.
+    Raises BadInput if the file isn't a findings.json.
     """
     from durability.report.files import load
 

@@ -1,4 +1,4 @@
-"""How each cluster of a fleet did, as a table for the terminal."""
+"""The results of each cluster in a fleet, as a table for the terminal."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from rich.table import Table
 from rich.text import Text
 
 SHOWN = 20
-"""Clusters in the table; the report has them all."""
+"""The most clusters in the table. The report has all."""
 COLUMNS = {"FAIL": "failed", "UNKNOWN": "unknown", "EXEMPT": "exempt", "PASS": "passed"}
 
 
 def fleet_table(document: Mapping[str, Any]) -> Table | None:
-    """One row per cluster of a findings.json, those with most failures first; None for a single cluster.
+    """One row per cluster of a findings.json, most failures first; None for a single cluster.
 
-    A cluster that could not be judged has its status in place of counts.
+    A cluster that could not be evaluated shows its status instead of counts.
     """
     from durability.report.text.console import tame
 

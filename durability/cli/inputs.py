@@ -1,4 +1,4 @@
-"""What an audit reads: the embedded cluster, one cluster, a fleet, or documents; with the Connections for it."""
+"""The input of an audit: the embedded cluster, one cluster, a fleet or documents, with their Connections."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ CONNECTION = "kafka_bootstrap"
 
 @dataclass(frozen=True)
 class Input:
-    """`name`: for people. `topology` None: the clusters of the file `clusters` are read.
+    """An audit's input.
 
-    `connection`: the settings of the single cluster, which may hold secrets; None: each cluster has a Connection of its own,
-    or there is none to read.
+    name: shown to the user.
+    topology: a document or folder; None to read the clusters in the file `clusters`.
+    connection: settings of the single cluster, which may include secrets. None for documents, and for a fleet, in which each
+        cluster has its own Connection.
     """
 
     name: str
@@ -30,7 +32,7 @@ class Input:
     connection: Mapping[str, object] | None = None
 
     def settings(self, options: Options) -> Settings:
-        """What the steps of a run over this input are given."""
+        """The settings for the steps of a run over this input."""
         return Settings(
             policy=options.policy,
             waivers=options.waivers,
@@ -54,18 +56,18 @@ def documents_or_fleet(options: Options) -> Input:
 
 
 def cluster(folder: Path, bootstrap: str, name: str, security: Mapping[str, object] | None = None) -> Input:
-    """One cluster by its address, as a clusters file of its own in `folder`. security: its other settings."""
+    """One cluster by its address, as a clusters file in `folder`. security: its other settings."""
     file = folder / "clusters.yaml"
     listed = {"id": name, "connection": CONNECTION, "provider": "self"}
-    # JSON is YAML, and escapes any character of an address.
+    # JSON is valid YAML, and it escapes any character of an address.
     file.write_text(json.dumps({"format": "durability-clusters/1", "clusters": [listed]}))
     return Input(name, file, connection={**(security or {}), connections.SERVERS: bootstrap})
 
 
 def security(options: Options, environ: Mapping[str, str]) -> dict[str, object]:
-    """The security settings of `--bootstrap`: of --command-config, else of AIRFLOW_CONN_KAFKA_BOOTSTRAP; else none.
+    """Security settings for `--bootstrap`, from --command-config, else from AIRFLOW_CONN_KAFKA_BOOTSTRAP, else none.
 
-    Raises BadInput or Refused, without a value, for what can't be used.
+    Raises BadInput or Refused for settings that can't be used. The error shows no value.
     """
     if options.command_config:
         settings = client_properties.read(options.command_config)

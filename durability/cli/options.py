@@ -1,4 +1,4 @@
-"""What an audit was asked to do, checked before anything is started."""
+"""The options of an audit, validated before anything is started."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ _ADDRESS = re.compile(r"(?:[A-Za-z][A-Za-z0-9+._-]*://)?(?:\[[0-9A-Fa-f:.%]+\]|[
 
 @dataclass(frozen=True)
 class Given:
-    """The options as they were given, by name; None or blanks: not given. `labels`: how a message names an option, for
-    instance "--policy " or "POLICY="."""
+    """Options as given, by name. None or blanks mean not given.
+
+    labels: how messages name an option, for example "--policy " or "POLICY=".
+    """
 
     values: Mapping[str, str | None]
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, ctx: typer.Context) -> Given:
-        """The options of a command; one whose value came from the environment is named as its variable."""
+        """The options of a command. An option from the environment is named by its variable."""
         labels = {}
         for option in ctx.command.params:
             source = ctx.get_parameter_source(option.name or "")
@@ -38,7 +40,7 @@ class Given:
         return cls(ctx.params, labels)
 
     def text(self, name: str) -> str:
-        """An option's value without blanks around it; empty: not given."""
+        """An option's value without surrounding blanks. Empty if not given."""
         return (self.values.get(name) or "").strip()
 
     def label(self, name: str) -> str:
@@ -49,14 +51,14 @@ class Given:
         return f"{self.label(name)}{self.text(name)}"
 
     def file(self, name: str, default: Path | None = None) -> Path | None:
-        """The file that an option names, else `default`; Refused where there is none."""
+        """The file that an option names, else `default`. Raises Refused if it doesn't exist."""
         path = Path(self.text(name)) if self.text(name) else default
         if path is not None and not path.is_file():
             raise Refused(f"{self.label(name)}{path}: no such file")
         return path and path.absolute()
 
     def folder(self, name: str, path: Path) -> Path:
-        """The folder of an option, made where missing; Refused when it is a file or can't be written."""
+        """The folder that an option names, created if missing. Raises Refused if it can't be used."""
         try:
             resources.create_private(path)
         except (FileExistsError, NotADirectoryError) as error:
@@ -70,12 +72,14 @@ class Given:
 
 @dataclass(frozen=True)
 class Options:
-    """One audit. None of `bootstrap`, `clusters` and `topology`: the embedded cluster.
+    """One audit. Without `bootstrap`, `clusters` and `topology`, it audits the embedded cluster.
 
-    `cluster`: what the cluster behind `bootstrap` is called in findings, waivers and history; None: its address.
-    `command_config`: a properties file with the security settings of `bootstrap`. `out` is a folder; `lake` a folder or
-    an s3:// address; `policy`, `waivers` and `clusters` are files that exist. `known`: ids of the baseline's findings,
-    read now, since the audit may replace that file; None: no baseline.
+    cluster: name of the cluster behind `bootstrap` in findings, waivers and history. None: its address.
+    command_config: a properties file with security settings for `bootstrap`.
+    policy, waivers, clusters: existing files.
+    out: a folder. lake: a folder or an s3:// address.
+    known: ids of the baseline's findings; None without a baseline. They are read first, because the audit may replace the
+        file.
     """
 
     bootstrap: str | None
@@ -100,10 +104,9 @@ class Options:
 
 
 def checked(given: Given) -> Options:
-    """The options of an audit.
+    """The validated options of an audit. Policy and waivers files are read here.
 
-    Raises Refused for options that contradict each other or name nothing, BadInput for a policy or waivers file that
-    can't be used (both are read here, before anything is started).
+    Raises Refused for options that contradict each other or name nothing. Raises BadInput for a wrong policy or waivers file.
     """
     from durability.policy import load_policy, load_waivers
 

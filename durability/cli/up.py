@@ -1,4 +1,4 @@
-"""`kafka-durability up`: Airflow with its pages on this machine, for looking at and for trying a schedule."""
+"""`kafka-durability up`: runs Airflow with its pages on this machine, to try it and its schedules."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 PASSWORDS = "simple_auth_manager_passwords.json.generated"
 POOL = ("kafka_durability", "8", "Reading clusters: how many groups of them at once")
-# The pages run on the host of the tasks and read logs as files. Airflow's log servers would listen on all addresses.
+# The pages read logs as local files, because Airflow's log servers would listen on all addresses.
 COMPONENTS = {
     "scheduler": ["scheduler", "--skip-serve-logs"],
     "dag-processor": ["dag-processor"],
     "api-server": ["api-server"],
     "triggerer": ["triggerer", "--skip-serve-logs"],
 }
-"""What `airflow standalone` starts. It isn't used: it doesn't notice when one of them dies."""
+"""The components of `airflow standalone`. That command isn't used, because it doesn't notice when a component dies."""
 SETTLED_SECONDS = 60.0
-"""A component that ended earlier after its start would end again."""
+"""A component that ends sooner after its start isn't restarted."""
 POLL_SECONDS = 0.5
 
 
@@ -39,7 +39,7 @@ def run() -> int:
     """Run Airflow's components until Ctrl-C or SIGTERM. Returns 2 if one of them can't be kept running."""
     from durability.runtime import processes
 
-    # The password of the pages, and the database with the Connections, are this user's alone.
+    # Only this user may read the password of the pages and the database with the Connections.
     os.umask(0o077)
     home = airflow_home.template().with_name("airflow-up")
     with processes.Session("durability-up-") as session, session.adopting():
@@ -58,17 +58,17 @@ def run() -> int:
         print(f"  nightly_audit runs at 02:00 UTC, health_pulse every five minutes, on the clusters of {clusters}")
         print("  lake_upkeep runs at 04:30 UTC and keeps the lake small")
         print(f"  logs {home}/*.log; Ctrl-C stops it", flush=True)
-        # A shell starts what it puts in the background with SIGINT ignored, which children would inherit.
+        # A shell ignores SIGINT for background programs, and children would inherit that.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         return Components(session, home, environment).keep_running()
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """The components' environment: as `airflow standalone` sets it, with pages for this host alone."""
+    """The environment of the components: that of `airflow standalone`, with pages on this host only."""
     environment = airflow_home.environment(home)
     port = environment.setdefault("AIRFLOW__API__PORT", "8080")
     for name, value in {
-        # Everybody who reaches the pages may start what this user can start.
+        # A user who reaches the pages can run everything that this user can run.
         "AIRFLOW__API__HOST": "127.0.0.1",
         "AIRFLOW__API__BASE_URL": f"http://localhost:{port}",
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
@@ -84,7 +84,7 @@ def _environment(home: Path) -> dict[str, str]:
 
 
 class Components:
-    """Airflow's components as processes of a session, each with its log `<name>.log` in `home`."""
+    """Airflow's components as processes of a session. Each has a log `<name>.log` in `home`."""
 
     def __init__(self, session: Session, home: Path, environment: Mapping[str, str]):
         self._session, self._home, self._environment = session, home, environment
@@ -92,7 +92,7 @@ class Components:
         self._started: dict[str, float] = {}
 
     def keep_running(self) -> int:
-        """Starts all components, and starts again what dies, until an exception ends this; returns 2 where that is no use."""
+        """Start all components and restart those that die. Returns 2 if one can't be kept running."""
         try:
             for name in COMPONENTS:
                 self._start(name)
@@ -111,10 +111,10 @@ class Components:
         self._started[name] = time.monotonic()
 
     def _restart(self, name: str, process: subprocess.Popen[bytes]) -> bool:
-        """Ends what a dead component left, and starts it again; False if it had only just been started."""
+        """End the children of a dead component and restart it. False if it died soon after its start."""
         from durability.runtime import processes
 
-        processes.stop_family(process, signal.SIGTERM)  # a killed scheduler leaves its workers
+        processes.stop_family(process, signal.SIGTERM)  # a killed scheduler leaves its workers running
         code = process.returncode
         why = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
         settled = time.monotonic() - self._started[name] >= SETTLED_SECONDS

@@ -1,4 +1,4 @@
-"""Reads a live Kafka cluster into a `kafka-topology/1` document. What can't be read is listed under `unreadable`."""
+"""Reads a live Kafka cluster into a `kafka-topology/1` document. `unreadable` lists the parts that could not be read."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def collect(
     controllers: Mapping[int, str] | None = None,
     limits: Limits | None = None,
 ) -> Topology:
-    """Reads the whole cluster once and returns its validated topology (source "live").
+    """Read the whole cluster once and return its validated topology (source "live").
 
-    cluster_id: the name that the fleet knows the cluster by; it becomes `cluster.id`.
+    cluster_id: the cluster's name in the fleet. It becomes `cluster.id`.
     settings: librdkafka-style connection settings, as in the extra of an Airflow `kafka` Connection; see
         `durability.collect.settings`.
-    controllers: rack by node id, for controllers that are no brokers; Kafka doesn't state it.
+    controllers: rack by node id, for controllers that are no brokers. Kafka doesn't state these racks.
 
-    Raises BadInput for settings that can't be used, Unreachable when no bootstrap server answers as Kafka should.
+    Raises BadInput for settings that can't be used, and Unreachable if no bootstrap server answers as Kafka should.
     """
     from durability.collect.collector import read_cluster
     from durability.topology import validate

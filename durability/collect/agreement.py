@@ -1,6 +1,6 @@
-"""Two readings that disagree: what changed between them is unknown, with both values, and the rest is kept.
+"""Merges two readings that disagree. Parts that changed between them are unknown, with both values. The rest is kept.
 
-A cluster in an outage never rests for two readings, and neither does one whose topics are created and deleted all the time.
+During an outage, a cluster may change with every reading. So may one whose topics are created and deleted all the time.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ APPEARED = "CHANGED: it appeared while the cluster was read"
 
 
 def settled(before: Reading, after: Reading, stated: Reading, notes: Notes) -> Reading:
-    """The reading that the document shows: the topics and partitions of `after`, with the values of `stated`.
+    """The reading for the document: the topics and partitions of `after` with the values of `stated`.
 
-    before, after: the last two readings. stated: one of them, which states ELRs if the release has them. A member of a
-    partition that differs is noted as unreadable. A topic that is only in `before` was deleted.
+    A member of a partition that differs is noted as unreadable. A topic that is only in `before` was deleted.
+
+    before, after: the last two readings.
+    stated: one of them, the one with ELRs if the release has ELRs.
     """
     members = MEMBERS + OF_ELR if before.with_elr and after.with_elr else MEMBERS
     kept = Reading(with_elr=stated.with_elr, reassignments_error=stated.reassignments_error)
@@ -45,7 +47,7 @@ def _text(value: list[int] | int | None) -> str:
 
 
 def note_brokers(before: Sequence[Registered], after: Sequence[Registered], notes: Notes) -> None:
-    """Notes that it is unknown whether a broker is up that was fenced, or came back, between two readings."""
+    """Note brokers whose liveness is unknown because they were fenced or came back between two readings."""
     earlier = {broker.id: broker for broker in before}
     for broker in after:
         was = earlier.get(broker.id, broker)

@@ -1,7 +1,7 @@
-"""How large an answer may be. A peer announces the size of each, and kafka-python makes room for it at once.
+"""Limits the size of answers. A peer announces the size of each answer, and kafka-python allocates that much memory at once.
 
-Before a peer has authenticated, answers have 1 MiB at most. After that, each connection takes answers as large as the largest
-request on it can have. A Kafka listener that speaks TLS to a plaintext client announces 336 MiB.
+Before authentication, an answer may have 1 MiB. After that, each connection accepts answers as large as its largest request
+allows. For example, a Kafka listener that answers a plaintext client with TLS seems to announce 336 MiB.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ ONE = 16 * MIB
 LISTING = 128 * MIB
 """Metadata of three million partitions, at 42 bytes each with three replicas."""
 OF_BROKER = 32 * MIB
-"""What one broker has: half a million replicas, or groups. Many brokers are asked at the same time."""
+"""An answer about one broker: half a million replicas, or groups. Many brokers are read at the same time."""
 _PER_RESOURCE = 64 << 10
-_PER_GROUP = MIB  # what one record of __consumer_offsets can have by default: a group with all its members
+_PER_GROUP = MIB  # the default limit of a record in __consumer_offsets, which has a group with all its members
 
 
 def largest_answer(request: Any) -> int:
-    """Bytes that the answer to this request can have at most.
+    """The most bytes that the answer to this request can have.
 
     >>> largest_answer(MetadataRequest(topics=[])) // MIB, largest_answer(MetadataRequest(topics=None)) // MIB
     (16, 128)
@@ -54,10 +54,10 @@ def largest_answer(request: Any) -> int:
 
 
 def allow(connection: Any, size: int) -> None:
-    """Lets a connection take answers of so many bytes, once the peer has authenticated."""
+    """Let a connection accept answers of `size` bytes, once the peer has authenticated."""
 
     def raise_limit(_: object) -> None:
-        # kafka-python has one limit, of all answers from the first on.
+        # kafka-python has one limit for all answers.
         parser = connection.parser
         parser._max_frame_size = max(parser._max_frame_size, size)
 

@@ -1,4 +1,4 @@
-"""Brokers: which are registered, live or fenced, and which release each runs."""
+"""Brokers: which are registered, live or fenced, and the release of each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RELEASES = (
 
 
 def release_of(level: int) -> str:
-    """The release whose binary supports metadata.version up to `level`; the newest one here for newer levels.
+    """The release whose binary supports metadata.version up to `level`. For newer levels, the newest release known here.
 
     >>> release_of(14), release_of(15), release_of(19), release_of(30)
     ('3.6', '3.7', '3.7', '4.3')
@@ -55,8 +55,9 @@ class Registered:
 
 @dataclass(frozen=True)
 class Version:
-    """A broker's ApiVersions. max_metadata_version None: no KRaft feature levels (ZooKeeper mode).
+    """A broker's ApiVersions.
 
+    max_metadata_version: None without KRaft feature levels (ZooKeeper mode).
     apis: the newest version of each request that it knows, by API key.
     """
 
@@ -70,9 +71,9 @@ DESCRIBE = 8  # org.apache.kafka.common.acl.AclOperation
 
 
 async def registered(wire: Wire) -> tuple[list[Registered], bool | None]:
-    """The brokers, by id, and whether the principal has Cluster:Describe (None: the release doesn't state it).
+    """The brokers, sorted by id, and whether the principal has Cluster:Describe (None if the release doesn't state it).
 
-    From 3.9 on (version 2 of DescribeCluster) fenced brokers are among them.
+    From 3.9 on (version 2 of DescribeCluster) fenced brokers are included.
     """
     request = DescribeClusterRequest(include_fenced_brokers=True, include_cluster_authorized_operations=True)
     try:
@@ -90,7 +91,7 @@ async def registered(wire: Wire) -> tuple[list[Registered], bool | None]:
 
 
 async def version(wire: Wire, broker: int) -> Version:
-    """The release of a broker, by its own supported features, and the cluster's finalized levels as it knows them."""
+    """A broker's release, from its own supported features, and the cluster's finalized levels as this broker knows them."""
     response = await wire.ask(
         broker, ApiVersionsRequest(client_software_name="kafka-durability-audit", client_software_version="1")
     )

@@ -1,7 +1,7 @@
 """Reads a Java client's properties file (--command-config of Kafka's own tools) into the settings of `collect`.
 
-Names that Java and librdkafka share stay. sasl.jaas.config, PEM stores and trust stores are translated. The file has secrets
-in it: errors name the key, never its value.
+Names that Java and librdkafka share are kept. sasl.jaas.config, PEM stores and trust stores are translated. The file contains
+secrets, so errors name the key and never its value.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _JAAS = {
     "awsStsRegion": "aws.sts.region",
 }
 _BY_HANDLER = "IAMOAuthBearerLoginCallbackHandler"
-"""The class of aws-msk-iam-auth with which OAUTHBEARER is MSK's IAM."""
+"""The class of aws-msk-iam-auth. With it, OAUTHBEARER means MSK's IAM."""
 _OPTION = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""")
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
@@ -44,8 +44,8 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 def read(path: Path) -> dict[str, object]:
     """The settings in a properties file.
 
-    Raises BadInput, which names the file and the key, for a missing file, a JAAS configuration of another form and a key
-    store that isn't PEM.
+    Raises BadInput, which names the file and the key, for a missing file, an unsupported JAAS configuration, and a key store
+    that isn't PEM.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -85,7 +85,7 @@ def _unescaped(text: str) -> str:
 
 
 def translated(properties: Mapping[str, str], where: object) -> dict[str, object]:
-    """Java's properties in librdkafka's terms. Other keys stay, so that `durability.collect.settings` refuses them by name."""
+    """Java's properties as librdkafka's settings. Other keys are kept, and `durability.collect.settings` refuses them by name."""
     given = {key: value.strip() for key, value in properties.items()}
     settings: dict[str, object] = {}
     for key in sorted(given):
@@ -94,7 +94,7 @@ def translated(properties: Mapping[str, str], where: object) -> dict[str, object
             for name, stated in _jaas(value, where).items():
                 settings.setdefault(name, stated)
         elif key == "ssl.endpoint.identification.algorithm":
-            settings[key] = value or "none"  # an empty value in Java
+            settings[key] = value or "none"  # Java uses an empty value
         elif not key.startswith(("ssl.truststore.", "ssl.keystore.")) and key not in _JAVA_ONLY.split():
             settings[key] = value
     if given.get("sasl.login.callback.handler.class", "").endswith(_BY_HANDLER):
@@ -130,13 +130,13 @@ def _trust_store(given: Mapping[str, str], where: object) -> dict[str, object]:
 
 
 def _listed_certificates(location: str, password: str | None, where: object) -> str:
-    """The certificates of a JKS or PKCS12 store as PEM, by keytool."""
+    """The certificates of a JKS or PKCS12 store as PEM, listed by keytool."""
     key = "ssl.truststore.location"
     home = os.environ.get("JAVA_HOME")
     keytool = shutil.which("keytool", path=str(Path(home, "bin")) if home else None)
     if keytool is None:
         raise BadInput(where, key, "a JKS or PKCS12 store needs Java's keytool to be read; expected PEM otherwise")
-    variable = "DURABILITY_STORE_PASSWORD"  # in the child's environment only: every user can read arguments
+    variable = "DURABILITY_STORE_PASSWORD"  # only in the child's environment, because every user can read arguments
     command = [keytool, "-J-XX:TieredStopAtLevel=1", "-list", "-rfc", "-keystore", location]
     command += ["-storepass:env", variable] if password else []
     environment = {**os.environ, **({variable: password} if password else {})}

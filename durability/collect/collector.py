@@ -1,4 +1,4 @@
-"""One collection: connect, read everything, read the partitions again until they agree, assemble the document."""
+"""One collection: connects, reads everything, reads the partitions again until they agree, and builds the document."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from durability.errors import Unreachable
 
 OFFSETS = "__consumer_offsets"
 REREADS = 4
-"""Further readings of all partitions while two consecutive ones disagree."""
+"""The most further readings of all partitions while two consecutive ones disagree."""
 REREAD_PAUSE = 0.5
 """Seconds before such a reading."""
 REFUSED = "connection refused"
@@ -93,7 +93,7 @@ class _Collection:
             ) from exc
 
     async def _per_broker(self) -> None:
-        """Reads what only a broker itself states, from each broker that is live and wasn't asked before."""
+        """Read facts that only a broker itself states, from each live broker that wasn't asked before."""
         jobs: list[Job] = []
         new = [broker for broker in self.facts.brokers if broker.live and broker.id not in self.asked]
         await self._versions(broker.id for broker in new)
@@ -107,14 +107,14 @@ class _Collection:
         await self.wire.gather(jobs)
 
     async def _versions(self, ids: Iterable[int]) -> None:
-        """Reads the release of each of these brokers that wasn't asked for it before."""
+        """Read the release of each of these brokers that wasn't asked before."""
         new = [broker for broker in ids if broker not in self.greeted]
         self.greeted.update(new)
         jobs = [self._of_broker(broker, "versions", brokers.version) for broker in new]
         await self.wire.gather(jobs, at_once=GREETED_AT_ONCE)
 
     def _of_broker(self, broker: int, member: str, read: Callable) -> Job:
-        """A job that reads a member of Facts of one broker."""
+        """A job that reads a member of Facts from one broker."""
 
         async def job() -> None:
             try:
@@ -156,10 +156,10 @@ class _Collection:
         self.facts.topic_configs |= await topics.topic_configs(self.wire, names, self.facts.notes)
 
     async def _reread(self, reading: Reading) -> None:
-        """Reads partitions and brokers until two consecutive readings agree; that state is the document's.
+        """Read partitions and brokers until two consecutive readings agree. The document shows that state.
 
-        Two brokers are asked in turn, so that a broker with old metadata can't agree with itself. Where ELRs exist, the first
-        is asked by DescribeTopicPartitions, which states them, the second by Metadata.
+        Two brokers are asked in turn, so that a broker with outdated metadata can't agree with itself. If ELRs exist, the first
+        one is asked by DescribeTopicPartitions, which states ELRs, and the second one by Metadata.
         """
         facts, latest = self.facts, reading
         for turn in range(REREADS + 1):
@@ -184,7 +184,7 @@ class _Collection:
             if not self.wire.remaining or (facts.consistent and not await self._until_fenced()):
                 break
         if facts.consistent is False:
-            # What changed is unknown. The rest was read twice.
+            # Facts that changed are unknown. The others were read twice.
             reading = agreement.settled(before, latest, reading, facts.notes)
             agreement.note_brokers(brokers_before, facts.brokers, facts.notes)
             partitions = sum(len(topic.partitions) for topic in reading.topics.values())
@@ -198,7 +198,7 @@ class _Collection:
         facts.declared["brokers"] = len(facts.brokers)
         if reading.reassignments_error:
             facts.notes.add(("cluster", "reassignments"), reading.reassignments_error)
-        # Of topics and brokers that are new since the first reading.
+        # Read topics and brokers that are new since the first reading.
         await self._topic_configs(reading)
         await self._per_broker()
 
@@ -222,9 +222,9 @@ class _Collection:
         return bool(new)
 
     async def _doubtful(self) -> dict[int, str]:
-        """Brokers that the cluster calls live and that can't be reached, with the reason; none while no controller leads.
+        """Brokers that the cluster calls live but that can't be reached, with the reason. Empty while no controller leads.
 
-        Those that refused a connection are asked again: they may have been restarted.
+        Brokers that refused a connection are asked again, because they may have been restarted.
         """
         if self.wire.no_controller:
             return {}
@@ -240,7 +240,7 @@ class _Collection:
         return {broker: why for broker in lost if (why := self.wire.why_lost(broker))}
 
     async def _hidden(self) -> None:
-        """Counts partitions on log dirs that metadata has never shown; reads twice, since deletion takes a moment."""
+        """Count partitions on log dirs that metadata has never shown. Reads twice, because a deletion takes a moment."""
         facts = self.facts
         if facts.reading is None:
             return
@@ -255,9 +255,9 @@ class _Collection:
                 facts.notes.add(("cluster", "hidden_partitions"), exc.reason)
                 return
             hidden &= self._not_shown()
-        # A topic that this principal may not see can have its only replica on a broker that is down, or on a failed disk.
+        # A topic that this principal may not see can have its only replica on a dead broker or a failed disk.
         unread = {b.id: why for b in facts.brokers if (why := self._log_dirs_unread(b))}
-        # Before 3.9, and with ZooKeeper, a broker that is down is known by its replicas alone.
+        # Before 3.9, and with ZooKeeper, only the replicas of a dead broker show that it exists.
         unread |= dict.fromkeys(sorted(self._holders() - {b.id for b in facts.brokers}), NOT_DESCRIBED)
         facts.hidden = len(hidden) if hidden or not unread else None
         if hidden:
@@ -268,7 +268,7 @@ class _Collection:
             more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
             without = f"{why}: without the log dirs of broker {broker}{more} it is unknown whether topics are hidden"
             asked = any(b.live and b.id not in facts.log_dirs and b.id not in facts.unreachable for b in facts.brokers)
-            # A live broker that doesn't say may hide whole topics from this principal. A dead one is seen by all.
+            # A live broker that doesn't answer may hide whole topics from this principal. Every principal sees a dead broker.
             facts.notes.add(HIDDEN if asked else ("cluster", "hidden_partitions"), without)
 
     def _log_dirs_unread(self, broker: Registered) -> str | None:
@@ -280,8 +280,13 @@ class _Collection:
 
     def _holders(self) -> set[int]:
         """The brokers with replicas of the partitions that were read."""
-        topics_ = self.facts.reading.topics.values() if self.facts.reading else ()
-        return {b for topic in topics_ for row in topic.partitions.values() for b in (row.get("replicas") or ())}
+        if self.facts.reading is None:
+            return set()
+        found: set[int] = set()
+        for topic in self.facts.reading.topics.values():
+            for row in topic.partitions.values():
+                found.update(row.get("replicas") or ())
+        return found
 
     def _not_shown(self) -> set[tuple[str, int]]:
         return {p for dirs in self.facts.log_dirs.values() for p in dirs.sizes if p not in self.shown}
@@ -310,7 +315,7 @@ class _Collection:
         await self._controllers()
 
     async def _greet_again(self) -> None:
-        """Greets each live broker again. The connection then knows those that died since they were asked: nobody fences them."""
+        """Greet each live broker again, because nobody fences brokers now. The connection shows which have died since."""
 
         async def greet(broker: int) -> None:
             with suppress(Unread):
@@ -320,16 +325,16 @@ class _Collection:
         await self.wire.gather([partial(greet, broker) for broker in live], at_once=GREETED_AT_ONCE)
 
     async def _without_controller(self, reason: str) -> None:
-        """What is known while no controller leads: the voters that brokers' settings state, and who can't be reached.
+        """Read what is known while no controller leads: voters in the brokers' settings, and unreachable brokers.
 
-        Brokers are fenced by the controller alone. Until there is one, brokers that died are still called live, so a broker
-        that can't be reached counts as down.
+        Only the controller fences brokers. Without one, dead brokers are still called live, so an unreachable broker counts
+        as down.
         """
         facts = self.facts
         await self._greet_again()
         facts.unreachable = {b.id: why for b in facts.brokers if b.live and (why := self.wire.why_lost(b.id))}
         addresses = quorum.stated_voters(facts.broker_configs.values())
-        # A quorum that was read is older than the loss of its leader: its voters are right, their lags aren't.
+        # A quorum that was read before it lost its leader has the right voters, but outdated lags.
         read = facts.quorum
         voters = [member.id for member in read.voters] if read else list(addresses)
         if voters:
@@ -340,7 +345,7 @@ class _Collection:
             facts.notes.add(("cluster", "quorum", "observers"), reason)
 
     async def _controllers(self) -> None:
-        """Configs of the voters: of a combined node its broker's, of another those that its own listener states."""
+        """Configs of the voters. A combined node has those of its broker, another one those of its own listener."""
         facts = self.facts
         if self.quorum_error:
             facts.notes.add(("cluster", "quorum"), self.quorum_error)
@@ -379,7 +384,7 @@ class _Collection:
                 facts.notes.add(("cluster", "quorum", "voters", node, "lag_ms"), reason)
             if facts.controllers:
                 facts.notes.add(("cluster", "controllers", node, "configs"), reason)
-            else:  # the first reason is noted
+            else:  # note the first reason
                 facts.notes.add(("cluster", "controllers"), reason)
         for node, found in facts.controllers.items():
             rack = found.values.get("broker.rack")
@@ -387,10 +392,10 @@ class _Collection:
                 self.controller_racks = {node: rack, **self.controller_racks}
 
     def _note_reached(self, node: int, failure: Unread) -> None:
-        """Notes whether a controller that didn't state its configs is up.
+        """Note whether a controller that didn't state its configs is up.
 
-        An error that it answers shows that it is up. A refused connection shows that it is down, unless the quorum's leader saw
-        it a moment ago: a firewall may refuse too. A connection that times out shows nothing.
+        If it answers an error, it is up. If it refuses a connection, it is down, unless the quorum's leader saw it a moment
+        ago, because a firewall may refuse, too. If the connection times out, it is unknown.
         """
         quorum_ = self.facts.quorum
         lags = {m.id: m.lag_ms for m in quorum_.voters} if quorum_ and quorum_.leader is not None else {}
@@ -401,7 +406,7 @@ class _Collection:
             self.facts.reached[node] = False
 
     def _unlisted_groups(self) -> None:
-        """Notes why groups may be missing: a broker didn't list its groups, or their coordinator is down."""
+        """Note why groups may be missing: a broker didn't list its groups, or their coordinator is down."""
         reading, reasons = self.facts.reading, sorted(self.group_errors.values())
         offsets = reading.topics.get(OFFSETS) if reading else None
         leaderless = sum(row["leader"] is None for row in offsets.partitions.values()) if offsets else 0

@@ -1,4 +1,4 @@
-"""DescribeConfigs: the keys that are read, and the answers as `configs` and `config_sources`."""
+"""DescribeConfigs: the keys that are read, and answers as `configs` and `config_sources`."""
 
 from __future__ import annotations
 
@@ -76,24 +76,24 @@ BROKER_KEYS = tuple(sorted({*_EVIDENCE_OF_BROKERS, *read_of_brokers()}))
 class Configs:
     """One resource's configs.
 
-    values: by key, without keys whose value is null. sources: where each value comes from, one of SOURCES; without keys
-        for which Kafka states another source.
+    values: by key. Keys with a null value are left out.
+    sources: the source of each value, one of SOURCES. Keys with another source are left out.
     """
 
     values: dict[str, str] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
 
     def members(self) -> dict[str, dict[str, str]]:
-        """The members of the document that they fill, sorted by key."""
+        """The members of the document for these configs, sorted by key."""
         return {"configs": dict(sorted(self.values.items())), "config_sources": dict(sorted(self.sources.items()))}
 
 
 def request(kind: int, names: Sequence[str], keys: tuple[str, ...] | None) -> Any:
-    """DescribeConfigs of these resources, `keys` only. None: all settings."""
+    """DescribeConfigs of these resources. keys: None for all settings."""
     resource = DescribeConfigsRequest.DescribeConfigsResource
-    asked = None if keys is None else list(keys)
+    key_list = None if keys is None else list(keys)
     return DescribeConfigsRequest(
-        resources=[resource(resource_type=kind, resource_name=name, configuration_keys=asked) for name in names],
+        resources=[resource(resource_type=kind, resource_name=name, configuration_keys=key_list) for name in names],
         include_synonyms=False,
         include_documentation=False,
     )
@@ -112,20 +112,20 @@ def parsed(result: Any) -> Configs:
 
 
 async def names_of_topic(wire: Wire, topic: str) -> frozenset[str]:
-    """The names of all settings of a topic, by which a platform may be recognized."""
+    """The names of all settings of a topic. Some identify a platform."""
     response = await wire.ask_any(request(TOPIC, [topic], None), _first_error)
     return frozenset(entry.name for entry in response.results[0].configs)
 
 
 async def of_broker(wire: Wire, broker: int) -> Configs:
-    """A broker's configs, from the broker itself: no other knows its static ones."""
+    """A broker's configs, from the broker itself, because only it knows its static ones."""
     return parsed((await wire.ask(broker, _node_request(broker), _first_error)).results[0])
 
 
 async def of_controller(wire: Wire, node: int, addresses: list[tuple[str, int]]) -> Configs:
-    """Configs of a controller that is no broker, from its own listener (KIP-919), which is tried once.
+    """Configs of a controller that is no broker, from its own listener (KIP-919). There is one attempt.
 
-    That listener is often closed to clients, or has another security protocol: then Unread.
+    That listener is often closed to clients, or has another security protocol. Raises Unread then.
     """
     failure = Unread("NETWORK_EXCEPTION: the quorum names no listener of this controller")
     for host, port in addresses:

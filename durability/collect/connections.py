@@ -1,6 +1,6 @@
-"""Reads Connections, in Airflow's form, into the settings of `durability.collect.collect`, without Airflow.
+"""Reads Connections in Airflow's form into the settings of `durability.collect.collect`, without Airflow.
 
-Settings have secrets in them. They are never logged and never process arguments, and no error shows a value.
+Settings contain secrets. They are never logged and never process arguments. Errors show no values.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ def connection_settings(
     login: str | None = None,
     password: str | None = None,
 ) -> dict[str, object]:
-    """Settings from the fields of a Connection of type `kafka`, with librdkafka's keys in `extra`, as for Airflow's Kafka
-    provider. Without servers in the extra, host and port count; without SASL credentials, login and password.
+    """Settings from the fields of a Connection of type `kafka`, with librdkafka's keys in `extra`, as for Airflow's provider.
+
+    Without servers in the extra, host and port are used. Without SASL credentials, login and password are used.
 
     Raises BadInput if the Connection has no address.
 
@@ -48,7 +49,7 @@ def connection_settings(
 
 
 def from_environment(name: str, environ: Mapping[str, str]) -> dict[str, object]:
-    """Settings of a Connection from its variable AIRFLOW_CONN_<NAME>. Refused if there is none, or it isn't JSON."""
+    """Settings of a Connection from AIRFLOW_CONN_<NAME>. Raises Refused if the variable is missing or isn't JSON."""
     stated = stated_connection(name, environ)
     if stated is None:
         raise Refused(f"there is no Connection {name}: without Airflow, set {VARIABLE}{name.upper()} to {EXPECTED}")
@@ -68,5 +69,5 @@ def stated_connection(name: str, environ: Mapping[str, str]) -> dict[str, Any] |
         extra = json.loads(extra) if isinstance(extra, str) else extra
         return {**stated, "extra": {**extra}}
     except (ValueError, AttributeError, TypeError):
-        # Never its text: a password is in it.
+        # Don't show its text, which contains a password.
         raise Refused(f"{variable} can't be used: expected {EXPECTED} (Airflow's URI form isn't read here)") from None

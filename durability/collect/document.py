@@ -1,4 +1,4 @@
-"""Assembles a `kafka-topology/1` document of what was read."""
+"""Builds a `kafka-topology/1` document from the facts that were read."""
 
 from __future__ import annotations
 
@@ -30,21 +30,22 @@ OF_BROKERS = {
     "broker_configs": ("configs",),
     "log_dirs": ("log_dirs", "offline_log_dirs"),
 }
-"""What only a broker itself states: member of Facts -> members of the document."""
+"""Facts that only a broker itself states: member of Facts -> members of the document."""
 
 
 @dataclass
 class Facts:
-    """What was read of one cluster. What is missing in a mapping by broker or topic is noted as unreadable.
+    """Facts about one cluster. Brokers or topics that are missing in a mapping are noted as unreadable.
 
-    reading, quorum None: that part could not be read, as noted.
+    reading, quorum: None if that part could not be read, as noted.
     declared: how many brokers, topics and partitions the cluster states, in Metadata and DescribeCluster.
-    consistent: what isn't noted as changed was read twice; None: a further reading failed, as noted.
-    unreachable: while no controller leads, brokers that nobody could fence and that don't answer, with the reason.
-    kafka_cluster_id: the id that Kafka gave the cluster; None: no broker stated one. hosts: its brokers' host names.
-    reached: whether a voter that is no broker answered at all, or nothing listens there; others are unknown.
-    setting_names: of all settings of one topic, asked for or not.
-    hidden: partitions on log dirs that metadata doesn't show; None: log dirs of a broker couldn't be read.
+    consistent: True if everything was read twice, except for noted changes. None if a further reading failed, as noted.
+    unreachable: brokers that don't answer while no controller leads, which could fence them; with the reason.
+    kafka_cluster_id: Kafka's id of the cluster; None if no broker stated one.
+    hosts: the host names of its brokers.
+    reached: whether a voter that is no broker answered, or nothing listens there. Other voters are unknown.
+    setting_names: of all settings of one topic, read or not.
+    hidden: partitions on log dirs that metadata doesn't show; None if log dirs of a broker couldn't be read.
     """
 
     cluster_id: str
@@ -70,7 +71,7 @@ class Facts:
 
 
 def assemble(facts: Facts, controller_racks: Mapping[int, str]) -> dict:
-    """The document, sorted throughout, so that the same state gives the same document. controller_racks: by node id."""
+    """The document, sorted so that the same state gives the same document. controller_racks: by node id."""
     brokers = _brokers(facts)
     racks = {b["id"]: b["rack"] for b in brokers if b["rack"]} | dict(controller_racks)
     document = {
@@ -86,7 +87,7 @@ def assemble(facts: Facts, controller_racks: Mapping[int, str]) -> dict:
 
 
 def _streams(facts: Facts) -> list[dict]:
-    """Streams groups: classic ones from their members' bytes, groups of type streams as their broker states them."""
+    """Streams groups. Classic ones are decoded from members' bytes. For groups of type streams, brokers state them."""
     unread = {g["group"]: facts.notes.reason(("groups", g["group"], "members")) for g in facts.groups.rows}
     topics = facts.reading.topics if facts.reading is not None else ()
     found = classic_entries(facts.groups.rows, topics, {name: why for name, why in unread.items() if why})
@@ -152,7 +153,7 @@ def _quorum(facts: Facts, racks: Mapping[int, str]) -> dict | None:
         for member in _by_id(members):
             row = {"id": member.id, "rack": racks.get(member.id), "lag_ms": member.lag_ms}
             rows[role].append(row | ({"live": facts.reached[member.id]} if member.id in facts.reached else {}))
-            # Otherwise null is a fact: the member never caught up with this leader.
+            # If times are known, null is a fact: the member never caught up with this leader.
             if member.lag_ms is None and not facts.quorum.times_known:
                 reason = NO_LEADER if facts.quorum.leader is None else NO_LAG
                 facts.notes.add(("cluster", "quorum", role, member.id, "lag_ms"), reason)
@@ -194,7 +195,7 @@ def _broker(facts: Facts, broker: Registered) -> dict:
         "described": True,
     }
     for read, members in OF_BROKERS.items() if broker.fenced else ():
-        if broker.id not in getattr(facts, read):  # it was read if the broker was live a moment ago
+        if broker.id not in getattr(facts, read):  # the broker was asked if it was live a moment ago
             for name in members:
                 facts.notes.add(("brokers", broker.id, name), FENCED)
     if version := facts.versions.get(broker.id):
@@ -207,7 +208,7 @@ def _broker(facts: Facts, broker: Registered) -> dict:
 
 
 def _dead(facts: Facts, broker: int) -> dict:
-    """A broker seen only as a replica: it isn't live, and nothing else is known of it."""
+    """A broker seen only as a replica. It isn't live, and nothing else is known about it."""
     for name in ("rack", *chain.from_iterable(OF_BROKERS.values())):
         facts.notes.add(("brokers", broker, name), NOT_DESCRIBED)
     return {"id": broker, "rack": None, "live": False, "fenced": None, "described": False}

@@ -1,4 +1,4 @@
-"""Schedules the reading of a fleet's clusters: they share threads, memory and time."""
+"""Schedules the reading of a fleet's clusters, which share threads, memory and time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ClusterRead:
-    """A cluster to read. source: what it is read with; partitions: the expected number; seconds: how long it may take."""
+    """A cluster to read. source: how to read it. partitions: the expected number. seconds: how long it may take."""
 
     source: Any
     partitions: int
@@ -19,11 +19,11 @@ class ClusterRead:
 
 
 class ClusterScheduler:
-    """Hands out clusters, in their order, to any number of threads.
+    """Hands out clusters in order, to any number of threads.
 
-    partitions_at_once: how many partitions may be in memory at once. A cluster's whole topology is in memory until it is
-        staged. A cluster that fits starts before a larger one that doesn't; one above this number is read alone.
-    seconds: for all clusters together. A cluster is started only while its own seconds, or half of these, are left.
+    partitions_at_once: the most partitions in memory at once. A cluster's whole topology is in memory until it is staged. A
+        cluster that fits starts before a larger one that doesn't. A cluster above this number is read alone.
+    seconds: for all clusters together. A cluster is started only while its own seconds, or half of all seconds, are left.
     """
 
     def __init__(self, waiting: Sequence[ClusterRead], partitions_at_once: int, seconds: float):
@@ -34,7 +34,7 @@ class ClusterScheduler:
         self._changed = threading.Condition()
 
     def take(self) -> tuple[ClusterRead, float] | None:
-        """Waits for the next cluster that fits; returns it with its seconds. None: no other cluster will be started."""
+        """Wait for the next cluster that fits. Returns it with its seconds, or None if no cluster is started any more."""
         with self._changed:
             while self.waiting:
                 remaining = self._end - time.monotonic()
@@ -50,13 +50,13 @@ class ClusterScheduler:
             return None
 
     def done(self, read: ClusterRead) -> None:
-        """The cluster is staged, or has failed: its memory is free."""
+        """Free the memory of a cluster that was staged or has failed."""
         with self._changed:
             self._in_memory -= read.partitions
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Starts no other cluster."""
+        """Start no further cluster."""
         with self._changed:
             self._end = 0.0
             self._changed.notify_all()

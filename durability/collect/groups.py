@@ -1,4 +1,4 @@
-"""Groups: all of them; of classic Streams groups the members' bytes, of groups of type streams the placement."""
+"""All groups. Classic Streams groups have their members' bytes, and groups of type streams their placement."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GROUPS_PER_REQUEST = 100
 
 @dataclass
 class Groups:
-    """rows: of the document's `groups`; streams: entries of its `streams`, by group id (KIP-1071)."""
+    """rows: of the document's `groups`. streams: entries of its `streams`, by group id (KIP-1071)."""
 
     rows: list[dict] = field(default_factory=list)
     streams: dict[str, Decoded] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Groups:
         self._names = {row["group"] for row in self.rows}
 
     def add(self, more: Groups) -> None:
-        """Adds another broker's groups. A group that is there already stays as it is: it moved while groups were listed."""
+        """Add another broker's groups. Existing ones are kept: they moved while groups were listed."""
         self.rows += [row for row in more.rows if row["group"] not in self._names]
         self._names.update(row["group"] for row in more.rows)
         self.streams = more.streams | self.streams
@@ -41,8 +41,8 @@ class Groups:
 async def coordinated_by(wire: Wire, broker: int, notes: Notes) -> Groups:
     """The groups that this broker coordinates.
 
-    Only classic groups of Kafka Streams have members: metadata and assignment as DescribeGroups states them, in base64.
-    Raises Unread when the broker can't list its groups; a group that can't be described is noted.
+    Only classic groups of Kafka Streams have members: metadata and assignment of DescribeGroups in base64.
+    Raises Unread if the broker can't list its groups. A group that can't be described is noted.
     """
     response = await wire.ask(broker, ListGroupsRequest())
     with_type = response.API_VERSION >= 5
@@ -64,7 +64,7 @@ async def coordinated_by(wire: Wire, broker: int, notes: Notes) -> Groups:
 def _listed(group: Any, with_type: bool) -> dict:
     return {
         "group": group.group_id,
-        # Before 3.8 ListGroups has no types, and before 3.7 there are none but classic.
+        # ListGroups has no types before 3.8. Before 3.7 all groups are classic.
         "type": (group.group_type or "unknown").lower() if with_type else None,
         "state": group.group_state or None,
         "protocol_type": group.protocol_type,
@@ -83,7 +83,7 @@ async def _describe(wire: Wire, broker: int, names: Sequence[str], rows: dict[st
     for described in response.groups:
         group = rows[described.group_id]
         if described.error_code == GROUP_ID_NOT_FOUND and group["type"] is None:
-            continue  # a KIP-848 group on a release whose list has no types
+            continue  # a KIP-848 group, on a release that lists no types
         if described.error_code:
             notes.add(("groups", described.group_id, "members"), error_name(described.error_code))
             continue
@@ -96,7 +96,7 @@ async def _describe(wire: Wire, broker: int, names: Sequence[str], rows: dict[st
 
 
 async def _describe_streams(wire: Wire, broker: int, names: Sequence[str], found: Groups) -> None:
-    """Groups of type streams: one answer of `StreamsGroupDescribe` has topology, members and tasks."""
+    """Describe groups of type streams. One answer of `StreamsGroupDescribe` has topology, members and tasks."""
     try:
         response = await wire.ask(broker, StreamsGroupDescribeRequest(group_ids=names))
     except Unread as exc:

@@ -1,4 +1,4 @@
-"""Whether a Connection still leads to the cluster that it led to before: history and waivers go by the cluster's name here."""
+"""Checks that a Connection still leads to the same cluster, because history and waivers are kept by the cluster's name here."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from durability.topology import Topology
 
 
 def check(topology: Topology, *, stated: str | None, last: tuple[str, datetime] | None) -> None:
-    """Refuses a reading of another cluster than the one that is expected.
+    """Refuse a reading of another cluster than expected. A broker that states no id proves nothing and is accepted.
 
-    stated: `kafka_cluster_id` of the clusters file, which overrides `last`: the id in the last accepted snapshot, and when
-        that was taken. A broker that states no id proves nothing and is accepted.
-    Raises Refused, with both ids and what a person can do.
+    stated: `kafka_cluster_id` of the clusters file. It overrides `last`.
+    last: the id in the last accepted snapshot, and the time of that snapshot.
+    Raises Refused, with both ids and what the user can do.
     """
     name, found = topology.cluster, topology.document["cluster"].get("kafka_cluster_id")
     expected = stated or (last and last[0])

@@ -1,4 +1,4 @@
-"""Log directories: which are offline, how full each is, and which partitions are in them."""
+"""Log directories: which are offline, how full each is, and their partitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from durability.collect.wire import Wire
 TopicPartition = tuple[str, int]
 
 METADATA_LOG = "__cluster_metadata"
-# Directory names of logs that are being moved, deleted or were found astray: <partition>.<uuid>-<suffix>.
+# Directory names of logs that are being moved or deleted, or that were found stray: <partition>.<uuid>-<suffix>.
 _LEFTOVER = re.compile(r"\.[0-9a-f]{32}-(delete|stray|future)$")
 
 
@@ -30,10 +30,10 @@ class LogDirs:
 
 
 async def describe(wire: Wire, broker: int) -> LogDirs:
-    """A broker's log dirs, all partitions (DescribeLogDirs; needs Cluster:Describe, whatever the topics' ACLs)."""
+    """A broker's log dirs with all partitions (DescribeLogDirs). Needs Cluster:Describe, independent of the topics' ACLs."""
     response = await wire.ask(broker, DescribeLogDirsRequest(topics=None))
     if not response.results:
-        # Versions before 3 have no error code: without permission their answer is empty. A broker has a log dir.
+        # Versions before 3 have no error code. Without permission, their answer is empty, but every broker has a log dir.
         raise Unread("CLUSTER_AUTHORIZATION_FAILED: the answer names no log dir")
     found = LogDirs()
     for each in response.results:

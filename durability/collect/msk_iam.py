@@ -1,8 +1,8 @@
 """MSK IAM: the tokens of one Connection, for its own region, role and profile.
 
-A token is the URL of a request `kafka-cluster:Connect`, presigned by AWS Signature Version 4, in base64. MSK takes it by
-OAUTHBEARER on the listeners for IAM (aws-msk-iam-auth, `IAMOAuthBearerLoginCallbackHandler`). kafka-python's own AWS_MSK_IAM
-knows one identity and one region per process.
+A token is the URL of a request `kafka-cluster:Connect`, presigned by AWS Signature Version 4, in base64. MSK accepts it by
+OAUTHBEARER on its IAM listeners (aws-msk-iam-auth, `IAMOAuthBearerLoginCallbackHandler`). kafka-python's own AWS_MSK_IAM
+supports only one identity and one region per process.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ REGION, PROFILE, ROLE = "aws.region", "aws.profile", "aws.role.arn"
 SESSION_NAME, EXTERNAL_ID, STS_REGION = "aws.role.session.name", "aws.role.external.id", "aws.sts.region"
 KEYS = (REGION, PROFILE, ROLE, SESSION_NAME, EXTERNAL_ID, STS_REGION)
 LIFETIME = 900
-"""Seconds that a token is valid: the most that MSK takes."""
+"""Seconds that a token is valid: MSK's maximum."""
 FRESH = 0.8
-"""The part of its life after which a token, or the role's credentials, are fetched again."""
+"""The part of their lifetime after which a token or the role's credentials are renewed."""
 _SHAPES = {
     REGION: (r"[a-z]{2,4}(?:-[a-z]+){1,3}-\d", "a region such as eu-west-1"),
     STS_REGION: (r"[a-z]{2,4}(?:-[a-z]+){1,3}-\d", "a region such as eu-west-1"),
@@ -36,16 +36,19 @@ _SHAPES = {
 }
 _REGION_OF_HOST = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.(?:api\.aws|amazonaws\.com(?:\.cn)?)(?::\d+)?$")
 
-# At DEBUG it logs what it signs, and STS's answers: both have credentials in them.
+# At DEBUG, botocore logs what it signs and STS's answers, which contain credentials.
 logging.getLogger("botocore").setLevel(logging.INFO)
 
 
 def token_provider(
     settings: Mapping[str, str | None], servers: Iterable[str], wrong: Callable[[str, str], BadInput]
 ) -> AbstractTokenProvider:
-    """The provider for these `aws.*` settings. servers: host:port; wrong: makes the error of a key and a problem.
+    """The provider for these `aws.*` settings.
 
-    Without `aws.region` the region is the one in the brokers' host names, else that of the profile or the environment.
+    Without `aws.region`, the region is the one in the brokers' host names, else that of the profile or the environment.
+
+    servers: host:port.
+    wrong: makes an error from a key and a problem.
     """
     values = {key: value for key, value in settings.items() if value is not None}
     for key in sorted(values):
@@ -62,10 +65,10 @@ def token_provider(
 
 
 class IamTokens(AbstractTokenProvider):
-    """Presigns a token, and a new one before it expires. A role is assumed once, and again before its credentials expire."""
+    """Presigns tokens. A token, and the credentials of an assumed role, are renewed before they expire."""
 
     def __init__(self, values: Mapping[str, str], region: str | None):
-        """values: by KEYS. region: of the brokers' host names, which counts unless `values` has another."""
+        """values: by KEYS. region: from the brokers' host names; `values` overrides it."""
         super().__init__()
         self._values, self._region = values, values.get(REGION) or region
         self._lock = threading.Lock()
@@ -74,7 +77,7 @@ class IamTokens(AbstractTokenProvider):
         self._token, self._fresh_until, self._credentials_until = "", 0.0, 0.0
 
     def token(self) -> str:
-        """Raises CannotAuthenticate if AWS gives no credentials; its text has no secret."""
+        """Raises CannotAuthenticate if AWS gives no credentials. The error has no secrets."""
         with self._lock:
             if time.monotonic() >= self._fresh_until:
                 self._token = self._presigned()
@@ -90,7 +93,7 @@ class IamTokens(AbstractTokenProvider):
             code = re.sub(r"\W", "", str(exc.response.get("Error", {}).get("Code", "")))[:60]
             raise CannotAuthenticate(f"AWS refused {ROLE}: {code or 'no reason'}") from None
         except BotoCoreError as exc:
-            # Some of its texts have a profile's or an endpoint's name in them; none of their classes has.
+            # Texts of botocore's errors may include a profile or an endpoint. Class names don't.
             raise CannotAuthenticate(f"AWS credentials can't be used: {type(exc).__name__}") from None
 
     def _signed(self) -> str:
@@ -122,17 +125,17 @@ class IamTokens(AbstractTokenProvider):
         return found.get_frozen_credentials()
 
     def _assume(self, region: str) -> None:
-        """Assumes the role, at the regional endpoint of STS."""
+        """Assume the role, at STS's regional endpoint."""
         from botocore.config import Config
         from botocore.credentials import ReadOnlyCredentials
 
         quick = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 2})
         sts = self._session.client("sts", region_name=region, config=quick)
-        asked = {"RoleArn": self._values[ROLE]}
-        asked["RoleSessionName"] = self._values.get(SESSION_NAME, "kafka-durability-audit")
+        request = {"RoleArn": self._values[ROLE]}
+        request["RoleSessionName"] = self._values.get(SESSION_NAME, "kafka-durability-audit")
         if EXTERNAL_ID in self._values:
-            asked["ExternalId"] = self._values[EXTERNAL_ID]
-        given = sts.assume_role(**asked)["Credentials"]
-        left = given["Expiration"].timestamp() - time.time()
+            request["ExternalId"] = self._values[EXTERNAL_ID]
+        given = sts.assume_role(**request)["Credentials"]
+        lifetime = given["Expiration"].timestamp() - time.time()
         self._credentials = ReadOnlyCredentials(given["AccessKeyId"], given["SecretAccessKey"], given["SessionToken"])
-        self._credentials_until = time.monotonic() + FRESH * max(left, 0)
+        self._credentials_until = time.monotonic() + FRESH * max(lifetime, 0)

@@ -1,4 +1,4 @@
-"""What could not be read: noted by name while reading, listed by index in the document."""
+"""Parts that could not be read. They are noted by name while reading, and listed by index in the document."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from durability.topology.unreadable import IDENTITIES, pointer
 Place = tuple[str | int, ...]
 
 HIDDEN: Place = ("topics", "hidden")
-"""Topics that exist and aren't shown. This place never has an index."""
+"""Topics that exist but aren't shown. This place never has an index."""
 
 
 class Notes:
@@ -19,11 +19,11 @@ class Notes:
         self._reasons: dict[Place, str] = {}
 
     def add(self, place: Place, reason: str) -> None:
-        """place: members of the document from its root; an element of a list by its identity, not its index."""
+        """place: members of the document from its root. An element of a list is given by its identity, not its index."""
         self._reasons.setdefault(place, reason)
 
     def forget(self, place: Place) -> None:
-        """Drops the notes on a place and on what is in it: it could be read after all."""
+        """Remove the notes on a place and its parts, because it could be read after all."""
         size = len(place)
         self._reasons = {noted: reason for noted, reason in self._reasons.items() if noted[:size] != place}
 
@@ -33,7 +33,7 @@ class Notes:
     def listed(self, document: dict) -> list[dict[str, str]]:
         """`unreadable` of this document: JSON Pointers by index, in the document's order.
 
-        Places in elements that the document doesn't have (a topic deleted meanwhile) are dropped.
+        Places in elements that the document doesn't have (for example of a deleted topic) are dropped.
         """
         positions = {path: _positions(document, path, key) for path, key in IDENTITIES.items()}
         found = []
@@ -52,7 +52,7 @@ def _positions(document: dict, path: Place, key: str) -> dict[object, int]:
 
 
 def _indexed(place: Place, positions: dict[Place, dict[object, int]]) -> Place | None:
-    if place == HIDDEN:  # where a topic has that name, the path would mean that topic
+    if place == HIDDEN:  # if a topic is called "hidden", the path would mean that topic
         return ("cluster", "hidden_partitions") if "hidden" in positions["topics",] else place
     for path, known in positions.items():
         size = len(path)

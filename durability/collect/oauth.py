@@ -31,13 +31,13 @@ OPTIONAL = ("method", "scope", "extensions", ALLOW_HTTP)
 TIMEOUT = 10.0
 """Seconds from the request to the end of the answer."""
 LARGEST = 512 << 10
-"""Bytes of an answer: what brokers accept of a token (sasl.server.max.receive.size)."""
+"""The most bytes of an answer. Brokers accept no larger token (sasl.server.max.receive.size)."""
 TOKEN = r"[A-Za-z0-9._~+/-]+=*"
-"""RFC 6750 section 2.1. Other characters could add fields to what is sent to the broker."""
+"""RFC 6750 section 2.1. Other characters could add fields to the message for the broker."""
 
 
 def token_provider(settings: Mapping[str, str | None], wrong: Callable[[str, str], BadInput]) -> AbstractTokenProvider:
-    """The provider for these `sasl.oauthbearer.*` settings. wrong: makes the error of a key and a problem."""
+    """The provider for these `sasl.oauthbearer.*` settings. wrong: makes an error from a key and a problem."""
     values = {key.removeprefix(PREFIX): value for key, value in settings.items() if value is not None}
     for key in sorted(values):
         if key not in (*NEEDED, *OPTIONAL):
@@ -58,7 +58,7 @@ def token_provider(settings: Mapping[str, str | None], wrong: Callable[[str, str
 
 
 def _check_endpoint(values: Mapping[str, str], wrong: Callable[[str, str], BadInput]) -> None:
-    """Refuses an endpoint without TLS, unless it is this host's or the settings allow it."""
+    """Refuse an endpoint without TLS, unless it is on this host or the settings allow it."""
     allowed = values.get(ALLOW_HTTP, "false").lower()
     if allowed not in ("true", "false"):
         raise wrong(PREFIX + ALLOW_HTTP, "expected true or false")
@@ -79,7 +79,7 @@ def _check_endpoint(values: Mapping[str, str], wrong: Callable[[str, str], BadIn
 
 
 class ClientCredentials(AbstractTokenProvider):
-    """Fetches a token, and a new one shortly before it expires."""
+    """Fetches tokens. A token is renewed shortly before it expires."""
 
     def __init__(self, values: Mapping[str, str], extensions: dict[str, str]):
         super().__init__()
@@ -90,7 +90,7 @@ class ClientCredentials(AbstractTokenProvider):
         return self._extensions
 
     def token(self) -> str:
-        """Raises CannotAuthenticate if the endpoint returns no token; its text has no secret."""
+        """Raises CannotAuthenticate if the endpoint returns no token. The error has no secrets."""
         if time.monotonic() >= self._fresh_until:
             self._fetch()
         return self._token
@@ -129,13 +129,13 @@ class ClientCredentials(AbstractTokenProvider):
 
 
 def _reason(exc: Exception) -> str:
-    """What happened, without the address, which may have a secret in its query."""
+    """What happened, without the address, whose query may contain a secret."""
     cause = exc.reason if isinstance(exc, urllib.error.URLError) and isinstance(exc.reason, Exception) else exc
     return connection_words(str(cause))[0]
 
 
 def _answer(request: urllib.request.Request) -> bytes:
-    """The body of the answer. Raises TimeoutError when it isn't there within TIMEOUT, ValueError if it is too large."""
+    """The body of the answer. Raises TimeoutError if it isn't complete within TIMEOUT, ValueError if it is too large."""
     with _Deadline(TIMEOUT) as deadline:
         opener = urllib.request.build_opener(_NoRedirects, deadline.http, deadline.https)
         try:
@@ -154,14 +154,14 @@ def _answer(request: urllib.request.Request) -> bytes:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect would take client id and secret to any host."""
+    """Refuses redirects, which could send client id and secret to any host."""
 
     def redirect_request(self, *_: object) -> None:
         return None
 
 
 class _Deadline:
-    """Cuts the connections of its handlers after some seconds. A socket's timeout alone begins again with each byte."""
+    """Closes the connections of its handlers after some seconds. A socket's own timeout restarts with each byte."""
 
     def __init__(self, seconds: float):
         self.passed = False
@@ -196,7 +196,7 @@ class _Deadline:
         self.passed = True
         for each in self._sockets:
             with suppress(OSError):
-                socket.socket.shutdown(each, socket.SHUT_RDWR)  # not TLS's own, which another thread reads by
+                socket.socket.shutdown(each, socket.SHUT_RDWR)  # not TLS's shutdown: another thread is reading
 
     def __enter__(self) -> _Deadline:
         self._timer.start()

@@ -1,6 +1,6 @@
-"""Which platform answered: some speak Kafka's protocol and aren't Kafka, and some hide what a control needs.
+"""Recognizes the platform of a cluster. Some platforms speak Kafka's protocol but aren't Kafka, or hide facts from controls.
 
-A platform is recognized by what it answered: the cluster's id, its brokers' host names, the settings that it states, and the
+A platform is recognized by its answers: the cluster's id, its brokers' host names, the settings that it states, and the
 requests that it doesn't know.
 """
 
@@ -14,10 +14,13 @@ from durability.topology import diskless
 
 @dataclass(frozen=True)
 class Platform:
-    """A way to recognize a platform: any of its marks is enough.
+    """How to recognize a platform. One matching mark is enough.
 
-    provider: a key of the catalogue's providers. ids: beginnings of a cluster's id. hosts: ends of a broker's host name.
-    infix: a part of the host name that must be there too. settings: beginnings of a setting's name.
+    provider: a key of the catalogue's providers.
+    ids: beginnings of a cluster's id.
+    hosts: ends of a broker's host name.
+    infix: a part that the host name must contain, too.
+    settings: beginnings of a setting's name.
     """
 
     provider: str
@@ -46,10 +49,10 @@ SETTINGS_OF_TOPICS = (
     *("redpanda.remote.read", "redpanda.remote.write", "automq.table.topic.enable", "bufstream.archive.kind"),
     *diskless.SETTINGS,
 )
-"""Settings that only a platform states. They are asked for, to recognize it."""
+"""Settings that only a platform states. They are read to recognize it."""
 METADATA, DESCRIBE_CONFIGS = 3, 32
 METADATA_OF_0_11 = 4
-"""The version of Metadata that came with DescribeConfigs: a broker of Kafka's code that has the one has the other."""
+"""The version of Metadata that came with DescribeConfigs. A broker with Kafka's code that has one of them has both."""
 
 
 def recognized(
@@ -63,7 +66,8 @@ def recognized(
 ) -> tuple[str, str] | None:
     """The provider that answered, and the answer that shows it; None if nothing does.
 
-    apis: the newest version of each request that brokers know, by API key; None or empty: not known. brokers: how many there are.
+    apis: the newest version of each request that brokers know, by API key. None or empty if unknown.
+    brokers: their number.
     replicas: the most of any partition.
 
     >>> recognized("redpanda.4fb1", [], [])

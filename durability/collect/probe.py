@@ -1,4 +1,4 @@
-"""Tests whether a cluster answers, with one Metadata request: the Test button of a Connection."""
+"""Tests with one Metadata request whether a cluster answers. The Test button of a Connection uses it."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from durability.collect.limits import Limits
 from durability.collect.wire import connected
 
 QUICK = Limits(deadline=10, connect_timeout=3, request_timeout=5, attempts=1)
-"""The user waits for the answer."""
+"""Short limits, because a user waits for the answer."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """cluster_id: Kafka's own; None if it isn't stated. brokers: how many are up."""
+    """cluster_id: Kafka's own id; None if it isn't stated. brokers: the number of live brokers."""
 
     cluster_id: str | None
     brokers: int
 
 
 def probe(name: str, settings: Mapping[str, object], *, limits: Limits = QUICK) -> Answer:
-    """Sends one request for Metadata without topics to the first bootstrap server that answers.
+    """Send one Metadata request without topics to the first bootstrap server that answers.
 
-    name: the cluster's name in errors; settings: as for `durability.collect.collect`.
+    name: the cluster's name in errors.
+    settings: as for `durability.collect.collect`.
     Raises BadInput and Unreachable as `collect` does.
     """
     with connected(name, settings, limits) as wire:

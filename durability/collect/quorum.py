@@ -18,7 +18,7 @@ TOPIC = "__cluster_metadata"
 
 @dataclass(frozen=True)
 class Member:
-    """A voter or observer. lag_ms: how long ago it last was caught up with the leader; None: never with this leader."""
+    """A voter or observer. lag_ms: the time since it was last caught up with the leader; None if it never was."""
 
     id: int
     lag_ms: int | None
@@ -26,9 +26,11 @@ class Member:
 
 @dataclass
 class Quorum:
-    """leader: None while there is none. addresses: controllers' listeners as (host, port), by node id (KIP-853).
+    """The quorum.
 
-    times_known: does the leader state when members caught up? Kafka does since 3.4 (KIP-836). Without times every lag is unread.
+    leader: None if there is none.
+    addresses: controllers' listeners as (host, port), by node id (KIP-853).
+    times_known: does the leader state when members caught up? Kafka does since 3.4 (KIP-836). Otherwise lags are unread.
     """
 
     leader: int | None
@@ -72,7 +74,7 @@ def _error(response: Any) -> int:
 
 
 def _member(replica: Any, leader: int, leader_caught_up: int) -> Member:
-    """Lag is a difference of last caught-up times, not of offsets: an idle quorum's offsets stay equal."""
+    """The lag is a difference of last caught-up times, not of offsets, because an idle quorum's offsets stay equal."""
     if replica.replica_id == leader:
         return Member(replica.replica_id, 0)
     own = replica.last_caught_up_timestamp
@@ -81,13 +83,13 @@ def _member(replica: Any, leader: int, leader_caught_up: int) -> Member:
 
 
 def stated_voters(brokers: Iterable[Configs]) -> dict[int, list[tuple[str, int]]]:
-    """Voters and their listeners as the first broker states them that has `controller.quorum.voters`."""
+    """Voters and their listeners, from the first broker that has `controller.quorum.voters`."""
     stated = (configs.values.get("controller.quorum.voters", "") for configs in brokers)
     return stated_addresses(next(filter(None, stated), ""))
 
 
 def stated_addresses(voters: str) -> dict[int, list[tuple[str, int]]]:
-    """Controllers' listeners as `controller.quorum.voters` states them, for quorums that don't state them (before 3.9).
+    """Controllers' listeners in `controller.quorum.voters`, for quorums that don't state them (before 3.9).
 
     >>> stated_addresses("100@a:9093,101@[::1]:9093")
     {100: [('a', 9093)], 101: [('::1', 9093)]}

@@ -1,4 +1,4 @@
-"""Why something could not be read: Kafka's error names, and plain words for failed connections."""
+"""Why something could not be read: Kafka's error names, and plain texts for failed connections."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kafka import errors
 
 
 class Unread(Exception):
-    """A request had no usable answer. reason: as `unreadable` has it; connection: the broker couldn't be reached."""
+    """A request had no usable answer. reason: as in `unreadable`. connection: the broker couldn't be reached."""
 
     def __init__(self, reason: str, *, connection: bool = False):
         self.reason = reason
@@ -18,7 +18,7 @@ class Unread(Exception):
 
 
 class CannotAuthenticate(errors.KafkaError):
-    """This host can't begin to authenticate: a library, credentials or the region is missing. The text has no secrets."""
+    """This host can't authenticate, because a library, credentials or the region is missing. The text has no secrets."""
 
 
 AUTHENTICATION = (
@@ -27,8 +27,8 @@ AUTHENTICATION = (
     errors.IllegalSaslStateError,
     CannotAuthenticate,
 )
-"""Failures that another attempt can't change."""
-# The broker couldn't be reached, rather than that it answered with an error.
+"""Failures that are the same at another attempt."""
+# Errors that mean that the broker couldn't be reached. Others are answers.
 _LOST = (
     errors.KafkaConnectionError,
     errors.NodeNotReadyError,
@@ -42,7 +42,7 @@ _LOST = (
 
 # Text fragments of connection failures (operating system, OpenSSL, kafka-python) -> what happened, what to check.
 _CONNECTION = (
-    # First, since a certificate's text has names in it. "verify failed" is about the broker's, an alert about the client's.
+    # First, because the text of a certificate contains names. "verify failed": the broker's certificate; an alert: the client's.
     (
         r"certificate verify failed: certificate has expired",
         "TLS failed: the broker's certificate has expired",
@@ -111,7 +111,7 @@ def connection_words(text: str) -> tuple[str, str]:
 
 
 def explained(exc: BaseException) -> tuple[str, str]:
-    """(what happened, what to check) for a server that couldn't be used."""
+    """(what happened, what to check) for a server that can't be used."""
     match exc:
         case Unread():
             return exc.reason, "that the brokers are up"
@@ -137,7 +137,7 @@ def explained(exc: BaseException) -> tuple[str, str]:
 
 
 def unread(exc: BaseException) -> Unread:
-    """The failure of a request: Kafka's error name, with plain words where the name alone says little."""
+    """The failure of a request: Kafka's error name, with an explanation if the name alone isn't clear."""
     return Unread(_reason(exc), connection=isinstance(exc, _LOST))
 
 

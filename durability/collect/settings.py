@@ -1,6 +1,6 @@
-"""Connection settings: from librdkafka's keys, as in an Airflow `kafka` Connection's extra, to kafka-python's.
+"""Translates connection settings from librdkafka's keys, as in an Airflow `kafka` Connection's extra, to kafka-python's.
 
-Errors name the key, never its value, which may be a secret.
+Errors name the key and never its value, which may be a secret.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "AWS_MSK_IAM"
 NEEDS_PASSWORD = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 DNS_LOOKUPS = ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")
 
-# Settings of producers, consumers and librdkafka itself that Connections may have. Reading metadata doesn't depend on them.
+# Settings of producers, consumers and librdkafka that Connections may have. They don't affect reading metadata.
 _IRRELEVANT = """
 acks allow.auto.create.topics api.version.fallback.ms api.version.request api.version.request.timeout.ms
 auto.commit.interval.ms auto.offset.reset batch.num.messages batch.size broker.address.family
@@ -74,14 +74,13 @@ _ALIASES = {
 
 
 def client_config(settings: Mapping[str, object], where: str = "the Kafka connection") -> dict[str, Any]:
-    """kafka-python's configuration for these settings.
+    """kafka-python's configuration for these settings. TLS verifies certificate and host name unless a setting disables that.
 
-    settings: keys as librdkafka knows them (`bootstrap.servers`, `security.protocol`, `sasl.*`, `ssl.*`, `client.id`,
+    settings: librdkafka's keys (`bootstrap.servers`, `security.protocol`, `sasl.*`, `ssl.*`, `client.id`,
         `request.timeout.ms` or `socket.timeout.ms`, `socket.connection.setup.timeout.ms`, `client.dns.lookup`), and `aws.*` of
-        `durability.collect.msk_iam`.
-        Producer and consumer keys are ignored. TLS verifies certificate and host name unless the settings turn it off.
+        `durability.collect.msk_iam`. Producer and consumer keys are ignored.
     where: the settings' name in errors.
-    Raises BadInput for a missing, unknown or unusable setting; it names the key and never shows a value.
+    Raises BadInput for a missing, unknown or unusable setting. It names the key and shows no value.
 
     >>> client_config({"bootstrap.servers": "a:9092, b:9092"})["bootstrap_servers"]
     ['a:9092', 'b:9092']
@@ -109,7 +108,7 @@ def client_config(settings: Mapping[str, object], where: str = "the Kafka connec
 
 
 class _Settings:
-    """The settings by key, aliases replaced."""
+    """The settings by key, with aliases replaced."""
 
     def __init__(self, settings: Mapping[str, object], where: str):
         self.where = where
@@ -203,7 +202,7 @@ def _sasl(read: _Settings, protocol: str) -> dict[str, Any]:
 
 
 def _tls(read: _Settings) -> ssl.SSLContext:
-    """A context made here, so that an error names the key of a missing or unusable file before anything is connected."""
+    """A TLS context. It is created here, before connecting, so that errors can name the key of an unusable file."""
     tls = {key: value for key in _SSL_KEYS if (value := read.text(key)) is not None}
     if "ssl.cipher.suites" in tls:
         raise read.wrong("ssl.cipher.suites", "isn't supported; leave it out")
@@ -228,7 +227,7 @@ def _tls(read: _Settings) -> ssl.SSLContext:
     if key and not certificate:
         raise read.wrong("ssl.certificate.location", "is missing, and ssl.key.location needs it")
     if certificate:
-        password = tls.get("ssl.key.password", "")  # without one OpenSSL would ask on the terminal
+        password = tls.get("ssl.key.password", "")  # without a password OpenSSL would ask on the terminal
         _load(
             read,
             "ssl.key.location" if key else "ssl.certificate.location",

@@ -1,4 +1,4 @@
-"""Topics: every partition with its replicas, ISR and ELR, running reassignments, and configs with their sources."""
+"""Topics: partitions with replicas, ISR and ELR, running reassignments, and configs with their sources."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from durability.collect.reasons import Unread, error_name, is_retriable
 from durability.collect.wire import Wire, batches
 
 LISTENER_NOT_FOUND, UNKNOWN_TOPIC = 72, 3
-PAGE = 2000  # max.request.partition.size.limit's default: brokers answer with no more
+PAGE = 2000  # the default of max.request.partition.size.limit, the most that brokers return
 TOPICS_PER_REQUEST = 500  # of DescribeConfigs
 MEMBERS = ("leader", "replicas", "isr", "adding", "removing")
 OF_ELR = ("elr", "last_known_elr")
-"""Members of a partition's row. Metadata doesn't state those of OF_ELR."""
+"""Members of a partition's row. Metadata doesn't have those of OF_ELR."""
 
 
 @dataclass
 class Topic:
-    """A topic of one answer. partitions: the document's rows by partition number.
+    """A topic in one answer.
 
-    error: why its partitions could not be read, else None. hidden_leaders: partitions whose leader is unknown, since it
-        has no listener of the kind that was asked.
+    partitions: the document's rows by partition number.
+    error: why its partitions could not be read, else None.
+    hidden_leaders: partitions whose leader is unknown, because it has no listener like the one that answered.
     """
 
     internal: bool
@@ -41,7 +42,7 @@ class Topic:
 class Reading:
     """All partitions at one moment.
 
-    with_elr: the answer states ELRs (DescribeTopicPartitions does, Metadata doesn't).
+    with_elr: the answer has ELRs (DescribeTopicPartitions has them, Metadata doesn't).
     reassignments_error: why running reassignments could not be read, else None.
     """
 
@@ -51,9 +52,9 @@ class Reading:
 
 
 async def read(wire: Wire, *, with_elr: bool, second: bool = False) -> Reading:
-    """One reading of all partitions and reassignments; without ELRs where the release doesn't know them.
+    """Read all partitions and reassignments once. ELRs are missing if the release doesn't have them.
 
-    second: by Metadata of a second broker, to notice a broker whose metadata lags.
+    second: read Metadata from a second broker, to notice a broker whose metadata lags.
     Raises Unread if not even Metadata answers.
     """
     reading = Reading()
@@ -75,7 +76,7 @@ async def read(wire: Wire, *, with_elr: bool, second: bool = False) -> Reading:
 
 
 async def _by_describe(wire: Wire) -> Reading:
-    """DescribeTopicPartitions (KIP-966), page by page, all pages from the same broker while it answers."""
+    """DescribeTopicPartitions (KIP-966), page by page, from the same broker as long as it answers."""
     reading, cursor = Reading(with_elr=True), None
     while True:
         response = await wire.ask_any(
@@ -93,7 +94,7 @@ async def _by_describe(wire: Wire) -> Reading:
 
 
 def _add_topic(reading: Reading, found: Any) -> None:
-    if found.error_code == UNKNOWN_TOPIC:  # deleted since the page before
+    if found.error_code == UNKNOWN_TOPIC:  # deleted after the previous page
         reading.topics.pop(found.name, None)
         return
     topic = reading.topics.setdefault(found.name, Topic(bool(found.is_internal)))
@@ -129,7 +130,7 @@ async def _add_reassignments(wire: Wire, reading: Reading) -> None:
 
 
 def same_state(one: Reading, other: Reading) -> bool:
-    """Do two readings show the same partitions in the same state? ELRs count where both state them."""
+    """Do two readings show the same partitions in the same state? ELRs are compared if both have them."""
     keys = MEMBERS + OF_ELR if one.with_elr and other.with_elr else MEMBERS
     if one.topics.keys() != other.topics.keys():
         return False
@@ -143,7 +144,7 @@ def same_state(one: Reading, other: Reading) -> bool:
 
 
 async def topic_configs(wire: Wire, names: Iterable[str], notes: Notes) -> dict[str, configs.Configs]:
-    """Configs of these topics. Topics whose configs couldn't be read are noted, deleted topics left out."""
+    """Configs of these topics. Topics whose configs couldn't be read are noted. Deleted topics are left out."""
     found: dict[str, configs.Configs] = {}
 
     async def describe(batch: Sequence[str]) -> None:

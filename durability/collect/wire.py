@@ -1,7 +1,7 @@
-"""Requests to a cluster through kafka-python's connection manager, in the calling thread.
+"""Sends requests to a cluster through kafka-python's connection manager, in the calling thread.
 
-kafka-python's admin client isn't used: it decodes members' user data away, stops at the first page, fails on 3.6 in
-`describe_cluster`, and gives no reason why bootstrapping failed.
+kafka-python's admin client isn't used. It loses members' user data, stops at the first page, fails on 3.6 in
+`describe_cluster`, and gives no reason if bootstrapping fails.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from durability.collect.reasons import (
 from durability.collect.settings import client_config
 from durability.errors import Unreachable
 
-# All that it would log reaches us as an exception, and its debug output has SASL bytes in it.
+# Everything it would log is raised as an exception, and its debug output contains SASL bytes.
 logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
 
 AT_ONCE = 16
-"""Requests under way at the same time."""
+"""The most concurrent requests."""
 PATIENCE = 2.0
-"""Seconds that one broker has to forward a request to the controller before others are asked too."""
+"""Seconds until other brokers are asked, too, if one doesn't forward a request to the controller."""
 NO_CONTROLLER = ("REQUEST_TIMED_OUT", "NOT_CONTROLLER", "BROKER_NOT_AVAILABLE")
-"""Errors of a broker that reaches no controller. Another broker may reach it."""
+"""Errors of a broker that can't reach a controller. Another broker may reach it."""
 FORWARDERS = 4
-"""The number of brokers that are asked to forward a request to the controller."""
+"""The most brokers that are asked to forward a request to the controller."""
 
 T = TypeVar("T")
 Job = Callable[[], Awaitable[Any]]
@@ -52,9 +52,11 @@ Job = Callable[[], Awaitable[Any]]
 
 @contextmanager
 def connected(cluster: str, settings: Mapping[str, object], limits: Limits) -> Iterator[Wire]:
-    """Connections to a cluster, closed at the end. cluster: its name in errors; settings: see `client_config`.
+    """Connections to a cluster, closed at the end.
 
-    Raises BadInput for settings that can't be used, and Unreachable for Unread that the block raises.
+    cluster: its name in errors.
+    settings: see `client_config`.
+    Raises BadInput for settings that can't be used, and Unreachable if the block raises Unread.
     """
     wire = Wire(cluster, client_config(settings, f"the connection of cluster {cluster}"), limits)
     try:
@@ -70,20 +72,20 @@ def batches(items: Sequence[T], size: int) -> list[Sequence[T]]:
 
 
 def error_code(response: Any) -> int:
-    """The error code of an answer as a whole; 0 for kinds of answers that have none."""
+    """The error code of an answer as a whole; 0 for answers without one."""
     return getattr(response, "error_code", 0) or 0
 
 
 def _reached_no_controller(exc: Exception) -> bool:
-    """Whether the broker that was asked to forward a request reaches no controller, or can't be reached itself."""
+    """Whether the broker that should forward a request can't reach a controller, or can't be reached itself."""
     return isinstance(exc, Unread) and (exc.connection or exc.reason in NO_CONTROLLER)
 
 
 class Wire:
-    """Connections to one cluster. kafka-python's event loop runs in `run` only, so that no thread is needed.
+    """Connections to one cluster. kafka-python's event loop runs only in `run`, so no thread is needed.
 
-    Every request is bounded by the request timeout and the collection's deadline. A broker that can't be reached gets no
-    further requests.
+    The request timeout and the collection's deadline limit every request. A broker that can't be reached gets no further
+    requests.
     """
 
     def __init__(self, cluster: str, config: dict[str, Any], limits: Limits):
@@ -123,9 +125,9 @@ class Wire:
         return max(0.0, self.deadline - time.monotonic())
 
     def run(self, work: Job) -> Any:
-        """Runs the event loop in this thread until `work` has ended; returns its result."""
+        """Run the event loop in this thread until `work` has ended. Returns its result."""
         future = self._net.call_soon_with_future(work)
-        # Every wait inside is bounded by the deadline; the margin is for the work between the last wait and the end.
+        # The deadline limits every wait inside. The margin is for the work between the last wait and the end.
         self._net.poll(timeout_ms=(self.remaining + 60) * 1000, future=future)
         if not future.is_done:
             raise Unread("REQUEST_TIMED_OUT: the collection's deadline has passed")
@@ -134,7 +136,7 @@ class Wire:
         return future.value
 
     async def gather(self, jobs: Sequence[Job], at_once: int = AT_ONCE) -> list[Any]:
-        """The jobs' results in their order, at most `at_once` of them under way."""
+        """The jobs' results in order. At most `at_once` jobs run concurrently."""
         results: list[Any] = [None] * len(jobs)
         waiting = iter(enumerate(jobs))
 
@@ -151,7 +153,7 @@ class Wire:
         await self._net.sleep(min(seconds, self.remaining))
 
     async def _back_off(self, attempt: int) -> None:
-        """Waits before a further attempt, each time twice as long. attempt: from 0."""
+        """Wait before a further attempt, each time twice as long. attempt: from 0."""
         if attempt:
             await self.pause(self.limits.backoff * 2 ** (attempt - 1))
 
@@ -165,9 +167,9 @@ class Wire:
     # -- Requests --------------------------------------------------------------------------------------------------
 
     async def ask(self, node: int, request: Any, code: Callable[[Any], int] = error_code) -> Any:
-        """The answer of broker `node`. code: the error code in an answer; after a retriable one the request is repeated.
+        """The answer of broker `node`. Raises Unread.
 
-        Raises Unread.
+        code: returns the error code of an answer. After a retriable one the request is repeated.
         """
         if node in self._lost:
             raise Unread(self._lost[node].reason, connection=True)
@@ -179,20 +181,20 @@ class Wire:
             raise
 
     def why_lost(self, node: int) -> str | None:
-        """Why broker `node` couldn't be reached; None if it wasn't asked, or answered."""
+        """Why broker `node` couldn't be reached; None if there was no request, or an answer."""
         return self._lost[node].reason if node in self._lost else None
 
     def forget(self, nodes: Iterable[int]) -> None:
-        """Lets these brokers be asked again, though they couldn't be reached."""
+        """Allow requests again to brokers that couldn't be reached."""
         for node in nodes:
             self._lost.pop(node, None)
 
     async def _repeated(
         self, manager: KafkaConnectionManager, node: int, request: Any, code: Callable[[Any], int], seconds: float = 0
     ) -> Any:
-        """Sends until there is an answer without a retriable error. A broker that doesn't answer in time is asked once.
+        """Send until there is an answer without a retriable error. A broker that doesn't answer in time gets one request.
 
-        seconds: the time for each answer; 0: the request timeout.
+        seconds: the time for each answer; 0 for the request timeout.
         """
         for attempt in range(self.limits.attempts):
             await self._back_off(attempt)
@@ -214,9 +216,9 @@ class Wire:
         raise failure
 
     async def ask_any(self, request: Any, code: Callable[[Any], int] = error_code, *, second: bool = False) -> Any:
-        """The answer of the first broker of `nodes` that can be reached: the same one as long as it answers.
+        """The answer of the first broker of `nodes` that can be reached, the same one as long as it answers.
 
-        second: begins with the second broker, whose view of the metadata may differ.
+        second: begin with the second broker, whose view of the metadata may differ.
         """
         failure = Unread("BROKER_NOT_AVAILABLE", connection=True)
         for node in self.nodes[second:] + self.nodes[:second]:
@@ -229,11 +231,10 @@ class Wire:
         raise failure
 
     async def ask_controller(self, request: Any, code: Callable[[Any], int] = error_code) -> Any:
-        """The answer of the active controller to a request that brokers forward (KIP-590).
+        """The active controller's answer to a request that brokers forward (KIP-590). Raises Unread.
 
-        A broker that reaches no controller doesn't answer, and it answers a connection's requests in their order. So these
-        requests have connections of their own. If no broker gets an answer in time, later calls fail at once.
-        Raises Unread.
+        A broker that can't reach a controller doesn't answer, and it answers a connection's requests in order. So these
+        requests have their own connections. If no broker gets an answer in time, later calls fail at once.
         """
         if self.no_controller:
             raise self.no_controller
@@ -251,7 +252,7 @@ class Wire:
     async def _first(self, jobs: Sequence[Job], patience: float, decides: Callable[[Exception], bool]) -> Any:
         """The result of the first job that succeeds. The others begin `patience` seconds after the first one.
 
-        decides: whether a job's failure is the result; if all fail, the last failure is.
+        decides: whether the failure of a job is the result. If all jobs fail, the last failure is.
         """
         result, failed = Future(), 0
 
@@ -278,7 +279,7 @@ class Wire:
         return await result
 
     async def ask_address(self, host: str, port: int, request: Any, code: Callable[[Any], int]) -> Any:
-        """The answer from an address that is no registered broker (a controller's listener); one attempt."""
+        """The answer from an address that isn't a registered broker (a controller's listener). There is one attempt."""
         manager = self._new_manager([f"[{host}]:{port}" if ":" in host else f"{host}:{port}"])
         try:
             response = await self._send(manager, manager.cluster.bootstrap_brokers()[0].node_id, request)
@@ -289,9 +290,9 @@ class Wire:
         return response
 
     async def _send(self, manager: KafkaConnectionManager, node: object, request: Any, seconds: float = 0) -> Any:
-        """Sends once; waits out reconnection backoffs and broker throttling, which are not failures.
+        """Send once. Waits during reconnection backoffs and broker throttling, which are not failures.
 
-        seconds: the time for the answer; 0: the request timeout and the time to connect.
+        seconds: the time for the answer; 0 for the request timeout and the time to connect.
         """
         until = time.monotonic() + min(seconds or self.request_timeout + self.connect_timeout, self.remaining)
         while True:
@@ -299,10 +300,10 @@ class Wire:
             if left <= 0:
                 raise kafka_errors.KafkaTimeoutError(f"no answer within {self.request_timeout:g} s")
             try:
-                # Not manager.send(): on a lost connection that would start a metadata refresh of its own.
+                # manager.send() would start its own metadata refresh on a lost connection.
                 connection = manager.get_connection(node, refresh_metadata_on_err=False)
                 allow(connection, largest_answer(request))
-                # A copy, since the connection sets the version that its broker supports.
+                # Send a copy, because the connection sets the version that its broker supports.
                 answer = connection.send_request(copy.copy(request), request_timeout_ms=left * 1000)
                 return await manager.wait_for(answer, left * 1000)
             except kafka_errors.KafkaConnectionError as exc:
@@ -332,7 +333,7 @@ class Wire:
     # -- Bootstrap -------------------------------------------------------------------------------------------------
 
     async def bootstrap(self) -> Any:
-        """Connects through the first bootstrap server that answers; returns its Metadata (no topics).
+        """Connect through the first bootstrap server that answers. Returns its Metadata (without topics).
 
         Raises Unreachable, which names every server with its reason.
         """
@@ -367,10 +368,10 @@ class Wire:
         return response
 
     def _started(self, metadata: Any) -> Any:
-        """Makes known the brokers of the first answer; returns it."""
+        """Register the brokers of the first answer, and return it."""
         for manager in (self._manager, self._forwarding):
             manager.cluster.update_metadata(metadata)
-            # Each connection negotiates its own versions: brokers of a cluster in upgrade differ.
+            # Each connection negotiates its versions, because brokers differ during an upgrade.
             manager.broker_version_data = None
         self.nodes = sorted(broker.node_id for broker in metadata.brokers)
         return metadata

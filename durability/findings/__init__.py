@@ -1,4 +1,4 @@
-"""Verdicts and disagreements become findings: worded once, here, for every reader."""
+"""Turns verdicts and disagreements into findings. Their texts are written here, once, for all reports."""
 
 from durability.findings.build import findings_of, write
 

@@ -1,7 +1,7 @@
-"""From verdicts to findings, in batches. A disputed verdict becomes UNKNOWN here.
+"""Turns verdicts into findings, in batches. A disputed verdict becomes UNKNOWN here.
 
-A finding that passed has no message. One that doesn't apply has one of few, which are rendered once. Others are rendered row
-by row.
+A PASS has no message. Verdicts that don't apply share a few messages, each rendered once. Other messages are rendered row by
+row.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
     from durability.plan import Plan
 
 BATCH = 20_000
-"""Verdicts in memory as Python objects at once, at most."""
+"""The most verdicts in memory as Python objects at once."""
 COUNTED_ONLY = ("PASS", "NOT_APPLICABLE")
 NO_MESSAGE = (
     "this finding can't be put into words, by a fault of the audit: its cause and its observed values are right"
 )
 NO_REMEDY = "None can be offered, by a fault of the audit: act on the cause"
 REASON = ("control", "resource_type", "tier", "provider", "evidence")
-"""Columns that decide the message of a control that doesn't apply."""
+"""The columns that decide the message of a control that doesn't apply."""
 
 
 def write(lake: Lake, plan: Plan, faults: Faults | None = None) -> int:
-    """Write the findings of the plan's result in one commit; returns how many. A result that has findings keeps them.
+    """Write the findings of the plan's result in one commit and return how many. Existing findings are kept.
 
-    faults: gets the texts and plans that could not be made; without it they raise.
+    faults: collects texts and plans that could not be made. Without it, the error is raised.
     """
     from pyiceberg.expressions import And, EqualTo
 
@@ -63,9 +63,9 @@ def findings_of(
 ) -> Iterator[pa.Table]:
     """Rows of FINDINGS for parts of VERDICTS, and for disputes without a verdict.
 
-    facts: what remedies need to know of each cluster; without them no remedy names a plan.
-    faults: gets the texts that could not be made. Without it they raise: KeyError for a control that isn't in the catalogue,
-    jinja2.UndefinedError for evidence that a template needs.
+    facts: what remedies need to know about each cluster. Without it, no remedy names a plan.
+    faults: collects texts that could not be made. Without it, the error is raised: KeyError for a control that isn't in the
+        catalogue, jinja2.UndefinedError for missing evidence.
     """
     for part in verdicts:
         batches = [part.slice(start, BATCH) for start in range(0, part.num_rows, BATCH)]
@@ -115,13 +115,13 @@ def _text(
 
 
 def of_verdict(row: Mapping[str, Any], facts: ClusterFacts) -> dict[str, Any]:
-    """What texts are made from: a row of VERDICTS with its objects, its cause in words and the facts of its cluster."""
+    """The input of texts: a row of VERDICTS with parsed objects, its cause in words and the facts of its cluster."""
     objects = {name: _object(row[name]) for name in ("observed", "required", "evidence")}
     return {**row, **objects, "cause": _cause(row["cause"]), CLUSTER_FACTS: facts}
 
 
 def _reasons(batch: pa.Table) -> list[str | None]:
-    """The message of each verdict that doesn't apply, None for others."""
+    """The message of each verdict that doesn't apply; None for the others."""
     messages: list[str | None] = [None] * batch.num_rows
     at = pc.indices_nonzero(pc.equal(batch["outcome"], "NOT_APPLICABLE"))
     for index, row in zip(at.to_pylist(), batch.select(REASON).take(at).to_pylist(), strict=True):
@@ -140,5 +140,5 @@ _cause = lru_cache(maxsize=4096)(causes.worded)
 
 @lru_cache(maxsize=4096)
 def _object(text: str | None) -> dict[str, Any]:
-    """A JSON object; thousands of verdicts share a few. Callers don't change it."""
+    """A JSON object. Thousands of verdicts share a few, so callers must not change it."""
     return json.loads(text) if text else {}

@@ -1,4 +1,4 @@
-"""The facts of each cluster that its remedies need, read once per cluster."""
+"""Reads the facts about each cluster that its remedies need, once per cluster."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _min_isr(configs: list[tuple[str, str]] | None, sources: list[tuple[str, str
 
 
 def _extreme(choose: Callable[[Iterable[int]], int], values: list[int | None]) -> int | None:
-    """The highest or lowest of the values; None if one is unknown, or if there is none."""
+    """The highest or lowest of the values; None if there is none or one is unknown."""
     return None if not values or None in values else choose(n for n in values if n is not None)
 
 

@@ -1,4 +1,4 @@
-"""Verdicts on which Spark and Great Expectations disagree: their findings are UNKNOWN."""
+"""Verdicts on which Spark and Great Expectations disagree. Their findings are UNKNOWN."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEY = ("cluster", "control", "resource")
 
 
 class Disputes:
-    """The rows of `disagreements` of a result, by cluster, control and resource."""
+    """A result's rows of `disagreements`, by cluster, control and resource."""
 
     def __init__(self, disagreements: pa.Table):
         self._rows = {tuple(row[name] for name in KEY): row for row in disagreements.to_pylist()}
@@ -23,7 +23,7 @@ class Disputes:
         self.controls = sorted({control for _, control, _ in self._rows})
 
     def of(self, verdict: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The row about a verdict, or None; resolved verdicts aren't disputed."""
+        """The row about a verdict, or None. Resolved verdicts aren't disputed."""
         if not self._rows or (verdict["change"] == "resolved" and verdict["outcome"] != "EXEMPT"):
             return None
         key = tuple(verdict[name] for name in KEY)
@@ -31,7 +31,7 @@ class Disputes:
         return self._rows.get(key)
 
     def without_verdict(self) -> pa.Table:
-        """A finding for each row that was about no verdict so far."""
+        """A finding for each row that `of` has matched with no verdict."""
         findings = [
             row
             | {
@@ -47,6 +47,6 @@ class Disputes:
 
 
 def message(dispute: Mapping[str, Any], own: str | None) -> str:
-    """Both outcomes, and the message of the rule itself."""
+    """A message with both outcomes and the rule's own message."""
     spark, expectations = dispute["spark"] or "nothing", dispute["expectations"] or "nothing"
     return f"Spark says {spark}, Great Expectations {expectations}. The rule's own words: {own or 'no message'}"

@@ -1,4 +1,4 @@
-"""Faults of the audit itself: one text that can't be made costs that text, not the report of a fleet in an outage."""
+"""Faults of the audit itself. A text that can't be made is missing, but the rest of the report is written."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from durability.plain import plain
 log = logging.getLogger(__name__)
 
 MOST = 20
-"""Faults that are told one by one; the log has all."""
+"""The most faults that are reported one by one. The log has all of them."""
 Made = TypeVar("Made")
 
 
 class Faults:
-    """What could not be made, and why. A step tells them as its problems."""
+    """What could not be made, and why. Steps report faults as problems."""
 
     def __init__(self) -> None:
         self.count = 0
         self._told: list[str] = []
 
     def add(self, what: str, error: Exception) -> None:
-        """what: the cluster and what is missing. The error's traceback goes to the log."""
+        """Add a fault and log the error's traceback. what: the cluster and what is missing."""
         text = plain(f"{what} could not be made, by a fault of the audit ({type(error).__name__}: {error})")
         log.error("%s", text, exc_info=error)
         self.count += 1
@@ -37,7 +37,10 @@ class Faults:
 
 
 def made(faults: Faults | None, what: str, make: Callable[[], Made], otherwise: Made) -> Made:
-    """What `make` gives; `otherwise` where it fails, and the fault is added. Without `faults`, the error is raised."""
+    """The result of `make`. If it fails, the fault is added and the result is `otherwise`.
+
+    Without `faults`, the error is raised.
+    """
     try:
         return make()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""A run's plans that move the replicas of brokers that are down to live brokers; see `durability.remedies.gone`."""
+"""Makes a run's plans that move replicas from dead brokers to live ones; see `durability.remedies.gone`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from durability.remedies.cluster import Gone
 from durability.remedies.plans import Broker, Placement, has_room
 
 PARTITIONS = 20_000
-"""Planned in one run, at most. The next audit plans the others."""
+"""The most partitions that one run plans. The next audit plans the others."""
 COLUMNS = ("attempt_id", "topic", "partition", "leader", "replicas", "isr", "adding", "removing")
 
 
 @dataclass
 class _Affected:
-    """Partitions of a cluster with a replica on a broker that is down, and the load of all its brokers."""
+    """A cluster's partitions with a replica on a dead broker, and the load of all its brokers."""
 
     brokers: list[Broker]
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -39,10 +39,10 @@ class _Affected:
 
 
 def make(lake: Any, plan: Plan, found: faults.Faults | None = None) -> dict[str, Gone]:
-    """By cluster the plan for its brokers that are down, if it moves a partition; none while no controller leads.
+    """By cluster, the plan for its dead brokers, if it moves a partition. None while no controller leads.
 
-    lake: has `scan(table, where, columns) -> pa.Table`, and `parts`, which gives the same in parts. found: gets the plans
-    that could not be made; without it they raise.
+    lake: has `scan(table, where, columns) -> pa.Table`, and `parts`, which returns the same in parts.
+    found: collects plans that could not be made. Without it, the error is raised.
     """
     from pyiceberg.expressions import In
 
@@ -56,7 +56,7 @@ def make(lake: Any, plan: Plan, found: faults.Faults | None = None) -> dict[str,
     for row in lake.scan(BROKERS, In("attempt_id", set(clusters)), columns=columns).to_pylist():
         brokers[row["attempt_id"]].append(Broker(row["broker"], row["rack"], row["live"], has_room(row["log_dirs"])))
     affected = {attempt: _Affected(of) for attempt, of in brokers.items() if any(b.live is False for b in of)}
-    # Without a controller no plan can run. What the brokers report then is older than the plan.
+    # Without a controller no plan can run, and the brokers' facts will be outdated when there is one.
     led = quorum.led(lake, affected) if affected else {}
     affected = {attempt: of for attempt, of in affected.items() if led.get(clusters[attempt]) is not False}
     if not affected:
@@ -76,7 +76,7 @@ def make(lake: Any, plan: Plan, found: faults.Faults | None = None) -> dict[str,
 
 
 def _add(affected: _Affected, rows: pa.Table, room: int) -> int:
-    """Counts the load of brokers, and keeps partitions with a replica on a broker that is down: how many, at most `room`."""
+    """Count the load of brokers and keep at most `room` partitions with a replica on a dead broker. Returns how many."""
     replicas = rows["replicas"].combine_chunks()
     on = pc.list_flatten(replicas)
     affected.load.update({entry["values"]: entry["counts"] for entry in pc.value_counts(on).to_pylist()})

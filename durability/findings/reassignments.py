@@ -1,7 +1,7 @@
-"""A run's reassignment plans: which topics get one, and why others don't. See `durability.remedies.plans`.
+"""Makes a run's reassignment plans, with the reasons for topics without one. See `durability.remedies.plans`.
 
-They are made once, before findings are worded, and stored in the lake. A remedy then names a plan only if it exists, and the
-step that reports writes what the remedies name.
+Plans are made once, before the texts of findings, and stored in the lake. So a remedy names a plan only if it exists. The report
+step writes the plans into files.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from durability.remedies.plans import (
 )
 
 TOPICS, PARTITIONS = 500, 50_000
-"""Planned in one run, at most. To move more, use a tool that balances, and move it in portions."""
+"""The most that one run plans. To move more, use a tool that balances, and move it in portions."""
 NO_PLAN: tuple[list[tuple[int, list[int]]], str | None] = ([], "by a fault of the audit, which its log has")
 WANTED = ("cluster", "topic", "partitions", "target_replication_factor", "target_racks", *EVEN, *SPREAD)
 OF_PARTITIONS = ("attempt_id", "topic", "partition", "replicas", "removing")
@@ -55,8 +55,11 @@ class TopicPlan:
 
 @dataclass(frozen=True)
 class Plans:
-    """A run's plans. without: (cluster, topic) of topics that need a plan and have none, with the reason. gone: by cluster the
-    plan for its brokers that are down."""
+    """A run's plans.
+
+    without: (cluster, topic) of topics that need a plan but have none, with the reason.
+    gone: by cluster, the plan for its dead brokers.
+    """
 
     made: list[TopicPlan] = field(default_factory=list)
     without: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -67,7 +70,7 @@ class Plans:
 
 
 def write(lake: Any, plan: Plan, found: faults.Faults | None = None) -> Plans:
-    """Makes the plans of a run's result and stores them in the lake. A result that has plans keeps them."""
+    """Make the plans of a run's result and store them in the lake. Existing plans are kept."""
     stored = read(lake, plan)
     if stored:
         return stored
@@ -78,7 +81,7 @@ def write(lake: Any, plan: Plan, found: faults.Faults | None = None) -> Plans:
 
 
 def read(lake: Any, plan: Plan) -> Plans:
-    """The plans that are stored for a run's result. lake: has `scan(table, where, columns) -> pa.Table`."""
+    """The stored plans of a run's result. lake: has `scan(table, where, columns) -> pa.Table`."""
     plans = Plans()
     columns = ("cluster", "topic", "moves", "not_before", "why", "gone", "left")
     rows = lake.scan(PLANS, _of_result(plan), columns=columns).sort_by(
@@ -100,8 +103,8 @@ def read(lake: Any, plan: Plan) -> Plans:
 def make(lake: Any, plan: Plan, found: faults.Faults | None = None) -> Plans:
     """The plans of a run's result, from its facts and `topic_posture`.
 
-    lake: has `scan(table, where, columns) -> pa.Table`, and `parts`, which gives the same in parts. found: gets the plans
-    that could not be made; without it they raise.
+    lake: has `scan(table, where, columns) -> pa.Table`, and `parts`, which returns the same in parts.
+    found: collects plans that could not be made. Without it, the error is raised.
     """
     from pyiceberg.expressions import And, EqualTo
 
@@ -142,7 +145,7 @@ def make(lake: Any, plan: Plan, found: faults.Faults | None = None) -> Plans:
 def _clusters(
     lake: Any, wanted: Mapping[str, Sequence[str]]
 ) -> dict[str, tuple[Placement, dict[str, list[Partition]]]]:
-    """By attempt, its brokers with their load, and the partitions of the topics in `wanted`. Reads each table once."""
+    """By attempt, its brokers with their load, and the partitions of the topics in `wanted`. Each table is read once."""
     from pyiceberg.expressions import In
 
     if not wanted:
@@ -186,12 +189,12 @@ def _rows(plans: Plans, plan: Plan) -> pa.Table:
         for one in plans.made
     ]
     without = [row(cluster, topic, why=why) for (cluster, topic), why in plans.without.items()]
-    off = [
+    of_brokers = [
         row(cluster, topic, moves=moves, gone=list(one.brokers), left=one.left)
         for cluster, one in plans.gone.items()
         for topic, moves in _by_topic(one).items()
     ]
-    return pa.Table.from_pylist([*made, *without, *off], PLANS.arrow)
+    return pa.Table.from_pylist([*made, *without, *of_brokers], PLANS.arrow)
 
 
 def _by_topic(plan: Gone) -> dict[str, list[dict[str, Any]]]:
@@ -202,7 +205,7 @@ def _by_topic(plan: Gone) -> dict[str, list[dict[str, Any]]]:
 
 
 def _add_gone(plans: Plans, row: Mapping[str, Any], moves: list[tuple[int, list[int]]]) -> None:
-    """Adds a topic's part of the plan for the brokers of its cluster that are down."""
+    """Add a topic's part of the plan for the dead brokers of its cluster."""
     cluster = row["cluster"]
     earlier = plans.gone[cluster].moves if cluster in plans.gone else ()
     own = tuple((row["topic"], partition, replicas) for partition, replicas in moves)

@@ -1,8 +1,8 @@
-"""A finding's message and remediation: templates of the catalogue, rendered with the verdict's evidence.
+"""Renders the message and remediation of a finding, from templates of the catalogue and the verdict's evidence.
 
 Templates are Jinja's. They may use the finding's fields (cluster, resource, resource_type, control, tier, category, cause,
-partitions, observed, required, evidence), the filters of `durability.catalogue.listing`, and, for remedies, the functions of
-COMMANDS. A missing field is an error; null is rendered as "unknown".
+partitions, observed, required, evidence) and the filters of `durability.catalogue.listing`. Templates of remedies may also use
+the functions of COMMANDS. A missing field is an error. Null is rendered as "unknown".
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from durability.remedies.steps import Remedy, Step, advice, render
 
 def _as_kafka(value: Any) -> Any:
     """A value as Kafka writes it."""
-    return "unknown" if value is None else str(value).lower() if isinstance(value, bool) else value
+    if value is None:
+        return "unknown"
+    return str(value).lower() if isinstance(value, bool) else value
 
 
 ENVIRONMENT = SandboxedEnvironment(undefined=StrictUndefined, finalize=_as_kafka, autoescape=False)
@@ -36,7 +38,7 @@ COMMANDS: dict[str, Callable[..., Command]] = {
     "cluster_config": cluster_setting,
     "broker_config": broker_setting,
 }
-"""Functions of templates for remedies; each gives a command."""
+"""Functions for templates of remedies. Each returns a command."""
 SECRET = secrets.token_hex(8)
 MARK = re.compile(f"<{SECRET} ([0-9]+)>")
 """The place of a command in the text of a template. No text of a cluster can contain it."""
@@ -53,9 +55,9 @@ def _template(text: str) -> Template:
 
 
 def _chosen(finding: Mapping[str, Any], of: str) -> Any:
-    """The entry of `messages` or `remedies` for a finding, None if it has none; EXEMPT has that of FAIL.
+    """The entry of `messages` or `remedies` for a finding; None if it has none. EXEMPT uses that of FAIL.
 
-    By reason, else by category, else by outcome; the control's own comes before the common one.
+    It is chosen by reason, else by category, else by outcome. The control's own entry has precedence over the common one.
     """
     outcome = {"EXEMPT": "FAIL"}.get(finding["outcome"], finding["outcome"])
     own, common = getattr(CONTROLS[finding["control"]], of), _common()[of]
@@ -67,9 +69,9 @@ def _chosen(finding: Mapping[str, Any], of: str) -> Any:
 
 
 def message(finding: Mapping[str, Any]) -> str | None:
-    """The sentence of a finding with `observed`, `required` and `evidence` as objects; None for PASS.
+    """The message of a finding with `observed`, `required` and `evidence` as objects; None for PASS.
 
-    KeyError for a control that isn't in the catalogue; jinja2.UndefinedError for evidence that a template needs.
+    Raises KeyError for a control that isn't in the catalogue, and jinja2.UndefinedError for missing evidence.
     """
     duty = CONTROLS[finding["control"]].provider_duty
     if finding["outcome"] == "NOT_APPLICABLE" and finding["provider"] in duty:
@@ -82,7 +84,7 @@ def message(finding: Mapping[str, Any]) -> str | None:
 
 
 def remedy(finding: Mapping[str, Any]) -> Remedy | None:
-    """The fix of a FAIL, EXEMPT or UNKNOWN: the steps of a planner or a template, without commands that aren't safe now."""
+    """The fix of a FAIL, EXEMPT or UNKNOWN: steps of a planner or template, without commands that are unsafe now."""
     chosen = _chosen(finding, "remedies") if finding["outcome"] in ("FAIL", "EXEMPT", "UNKNOWN") else None
     if chosen is None:
         return None
@@ -91,13 +93,13 @@ def remedy(finding: Mapping[str, Any]) -> Remedy | None:
 
 
 def remediation(finding: Mapping[str, Any]) -> str | None:
-    """The text of `remedy`: a sentence of advice, or a script of Kafka's commands for bash."""
+    """The text of `remedy`: advice, or a bash script of Kafka's commands."""
     fix = remedy(finding)
     return None if fix is None else render(fix, facts_of(finding))
 
 
 def _steps(template: str, finding: Mapping[str, Any]) -> Remedy:
-    """The steps of a template: its commands, each with the text before it, and the text after the last one."""
+    """The steps of a template: each command with the text before it, and the text after the last command."""
     commands: list[Command] = []
 
     def marked(make: Callable[..., Command]) -> Callable[..., str]:
@@ -118,5 +120,5 @@ def _steps(template: str, finding: Mapping[str, Any]) -> Remedy:
 
 
 def _sentences(text: str) -> tuple[str, ...]:
-    """The lines of a text, without the marks of comments."""
+    """The lines of a text without comment marks."""
     return tuple(line for part in text.splitlines() if (line := part.strip().lstrip("# ")))

@@ -1,4 +1,4 @@
-"""A staged snapshot: Parquet files of one cluster's facts, which don't exist for readers until they are published."""
+"""A staged snapshot: Parquet files of one cluster's facts, which readers don't see before they are published."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 FULL, PULSE = "full", "pulse"
-"""Kinds of snapshots: with all facts, or with counters and unhealthy partitions alone."""
+"""Kinds of snapshots: with all facts, or with counters and unhealthy partitions only."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What `Lake.stage` wrote for one topology.
+    """The files that `Lake.stage` wrote for one topology.
 
-    files: addresses by fact table; a table without rows has none.
-    partitions: how many partition rows were written. kind: FULL or PULSE.
+    files: addresses by fact table. A table without rows has none.
+    partitions: the number of partition rows.
+    kind: FULL or PULSE.
     """
 
     cluster: str

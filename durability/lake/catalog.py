@@ -1,4 +1,4 @@
-"""Where a lake is, and how its catalog is reached from Python and from Spark."""
+"""The location of a lake, and how Python and Spark reach its catalog."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BUSY_SECONDS = 60
 
 @dataclass(frozen=True)
 class Place:
-    """A lake's address. folder: on this host, None on S3; catalog: a PostgreSQL URL, None for SQLite's file in the folder."""
+    """A lake's address. folder: on this host; None on S3. catalog: a PostgreSQL URL; None for SQLite's file in the folder."""
 
     location: str
     folder: Path | None
@@ -29,7 +29,7 @@ class Place:
 
 
 def place(location: str, environ: dict[str, str] | None = None) -> Place:
-    """The lake at a folder or s3:// address; DURABILITY_CATALOG names its PostgreSQL catalog. Raises Refused if it can't be."""
+    """The lake at a folder or s3:// address, with the catalog in DURABILITY_CATALOG, if set. Raises Refused if invalid."""
     environ = dict(os.environ) if environ is None else environ
     url = environ.get("DURABILITY_CATALOG") or None
     if url and urlsplit(url).scheme.partition("+")[0] not in ("postgresql", "postgres"):
@@ -38,7 +38,7 @@ def place(location: str, environ: dict[str, str] | None = None) -> Place:
         )
     try:
         _ = urlsplit(url or "").port
-    except ValueError:  # its text has a part of the password
+    except ValueError:  # the error's text includes a part of the password
         raise Refused(
             "DURABILITY_CATALOG can't be read as postgresql://user:password@host:port/database; in a password, / is written"
             " %2F, @ %40, : %3A, # %23 and ? %3F"
@@ -56,7 +56,7 @@ def place(location: str, environ: dict[str, str] | None = None) -> Place:
 
 
 def prepare(where: Place) -> None:
-    """Creates the lake's folder. Raises Refused if it can't be written to or has something else in it."""
+    """Create the lake's folder. Raises Refused if it isn't writable or has other files in it."""
     if where.folder is None:
         return
     try:
@@ -100,7 +100,7 @@ def properties(where: Place) -> dict[str, str]:
         uri = f"sqlite:///{where.folder}/{CATALOG_FILE}?timeout={_BUSY_SECONDS}"
     else:
         scheme, _, rest = where.catalog.partition("://")
-        # SQLAlchemy's own choice of a driver changes with its release; the deployment brings this one.
+        # SQLAlchemy's default driver depends on its release. The deployment includes this one.
         uri = f"{scheme if '+' in scheme else 'postgresql+psycopg2'}://{rest}"
     encrypted = encryption.IO_PROPERTIES if where.folder is None else {}
     stated = {"type": "sql", "uri": uri, "warehouse": where.warehouse, "pool_pre_ping": "true"}
@@ -108,16 +108,16 @@ def properties(where: Place) -> dict[str, str]:
 
 
 def _s3(region_key: str) -> dict[str, str]:
-    """Endpoint and region from the variables that the AWS tools read; credentials come from the default chain."""
+    """Endpoint and region from the variables that AWS tools read. Credentials come from the default chain."""
     endpoint = encryption.endpoint()
     stated = {"s3.endpoint": endpoint and endpoint[1], region_key: encryption.region()}
     return {name: value for name, value in stated.items() if value}
 
 
 def spark_conf(where: Place, namespace: str = NAMESPACE) -> dict[str, str]:
-    """Spark settings for a catalog named `durability` on this lake, whose tables are in that namespace.
+    """Spark settings for a catalog named `durability` on this lake, with tables in that namespace.
 
-    They may have the catalog's password: pass them in a file that only its owner can read, never on a command line.
+    They may include the catalog's password. Pass them in a file that only its owner can read, never on a command line.
     """
     name = f"spark.sql.catalog.{CATALOG}"
     conf = {

@@ -1,4 +1,4 @@
-"""Conditions that readers of the lake share; pyiceberg is loaded on first use."""
+"""Conditions that several readers of the lake use. pyiceberg is imported on first use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def captured_within(moments: Sequence[datetime]) -> Any:
-    """The condition for rows captured between the first and the last of these moments. It prunes files by day."""
+    """The condition for rows captured between the first and the last of these times. It prunes files by day."""
     from pyiceberg.expressions import And, GreaterThanOrEqual, LessThanOrEqual
 
     first, last = (moment.astimezone(UTC).isoformat() for moment in (min(moments), max(moments)))

@@ -1,8 +1,8 @@
-"""Partitions whose facts contradict each other. Such a partition is unknown; all others of its cluster are evaluated.
+"""Finds partitions whose facts contradict each other. Such a partition is unknown. The others are evaluated.
 
 Kafka's metadata can contradict itself: brokers answer from copies of different ages, ZooKeeper's controller passes through such
-states in a reassignment, and a corrupted node may stay in one. Which of two readings is right is unknown, so neither counts. Both
-are kept as text. A fact that could not be read (NULL) contradicts nothing.
+states in a reassignment, and a corrupted node may stay in one. It is unknown which of two readings is right, so neither counts.
+Both are kept as text. A fact that could not be read (NULL) contradicts nothing.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ from durability.topology.kinds import PARTITION_LISTS
 
 BATCH_ROWS = 1 << 17
 ABSENT = -(2**31)
-"""Fills up rows of `Ids`; no broker id."""
+"""Pads rows of `Ids`. It is no broker id."""
 WIDE = 16
-"""A list of more ids is compared by itself: one such row would make all rows of its batch as wide."""
+"""Longer lists are compared one by one. In a batch, one such row would make all rows as wide."""
 WITHIN = (
     ("leader", "replicas"),
-    # KRaft's controller puts whom it elects into the ISR, also from the ELR and uncleanly (PartitionChangeBuilder).
+    # KRaft's controller adds each leader that it elects to the ISR, also after an unclean election (PartitionChangeBuilder).
     ("leader", "isr"),
     ("isr", "replicas"),
     ("elr", "replicas"),
     ("adding", "replicas"),
     ("removing", "replicas"),
 )
-"""Ids of the first are among those of the second."""
+"""Pairs of facts: the ids of the first must be among those of the second."""
 APART = (("isr", "elr"), ("adding", "removing"))
 """No id is in both: KIP-966 moves a replica from the ISR to the ELR, and a reassignment either adds or removes one."""
 PARTIAL = (("adding", "replicas"), ("removing", "replicas"))
 """Some id of the second isn't in the first. A reassignment starts from replicas and ends with replicas, so it neither adds nor
 removes all of them (PartitionReassignmentReplicas)."""
 FACTS = ("leader", *PARTITION_LISTS)
-"""What of a partition is unknown if its facts contradict each other."""
+"""The facts of a partition that are unknown if they contradict each other."""
 
 
 class Ids(NamedTuple):
-    """Broker ids, a row per partition; `known`: False where the column is NULL."""
+    """Broker ids, one row per partition. `known`: False where the column is NULL."""
 
     ids: np.ndarray
     known: np.ndarray
 
     def among(self, others: Ids) -> np.ndarray:
-        """For each id whether it is among the other ids of its row; True for no id."""
+        """For each id, whether it is among the other ids of its row. True for padding."""
         return (self.ids == ABSENT) | self._in(others)
 
     def _in(self, others: Ids) -> np.ndarray:
@@ -57,11 +57,11 @@ class Ids(NamedTuple):
         return found
 
     def outside(self, others: Ids) -> np.ndarray:
-        """By row: is an id here that isn't among `others`, where those are known?"""
+        """For each row, whether an id here is missing from `others`, if those are known."""
         return others.known & ~self.among(others).all(axis=1)
 
     def shares(self, others: Ids) -> np.ndarray:
-        """By row: is an id both here and there?"""
+        """For each row, whether an id is in both."""
         return ((self.ids != ABSENT) & self._in(others)).any(axis=1)
 
     def covers(self, others: Ids) -> np.ndarray:
@@ -70,13 +70,13 @@ class Ids(NamedTuple):
         return self.known & some & others.among(self).all(axis=1)
 
     def repeats(self) -> np.ndarray:
-        """By row: is an id here twice?"""
+        """For each row, whether an id occurs twice."""
         in_order = np.sort(self.ids, axis=1)
         return ((in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] != ABSENT)).any(axis=1)
 
 
 def ids(column: pa.Array) -> Ids:
-    """Of a column of broker ids: int32, or lists of them."""
+    """The ids of a column of broker ids: int32, or lists of int32."""
     if not pa.types.is_list(column.type):
         plain = column.fill_null(ABSENT).to_numpy(zero_copy_only=False)
         return Ids(plain[:, None], plain != ABSENT)
@@ -87,7 +87,7 @@ def ids(column: pa.Array) -> Ids:
 
 
 def readings(columns: Mapping[str, pa.Array]) -> dict[int, str]:
-    """The readings that contradict each other, by row; nothing for rows that are sound.
+    """The readings that contradict each other, by row. Sound rows are left out.
 
     columns: FACTS of partitions, as in the lake's `partitions`.
 
@@ -116,7 +116,7 @@ def readings(columns: Mapping[str, pa.Array]) -> dict[int, str]:
 
 
 def _wide(batch: Mapping[str, pa.Array]) -> np.ndarray:
-    """By row: has one of its lists more than WIDE ids?"""
+    """For each row, whether one of its lists has more than WIDE ids."""
     longest = [
         pc.fill_null(pc.list_value_length(batch[name]), 0).to_numpy(zero_copy_only=False) for name in PARTITION_LISTS
     ]
@@ -124,7 +124,7 @@ def _wide(batch: Mapping[str, pa.Array]) -> np.ndarray:
 
 
 def _of_one(stated: Mapping[str, int | list[int] | None]) -> list[str]:
-    """`_contradicting` for one row: the names of the facts that contradict each other."""
+    """The result of `_contradicting` for one row: the names of facts that contradict each other."""
     listed = {n: [v] if isinstance(v, int) else v for n, v in stated.items()}
     held = {n: set(v or ()) for n, v in listed.items()}
     within = [pair for pair in WITHIN if listed[pair[1]] is not None and not held[pair[0]] <= held[pair[1]]]
@@ -135,7 +135,7 @@ def _of_one(stated: Mapping[str, int | list[int] | None]) -> list[str]:
 
 
 def _contradicting(facts: Mapping[str, Ids]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Rows, each with the names of facts that contradict each other there."""
+    """Pairs of a row and the names of facts that contradict each other in it."""
     for inner, outer in WITHIN:
         yield from ((row, (inner, outer)) for row in _rows(facts[inner].outside(facts[outer])))
     for one, other in APART:

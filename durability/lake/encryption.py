@@ -1,7 +1,7 @@
-"""Encryption of a lake on S3: files encrypted at rest with a key of AWS KMS, and what crosses the network without TLS.
+"""Encrypts the files of a lake on S3 with a key of AWS KMS, and warns of connections without TLS.
 
-pyarrow can't send the headers of SSE-KMS, so files are then written by boto3. Everything else stays pyarrow's. Spark's S3FileIO
-has properties for it.
+pyarrow can't send the headers of SSE-KMS, so boto3 writes the files. pyarrow does everything else. Spark's S3FileIO has
+properties for the key.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from durability.addresses import is_loopback
 
 KEY = "DURABILITY_S3_KMS_KEY"
-"""The variable that names a key of AWS KMS: its id, ARN or alias. Without it, the bucket's default encryption decides."""
+"""The variable with a key of AWS KMS (id, ARN or alias). Without it, the bucket's default encryption applies."""
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 IO_PROPERTIES = {"py-io-impl": f"{__name__}.EncryptedFileIO"}
-"""pyiceberg's properties for a lake whose files are encrypted so."""
+"""pyiceberg's properties for a lake with such a key."""
 SPOOLED = 16 << 20
-"""Bytes of a file in memory until it is uploaded; larger ones are in the temporary folder."""
+"""Bytes of a file kept in memory before its upload. Larger files use the temporary folder."""
 
 
 def endpoint() -> tuple[str, str] | None:
-    """The variable that names another S3 store, and its address."""
+    """The variable with the address of another S3 store, and that address."""
     return next(((name, value) for name in ENDPOINTS if (value := os.environ.get(name))), None)
 
 
@@ -36,7 +36,7 @@ def region() -> str | None:
 
 
 def without_tls() -> str | None:
-    """A warning if the S3 store is reached by http and isn't on this host."""
+    """A warning if the S3 store uses http and isn't on this host."""
     stated = endpoint()
     if stated is None or urlsplit(stated[1]).scheme != "http" or is_loopback(urlsplit(stated[1]).hostname or ""):
         return None
@@ -50,7 +50,7 @@ def spark_properties() -> dict[str, str]:
 
 
 def encrypting(system: fs.FileSystem) -> fs.FileSystem:
-    """The file system with its writes encrypted, where it is S3's and `KEY` is set."""
+    """The file system, with encrypted writes if it is S3 and `KEY` is set."""
     key = os.environ.get(KEY)
     if not key or system.type_name != "s3":
         return system
@@ -58,14 +58,14 @@ def encrypting(system: fs.FileSystem) -> fs.FileSystem:
 
 
 class EncryptedFileIO(PyArrowFileIO):
-    """pyiceberg's files, encrypted."""
+    """pyiceberg's files with encryption."""
 
     def _initialize_fs(self, scheme: str, netloc: str | None = None) -> fs.FileSystem:
         return encrypting(super()._initialize_fs(scheme, netloc))
 
 
 class _Encrypting(fs.FileSystemHandler):
-    """pyarrow's S3, except that boto3 writes each file when it is closed."""
+    """pyarrow's S3 file system with writes by boto3. A file is uploaded when it is closed."""
 
     def __init__(self, system: fs.FileSystem, key: str):
         self.system, self.key = system, key
@@ -109,7 +109,7 @@ class _Encrypting(fs.FileSystemHandler):
         return self.system.get_file_info(selector)
 
     def create_dir(self, path: str, recursive: bool) -> None:
-        """Does nothing: S3 has no folders, and the objects that stand for them would not be encrypted so."""
+        """Does nothing. S3 has no folders, and objects that represent them would not be encrypted with the key."""
 
     def delete_dir(self, path: str) -> None:
         self.system.delete_dir(path)
@@ -151,7 +151,7 @@ class _Upload:
         return self._file.tell()
 
     def flush(self) -> None:
-        """Nothing is in S3 before the end."""
+        """Does nothing. The upload happens at the end."""
 
     def writable(self) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""The tables of facts, as collected. A NULL fact is one that could not be read: never "no" and never empty."""
+"""The tables of collected facts. NULL means that a fact could not be read. It never means "no" or empty."""
 
 from __future__ import annotations
 
@@ -114,8 +114,8 @@ PARTITIONS = Table(
     retired=("stands_for", "placement", "alike", "alike_leaders", "room"),
 )
 
-# Partitions that rules can't tell apart, a row per topic and group: the facts of the first one and which the others are. Of
-# clusters with few partitions there are none. See `durability.lake.partition_groups`.
+# Groups of partitions that rules can't tell apart, a row per topic and group, with the facts of the first partition. Clusters
+# with few partitions have none. See `durability.lake.partition_groups`.
 PARTITION_GROUPS = Table(
     "partition_groups",
     (

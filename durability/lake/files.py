@@ -1,4 +1,4 @@
-"""The files below a lake's warehouse: written under fresh names, listed, read and removed."""
+"""Writes, lists, reads and removes files in a lake's warehouse. Every written file gets a new name."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from durability.lake.encryption import EncryptedFileIO
 from durability.lake.tables import Table
 
 ROW_GROUP = 250_000
-# The names that `Files.write` gives. Spark names its files otherwise, and those are left alone.
+# Names given by `Files.write`. Spark's files have other names and are never removed here.
 _WRITTEN_HERE = re.compile(r"[0-9a-f]{32}\.parquet")
 
 
 class Files:
-    """The files of one lake. Errors name the file: Refused where it is missing or damaged, Unreachable where the store fails."""
+    """The files of one lake. Raises Refused for a missing or damaged file, and Unreachable if the store fails."""
 
     def __init__(self, place: Place):
         self.warehouse = place.warehouse
@@ -38,10 +38,10 @@ class Files:
         return f"{self.warehouse}/{table.identifier.replace('.', '/')}"
 
     def write(self, table: Table, rows: pa.Table) -> str:
-        """Writes rows into the table's data folder as one Parquet file of a fresh name; returns its address.
+        """Write rows into the table's data folder as one Parquet file with a new name. Returns its address.
 
-        The file has no field ids: the table's name mapping gives each column its id, so it stays readable when
-        columns are added.
+        The file has no field ids. The table's name mapping assigns ids to columns, so the file stays readable when columns are
+        added.
         """
         address = f"{self.folder(table)}/data/{uuid.uuid4().hex}.parquet"
         with _storage_errors(f"the lake's file {address} could not be written"):
@@ -58,9 +58,9 @@ class Files:
     def read(
         self, table: Table, address: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None
     ) -> pa.Table:
-        """The rows of one file that meet a condition, with the table's column types; a column that the file lacks is NULL.
+        """The rows of one file that meet a condition, with the table's column types. Missing columns are NULL.
 
-        pyiceberg's own reader isn't used: it returns a NULL list of structs as an empty one.
+        pyiceberg's own reader isn't used, because it returns a NULL list of structs as an empty list.
         """
         names = table.arrow.names if columns is None else columns
         wanted = pa.schema([table.arrow.field(name) for name in names])
@@ -69,7 +69,7 @@ class Files:
             return fragment.to_table(schema=table.arrow, columns=wanted.names, filter=where).cast(wanted)
 
     def batches(self, address: str, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
-        """Some columns of one Parquet file, at most so many rows at a time."""
+        """Some columns of one Parquet file, in batches of at most `rows` rows."""
         with _damage(address), pq.ParquetFile(path_of(address), filesystem=self.system) as file:
             yield from file.iter_batches(rows, columns=list(columns))
 
@@ -79,7 +79,7 @@ class Files:
             return pq.read_metadata(path_of(address), filesystem=self.system)
 
     def written_before(self, table: Table, moment: datetime) -> list[str]:
-        """The addresses of a table's files that `write` made, committed or not, and that were last changed before a moment."""
+        """The addresses of a table's files that `write` made, committed or not, last changed before `moment`."""
         folder = f"{self.folder(table)}/data"
         return [
             f"{folder}/{entry.base_name}"
@@ -94,13 +94,13 @@ class Files:
         return [f"{folder}/{name}" for name in names if name.endswith(".metadata.json")]
 
     def listed(self, folder: str) -> list[fs.FileInfo]:
-        """The files directly in a folder; none if there is no such folder."""
+        """The files directly in a folder. Empty if the folder doesn't exist."""
         with _storage_errors(f"the folder {folder} can't be listed"):
             entries = self.system.get_file_info(fs.FileSelector(path_of(folder), allow_not_found=True))
             return [entry for entry in entries if entry.type == fs.FileType.File]
 
     def text(self, address: str) -> str:
-        """What a file has in it."""
+        """The content of a file."""
         with (
             _storage_errors(f"the file {address} can't be read"),
             self.system.open_input_stream(path_of(address)) as file,
@@ -108,8 +108,8 @@ class Files:
             return file.read().decode(errors="replace")
 
     def write_text(self, address: str, text: str) -> None:
-        """Writes a small file, whole or not at all."""
-        # S3 shows an object once it is complete; a folder shows what is written so far.
+        """Write a small file atomically."""
+        # An object appears in S3 only when it is complete. A local file is visible while it is written.
         partial = path_of(address) + ("" if self.warehouse.startswith("s3://") else ".partial")
         with _storage_errors(f"the file {address} can't be written"):
             with self.system.open_output_stream(partial) as file:
@@ -118,7 +118,7 @@ class Files:
                 self.system.move(partial, path_of(address))
 
     def remove(self, addresses: Iterable[str]) -> int:
-        """Removes files and returns how many; a file that is gone already isn't counted."""
+        """Remove files and return how many. A file that is already gone doesn't count."""
         removed = 0
         for address in addresses:
             with _storage_errors(f"the file {address} can't be removed"), suppress(FileNotFoundError):
@@ -130,14 +130,14 @@ class Files:
         return self.size(address) is not None
 
     def size(self, address: str) -> int | None:
-        """A file's size in bytes; None without such a file."""
+        """A file's size in bytes; None if it doesn't exist."""
         with _storage_errors(f"the file {address} can't be looked up"):
             found = self.system.get_file_info(path_of(address))
             return found.size if found.type == fs.FileType.File else None
 
 
 def path_of(address: str) -> str:
-    """As pyarrow's file systems want it. Spark writes addresses of files with one slash.
+    """The path for pyarrow's file systems. Spark writes addresses of files with one slash.
 
     >>> path_of("file:///lake/a b"), path_of("file:/lake/a b"), path_of("s3://bucket/lake")
     ('/lake/a b', '/lake/a b', 'bucket/lake')
@@ -147,7 +147,7 @@ def path_of(address: str) -> str:
 
 @contextmanager
 def _damage(address: str) -> Iterator[None]:
-    """Turns what reading a Parquet file can raise into Refused."""
+    """Turn the errors of reading a Parquet file into Refused."""
     try:
         yield
     except FileNotFoundError:
@@ -161,7 +161,7 @@ def _damage(address: str) -> Iterator[None]:
 
 @contextmanager
 def _storage_errors(what: str) -> Iterator[None]:
-    """Turns a full disk, a missing permission or an unreachable store into Unreachable."""
+    """Turn a full disk, a missing permission or an unreachable store into Unreachable."""
     try:
         yield
     except OSError as error:

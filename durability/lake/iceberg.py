@@ -1,4 +1,4 @@
-"""The Iceberg tables of one lake: created, evolved, committed to and scanned through its catalog."""
+"""The Iceberg tables of one lake: creates, evolves, writes and scans them through the catalog."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from durability.lake.tables import CATALOG, TABLES, Table
 
 T = TypeVar("T")
 RETRIES = 3
-# What fails while another host creates or changes the same thing. The next attempt finds it done.
+# Errors while another host creates or changes the same object. The next attempt succeeds.
 RACES = (
     CommitFailedException,
     TableAlreadyExistsError,
@@ -49,7 +49,7 @@ TABLE_PROPERTIES = {
     "commit.retry.num-retries": "20",
     "commit.retry.max-wait-ms": "2000",
     "write.parquet.compression-codec": "zstd",
-    "write.distribution-mode": "none",  # a sort order alone would have Spark shuffle every small write
+    "write.distribution-mode": "none",  # the sort order alone would make Spark shuffle every small write
 }
 
 
@@ -64,7 +64,7 @@ class Tables:
 
     @cached_property
     def namespace(self) -> str:
-        """The namespace of the lake's tables in its catalog, see `durability.lake.namespaces`."""
+        """The namespace of the lake's tables in its catalog; see `durability.lake.namespaces`."""
         return namespace(self.place)
 
     def identifier(self, table: Table) -> str:
@@ -72,13 +72,13 @@ class Tables:
         return f"{self.namespace}.{table.name}"
 
     def ensure(self) -> None:
-        """Creates the namespace and every missing table, and adds the columns that an earlier version didn't have.
+        """Create the namespace and missing tables, and add columns that an earlier version didn't have.
 
         Raises Refused if a table of the lake was written by a newer version or doesn't fit.
         """
         with self._errors("its tables can't be prepared"):
             self.create_namespace()
-            # Files first: a host that creates the lake at this moment has other tables in the catalog before these files.
+            # Check files first. A host that creates the lake now adds other tables to the catalog before these files.
             if self.files.metadata(TABLES["snapshots"]) and not self.catalog.list_tables(self.namespace):
                 raise Refused(
                     f"the lake at {self.place.location} has files, but its catalog has no tables: the catalog is lost, or "
@@ -88,7 +88,7 @@ class Tables:
                 _retried(partial(self._ensure_table, table))
 
     def create_namespace(self) -> None:
-        """Creates the lake's namespace, with the lake's address for whoever reads the catalog."""
+        """Create the lake's namespace, with the lake's address for people who read the catalog."""
         stated = {"location": self.files.warehouse}
         _retried(lambda: self.catalog.create_namespace_if_not_exists(self.namespace, stated))
 
@@ -101,7 +101,7 @@ class Tables:
             self._evolve(table, current)
 
     def _own(self, table: Table) -> IcebergTable:
-        """A table of the catalog. Refused if its files are outside this lake: they would be another lake's."""
+        """A table of the catalog. Raises Refused if its files are outside this lake, and so belong to another."""
         current = self.catalog.load_table(self.identifier(table))
         if not same_folder(current.location(), self.files.folder(table)):
             raise Refused(
@@ -124,7 +124,7 @@ class Tables:
             creation.set_properties({"schema.name-mapping.default": mapping.model_dump_json()})
 
     def _evolve(self, table: Table, current: IcebergTable) -> None:
-        # With the fields of structs, such as checks.element.control: `union_by_name` accepts fields that are unknown here.
+        # Compare fields of structs, too, such as checks.element.control: `union_by_name` accepts unknown fields.
         known = index_by_name(self.catalog._convert_schema_if_needed(table.arrow))
         names = (name for name in current.schema().column_names if name.partition(".")[0] not in table.retired)
         unknown = [name for name in names if name not in known]
@@ -155,17 +155,17 @@ class Tables:
             ) from None
 
     def add_files(self, table: Table, paths: Sequence[str]) -> None:
-        """Commits Parquet files to a table, all at once."""
+        """Commit Parquet files to a table in one commit."""
         with self._errors(f"{table.identifier} can't be committed to"):
             self.load(table).add_files(list(paths), check_duplicate_files=False)
 
     def committed(self, table: Table, where: BooleanExpression) -> set[str]:
-        """The addresses of the committed files that may hold rows matching `where`; reads no data."""
+        """The addresses of committed files that may have rows matching `where`. Reads no data."""
         with self._errors(f"{table.identifier} can't be read"):
             return {task.file.file_path for task in self.load(table).scan(row_filter=where).plan_files()}
 
     def names_of_files(self, table: Table) -> set[str]:
-        """The names of all data files that any snapshot of the table refers to, expired snapshots aside."""
+        """The names of all data files in any snapshot of the table, except expired snapshots."""
         with self._errors(f"{table.identifier} can't be read"):
             current = self.load(table)
             manifests = {m.manifest_path: m for s in current.metadata.snapshots for m in s.manifests(current.io)}
@@ -181,7 +181,7 @@ class Tables:
         where: str | BooleanExpression | None = None,
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.Table]:
-        """The matching rows (all without a condition), file by file, with the Arrow types of `tables.py`."""
+        """The matching rows (without a condition, all rows), file by file, with the Arrow types of `tables.py`."""
         condition = (parse(where) if isinstance(where, str) else where) or AlwaysTrue()
         with self._errors(f"{table.identifier} can't be read"):
             current = self.load(table)
@@ -193,7 +193,7 @@ class Tables:
 
     @contextmanager
     def _errors(self, what: str) -> Iterator[None]:
-        """Turns what the catalog and its files can raise into errors that name the lake."""
+        """Turn errors of the catalog and its files into errors that name the lake."""
         where = f"the lake at {self.place.location}: {what}"
         try:
             yield
@@ -215,7 +215,7 @@ class Tables:
 
 
 def _retried(work: Callable[[], T]) -> T:
-    """Does what another host may be doing at the same moment."""
+    """Repeat `work` if another host does the same at the same time."""
     for _ in range(RETRIES):
         with suppress(*RACES):
             return work()
@@ -224,6 +224,6 @@ def _retried(work: Callable[[], T]) -> T:
 
 
 def _cause(error: Exception) -> str:
-    """One line, without the statement and the connection's address that SQLAlchemy adds."""
+    """One line of the error, without the statement and the connection's address that SQLAlchemy adds."""
     inner = getattr(error, "orig", None) or error
     return (str(inner).splitlines() or [type(inner).__name__])[0]

@@ -1,7 +1,7 @@
-"""The lake as the other packages use it: stage facts, publish them, read them, write results.
+"""The lake's interface for other packages: stage facts, publish them, read them, write results.
 
-Facts exist for readers from their row in `snapshots` on, results from theirs in `runs`. Each is written last, so a task
-killed before that changes nothing for readers. A pulse's facts are never committed: its run reads the staged files and
+Readers see facts once their row in `snapshots` exists, and results once their row in `runs` exists. Each row is written last, so
+a task killed earlier changes nothing for readers. A pulse's facts are never committed. Its run reads the staged files and
 removes them.
 """
 
@@ -28,13 +28,13 @@ from durability.topology.document import LIVE, Topology
 
 SENT = 100
 STATED_WITHIN = 10
-"""The number of a cluster's last snapshots in which its id is looked for."""
+"""In how many of a cluster's last snapshots to look for its id."""
 ORPHANED_AFTER = timedelta(days=1)
 """Longer than any run takes from staging to publishing."""
 
 
 class Verdict(Protocol):
-    """What `publish` needs of the gate's verdict on an attempt."""
+    """The fields of the gate's verdict that `publish` reads."""
 
     @property
     def attempt_id(self) -> str: ...
@@ -53,27 +53,27 @@ class Lake:
         self.place = place
         self.location = place.location
         self._tables = Tables(place)
-        self._racks: dict[str, dict[int, str]] = {}  # of topologies, by SHA-256
+        self._racks: dict[str, dict[int, str]] = {}  # by SHA-256 of the topology
 
     @classmethod
     def open(cls, location: str) -> Lake:
-        """The lake at a folder (created if missing) or s3:// address; DURABILITY_CATALOG names its PostgreSQL catalog.
+        """The lake at a folder (created if missing) or s3:// address. DURABILITY_CATALOG names its PostgreSQL catalog.
 
-        Raises Refused if the place can't be used or has something else in it, Unreachable if its catalog doesn't answer.
+        Raises Refused if the place can't be used or has other files in it. Raises Unreachable if its catalog doesn't answer.
         """
         place = catalog.place(str(location))
         catalog.prepare(place)
         return cls(place)
 
     def ensure(self) -> None:
-        """Creates missing tables, and adds missing columns to those of an earlier version; may run concurrently.
+        """Create missing tables and add missing columns. Concurrent calls are safe.
 
         Raises Refused if the lake's tables fit no earlier version.
         """
         self._tables.ensure()
 
     def spark_conf(self) -> dict[str, str]:
-        """Settings of a Spark session whose catalog `durability` is this lake, see `durability.lake.catalog.spark_conf`."""
+        """Settings of a Spark session with this lake as catalog `durability`; see `durability.lake.catalog.spark_conf`."""
         return catalog.spark_conf(self.place, self._tables.namespace)
 
     def without_tls(self) -> str | None:
@@ -91,11 +91,11 @@ class Lake:
         attempt_id: str | None = None,
         earlier: Iterable[Topology] = (),
     ) -> Attempt:
-        """Writes a topology's rows as Parquet files of fresh names and commits nothing.
+        """Write a topology's rows as Parquet files with new names. Nothing is committed.
 
-        provider, team: who runs the cluster and who owns it, as the clusters file says.
-        earlier: topologies of the same input. A broker that is down and whose rack is unknown takes its rack from
-            the newest of them that is older than this one, else from the cluster's last accepted snapshot.
+        provider, team: who runs the cluster and who owns it, as in the clusters file.
+        earlier: topologies of the same input. The rack of a dead broker, if unknown, comes from the newest of them that is older
+            than this one, else from the cluster's last accepted snapshot.
         """
         snapshot_id = f"{topology.cluster}@{topology.captured_at.isoformat()}" if topology.live else topology.sha256
         attempt_id = attempt_id or uuid.uuid4().hex
@@ -119,7 +119,7 @@ class Lake:
         )
 
     def write(self, built: Mapping[str, pa.Table]) -> dict[str, list[str]]:
-        """Writes rows by fact table as files of fresh names and commits nothing; returns their addresses by table."""
+        """Write rows by fact table as files with new names. Nothing is committed. Returns the addresses by table."""
         return {
             table.name: [self._tables.files.write(table, built[table.name])]
             for table in FACTS
@@ -127,41 +127,41 @@ class Lake:
         }
 
     def _earlier_racks(self, topology: Topology, earlier: Iterable[Topology]) -> dict[int, str]:
-        """Racks by broker id: those of the last accepted snapshot, replaced by those of older topologies of the input."""
+        """Racks by broker id, from the last accepted snapshot and then from older topologies of the input, which override it."""
         last = self.last_accepted(topology.cluster, before=topology.captured_at)
         racks = rows.named_racks(self.facts(tables.BROKERS, last).to_pylist()) if last else {}
         older = [t for t in earlier if t.cluster == topology.cluster and t.captured_at < topology.captured_at]
         for other in sorted(older, key=lambda t: t.captured_at):
-            if other.sha256 not in self._racks:  # once, although each later topology asks
+            if other.sha256 not in self._racks:  # cached, because each later topology needs it
                 self._racks[other.sha256] = rows.named_racks(rows.broker_rows(Facts(other)))
             racks |= self._racks[other.sha256]
         return racks
 
     def read_staged(self, attempt: Attempt, table: Table) -> pa.Table:
-        """The rows that an attempt staged for a fact table. Raises Refused, naming the file, if it is damaged."""
+        """The rows that an attempt staged for a fact table. Raises Refused with the file's name if it is damaged."""
         return self.read_files(table, attempt.files.get(table.name, []))
 
     def staged_batches(
         self, attempt: Attempt, table: Table, columns: Sequence[str], rows: int
     ) -> Iterator[pa.RecordBatch]:
-        """Some columns of what an attempt staged for a fact table, at most so many rows at a time.
+        """Some columns that an attempt staged for a fact table, in batches.
 
-        Raises Refused, naming the file, if it is damaged.
+        Raises Refused with the file's name if it is damaged.
         """
         for address in attempt.files.get(table.name, []):
             yield from self._tables.files.batches(address, columns, rows)
 
     def read_files(self, table: Table, addresses: Iterable[str]) -> pa.Table:
-        """The rows of files staged for a fact table. Raises Refused, naming the file, if one is damaged."""
+        """The rows of files staged for a fact table. Raises Refused with the file's name if one is damaged."""
         parts = [self._tables.files.read(table, address) for address in addresses]
         return pa.concat_tables([table.arrow.empty_table(), *parts])
 
     def publish(self, attempts: Sequence[Attempt], verdicts: Iterable[Verdict]) -> list[dict[str, Any]]:
-        """Commits attempts, each fact table once, then their rows in `snapshots`, and returns these rows.
+        """Commit attempts, with one commit per fact table, then their rows in `snapshots`. Returns these rows.
 
-        A rejected attempt is kept, with the reason. What an interrupted publish has committed isn't committed again. Of a
-        pulse's attempts only the rows in `snapshots` are committed.
-        Raises Refused, naming the file, if one is missing or damaged; then nothing is committed.
+        A rejected attempt is kept, with the reason. Files that an interrupted publish has committed aren't committed again. For
+        a pulse's attempts, only the rows in `snapshots` are committed.
+        Raises Refused with the file's name if one is missing or damaged. Then nothing is committed.
         """
         by_attempt = {verdict.attempt_id: verdict for verdict in verdicts}
         for attempt in attempts:
@@ -189,7 +189,7 @@ class Lake:
         return self._tables.committed(table, of_attempts(map(vars, attempts)))
 
     def discard(self, attempts: Sequence[Attempt]) -> int:
-        """Removes the staged files of attempts, but none that is committed; returns how many it removed."""
+        """Remove the staged files of attempts, except committed ones. Returns how many were removed."""
         removed = 0
         for table in FACTS:
             if staged := _staged(table, attempts):
@@ -197,23 +197,24 @@ class Lake:
         return removed
 
     def discard_orphans(self, older_than: timedelta = ORPHANED_AFTER) -> int:
-        """Removes staged files of killed runs: those as old as that and in no snapshot of their table; returns how many.
+        """Remove staged files of killed runs: those of that age and in no snapshot of their table. Returns how many.
 
-        A run that may still publish must be younger than that.
+        A run that may still publish must be younger.
         """
         before = datetime.now(UTC) - older_than
         removed = 0
         for table in FACTS:
-            # Listed before the table is read: a file committed in between is then known as committed.
+            # List files before reading the table. So a file committed in between is known as committed.
             if old := self._tables.files.written_before(table, before):
                 known = self._tables.names_of_files(table)
                 removed += self._tables.files.remove(a for a in old if a.rpartition("/")[2] not in known)
         return removed
 
     def record_failures(self, failures: Iterable[tuple[str, datetime, str]], kind: str = FULL) -> list[dict[str, Any]]:
-        """Writes and returns rows of `snapshots` for clusters that could not be read.
+        """Write and return rows of `snapshots` for clusters that could not be read.
 
-        failures: (cluster, when it was tried, why). kind: of the run that tried.
+        failures: (cluster, time of the attempt, reason).
+        kind: the kind of the run's snapshots.
         """
         return self._append_snapshots(
             {
@@ -242,10 +243,12 @@ class Lake:
         kind: str | None = None,
         since: datetime | None = None,
     ) -> list[dict[str, Any]]:
-        """The rows of `snapshots` that count: of each snapshot the newest, sorted by cluster and captured_at.
+        """The rows of `snapshots` that count, the newest per snapshot, sorted by cluster and captured_at.
 
-        kind: full or pulse, both by default. A document's snapshot may have been taken by a pulse and in full: those are
-        two rows, since only one has facts. since: captured then or later.
+        If a pulse and a full collection took a document's snapshot, it has two rows, because only one has facts.
+
+        kind: full or pulse; both by default.
+        since: the earliest captured_at.
         """
         where: BooleanExpression = EqualTo("cluster", cluster) if cluster is not None else AlwaysTrue()
         if kind is not None:
@@ -258,13 +261,13 @@ class Lake:
         return sorted(found, key=lambda row: (row["cluster"], row["captured_at"], row["published_at"]))
 
     def last_accepted(self, cluster: str, before: datetime | None = None) -> dict[str, Any] | None:
-        """The newest accepted full snapshot of a cluster, captured before that moment, as its row of `snapshots`; if any."""
+        """The row of a cluster's newest accepted full snapshot, captured before `before` if given; else None."""
         accepted = self.snapshots(cluster, "accepted", FULL)
         older = [row for row in accepted if before is None or row["captured_at"] < before]
         return older[-1] if older else None
 
     def kafka_cluster_ids(self, clusters: Iterable[str]) -> dict[str, tuple[str, datetime]]:
-        """By cluster the id that Kafka gave it, as in the last accepted live snapshot that states it, and when that was.
+        """By cluster, its Kafka cluster id in the last accepted live snapshot that has one, and the time of that snapshot.
 
         Clusters without such a snapshot are left out.
         """
@@ -280,19 +283,19 @@ class Lake:
         return {row["cluster"]: (row["kafka_cluster_id"], row["captured_at"]) for row in stated}
 
     def facts(self, table: Table, snapshot: Mapping[str, Any]) -> pa.Table:
-        """The rows of a fact table that a row of `snapshots` points at."""
+        """The rows of a fact table that belong to a row of `snapshots`."""
         return self.scan(table, of_attempts([snapshot]))
 
     # Results
 
     def commit_run(self, run: Mapping[str, Any]) -> None:
-        """Writes a row of `runs` (its columns by name): from then on that run's results exist."""
+        """Write a row of `runs` (its columns by name). From then on readers see the run's results."""
         self.append(tables.RUNS, pa.Table.from_pylist([dict(run)], tables.RUNS.arrow))
 
     def runs(self, kind: str | None = None, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """The rows of `runs`, oldest first by finished_at; of a result written twice, the newest.
+        """The rows of `runs`, oldest first by finished_at. A result that was written twice has its newest row.
 
-        columns: result_id and finished_at have to be among them; all by default.
+        columns: must include result_id and finished_at; all by default.
         """
         where = EqualTo("kind", kind) if kind is not None else None
         newest: dict[str, dict[str, Any]] = {}
@@ -302,7 +305,7 @@ class Lake:
         return list(newest.values())
 
     def results(self, table: Table, run: Mapping[str, Any], where: BooleanExpression | None = None) -> pa.Table:
-        """The rows of a result table that a row of `runs` points at."""
+        """The rows of a result table that belong to a row of `runs`."""
         condition: BooleanExpression = And(EqualTo("run_id", run["run_id"]), EqualTo("result_id", run["result_id"]))
         moments = [snapshot["captured_at"] for snapshot in run["snapshots"] or [] if snapshot["captured_at"]]
         if moments:
@@ -312,12 +315,12 @@ class Lake:
     # Upkeep
 
     def plan_retention(self, periods: Retention, look_back: timedelta, now: datetime) -> retention.RetentionPlan:
-        """What the lake keeps at `now`, see `durability.lake.retention`; look_back: of the policy's readings over time."""
+        """What the lake keeps at `now`; see `durability.lake.retention`. look_back: that of the policy's readings over time."""
         full = self.scan(tables.SNAPSHOTS, EqualTo("kind", FULL)).to_pylist()
         return retention.plan(periods, look_back, now, full, self.runs("nightly", retention.RUN_COLUMNS))
 
     def backup(self, now: datetime) -> str:
-        """Writes where each table's metadata is, beside the tables; returns the address, see `durability.lake.restore`."""
+        """Write the location of each table's metadata beside the tables. Returns the address; see `durability.lake.restore`."""
         return restore.backup(self._tables, now)
 
     # Messages
@@ -327,7 +330,7 @@ class Lake:
         return self._tables.files.exists(f"{self._sent}/{name}")
 
     def remember_sent(self, name: str) -> None:
-        """Remembers that a message was sent; the newest SENT are remembered. name: letters and digits."""
+        """Record that a message was sent. The newest SENT are kept. name: letters and digits."""
         files = self._tables.files
         files.write_text(f"{self._sent}/{name}", "")
         old = sorted(files.listed(self._sent), key=lambda entry: entry.mtime)[:-SENT]
@@ -340,7 +343,7 @@ class Lake:
     # Any table
 
     def has(self, table: Table) -> bool:
-        """Whether the lake has a table; one that an earlier version wrote may lack it until `ensure`."""
+        """Whether the lake has a table. A lake of an earlier version may lack it until `ensure`."""
         return self._tables.exists(table)
 
     def scan(
@@ -349,23 +352,23 @@ class Lake:
         where: str | BooleanExpression | None = None,
         columns: Sequence[str] | None = None,
     ) -> pa.Table:
-        """The rows of a table that meet a condition (all by default), in the column types of `tables.py`.
+        """The rows of a table that meet a condition (all by default), with the column types of `tables.py`.
 
-        Raises Refused, naming the file, if one is missing or damaged.
+        Raises Refused with the file's name if one is missing or damaged.
         """
         schema = table.arrow if columns is None else pa.schema([table.arrow.field(name) for name in columns])
         return pa.concat_tables([schema.empty_table(), *self._tables.parts(table, where, columns)])
 
     def parts(self, table: Table, where: BooleanExpression, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """`scan`, file by file: what grows with the fleet need not be in memory as a whole."""
+        """`scan` file by file, so that large tables need not fit into memory."""
         return self._tables.parts(table, where, columns)
 
     def append(self, table: Table, added: pa.Table) -> None:
-        """Commits rows to a table, all at once. Columns that `added` lacks are NULL; an unknown one is a ValueError."""
+        """Commit rows to a table in one commit. Missing columns are NULL. Raises ValueError for an unknown column."""
         self.append_parts(table, [added])
 
     def append_parts(self, table: Table, parts: Iterable[pa.Table]) -> int:
-        """`append` of rows that come in parts, in one commit; each is written as it comes. Returns how many rows."""
+        """`append` for rows in parts, in one commit. Each part is written when it arrives. Returns the number of rows."""
         addresses, count = [], 0
         for part in parts:
             if unknown := set(part.column_names) - set(table.arrow.names):
@@ -382,7 +385,7 @@ class Lake:
 
 
 def _by_day(table: Table, added: pa.Table) -> list[pa.Table]:
-    """The rows in the table's order, one part for each day of captured_at: a file lies in one partition."""
+    """The rows in the table's order, one part per day of captured_at, because a file belongs to one partition."""
     ordered = added.sort_by([(name, "ascending") for name in table.sort])
     days = pc.floor_temporal(ordered["captured_at"], unit="day")
     return [ordered.filter(pc.equal(days, day)) for day in pc.unique(days)]

@@ -1,8 +1,7 @@
-"""Which tables of a catalog belong to a lake.
+"""The namespace of a lake's tables in its catalog.
 
-A SQLite catalog lies in the lake's folder, and its tables are in NAMESPACE. A PostgreSQL catalog may serve several lakes, so each
-has a namespace of its own. Lakes of version 0.1 have NAMESPACE there, too, and keep it as long as its tables are in their
-folder.
+A SQLite catalog is in the lake's folder, and its tables are in NAMESPACE. A PostgreSQL catalog may serve several lakes, so each
+has its own namespace. A lake of version 0.1 uses NAMESPACE there, too, and keeps it while its tables are in their folder.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from durability.lake.catalog import Place, properties
 from durability.lake.tables import CATALOG, NAMESPACE, TABLES
 
 LABEL = ("_catalog", "namespace")
-"""Below a folder's warehouse: the file with the lake's namespace. A deleted folder's name isn't used again by a new lake."""
+"""The file with the lake's namespace, below a folder's warehouse. A new lake never reuses the name of a deleted one."""
 _LABELLED = re.compile(rf"{NAMESPACE}_[0-9a-f]{{12}}")
 
 
 def namespace(place: Place) -> str:
-    """The namespace of a lake's tables. For a lake in a folder with a PostgreSQL catalog, its first call writes LABEL.
+    """The namespace of a lake's tables. The first call for a folder with a PostgreSQL catalog writes LABEL.
 
     Raises Refused if that file can't be read or written.
     """
@@ -51,7 +50,7 @@ def _path(address: str) -> str:
 
 
 def _is_first(place: Place) -> bool:
-    """Whether the tables in NAMESPACE are this lake's: where the catalog has `snapshots`, and that file is there."""
+    """Whether the tables in NAMESPACE are this lake's: the catalog has `snapshots` there, and its file exists."""
     pointer = _pointer(place, TABLES["snapshots"].name)
     if pointer is None:
         return False
@@ -61,7 +60,7 @@ def _is_first(place: Place) -> bool:
 
 
 def _pointer(place: Place, table: str) -> str | None:
-    """The address of a table's metadata file in NAMESPACE; None without such a table or without an answer."""
+    """The address of a table's metadata file in NAMESPACE; None if there is no such table or no answer."""
     import sqlalchemy
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -70,14 +69,14 @@ def _pointer(place: Place, table: str) -> str | None:
         " WHERE catalog_name = :catalog AND table_namespace = :namespace AND table_name = :table"
     )
     engine = sqlalchemy.create_engine(properties(place)["uri"], poolclass=sqlalchemy.NullPool)
-    # A new database has no such table. One that doesn't answer is reported by whoever opens the lake.
+    # A new database has no such table. If the database doesn't answer, opening the lake reports it.
     with suppress(SQLAlchemyError), engine.connect() as connection:
         return connection.execute(query, {"catalog": CATALOG, "namespace": NAMESPACE, "table": table}).scalar()
     return None
 
 
 def _label(file: Path) -> str:
-    """The name in a lake's LABEL, which the first caller writes; concurrent callers get the same name."""
+    """The name in a lake's LABEL, which the first call writes. Concurrent calls get the same name."""
     try:
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
-"""Partitions that no rule can tell apart, in groups: each group is evaluated once, through its first partition.
+"""Groups partitions that no rule can tell apart. Each group is evaluated once, through its first partition.
 
-A rule sees the settings of a partition's topic, the brokers that hold the partition, and which of them are out of sync or down.
-Live brokers whose rows differ in their id and their disks alone are interchangeable while they are in sync. So are racks in which
-all replicas are in sync: rules count them, and texts name them from the partition's own row. A partition that is being reassigned
-is like no other. So a cluster has few groups, whatever its number of partitions.
+A rule sees the settings of a partition's topic, the brokers that have the partition, and which of them are out of sync or down.
+Live brokers that differ only in their id and disks are interchangeable while they are in sync. So are racks in which all
+replicas are in sync: rules count them, and texts name them from the partition's own row. A partition under reassignment is in no
+group. So a cluster has few groups, whatever its number of partitions.
 """
 
 from __future__ import annotations
@@ -21,22 +21,23 @@ from durability.catalogue.settings import that_count_for_partitions
 from durability.lake.tables import PARTITION_GROUPS
 
 FROM = 1000
-"""The number of a cluster's partitions from which on they are grouped."""
+"""Clusters with fewer partitions have no groups."""
 WIDEST = 8
-"""The longest list of replicas of a partition that is compared with others."""
+"""Partitions with more replicas are in no group."""
 ITS_OWN = ("broker", "log_dirs")
-"""What of a live broker's row no rule looks at for its partitions."""
+"""Columns of a live broker that no rule reads for its partitions."""
 READ = frozenset(that_count_for_partitions())
-"""Of a broker's settings those that a control reads for partitions. Other settings, such as `node.id`, differ on each broker."""
+"""The settings of a broker that a control reads for partitions. Other settings, such as `node.id`, differ on each broker."""
 READS = hashlib.sha256(json.dumps(["1", *sorted(READ)]).encode()).hexdigest()[:16]
-"""What groups were made by. Groups made by fewer settings than rules read now may join partitions that differ."""
+"""Identifies the settings that groups were built with. Groups built with fewer settings may join partitions that differ."""
 _BITS = 62
 
 
 def grouped(columns: dict[str, pa.Array], brokers: list[dict]) -> np.ndarray:
-    """A number for each partition of a cluster, the same for those that only their topic tells apart; -1: like no other.
+    """A number for each partition of a cluster, equal for partitions that differ only in their topic; -1 for no group.
 
-    columns: of the rows of `partitions`. brokers: rows of `brokers`.
+    columns: of the rows of `partitions`.
+    brokers: rows of `brokers`.
     """
     rows = np.flatnonzero(_comparable(columns))
     numbers, leaders = np.full(len(columns["topic"]), -1), columns["leader"].fill_null(-1).to_numpy()
@@ -46,14 +47,17 @@ def grouped(columns: dict[str, pa.Array], brokers: list[dict]) -> np.ndarray:
 
 
 def first_of_each(partitions: pa.Table) -> pa.Table:
-    """The rows of `partition_groups`: for each topic and `partition_group` the first of the rows of `partitions`, in their order,
-    with the numbers and the leaders of all. A row without a group stands for itself."""
+    """The rows of `partition_groups`, one per topic and `partition_group`.
+
+    Each is the first of the group's rows of `partitions`, with the numbers and leaders of all. A row without a group is a group
+    of one.
+    """
     groups = partitions["partition_group"].combine_chunks().fill_null(-1).to_numpy()
     topics = partitions["topic"].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
     alone = -1 - np.arange(len(groups))
     key = np.where(groups < 0, alone, topics * (int(groups.max(initial=0)) + 1) + groups)
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
-    # Groups in the order of their first rows, and a group's rows in theirs.
+    # Sort groups by their first rows, and rows within a group by position.
     members = np.argsort(first[which], kind="stable")
     offsets = pa.array(np.concatenate([[0], np.cumsum(np.bincount(which)[np.argsort(first)])]), pa.int32())
     of_all = {
@@ -81,13 +85,13 @@ def _comparable(columns: dict[str, pa.Array]) -> np.ndarray:
 
 
 def _placements(lists: dict[str, pa.Array], leaders: np.ndarray, brokers: list[dict]) -> np.ndarray:
-    """A number for each row, the same for rows that only their topic tells apart; -1: like no other row."""
+    """A number for each row, equal for rows that differ only in their topic; -1 for no group."""
     matrices = {name: _matrix(column) for name, column in lists.items()}
     replicas, isr, elr = matrices["replicas"], matrices["isr"], np.hstack([matrices["elr"], matrices["last_known_elr"]])
     known = _Brokers(np.append(replicas.ravel(), leaders), brokers)
     of_replicas, of_leaders = known.places(replicas), known.places(leaders)
     there, in_sync, led = replicas >= 0, _in(isr, replicas), known.live[of_leaders]
-    # An ISR that names a broker without a replica, or one broker twice, is like no other.
+    # A row whose ISR has a broker without a replica, or a broker twice, is in no group.
     sound = in_sync.sum(axis=1) == (isr >= 0).sum(axis=1)
     whole = sound & led & (in_sync == there).all(axis=1) & (elr < 0).all(axis=1)
     short = sound & ~whole
@@ -103,7 +107,7 @@ def _placements(lists: dict[str, pa.Array], leaders: np.ndarray, brokers: list[d
 
 
 def _matrix(lists: pa.Array) -> np.ndarray:
-    """A row for each list; -1 fills lists that are shorter than the longest."""
+    """A row for each list. -1 pads shorter lists."""
     sizes = pc.list_value_length(lists).to_numpy()
     matrix = np.full((len(lists), int(sizes.max(initial=1))), -1, np.int64)
     matrix[np.arange(matrix.shape[1]) < sizes[:, None]] = lists.flatten().to_numpy()
@@ -111,7 +115,7 @@ def _matrix(lists: pa.Array) -> np.ndarray:
 
 
 def _in(isr: np.ndarray, replicas: np.ndarray) -> np.ndarray:
-    """For each replica, whether the ISR of its row has it."""
+    """For each replica, whether it is in the ISR of its row."""
     found = np.zeros(replicas.shape, bool)
     for column in isr.T:
         found |= replicas == column[:, None]
@@ -119,10 +123,11 @@ def _in(isr: np.ndarray, replicas: np.ndarray) -> np.ndarray:
 
 
 class _Brokers:
-    """Classes of interchangeable brokers, by the positions that `places` gives to broker ids; id -1 is no broker.
+    """Classes of interchangeable brokers, by the positions that `places` gives to broker ids. Id -1 is no broker.
 
-    `live`: whether a broker is known to be up. A broker that isn't, whose rack is unknown, or that has no row is a class of its
-    own.
+    A broker is a separate class if it isn't known to be up, if its rack is unknown, or if it has no row.
+
+    live: whether a broker is known to be up.
     """
 
     def __init__(self, ids: np.ndarray, brokers: list[dict]):
@@ -142,7 +147,7 @@ class _Brokers:
         return np.searchsorted(self._ids, ids)
 
     def leading(self, leaders: np.ndarray, replicas: np.ndarray, in_sync: np.ndarray) -> np.ndarray:
-        """Two columns: the leader's class without the name of its rack, and how many in-sync replicas are in its rack."""
+        """Two columns: the leader's class without the name of its rack, and the number of in-sync replicas in its rack."""
         known, rack = self._known[leaders], self._racks[leaders]
         in_rack = (in_sync & (rack > 0)[:, None] & (self._racks[replicas] == rack[:, None])).sum(axis=1)
         but_rack, whole = self._but_rack[leaders], self._kinds + self._classes[leaders]
@@ -151,8 +156,8 @@ class _Brokers:
     def in_sync(self, replicas: np.ndarray, in_sync: np.ndarray, named: np.ndarray) -> np.ndarray:
         """The class of each in-sync replica: its broker's facts without the rack, and which in-sync replicas share that rack.
 
-        The rack counts by name if the partition has another replica there whose broker isn't interchangeable: a `named` one, or
-        one of a class of its own.
+        The rack counts by name if the partition has another replica in it whose broker isn't interchangeable: a `named` one, or
+        one in a separate class.
         """
         facts, racks, known = self._but_rack[replicas], self._racks[replicas], self._known[replicas]
         free, in_rack = in_sync & known, np.zeros(replicas.shape, np.int64)
@@ -171,19 +176,19 @@ class _Brokers:
 
 
 def _known(broker: dict) -> bool:
-    """Whether the broker is interchangeable with others of the same facts."""
+    """Whether the broker is interchangeable with others that have the same facts."""
     return broker["live"] is True and broker["rack_state"] in ("named", "none")
 
 
 def _facts(broker: dict, but: str = "") -> str:
-    """All that rules may see of a broker, without the column `but`, as text."""
+    """The facts of a broker that rules may read, without the column `but`, as text."""
     left_out = {but, *ITS_OWN} if _known(broker) else {but}
     own = {name: _read(name, value) for name, value in broker.items() if name not in left_out}
     return json.dumps(own, sort_keys=True, default=str)
 
 
 def _numbers(texts: Iterable[str | None]) -> np.ndarray:
-    """Numbers from 1 on, the same for the same text; each None has its own."""
+    """Numbers from 1 on, equal for equal texts. Each None gets a separate number."""
     numbers: dict[object, int] = {}
     of = [numbers.setdefault((n,) if t is None else t, len(numbers) + 1) for n, t in enumerate(texts)]
     return np.array(of, np.int64)
@@ -199,9 +204,9 @@ def _read(column: str, value: Any) -> Any:
 
 
 def _with_named(classes: np.ndarray, replicas: np.ndarray, in_sync: np.ndarray, named: np.ndarray) -> np.ndarray:
-    """Rows of numbers for partitions with a short ISR, the same for partitions that no rule can tell apart.
+    """Rows of numbers for partitions with a short ISR, equal for partitions that no rule can tell apart.
 
-    The classes of in-sync replicas come first, sorted. The ids of `named` replicas follow in replica order: causes name replicas
+    The classes of in-sync replicas come first, sorted, then the ids of `named` replicas in replica order. Causes name replicas
     that are out of sync, and all replicas of a partition without a leader.
     """
     numbers = np.where(named, -2 - 2 * replicas - in_sync, np.where(replicas >= 0, classes, 0))
@@ -210,7 +215,7 @@ def _with_named(classes: np.ndarray, replicas: np.ndarray, in_sync: np.ndarray, 
 
 
 def _numbered(columns: list[np.ndarray]) -> np.ndarray:
-    """A number for each row, the same for rows that are equal in all columns; columns: numbers from 0 on."""
+    """A number for each row, equal for rows that are equal in all columns. columns: numbers from 0 on."""
     key = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         base = int(column.max(initial=0)) + 1

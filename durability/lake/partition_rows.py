@@ -1,4 +1,4 @@
-"""A topology's partitions as one Arrow table: a million rows, so no object is made for any of them."""
+"""A topology's partitions as one Arrow table. There may be a million rows, so no row becomes a Python object."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ _FIELDS = ("leader", *PARTITION_LISTS, "bytes")
 
 
 def keyed(table: Table, keys: dict[str, object], columns: dict[str, pa.Array], rows: int) -> pa.Table:
-    """An Arrow table of these columns and, in each row, the same keys; in the order that `table` says."""
+    """An Arrow table of these columns, with the same keys in each row, in the column order of `table`."""
     kinds = dict(table.columns)
     arrays = {name: pa.repeat(pa.scalar(value, kinds[name]), rows) for name, value in keys.items()} | columns
     return pa.Table.from_arrays([arrays[name] for name in kinds], schema=table.arrow)
 
 
 def partition_tables(facts: Facts, keys: dict[str, object], brokers: list[dict]) -> tuple[pa.Table, pa.Table]:
-    """The rows of `partitions`, by topic and partition, and of `partition_groups`; of a cluster with few partitions none.
+    """The rows of `partitions`, sorted by topic and partition, and of `partition_groups` (empty for a small cluster).
 
-    brokers: the rows of `brokers`. A partition that doesn't say its number has none. Where a partition's facts contradict each
-    other, none of them counts. Those of a diskless topic can't: no rule reads them.
+    A partition without a number has no row. If a partition's facts contradict each other, none of them counts. A diskless topic
+    has no contradictions, because no rule reads these facts.
+
+    brokers: the rows of `brokers`.
     """
     partitions: list[dict] = []
     topics: list[str] = []
@@ -69,10 +71,12 @@ def partition_tables(facts: Facts, keys: dict[str, object], brokers: list[dict])
 
 
 def replication_factors(partitions: pa.Table, reassignments_known: bool) -> dict[str, int | None]:
-    """By topic the fewest replicas of a partition; None if those of a partition are unknown.
+    """By topic, the fewest replicas of a partition; None if a partition's replicas are unknown.
 
-    partitions: rows of `partitions`. In a reassignment the smaller number counts: of replicas without those being added, or
-    without those being removed. If reassignments could not be read, only replicas that are all in sync are sure to stay.
+    In a reassignment the smaller of two numbers counts: without the replicas being added, or without those being removed. If
+    reassignments could not be read, replicas are certain to stay only if all are in sync.
+
+    partitions: rows of `partitions`.
     """
     replicas, isr, adding, removing = (
         pc.list_value_length(partitions[name]) for name in ("replicas", "isr", "adding", "removing")
@@ -91,7 +95,7 @@ def replication_factors(partitions: pa.Table, reassignments_known: bool) -> dict
 
 
 def _with_nulls(facts: Facts, where: tuple) -> list[tuple[dict, list[str]]]:
-    """The partitions of a topic with what couldn't be read as None, each with the names of those fields."""
+    """The partitions of a topic with None for unreadable fields, each with the names of those fields."""
     rows = []
     for place, partition in facts.named("partition", *where):
         names = [name for name in _FIELDS if facts.unreadable.touches(*place, name)]

@@ -1,8 +1,8 @@
-"""Makes a lake readable again that has lost files: names what is gone, and takes it out of the tables.
+"""Repairs a lake that has lost files: it reports what is gone and removes it from the tables.
 
-A table continues from its newest state whose metadata and manifests are there. Data files that are missing, cut short, or in
-another lake's folder are taken out of it; no file is removed. A snapshot that may have lost facts is rejected, so that nothing
-rests on what is left of it.
+A table continues from its newest state with complete metadata and manifests. Data files that are missing, cut short, or in
+another lake's folder are removed from the table. No file is deleted. A snapshot that may have lost facts is rejected, so that no
+result uses incomplete facts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EPOCH = date(1970, 1, 1)
 
 @dataclass(frozen=True)
 class Lost:
-    """A data file that a table can't read, and why. day: of its rows; bounds: by column, what its text values lie between."""
+    """A data file that a table can't read, and why. day: of its rows. bounds: by column, the range of its text values."""
 
     file: DataFile
     why: str
@@ -54,9 +54,9 @@ class Lost:
 
 
 def repair(tables: Tables, now: datetime) -> list[str]:
-    """Repairs every table; returns a line for each thing that is gone, none if nothing is.
+    """Repair every table. Returns a line for each lost thing, none if the lake is complete.
 
-    Raises Refused if the lake was moved or copied to another folder, Unreachable if its files can't be looked up.
+    Raises Refused if the lake was moved or copied to another folder. Raises Unreachable if its files can't be listed.
     """
     lines: list[str] = []
     facts: list[Lost] = []
@@ -75,7 +75,7 @@ def repair(tables: Tables, now: datetime) -> list[str]:
 
 
 def _continued(tables: Tables, table: Table, lines: list[str]) -> IcebergTable | None:
-    """The table in its newest whole state, and a line if that isn't what its catalog names; None if there is none."""
+    """The table in its newest complete state, or None. Adds a line if the catalog names another state."""
     name, folder = tables.identifier(table), tables.files.folder(table)
     known, why = True, "its metadata file is missing or damaged"
     try:
@@ -107,7 +107,7 @@ def _continued(tables: Tables, table: Table, lines: list[str]) -> IcebergTable |
 
 
 def _newest(tables: Tables, table: Table) -> str | None:
-    """The address of the newest metadata file in the table's folder that is whole."""
+    """The address of the newest complete metadata file in the table's folder."""
     whole = []
     for address in tables.files.metadata(table):
         try:
@@ -120,7 +120,7 @@ def _newest(tables: Tables, table: Table) -> str | None:
 
 
 def _is_whole(tables: Tables, metadata: TableMetadata) -> bool:
-    """Whether the current state's list of manifests and all of these are there."""
+    """Whether the current state's list of manifests and all manifests exist."""
     snapshot = metadata.current_snapshot()
     if snapshot is None:
         return True
@@ -172,7 +172,7 @@ def _described(current: IcebergTable, file: DataFile, why: str) -> Lost:
 
 
 def _reject(tables: Tables, lost: Sequence[Lost], now: datetime) -> list[str]:
-    """Supersedes the accepted snapshots that may have lost facts; returns a line for each."""
+    """Reject accepted snapshots that may have lost facts. Returns a line for each."""
     rows = [row for part in tables.parts(SNAPSHOTS) for row in part.to_pylist() if row["kind"] != PULSE]
     newest = {(row["cluster"], row["snapshot_id"]): row for row in sorted(rows, key=lambda row: row["published_at"])}
     lines, files = [], []

@@ -1,8 +1,8 @@
 """Backs up a lake's catalog, and restores a lost one from the tables' own metadata files.
 
-A catalog has one row per table: the address of its newest metadata file. Each file names the files that it was built on
-(`metadata-log`), so they form a chain. A commit that lost a race leaves a file too. If an older copy of the catalog was put back,
-two chains go on from the same file.
+A catalog has one row per table: the address of its newest metadata file. Each file names the files before it (`metadata-log`), so
+they form a chain. A commit that lost a race leaves a file, too. If an older copy of the catalog was put back, two chains continue
+from the same file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BACKUPS = 14
 
 
 def backup(tables: Tables, now: datetime) -> str:
-    """Writes where each table's metadata is, as JSON, and keeps the last BACKUPS; returns the address."""
+    """Write the location of each table's metadata as JSON and keep the last BACKUPS. Returns the address."""
     pointers = {table.name: tables.load(table).metadata_location for table in TABLES.values()}
     stated = {"format": FORMAT, "at": now.astimezone(UTC).isoformat(), "tables": pointers}
     address = f"{tables.files.warehouse}/{FOLDER}/{now.astimezone(UTC):%Y%m%dT%H%M%S%fZ}.json"
@@ -38,11 +38,11 @@ def backup(tables: Tables, now: datetime) -> str:
 
 
 def restore(location: str) -> list[str]:
-    """Registers each table of a lake whose catalog was lost with its newest metadata; returns a line on each.
+    """Register each table of a lake without a catalog, with its newest metadata. Returns a line per table.
 
-    If the catalog has tables, the lake's files are looked up, and what is gone is named; see `durability.lake.repair`.
-    Raises Refused if there are no tables' files, if nothing is lost, or, naming the files, if several may be a table's
-    newest. Then nothing is registered.
+    If the catalog has tables, `durability.lake.repair` looks for lost files instead.
+    Raises Refused if there are no table files, if nothing is lost, or if several files may be the newest. In that case nothing
+    is registered, and the error names these files.
     """
     from durability.lake.files import Files
     from durability.lake.iceberg import Tables
@@ -81,20 +81,20 @@ def _has_catalog(place: catalog.Place) -> bool:
 
 
 def _newest(files: Files, addresses: list[str], pointer: str | None, backed_up: int) -> str:
-    """The address of a table's newest metadata file. pointer: the one that the backup names; backed_up: when, in ms."""
+    """The address of a table's newest metadata file. pointer: the one in the backup. backed_up: time of the backup, in ms."""
     read, damaged = {}, []
     for address in addresses:
         try:
             read[_name(address)] = _parsed(address, json.loads(files.text(address)))
         except (ValueError, KeyError, TypeError, AttributeError, IndexError):
             damaged.append(address)
-    left = candidates(read, pointer and _name(pointer), backed_up) if read else []
+    ends = candidates(read, pointer and _name(pointer), backed_up) if read else []
     # A commit that lost a race removes its manifests.
-    complete = [end for end in left if end.manifests is None or files.exists(end.manifests)]
+    complete = [end for end in ends if end.manifests is None or files.exists(end.manifests)]
     unread = [address for address in damaged if not complete or _version(address) > _version(complete[0].address)]
     if unread or not complete:
         raise Refused(
-            f"the metadata file {(unread or [end.address for end in left])[-1]} is damaged or lacks its manifests; repair it or"
+            f"the metadata file {(unread or [end.address for end in ends])[-1]} is damaged or lacks its manifests; repair it or"
             " move it away"
         )
     if any(end.content != complete[0].content for end in complete):
@@ -108,9 +108,11 @@ def _newest(files: Files, addresses: list[str], pointer: str | None, backed_up: 
 
 @dataclass(frozen=True)
 class Metadata:
-    """A metadata file. log: the files that it was built on, oldest first, and when each was written; times in ms.
+    """A metadata file. Times are in ms.
 
-    manifests: the address of the current snapshot's list, None without a snapshot. content: what the table is.
+    log: the files before it, oldest first, with the time of each.
+    manifests: the address of the current snapshot's manifest list; None without a snapshot.
+    content: what identifies the table.
     """
 
     address: str
@@ -125,10 +127,10 @@ class Metadata:
 
 
 def candidates(files: Mapping[str, Metadata], pointer: str | None = None, backed_up: int = 0) -> list[Metadata]:
-    """Of a table's metadata files by name, the one at the end of the chain of commits; several if nothing decides.
+    """The metadata file at the end of the chain of commits; several if that isn't certain. files: by name.
 
-    pointer: the file that the catalog named when it was backed up, at `backed_up` (ms). An end of its chain counts, and so does
-    an end written later: an older copy of the catalog may have been put back since.
+    pointer: the file that the catalog named when it was backed up, at `backed_up` (ms). The end of its chain is a candidate. So
+        is an end written later, because an older copy of the catalog may have been put back since.
     """
     built_on = {name for file in files.values() for name in file.chain[:-1]}
     ends = [file for name, file in files.items() if name not in built_on]
@@ -138,7 +140,7 @@ def candidates(files: Mapping[str, Metadata], pointer: str | None = None, backed
 
 
 def _lost(end: Metadata, other: Metadata) -> bool:
-    """Whether `end` is of a commit that lost a race: the other's chain went on from the same file, or is younger than that."""
+    """Whether the commit of `end` lost a race: the other's chain continued from the same file, or is younger than it."""
     base, base_written = end.log[-1] if end.log else (None, -1)
     raced = base in other.chain[:-2] or (bool(other.log) and base_written < other.log[0][1])
     return raced and end.written <= other.written
@@ -157,7 +159,7 @@ def _parsed(address: str, stated: dict[str, Any]) -> Metadata:
 
 
 def _last_backup(files: Files) -> tuple[dict[str, str], int]:
-    """The addresses by table that the newest whole backup names, and when it was made, in ms."""
+    """The addresses by table in the newest complete backup, and its time in ms."""
     for address in reversed(_backups(files)):
         with suppress(ValueError, KeyError, TypeError):
             stated = json.loads(files.text(address))
@@ -178,7 +180,7 @@ def _name(address: str) -> str:
 
 
 def _version(address: str) -> int:
-    """The number of the commit, as file names begin with it.
+    """The number of the commit at the beginning of a file's name.
 
     >>> _version("s3://lake/00012-ab.metadata.json"), _version("file:///lake/other.metadata.json")
     (12, -1)

@@ -1,12 +1,16 @@
-"""What the lake keeps, decided from the rows of `snapshots` and `runs` and the policy's `retention`.
+"""Decides what the lake keeps, from the rows of `snapshots` and `runs` and the policy's `retention`.
 
-Some rows stay at any age: of each cluster the newest accepted full snapshot, the newest run that judged it and the newest
-that names it (reports name them, and the next run compares with them); of each period the run that is evidence, with the
-facts that it judged. So does everything younger than readings over time look back, or than UNFINISHED: a run that isn't
-over may need it. An age is counted in whole days (UTC) from when a row was written or from when the cluster was captured,
-whichever is later: a document of long ago is as young as its first run.
+These rows stay at any age, because reports name them and the next run compares with them:
 
-Pure functions over rows; `spark_jobs/upkeep.py` removes what they name.
+- each cluster's newest accepted full snapshot,
+- each cluster's newest run that evaluated it, and the newest run that names it,
+- the run that is the evidence of a period, with the facts that it evaluated.
+
+Rows stay, too, if they are younger than the look-back of the readings over time, or than UNFINISHED, because an unfinished run
+may need them. An age is in whole days (UTC). It starts when the row was written or when the cluster was captured, whichever is
+later. So an old document is as young as its first run.
+
+The functions are pure. `spark_jobs/upkeep.py` removes what they name.
 """
 
 from __future__ import annotations
@@ -21,18 +25,18 @@ from typing import Any
 from durability.policy.model import Retention
 
 UNFINISHED = timedelta(days=2)
-"""Longer than a run takes from its first commit to its last, tasks cleared the next day included."""
+"""Longer than a run takes from its first commit to its last, including tasks cleared the next day."""
 READ = timedelta(days=3)
-"""How long files of replaced table states stay, for readers of those states; staged files too."""
+"""How long files of replaced table states are kept for their readers. Staged files are kept as long."""
 ACCEPTED, COMPLETE = "accepted", "complete"
 RUN_COLUMNS = ("run_id", "result_id", "captured_at", "started_at", "finished_at", "status", "verified", "snapshots")
-"""What `plan` reads of a run."""
+"""The columns of a run that `plan` reads."""
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Cuts:
-    """Midnights (UTC): a row of that kind is old when it was written and captured before."""
+    """Midnights (UTC). A row of that kind is old if it was written and captured before."""
 
     snapshots: datetime
     findings: datetime
@@ -42,7 +46,7 @@ class Cuts:
 
     @classmethod
     def of(cls, periods: Retention, look_back: timedelta, now: datetime) -> Cuts:
-        """look_back: how far readings over time do, from a moment that may be a day before `now`."""
+        """look_back: that of the readings over time. They may start up to a day before `now`."""
         least = max(UNFINISHED, look_back + timedelta(days=1))
 
         def cut(age: timedelta) -> datetime:
@@ -59,13 +63,16 @@ class Cuts:
 
 @dataclass(frozen=True)
 class RetentionPlan:
-    """What goes and what stays, beyond what `cuts` say of pulses.
+    """What to remove and what to keep. `cuts` alone decides about pulses.
 
-    attempts: of full snapshots, whose rows in `snapshots` go. runs: results of nightly runs whose rows in `runs` go.
-    in_full: results of nightly runs of which everything stays; of the others only clusters' counters stay, with the row.
+    attempts: of full snapshots whose rows in `snapshots` are removed.
+    runs: results of nightly runs whose rows in `runs` are removed.
+    in_full: results of nightly runs that are kept completely. Of other runs, only counters of clusters are kept, with the row.
     evidence: run ids, for the log.
-    committed_before: files of later commits are left alone. expire_before: older table states expire.
-    orphans_before: files of no table that were last written before are removed. compact_before: earlier days are compacted.
+    committed_before: files of later commits aren't touched.
+    expire_before: older table states expire.
+    orphans_before: files of no table are removed if they were last written before.
+    compact_before: earlier days are compacted.
     """
 
     cuts: Cuts
@@ -95,7 +102,7 @@ def plan(
 ) -> RetentionPlan:
     """What to keep at `now`.
 
-    snapshots: rows of `snapshots` of kind full, with any status, superseded ones too.
+    snapshots: rows of `snapshots` of kind full, with any status, including superseded ones.
     runs: rows of `runs` of kind nightly, one per result, in the order in which they finished.
     """
     cuts = Cuts.of(periods, look_back, now)
@@ -119,9 +126,9 @@ def plan(
 
 
 def kept_attempts(snapshots: Iterable[Row], cut: datetime, judged: set[str]) -> set[str]:
-    """Attempts of full snapshots that stay; judged: those that evidence rests on.
+    """Attempts of full snapshots to keep. judged: attempts that are evidence.
 
-    If one attempt at a snapshot stays, the newest does too. Else the older one would count again.
+    If one attempt at a snapshot is kept, so is the newest one. Otherwise the older one would count again.
     """
     snapshots = sorted(snapshots, key=lambda row: row["published_at"])
     newest = {_snapshot(row): row for row in snapshots}
@@ -133,7 +140,7 @@ def kept_attempts(snapshots: Iterable[Row], cut: datetime, judged: set[str]) -> 
 
 
 def evidence_of(runs: Iterable[Row], each: str, cut: datetime) -> list[Row]:
-    """The first complete and verified run of each period, of the periods whose evidence has to be kept."""
+    """The first complete and verified run of each period whose evidence must be kept."""
     first: dict[str, Row] = {}
     for run in sorted(runs, key=lambda r: (r["started_at"], r["finished_at"], r["result_id"])):
         if run["status"] == COMPLETE and run["verified"]:
@@ -154,12 +161,12 @@ def period(moment: datetime, each: str) -> str:
 
 
 def midnight(moment: datetime) -> datetime:
-    """The beginning of a moment's day, in UTC."""
+    """The beginning of the day of a time, in UTC."""
     return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def _last_of_each_cluster(runs: Iterable[Row]) -> list[Row]:
-    """The runs that finished last of those that judged a cluster, and of those that name it; runs: in that order."""
+    """For each cluster, the last runs that evaluated it and that name it. runs: in the order in which they finished."""
     judging: dict[str, Row] = {}
     naming: dict[str, Row] = {}
     for run in runs:

@@ -1,7 +1,7 @@
 """A topology as Arrow tables, one per fact table.
 
-Everything under an `unreadable` path is NULL here, stated or not. A field that is absent has the value that its absence
-means in the format: `consistent` is then true, a broker's version is the cluster's.
+Everything at an `unreadable` path is NULL here, even if it is stated. An absent field has the value that its absence means in
+the format. For example, an absent `consistent` is true, and a broker's version is the cluster's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from durability.topology.observers import by_default, has_observers
 from durability.topology.unreadable import pointer, tokens
 
 CONTRADICTION = "CONTRADICTION"
-"""Begins the reason of an unreadable part whose facts were read, and contradict each other."""
+"""The beginning of the reason if facts were read but contradict each other."""
 
 
 def build(
@@ -35,10 +35,10 @@ def build(
     team: str | None = None,
     earlier_racks: Callable[[], Mapping[int, str]] = dict,
 ) -> dict[str, pa.Table]:
-    """The rows of one topology, by fact table name, each with the columns of `tables.py` and sorted as it says.
+    """The rows of one topology by fact table name, with the columns and order of `tables.py`.
 
-    provider: who runs the cluster; if it is "self" or "other" and the document names one, the document's counts.
-    earlier_racks: gives racks by broker id, for brokers that are down and whose rack is unknown; called if there is one.
+    provider: who runs the cluster. For "self" and "other", the document's provider counts if it has one.
+    earlier_racks: gives racks by broker id. It is called if the rack of a broker that is down is unknown.
     """
     facts = Facts(topology)
     keys = {
@@ -48,7 +48,7 @@ def build(
         "attempt_id": attempt_id,
     }
     brokers, topics = broker_rows(facts), topic_rows(facts)
-    # Before partitions are grouped: a replica that is down counts in the rack of its broker.
+    # Before grouping partitions, because a dead replica counts in the rack of its broker.
     _carry_racks(brokers, earlier_racks)
     partitions, groups = partition_tables(facts, keys, brokers)
     cluster = cluster_row(facts, _provider(facts, provider), team)
@@ -69,11 +69,11 @@ def build(
 
 
 KINDS = {"msk-express": "msk"}
-"""Providers that answer as another one does, so that only the clusters file can tell them apart."""
+"""Providers that answer like another one, so that only the clusters file can tell them apart."""
 
 
 def _provider(facts: Facts, declared: str) -> str:
-    """Who runs the cluster. declared: in the clusters file; what the document states may contradict it."""
+    """Who runs the cluster. declared: from the clusters file. The document's value may contradict it."""
     stated = _stated(facts)
     if CONTRADICTED in (declared, stated):
         return CONTRADICTED
@@ -85,7 +85,7 @@ def _provider(facts: Facts, declared: str) -> str:
 
 
 def _stated(facts: Facts) -> str | None:
-    """The provider that the document states. The platform that was recognized counts more than who is said to run it."""
+    """The provider in the document. A recognized platform has precedence over the stated provider."""
     stated = facts.cluster("provider")
     found = (facts.cluster("implementation") or {}).get("name")
     if found not in PROVIDERS or found == KINDS.get(stated, stated):
@@ -94,7 +94,7 @@ def _stated(facts: Facts) -> str | None:
 
 
 def _impossible(facts: Facts, declared: str) -> bool:
-    """Does a platform that makes controls inapplicable answer what only Kafka's own code does?
+    """Does the cluster answer something that the declared platform can't? Such a platform makes controls inapplicable.
 
     Redpanda and Event Hubs have no KRaft quorum, and Event Hubs shows one broker.
     """
@@ -112,7 +112,7 @@ def _replication_factor(topic: dict, factors: Mapping[str, int | None], inherite
 
 
 def _contradictions(partitions: pa.Table) -> list[dict]:
-    """Entries for `unreadable`: per topic what of it is unknown because facts contradict each other, with the first readings."""
+    """Entries for `unreadable`: topics with unknown parts because facts contradict each other, with the first readings."""
     found = partitions.filter(pc.is_valid(partitions["contradiction"])).select(["topic", "partition", "contradiction"])
     by_topic: dict[str, list[tuple[int, str]]] = {}
     for row in found.to_pylist():
@@ -127,9 +127,9 @@ def _contradictions(partitions: pa.Table) -> list[dict]:
 
 
 def _incomplete(facts: Facts, topics: list[dict]) -> list[dict]:
-    """Entries for `unreadable`: topics of a live cluster whose partitions have gaps in their numbers. Kafka starts at 0.
+    """Entries for `unreadable`: topics of a live cluster with gaps in their partition numbers, which start at 0 in Kafka.
 
-    Sets their `partitions_known`. A document may be an excerpt.
+    Also sets `partitions_known`. A document may be an excerpt, so its gaps are accepted.
     """
     entries: list[dict] = []
     by_name = {row["topic"]: row for row in topics}
@@ -147,7 +147,9 @@ def _incomplete(facts: Facts, topics: list[dict]) -> list[dict]:
 def cluster_row(facts: Facts, provider: str, team: str | None) -> dict:
     """The row of `clusters`."""
     document, unreadable = facts.document, facts.unreadable
-    quorum_unread = unreadable.covers("cluster", "quorum", "voters")
+    mode: str | None = "kraft" if _quorum(facts) else "zookeeper"
+    if unreadable.covers("cluster", "quorum", "voters"):
+        mode = None
     return {
         "kafka_version": facts.cluster("kafka_version"),
         "provider": provider,
@@ -156,7 +158,7 @@ def cluster_row(facts: Facts, provider: str, team: str | None) -> dict:
         "sha256": facts.topology.sha256,
         "consistent": facts.cluster("consistent", True),
         "features": facts.cluster("features"),
-        "quorum_mode": None if quorum_unread else "kraft" if _quorum(facts) else "zookeeper",
+        "quorum_mode": mode,
         "quorum_leader": facts.value(("cluster", "quorum"), _quorum(facts), "leader"),
         "controllers_stated": "controllers" in document["cluster"] or unreadable.touches("cluster", "controllers"),
         "controllers_known": not unreadable.touches("cluster", "controllers"),
@@ -172,7 +174,7 @@ def cluster_row(facts: Facts, provider: str, team: str | None) -> dict:
 
 
 def _points_nowhere(facts: Facts, prefix: str) -> bool:
-    """Whether something unreadable isn't in the document at all. Then the cluster has more than the document shows."""
+    """Whether an unreadable path has no element in the document. Then the cluster has more than the document shows."""
     return any(path.startswith(prefix) for path in facts.unreadable.unresolved)
 
 
@@ -224,7 +226,7 @@ def broker_rows(facts: Facts) -> list[dict]:
 
 
 def _rack(facts: Facts, place: tuple, broker: dict) -> tuple[str | None, str]:
-    """A broker's rack and whether it is named, none or unknown; an empty name configures none."""
+    """A broker's rack, and whether it is named, none or unknown. An empty name means none."""
     if facts.unreadable.touches(*place, "rack"):
         return None, "unknown"
     if broker.get("rack"):
@@ -233,7 +235,7 @@ def _rack(facts: Facts, place: tuple, broker: dict) -> tuple[str | None, str]:
 
 
 def _carry_racks(brokers: list[dict], earlier_racks: Callable[[], Mapping[int, str]]) -> None:
-    """Gives the brokers that are down, or not known to be up, and whose rack is unknown the rack that they had earlier."""
+    """Give brokers of unknown rack that aren't known to be up the rack that they had earlier."""
     unknown = [row for row in brokers if row["rack_state"] == "unknown" and row["live"] is not True]
     racks = earlier_racks() if unknown else {}
     for row in unknown:
@@ -242,7 +244,7 @@ def _carry_racks(brokers: list[dict], earlier_racks: Callable[[], Mapping[int, s
 
 
 def named_racks(brokers: Iterable[Mapping[str, Any]]) -> dict[int, str]:
-    """The racks that rows of `brokers` name, by broker id."""
+    """The racks in rows of `brokers`, by broker id."""
     return {row["broker"]: row["rack"] for row in brokers if row["rack"] is not None}
 
 
@@ -274,7 +276,7 @@ def controller_rows(facts: Facts) -> list[dict]:
 
 
 def _caught_up(facts: Facts, place: tuple, member: dict) -> bool | None:
-    """Has a quorum member ever caught up with the leader? None where its lag could not be read, or nobody leads."""
+    """Has a quorum member ever caught up with the leader? None if its lag could not be read, or if there is no leader."""
     if member.get("lag_ms") is not None:
         return None if facts.unreadable.touches(*place, "lag_ms") else True
     led = _quorum(facts).get("leader") is not None and not facts.unreadable.touches("cluster", "quorum", "leader")
@@ -307,9 +309,9 @@ _STREAM = ("type", "state", "in_transition", "stateful_tasks", "subscription_ver
 
 
 def group_rows(facts: Facts) -> list[dict]:
-    """The rows of `groups`, by name: what `streams` and `groups` state of a group.
+    """The rows of `groups`, by name, from `streams` and `groups`.
 
-    A group that only an unreadable path names has a row too.
+    A group that only an unreadable path names has a row, too.
     """
     rows: dict[str, dict] = {}
     streams = facts.named("group", "streams")
@@ -336,9 +338,9 @@ def group_rows(facts: Facts) -> list[dict]:
 
 
 def _unlisted_groups(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Group and reason of each unreadable path that names a group of neither list.
+    """Group and reason of each unreadable path to a group in neither list.
 
-    A group's name may be a number. A number is an index only where the list is that long.
+    A group's name may be a number. A number is an index only if the list is long enough.
     """
     for path, reason in facts.unreadable.paths:
         named = tokens(path) or ()
@@ -349,7 +351,7 @@ def _unlisted_groups(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _clients(facts: Facts, place: tuple, stream: dict) -> list[dict] | None:
-    """A group's clients, with the members that could be read; None unless all clients are there."""
+    """A group's clients with their readable members; None if a client is missing."""
     if not facts.whole(*place):
         return None
     clients = [client or {} for client in stream.get("clients") or []]
@@ -358,7 +360,7 @@ def _clients(facts: Facts, place: tuple, stream: dict) -> list[dict] | None:
 
 
 def _member(member: dict) -> dict:
-    """A group's member with its bytes decoded; bytes that aren't stated are NULL."""
+    """A group's member with its bytes decoded. Bytes that aren't stated are NULL."""
     stated = {name: member.get(name) for name in ("member_id", "client_id", "client_host")}
     encoded = {name: member.get(name) for name in ("metadata", "assignment")}
     return stated | {name: None if text is None else base64.b64decode(text) for name, text in encoded.items()}

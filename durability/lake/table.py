@@ -17,9 +17,9 @@ CONFIGS = pa.map_(pa.string(), pa.string())
 
 @dataclass(frozen=True)
 class Table:
-    """A table, partitioned by day(captured_at): its columns (Arrow types) and its sort order.
+    """A table, partitioned by day(captured_at), with its columns (Arrow types) and its sort order.
 
-    retired: columns that an earlier version wrote. A lake that has them keeps them; new rows are NULL there.
+    retired: columns that an earlier version wrote. A lake keeps them if it has them. They are NULL in new rows.
     """
 
     name: str

@@ -1,11 +1,11 @@
-"""The lake's tables, as data: the one place that says which columns exist.
+"""The lake's tables. This is the only place that defines their columns.
 
-Columns are only ever added, as nullable; none is renamed or retyped. A column that is no longer written is `retired`: lakes that
-have it keep it. Readers and writers use columns' names, so their order doesn't matter.
+Columns are only ever added, as nullable columns. None is renamed or retyped. A column that is no longer written is `retired`, and
+lakes that have it keep it. Readers and writers use column names, so the order doesn't matter.
 
 Facts are written under an `attempt_id` and count once a row of `snapshots` names that attempt. Results are written under a
 `run_id` and a `result_id` (the attempt at evaluating) and count once a row of `runs` names that result.
-A NULL fact is one that could not be read: never "no" and never empty.
+NULL means that a fact could not be read. It never means "no" or empty.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ RESOLVED_POLICY = Table(
     sort=("cluster", "resource"),
 )
 
-# A row per topic and group of equal partitions (`partition_groups`) that isn't healthy; the brokers of each are in `partitions`.
+# Unhealthy partitions, a row per topic and group of equal partitions (`partition_groups`). `partitions` has the brokers of each.
 PARTITION_HEALTH = Table(
     "partition_health",
     (
@@ -121,10 +121,10 @@ PARTITION_HEALTH = Table(
 )
 
 LED_COUNTS = ("under_min_isr", "at_min_isr", "under_replicated", "under_min_rack_isr", "at_min_rack_isr", "unknown")
-"""What a broker's own metrics count over the partitions that it leads; unknown: those with an unknown category."""
+"""What a broker's own metrics count over the partitions that it leads. unknown: partitions with an unknown category."""
 _LEADERS = structs(broker=pa.int32(), rack=pa.string(), live=pa.bool_(), **dict.fromkeys(LED_COUNTS, pa.int64()))
 
-# Per cluster (topic NULL) and per topic with anything to count: partitions by category.
+# Partitions by category, a row per cluster (topic NULL), and a row per topic with a count above 0.
 HEALTH_COUNTERS = Table(
     "health_counters",
     (
@@ -141,7 +141,7 @@ HEALTH_COUNTERS = Table(
         ("at_min_rack_isr", pa.int64()),
         ("at_min_rack_isr_by_placement", pa.int64()),
         ("rack_unknown", pa.int64()),
-        # In a cluster's row: brokers that lead any such partition. As rows of their own they would be counted twice.
+        # In a cluster's row: brokers that lead any such partition. Separate rows would be counted twice.
         ("brokers", _LEADERS),
         ("lost_racks", structs(rack=pa.string(), brokers=INTS)),  # in a cluster's row: all of whose brokers are down
         ("under_min_isr_by_configuration", pa.int64()),  # the ISR is whole and min.insync.replicas above it
@@ -152,7 +152,7 @@ HEALTH_COUNTERS = Table(
 COUNTED = tuple(name for name, kind in HEALTH_COUNTERS.columns if kind == pa.int64())
 """The columns of `health_counters` that count partitions."""
 
-# Verdicts that are one order between two numbers, which Great Expectations checks again; the order is the catalogue's
+# Verdicts that compare two numbers. Great Expectations checks them again with the order in the catalogue
 # (`durability.catalogue.SCALAR_CONTROLS`). known: False if there is no verdict to check; never NULL.
 _CHECKS = structs(control=pa.string(), observed=pa.float64(), required=pa.float64(), known=pa.bool_())
 _ONCE_CHECKED = (
@@ -160,14 +160,14 @@ _ONCE_CHECKED = (
     *("unclean_leader_election", "replica_rack_spread", "isr_rack_spread"),
 )
 
-# A topic's thresholds as configured, with where that is stated: what a later run restores.
+# A topic's thresholds as configured, with their sources. A later run restores them.
 CONFIGURED = (
     ("configured_min_insync_replicas", pa.int32()),
     ("configured_min_insync_replicas_source", pa.string()),
     ("configured_min_insync_racks", pa.int32()),
     ("configured_min_insync_racks_source", pa.string()),
 )
-# A threshold of a topic in a rack outage, or lowered in one; see `spark_jobs.history.rack_outage`.
+# A topic's threshold during a rack outage, or lowered in one; see `spark_jobs.history.rack_outage`.
 OUTAGE_ENTRY = pa.struct(
     [
         ("setting", pa.string()),  # min.insync.replicas or min.insync.racks
@@ -196,7 +196,7 @@ TOPIC_POSTURE = Table(
         *CONFIGURED,
         ("rack_outage_step", pa.string()),  # the most urgent one; NULL: none
         ("rack_outage", pa.list_(OUTAGE_ENTRY)),
-        # What the topic should become (spark_jobs/frames/target.py), NULL where unknown; a plan of reassignment leads there.
+        # What the topic should become (spark_jobs/frames/target.py); NULL if unknown. A reassignment plan leads there.
         ("target_replication_factor", pa.int32()),
         ("target_min_insync_replicas", pa.int32()),
         ("target_racks", pa.int32()),
@@ -207,11 +207,11 @@ TOPIC_POSTURE = Table(
         ("target_rack_balance", pa.bool_()),  # replicas spread evenly over all racks; NULL: not required
     ),
     sort=("cluster", "topic"),
-    # Until 0.1 a check was three columns.
+    # In version 0.1 a check was three columns.
     retired=tuple(f"{control}_{part}" for control in _ONCE_CHECKED for part in ("observed", "required", "known")),
 )
 
-# What a verdict and its finding have in common.
+# Columns of both a verdict and its finding.
 _VERDICT = (
     *RESULT_KEYS,
     ("id", pa.string()),  # stable between runs
@@ -233,7 +233,7 @@ _VERDICT = (
     ("previous_severity", pa.string()),  # of a resolved one
 )
 
-# What Spark decided, before the cross-check: codes and numbers, no sentence. `findings` are made of these.
+# Spark's decisions before the cross-check: codes and numbers, no sentences. `findings` are made from them.
 VERDICTS = Table(
     "verdicts",
     (
@@ -245,7 +245,7 @@ VERDICTS = Table(
     sort=("cluster", "control", "resource"),
 )
 
-# Verdicts, cross-checked and worded: what every reader reads.
+# Verdicts after the cross-check, with texts. All reports read this table.
 FINDINGS = Table(
     "findings",
     (*_VERDICT, ("message", pa.string()), ("remediation", pa.string())),
@@ -325,7 +325,7 @@ DISAGREEMENTS = Table(
     ),
 )
 
-# The row that makes a run's results count. status: complete, incomplete (a cluster is missing), unverified.
+# A run's results count once this row exists. status: complete, incomplete (a cluster is missing), unverified.
 RUNS = Table(
     "runs",
     (

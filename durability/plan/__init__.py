@@ -1,4 +1,4 @@
-"""What one run is: which snapshots it judges, by which policy, and what it compares them with."""
+"""The plan of a run: its snapshots, its policy, and the earlier results to compare with."""
 
 from durability.plan.build import build_plan
 from durability.plan.plan import Plan, PolicyPart, SnapshotPart, StaleSnapshot

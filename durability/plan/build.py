@@ -1,4 +1,4 @@
-"""Making a plan: what each judged snapshot is compared with, and the policy resolved for all its resources."""
+"""Builds the plan of a run and resolves the policy for all of its resources."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from durability.lake import Attempt, Lake
 
 STALE_PULSES = timedelta(days=1)
-"""How far back a cluster's last accepted pulse is looked for; before that only nightly snapshots are."""
+"""How far back to search for a cluster's last accepted pulse."""
 Row = Mapping[str, Any]
 
 
@@ -50,12 +50,14 @@ def build_plan(
     attempts: Sequence[Attempt] = (),
     started_at: datetime | None = None,
 ) -> Plan:
-    """The plan of one run over `snapshots`, and its rows in `resolved_policy`; a pulse needs no tiers and has none.
+    """The plan of one run over `snapshots`. A nightly run's rows of `resolved_policy` are written, too.
 
-    snapshots: rows of `snapshots` as `Lake.publish` and `Lake.record_failures` returned them (objects or mappings),
-        one a cluster; `clusters` gives provider and team of those that have no facts. started_at: now unless said.
-    attempts: of a pulse, what was staged; those of `snapshots` are named in the plan. Others don't need them.
-    Raises AuditError if there is no cluster at all, or one twice.
+    snapshots: one row of `snapshots` per cluster, as `Lake.publish` and `Lake.record_failures` return them (objects or
+        mappings).
+    clusters: provider and team for clusters without facts.
+    attempts: what a pulse staged, at least the attempts of `snapshots`. Nightly runs don't need it.
+    started_at: now if not given.
+    Raises AuditError if there is no cluster, or if a cluster occurs twice.
     """
     from durability.plan.resolved import resolve_policy
 
@@ -74,9 +76,9 @@ def build_plan(
     if kind == PULSE:
         grouped = [a.attempt_id for a in staged if a.files.get(PARTITION_GROUPS.name)]
     else:
-        before = [row for r in judged if (row := history.snapshot_before(r["cluster"], r["captured_at"]))]
+        before = [history.snapshot_before(r["cluster"], r["captured_at"]) for r in judged]
         uncounted = [vars(e) | {"captured_at": from_text(e.captured_at)} for e in earlier]
-        grouped = _grouped(lake, [*judged, *before, *uncounted])
+        grouped = _grouped(lake, [*judged, *filter(None, before), *uncounted])
     plan = Plan(
         run_id=run_id,
         kind=kind,
@@ -87,7 +89,7 @@ def build_plan(
         snapshots=parts,
         partitions=sum(p.partitions for p in parts if p.judged) + sum(e.partitions for e in earlier),
         lake=lake.location,
-        staged={t.name: [path for a in staged for path in a.files.get(t.name, [])] for t in FACTS} if staged else {},
+        staged=_files_by_table(staged),
         look_back=back,
         grouped=grouped,
     )
@@ -112,7 +114,7 @@ def _check_clusters(rows: list[dict[str, Any]]) -> None:
 
 
 def _cluster_facts(lake: Lake, rows: list[dict[str, Any]]) -> dict[str, Row]:
-    """provider and team by attempt id, as staged."""
+    """provider and team by attempt id, from committed facts."""
     if not rows:
         return {}
     found = lake.scan(CLUSTERS, of_attempts(rows), ["attempt_id", "provider", "team"])
@@ -120,9 +122,9 @@ def _cluster_facts(lake: Lake, rows: list[dict[str, Any]]) -> dict[str, Row]:
 
 
 def _grouped(lake: Lake, rows: Sequence[Row]) -> list[str]:
-    """The attempts whose partitions are grouped by all that rules read now."""
+    """Ids of the attempts whose `partition_groups` were built with the settings that today's rules read."""
     many = [row for row in rows if (row["partitions"] or 0) >= partition_groups.FROM]
-    # A run that an earlier version began goes on with the lake as it was.
+    # A run that an earlier version started may meet a lake without this table.
     if not many or not lake.has(PARTITION_GROUPS):
         return []
     found = lake.scan(PARTITION_GROUPS, of_attempts(many), ["attempt_id", "reads"])
@@ -130,12 +132,19 @@ def _grouped(lake: Lake, rows: Sequence[Row]) -> list[str]:
 
 
 def _staged(rows: list[dict[str, Any]], attempts: Sequence[Attempt]) -> list[Attempt]:
-    """The attempts that rows of `snapshots` point at, in their order."""
+    """The attempts of `rows`, in the order of `rows`."""
     known = {a.attempt_id: a for a in attempts}
     missing = [r["cluster"] for r in rows if r["attempt_id"] not in known]
     if missing:
         raise ValueError(f"a pulse is judged by what was staged; nothing is known of that of {', '.join(missing)}")
     return [known[r["attempt_id"]] for r in rows]
+
+
+def _files_by_table(attempts: list[Attempt]) -> dict[str, list[str]]:
+    """The staged files of these attempts by fact table. Empty without attempts."""
+    if not attempts:
+        return {}
+    return {table.name: [path for a in attempts for path in a.files.get(table.name, [])] for table in FACTS}
 
 
 def _staged_cluster_facts(lake: Lake, attempts: list[Attempt]) -> dict[str, Row]:
@@ -144,12 +153,15 @@ def _staged_cluster_facts(lake: Lake, attempts: list[Attempt]) -> dict[str, Row]
 
 
 class _History:
-    """The runs and accepted snapshots that the lake has, read once for the whole fleet.
+    """The lake's earlier runs and accepted snapshots, read once for the whole fleet.
 
-    `runs` are of the plan's kind, `last` is the newest of them that names a cluster, judged or not; `counted` are
-    (cluster, snapshot_id) that one of them judged or counted; `full` are the snapshots with facts; `accepted` are pulses'
-    as well, for the clusters that can't be judged. A pulse is compared with nothing, so it reads neither runs nor facts of
-    before.
+    A pulse is compared with nothing, so it reads no runs and no snapshots with facts.
+
+    runs: by cluster, (run, captured_at) of the earlier runs of this kind that evaluated it, oldest first.
+    last: by cluster, the newest run of this kind that names it, evaluated or not.
+    counted: (cluster, snapshot_id) of snapshots that a run of this kind evaluated or counted.
+    full: by cluster, its accepted snapshots with facts, oldest first.
+    accepted: as `full`, with the pulses. Read only if a cluster can't be evaluated now.
     """
 
     def __init__(self, lake: Lake, kind: str, run_id: str, rows: list[dict[str, Any]]):
@@ -180,19 +192,30 @@ class _History:
                     self.runs.setdefault(judged["cluster"], []).append((run, judged["captured_at"]))
 
     def run_before(self, cluster: str, captured_at: datetime) -> Row:
-        """The run that finished last and judged the cluster as it was then or earlier; empty if there is none."""
+        """The last run that evaluated the cluster at `captured_at` or before; empty if there is none."""
         runs = [run for run, moment in self.runs.get(cluster, []) if moment <= captured_at]
         return runs[-1] if runs else {}
 
     def snapshot_before(self, cluster: str, captured_at: datetime) -> Row:
-        """The newest accepted snapshot with all its facts from before a moment; empty if there is none."""
+        """The newest accepted snapshot with facts from before `captured_at`; empty if there is none."""
         older = [s for s in self.full.get(cluster, []) if s["captured_at"] < captured_at]
         return older[-1] if older else {}
+
+
+def _provider_and_team(facts: Row | None, cluster: Cluster | None) -> tuple[str, str | None]:
+    """Those of the snapshot's facts, else those of the clusters file."""
+    provider, team = "self", None
+    if cluster:
+        provider, team = cluster.provider, cluster.team
+    if facts:
+        provider, team = facts["provider"], facts["team"] or team
+    return provider, team or None
 
 
 def _part(row: dict[str, Any], facts: Row | None, cluster: Cluster | None, history: _History) -> SnapshotPart:
     name, captured_at = row["cluster"], row["captured_at"]
     stale, attempt = None, None
+    provider, team = _provider_and_team(facts, cluster)
     if row["status"] == ACCEPTED:
         previous = history.run_before(name, captured_at)
         attempt = history.snapshot_before(name, captured_at).get("attempt_id")
@@ -203,8 +226,8 @@ def _part(row: dict[str, Any], facts: Row | None, cluster: Cluster | None, histo
     return SnapshotPart(
         **{key: row[key] for key in ("cluster", "status", "snapshot_id", "attempt_id", "reason", "sha256", "source")},
         captured_at=to_text(captured_at),
-        provider=facts["provider"] if facts else cluster.provider if cluster else "self",
-        team=(facts and facts["team"]) or (cluster and cluster.team) or None,
+        provider=provider,
+        team=team,
         partitions=row["partitions"] or 0,
         previous_run_id=previous.get("run_id"),
         previous_result_id=previous.get("result_id"),

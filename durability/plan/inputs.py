@@ -1,4 +1,4 @@
-"""Which file of a plan's inputs is damaged: Spark fails on it without a word that a user could act on."""
+"""Finds the damaged file among a plan's inputs. Spark's error doesn't help a user to find it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def check(lake: Lake, plan: Plan) -> None:
-    """Reads one column of whatever a nightly plan has Spark read.
+    """Read one column of every table that Spark reads for a nightly plan.
 
-    Raises AuditError, naming the file, for the first that can't be read; returns if all can. A pulse's facts are staged
-    files that the gate has read a moment ago.
+    A pulse's facts are staged files, which the gate has just read.
+    Raises AuditError with the file's name for the first file that can't be read.
     """
     from pyiceberg.expressions import GreaterThanOrEqual, In
 

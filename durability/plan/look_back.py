@@ -1,4 +1,4 @@
-"""What the lake has for the readings over time (KIP-427): known when a run's plan is made, so that it may be nothing."""
+"""Finds the earlier snapshots that the readings over time (KIP-427) need, while a run's plan is made."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 def look_back(
     lake: Lake, readings: Readings, judged: Sequence[Mapping[str, Any]], counted: AbstractSet[tuple[str, str]]
 ) -> LookBack | None:
-    """Where readings of the judged clusters come from; None if the lake has no snapshot of them from before.
+    """The earlier snapshots for the readings over time; None if the lake has none.
 
-    judged: rows of `snapshots`, one a cluster; each is looked back on from its own captured_at. counted: (cluster,
-        snapshot_id) of full snapshots whose partition health a run has counted. Pulses always have, or have no facts.
+    judged: rows of `snapshots`, one per cluster. The look-back of a cluster ends at its captured_at.
+    counted: (cluster, snapshot_id) of the full snapshots whose partition health a run has counted. A pulse needs no entry:
+        its health is counted in its own run, or it has no facts.
     """
     moments = {row["cluster"]: row["captured_at"] for row in judged}
     if not moments:

@@ -1,7 +1,7 @@
-"""`Plan`: one run as a small JSON document, handed from task to task and to the Spark job.
+"""`Plan`: one run as a small JSON document, passed from task to task and to the Spark job.
 
-It grows with clusters, tiers and waivers, never with topics: what is known per resource is in the lake, in
-`resolved_policy`. Moments are RFC 3339 text in UTC.
+Its size depends on clusters, tiers and waivers, not on topics. What is known about each resource is in the lake's table
+`resolved_policy`. Times are RFC 3339 text in UTC.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from durability.policy.numbers import numbers
 FORMAT = "durability-plan/1"
 ACCEPTED = "accepted"
 COUNTED = "counted"
-"""In a row of `runs`: an earlier snapshot that the run counted partition health of, and didn't judge."""
+"""Status in a row of `runs`: the run counted this earlier snapshot's partition health, but didn't evaluate it."""
 KINDS = ("nightly", "pulse")
 SMALL = 200_000
-"""Partitions of all judged snapshots. Below, a run is over before what speeds up a large one would have paid for itself."""
+"""Partitions of all evaluated snapshots. Below this size, preparing Spark for a large run costs more than it saves."""
 
 
 @overload
@@ -33,20 +33,26 @@ def to_text(moment: None) -> None: ...
 @overload
 def to_text(moment: datetime | None) -> str | None: ...
 def to_text(moment: datetime | None) -> str | None:
-    """RFC 3339 in UTC, with microseconds only where there are some; None stays None."""
+    """RFC 3339 in UTC. Microseconds are written only if there are any. None gives None."""
     return None if moment is None else moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def from_text(text: str) -> datetime:
-    """The moment that `to_text` wrote, in UTC."""
+    """The time that `to_text` wrote, in UTC."""
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
 @dataclass(frozen=True)
 class PolicyPart:
-    """The policy of a run: `tiers` by name, each the keys it states (`Tier.to_dict`); `last_tier` is the tier of the
-    last selector; `sha256` the fingerprint of policy and waivers. Durations are in seconds; `readings` has with `delays`
-    those of each category by tier, "" for tiers of which nothing is said."""
+    """The policy of a run. Durations are in seconds.
+
+    sha256: the fingerprint of policy and waivers.
+    tiers: by name, the keys that each tier states (`Tier.to_dict`).
+    last_tier: the tier of the last selector.
+    applications: the policy's lines for Streams applications.
+    readings: thresholds of the readings over time. `delays` has seconds by tier and category; tier "" is the default.
+    maintenance: `cluster` (a pattern), `from`, `to` and `reason` of each window.
+    """
 
     name: str
     sha256: str
@@ -58,15 +64,15 @@ class PolicyPart:
 
     @property
     def required(self) -> dict[str, dict[str, Any]]:
-        """What each tier requires, as plain numbers (`durability.policy.numbers`)."""
+        """The requirements of each tier as plain numbers (`durability.policy.numbers`)."""
         return {name: numbers(stated) for name, stated in self.tiers.items()}
 
     def tier(self, name: str | None) -> Tier | None:
-        """The tier of that name; None for none."""
+        """The tier of that name; None if `name` is None."""
         return Tier(name, self.tiers[name]) if name is not None else None
 
     def windows(self, cluster: str) -> list[tuple[datetime, datetime, str]]:
-        """The cluster's maintenance windows, [from, to) with the reason, in order; those that overlap are one."""
+        """The cluster's maintenance windows in order, as (from, to, reason), `to` exclusive. Overlapping ones are merged."""
         mine = [w for w in self.maintenance if matches(w["cluster"], cluster)]
         merged: list[tuple[datetime, datetime, str]] = []
         for start, end, reason in sorted((from_text(w["from"]), from_text(w["to"]), w["reason"]) for w in mine):
@@ -79,7 +85,7 @@ class PolicyPart:
 
 @dataclass(frozen=True)
 class StaleSnapshot:
-    """The last accepted snapshot, a pulse's too, of a cluster that can't be judged now; named, never judged again."""
+    """The last accepted snapshot (full or pulse) of a cluster that can't be evaluated now. The report names it."""
 
     snapshot_id: str
     captured_at: str
@@ -87,10 +93,13 @@ class StaleSnapshot:
 
 @dataclass(frozen=True)
 class SnapshotPart:
-    """One cluster in this run. `status`: accepted (it is judged), rejected (by the gate) or failed (unreadable), the
-    latter two with `reason`. `previous_*`: the result of the last run of this kind that judged the cluster (for one that
-    isn't judged now: that spoke of it, so that its being unknown has a beginning), and the attempt with the facts of the
-    accepted snapshot before this one; None: there is none."""
+    """One cluster in this run.
+
+    status: accepted (evaluated), rejected (by the gate) or failed (not readable). The last two have a `reason`.
+    previous_run_id, previous_result_id, previous_policy_sha256: the last run of this kind that evaluated the cluster. If the
+        cluster isn't evaluated now, the last run that names it, so that the report can say since when it is unknown.
+    previous_attempt_id: the attempt with the facts of the accepted snapshot before this one.
+    """
 
     cluster: str
     status: str
@@ -115,14 +124,14 @@ class SnapshotPart:
 
     @property
     def moment(self) -> datetime:
-        """`captured_at` as a datetime in UTC; of a part that has one, as each that is judged does."""
+        """`captured_at` as a datetime in UTC. Every evaluated part has one."""
         assert self.captured_at is not None
         return from_text(self.captured_at)
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """An accepted snapshot from before the judged one, whose partition health no run has counted yet."""
+    """An earlier accepted snapshot whose partition health no run has counted yet."""
 
     cluster: str
     captured_at: str
@@ -134,8 +143,12 @@ class Earlier:
 
 @dataclass(frozen=True)
 class LookBack:
-    """Where the readings over time come from (KIP-427): what runs counted `since` then, and what this run has to count
-    first. `tried`: by cluster, how many snapshots before the judged one there are or should be, failed ones too."""
+    """Input of the readings over time (KIP-427).
+
+    since: readings use what runs counted after this time.
+    tried: by cluster, the number of earlier snapshots in that time, failed ones included.
+    uncounted: earlier snapshots that this run has to count.
+    """
 
     since: str
     tried: dict[str, int]
@@ -143,20 +156,24 @@ class LookBack:
 
     @property
     def since_with_offset(self) -> str:
-        """`since` as pyiceberg reads it, which knows no "Z"."""
+        """`since` as pyiceberg reads it: with an offset, because it doesn't accept "Z"."""
         return from_text(self.since).isoformat()
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One run. `kind`: nightly or pulse. `run_id` names the run, `result_id` this attempt at evaluating it.
+    """One run.
 
-    `waivers`: `Waiver.to_dict`, in the order of the file; `partitions`: of all judged snapshots, by which the Spark
-    session is sized; `lake`: its location. `staged`: of a pulse, the judged attempts' staged Parquet files by fact table:
-    its facts are in no table of the lake. Empty for a nightly run. `applications`: how many Streams applications have a
-    judgement in `resolved_policy`. `grouped`: the attempts (judged, uncounted, previous) whose rows of
-    `partition_groups` may be used. `look_back`: None where the lake has no earlier snapshot of any judged cluster from so
-    short a time before, and for a pulse.
+    run_id: the run.
+    kind: nightly or pulse.
+    result_id: this attempt to evaluate the run.
+    waivers: `Waiver.to_dict` of each, in the order of the file.
+    partitions: the number in all evaluated snapshots. It sizes the Spark session.
+    lake: the lake's location.
+    staged: for a pulse, staged Parquet files by fact table. Its facts are in no table of the lake. Empty for a nightly run.
+    applications: how many Streams applications have a placement verdict in `resolved_policy`.
+    look_back: None for a pulse, and if the lake has no recent earlier snapshot.
+    grouped: attempts (evaluated, uncounted and previous) whose rows of `partition_groups` may be used.
     """
 
     run_id: str
@@ -175,17 +192,17 @@ class Plan:
 
     @property
     def small(self) -> bool:
-        """Is Spark's work over few rows, its time spent on starting and planning?"""
+        """True if Spark has so few rows that it spends its time on starting and planning."""
         return self.partitions < SMALL
 
     @property
     def pulse(self) -> bool:
-        """Is partition health all that the run judges, from staged facts?"""
+        """True if the run evaluates partition health only, from staged facts."""
         return self.kind == "pulse"
 
     @property
     def judged(self) -> list[SnapshotPart]:
-        """The snapshots that this run judges."""
+        """The snapshots that this run evaluates."""
         return [s for s in self.snapshots if s.judged]
 
     def to_json(self) -> str:
@@ -193,7 +210,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, text: str, source: object = "plan.json") -> Plan:
-        """The plan that `to_json` wrote; unknown fields are ignored. Raises BadInput if it isn't one."""
+        """The plan that `to_json` wrote. Unknown fields are ignored. Raises BadInput if the text isn't a plan."""
         try:
             content = json.loads(text)
         except ValueError as error:
@@ -207,7 +224,7 @@ class Plan:
             raise BadInput(source, "", f"not a whole plan: {error}") from None
 
     def write(self, path: Path | str) -> Path:
-        """Writes the plan to `path`, whole or not at all."""
+        """Write the plan to `path` atomically."""
         path = Path(path)
         partial = path.with_name(path.name + ".partial")
         partial.write_text(self.to_json(), encoding="utf-8")
@@ -215,7 +232,7 @@ class Plan:
 
     @classmethod
     def read(cls, path: Path | str) -> Plan:
-        """The plan in the file at `path`. Raises BadInput if it is missing or isn't a plan."""
+        """The plan in the file at `path`. Raises BadInput if the file can't be read or isn't a plan."""
         try:
             text = Path(path).read_text(encoding="utf-8")
         except OSError as error:
@@ -236,7 +253,7 @@ def _part(cls: type, content: dict[str, Any]) -> Any:
 
 
 def policy_part(policy: Policy, waivers: list[Waiver]) -> PolicyPart:
-    """What a plan says of a policy."""
+    """The part of a plan that describes its policy."""
     readings = policy.readings
     return PolicyPart(
         name=policy.name,

@@ -1,6 +1,6 @@
-"""`resolved_policy`: for each resource of the judged snapshots its tier, and the waivers that match its name.
+"""`resolved_policy`: the tier of each resource, and the waivers that match its name.
 
-Patterns are matched here, in Python with RE2, since Spark's are Java's; Spark joins the outcome.
+Patterns are matched here, with Python's RE2, because Spark would match them as Java patterns. Spark joins the result.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from durability.policy.resolve import resolve
 if TYPE_CHECKING:
     from durability.lake import Lake
 
-# What a Streams group may have as type, protocol_type and protocol; nothing where that isn't known.
+# Possible values of type, protocol_type and protocol for a Streams group. An unknown value is possible, too.
 _MAY_BE_STREAMS = (("classic", "streams", "unknown"), ("consumer", "streams"), ("stream",))
 _PROTOCOL_COLUMNS = ["cluster", "group", "type", "protocol_type", "protocol"]
 
 
 def resolve_policy(lake: Lake, plan: Plan, policy: Policy, waivers: Sequence[Waiver]) -> int:
-    """Appends the rows of `plan`'s judged snapshots, under its run_id and result_id, in one commit.
+    """Append the rows of the plan's evaluated snapshots to `resolved_policy`, in one commit.
 
-    resource_type topic, broker (its id), cluster (its id), tier (its name) and application (its group id, with what its
-    placement is judged to be). Returns how many applications have such a judgement.
+    Rows have resource_type topic, broker (id), cluster (id), tier (name) or application (group id, with its placement verdict).
+    Returns the number of applications with a placement verdict.
     """
     if not plan.judged:
         return 0
@@ -57,15 +57,15 @@ def resolve_policy(lake: Lake, plan: Plan, policy: Policy, waivers: Sequence[Wai
 
 
 def _resources(kind: str, attempts: pa.ChunkedArray, names: pa.ChunkedArray, **more: Any) -> pa.Table:
-    """Rows of one resource_type; more: tier, undecided and placement, as far as there are any."""
+    """Rows of one resource_type. more: the columns tier, undecided and placement, if any."""
     kinds = pa.repeat(pa.scalar(kind), len(names))
     return pa.table({"attempt_id": attempts, "resource_type": kinds, "resource": names, **more})
 
 
 def streams_groups(groups: pa.Table) -> dict[str, set[str]]:
-    """By cluster the groups of `groups` that are or may be Kafka Streams applications.
+    """By cluster, the groups that are or may be Kafka Streams applications.
 
-    Brokers don't name the protocol of a classic group that isn't stable: it may be one.
+    Brokers name the protocol of a classic group only while the group is stable.
     """
     found: dict[str, set[str]] = {}
     for row in groups.select(_PROTOCOL_COLUMNS).to_pylist():
@@ -84,7 +84,7 @@ def _clusters_and_tiers(snapshots: list[SnapshotPart], policy: Policy) -> pa.Tab
 
 
 def _keys(plan: Plan) -> pa.Table:
-    """By attempt the columns that every row of `resolved_policy` takes from its snapshot and run."""
+    """One row per attempt: the columns that `resolved_policy` takes from the snapshot and the run."""
     of_run = {"run_id": plan.run_id, "result_id": plan.result_id}
     rows = [
         {
@@ -100,9 +100,9 @@ def _keys(plan: Plan) -> pa.Table:
 
 
 def _with_keys(resources: pa.Table, keys: pa.Table) -> pa.Table:
-    """`resources` with the columns of their attempt's row in `keys`; those of other attempts are left out.
+    """`resources` with the columns of `keys`, joined by attempt_id. Rows of other attempts are dropped.
 
-    Arrow's join takes no columns of lists.
+    Arrow's own join doesn't support list columns.
     """
     at = pc.index_in(resources["attempt_id"], value_set=keys["attempt_id"].combine_chunks())
     rows, at = resources.filter(pc.is_valid(at)), at.drop_null()
@@ -113,7 +113,7 @@ def _with_keys(resources: pa.Table, keys: pa.Table) -> pa.Table:
 
 
 def _matching(rows: pa.Table, waivers: Sequence[Waiver]) -> pa.Array:
-    """For each row the indexes of the waivers whose cluster and resource expressions match, whatever the control."""
+    """For each row, the indexes of the waivers whose cluster and resource patterns match. Controls are not compared."""
     clusters, names = (rows[name].combine_chunks().dictionary_encode() for name in ("cluster", "resource"))
     matched: list[list[int]] = [[] for _ in range(rows.num_rows)]
     for waiver in waivers:

@@ -40,10 +40,12 @@ class Tier:
 
 @dataclass(frozen=True)
 class Selector:
-    """A line of `topics`: the tier of topics that meet every condition. Conditions are RE2 expressions; None: any value.
+    """A line of `topics`: the tier of topics that meet every condition. Conditions are RE2 expressions; None for any value.
 
-    A cluster without a team matches no `team` condition. replication_factor: the least and the greatest, None for no limit; of a
-    topic the number of replicas of the partition that has the fewest.
+    A cluster without a team matches no `team` condition.
+
+    replication_factor: the least and the greatest; None for no limit. A topic's number is that of the partition with the
+        fewest replicas.
     """
 
     tier: str
@@ -80,19 +82,20 @@ class Application:
         )
 
 
-# KIP-427's categories that are read over time; each includes the worse ones after it.
+# KIP-427's categories that are read over time. Each includes the worse ones after it.
 DEGRADED = ("at-min-isr", "under-min-isr", "offline")
 DAY_BEFORE = timedelta(days=1)
-"""A look-back covers a day more than its windows: beginnings, and a timeline from one night to the next."""
+"""A look-back covers a day more than its windows, for their beginnings and for a timeline from one night to the next."""
 
 
 @dataclass(frozen=True)
 class Readings:
-    """When AtMinIsr over time is a finding (KIP-427): for `prolonged_after` or longer, or `bouncing_changes` within
-    `bouncing_within`.
+    """When AtMinIsr over time is a finding (KIP-427).
 
-    by_category, by_tier: delays in place of `prolonged_after`. Those of a topic's tier, by category (None: the others),
-        override those by category.
+    It is one after `prolonged_after` or longer, or after `bouncing_changes` within `bouncing_within`.
+
+    by_category, by_tier: delays that replace `prolonged_after`. A delay of the topic's tier, by category (None: other
+        categories), overrides one by category.
     """
 
     prolonged_after: timedelta = timedelta(minutes=30)
@@ -141,11 +144,14 @@ PERIODS = ("week", "month", "quarter")
 
 @dataclass(frozen=True)
 class Retention:
-    """How long the lake keeps what; no verdict depends on it. See `durability.lake.retention` for what stays at any age.
+    """How long the lake keeps data. No verdict depends on it. See `durability.lake.retention` for rows that stay at any age.
 
-    snapshots: facts as collected. findings: of nightly runs. pulses: topics and partitions that a pulse found unhealthy.
-    counters: clusters' partition counts, of pulses and nightly runs. The first complete and verified nightly run of each
-    period (PERIODS) is evidence for `evidence_for`, with the facts that it evaluated.
+    snapshots: collected facts.
+    findings: of nightly runs.
+    pulses: topics and partitions that a pulse found unhealthy.
+    counters: clusters' partition counts, of pulses and nightly runs.
+    evidence_for: how long the first complete and verified nightly run of each period (PERIODS) is kept as evidence, with the
+        facts that it evaluated.
     """
 
     snapshots: timedelta = timedelta(days=90)
@@ -174,7 +180,7 @@ class Policy:
         return self.topics[-1].tier if self.topics else None
 
     def application_of(self, cluster: str, group: str) -> Application | None:
-        """The first line of `applications` that matches; None: nothing is required of this group."""
+        """The first line of `applications` that matches; None if nothing is required of this group."""
         return next((a for a in self.applications if a.matches(cluster, group)), None)
 
 
@@ -182,8 +188,9 @@ class Policy:
 class Waiver:
     """A risk that is accepted until a day. control, cluster, resource: RE2 expressions.
 
-    index: position in the file, from 0; findings refer to it. controls: ids of the controls that `control` matches.
-    expires: the last day (UTC) on which the waiver counts.
+    index: position in the file, from 0. Findings refer to it.
+    controls: ids of the controls that `control` matches.
+    expires: the last day (UTC) on which the waiver is valid.
     """
 
     index: int
@@ -202,7 +209,7 @@ class Waiver:
         return control in self.controls and matches(self.cluster, cluster) and matches(self.resource, resource)
 
     def to_dict(self) -> dict[str, object]:
-        """JSON-ready; `expires` as YYYY-MM-DD."""
+        """As JSON values, with `expires` as YYYY-MM-DD."""
         return {**asdict(self), "controls": list(self.controls), "expires": self.expires.isoformat()}
 
 
@@ -210,9 +217,11 @@ class Waiver:
 class Cluster:
     """A cluster of the fleet.
 
-    connection: the Airflow Connection (type kafka) that reaches it. provider: who runs it, one of the catalogue's
-    providers. controllers: rack by controller id, which Kafka doesn't state. read_within: how long reading it may take;
-    what hasn't been read by then is unreadable. kafka_cluster_id: the id that Kafka gave it; None: as in the last snapshot.
+    connection: the Airflow Connection (type kafka) that reaches it.
+    provider: who runs it, one of the catalogue's providers.
+    controllers: rack by controller id, which Kafka doesn't state.
+    read_within: how long reading it may take. What hasn't been read by then is unreadable.
+    kafka_cluster_id: Kafka's id of the cluster; None to expect that of the last snapshot.
     """
 
     id: str
@@ -225,10 +234,10 @@ class Cluster:
 
 
 def fingerprint(policy: Policy, waivers: Sequence[Waiver] = ()) -> str:
-    """SHA-256 (hex) of the content of policy and waivers, whatever the comments, the layout and the order of keys and tiers.
+    """SHA-256 (hex) of the content of policy and waivers, independent of comments, layout, and the order of keys and tiers.
 
-    The order of selectors counts, since the first match decides. The order of waivers counts, since findings refer to them
-    by position. `retention` doesn't count, since no verdict depends on it.
+    The order of selectors counts, because the first match decides. The order of waivers counts, because findings refer to them
+    by position. `retention` doesn't count, because no verdict depends on it.
     """
     # Keys that came later change the fingerprint only of policies that use them.
     readings = {name: value for name, value in asdict(policy.readings).items() if value != {}}

@@ -1,4 +1,4 @@
-"""What a tier states, as plain numbers: a range becomes two bounds, and a relation the distance to the replication factor."""
+"""A tier's requirements as plain numbers: a range becomes two bounds, a relation the distance to the replication factor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AT_MOST, BELOW_RF = "_at_most", "_below_rf"
 
 
 def numbers(stated: Mapping[str, Any]) -> dict[str, Any]:
-    """A tier's requirements with each number under a key of its own.
+    """A tier's requirements with one key per number.
 
     `<key>`: the minimum. `<key>_at_most`: the maximum of a range. `<key>_below_rf`: the minimum is the topic's replication factor
     minus this number. A key that isn't required is left out.

@@ -1,7 +1,8 @@
-"""The tier of each topic, computed by columns: one selector at a time.
+"""Computes the tier of each topic by columns, one selector at a time.
 
-A selector may ask for a topic's replication factor. Where that is unknown, it is unknown whether the selector matches. The topic
-is then in its tier or in that of a later selector. If these differ, the tier is undecided: guessing could choose the laxer one.
+A selector may have a condition on a topic's replication factor. If that is unknown, it is unknown whether the selector matches.
+The topic is then in its tier or in that of a later selector. If these differ, the tier is undecided: a guess could choose the
+laxer one.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from durability.streams.internal_topics import ENDING, application_of
 
 
 class Resolved(NamedTuple):
-    """tier: by topic, null where no selector matches or the tier is undecided. undecided: the tiers that the topic may be in, as
-    a list in the selectors' order; null where the tier is certain."""
+    """tier: by topic; null if no selector matches or the tier is undecided.
+
+    undecided: the tiers that the topic may be in, as a list in the selectors' order; null if the tier is certain.
+    """
 
     tier: pa.Array
     undecided: pa.Array
@@ -33,11 +36,13 @@ def resolve(
 ) -> Resolved:
     """The tier of each row of `topics`: that of the first selector that matches.
 
-    topics: columns cluster and topic (string), internal (bool) and, if a selector asks for it, replication_factor (int).
-    `internal` null (unreadable) is decided by the name, as Kafka itself does.
-    teams: team by cluster. applications: the Streams groups of each cluster. Their internal topics have the tier of the
-        application's line; where no line matches or the line has no tier, selectors decide.
     Each expression is matched once against each distinct value.
+
+    topics: columns cluster and topic (string), internal (bool) and, if a selector needs it, replication_factor (int). For a
+        null (unreadable) `internal`, the name decides, as in Kafka itself.
+    teams: team by cluster.
+    applications: the Streams groups of each cluster. Their internal topics have the tier of the application's line. If no line
+        matches, or if the line has no tier, selectors decide.
     """
     clusters = topics["cluster"].combine_chunks().dictionary_encode()
     names = topics["topic"].combine_chunks().dictionary_encode()
@@ -65,7 +70,7 @@ def _replication_factors(topics: pa.Table) -> pa.Array:
 
 
 def _within(factors: pa.Array, least: int | None, most: int | None) -> pa.Array:
-    """Is each number from `least` to `most` (None: no limit)? null where the number is unknown and may be either.
+    """Is each number from `least` to `most` (None: no limit)? null if the number is unknown and may be either.
 
     Each topic has at least one replica.
     """
@@ -76,7 +81,7 @@ def _within(factors: pa.Array, least: int | None, most: int | None) -> pa.Array:
 
 
 def _with_undecided(tier: pa.Array, possible: list[tuple[str, pa.Array]]) -> Resolved:
-    """tier: of the selectors that match for certain. possible: tier and mask of each selector before that one that may match."""
+    """tier: of the selectors that certainly match. possible: tier and mask of each earlier selector that may match."""
     candidates: dict[int, list[str | None]] = {}
     for name, mask in possible:
         for row in pc.indices_nonzero(mask).to_pylist():
@@ -95,7 +100,7 @@ def _of_applications(
     names: pa.DictionaryArray,
     applications: Mapping[str, Collection[str]],
 ) -> pa.Array:
-    """The tier of the application that a topic is an internal topic of; null: there is no such application or tier."""
+    """The tier of the application whose internal topic a topic is; null if there is no such application or tier."""
     none = pa.nulls(len(names), pa.string())
     if not policy.applications or not any(applications.values()):
         return none

@@ -1,7 +1,7 @@
 """Reads YAML files that people edit. Every error names the file, the line and the key.
 
-Anchors and aliases are refused, since a few lines of them expand without bound. Duplicate keys are refused too: YAML
-libraries silently take the last one.
+Anchors and aliases are refused, because a few lines of them expand without bound. Duplicate keys are refused, too, because YAML
+libraries silently use the last one.
 """
 
 from __future__ import annotations
@@ -73,8 +73,11 @@ def did_you_mean(word: str, known: Collection[str]) -> str:
 
 @dataclass(frozen=True)
 class Document:
-    """A file that has been read. content: objects, maps and lists of text, int, float, bool, timedelta, date and
-    datetime (UTC); lines: the line of each value, from 1."""
+    """A file that has been read.
+
+    content: objects, maps and lists of text, int, float, bool, timedelta, date and datetime (UTC).
+    lines: the line of each value, from 1.
+    """
 
     file: Path
     content: dict[str, Any]
@@ -86,7 +89,7 @@ class Document:
 
 
 def read(path: Path | str, kind: str, shape: Object) -> Document:
-    """The YAML file at `path`, whose content has this shape; its `format` must be the shape's. kind: its name in errors.
+    """The YAML file at `path`, whose content has this shape. Its `format` must be the shape's. kind: its name in errors.
 
     Raises BadInput for a file that is missing, isn't YAML, has several documents, anchors or explicit tags, has another
     format, or isn't of that shape.
@@ -201,7 +204,7 @@ class _Reader:
 
 
 class _Wrong(Exception):
-    """A scalar that isn't what its shape describes; the text says what was expected."""
+    """A scalar that isn't what its shape describes. The text says what was expected."""
 
     @classmethod
     def instead_of(cls, expected: str, node: yaml.Node) -> _Wrong:
@@ -209,7 +212,7 @@ class _Wrong(Exception):
 
 
 def _scalar_text(node: yaml.Node, shape: Text) -> str:
-    """Text that isn't empty; what YAML reads as a number, a date or a truth value must be quoted."""
+    """Text that isn't empty. A value that YAML reads as a number, a date or a truth value must be quoted."""
     if node.tag != "tag:yaml.org,2002:str":
         quotable = isinstance(node, yaml.ScalarNode) and node.tag != "tag:yaml.org,2002:null"
         raise _Wrong(f"expected text, found {_found(node)}" + ("; put it in quotes" if quotable else ""))
@@ -287,7 +290,7 @@ def _expression(node: yaml.Node, shape: Expression) -> str:
 
 
 def _as_written(node: yaml.Node, shape: Text) -> str:
-    """A scalar that fits, as it is written, whatever type YAML gives it."""
+    """A fitting scalar as it is written, independent of its type in YAML."""
     if not shape.fits(node.value):
         raise _Wrong.instead_of(shape.words, node)
     return node.value

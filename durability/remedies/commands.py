@@ -1,7 +1,7 @@
-"""Commands of Kafka's tools as data, and as text that can be pasted into bash, in the dialect of a cluster's release.
+"""Commands of Kafka's tools as data, and as text for bash that fits the cluster's release.
 
 A remedy is either a script (commands and comments, one per line) or advice without a command. A command contains topic names,
-safe folder names and ids, and no other name. Topic names have no shell characters; validation of a document checks this.
+safe folder names and ids, and no other names. Validation of a document ensures that topic names have no shell characters.
 
 Before these releases a tool needs `--zookeeper`: kafka-topics 2.2 (KIP-377), kafka-configs for topics 2.5 (KIP-543),
 kafka-reassign-partitions 2.6 (KIP-455). Brokers have dynamic configurations since 1.1 (KIP-226). kafka-configs came with 0.9
@@ -132,15 +132,15 @@ def _config(command: Config, facts: ClusterFacts) -> list[str]:
     if not of_topics and old and not (throttles and command.name is not None):
         return []
     tool = f"kafka-configs {ZOOKEEPER if old or (of_topics and facts.before(2, 5)) else BOOTSTRAP} --alter"
-    entity = f"--entity-type {command.entity} " + (
-        "--entity-default" if command.name is None else f"--entity-name {command.name}"
-    )
+    name = "--entity-default" if command.name is None else f"--entity-name {command.name}"
+    words = [tool, f"--entity-type {command.entity}", name]
     added = ",".join(f"{key}={value}" for key, value in command.values if value is not None)
     deleted = ",".join(key for key, value in command.values if value is None)
-    change = " ".join(
-        [*([f"--add-config {added}"] if added else ()), *([f"--delete-config {deleted}"] if deleted else ())]
-    )
-    return [f"{tool} {entity} {change}"]
+    if added:
+        words.append(f"--add-config {added}")
+    if deleted:
+        words.append(f"--delete-config {deleted}")
+    return [" ".join(words)]
 
 
 def _show(command: Show, facts: ClusterFacts) -> list[str]:

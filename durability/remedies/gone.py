@@ -1,7 +1,7 @@
-"""Brokers that are gone for good: a plan that moves their replicas to live brokers, and a script that runs it.
+"""Brokers that are lost for good: a plan that moves their replicas to live brokers, and a script that runs it.
 
-Kafka's tool takes a plan that names no broker that is down. But it can't set its throttle then, which it also sets on the brokers
-that replicas leave. So the script sets the throttle where the new replicas are, and --verify deletes it as usual.
+Kafka's tool accepts a plan that names no dead broker. But it can't set its throttle then, because it would also set it on the
+brokers that replicas leave. So the script sets the throttle on the new replicas' brokers, and --verify deletes it as usual.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def replaced(placement: Placement, replicas: Sequence[int], isr: Iterable[int], 
 
 
 def _fullest(placement: Placement, replicas: Sequence[int]) -> list[int]:
-    """How many replicas can be in the fullest rack, in the fullest two, and so on. One without a rack may be in any of them."""
+    """How many replicas can be in the fullest rack, in the fullest two, and so on. A replica without a rack may be in any."""
     racks = [broker.rack if (broker := placement.brokers.get(b)) is not None else None for b in replicas]
     named = Counter(rack for rack in racks if rack is not None)
     counts = [n for _, n in named.most_common()] + [0] * (len(replicas) - len(named))
@@ -57,7 +57,7 @@ def written(gone: Gone) -> str:
 
 def advice(gone: Gone) -> str:
     """What the finding says of the script."""
-    who, is_ = ("broker ", "is") if len(gone.brokers) == 1 else ("brokers ", "are")
+    noun, verb = ("broker ", "is") if len(gone.brokers) == 1 else ("brokers ", "are")
     more = "1 more stays" if gone.left == 1 else f"{gone.left:,} more stay"
     stay = (
         f" {more}: no live replica is in sync, the live brokers don't suffice, or one run plans no more."
@@ -65,7 +65,7 @@ def advice(gone: Gone) -> str:
         else ""
     )
     return (
-        f"If {listed(gone.brokers, who)} {is_} gone for good, don't wait. {gone.script} moves {_partitions(len(gone.moves))} to"
+        f"If {listed(gone.brokers, noun)} {verb} gone for good, don't wait. {gone.script} moves {_partitions(len(gone.moves))} to"
         f" live brokers, with a throttle.{stay} Read it, and see that their disks have room, before you run it."
     )
 

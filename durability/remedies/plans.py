@@ -27,7 +27,7 @@ MANAGED = "the provider places replicas itself"
 HALTED = "no controller leads, so no replica can be moved"
 """Why a topic has no plan."""
 FREE = 0.1
-"""The part of a disk that a log dir must have left to get new replicas. Nobody knows how large they become."""
+"""The part of a disk that a log dir must have free to get new replicas. Nobody knows how large they become."""
 FOLDER, INDEX, FORMAT = "plans", "index.json", "durability-plans/1"
 
 
@@ -43,8 +43,12 @@ def folder(cluster: str) -> str:
 
 @dataclass(frozen=True)
 class Broker:
-    """A broker. rack: None if it has none or the rack is unknown; such a broker adds no rack. live: None if unknown; such a
-    broker gets no new replica. room: see `has_room`; a broker without room gets no new replica either."""
+    """A broker.
+
+    rack: None if it has none or the rack is unknown. Such a broker adds no rack.
+    live: None if unknown. Such a broker gets no new replica.
+    room: see `has_room`. A broker without room gets no new replica.
+    """
 
     id: int
     rack: str | None
@@ -89,9 +93,10 @@ class Placement:
     ) -> list[int] | None:
         """At least `copies` replicas that span at least `racks` racks. None if the live brokers don't suffice.
 
-        acked: (racks, n): any n of the replicas must span that many racks. own_racks: each replica in a rack of its own.
-        balanced: no rack of the cluster has two replicas more than another. No plan gives the cluster more racks than it has,
-        so more of them aren't asked for: a third copy is worth having where no broker has a rack.
+        acked: (racks, n): any n of the replicas must span that many racks.
+        own_racks: put each replica in a separate rack.
+        balanced: no rack of the cluster has two replicas more than another. A plan can't add racks to the cluster, so it spans
+            no more than there are. A third copy helps even if no broker has a rack.
         """
         there = len(self._racks(self.brokers))
         balanced = balanced and there > 0
@@ -150,15 +155,20 @@ class Placement:
         return len(per_rack) >= racks and without_rack + in_fullest < least
 
     def _balancing_move(self, chosen: Sequence[int]) -> tuple[int, int] | None:
-        """A replica to move, and its new broker: from the fullest rack to one with at least two fewer. A replica on a broker
-        without a rack moves first."""
+        """A replica to move, and its new broker: from the fullest rack to one with at least two fewer.
+
+        A replica on a broker without a rack moves first.
+        """
         per_rack = Counter(self._rack(b) for b in chosen)
         without_rack = per_rack.pop(None, 0)
         fullest = max(per_rack, key=per_rack.__getitem__, default=None)
-        full = {r for r in self._racks(self.brokers) if not without_rack and per_rack[r] + 1 >= per_rack[fullest]}
+        full: set[str] = set()
+        if not without_rack:
+            full = {rack for rack in self._racks(self.brokers) if per_rack[rack] + 1 >= per_rack[fullest]}
         new = self._best(chosen, full)
-        spare = next((b for b in reversed(chosen) if self._rack(b) == (None if without_rack else fullest)), None)
-        return None if new is None or spare is None else (spare, new)
+        crowded = None if without_rack else fullest
+        spare = [b for b in reversed(chosen) if self._rack(b) == crowded]
+        return None if new is None or not spare else (spare[0], new)
 
     def _spare(self, broker: int, chosen: Sequence[int]) -> bool:
         rack = self._rack(broker)
@@ -206,7 +216,9 @@ def moved(
             return [], SUFFICE if placement.all_have_room() else ROOM
         if chosen != replicas:
             moves.append((partition, chosen))
-    return moves, None if moves else NOTHING if placement.has_racks(topic["target_racks"]) else SUFFICE
+    if moves:
+        return moves, None
+    return [], NOTHING if placement.has_racks(topic["target_racks"]) else SUFFICE
 
 
 def not_before(
@@ -217,7 +229,10 @@ def not_before(
     Kafka's tool doesn't know this broker, and it can't throttle a broker that is down.
     """
     moving = dict(moves)
-    named = {b for partition, now, _ in partitions if partition in moving for b in [*(now or ()), *moving[partition]]}
+    named: set[int] = set()
+    for partition, now, _ in partitions:
+        if partition in moving:
+            named.update(now or (), moving[partition])
     down = sorted(b for b in named if b in placement.brokers and placement.brokers[b].live is False)
     if not down:
         return {}

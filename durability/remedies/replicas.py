@@ -42,7 +42,7 @@ CONTROLLERS_FIRST = (
 DISK = re.compile(rf"broker:(\d+) {WORDED['disk-offline']}")
 BROKER, RACK = re.compile(r"broker:(\d+) down"), re.compile(r"rack:(.+) down")
 SHOWN = 10
-"""How many partitions get a command."""
+"""The most partitions with a command."""
 
 NO_HEADROOM_WANTED = (
     "Nothing to fix while the topic's tier requires no headroom. To keep writes possible without one of its brokers, give the"
@@ -173,7 +173,7 @@ def health(finding: Finding) -> Remedy:
 
 
 def _meanwhile(aims: target.Target) -> Remedy:
-    """What accepts acks=all writes before the replicas are back. It gives up copies, so no script does it."""
+    """The change that accepts acks=all writes before the replicas are back. It gives up copies, so no script does it."""
     left, now = aims["smallest_led_isr"], aims["min_insync_replicas_now"]
     if not left or now is None or left >= now:
         return []

@@ -1,7 +1,7 @@
-"""Is a command safe in the evaluated snapshot? The preconditions that belong to each kind of command.
+"""Checks whether a command is safe in the evaluated snapshot, with the preconditions of each kind of command.
 
-`checked` is applied to every remedy before it is printed, whichever planner or template made it. Planners state the reasons that
-they can word better; what a planner forgets is found here. A fact that is unknown is a reason against a command.
+`checked` is applied to every remedy before it is printed, for all planners and templates. Planners state reasons that they can
+describe better. Cases that a planner doesn't handle are found here. An unknown fact is a reason against a command.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def checked(remedy: Remedy, finding: Finding) -> Remedy:
     for step in remedy:
         if step.command is not None and step.unless is None:
             unless = reason(step.command, finding, before)
-            # Its sentences say what the command does, so they go with it.
+            # The sentences of the step describe the command, so they are left out with it.
             step = step if unless is None else replace(step, unless=unless)
         if step.command is not None:
             before.append(step.command)
@@ -54,7 +54,7 @@ def checked(remedy: Remedy, finding: Finding) -> Remedy:
 
 
 def reason(command: Command, finding: Finding, before: Sequence[Command] = ()) -> str | None:
-    """Why the command must not run now, as a sentence without its full stop; None if nothing is against it.
+    """Why the command must not run now, as a sentence without its full stop; None if it is safe.
 
     before: the commands that run before it.
     """
@@ -165,9 +165,12 @@ def _stated(finding: Finding, *names: str) -> Any:
 
 
 def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) -> str | None:
-    """A partition without a leader has no live copy to read from. Kafka's tool can neither name nor throttle a broker that is
-    down, and it starts nothing while a reassignment runs anywhere in the cluster. Replicas being added count in the effective
-    minimum before they are in sync."""
+    """Why a reassignment can't run or would do damage now; None if it can run.
+
+    A partition without a leader has no live copy to read from. Kafka's tool can neither name nor throttle a dead broker. It
+    starts nothing while a reassignment runs anywhere in the cluster. Replicas being added count in the effective minimum
+    before they are in sync.
+    """
     target, facts = finding["evidence"].get("target"), facts_of(finding)
     if target is None:
         return "The state of the topic's partitions is unknown"
@@ -189,18 +192,28 @@ def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) ->
         why = facts.without.get(command.topic, "none was made")
         return f"There is no plan for this topic ({why}). {NO_PLAN.get(why, 'Choose the brokers for the replicas yourself')}"
     pin = pinned(target, facts)
-    set_ = [int(v) for c in before if isinstance(c, Config) for key, v in c.values if key == MIN_ISR and v is not None]
-    if pin is not None and not (set_ and set_[-1] <= pin):
+    lowered_to = _last_min_isr(before)
+    if pin is not None and (lowered_to is None or lowered_to > pin):
         return f"First set {MIN_ISR} to no more than {pin}: replicas being added count before they are in sync"
     return None
+
+
+def _last_min_isr(commands: Sequence[Command]) -> int | None:
+    """The last min.insync.replicas that these commands set; None if they set none."""
+    last = None
+    for command in commands:
+        for key, value in command.values if isinstance(command, Config) else ():
+            if key == MIN_ISR and value is not None:
+                last = int(value)
+    return last
 
 
 def pinned(target: Any, facts: ClusterFacts) -> int | None:
     """The min.insync.replicas that the topic needs while replicas are added or moved; None if its value may stay.
 
     Replicas being added count in the effective min ISR before they are in sync (seen on 4.3.1). So a value above the replication
-    factor would reject acks=all writes until the new replicas are in sync. Before 3.7 such a value rejects them now, and the
-    number of replicas doesn't count. So the value stays there if a lower one weakened other partitions.
+    factor would reject acks=all writes until the new replicas are in sync. Before 3.7 such a value rejects them now, whatever
+    the number of replicas. Then the value stays if a lower one would weaken other partitions.
     """
     now, there = target["min_insync_replicas_now"], target["its_replication_factor"]
     wanted = [n for n in (now if lowers_last(target) else target["min_insync_replicas"], now) if n is not None]
@@ -217,7 +230,7 @@ def lowers(target: Any) -> bool:
 
 
 def lowers_last(target: Any) -> bool:
-    """Is the value lowered only after the replicas have moved? Before that, acks=all would lose its present guarantee."""
+    """Must the value be lowered after moving the replicas? Before that, acks=all would lose its present guarantee."""
     return lowers(target) and target["reassign"] and target["acked_racks"] is not None and target["leans"]
 
 

@@ -62,7 +62,7 @@ def defaults(finding: Finding) -> Remedy:
         if evidence["weak_elsewhere"] is not False:
             steps.append(_default_min_isr(evidence, required["min_insync_replicas"]))
     if UNCLEAN in weak:
-        # A held step ends a remedy, and this one doesn't depend on it.
+        # This step doesn't depend on the others, and an unsafe step ends a remedy. So it goes first.
         steps.insert(len(sentences), Step(cluster_setting(UNCLEAN, "false")))
     return steps
 

@@ -62,7 +62,7 @@ def _everywhere(target: Target, facts: ClusterFacts) -> bool:
 
 
 def remedy(finding: Finding) -> Remedy:
-    """The remedy that takes the topic to its target, the same for every finding of the topic."""
+    """The remedy that takes the topic to its target. It is the same for every finding of the topic."""
     target, facts = finding["evidence"]["target"], facts_of(finding)
     changes = safety.lowers(target) or _raises(target)
     if target.get("at_most") is not None:
@@ -163,13 +163,12 @@ def _or(number: int | None, word: str) -> str:
 def _pin(target: Target, topic: str, value: int) -> Step:
     """Sets min.insync.replicas to the present number of replicas before replicas are added."""
     enforced = target["min_insync_replicas_enforced"]
-    now = (
-        "Brokers enforce no more than this now"
-        if enforced is not None and enforced <= value
-        else "As configured now, every acks=all write is rejected"
-        if enforced is not None
-        else "Brokers enforce no more than this now, or reject every acks=all write: which of the two is unknown"
-    )
+    if enforced is None:
+        now = "Brokers enforce no more than this now, or reject every acks=all write: which of the two is unknown"
+    elif enforced <= value:
+        now = "Brokers enforce no more than this now"
+    else:
+        now = "As configured now, every acks=all write is rejected"
     why = (
         f"{now}. Replicas that are being added count before they are in sync: with a higher value, acks=all writes would be"
         " rejected until then."
@@ -337,8 +336,11 @@ def acked(finding: Finding) -> Remedy:
 
 
 def to_tier(target: Target, topic: str) -> Remedy:
-    """The steps that let the topic accept acks=all writes again although replicas are missing: min.insync.replicas as low as its
-    tier allows. No steps where that doesn't suffice, can wipe an ELR, or leaves a single copy."""
+    """The steps that let the topic accept acks=all writes again while replicas are missing.
+
+    They lower min.insync.replicas as far as the tier allows. Empty if that doesn't suffice, can wipe an ELR, or leaves a single
+    copy.
+    """
     least, in_sync = target[KEY], target["smallest_led_isr"]
     if not safety.lowers(target) or target["reassign"] or target["elr_at_risk"] or target["offline"] != 0:
         return []

@@ -1,1 +1,1 @@
-"""Reports of a run's findings, for a platform team, an engineer on call and an auditor; `durability.report.build` writes them."""
+"""Reports of a run's findings for platform teams, on-call engineers and auditors, written by `durability.report.build`."""

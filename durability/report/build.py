@@ -1,4 +1,4 @@
-"""Writes a run's findings.json, findings.csv, report.html, and what else it has to say in files."""
+"""Writes the files of a run's report: findings.json, findings.csv, report.html and others."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from durability.report.html.rows import FindingRows
 
 FILES = ("findings.json", "findings.csv", "report.html")
 APPLICATIONS = BROKERS = 1_000
-"""Listed in findings.json, at most."""
+"""The most applications and brokers that findings.json lists."""
 
 
 def build(lake: Any, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]:
-    """Report the result (plan.run_id, plan.result_id) into the folder `out`; returns what was written, by name.
+    """Write the report of the result (plan.run_id, plan.result_id) into the folder `out`. Returns the paths by name.
 
-    `lake`: an object with `scan(table, where, columns) -> pa.Table`; `flagged`: what `expectations.posture` returned. Refused
-    when `out` can't be written.
+    lake: an object with `scan(table, where, columns) -> pa.Table`.
+    flagged: the result of `expectations.posture`.
+    Raises Refused if `out` can't be written.
     """
     files = write(read(lake, plan), plan, flagged, out)
     planned = plans.write(lake, plan, out)
@@ -33,7 +34,7 @@ def build(lake: Any, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]:
 
 
 def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]:
-    """The same from what `read` returned. The files replace those of an earlier report together, at the end."""
+    """Write the report of data that was already read. At the end the files replace those of an earlier report together."""
     run = run_of(plan, flagged)
     counts = results.summarise(data.counted, [s["cluster"] for s in run["snapshots"]])
     lost = data.outages.clusters()
@@ -63,7 +64,7 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]
 
 
 def run_of(plan: Plan, flagged: Any) -> dict[str, Any]:
-    """findings.json's `run`."""
+    """The member `run` of findings.json."""
     return {
         "id": plan.run_id,
         "started_at": plan.started_at,

@@ -19,21 +19,22 @@ COLUMNS = (
     *("tier", "waiver_owner", "waiver_approved_by", "waiver_reason", "waiver_ticket", "waiver_expires"),
     "previous_severity",
 )
-"""Columns of findings.csv."""
+"""The columns of findings.csv."""
 FORMULA = re.compile(
     r"(^|[;,|\t\r\n\v\f\x85\u2028\u2029])([ \"'\u00a0]*)"
     r"(?=[=+\-@\uff1d\uff0b\uff0d\uff20\t\r])(?![+-]\d+(?:\.\d+)?(?:, ?[+-]?\d+(?:\.\d+)?){0,8}(?:[;\t\r\n\]}]|$))"
 )
-"""The start of what spreadsheets run (OWASP, "CSV Injection"), also in full width, but no plain number or list of numbers. It is
-at the start of a cell, or of what is one where another separator is assumed, after quotes and spaces. A comma may be that of a
-decimal, so what follows the number counts."""
+"""Text that a spreadsheet would run as a formula (OWASP, "CSV Injection"), also in full-width characters.
+
+It matches at the start of a cell. It also matches at the start of what would be a cell with another separator, after quotes and
+spaces. Plain numbers and lists of numbers don't match. A comma may be a decimal one, so the text after the number is checked."""
 
 
-_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # `json.dumps` would make an encoder per call
+_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode  # `json.dumps` would create an encoder per call
 
 
 class JsonWriter:
-    """findings.json as a stream: one line for all other members (`head`), then a line per finding, as `load` reads it."""
+    """Writes findings.json as a stream: a line for all other members (`head`), then a line per finding, as `load` reads it."""
 
     def __init__(self, file: TextIO, head: Mapping[str, Any]):
         self.file, self.separator = file, "\n"
@@ -48,7 +49,7 @@ class JsonWriter:
 
 
 class CsvWriter:
-    """findings.csv: a row per finding, safe to open in a spreadsheet."""
+    """Writes findings.csv, a row per finding, safe to open in a spreadsheet."""
 
     def __init__(self, file: TextIO):
         self.writer = csv.writer(file, quoting=csv.QUOTE_ALL)
@@ -67,7 +68,8 @@ class CsvWriter:
 
 
 def pairs(values: Mapping[str, object]) -> str:
-    """
+    """Members as `name=value`, joined by semicolons.
+
     >>> pairs({"replication_factor": 2, "source": "topic", "acks": {"1": None}})
     'replication_factor=2; source=topic; acks={"1": null}'
     """
@@ -75,7 +77,7 @@ def pairs(values: Mapping[str, object]) -> str:
 
 
 def safe(cell: object) -> str:
-    """A cell that no spreadsheet runs as a formula, whatever it takes for a separator; None is empty.
+    """A cell that no spreadsheet runs as a formula, with any separator. None gives an empty cell.
 
     >>> safe("=1+1"), safe("@cmd"), safe(None), safe(3), safe("orders")
     ("'=1+1", "'@cmd", '', '3', 'orders')
@@ -89,12 +91,12 @@ def safe(cell: object) -> str:
 
 @lru_cache(maxsize=4096)
 def _safe(text: str) -> str:
-    """Of all the cells of a column, few differ."""
+    """Cached, because a column has few different cells."""
     return FORMULA.sub(r"\1\2'", text)
 
 
 class FindingsFile:
-    """The findings of a file that `JsonWriter` wrote, read from disk one at a time in each iteration."""
+    """The findings in a file of `JsonWriter`. Each iteration reads them from disk, one at a time."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -107,9 +109,9 @@ class FindingsFile:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """A findings.json; `findings` is an iterable that reads from disk. A file with another layout is read whole.
+    """A findings.json. `findings` is an iterable that reads from disk. A file with another layout is read at once.
 
-    BadInput if it isn't a findings.json.
+    Raises BadInput if it isn't a findings.json.
     """
     try:
         with path.open(encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""A run's reassignment plans, written into OUT/plans with an index; see `durability.findings.reassignments`."""
+"""Writes a run's reassignment plans into OUT/plans, with an index; see `durability.findings.reassignments`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from durability.remedies.plans import FOLDER, FORMAT, INDEX, folder, written
 
 
 def write(lake: Any, plan: Plan, out: Path) -> Path | None:
-    """Write the plans of a run into OUT/plans, with an index that also names topics without a plan and why.
+    """Write a run's plans into OUT/plans, with an index that also names topics without a plan and the reason.
 
-    What an earlier run wrote is removed. Returns the folder; None if there is nothing to move, and then no index.
+    Files of an earlier run are removed. Returns the folder; None, without an index, if nothing has to move.
     """
     found = reassignments.read(lake, plan)
     _clear(out / FOLDER)
@@ -32,27 +32,27 @@ def write(lake: Any, plan: Plan, out: Path) -> Path | None:
         texts[out / FOLDER / file] = written(made.topic, made.moves)
     without = [{"cluster": cluster, "topic": topic, "why": why} for (cluster, topic), why in found.without.items()]
     facts = facts_of_clusters(lake, plan, found) if found.gone else {}
-    off = [_gone(cluster, one, facts[cluster], texts, out) for cluster, one in found.gone.items()]
-    index = json.dumps({"format": FORMAT, "plans": plans, "without": without, "gone": off}, indent=1) + "\n"
+    of_brokers = [_gone(cluster, one, facts[cluster], texts, out) for cluster, one in found.gone.items()]
+    index = json.dumps({"format": FORMAT, "plans": plans, "without": without, "gone": of_brokers}, indent=1) + "\n"
     with unfinished(out) as temporary:
-        # The index first: the next run removes what it lists, also if this run is killed in between.
+        # Write the index first: the next run removes the files that it lists, even if this run is killed now.
         for path, text in {out / FOLDER / INDEX: index, **texts}.items():
             write_whole(path, text, temporary)
     return out / FOLDER
 
 
 def _gone(cluster: str, one: Gone, facts: ClusterFacts, texts: dict[Path, str], out: Path) -> dict[str, Any]:
-    """The index's entry of a plan for brokers that are down. Adds the texts of its files."""
+    """The index's entry for a plan for dead brokers. Adds the texts of its files to `texts`."""
     files = {"file": f"{folder(cluster)}/{gone.PLAN}", "script": f"{folder(cluster)}/{gone.SCRIPT}"}
     texts |= {out / FOLDER / files["file"]: gone.written(one), out / FOLDER / files["script"]: gone.script(one, facts)}
     return {"cluster": cluster, "brokers": list(one.brokers), **files, "partitions": len(one.moves), "left": one.left}
 
 
 def _clear(plans: Path) -> None:
-    """Remove the index of an earlier run and the files that it lists; other files stay.
+    """Remove the index of an earlier run and the files that it lists. Other files stay.
 
-    A damaged index lists nothing. Then every file is removed that has the form of a plan for the topic in its name: a plan of
-    an earlier run must not be taken for this one's.
+    If the index is damaged, every file with the form of a plan for the topic in its name is removed. A plan of an earlier run
+    must not be mistaken for one of this run.
     """
     index = plans / INDEX
     if not index.is_file():
@@ -69,8 +69,9 @@ def _clear(plans: Path) -> None:
 def _listed(index: Path) -> list[Path]:
     try:
         found = json.loads(index.read_text(encoding="utf-8"))
-        off = found.get("gone", ())
-        names = [entry["file"] for entry in (*found["plans"], *off)] + [entry["script"] for entry in off]
+        of_brokers = found.get("gone", ())
+        names = [entry["file"] for entry in (*found["plans"], *of_brokers)]
+        names += [entry["script"] for entry in of_brokers]
         return [index.parent / name for name in names]
     except (ValueError, KeyError, TypeError, AttributeError):
         own = [file for name in (gone.PLAN, gone.SCRIPT) for file in index.parent.glob(f"*/{name}")]
@@ -78,7 +79,7 @@ def _listed(index: Path) -> list[Path]:
 
 
 def _is_plan(file: Path) -> bool:
-    """Whether a file is empty or cut short, or a reassignment of the topic in its name."""
+    """Whether a file is a reassignment of the topic in its name, or empty or cut short."""
     try:
         moves = json.loads(file.read_text(encoding="utf-8"))["partitions"]
         return {move["topic"] for move in moves} == {file.stem}

@@ -1,4 +1,4 @@
-"""Small pieces of text that the reports share: times, numbers, partition ranges, causes."""
+"""Small texts that several reports use: times, numbers, partition ranges, causes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from durability.catalogue.causes import DISAGREE
 
 OUTCOMES = ("FAIL", "UNKNOWN", "EXEMPT", "PASS", "NOT_APPLICABLE")
 COUNTED_ONLY = ("PASS", "NOT_APPLICABLE")
-"""Outcomes that findings.json counts and doesn't list."""
+"""Outcomes that findings.json counts but doesn't list."""
 SEVERITIES = ("critical", "warning", "info")
 CHANGES = ("new", "persisting", "resolved")
 
@@ -23,7 +23,7 @@ CAVEATS = (
 
 
 def is_resolved(finding: Mapping[str, Any]) -> bool:
-    """Whether a finding no longer holds. A finding resolved by a waiver still does, as EXEMPT.
+    """Whether a finding no longer applies. A finding resolved by a waiver still applies, as EXEMPT.
 
     >>> is_resolved({"change": "resolved", "outcome": "PASS"}), is_resolved({"change": "resolved", "outcome": "EXEMPT"})
     (True, False)
@@ -32,7 +32,7 @@ def is_resolved(finding: Mapping[str, Any]) -> bool:
 
 
 def readable(moment: str | None) -> str:
-    """A moment of findings.json to the minute; other text stays.
+    """A time of findings.json, to the minute. Other text is unchanged.
 
     >>> readable("2026-11-21T02:00:00Z"), readable(None), readable("2026-11-21")
     ('2026-11-21 02:00 UTC', 'unknown', '2026-11-21')
@@ -43,7 +43,8 @@ def readable(moment: str | None) -> str:
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
-    """
+    """The count with its noun in singular or plural.
+
     >>> plural(1, "topic"), plural(1200, "topic"), plural(0, "is", "are")
     ('1 topic', '1,200 topics', '0 are')
     """
@@ -82,9 +83,9 @@ def joined(parts: Sequence[str], limit: int | None = None) -> str:
 
 
 def visible(value: object) -> object:
-    """Text with its control and direction characters as escapes; other values as they are.
+    """Text with control and direction characters as escapes. Other values are unchanged.
 
-    Names come from clusters: U+202E in a name would reverse the text after it.
+    Names come from clusters. For example, U+202E in a name would reverse the text after it.
 
     >>> visible("az\\u202e1\\x07\\n"), visible("Zürich"), visible(3)
     ('az\\\\u202e1\\\\x07\\n', 'Zürich', 3)
@@ -101,7 +102,7 @@ def clipped(text: str | None, limit: int) -> str:
 
 
 def is_script(remediation: str) -> bool:
-    """Whether a remediation is shell to paste. Otherwise it is a sentence of advice.
+    """Whether a remediation is a shell script. Otherwise it is advice.
 
     >>> is_script("# Start broker 3\\nkafka-topics --list"), is_script("Start broker 3")
     (True, False)
@@ -119,7 +120,7 @@ def is_command(line: str) -> bool:
 
 
 def clipped_script(remediation: str, limit: int) -> str:
-    """`remediation`, cut to `limit` characters. A script loses whole lines, so that the rest can still be pasted.
+    """`remediation`, cut to `limit` characters. Only whole lines of a script are cut, so that the rest can be pasted.
 
     Commands that `&&` joins go together: a reassignment without its verification leaves its throttle.
 
@@ -165,7 +166,7 @@ def cause_title(cause: str | None) -> str:
         return "No single cause"
     if cause in _CAUSES:
         return _CAUSES[cause]
-    if cause.startswith("waiver:"):  # its patterns stay as they are
+    if cause.startswith("waiver:"):  # patterns of a waiver are unchanged
         return f"Expired waiver {cause.removeprefix('waiver:')}"
     named = _KIND.sub(lambda m: f"{m[1]}{_KINDS.get(m[2], m[2])} ", cause)
     return named[:1].upper() + named[1:]

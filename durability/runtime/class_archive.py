@@ -53,8 +53,8 @@ class Place:
         self.note.write_text(json.dumps({"state": _state(self.file), "jars": str(self.jars)}), encoding="utf-8")
         for note in self.file.parent.glob("*.json"):
             with suppress(OSError, ValueError, KeyError, TypeError):
-                theirs = Path(json.loads(note.read_text(encoding="utf-8"))["jars"])
-                if note != self.note and (theirs == self.jars or not theirs.exists()):
+                jars_of_note = Path(json.loads(note.read_text(encoding="utf-8"))["jars"])
+                if note != self.note and (jars_of_note == self.jars or not jars_of_note.exists()):
                     for kind in (".json", ".jsa", ".lock"):
                         note.with_suffix(kind).unlink(missing_ok=True)
 
@@ -77,17 +77,17 @@ def place() -> Place | None:
 
     None if either can't be found, if a variable of CLASS_PATH is set, or if the path has a character of UNTOLD.
     """
-    java, theirs = jars.java_path(), jars.pyspark_folder()
-    if java is None or theirs is None or any(os.environ.get(name) for name in CLASS_PATH):
+    java, pyspark_jars = jars.java_path(), jars.pyspark_folder()
+    if java is None or pyspark_jars is None or any(os.environ.get(name) for name in CLASS_PATH):
         return None
     library = Path(java).resolve().parent.parent / "lib" / "server" / "libjvm.so"
     if not library.is_file():  # `java` is a script, or not a HotSpot JVM
         return None
     # Unsorted: the class path has the same order as the folder.
-    read = [[str(path), *_state(path)] for path in (library, *theirs.glob("*.jar"))]
+    read = [[str(path), *_state(path)] for path in (library, *pyspark_jars.glob("*.jar"))]
     digest = hashlib.sha256(json.dumps(read).encode()).hexdigest()
     file = cache_folder() / "classes" / f"{digest[:20]}.jsa"
-    return None if any(mark in str(file) for mark in UNTOLD) else Place(file, theirs)
+    return None if any(mark in str(file) for mark in UNTOLD) else Place(file, pyspark_jars)
 
 
 def _state(file: Path) -> list[int]:

@@ -1,6 +1,6 @@
-"""Temporary folders of one process, which the next run removes if that process was killed.
+"""Temporary folders of one process. If the process is killed, the next run removes them.
 
-A folder has a lock file, which its owner holds. The kernel releases the lock when the owner ends, however that happens.
+Each folder has a lock file. The kernel releases the lock when the process ends for any reason.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ OWNER = ".owner"
 
 
 class OwnedFolder:
-    """A new folder in the temporary folder that only this user can read, until `remove`, or until the next run after this
-    process was killed. It is a context manager, too."""
+    """A new temporary folder that only this user can read. Also a context manager.
+
+    `remove` deletes it. If this process is killed, the next run does.
+    """
 
     def __init__(self, prefix: str = PREFIX):
         sweep()
         self.path = Path(tempfile.mkdtemp(prefix=prefix))
-        # The file gets its name when it is locked: `sweep` must not find it before.
+        # Rename the file only once it is locked, so that `sweep` can't see it unlocked.
         unnamed = self.path / f"{OWNER}-{uuid.uuid4().hex}"
         lock = try_lock(unnamed)
         assert lock is not None, "no other process knows this name"
@@ -44,10 +46,10 @@ class OwnedFolder:
 
 
 def sweep() -> list[Path]:
-    """Removes the folders whose owners are gone, and returns them. Folders of other users and without a lock file stay."""
+    """Remove folders whose processes have ended, and return them. Folders of other users or without a lock file stay."""
     removed = []
     for entry in list(os.scandir(tempfile.gettempdir())):
-        with suppress(OSError):  # another process removes it
+        with suppress(OSError):  # another process is removing it
             if not entry.name.startswith(PREFIX) or not entry.is_dir(follow_symlinks=False):
                 continue
             if entry.stat(follow_symlinks=False).st_uid != os.geteuid():

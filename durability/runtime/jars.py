@@ -1,13 +1,15 @@
-"""Java libraries the audit needs, fetched once into the cache folder (`durability.resources`) and checked against `jars.lock`.
+"""Fetches the Java libraries once into the cache folder (`durability.resources`) and checks them against `jars.lock`.
 
-The lock names every jar of a set with its SHA-256; nothing else is ever put on a class path. The downloader is Apache
-Ivy, which comes with pyspark, so no address of a registry is written here. For a mirror of your own,
-point DURABILITY_IVY_SETTINGS at an Ivy settings file. Sets:
+The lock file names every jar of a set with its SHA-256. No other jar is put on a class path. Apache Ivy, which comes with
+pyspark, downloads the jars, so no registry address is needed here. To use a mirror, set DURABILITY_IVY_SETTINGS to an Ivy
+settings file.
+
+Sets:
 
 - `kafka-4.3.1`: brokers, command-line tools, Streams and its examples, with their runtime dependencies;
 - `kafka-3.6.2`: the old broker (before effective min ISR, KAFKA-15583) and its tools;
 - `spark`: Iceberg's Spark runtime and the two catalogs' JDBC drivers;
-- `spark-s3`: what Iceberg needs beside it for a lake on S3.
+- `spark-s3`: what Iceberg also needs for a lake on S3.
 """
 
 from __future__ import annotations
@@ -37,8 +39,8 @@ JAVA_MINIMUM = 17
 IVY_PROCESSES = 2
 IVY_TIMEOUT = 240  # seconds, for one Ivy process
 
-# What `lock` resolves: (group, artifact, version) with everything they need at run time. Kafka brings slf4j without
-# a binding, and a broker without one says nothing when it dies.
+# Roots that `lock` resolves, (group, artifact, version), with their runtime dependencies. Kafka includes slf4j without a
+# binding. Without one, a broker that fails logs nothing.
 ROOTS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "kafka-4.3.1": (
         ("org.apache.kafka", "kafka_2.13", "4.3.1"),
@@ -88,7 +90,7 @@ class Jar:
 
 
 def locked(name: str) -> list[Jar]:
-    """The jars of set `name` as `jars.lock` has them; Refused for a name it doesn't know."""
+    """The jars of set `name` in `jars.lock`. Raises Refused for an unknown name."""
     sets = _read_lock()
     if name not in sets:
         raise Refused(f"jars.lock knows no set named {name!r}; it has {', '.join(sorted(sets))}")
@@ -96,10 +98,10 @@ def locked(name: str) -> list[Jar]:
 
 
 def ensure(name: str) -> Path:
-    """The folder that holds exactly the jars of set `name`, each checked against its SHA-256.
+    """The folder with exactly the jars of set `name`, each checked against its SHA-256.
 
-    What is missing is downloaded, by one process at a time. A file already checked is trusted while its size and
-    modification time stay as they were. AuditError names the jar that can't be had or has another checksum.
+    Missing jars are downloaded, by one process at a time. A checked file is trusted as long as its size and modification
+    time don't change. Raises AuditError with the name of a jar that can't be fetched or has another checksum.
     """
     jars = locked(name)
     home = cache_folder() / "jars"
@@ -122,25 +124,25 @@ def ensure(name: str) -> Path:
 
 
 def is_fetched(name: str) -> bool:
-    """Whether set `name` was fetched before; else `ensure` takes a while, and a user wants to know why."""
+    """Whether set `name` was fetched before. If not, `ensure` takes a while and the user should be informed."""
     return (cache_folder() / "jars" / f"{name}.json").is_file()
 
 
 def java_path() -> str | None:
-    """The `java` that would be started, whatever it is: JAVA_HOME's, else PATH's; None where there is none."""
+    """Path of the `java` that would be started, from JAVA_HOME, else PATH; None if there is none."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
 
 
 def pyspark_folder() -> Path | None:
-    """The folder of this environment's pyspark's jars; None where it isn't installed."""
+    """The folder of pyspark's jars in this environment; None if pyspark isn't installed."""
     spec = importlib.util.find_spec("pyspark")  # located, not imported: importing it takes a second
     return Path(spec.origin).parent / "jars" if spec and spec.origin else None
 
 
 @functools.lru_cache(maxsize=1)
 def java_command() -> str:
-    """Path of a `java`, 17 or newer, from JAVA_HOME or PATH; Refused, with the remedy, where there is none."""
+    """Path of a `java` of version 17 or newer. Raises Refused with the fix if there is none."""
     remedy = f"Java {JAVA_MINIMUM} or newer is needed; on Debian: apt-get install openjdk-17-jre-headless"
     home, java = os.environ.get("JAVA_HOME"), java_path()
     if java is None:
@@ -182,7 +184,7 @@ def _read_stamp(stamp: Path) -> dict[str, list]:
     try:
         known = json.loads(stamp.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
-        return {}  # nothing was checked yet: every file is
+        return {}  # no file was checked yet
     return known if isinstance(known, dict) else {}
 
 
@@ -208,9 +210,9 @@ def _ivy_jar() -> Path:
 
 
 def _download(jars: Sequence[Jar], folder: Path) -> None:
-    """Put `jars` into `folder`, each by an atomic rename after its checksum was found right."""
+    """Download `jars`, check each one, and move it into `folder` atomically."""
     prefix = f".fetch-{folder.name}."
-    for left in folder.parent.glob(f"{prefix}*"):  # of a killed process: the caller has the folder's lock
+    for left in folder.parent.glob(f"{prefix}*"):  # left by a killed process: the caller has the folder's lock
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=prefix, dir=folder.parent) as temporary:
         parts = [jars[i::IVY_PROCESSES] for i in range(IVY_PROCESSES)]
@@ -244,7 +246,7 @@ def _complaint(output: str, jar: Jar) -> str:
 
 
 def _ivy(jars: Sequence[Jar], work: Path) -> str:
-    """Fetch `jars`, and only them, into `work`/out by one Ivy process with a cache of its own; its output."""
+    """Fetch only `jars` into `work`/out with one Ivy process that has its own cache. Returns its output."""
     if not jars:
         return ""
     wanted = "".join(_dependency(jar) for jar in jars)

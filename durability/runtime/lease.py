@@ -1,7 +1,7 @@
-"""Which run has a lake between its tasks: a row in the lake's catalog with the time until which the run may go on.
+"""The lease on a lake between a run's tasks: a row in the lake's catalog with an expiry time.
 
-A lock ends with its process, and a scheduled run is many processes. Its row is renewed by each task. A run that dies
-frees the lake when its row's time is over.
+A lock ends with its process, but a scheduled run consists of many processes. Each task renews the lease. If a run dies, its
+lease expires.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _WRITE = f"INSERT INTO {TABLE} VALUES (:warehouse, :run, :ends)"
 
 @dataclass(frozen=True)
 class Lease:
-    """The run that has the lake, and the time until which it has it, in seconds since 1970."""
+    """The run that has the lease, and the expiry time in seconds since 1970."""
 
     run: str
     ends: float
 
 
 def current(place: catalog.Place) -> Lease | None:
-    """The lease on the lake; None where no run has one. Raises Unreachable if a PostgreSQL catalog doesn't answer."""
+    """The current lease, or None. Raises Unreachable if a PostgreSQL catalog doesn't answer."""
     import sqlalchemy
 
     if not _exists(place):
@@ -46,9 +46,9 @@ def current(place: catalog.Place) -> Lease | None:
 
 
 def take(place: catalog.Place, run: str, seconds: float) -> Lease | None:
-    """Gives the run the lake for that time from now, or renews its lease. Returns the lease of another run that has it.
+    """Give the run a lease for that time, or renew its lease. If another run has one, return that.
 
-    A lake without a catalog has none: a database with nothing but a lease would be taken for something else's.
+    A lake without a catalog gets no lease: a database that contains only a lease would not be recognized as a catalog.
     """
     import sqlalchemy
     from sqlalchemy.exc import IntegrityError
@@ -70,7 +70,7 @@ def take(place: catalog.Place, run: str, seconds: float) -> Lease | None:
 
 
 def _make(connection: Connection) -> None:
-    """Makes the table if it is missing. A user of the catalog need not be allowed to make tables where it is there."""
+    """Create the table if it is missing. If it exists, the catalog's user needs no permission to create tables."""
     import sqlalchemy
     from sqlalchemy.exc import IntegrityError
 
@@ -84,7 +84,7 @@ def _make(connection: Connection) -> None:
 
 
 def release(place: catalog.Place, run: str) -> None:
-    """Ends the run's lease; another run's stays."""
+    """End the run's lease. Leases of other runs stay."""
     import sqlalchemy
 
     if not _exists(place):
@@ -97,7 +97,7 @@ def release(place: catalog.Place, run: str) -> None:
 
 
 def engine(place: catalog.Place) -> Engine:
-    """The lake's catalog as SQLAlchemy reaches it: a connection of its own for each use."""
+    """An SQLAlchemy engine for the lake's catalog, with a new connection for each use."""
     import sqlalchemy
     from sqlalchemy.pool import NullPool
 
@@ -106,8 +106,10 @@ def engine(place: catalog.Place) -> Engine:
 
 @contextmanager
 def answering(place: catalog.Place) -> Iterator[None]:
-    """Raises Unreachable if the catalog can't be used meanwhile. The text of SQLAlchemy's error isn't shown: it may
-    have parts of the address, where the password is."""
+    """Raise Unreachable for a failure of the catalog.
+
+    SQLAlchemy's error text isn't shown, because it may include the address with the password.
+    """
     from sqlalchemy.exc import SQLAlchemyError
 
     try:
@@ -119,7 +121,7 @@ def answering(place: catalog.Place) -> Iterator[None]:
 
 
 def _exists(place: catalog.Place) -> bool:
-    """Is there a catalog? SQLite would make its file."""
+    """True if the catalog exists. Connecting to a missing SQLite file would create it."""
     return place.catalog is not None or (place.folder is not None and (place.folder / catalog.CATALOG_FILE).is_file())
 
 

@@ -1,7 +1,7 @@
-"""Writes `jars.lock` again: resolves ROOTS with everything they need at run time and notes each file's SHA-256.
+"""Writes `jars.lock`: resolves ROOTS with their runtime dependencies and records the SHA-256 of each file.
 
-Run by `python -m durability.runtime.lock_jars` after a version in ROOTS changed. It reads POMs, which takes minutes;
-`ensure` never does.
+Run `python -m durability.runtime.lock_jars` after changing a version in ROOTS. It reads POMs, which takes minutes. `ensure`
+reads none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _HEAD = "# SHA-256 and Maven coordinates of every jar; written by `python -m dur
 
 
 def write_lock() -> None:
-    """Replace `jars.lock`; AuditError when a root can't be resolved."""
+    """Replace `jars.lock`. Raises AuditError if a root can't be resolved."""
     sections = [f"[{name}]\n" + "".join(f"{line}\n" for line in resolve(roots)) for name, roots in jars.ROOTS.items()]
     jars.LOCK.write_text(_HEAD + "\n".join(sections), encoding="utf-8")
 

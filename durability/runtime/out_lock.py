@@ -1,4 +1,4 @@
-"""One audit at a time on a folder of reports."""
+"""Prevents two concurrent audits from writing to one folder of reports."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from durability.runtime import locks, private
 
 @contextmanager
 def held(folders: Iterable[Path]) -> Iterator[None]:
-    """Hold every folder's lock meanwhile. The lock is on the folder itself, so it excludes every user of this host; on a
-    network file system without locks of folders, only this user.
+    """Lock every folder for the block. The lock excludes all users of this host.
 
-    Raises Unreachable, naming the folder and the process, when another audit has one: trying again later helps.
+    On network file systems that can't lock folders, it excludes only processes of this user.
+    Raises Unreachable with the folder and the process if another audit has a lock. The user can try again later.
     """
     with ExitStack() as stack:
         for folder in sorted({f.resolve() for f in folders}):
             try:
                 lock = locks.try_folder_lock(folder)
-            except OSError:  # a network file system that locks no folders
+            except OSError:  # a network file system that can't lock folders
                 name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:32]
                 lock = locks.try_lock(private.folder("locks") / name)
             if lock is None:

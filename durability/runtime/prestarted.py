@@ -1,9 +1,9 @@
 """A Spark session that starts early: while Airflow starts, or while clusters are read.
 
-Starting Spark and the steps before the evaluation take about the same time, and use one core each. The program that starts a
-run also starts the Spark job, and sets VARIABLE in the environment. The evaluate step takes the session when its plan is ready.
-If the run is too large for the session's settings, the step ends the session. Then, or if the session has died, it submits its
-own job.
+Starting Spark takes about as long as the steps before the evaluation, and both use one core. So the program that starts a run
+also starts the Spark job, and sets VARIABLE in the environment. The evaluate step uses the session when its plan is ready.
+If the run is too large for the session's settings, the step ends the session and submits its own job. It also submits its
+own job if the session has died.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ SAVING_STATUS = '"$@"; echo $? > "$0.partial" && mv "$0.partial" "$0"'
 
 
 def start(session: Session, lake: str, job: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """Starts `job --awaited`, for a small run on this lake, as a process of `session`.
+    """Start `job --awaited` as a process of `session`, for a small run on this lake.
 
-    environment: the variables that spark-submit needs. Returns the variables that the process needs that takes the session.
-    Raises AuditError if the lake's address or the jars can't be used, and OSError if no named pipe can be made or
+    environment: the variables that spark-submit needs.
+    Returns variables for the process that will use the session.
+    Raises AuditError if the lake's address or the jars can't be used. Raises OSError if no named pipe can be made or
     spark-defaults.conf can't be read.
     """
     from durability.lake import catalog
@@ -70,9 +71,9 @@ def _properties(place: Place, partitions: int) -> dict[str, str]:
 
 
 def take(lake: str, partitions: int) -> PrestartedSession | None:
-    """The prestarted session for a run of so many partitions on this lake; None if there is none. Later calls return None.
+    """The prestarted session for a run of this size on this lake, or None. Later calls return None.
 
-    A session with other settings than the run needs is ended before this returns.
+    A session with other settings is ended first.
     """
     from durability.lake import catalog
 
@@ -127,7 +128,7 @@ class PrestartedSession:
         return False
 
     def wait(self, log: Callable[[str], None]) -> int | None:
-        """Waits for the job's end and returns its exit status, None if the job was killed. `log` gets Spark's lines meanwhile."""
+        """Wait for the job's end; return its exit status, or None if it was killed. `log` receives Spark's lines."""
         while self._alive():
             self._forward(log, whole=True)
             time.sleep(POLL_SECONDS)
@@ -146,7 +147,7 @@ class PrestartedSession:
         return bool(watchdog.family(self._leader))
 
     def _forward(self, log: Callable[[str], None], whole: bool) -> None:
-        """Passes new lines to `log`. whole: only complete lines; the rest of the text follows with a later call."""
+        """Pass new lines to `log`. whole: pass complete lines only; later calls pass the rest."""
         *lines, self._line = (self._line + self._log.read()).split("\n")
         if not whole and self._line:
             lines, self._line = [*lines, self._line], ""

@@ -1,6 +1,6 @@
-"""A folder of this user alone, for files that processes of one user share: the leases of ports.
+"""A folder that only this user can access, for files shared by the user's processes: the leases of ports.
 
-A name in /tmp isn't enough: another user could create that folder first, and put links into it.
+A fixed name in /tmp is unsafe. Another user could create that folder first and put links into it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ SHARED = stat.S_IWGRP | stat.S_IWOTH
 
 
 def folder(name: str) -> Path:
-    """The private folder with this name, created if missing: below $XDG_RUNTIME_DIR, else in the state folder.
+    """The private folder with this name, created if missing, below $XDG_RUNTIME_DIR or the state folder.
 
-    $XDG_RUNTIME_DIR counts only if it is a folder of this user that no other user can write to (XDG Base Directory
-    Specification). Raises Refused if the folder is a link, another user's, or writable by others, or can't be created.
+    $XDG_RUNTIME_DIR is used only if it belongs to this user and no other user can write to it (XDG Base Directory
+    Specification).
+    Raises Refused if the folder can't be created, is a link, belongs to another user or is writable by others.
     """
     place = _base() / name
     try:
@@ -40,7 +41,7 @@ def _base() -> Path:
 
 
 def _unsafe(path: Path) -> str | None:
-    """Why the files in a folder can't be trusted; None: they can."""
+    """Why files in a folder can't be trusted; None if they can."""
     try:
         found = path.lstat()
     except OSError as error:

@@ -1,8 +1,8 @@
-"""Children that end with their parent, whatever ends it, and ports that are leased to one process.
+"""Child processes that always end with their parent, and leases of ports. Linux only.
 
-A `Session` marks what it starts, and everything started by that in turn, with an environment variable. A watchdog in a
-session of its own waits for its owner (or the `make` above it) to end, then terminates every marked process it finds in
-/proc and removes the session's folder. So Ctrl-C, SIGTERM and SIGKILL leave neither processes nor files. Linux only.
+A `Session` marks the processes it starts with an environment variable, which their children inherit. A watchdog process waits
+until the owner (or the `make` that started it) has ended. Then it terminates every marked process in /proc and removes the
+session's folder. So Ctrl-C, SIGTERM and SIGKILL leave neither processes nor files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from durability.runtime.folders import OwnedFolder
 from durability.runtime.locks import Lock, try_lock
 from durability.runtime.watchdog import MARK
 
-# Below Linux's range for outgoing connections: a stopped broker's port must still be free when it comes back.
+# Below Linux's range for outgoing connections, so that the port of a stopped broker stays free until it restarts.
 PORTS = range(21000, 32000)
 STOP_SECONDS = 20.0
 
@@ -35,10 +35,10 @@ _leases_guard = threading.Lock()
 
 
 class Session:
-    """Processes and a temporary folder that end with this object, with `close()`, or with the owner's death.
+    """Processes and a temporary folder that end with `close()` or with the owner's death. Also a context manager.
 
-    `environment()` is what any further process needs to belong to it: a program that starts one itself (Airflow with
-    spark-submit, for instance) passes it on. Close it once; a context manager does.
+    A program that starts processes itself (for example Airflow with spark-submit) passes on the variables of
+    `environment()`.
     """
 
     def __init__(self, prefix: str = "durability-"):
@@ -53,7 +53,7 @@ class Session:
         read, self._lifeline = os.pipe()
         watched = ",".join(str(pid) for pid in (os.getpid(), *_makes_above(os.getpid())))
         command = [sys.executable, "-I", "-S", str(Path(__file__).with_name("watchdog.py"))]
-        plain = {k: v for k, v in os.environ.items() if k != MARK}  # unmarked, or an outer session's end would take it
+        plain = {k: v for k, v in os.environ.items() if k != MARK}  # the end of an outer session must not end this
         try:
             self._watchdog = subprocess.Popen(
                 [*command, self.id, watched, str(self.folder)],
@@ -72,7 +72,7 @@ class Session:
 
     @contextmanager
     def adopting(self) -> Iterator[None]:
-        """Whatever this process starts meanwhile belongs to the session: also what a library or a helper starts and waits for."""
+        """Every process started in this block belongs to the session, including processes that libraries start."""
         before = os.environ.get(MARK)
         os.environ[MARK] = self.id
         try:
@@ -86,9 +86,9 @@ class Session:
     def popen(
         self, command: Sequence[str], *, log: Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
-        """Start `command` as a part of the session, its output appended to `log`; a `subprocess.Popen`.
+        """Start `command` as part of the session and append its output to `log`.
 
-        It gets a process group of its own, so a Ctrl-C in the terminal reaches the owner alone, who stops it in order.
+        It has its own process group. So Ctrl-C reaches only the owner, which stops the processes in order.
         """
         with log.open("ab") as output:
             process = subprocess.Popen(
@@ -100,13 +100,13 @@ class Session:
                 env=self.environment(env),
                 start_new_session=True,
             )
-        if self._closed:  # by another thread: the watchdog may have looked already
+        if self._closed:  # by another thread, after the watchdog may have searched
             process.kill()
             raise Refused(f"{command[0]} can't be started: its session is closed")
         return process
 
     def close(self) -> None:
-        """Terminate what is left (SIGTERM, then SIGKILL) and remove the folder; returns when both are done."""
+        """Terminate remaining processes (SIGTERM, then SIGKILL) and remove the folder. Returns when both are done."""
         if self._closed:
             return
         self._closed = True
@@ -128,7 +128,7 @@ class Session:
 
 
 def stop(process: subprocess.Popen, seconds: float = STOP_SECONDS) -> int:
-    """SIGTERM, and SIGKILL after `seconds`; the exit status, negative for a signal."""
+    """Send SIGTERM, then SIGKILL after `seconds`. Returns the exit status, negative for a signal."""
     if process.poll() is None:
         process.terminate()
         try:
@@ -139,8 +139,10 @@ def stop(process: subprocess.Popen, seconds: float = STOP_SECONDS) -> int:
 
 
 def stop_family(leader: subprocess.Popen, number: int, seconds: float = STOP_SECONDS) -> int:
-    """`number` to a process of `Session.popen`, which ends its children in order; SIGKILL after `seconds`, and to whatever
-    of its POSIX session outlives it. The leader's exit status."""
+    """Send signal `number` to a process of `Session.popen`, which ends its children. Returns its exit status.
+
+    After `seconds`, SIGKILL goes to it and to what remains of its POSIX session.
+    """
     from durability.runtime import watchdog
 
     if leader.poll() is None:
@@ -157,7 +159,7 @@ def stop_family(leader: subprocess.Popen, number: int, seconds: float = STOP_SEC
 
 
 def exit_on_sigterm() -> None:
-    """Turn SIGTERM into SystemExit(143), so that `finally` and context managers run as they do on Ctrl-C."""
+    """Turn SIGTERM into SystemExit(143), so that `finally` and context managers run as for Ctrl-C."""
 
     def leave(*_: object) -> None:
         raise SystemExit(128 + signal.SIGTERM)
@@ -166,9 +168,9 @@ def exit_on_sigterm() -> None:
 
 
 def free_port() -> int:
-    """A TCP port on 127.0.0.1 that is free now and that no other process of ours takes while this process lives.
+    """A free TCP port on 127.0.0.1. No other process of this project uses it while this process lives.
 
-    The claim is a file lock, which the kernel drops with the process; `release_port` drops it earlier.
+    The claim is a file lock. The kernel releases it when the process ends, `release_port` earlier.
     """
     claims = private.folder("ports")
     for port in random.sample(PORTS, 500):
@@ -182,7 +184,7 @@ def free_port() -> int:
 
 
 def release_port(port: int) -> None:
-    """Give a port of `free_port` back."""
+    """Release a port of `free_port`."""
     with _leases_guard:
         lease = _leases.pop(port, None)
     if lease is not None:
@@ -200,7 +202,7 @@ def _is_free(port: int) -> bool:
 
 
 def _makes_above(pid: int, read: Callable[[int], tuple[str, int]] | None = None) -> list[int]:
-    """The ancestors of `pid` up to the outermost `make`, nearest first; none when no `make` is among them."""
+    """The ancestors of `pid` up to the outermost `make`, nearest first. Empty if none of them is a `make`."""
     read = read or _name_and_parent
     chain: list[tuple[int, str]] = []
     _, parent = read(pid)

@@ -1,7 +1,7 @@
-"""One run at a time on a lake: by a lock in the lake's folder and in its PostgreSQL catalog, and by a lease.
+"""Allows one run at a time on a lake, with a lock in its folder, a lock in its PostgreSQL catalog, and a lease.
 
-Both locks end with their process. The folder's excludes all users of this host, the catalog's all hosts. A scheduled run shares
-the locks between its tasks, and has the lease between them.
+Both locks end with their process. The folder's lock excludes other processes of this host, the catalog's those of all hosts.
+A scheduled run shares the locks between its tasks and has the lease between them.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from durability.lake import catalog
 from durability.runtime import lease, locks
 
 HELD = "DURABILITY_LAKE_HELD"
-"""The environment variable with the address of the lake whose lock an earlier process of this run holds."""
+"""The environment variable with the address of the lake that an earlier process of this run has locked."""
 BETWEEN_TASKS = 20 * 60
-"""How long a run keeps the lake, in seconds, after one of its tasks: longer than the longest delay before a retry."""
+"""Seconds of the lease after a task: longer than the longest delay before a retry."""
 
 
 @contextmanager
 def held(lake: str) -> Iterator[None]:
-    """Have the lake for this process alone meanwhile. lake: a folder that exists, or an s3:// address.
+    """Lock the lake for this process. lake: an existing folder or an s3:// address.
 
-    Raises Unreachable if another run has it, or if the catalog doesn't answer: trying again later helps.
+    Raises Unreachable if another run has the lake, or if the catalog doesn't answer. The user can try again later.
     """
     place = catalog.place(lake)
     with _locked(place):
@@ -35,9 +35,9 @@ def held(lake: str) -> Iterator[None]:
 
 @contextmanager
 def shared(lake: str, run: str) -> Iterator[None]:
-    """Have the lake for one task of a run meanwhile, beside the run's other tasks. Raises Unreachable like `held`.
+    """Lock the lake for one task of a run, shared with the run's other tasks. Raises Unreachable like `held`.
 
-    Afterwards the run has it for its next task: `renew` says for how much longer, `end` that it needs it no more.
+    The run keeps the lake for its next task: `renew` extends the lease, `end` ends it.
     """
     place = catalog.place(lake)
     with _locked(place, shared=True):
@@ -52,7 +52,7 @@ def renew(lake: str, run: str) -> None:
 
 
 def end(lake: str, run: str) -> None:
-    """The run needs the lake no more."""
+    """Release the lake at the end of the run."""
     lease.release(catalog.place(lake), run)
 
 
@@ -69,7 +69,7 @@ def key(warehouse: str) -> int:
 def _locked(place: catalog.Place, *, shared: bool = False) -> Iterator[None]:
     with ExitStack() as stack:
         if place.folder is not None:
-            with suppress(OSError):  # no folder yet, or a network file system that locks no folders
+            with suppress(OSError):  # no folder yet, or a network file system that can't lock folders
                 lock = locks.try_folder_lock(place.folder, shared=shared)
                 if lock is None:
                     raise _busy(place, f" (process {locks.holder(place.folder) or 'unknown'})")
@@ -81,12 +81,12 @@ def _locked(place: catalog.Place, *, shared: bool = False) -> Iterator[None]:
 
 @contextmanager
 def _catalog_lock(place: catalog.Place, *, shared: bool) -> Iterator[None]:
-    """The advisory lock of PostgreSQL (its manual, "Advisory Locks"). It is the connection's, and ends with it."""
+    """PostgreSQL's advisory lock (manual, "Advisory Locks"). It ends with its connection."""
     function = "pg_try_advisory_lock_shared" if shared else "pg_try_advisory_lock"
     with ExitStack() as stack:
         with lease.answering(place):
             connection = stack.enter_context(lease.engine(place).connect())
-            # Outside of a transaction, which would hold up VACUUM as long as the lock is held.
+            # A transaction open for the whole lock would block VACUUM.
             connection = connection.execution_options(isolation_level="AUTOCOMMIT")
             free = connection.exec_driver_sql(f"SELECT {function}({key(place.warehouse)})").scalar()
         if not free:
@@ -95,8 +95,8 @@ def _catalog_lock(place: catalog.Place, *, shared: bool) -> Iterator[None]:
 
 
 def _refuse(place: catalog.Place, read: Callable[[], lease.Lease | None]) -> None:
-    """Raises Unreachable if `read` finds another run's lease."""
-    # A file that is no catalog any more has none. The step that opens it says so, and `restore` makes it again.
+    """Raise Unreachable if `read` returns another run's lease."""
+    # A damaged SQLite catalog has no lease. The step that opens it reports the damage, and `restore` repairs it.
     unusable = (Unreachable,) if place.catalog is None else ()
     other = None
     with suppress(*unusable):

@@ -94,9 +94,9 @@ def is_local(master: str) -> bool:
 def network(master: str) -> dict[str, str]:
     """Properties that keep other processes from talking to the session.
 
-    On one host, driver and block manager listen on loopback alone. On YARN and Kubernetes, Spark generates a secret for each run
-    and hands it to the run's own executors. A standalone master takes no secret of a run's own: it shares one with all its
-    applications, which `spark-defaults.conf` states.
+    On one host, driver and block manager listen on loopback only. On YARN and Kubernetes, Spark generates a secret for each run
+    and passes it to the run's executors. A standalone master doesn't support a secret per run. All its applications share the
+    secret in `spark-defaults.conf`.
 
     >>> network("local[2]")
     {'spark.driver.bindAddress': '127.0.0.1', 'spark.driver.host': '127.0.0.1'}
@@ -136,12 +136,12 @@ def settings(partitions: int, master: str = LOCAL) -> dict[str, str]:
             **FOR_SMALL,
             DRIVER_OPTIONS: f"{FOR_SMALL[DRIVER_OPTIONS]} {archive}".rstrip(),
         }
-    asked = os.environ.get("DURABILITY_SPARK_MEMORY")
+    configured = os.environ.get("DURABILITY_SPARK_MEMORY")
     # The heap has its full size from the start: each time it grows, the JVM does a full garbage collection.
-    heap = f" -Xms{asked}" if asked else f" -Xms{HEAP} -Xmn{YOUNG}"
+    heap = f" -Xms{configured}" if configured else f" -Xms{HEAP} -Xmn{YOUNG}"
     by_size = {
         DRIVER_OPTIONS: f"{FOR_LARGE[DRIVER_OPTIONS]}{heap} {archive}".rstrip(),
-        "spark.driver.memory": asked or HEAP,
+        "spark.driver.memory": configured or HEAP,
         "spark.sql.shuffle.partitions": str(max(SHUFFLED, partitions // 1_000_000)),
     }
     return {**ALWAYS, **network(master), **FOR_LARGE, **by_size}

@@ -1,10 +1,10 @@
-"""Processes that end others once their owner is gone.
+"""Processes that end other processes when their owner has ended.
 
-Run as a script on the bare interpreter: standard library only, nothing of this project imported. Two forms:
+This script runs on the bare interpreter, so it imports only the standard library. It has two forms:
 
-- session id, process ids to watch (the owner, then the `make`s above it), the session's folder: see `processes.Session`.
-  Standard input is a pipe that only the owner holds open: bytes on it mean that the owner closes the session in order.
-- `job`, process ids to watch (the parent first), a folder, a command: becomes that command, see `guarded`.
+- `<session id> <process ids to watch> <folder>`: see `processes.Session`. The watched processes are the owner, then the
+  `make`s above it. Standard input is a pipe that only the owner has open. A byte on it means that the owner closes the session.
+- `job <process ids to watch> <folder> <command>`: becomes that command, see `guarded`. The parent comes first.
 """
 
 import ctypes
@@ -17,15 +17,16 @@ import time
 
 MARK = "DURABILITY_SESSION"
 GRACE_SECONDS = 3.0  # between SIGTERM and SIGKILL
-JOB_GRACE_SECONDS = 10.0  # Spark tells its master or YARN of its end
-QUIET_SCANS = 2  # a process that was just forking may be missed by one scan
+JOB_GRACE_SECONDS = 10.0  # Spark informs its master or YARN
+QUIET_SCANS = 2  # one scan may miss a process that is just forking
 
 
 def marked(session: str, led: set[int] | None = None) -> list[int]:
-    """Ids of the live processes whose environment carries the session's mark (zombies have none), or that are in a POSIX
-    session led by one: a process that sets its title, as Airflow's do, overwrites its environment.
+    """Ids of live processes that have the session's mark, or that are in a POSIX session whose leader has it.
 
-    `led`: leaders that earlier scans found; those of this one are added.
+    A process that sets its title, as Airflow's do, overwrites its environment. A zombie has none.
+
+    led: leaders found by earlier scans. This scan adds its own.
     """
     needle = f"{MARK}={session}".encode()
     pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and int(entry) != os.getpid()]
@@ -36,13 +37,13 @@ def marked(session: str, led: set[int] | None = None) -> list[int]:
 
 
 def family(leader: int) -> list[int]:
-    """Ids of the live processes of the POSIX session that `leader` leads or led."""
+    """Ids of the live processes in the POSIX session of `leader`, which may have ended."""
     pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
     return [pid for pid in pids if _leader(pid) == leader and _alive(pid)]
 
 
 def end_session(session: str, folder: str, also: tuple[int, ...] = ()) -> None:
-    """SIGTERM everything marked and the processes `also`, SIGKILL what is left after a grace, remove the folder."""
+    """Send SIGTERM to marked processes and to `also`, SIGKILL after a grace period, then remove the folder."""
     for pid in also:
         send(pid, signal.SIGTERM)
     deadline = time.monotonic() + GRACE_SECONDS
@@ -66,7 +67,7 @@ def end_session(session: str, folder: str, also: tuple[int, ...] = ()) -> None:
 
 
 def main(session: str, watched: list[int], folder: str) -> None:
-    """Wait until the owner says so or any of `watched` is gone, then end the session."""
+    """Wait until the owner closes the session or one of `watched` has ended, then end the session."""
     poll = select.poll()
     poll.register(sys.stdin.fileno(), select.POLLIN | select.POLLHUP)
     gone = False
@@ -78,29 +79,31 @@ def main(session: str, watched: list[int], folder: str) -> None:
     events = [] if gone else poll.poll()
     in_order = any(fd == sys.stdin.fileno() for fd, _ in events)
     owner = watched[0]
-    # A `make` that died leaves an owner who doesn't know: it has to go too.
+    # If only a `make` died, the owner is still alive and has to end, too.
     end_session(session, folder, () if in_order or os.getppid() != owner else (owner,))
 
 
 def guarded(folder: str) -> list[str]:
-    """What goes before a command, so that its processes end with this process, and the folder is removed then.
+    """The start of a command line whose processes end with this process. The folder is removed then.
 
-    The parent of this process is watched as well if it runs the same program: it supervises an Airflow task, which
-    doesn't learn of its end. A shell isn't watched: programs may outlive it.
+    If the parent runs the same program, it supervises an Airflow task and is watched, too. The task isn't informed of its
+    parent's end. A shell isn't watched, because programs may outlive it.
     """
     watched = [os.getpid()]
     try:
         if os.readlink(f"/proc/{os.getppid()}/exe") == os.readlink("/proc/self/exe"):
             watched.append(os.getppid())
-    except OSError:  # no Linux, another user's, or gone
+    except OSError:  # not Linux, another user's process, or a process that has ended
         pass
     pids = ",".join(map(str, watched))
     return [sys.executable, "-I", "-S", os.path.abspath(__file__), "job", pids, folder]
 
 
 def run_job(watched: list[int], folder: str, command: list[str]) -> None:
-    """Becomes `command`, in a POSIX session of its own, with a process beside it that ends this session once any of
-    `watched` is gone. Where there are no process descriptors (not Linux), it only becomes the command."""
+    """Become `command` in its own POSIX session. A second process ends that session when one of `watched` has ended.
+
+    Without process descriptors (not Linux), it only becomes the command.
+    """
     if hasattr(os, "pidfd_open"):
         gone = os.getppid() != watched[0]
         descriptors = []
@@ -114,12 +117,12 @@ def run_job(watched: list[int], folder: str, command: list[str]) -> None:
         os.setsid()
         job = os.getpid()
         if os.fork() == 0:
-            if os.fork() == 0:  # a child of init: the job must not find a child that it doesn't know
+            if os.fork() == 0:  # a child of init, because the job must not have an unknown child
                 os.setsid()
                 _watch_job(job, descriptors, folder)
             os._exit(0)
         os.wait()
-        # It ends the job, but not its children, if the watching process is killed too. 1: PR_SET_PDEATHSIG.
+        # If the watching process is killed, too, this ends the job, but not its children. 1: PR_SET_PDEATHSIG.
         ctypes.CDLL(None).prctl(1, int(signal.SIGTERM), 0, 0, 0)
     os.execvp(command[0], command)
 
@@ -144,13 +147,13 @@ def _watch_job(job: int, watched: list[int], folder: str) -> None:
                 terminated.add(pid)
         time.sleep(0.05)
     poll.unregister(ended)
-    if poll.poll(200):  # also where the job, which gets a signal of its own then, was gone first
+    if poll.poll(200):  # also if the job ended first: it gets its own signal then
         shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
 
 
 def _leader(pid: int) -> int | None:
-    """The leader of the process's POSIX session; None for one that is gone."""
+    """The leader of the process's POSIX session; None if the process has ended."""
     try:
         return os.getsid(pid)
     except ProcessLookupError:
@@ -161,12 +164,12 @@ def _carries(pid: int, needle: bytes) -> bool:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return needle in file.read().split(b"\0")
-    except OSError:  # gone meanwhile, or another user's
+    except OSError:  # the process has ended or belongs to another user
         return False
 
 
 def send(pid: int, number: int) -> None:
-    """Send a signal to a process that may have gone meanwhile."""
+    """Send a signal to a process that may have ended."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:

@@ -1,9 +1,11 @@
 """The steps of a run, one module each: plain functions, without Airflow.
 
-Order of a nightly run: plan, collect, gate, publish, evaluate, cross-check, findings, report, notify, conclude. A pulse ends
-after evaluate with conclude and discard. A step takes the run's settings and what earlier steps returned, says in a
-`StepSummary` what came of it, and returns what later steps need.
+A nightly run: plan, collect, gate, publish, evaluate, cross-check, findings, report, notify, conclude.
+A pulse: plan, collect, gate, publish, evaluate, conclude, discard.
 
-Two callers put the steps together: `durability.steps.audit` in one process, and the operators of `kafka_durability`, one
-Airflow task per step. A new step is a module here, a `with` block in `audit.run`, an operator, and a line in the DAG.
+A step takes the run's settings and the results of earlier steps. It returns what later steps need, and reports its own
+outcome in a `StepSummary`.
+
+Two callers run the steps: `durability.steps.audit` in one process, and the operators of `kafka_durability` as one Airflow
+task per step. A new step needs a module here, a `with` block in `audit.run`, an operator, and a line in the DAG.
 """

@@ -1,4 +1,4 @@
-"""A nightly run's steps in one process, without Airflow: the same functions, in the DAG's order, values instead of files."""
+"""Runs the steps of a nightly run in one process, without Airflow. Results are passed as values instead of files."""
 
 from __future__ import annotations
 
@@ -23,14 +23,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 COLLECT_WITHIN = timedelta(minutes=48)
-"""As long as a group of clusters has under Airflow."""
+"""The time that one group of clusters has under Airflow."""
 THREADS = GROUPS * collect.THREADS
-"""As many clusters at once as all groups read together."""
+"""As many clusters at once as all of Airflow's groups read together."""
 
 
 @dataclass(frozen=True)
 class Services:
-    """What steps need from outside. `connect`: a Connection's settings; `webhook`: where the digest goes, None for nowhere."""
+    """External services that steps use.
+
+    connect: gives a Connection's settings.
+    evaluation: runs the Spark job.
+    webhook: gives the address for the digest; None for no digest.
+    reporter: receives the progress of each step.
+    """
 
     connect: Connect
     evaluation: SparkEvaluation
@@ -40,16 +46,16 @@ class Services:
 
 @dataclass(frozen=True)
 class Result:
-    """How a run ended, see `durability.steps.conclude`, and its reports' paths by name."""
+    """The run's status (`durability.steps.conclude`) and the paths of its reports by name."""
 
     status: str
     files: dict[str, Path]
 
 
 def run(settings: Settings, services: Services, started_at: datetime | None = None) -> Result:
-    """Audits what the settings name, once.
+    """Audit once what the settings name.
 
-    Raises AuditError for what a user can fix, after it was reported; JobFailed where Spark's job fails.
+    Raises AuditError for an error that a user can fix, after reporting it. Raises JobFailed if the Spark job fails.
     """
     started_at = started_at or datetime.now(UTC)
     run_id = f"audit:{started_at.isoformat()}"

@@ -1,4 +1,4 @@
-"""Step collect: reads one group of sources and stages what it read; commits nothing."""
+"""Step collect: reads one group of sources and stages the facts. Nothing is committed."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ log = logging.getLogger(__name__)
 
 THREADS = 8
 PARTITIONS_AT_ONCE = 100_000
-"""Half a gigabyte: about 5 KB a partition until a topology is staged."""
+"""Limits memory to about half a gigabyte: a partition takes about 5 KB until its topology is staged."""
 Connect = Callable[[str], Mapping[str, object]]
-"""Connection id -> the settings that `durability.collect.collect` takes."""
+"""Takes a Connection id, returns the settings for `durability.collect.collect`."""
 
 
 def collect(
@@ -37,7 +37,7 @@ def collect(
     summary: StepSummary,
     threads: int = THREADS,
 ) -> Collected:
-    """Reads `group`, see `collect_group`, in the run's lake."""
+    """Read `group` into the run's lake; see `collect_group`."""
     lake = settings.open_lake()
     known = lake.kafka_cluster_ids(str(s["name"]) for s in group if "document" not in s)
     results = collect_group(
@@ -59,11 +59,14 @@ def collect_group(
     progress: Callable[[int, int], None] = lambda done, total: None,
     known: Mapping[str, tuple[str, datetime]] = MappingProxyType({}),
 ) -> Collected:
-    """One result per source, whatever becomes of the others: facts staged in `lake` under fresh attempt ids, or a failure.
+    """One result per source: facts staged in `lake` under a new attempt id, or a failure.
 
-    seconds: within which clusters are read; a cluster that isn't started in time is a failure.
-    threads: how many clusters are read at once. progress: gets how many of how many clusters are done.
-    known: by cluster the id that Kafka gave it, and when it was read, see `Lake.kafka_cluster_ids`.
+    A failing source doesn't affect the others.
+
+    seconds: the time for all clusters. A cluster whose read isn't started in that time is a failure.
+    threads: how many clusters are read at once.
+    progress: called with the numbers of finished clusters and of all clusters.
+    known: by cluster, its Kafka cluster id and when it was read (`Lake.kafka_cluster_ids`).
     """
     results = Collected([str(s["name"]) for s in group])
     for source in group:
@@ -76,7 +79,7 @@ def collect_group(
 
 
 def _documents(lake: Lake, path: Path, results: Collected) -> None:
-    """A file or folder: whole documents, or an error for each; a cluster's earlier ones show racks of dead brokers."""
+    """Stage each document of a file or folder. A cluster's earlier documents show the racks of its dead brokers."""
     from durability.topology.reading import read_each
 
     topologies, errors = read_each(path)
@@ -84,7 +87,7 @@ def _documents(lake: Lake, path: Path, results: Collected) -> None:
     for topology in topologies:
         try:
             results.attempts.append(lake.stage(topology, earlier=topologies))
-        except AuditError:  # the lake's fault, and so every document's
+        except AuditError:  # a problem of the lake, which affects every document
             raise
         except Exception as error:
             results.failures.append(_defect(topology.source, error))
@@ -100,8 +103,8 @@ def _clusters(
     progress: Callable[[int, int], None],
     known: Mapping[str, tuple[str, datetime]],
 ) -> None:
-    """A cluster that doesn't answer occupies one thread, and delays only what that thread would have read."""
-    # Airflow gives Connections over one channel, so they are asked for before there are threads.
+    """Read clusters in threads. A cluster that doesn't answer blocks one thread only."""
+    # Tasks share one channel to Airflow's Connections, so read them before threads start.
     prepared = [ClusterRead((s, _prepare(s, connect)), int(s["partitions"]), float(s["seconds"])) for s in clusters]
     scheduler = ClusterScheduler(prepared, PARTITIONS_AT_ONCE, seconds)
 
@@ -126,7 +129,7 @@ def _clusters(
         for thread in [pool.submit(read) for _ in range(threads)]:
             thread.result()
     finally:
-        # The task may have been ended: reads that are under way end by their own deadline.
+        # Airflow may have ended the task. Reads in progress end at their own deadlines.
         scheduler.stop()
         pool.shutdown(wait=False)
     late = f"not read: its group of {counted(len(clusters), 'cluster')} used up its {seconds:,.0f} s"
@@ -165,6 +168,6 @@ def _cluster(
 
 
 def _defect(name: str, error: Exception) -> Failure:
-    """A defect that one input brings out must not cost the others their report; the run ends failed all the same."""
+    """A failure for a defect of this program that one source triggers. Other sources still get their report."""
     log.error("reading %s failed", name, exc_info=error)
     return Failure(name, printable(f"defect while reading: {type(error).__name__}: {error}"))

@@ -1,7 +1,6 @@
-"""Step conclude: how a run ended; and the row in `runs`, from which its results exist for every reader.
+"""Step conclude: the run's status and its row in `runs`. Readers see a result once that row exists.
 
-A nightly run's row is written as soon as its findings are, before anything is reported or sent: people never read of a run that
-the lake doesn't count.
+The row of a nightly run is written with its findings, before the report. So no report names a run that the lake doesn't have.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ COMPLETE, INCOMPLETE, UNVERIFIED = "complete", "incomplete", "unverified"
 
 
 def commit(lake: Lake, plan: Plan, flagged: Flagged) -> str:
-    """Writes a nightly run's row, from its findings, and returns its status. Written twice, the newest row counts."""
+    """Write a nightly run's row, computed from its findings, and return its status. If written twice, the newest counts."""
     from pyiceberg.expressions import And, EqualTo
 
     from durability.lake.tables import FINDINGS
@@ -40,12 +39,14 @@ def commit(lake: Lake, plan: Plan, flagged: Flagged) -> str:
 
 
 def status_of(plan: Plan, flagged: Flagged) -> str:
-    """COMPLETE; INCOMPLETE: a cluster could not be judged; UNVERIFIED: the cross-check didn't confirm the verdicts."""
-    return UNVERIFIED if not flagged.verified else INCOMPLETE if unjudged(plan) else COMPLETE
+    """UNVERIFIED if the cross-check didn't confirm the verdicts, INCOMPLETE if a cluster wasn't evaluated, else COMPLETE."""
+    if not flagged.verified:
+        return UNVERIFIED
+    return INCOMPLETE if unjudged(plan) else COMPLETE
 
 
 def conclude(plan: Plan, flagged: Flagged, summary: StepSummary) -> str:
-    """A nightly run's status, see `status_of`; where the verdicts aren't verified, with the reasons."""
+    """A nightly run's status (`status_of`). `summary` gets the reasons if the verdicts aren't verified."""
     if not flagged.verified:
         summary.problems += flagged.problems or ["the second check of the verdicts did not confirm them"]
     summary.text = status_of(plan, flagged)
@@ -53,7 +54,7 @@ def conclude(plan: Plan, flagged: Flagged, summary: StepSummary) -> str:
 
 
 def conclude_pulse(settings: Settings, plan: Plan, summary: StepSummary) -> str:
-    """Writes a pulse's row, its counters as the summary, and returns its status. Its verdicts are Spark's alone."""
+    """Write a pulse's row with its counters and return its status. A pulse has no cross-check."""
     status = INCOMPLETE if unjudged(plan) else COMPLETE
     lake = settings.open_lake()
     row = run_row(plan, status, None, {})
@@ -65,12 +66,12 @@ def conclude_pulse(settings: Settings, plan: Plan, summary: StepSummary) -> str:
 
 
 def unjudged(plan: Plan) -> list[str]:
-    """The clusters that the run could not judge, each with the reason."""
+    """The clusters that the run could not evaluate, each with the reason."""
     return [plain(f"{s.cluster}: {s.reason or s.status}") for s in plan.snapshots if not s.judged]
 
 
 def _summed_counters(lake: Lake, run: Mapping[str, Any]) -> dict[str, int]:
-    """How many clusters a result judged, and its `health_counters` summed over them."""
+    """The number of evaluated clusters, and the sums of their `health_counters`."""
     from pyiceberg.expressions import IsNull
 
     from durability.lake import tables
@@ -80,9 +81,9 @@ def _summed_counters(lake: Lake, run: Mapping[str, Any]) -> dict[str, int]:
 
 
 def run_row(plan: Plan, status: str, verified: bool | None, summary: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of `runs` for a plan: columns of `durability.lake.tables.RUNS`.
+    """The run's row of `runs` (`durability.lake.tables.RUNS`).
 
-    Its `snapshots` name the earlier ones that the run counted, too: no later run counts them again.
+    `snapshots` includes the earlier ones that this run counted, so that no later run counts them again.
     """
     started = from_text(plan.started_at)
     earlier = plan.look_back.uncounted if plan.look_back else []

@@ -1,6 +1,6 @@
-"""What is said about a step that stopped before its end: which step, why, and its last lines.
+"""The error message for a step that stopped early: the step, the cause, and its last log lines.
 
-The log may be on the disk that is full, so the text has the cause in it.
+The log itself may be on the full disk, so the message contains the cause.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from durability.errors import Refused
 
 STOPPED = "stopped before its end"
 LINES = 5
-"""Last lines of a log that are shown, at most."""
+"""The most log lines to show."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
 LITTLE = 1 << 20
-"""Bytes: with less of it free, a disk is called full."""
+"""Bytes. A disk with less free space counts as full."""
 _FULL_TEXT = re.compile(r"no space left on device|disk quota exceeded|database or disk is full", re.IGNORECASE)
 _TELLING = re.compile(r"Caused by|Exception|Error\b|ERROR|No space left|Killed|OutOfMemory")
 
 
 def text_of(step: str, error: BaseException, lines: Sequence[str] = ()) -> str:
-    """One problem for the console. lines: the end of the log that belongs to the step, where there is one."""
-    # Airflow's Spark hook puts the job's last lines into the exception.
+    """One problem for the console. lines: the end of the step's log, if there is one."""
+    # Airflow's Spark hook puts the last lines of the job into the exception.
     lines = [line.rstrip() for line in lines or str(error).splitlines()[1:] if line.strip()]
     cause = full_disk(error, lines) or f"{type(error).__name__}: {_first_line(error)}"
     telling = [line for line in lines if _TELLING.search(line) and not line.lstrip().startswith("at ")]
@@ -35,11 +35,11 @@ def text_of(step: str, error: BaseException, lines: Sequence[str] = ()) -> str:
 
 
 def full_disk(error: BaseException, lines: Iterable[str] = ()) -> str | None:
-    """The cause, if a full disk is the cause of an error: of the error itself, of one behind it, or in a log's last lines."""
+    """The cause if a disk is full, found in the error, in the errors that caused it, or in log lines; else None."""
     met = [
         one for one in _chain(error) if (isinstance(one, OSError) and one.errno in FULL) or _FULL_TEXT.search(str(one))
     ]
-    # A copy names its source first.
+    # An error of a copy has the source in `filename` and the destination in `filename2`.
     named = [getattr(one, "filename2", None) or getattr(one, "filename", None) for one in met]
     if place := next(filter(None, named), None):
         return _no_space(f"the disk of {place}")
@@ -49,7 +49,7 @@ def full_disk(error: BaseException, lines: Iterable[str] = ()) -> str | None:
 
 
 def full_places(places: Iterable[Path]) -> list[str]:
-    """Those of these folders whose disks are full."""
+    """The folders of `places` whose disks are full."""
     found = []
     for place in places:
         with suppress(OSError):
@@ -61,7 +61,7 @@ def full_places(places: Iterable[Path]) -> list[str]:
 
 @contextmanager
 def full_disk_refused() -> Iterator[None]:
-    """Turns an error of a full disk, which no step has met, into Refused."""
+    """Turn an OSError of a full disk, raised outside all steps, into Refused."""
     try:
         yield
     except OSError as error:
@@ -71,7 +71,7 @@ def full_disk_refused() -> Iterator[None]:
 
 
 def _places() -> list[Path]:
-    """Where processes write if nothing else is said. Spark's data goes to the first."""
+    """Folders that processes write to by default. Spark's data goes to the first."""
     import tempfile
 
     spark = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")

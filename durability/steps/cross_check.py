@@ -1,4 +1,4 @@
-"""Step cross-check: Great Expectations decides the scalar verdicts a second time; where it differs they become UNKNOWN."""
+"""Step cross-check: Great Expectations computes the scalar verdicts again. Verdicts that differ become UNKNOWN."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def cross_check(settings: Settings, plan: Plan, summary: StepSummary) -> Flagged:
-    """What the check found; see `expectations.posture.flag`. Data Docs go to `out`/data_docs."""
+    """The result of the check (`expectations.posture.flag`). Data Docs are written to `out`/data_docs."""
     from expectations import posture
 
     flagged = posture.flag(settings.open_lake(), plan, settings.out)

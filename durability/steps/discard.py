@@ -1,4 +1,4 @@
-"""Step discard: removes what a pulse staged, whatever became of the pulse."""
+"""Step discard: removes a pulse's staged files, even if the pulse failed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from durability.steps.summary import StepSummary, counted
 
 
 def discard(settings: Settings, groups: Sequence[Collected], summary: StepSummary) -> int:
-    """Returns how many files were removed; never a committed one."""
+    """Remove the staged files of `groups` and return their number. Committed files are never removed."""
     removed = settings.open_lake().discard([a for group in groups for a in group.attempts])
     summary.text = f"{counted(removed, 'staged file')} removed"
     return removed

@@ -1,4 +1,4 @@
-"""Step evaluate: the run's plan, and one Spark job over it for the whole fleet."""
+"""Step evaluate: makes the run's plan and runs one Spark job for the whole fleet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TAIL = 200
 
 
 class JobFailed(Exception):
-    """Spark's job ended without its results; what it said is in the log. lines: the last ones of it."""
+    """The Spark job ended without results. The log has its output, `lines` the last lines of it."""
 
     def __init__(self, message: str, lines: Iterable[str] = ()):
         super().__init__(message)
@@ -39,7 +39,8 @@ def plan_evaluation(
 ) -> Plan:
     """The plan of one evaluation; see `durability.plan.build_plan`.
 
-    published: rows that `publish` returned; attempts: what the gate saw, needed of a pulse, whose facts stay staged.
+    published: the rows that `publish` returned.
+    attempts: all attempts after the gate. Used for a pulse, whose facts stay staged.
     """
     from durability.plan import build_plan
     from durability.policy import load_clusters, load_policy, load_waivers
@@ -59,9 +60,10 @@ def plan_evaluation(
 
 
 class SparkEvaluation:
-    """Runs `spark_jobs/evaluate.py` over a plan: in a prestarted session where one waits, else by `submit`.
+    """Runs `spark_jobs/evaluate.py` over a plan, in a prestarted session if there is one, else with `submit`.
 
-    submit: submits the job for a plan and waits for its end; raises when it fails. log: gets Spark's lines.
+    submit: submits the job for a plan and waits for its end. It raises an error if the job fails.
+    log: receives Spark's log lines.
     """
 
     def __init__(self, submit: Callable[[Lake, Plan], None], log: Callable[[str], None]):
@@ -71,15 +73,17 @@ class SparkEvaluation:
         self._session: PrestartedSession | None = None
 
     def run(self, lake: Lake, plan: Plan, summary: StepSummary) -> None:
-        """Returns when all results are written. Raises AuditError, naming the file, where an input is damaged; JobFailed
-        or what `submit` raises otherwise."""
+        """Evaluate the plan. All results are written when this returns.
+
+        Raises AuditError with the file's name if an input is damaged, else JobFailed or an error of `submit`.
+        """
         try:
             if not self._in_prestarted_session(lake, plan):
                 self._submit(lake, plan)
         except Exception:
             from durability.plan import inputs
 
-            # Spark doesn't name a damaged file in words that help; this does. Anything else goes on as it is.
+            # Spark doesn't name a damaged file clearly, so look for one. Other errors are raised unchanged.
             inputs.check(lake, plan)
             raise
         summary.text = f"{len(plan.judged)} of {len(plan.snapshots)} clusters, {plan.partitions:,} partitions"
@@ -89,7 +93,7 @@ class SparkEvaluation:
         self._to_log(line)
 
     def stop(self) -> bool:
-        """Ends the prestarted session that works on the plan; False where there is none."""
+        """End the prestarted session that evaluates the plan. False if there is none."""
         if self._session is None:
             return False
         self._session.stop()

@@ -1,4 +1,4 @@
-"""Step findings: verdicts and disagreements become worded findings, which every reader reads; then the results count."""
+"""Step findings: writes findings with text from verdicts and disagreements. All reports read these findings."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def findings(settings: Settings, plan: Plan, flagged: Flagged, summary: StepSummary) -> int:
-    """How many findings the result has; see `durability.findings.write`. Run again, it leaves those that are there.
+    """Write the findings (`durability.findings.write`) and the run's row in `runs`, and return how many were written.
 
-    Afterwards the run's row in `runs` is written, see `durability.steps.conclude.commit`.
-    Raises Refused where these were written before another cross-check, which found something else.
+    A second call keeps findings that exist.
+    Raises Refused if existing findings were written before a cross-check that gave other results.
     """
     from durability import findings
     from durability.catalogue.causes import DISAGREE
@@ -32,7 +32,7 @@ def findings(settings: Settings, plan: Plan, flagged: Flagged, summary: StepSumm
     written = findings.write(lake, plan, faults)
     summary.problems += faults
     disputed = _keys(lake, FINDINGS, plan, cause=DISAGREE)
-    # `disagreements` keeps the rows of each cross-check, so the number shows that the last one found fewer.
+    # `disagreements` keeps rows of every cross-check. Only the number shows that the last check found fewer.
     if disputed != _keys(lake, DISAGREEMENTS, plan) or len(disputed) != flagged.disagreements:
         raise Refused(
             f"the findings of {plan.result_id} are older than the last cross-check, which found other differences: clear "
@@ -44,7 +44,7 @@ def findings(settings: Settings, plan: Plan, flagged: Flagged, summary: StepSumm
 
 
 def _keys(lake: Lake, table: Table, plan: Plan, **equal: str) -> set[tuple[str, ...]]:
-    """Cluster, control and resource of the result's rows with these values."""
+    """(cluster, control, resource) of the result's rows that have the values `equal`."""
     from pyiceberg.expressions import And, EqualTo
 
     from durability.findings.disputes import KEY

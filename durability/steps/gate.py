@@ -1,4 +1,4 @@
-"""Step gate: checks each snapshot against itself, and counts the sources against what was planned."""
+"""Step gate: checks each snapshot for contradictions, and that every planned source gave a result."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LOST = "its collect task ended without a result; see that task's log"
 def gate(
     settings: Settings, planned: Sequence[Sequence[Source]], groups: Sequence[Collected], summary: StepSummary
 ) -> Gated:
-    """All groups' results with a verdict per attempt; see `expectations.gate`.
+    """The results of all groups with one verdict per attempt; see `expectations.gate`.
 
-    A source whose group brought nothing (a lost worker) is a failure like any other.
-    Raises Refused when documents were to be read and none could be.
+    A source without a result is a failure, for example after the loss of a worker.
+    Raises Refused if documents were planned and none could be read.
     """
     from expectations.gate import check
 
@@ -36,7 +36,7 @@ def gate(
 
 
 def lost_sources(planned: Sequence[Sequence[Source]], groups: Sequence[Collected]) -> list[Failure]:
-    """A failure for each planned source that no group speaks of.
+    """A failure for each planned source without a result in `groups`.
 
     >>> [f.cluster for f in lost_sources([[{"name": "a"}], [{"name": "b"}]], [Collected(["a"])])]
     ['b']

@@ -1,7 +1,7 @@
-"""Reports of a run under Airflow to the program that started it: one JSON object per line, read while tasks write it.
+"""The journal: tasks under Airflow append their progress to a file, and the program that started the run reads it.
 
-Events: `step` (`name`, `state` started or done, `seconds`, `note`) and `problem` (`name`, `text`: an error meant for the person
-who ran the audit). Without such a program the variable is unset, and nothing is written.
+Each line is one JSON event. `step` has `name`, `state` (started or done), `seconds` and `note`. `problem` has `name` and
+`text`, an error message for the user.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ VARIABLE = "DURABILITY_JOURNAL"
 
 
 def write(event: str, **fields: object) -> None:
-    """Append one event to the journal named by `DURABILITY_JOURNAL`; does nothing where there is none.
+    """Append one event to the file named by the variable DURABILITY_JOURNAL. Does nothing if the variable is unset.
 
-    A line goes out in a single O_APPEND write, so mapped tasks may write at once.
+    One O_APPEND write per event lets mapped tasks write concurrently.
     """
     target = os.environ.get(VARIABLE)
     if not target:
         return
-    # It begins a line, too: on a full disk the one before may be cut short.
+    # The leading newline ends a line that a full disk may have cut short.
     line = "\n" + json.dumps({"event": event, **fields}, default=str) + "\n"
-    # A full disk fails the step by itself, or not at all: the journal never does.
+    # The journal is not essential: a full disk must not fail the step here.
     with suppress(OSError):
         descriptor = os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
@@ -41,7 +41,7 @@ class JournalReporter:
         write("step", name=step, state="started")
 
     def progress(self, step: str, done: int, total: int) -> None:
-        """Not written: a step that takes long is several tasks."""
+        """Does nothing: under Airflow, a long step consists of several tasks."""
 
     def problem(self, step: str, text: str) -> None:
         write("problem", name=step, text=text)
@@ -51,7 +51,7 @@ class JournalReporter:
 
 
 class Reader:
-    """Follows a journal: `new()` yields the events completed since it was last called."""
+    """Follows a journal. `new()` yields the events completed since the last call."""
 
     def __init__(self, path: Path):
         self._path = path

@@ -1,4 +1,4 @@
-"""Step notify: the run's digest to Slack, where there is a webhook for it."""
+"""Step notify: sends the run's digest to Slack if there is a webhook."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
 
 CONNECTIONS = ("slackwebhook", "slack_default")
-"""Ids of the Connection with the webhook: the first that exists counts."""
+"""Ids of the Connection with the webhook. The first one that exists is used."""
 
 
 def notify(
     settings: Settings, findings: Path, webhook: Callable[[], str | None], log: Any, summary: StepSummary
 ) -> None:
-    """Send the digest of a findings.json; `summary` says what came of it. Never raises for Slack's sake.
+    """Send the digest of a findings.json and put the outcome into `summary`. Errors are logged, not raised.
 
-    The lake remembers which digests were sent: a step that runs again sends none twice.
-    log: a logger, Python's or Airflow's. webhook: the webhook's address, None for none. The address is a secret: neither it nor
-    its Connection is logged.
+    The lake records sent digests, so that a repeated step sends none twice.
+
+    webhook: returns the webhook's address or None. The address is a secret, so neither it nor its Connection is logged.
+    log: a logger of Python or Airflow.
     """
     summary.text = "failed, see the log"
     try:
@@ -67,14 +68,14 @@ def _crosses_the_network_unencrypted(url: str) -> bool:
 
 
 def _name(run_id: str, digest: Mapping[str, Any]) -> str:
-    """A run's digest; if the run is evaluated again and says something else, that is another one."""
+    """The digest's key in the lake. A digest with other content gets another key."""
     return hashlib.sha256(json.dumps([run_id, digest], sort_keys=True).encode()).hexdigest()
 
 
 def webhook_from_environment(environ: Mapping[str, str]) -> str | None:
-    """Without Airflow: the webhook of the first of `CONNECTIONS` in AIRFLOW_CONN_<ID>, in JSON form; None where there is none.
+    """The webhook of the first of `CONNECTIONS` in AIRFLOW_CONN_<ID> (JSON), for runs without Airflow; None if there is none.
 
-    As for Airflow's hook, `password` is the whole address, or what follows `host` in it.
+    As in Airflow's hook, `password` is the whole address or the path after `host`.
     """
     for connection in CONNECTIONS:
         stated = stated_connection(connection, environ)

@@ -1,4 +1,4 @@
-"""Step plan: checks the files that a run depends on, makes the lake's tables, and says what is read."""
+"""Step plan: validates the run's files, creates the lake's tables, and lists the sources to read."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ log = logging.getLogger(__name__)
 
 
 def plan(settings: Settings, kind: str, summary: StepSummary, groups: int = sources.GROUPS) -> list[list[Source]]:
-    """The sources in at most `groups` groups, see `durability.steps.sources`; none while the clusters file lists no cluster.
+    """The sources in at most `groups` groups (`durability.steps.sources`). Empty if the clusters file lists no cluster.
 
-    Tables are made here, once: concurrent first users of a lake would fail each other. A nightly run also removes the staged
-    files of killed runs, those of pulses included.
-    Raises BadInput for a wrong policy, waivers or clusters file, Refused or Unreachable for a lake that can't be used.
+    Tables are created here, once, because tasks that create them concurrently would fail.
+    A nightly run also removes staged files of killed runs and pulses.
+    Raises BadInput for a wrong policy, waivers or clusters file. Raises Refused or Unreachable if the lake can't be used.
     """
     from durability.policy import load_policy, load_waivers
 

@@ -1,4 +1,4 @@
-"""Step publish: commits accepted snapshots; their rows in `snapshots` come last."""
+"""Step publish: commits the accepted snapshots. Their rows in `snapshots` are written last."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from durability.steps.summary import StepSummary, counted
 
 
 def publish(settings: Settings, kind: str, gated: Gated, summary: StepSummary) -> list[dict[str, Any]]:
-    """Rows of `snapshots` for the clusters that the run judges or finds missing: the newest of each cluster of this input.
+    """The newest row of `snapshots` for each cluster that was read or could not be read.
 
-    A pulse writes these rows alone; its facts stay staged.
+    A pulse writes these rows only. Its facts stay staged.
     """
     lake = settings.open_lake()
     attempts = [replace(a, kind=SNAPSHOT_KINDS[kind]) for a in gated.attempts]
     rows = lake.publish(attempts, gated.verdicts) if attempts else []
-    # A document that can't be used leaves no row in the lake; the report alone names it.
+    # An unusable document gets no row in the lake. Only the report names it.
     if settings.topology:
         missing = [unread(failure) for failure in gated.failures]
     else:
@@ -32,7 +32,7 @@ def publish(settings: Settings, kind: str, gated: Gated, summary: StepSummary) -
 
 
 def unread(failure: Failure) -> dict[str, Any]:
-    """A row like those of `snapshots` for a source of which nothing is known but its name."""
+    """A row shaped like `snapshots` for an unreadable source. Only its name is known."""
     unknown = dict.fromkeys(("snapshot_id", "attempt_id", "sha256", "partitions"))
     stated = {"captured_at": failure.at, "status": "failed", "reason": failure.reason, "source": failure.cluster}
     return {"cluster": failure.cluster, **stated, **unknown}

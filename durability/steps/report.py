@@ -1,4 +1,4 @@
-"""Step report: the files that people and programs read."""
+"""Step report: writes the report files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def report(settings: Settings, plan: Plan, flagged: Flagged, summary: StepSummary) -> dict[str, Path]:
-    """Paths of findings.json, findings.csv, report.html and so on by name; see `durability.report.build.build`."""
+    """Write the reports; return their paths by name, for example findings.json. See `durability.report.build.build`."""
     from durability.report.build import build
 
     return build(settings.open_lake(), plan, flagged, settings.out)

@@ -1,4 +1,4 @@
-"""What collect and gate hand to later steps: values in one process, JSON files between Airflow's tasks."""
+"""Results of collect and gate for later steps: values in one process, JSON files between Airflow's tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Failure:
-    """A source that could not be read, why, and when that was known."""
+    """A source that could not be read, with the reason and the time."""
 
     cluster: str
     reason: str
@@ -22,13 +22,13 @@ class Failure:
 
     @property
     def text(self) -> str:
-        """The reason, with the cluster's name."""
+        """The reason with the cluster's name."""
         return self.reason if self.cluster in self.reason else f"{self.cluster}: {self.reason}"
 
 
 @dataclass
 class Collected:
-    """One group's results. Every one of `sources` (names) has attempts or a failure."""
+    """The results of one group. Each name in `sources` has attempts or a failure."""
 
     sources: list[str]
     attempts: list[Attempt] = field(default_factory=list)
@@ -36,13 +36,13 @@ class Collected:
 
     @classmethod
     def from_dict(cls, stated: Mapping[str, Any]) -> Collected:
-        """From `asdict`'s form as JSON has it."""
+        """From JSON of `asdict`."""
         return cls(list(stated["sources"]), _attempts(stated), _failures(stated))
 
 
 @dataclass
 class Gated:
-    """All groups' results after the gate: a verdict per attempt, and what could not be read."""
+    """The results of all groups after the gate, with one verdict per attempt."""
 
     attempts: list[Attempt]
     verdicts: list[Verdict]
@@ -50,7 +50,7 @@ class Gated:
 
     @classmethod
     def from_dict(cls, stated: Mapping[str, Any]) -> Gated:
-        """From `asdict`'s form as JSON has it."""
+        """From JSON of `asdict`."""
         from expectations.gate import Verdict
 
         return cls(_attempts(stated), [Verdict(**v) for v in stated["verdicts"]], _failures(stated))

@@ -1,4 +1,4 @@
-"""The settings of a run, which every step gets: policy, input, and where results go."""
+"""The settings of a run, passed to every step: policy, input and output locations."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ if TYPE_CHECKING:
 
 NIGHTLY, PULSE = "nightly", "pulse"
 SNAPSHOT_KINDS = {NIGHTLY: "full", PULSE: "pulse"}
-"""By a run's kind the kind of its snapshots: those of a pulse keep no facts."""
+"""The kind of snapshot by the kind of run. Facts of pulse snapshots are not kept."""
 SIZES_SINCE = {NIGHTLY: timedelta(days=3), PULSE: timedelta(minutes=30)}
-"""How far back a run looks for the sizes of clusters and for those that could not be read: a few runs."""
+"""How far back to look for cluster sizes and failed reads, by the kind of run. This covers a few runs."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One run's settings: paths as the user gave them, `lake` a folder or an s3:// address.
+    """One run's settings. Paths are as the user gave them.
 
-    `topology` None: the clusters of the file `clusters` are read over the network.
+    lake: a folder or an s3:// address.
+    topology: a document or folder; None to read the clusters in the file `clusters` over the network.
     """
 
     policy: Path
@@ -34,16 +35,16 @@ class Settings:
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Settings:
-        """From a DAG run's params, whose keys are this class's fields."""
+        """From a DAG run's params. Their keys are the fields of this class."""
         paths = {name: Path(params[name]) for name in ("policy", "waivers", "clusters", "out")}
         return cls(**paths, lake=params["lake"], topology=Path(params["topology"]) if params["topology"] else None)
 
     def to_params(self) -> dict[str, str | None]:
-        """What `from_params` reads; JSON, no secrets."""
+        """Params for `from_params`, as JSON values without secrets."""
         return {name: None if value is None else str(value) for name, value in vars(self).items()}
 
     def open_lake(self) -> Lake:
-        """The lake; Refused or Unreachable where its address can't be used."""
+        """The lake. Raises Refused or Unreachable if its address can't be used."""
         from durability.lake import Lake
 
         return Lake.open(self.lake)

@@ -1,4 +1,4 @@
-"""What a run reads, partitioned into groups: under Airflow each group is one mapped task."""
+"""The sources of a run in groups. Under Airflow, each group is one mapped task."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 from durability.errors import Refused, printable
 
 GROUPS = 4
-"""All are read at once: a group that waited for another would wait for its slow clusters."""
+"""The number of groups. All are read at once, so that no group waits for slow clusters of another."""
 UNKNOWN_SIZE = 20_000
-"""Partitions that a cluster is expected to have until it has been read."""
+"""The assumed number of partitions of a cluster that has not been read yet."""
 
 Source = dict[str, Any]
-"""`{"name", "document": path}`, or `{"name", "connection", "provider", "team", "controllers", "seconds",
-"kafka_cluster_id"}` and, once in a group, "partitions"; JSON, no secrets."""
+"""JSON without secrets. A document: `{"name", "document": path}`. A cluster: `{"name", "connection", "provider", "team",
+"controllers", "seconds", "kafka_cluster_id"}`. Sources in a group also have "partitions"."""
 
 
 def from_documents(path: Path) -> list[Source]:
-    """One source: a cluster's documents have to be read together, since its history shows the racks of dead brokers.
+    """One source for all documents at `path`. They are read together: older ones show the racks of dead brokers.
 
-    Refused when there is nothing at `path`.
+    Raises Refused if `path` doesn't exist.
     """
     if not path.exists():
         raise Refused(f"{path}: no such file or folder; expected a kafka-topology/1 document or a folder of them")
@@ -29,7 +29,7 @@ def from_documents(path: Path) -> list[Source]:
 
 
 def from_clusters(path: Path) -> list[Source]:
-    """The clusters of a clusters file; BadInput for a wrong file."""
+    """One source per cluster of a clusters file. Raises BadInput for a wrong file."""
     from durability.policy import load_clusters
 
     return [
@@ -38,7 +38,7 @@ def from_clusters(path: Path) -> list[Source]:
             "connection": c.connection,
             "provider": c.provider,
             "team": c.team,
-            # JSON has no integer keys.
+            # JSON object keys can't be integers.
             "controllers": [[node, rack] for node, rack in sorted(c.controllers.items())],
             "seconds": c.read_within.total_seconds(),
             "kafka_cluster_id": c.kafka_cluster_id,
@@ -50,11 +50,12 @@ def from_clusters(path: Path) -> list[Source]:
 def partition_into_groups(
     sources: Sequence[Source], snapshots: Iterable[Mapping[str, Any]] = (), groups: int = GROUPS
 ) -> list[list[Source]]:
-    """At most `groups` groups of about the same size, none empty.
+    """At most `groups` groups of about the same size, none of them empty.
 
-    snapshots: rows of `snapshots` of the last runs. In every group the largest clusters come first, since the group ends no
-    sooner than they do. Clusters that could not be read last time come last, the same number in each group: each may
-    occupy a thread for all of its seconds, and no readable cluster should wait for that.
+    The largest clusters of a group come first, because they take longest. Clusters that could not be read last time come
+    last, spread evenly over the groups: each may block a thread until its timeout.
+
+    snapshots: rows of `snapshots` of the last runs.
 
     >>> was = [{"cluster": c, "captured_at": 0, "status": "failed", "partitions": None} for c in "ab"]
     >>> [[s["name"] for s in group] for group in partition_into_groups([{"name": n} for n in "abcdefghij"], was)]

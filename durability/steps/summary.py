@@ -1,4 +1,4 @@
-"""What a step reports of itself during a run, and to whom."""
+"""Reports a step's progress and outcome while a run is in progress."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ from durability.steps import crash
 
 @dataclass
 class StepSummary:
-    """`text`: what came of the step, in a few words, shown beside its name. `problems`: what a user has to fix, in full.
-    `progress`: call it with how many of how many are done; any thread may."""
+    """What a step reports.
+
+    text: the outcome in a few words, shown beside the step's name.
+    problems: what a user has to fix, in full.
+    progress: call with the numbers of done and of all items, from any thread.
+    """
 
     text: str = ""
     problems: list[str] = field(default_factory=list)
@@ -25,7 +29,7 @@ class StepSummary:
 
 
 class StepReporter(Protocol):
-    """Receives the reports of each step: a terminal, or a journal that another process reads."""
+    """Receives the reports of each step, for a terminal or for a journal that another process reads."""
 
     def started(self, step: str) -> None: ...
 
@@ -38,10 +42,10 @@ class StepReporter(Protocol):
 
 @contextmanager
 def report_step(step: str, reporter: StepReporter, expected: tuple[type[Exception], ...] = ()) -> Iterator[StepSummary]:
-    """Report a step's start, its problems, and its end with the seconds it took, also of one that fails.
+    """Report a step's start, its problems, its end and its seconds, even if it fails.
 
-    Every exception goes on to the caller. An AuditError is reported as a problem; any other as the step's crash, unless it is
-    one of `expected`, with which a step ends on purpose. The last lines of a log come from the exception's `lines`.
+    Every exception is raised again. An AuditError is reported as a problem. An error in `expected` ends a step on purpose and
+    isn't reported. Any other error is reported as a crash, with the last log lines from its attribute `lines`.
     """
     started, summary = time.monotonic(), StepSummary(progress=partial(reporter.progress, step))
     reporter.started(step)
@@ -62,7 +66,8 @@ def report_step(step: str, reporter: StepReporter, expected: tuple[type[Exceptio
 
 
 def counted(count: int, noun: str) -> str:
-    """
+    """The count with its noun, in the plural unless the count is 1.
+
     >>> counted(1, "cluster"), counted(1200, "partition")
     ('1 cluster', '1,200 partitions')
     """

@@ -1,4 +1,4 @@
-"""What is too large for XCom: JSON files beside the lake's tables, from one Airflow task to the next."""
+"""Passes data too large for XCom between Airflow tasks, as JSON files beside the lake's tables."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pyarrow import fs
 
 FOLDER = "_handover"
 KEEP_DAYS = {"nightly": 30, "pulse": 1}
-"""By a run's kind: how long its tasks can be cleared. The facts of a pulse are gone when it ends."""
+"""How long a run's tasks can be cleared, in days by the kind of run. A pulse's facts are removed at its end."""
 
 
 class TaskArtifacts:
-    """The artifacts of one DAG run, in the lake: every worker that reaches the lake can read them."""
+    """The artifacts of one DAG run. They are in the lake, which every worker can reach."""
 
     def __init__(self, lake: str, dag_id: str, run_id: str):
         if "://" in lake:
@@ -27,15 +27,15 @@ class TaskArtifacts:
             self._files, root = fs.LocalFileSystem(), lake
         self._root = f"{root.rstrip('/')}/{FOLDER}"
         self._dag = dag_id
-        # Two DAGs that are due at the same minute have runs of the same id.
+        # Runs of two DAGs that start at the same minute have the same run id.
         self._run = f"{dag_id}/{re.sub(r'[^A-Za-z0-9._-]', '_', run_id)}"
 
     def put(self, name: str, value: object) -> str:
-        """Write `value` as JSON, datetimes as text; returns the reference for `get`."""
+        """Write `value` as JSON, datetimes as text. Returns the reference for `get`."""
         reference = f"{self._run}/{name}.json"
         self._files.create_dir(f"{self._root}/{self._run}", recursive=True)
         path = f"{self._root}/{reference}"
-        # S3 shows an object once it is complete; a folder shows what is written so far.
+        # An object appears in S3 only when it is complete. A local file is visible while it is written.
         partial = f"{path}.partial" if isinstance(self._files, fs.LocalFileSystem) else path
         with self._files.open_output_stream(partial) as stream:
             stream.write(json.dumps(value, default=str).encode())
@@ -44,12 +44,12 @@ class TaskArtifacts:
         return reference
 
     def get(self, reference: str) -> Any:
-        """What `put` wrote under `reference`."""
+        """The value that `put` wrote under `reference`."""
         with self._files.open_input_stream(f"{self._root}/{reference}") as stream:
             return json.loads(stream.read())
 
     def prune(self, days: int) -> None:
-        """Remove the artifacts of the DAG's runs whose newest file is older: until then their tasks can be cleared."""
+        """Remove artifacts of the DAG's runs whose newest file is older than `days` days."""
         oldest = datetime.now(UTC) - timedelta(days=days)
         newest: dict[str, datetime] = {}
         folder = f"{self._root}/{self._dag}"

@@ -1,4 +1,4 @@
-"""Steps of `lake_upkeep`: a backup of the catalog, and the decision on what is old."""
+"""Steps of `lake_upkeep`: backs up the catalog and decides what to delete."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def backup(settings: Settings, summary: StepSummary) -> str:
-    """Writes where each table's metadata is, beside the tables; returns the address of what it wrote."""
+    """Write the location of each table's metadata beside the tables. Returns the address of the backup."""
     lake = settings.open_lake()
     lake.ensure()
     summary.text = lake.backup(datetime.now(UTC))
@@ -21,7 +21,7 @@ def backup(settings: Settings, summary: StepSummary) -> str:
 
 
 def decide(settings: Settings, summary: StepSummary) -> tuple[RetentionPlan, int]:
-    """What goes by the policy's `retention`, and how many partitions the largest snapshot has, which sizes the Spark job."""
+    """What the policy's `retention` deletes, and the partitions of the largest snapshot, which size the Spark job."""
     from durability.policy import load_policy
 
     policy = load_policy(settings.policy)

@@ -8,14 +8,15 @@ from durability.streams.reader import Reader
 from durability.streams.tasks import NAMED_TOPOLOGIES, task_id
 
 NO_REBALANCE = 2**63 - 1
-"""`next_rebalance_ms` while no rebalance is planned (Long.MAX_VALUE); Kafka's class has it for version 6 too."""
+"""`next_rebalance_ms` if no rebalance is planned (Long.MAX_VALUE). Kafka's class has it for version 6, too."""
 
 
 @dataclass(frozen=True)
 class AssignmentInfo:
     """One thread's assignment.
 
-    active, standby: task ids; from version 7 on standbys include warm-ups (KIP-441). error: AssignorError's code.
+    active, standby: task ids. From version 7 on, standbys include warm-ups (KIP-441).
+    error: AssignorError's code.
     next_rebalance_ms: epoch milliseconds of a probing rebalance.
     """
 
@@ -27,7 +28,7 @@ class AssignmentInfo:
 
 
 def decode(data: bytes) -> AssignmentInfo:
-    """The AssignmentInfo in `data`. Raises Malformed, which names a version that isn't read."""
+    """The AssignmentInfo in `data`. Raises Malformed, which names an unsupported version."""
     reader = Reader(data, "AssignmentInfo")
     version = reader.version()
     reader.i32()  # the commonly supported version

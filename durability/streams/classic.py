@@ -1,7 +1,7 @@
-"""Makes a classic Streams group's `streams[]` entry of its members' bytes.
+"""Builds the `streams[]` entry of a classic Streams group from its members' bytes.
 
-A member is a thread, a client is a process. A subscription is from before the rebalance: process id, tags, tasks with
-state. An assignment is the placement.
+A member is a thread, and a client is a process. A subscription has the state before the rebalance: process id, tags, and tasks
+with state. An assignment has the placement.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ NO_EVIDENCE = (
     "nothing tells which tasks have state: no member brought offsets into the last rebalance, none has a standby"
 )
 THREAD = "-StreamThread-"
-"""A part of every Streams consumer's client id (StreamThread.create, ClientUtils)."""
+"""Part of the client id of every Streams consumer (StreamThread.create, ClientUtils)."""
 
 Place = tuple[str | int, ...]
 
 
 @dataclass
 class Decoded:
-    """A group's entry of `streams[]`. unread: the reason by unknown place in the entry; the place () is the whole entry."""
+    """A group's entry of `streams[]`. unread: reasons by place in the entry. The place () is the whole entry."""
 
     entry: dict
     unread: dict[Place, str] = field(default_factory=dict)
@@ -59,7 +59,7 @@ def is_streams(group: Mapping, internal_topics: Iterable[str] = ()) -> bool:
 
 
 def decode(group: Mapping) -> Decoded:
-    """The `streams[]` entry of a row of the document's `groups` that `is_streams`. Raises nothing."""
+    """The `streams[]` entry of a row of the document's `groups` that `is_streams`. Raises no error."""
     state = group.get("state") or "Unknown"
     entry = {"group": group["group"], "type": "classic", "state": state}
     if state != STABLE:
@@ -133,9 +133,9 @@ def _tags(threads: list[_Thread]) -> tuple[dict[str, str], str | None]:
 
 
 def _stateful(threads: list[_Thread]) -> list[str]:
-    """The placed tasks that have state. A subtopology has state if one of its tasks brought offsets or has a standby.
+    """The placed tasks with state. A subtopology has state if one of its tasks brought offsets or has a standby.
 
-    The tasks of a subtopology have the same stores. Kafka's assignor too knows state by subtopology
+    All tasks of a subtopology have the same stores. Kafka's assignor also determines state per subtopology
     (org.apache.kafka.streams.processor.internals.ChangelogTopics).
     """
     standby = {task for thread in threads for task in thread.assignment.standby}

@@ -15,8 +15,8 @@ def classic_entries(
 ) -> list[Decoded]:
     """The entries of the classic Streams groups among these rows of `groups`, sorted by group.
 
-    topics: the names of the cluster's topics. unread_members: by group, why its members couldn't be read. Such a group is a
-        Streams application if it has internal topics.
+    topics: the names of the cluster's topics.
+    unread_members: by group, why its members couldn't be read. Such a group is a Streams application if it has internal topics.
     """
     rows = sorted((g for g in groups if g.get("group")), key=lambda g: g["group"])
     internal = by_application(topics, {g["group"] for g in rows})
@@ -33,9 +33,9 @@ def classic_entries(
 
 
 def completed(document: dict) -> dict:
-    """The document with `streams` entries for the classic Streams groups in its `groups` that have none.
+    """The document with `streams` entries for the classic Streams groups in `groups` that have none.
 
-    What can't be decoded is `unreadable`. A document without such groups is returned unchanged.
+    Parts that can't be decoded become `unreadable`. A document without such groups is returned unchanged.
     """
     unreadable = Unreadable(document)
     if not document.get("groups") or unreadable.covers("groups") or unreadable.covers("streams"):
@@ -50,9 +50,9 @@ def completed(document: dict) -> dict:
         groups.append(row)
         if unreadable.touches("groups", index):
             unread_members[name] = "; ".join(unreadable.reasons("groups", index))
-    topics = (
-        [t["name"] for t in document.get("topics") or [] if isinstance(t, dict) and t.get("name")] if groups else []
-    )
+    if not groups:
+        return document
+    topics = [t["name"] for t in document.get("topics") or [] if isinstance(t, dict) and t.get("name")]
     entries = classic_entries(groups, topics, unread_members)
     if not entries:
         return document

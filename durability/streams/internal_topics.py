@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable
 
-# After the application's id: a store's or an operator's name, and an ending of Kafka's own reset tool
+# The end of an internal topic's name: the name of a store or operator, then a suffix, as in Kafka's own reset tool
 # (org.apache.kafka.tools.StreamsResetter, matchesInternalTopicFormat).
 ENDING = (
     r"-.+-(?:changelog|repartition|subscription-registration-topic|subscription-response-topic)"
@@ -16,7 +16,7 @@ _LAST = ("-changelog", "-repartition", "-topic")
 
 
 def application_of(topic: str, groups: Container[str]) -> str | None:
-    """The application that a topic is an internal topic of, by its name: the longest of `groups`; None: there is none.
+    """The application whose internal topic this is, by its name: the longest matching one of `groups`; None if there is none.
 
     >>> application_of("pay-eu-store-changelog", {"pay", "pay-eu"})
     'pay-eu'

@@ -1,22 +1,25 @@
-"""Evaluates one Streams application: how many standbys its tasks have, where they are, and what the loss of a zone costs.
+"""Evaluates one Streams application: the standbys of its tasks, their places, and the effect of losing a zone.
 
-This is Python, not column expressions, since it searches placements. `spark_jobs/controls/standby_replicas.py` and
-`standby_spread.py` make verdicts of its result, which is small for every size of application and ready for JSON:
+This is Python, not column expressions, because it searches placements. `spark_jobs/controls/standby_replicas.py` and
+`standby_spread.py` make verdicts from its result. The result is JSON and small for any size of application:
 
-- `type`: of the group; the only member if no line of the policy matches the group
-- `standby_replicas`, `rack_aware_tags`: of the policy's line
-- `unknown`: why the group can't be evaluated; then there are only these members and `unread`
-- `unread`: what could not be read: `bytes` (a version or format that isn't read), `evidence` (members state none so far), or
-  `access`
-- `clients`, `tasks` (stateful ones): how many; `standbys`: of the task with the fewest
-- `short_tasks`: how many tasks have fewer standbys than required; `short`: some of them, `task` and `standbys`
-- `not_whole`: tasks that have no active, or several: then their standbys aren't second copies for sure
-- `below_achievable`, `below_ideal`: how many tasks; `spread`: the worst of them: `task`, `category`, `tags` (in which two of
-  its clients don't differ), `clients` (the active's first), `achievable` (clients on which the assignor could have put a
-  standby; `more_achievable`: how many more), `better` (a better place for all its standbys)
-- `undecided`: why tasks without a finding may still be placed badly
-- `limits`: tags beyond Kafka's limits
-- `losses`: by value of each rack-aware tag, how many tasks have all their copies on clients with it, and some of them
+- `type`: of the group. It is the only member if no line of the policy matches the group.
+- `standby_replicas`, `rack_aware_tags`: from the policy's line.
+- `unknown`: why the group can't be evaluated. Then there are only these members and `unread`.
+- `unread`: what could not be read: `bytes` (an unsupported version or format), `evidence` (members state none so far), or
+  `access`.
+- `clients`, `tasks`: how many. Only tasks with state count. `standbys`: of the task with the fewest.
+- `short_tasks`: how many tasks have fewer standbys than required. `short`: some of them, with `task` and `standbys`.
+- `not_whole`: tasks without an active, or with several. Their standbys may not be second copies.
+- `below_achievable`, `below_ideal`: how many tasks.
+- `spread`: the worst of these tasks, each with
+  - `task`, `category`, and `tags`: the tags in which two of its clients don't differ,
+  - `clients`: the active's first,
+  - `achievable`: clients on which the assignor could have put a standby. `more_achievable`: how many more there are,
+  - `better`: a better place for all of its standbys.
+- `undecided`: why tasks without a finding may still be placed badly.
+- `limits`: tags beyond Kafka's limits.
+- `losses`: by value of each rack-aware tag, how many tasks have all copies on clients with that value, and some of these tasks.
 """
 
 from __future__ import annotations
@@ -34,17 +37,17 @@ from durability.streams.tasks import in_order
 
 BELOW_ACHIEVABLE, BELOW_IDEAL, TAG_LIMITS = "below-achievable", "below-ideal", "tag-limits"
 MAX_TAGS, MAX_KEY, MAX_VALUE = 5, 20, 30
-"""Kafka's limits on client tags: how many, characters of a key, characters of a value (StreamsConfig)."""
+"""Kafka's limits on client tags: their number, the characters of a key, and the characters of a value (StreamsConfig)."""
 LISTED = 20
-"""How many tasks, clients and values are named; the others are counted."""
+"""The most tasks, clients and values that are named. Others are counted."""
 NAMED = 100
-"""Characters of a name that are kept: tags, task ids and process ids may be any text."""
+"""The most characters of a name: tags, task ids and process ids may be any text."""
 STREAMS = "streams"
-"""Type of a group whose broker decides the placement (KIP-1071)."""
+"""Type of a group whose tasks the broker places (KIP-1071)."""
 
 Placement = dict[str, Any]
 Hosts = dict[str, tuple[list[int], list[int]]]
-"""By task the positions of the clients with its active, and of those with a standby and no active."""
+"""By task, the positions of the clients with its active, and of those with a standby but no active."""
 
 
 class Application(Protocol):
@@ -68,22 +71,24 @@ class Client:
 
     @property
     def known_tags(self) -> Mapping[str, str]:
-        """The tags; placements are compared only if every client's tags are known."""
+        """The tags. Placements are compared only if the tags of every client are known."""
         assert self.tags is not None
         return self.tags
 
 
 def is_streams(group: Mapping[str, Any]) -> bool:
-    """Is this row of `groups` a Streams application, by the columns that could be read?"""
+    """Is this row of `groups` a Streams application? Decided by the columns that could be read."""
     columns = ("clients", "stateful_tasks", "in_transition", "internal_topics")
     return any(group.get(name) is not None for name in columns) or group.get("protocol") == "stream"
 
 
 def judge(group: Mapping[str, Any], application: Application | None) -> Placement | None:
-    """The result for one group; None if it is no Streams application.
+    """The result for one group; None if it isn't a Streams application.
 
-    group: a row of `groups`. application: the line of the policy that matches it; None: nothing is required of it. A group
-        that matches a line and could not be read is unknown.
+    A group that matches a line of the policy and could not be read is unknown.
+
+    group: a row of `groups`.
+    application: the line of the policy that matches it; None if nothing is required.
     """
     if not is_streams(group) and not (application and group.get("unread")):
         return None
@@ -111,7 +116,7 @@ def _because(group: Mapping[str, Any]) -> str:
 
 
 def _unread(group: Mapping[str, Any]) -> str | None:
-    """What could not be read of a stable group; None if it may become readable by itself."""
+    """What could not be read of a stable group; None if it may become readable later."""
     reason = group.get("unread")
     if group.get("in_transition") or group.get("state") not in (None, STABLE) or not reason:
         return None
@@ -159,14 +164,14 @@ def _hosts(clients: Sequence[Client], tasks: Sequence[str]) -> Hosts:
     for n, client in enumerate(clients):
         for task in client.active & hosts.keys():
             hosts[task][0].append(n)
-        # A process that has the active holds no second copy.
+        # A standby on the process with the active is no second copy.
         for task in (client.standby - client.active) & hosts.keys():
             hosts[task][1].append(n)
     return hosts
 
 
 def _counted(clients: Sequence[Client], hosts: Hosts, application: Application) -> Placement:
-    """How many standbys the tasks have, and which tasks have fewer than required."""
+    """The number of standbys per task, and the tasks with fewer than required."""
     standbys = {task: len(held) for task, (_, held) in hosts.items()}
     required = application.standby_replicas or 0
     short = sorted((t for t in hosts if standbys[t] < required), key=lambda t: standbys[t])
@@ -205,7 +210,7 @@ def _spread(clients: Sequence[Client], hosts: Hosts, application: Application, k
 
 
 class _Spread:
-    """The category of each task of one application that is placed worse than it could be."""
+    """The category of each task of one application that could be placed better."""
 
     def __init__(self, clients: Sequence[Client], hosts: Hosts, aware: Sequence[str]):
         self.clients, self.hosts, self.aware = clients, hosts, aware
@@ -220,7 +225,7 @@ class _Spread:
         self.categories: dict[str, str] = {}
         self.better: dict[str, tuple[int, ...]] = {}
         self.too_many: set[str] = set()
-        # Warnings first: the search for better placements may use up the steps.
+        # Warnings first, because the search for better placements may use up the steps.
         for task, shape in self.shapes.items():
             with self._noting_too_many(task):
                 if not self.kinds.produced(*shape):
@@ -252,7 +257,8 @@ class _Spread:
         return doubts
 
     def _untagged(self) -> list[tuple[Client, str]]:
-        """Clients with a standby, or the active of a task with standbys, that lack a rack-aware tag; and that tag."""
+        """Pairs of a client and a rack-aware tag that it lacks, for clients that have a standby or the active of a task with
+        standbys."""
         holding = {n for active, standbys in self.hosts.values() if standbys for n in (*active, *standbys)}
         found = []
         for n in sorted(holding):
@@ -261,7 +267,7 @@ class _Spread:
         return found
 
     def listed(self) -> list[dict[str, Any]]:
-        """The worst tasks, below achievable first, with their clients and the clients where they could have been."""
+        """The worst tasks, below achievable first, with their clients and those where they could have been placed."""
         order = sorted(in_order(self.categories), key=lambda t: self.categories[t] != BELOW_ACHIEVABLE)
         return [self._detail(task) for task in order[:LISTED]]
 
@@ -285,7 +291,7 @@ class _Spread:
         return [clip(self.clients[n].process) for n in positions[:LISTED]]
 
     def _pick(self, task: str, active: int, standbys: Sequence[int]) -> list[int]:
-        """Clients of the better placement. Clients that have the task already are preferred."""
+        """The clients of the better placement. Clients that already have the task are preferred."""
         chosen: list[int] = []
         for kind in self.better.get(task, ()):
             of_kind = [
@@ -296,9 +302,9 @@ class _Spread:
 
 
 def losses(clients: Sequence[Client], hosts: Hosts, aware: Sequence[str]) -> list[dict[str, Any]]:
-    """By value of each rack-aware tag, the tasks that lose their active and every standby with it; the most tasks first.
+    """By value of each rack-aware tag, the tasks that lose their active and all standbys with it. Most tasks come first.
 
-    A task with a copy on a client without the tag isn't counted, since that client's place is unknown.
+    A task with a copy on a client without the tag isn't counted, because that client's place is unknown.
     """
     rows = []
     for tag in aware:

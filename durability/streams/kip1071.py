@@ -1,7 +1,7 @@
-"""Makes the document's `streams[]` entry of a group of type streams (KIP-1071), from StreamsGroupDescribe.
+"""Builds the document's `streams[]` entry of a group of type streams (KIP-1071), from StreamsGroupDescribe.
 
-The broker assigns the tasks of such groups. It states each member's current and target tasks, and warm-ups apart from
-standbys. It ignores the clients' num.standby.replicas and tags.
+The broker assigns the tasks of such groups. It states the current and target tasks of each member, and warm-ups separately from
+standbys. It ignores num.standby.replicas and tags of clients.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def entry_of(described: Any) -> Decoded:
     """The entry of a DescribedGroup (StreamsGroupDescribeResponse, version 0) without an error code.
 
     Clients have their current tasks, without warm-ups. `in_transition` is false if the group is Stable, every member has
-    its target, nothing warms up and no member uses the classic protocol.
+    its target, there are no warm-ups, and no member uses the classic protocol.
     """
     members = sorted(described.members, key=lambda m: (m.process_id, m.member_id))
     by_process: dict[str, list[Any]] = {}
@@ -57,14 +57,14 @@ def _tasks(listed: Any) -> list[str]:
 
 
 def _stateful(topology: Any, clients: list[dict]) -> list[str]:
-    """The tasks placed now whose subtopology has a changelog."""
+    """The placed tasks whose subtopology has a changelog."""
     with_state = {sub.subtopology_id for sub in topology if sub.state_changelog_topics}
-    placed = {task for client in clients for kind in ("active", "standby") for task in client[kind]}
+    placed = {task for client in clients for task in (*client["active"], *client["standby"])}
     return in_order(task for task in placed if subtopology_of(task) in with_state)
 
 
 def _internal(topology: Any) -> list[str]:
-    """Changelog and repartition topics; a source topic that serves as a changelog (optimization) is none."""
+    """Changelog and repartition topics. A source topic used as a changelog (optimization) isn't one."""
     sources = {topic for sub in topology for topic in sub.source_topics}
     changelogs = {topic.name for sub in topology for topic in sub.state_changelog_topics} - sources
     return sorted(changelogs | {topic.name for sub in topology for topic in sub.repartition_source_topics})

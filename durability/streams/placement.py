@@ -1,24 +1,24 @@
-"""Which placements of standbys Kafka's assignor can produce, and whether a better one exists (KIP-708).
+"""Finds which placements of standbys Kafka's assignor can produce, and whether a better one exists (KIP-708).
 
 **The walk** is that of ClientTagAwareStandbyTaskAssignor. For each stateful task it starts at the active's client, with one
 client used. It looks at each rack-aware tag of the client used last. If the tag has no more values in the group than
-clients are used, the tag's exclusions are dropped; else every client with the same value is excluded. The least-loaded
+clients are used, the tag's exclusions are dropped. Otherwise every client with the same value is excluded. The least-loaded
 client that isn't excluded and doesn't have the task gets the next standby. When no client is left, the missing standbys go
 to the least-loaded clients regardless of tags.
 
 **Any client may be the least loaded.** A load is tasks divided by threads. Threads aren't on the wire, and loads depend on
-the order in which tasks were handled. For every sequence of clients that the exclusions allow, there are loads under which
-Kafka's class takes exactly this sequence (tests/unit/streams/test_assignor.py runs Kafka's own class). So a set of standbys is
-achievable if a sequence of clients, none of them excluded at its step, yields it.
+the order of tasks. For every sequence of clients that the exclusions allow, there are loads with which Kafka's class takes
+exactly this sequence (tests/unit/streams/test_assignor.py runs Kafka's own class). So a set of standbys is achievable if such a
+sequence yields it.
 
-**Standbys move afterwards.** HighAvailabilityTaskAssignor balances threads. It moves a standby to any client that agrees
-with the old one in all tags of the old one, also in tags that aren't rack-aware (isAllowedTaskMovement of two clients,
-4.3.1): between clients with the same tags, and from a client without a rack-aware tag to any value of it. Which moves are
-made depends on loads and threads, so every such placement is achievable.
+**Standbys move afterwards.** HighAvailabilityTaskAssignor balances threads. It moves a standby to any client that has all tags
+of the old one, including tags that aren't rack-aware (isAllowedTaskMovement of two clients, 4.3.1). So standbys move between
+clients with the same tags, and from a client without a rack-aware tag to any value of it. The moves depend on loads and threads,
+so every such placement is achievable.
 
-Clients with the same values of the rack-aware tags are one *kind*; if some client lacks such a tag, the other tags have to
-be the same too. A placement's shape is the kind of the active's client and the kinds of the standbys' clients. Placements
-of one shape are evaluated once.
+Clients with the same values of the rack-aware tags are one *kind*. If a client lacks such a tag, the other tags have to be the
+same, too. A placement's shape is the kind of the active's client and the kinds of the standbys' clients. Placements of one
+shape are evaluated once.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Shape = tuple[int, ...]
 """Kinds of the clients with a task's standbys, ascending, one entry per client."""
 
 STEPS = 500_000
-"""Steps for one application. A step takes microseconds, so every search ends after a second or two; what is undecided then
-is unknown."""
+"""The most steps for one application. A step takes microseconds, so every search ends after a second or two. Tasks undecided by
+then are unknown."""
 LOOKED_AT = 2_000
-"""Placements that `Kinds.within_reach` tries for one kind of active."""
+"""The most placements that `Kinds.within_reach` tries for one kind of active."""
 MANY = 60
-"""No better placement is searched for a task with more standbys."""
+"""No better placement is searched for a task with more standbys than this."""
 
 
 class TooMany(Exception):
@@ -47,11 +47,13 @@ class TooMany(Exception):
 class Kinds:
     """The clients of one application, grouped by the values of its rack-aware tags.
 
-    values: of each client one value per tag, in the order of the tags; None: the client lacks the tag. As in Kafka, a
-        missing tag excludes no client and isn't excluded. Two clients that lack a tag don't differ in it.
-    others: of each client the tags that aren't rack-aware; {} for all by default.
+    values: for each client, one value per tag, in the order of the tags. None: the client lacks the tag. As in Kafka, a missing
+        tag excludes no client and isn't excluded. Two clients that lack a tag don't differ in it.
+    others: for each client, the tags that aren't rack-aware; {} for all by default.
 
-    kinds: the values of each kind. of: each client's kind, an index into `kinds`. count: how many clients are of each kind.
+    kinds: the values of each kind.
+    of: the kind of each client, an index into `kinds`.
+    count: the number of clients of each kind.
     """
 
     def __init__(
@@ -60,7 +62,7 @@ class Kinds:
         others: Sequence[Mapping[str, str]] | None = None,
         steps: int = STEPS,
     ):
-        # Where all clients carry all rack-aware tags, standbys move between clients of one kind alone.
+        # If all clients have all rack-aware tags, standbys move only between clients of one kind.
         apart = others if others and any(None in client for client in values) else [{}] * len(values)
         full = [(value, tuple(sorted(more.items()))) for value, more in zip(values, apart, strict=True)]
         counts = Counter(full)
@@ -89,15 +91,17 @@ class Kinds:
         return [0 if kind[tag] is None else bits[kind[tag]] for kind in self.kinds]
 
     def _clients_by_value(self, tag: int) -> list[int]:
-        """How many clients have each value of a tag, ascending; lacking it is one value here."""
+        """The number of clients for each value of a tag, ascending. Lacking the tag counts as one value."""
         clients: Counter = Counter()
         for kind, count in zip(self.kinds, self.count, strict=True):
             clients[kind[tag]] += count
         return sorted(clients.values())
 
     def _sources(self, to: int) -> list[int]:
-        """The kinds from which a standby may have moved to this kind: this one, and kinds with fewer rack-aware tags that
-        agree with it in all their tags. Raises TooMany."""
+        """The kinds from which a standby may have moved to this kind. Raises TooMany.
+
+        These are this kind, and kinds with fewer rack-aware tags that agree with it in all of their tags.
+        """
         if to not in self._moved_from:
             self._look(1 + len(self._lacking) // 8)
             fewer = (k for k in self._lacking if self._carried[k] <= self._carried[to])
@@ -110,11 +114,16 @@ class Kinds:
             raise TooMany
 
     def _after(self, excluded: tuple[int, ...], last: int, used: int) -> tuple[int, ...]:
-        """What each tag excludes, as bits of kinds, after `last` became the last of `used` clients."""
-        return tuple(
-            before if self.kinds[last][t] is None else 0 if self._values[t] <= used else before | self._alike[t][last]
-            for t, before in enumerate(excluded)
-        )
+        """The exclusions of each tag, as bits of kinds, after `last` became the last of `used` clients."""
+        after = []
+        for tag, before in enumerate(excluded):
+            if self.kinds[last][tag] is None:
+                after.append(before)
+            elif self._values[tag] <= used:
+                after.append(0)
+            else:
+                after.append(before | self._alike[tag][last])
+        return tuple(after)
 
     def _free(self, excluded: tuple[int, ...], held: Counter) -> int:
         """The kinds, as bits, with a client that isn't excluded and doesn't have the task."""
@@ -127,9 +136,9 @@ class Kinds:
         return self._after((0,) * len(self._values), active, 1)
 
     def produced(self, active: int, standbys: Shape) -> bool:
-        """Could Kafka have put the standbys of a task there whose active is on a client of kind `active`?
+        """Could Kafka have produced these standbys for a task whose active is on a client of kind `active`? Raises TooMany.
 
-        Two zones of two clients: the standby can't be where the active is. Raises TooMany.
+        Example: with two zones of two clients each, the standby can't be in the zone of the active.
 
         >>> kinds = Kinds([("az1",), ("az1",), ("az2",), ("az2",)])
         >>> kinds.produced(0, (1,)), kinds.produced(0, (0,))
@@ -137,14 +146,14 @@ class Kinds:
         """
         key = (active, standbys)
         if key not in self._produced:
-            # Clients that share no value are never excluded by each other, in whatever order.
+            # Clients without a common value never exclude each other, in any order.
             self._produced[key] = not any(self.shared((active, *standbys))) or any(
                 self._yields(active, before) for before in self._before(active, standbys)
             )
         return self._produced[key]
 
     def _before(self, active: int, standbys: Shape) -> Iterator[Shape]:
-        """The shapes from which the standbys may have moved to this one, this one first."""
+        """The shapes from which the standbys may have moved to this one, starting with this one."""
         shapes: set[Shape] = {()}
         for kind in standbys:
             shapes = {tuple(sorted((*shape, source))) for shape in shapes for source in self._sources(kind)}
@@ -162,7 +171,7 @@ class Kinds:
             self._look(2 + len(standbys))
             used = 1 + len(standbys) - len(left)
             free = self._free(excluded, all_of_it - Counter(left))
-            if not left or not free:  # where none is free, the rest goes anywhere
+            if not left or not free:  # if no client is free, the rest may go anywhere
                 return True
             for at, kind in enumerate(left):
                 if free >> kind & 1 and (at == 0 or left[at - 1] != kind):
@@ -173,9 +182,9 @@ class Kinds:
         return False
 
     def within_reach(self, active: int, standbys: int) -> list[int]:
-        """Kinds of clients to which Kafka can bring one of so many standbys, ascending.
+        """Kinds of clients to which Kafka can bring one of `standbys` standbys, ascending.
 
-        Each is in some achievable placement. Where there are very many placements some kinds may be left out.
+        Each is in some achievable placement. If there are very many placements, some kinds may be missing.
 
         >>> Kinds([("az1",), ("az1",), ("az2",), ("az3",)]).within_reach(0, 1)
         [1, 2]
@@ -216,7 +225,7 @@ class Kinds:
         return reached
 
     def shared(self, hosts: Iterable[int]) -> tuple[int, ...]:
-        """By tag, how many pairs of these clients (by kind) don't differ in it. All 0 is the ideal of KIP-708.
+        """By tag, the number of pairs of these clients (by kind) that don't differ in it. All 0 is the ideal of KIP-708.
 
         >>> Kinds([("az1", "blue"), ("az2", "blue")]).shared((0, 1, 1))
         (1, 3)
@@ -228,7 +237,7 @@ class Kinds:
     def _floor(self, standbys: int) -> tuple[int, ...]:
         """By tag, the fewest pairs that can share a value, if it were the only tag.
 
-        The n-th client with a value shares it with n - 1 others: first every value gets one client, then a second.
+        The n-th client with a value shares it with n - 1 others. Every value gets one client before any gets a second.
         """
         least = []
         for room in self._room:
@@ -240,9 +249,10 @@ class Kinds:
         return tuple(least)
 
     def better(self, active: int, standbys: Shape) -> Shape | None:
-        """A better placement of these standbys: fewer pairs of clients share a value in one tag, and no more in the others.
+        """A better placement of these standbys; None if there is none. Raises TooMany.
 
-        The ideal is preferred: all of the task's clients differ in every tag. None: nothing is better. Raises TooMany.
+        In a better placement, fewer pairs of clients share a value of one tag, and no more pairs share values of the others.
+        The ideal is preferred: all clients of the task differ in every tag.
 
         >>> kinds = Kinds([("az1",), ("az1",), ("az2",), ("az3",)])
         >>> kinds.better(0, (0, 1)), kinds.better(0, (1, 2))
@@ -274,14 +284,17 @@ class Kinds:
     def _choose(
         self, hosts: Shape, left: int, first: int, held: list[dict], limit: Sequence[int], below: int
     ) -> Shape | None:
-        """Adds `left` clients of kinds from `first` on to `hosts`. held: by tag, how many of `hosts` have each value.
-        limit, below: how many pairs may still be shared, by tag and in all."""
+        """Adds `left` clients of kinds from `first` on to `hosts`.
+
+        held: by tag, how many of `hosts` have each value.
+        limit, below: how many pairs may still share a value, by tag and in all.
+        """
         if not left:
             return hosts[1:]
         tried = None
         for kind in range(first, len(self.kinds)):
             values = self.kinds[kind]
-            # Another kind with the same values shares as much, and leaves fewer kinds to choose from.
+            # A kind with the same values shares as much, and leaves fewer kinds to choose from.
             if values == tried or hosts.count(kind) == self.count[kind]:
                 continue
             self._look(1 + len(held) // 4)

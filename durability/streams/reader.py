@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 OLDEST, NEWEST = 6, 11
-"""Protocol versions of Kafka Streams (2.5 and later) that are read."""
+"""The supported protocol versions of Kafka Streams (2.5 and later)."""
 FORMATS = ("ConsumerProtocolSubscription", "ConsumerProtocolAssignment", "SubscriptionInfo", "AssignmentInfo")
 """The formats of members' bytes. Every reason why such bytes can't be read begins with one of these names."""
 
@@ -15,7 +15,7 @@ class Malformed(Exception):
 
 
 class Reader:
-    """A position in `data`, which are of `format`, one of FORMATS.
+    """A position in `data`. format: the format of the data, one of FORMATS.
 
     >>> reader = Reader(bytes([0, 0, 0, 1, 0, 0, 0, 7]), "AssignmentInfo")
     >>> [reader.i32() for _ in range(reader.count(4))]
@@ -35,11 +35,11 @@ class Reader:
 
     @property
     def left(self) -> int:
-        """How many bytes haven't been read."""
+        """The number of bytes that haven't been read."""
         return len(self.data) - self.position
 
     def take(self, size: int) -> bytes:
-        """The next `size` bytes; a negative size is malformed."""
+        """The next `size` bytes. Raises Malformed for a negative size."""
         if not 0 <= size <= self.left:
             raise self.malformed(f"{size} bytes at byte {self.position}, where {self.left} bytes are left")
         self.position += size
@@ -67,7 +67,7 @@ class Reader:
         return value
 
     def version(self) -> int:
-        """An i32, the version of the format; it has to be one that is read."""
+        """An i32, the version of the format. Raises Malformed for an unsupported version."""
         version = self.i32()
         if 1 <= version < OLDEST:
             raise self.malformed(f"version {version} is older than {OLDEST}, the oldest that is read")
@@ -95,13 +95,13 @@ class Reader:
         return found
 
     def decoded(self, value: bytes, encoding: str, errors: str = "strict") -> str:
-        """Bytes that were just taken, as text."""
+        """Bytes just taken, as text."""
         try:
             return value.decode(encoding, errors)
         except UnicodeDecodeError as error:
             raise self.malformed(f"no {encoding} text before byte {self.position}") from error
 
     def end(self) -> None:
-        """Checks that all bytes were read."""
+        """Raises Malformed unless all bytes were read."""
         if self.left:
             raise self.malformed(f"{self.left} bytes too many")

@@ -1,4 +1,4 @@
-"""SubscriptionInfo: what a Streams thread says when it joins a classic group (SubscriptionInfoData.json)."""
+"""SubscriptionInfo: what a Streams thread sends when it joins a classic group (SubscriptionInfoData.json)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ CLIENT_TAGS = 11
 
 @dataclass(frozen=True)
 class SubscriptionInfo:
-    """One thread's subscription, as of before the rebalance.
+    """One thread's subscription, with the state before the rebalance.
 
-    process: the client's process id, as UUID text. with_state: ids of the tasks whose state this client had; in version 6
-        its previous standbys only. tags: client tags; None where the version has none.
+    process: the client's process id, as UUID text.
+    with_state: ids of the tasks whose state this client had; in version 6, its previous standbys only.
+    tags: client tags; None if the version has none.
     """
 
     version: int
@@ -29,7 +30,7 @@ class SubscriptionInfo:
 
 
 def decode(data: bytes) -> SubscriptionInfo:
-    """The SubscriptionInfo in `data`. Raises Malformed, which names a version that isn't read."""
+    """The SubscriptionInfo in `data`. Raises Malformed, which names an unsupported version."""
     reader = Reader(data, "SubscriptionInfo")
     version = reader.version()
     reader.i32()  # the latest supported version
@@ -53,7 +54,7 @@ def decode(data: bytes) -> SubscriptionInfo:
 
 
 def _nested_sums(reader: Reader) -> list[str]:
-    """Versions 7 to 9: by subtopology the partitions, each with its offsets' sum."""
+    """Versions 7 to 9: by subtopology, its partitions, each with the sum of its offsets."""
     tasks = []
     for _ in range(reader.count(8)):
         subtopology = reader.natural()

@@ -118,13 +118,17 @@ def _first_flaw(document: object) -> tuple[str, str]:
         place, value = stack.pop()
         if isinstance(value, _Flaw):
             return pointer(place), value.problem
-        inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-        stack.extend(reversed([((*place, key), element) for key, element in inner]))
+        inner: list[tuple[Any, object]] = []
+        if isinstance(value, dict):
+            inner = list(value.items())
+        elif isinstance(value, list):
+            inner = list(enumerate(value))
+        stack.extend(((*place, key), element) for key, element in reversed(inner))
 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Turns garbage collection off: it would walk the million objects that are being made again and again."""
+    """Turn garbage collection off. It would repeatedly walk the million objects that are being created."""
     enabled = gc.isenabled()
     gc.disable()
     try:

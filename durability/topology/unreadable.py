@@ -19,7 +19,7 @@ IDENTITIES: dict[Tokens, str] = {
 }
 
 DEEPEST = 32
-"""Segments of a path that count. The format is less deep, and all that lies under a place is unreadable with it."""
+"""The most segments of a path that count. The format is less deep, and everything below an unreadable place is unreadable."""
 
 
 def tokens(path: str) -> tuple[str, ...] | None:
@@ -45,8 +45,9 @@ def pointer(segments: Tokens) -> str:
 
 
 def resolve(document: dict, path: str) -> Tokens | None:
-    """The place in the document that a path points at, list elements by index; None if there is no such topic, broker or
-    group.
+    """The place in the document that a path points at, with list elements by index.
+
+    None if there is no such topic, broker or group.
 
     A member of an object may be missing, and so may an element of a list below a topic or broker. A missing element is the
     place's last segment, as text.
@@ -63,7 +64,7 @@ def resolve(document: dict, path: str) -> Tokens | None:
 
 
 class Places:
-    """The places in one document that paths point at. A list's identities are read once, whatever the number of paths."""
+    """The places in one document that paths point at. Identities in a list are read once for all paths."""
 
     def __init__(self, document: dict):
         self._document = document
@@ -116,8 +117,8 @@ class Unreadable:
     """The unreadable parts of one document, by place.
 
     paths: the path and reason of each entry, as stated.
-    places: by path the place that it points at, see `resolve`.
-    unresolved: paths that point at nothing in the document; they still mean that something is missing.
+    places: by path, the place that it points at; see `resolve`.
+    unresolved: paths that point at nothing in the document. They still mean that something is missing.
     """
 
     def __init__(self, document: dict):

@@ -176,7 +176,9 @@ def _texts(configs: object) -> bool:
 
 def _title(shape: Shape) -> str:
     """The word for an element of a list."""
-    return shape.title if isinstance(shape, Object) else "broker" if shape is kinds.BROKER_ID else "element"
+    if isinstance(shape, Object):
+        return shape.title
+    return "broker" if shape is kinds.BROKER_ID else "element"
 
 
 def _sound(partition: Any, brokers: set[int] | None) -> bool:

@@ -1,4 +1,4 @@
-"""Kafka versions: which Apache release a text names, whoever numbered it.
+"""Kafka versions: the Apache release that a text names, in the numbering of Apache or of a vendor.
 
 Vendors append to Apache's numbers (2.8.2.tiered, 3.6.0.redhat-00007, 2.0.0-cp1), or number releases themselves: Confluent
 Platform 7.6.0 is Apache Kafka 3.6. The majors of both don't overlap so far, because Apache's newest is 4.
@@ -16,8 +16,8 @@ _APACHE_BUILD = r"[5-9][\d.]*-(?:SNAPSHOT|IV\d|rc\d)"
 _TOO_OLD_FOR_CCS = r"[34][\d.]*-c(?:cs|e)\b"
 """-ccs or -ce with a major that both have: it may be either."""
 PATTERN = rf"v?(?!{_APACHE_BUILD}|{_TOO_OLD_FOR_CCS})(\d{{1,6}}(?:\.\d{{1,6}}){{1,3}}|[48](?![.\d]))(?:[-.+](.*))?"
-"""A version and, as its first group, the numbers of it; in Java's regular expressions too. A text without a minor, such as
-3.x, names no release, unless all minors of that major follow the newest release that a rule asks for."""
+"""A version with its numbers as the first group. It is also a regular expression of Java. A text without a minor, such as 3.x,
+names no release, unless all minors of that major follow the newest release that a rule compares with."""
 _VERSION = re.compile(PATTERN, re.ASCII | re.DOTALL)
 NUMBERED_1_OR_LATER = r"\s*v?[1-9]\d*(?:\..*|\D.*)?"
 """A text whose major is at least 1, even if it names no release. No numbering has such a major for a Kafka before 0.11."""
@@ -48,7 +48,7 @@ def release_number(version: str | None) -> int | None:
 
 
 def _stated(version: str | None) -> list[int]:
-    """The numbers of a version as they stand there, at least two; none if it doesn't match PATTERN."""
+    """The version's numbers, at least two. Empty if it doesn't match PATTERN."""
     match = _VERSION.fullmatch(version.strip()) if version else None
     numbers = [int(part) for part in match.group(1).split(".")] if match else []
     return [*numbers, 0] if len(numbers) == 1 else numbers

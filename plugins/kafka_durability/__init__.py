@@ -1,1 +1,1 @@
-"""What the DAGs are made of: a hook for Kafka Connections and one thin operator per step of an audit."""
+"""The Airflow provider: a hook for Kafka Connections, and one thin operator per step of an audit."""

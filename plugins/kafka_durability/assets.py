@@ -1,4 +1,4 @@
-"""The Asset of a run's findings, so that other DAGs can react to them."""
+"""The Asset of a run's findings. Other DAGs can react to it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ FINDINGS = Asset(name="kafka_durability_findings", uri="kafka-durability://lake/
 
 
 def announce(context: Mapping[str, Any], outlets: Iterable[Any], run: str, findings: Path) -> None:
-    """Gives the events of a task's outlets what `counts` says; Airflow sends them when the task has succeeded."""
+    """Attach `counts` to the events of a task's outlets. Airflow sends them when the task has succeeded."""
     extra = counts(run, findings)
     for outlet in outlets:
         context["outlet_events"][outlet].extra = extra
 
 
 def counts(run: str, findings: Path) -> dict[str, str | int | bool]:
-    """What an event says of a findings.json.
+    """The content of an event about a findings.json.
 
-    `run`: its id; `critical`, `warning`: failures, waived ones not among them; `unknown`; `new`: findings that the run before
-    didn't have; `verified`: did the cross-check agree; `findings`: the file.
+    - `run`: the run's id. `findings`: the file.
+    - `critical`, `warning`: failures without waived ones. `unknown`: unknown findings.
+    - `new`: findings that the previous run didn't have.
+    - `verified`: did the cross-check agree?
     """
     from durability.report.files import load
 

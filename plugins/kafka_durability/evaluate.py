@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class EvaluateOperator(SparkJob):
-    """Builds the run's plan and submits `spark_jobs/evaluate.py` with it, or gives it to a prestarted session.
+    """Builds the run's plan and submits `spark_jobs/evaluate.py` with it, or passes it to a prestarted session.
 
-    Results are written under a `result_id` that is new with every try, so a cleared task never mixes with an earlier
-    one. Returns a reference to the plan, see `durability.plan.Plan`.
+    Each try writes results under a new `result_id`, so results of a cleared task aren't mixed with earlier ones. Returns a
+    reference to the plan (`durability.plan.Plan`).
     """
 
     template_fields = (*SparkJob.template_fields, "published")

@@ -11,9 +11,8 @@ from durability.errors import AuditError
 class KafkaHook(BaseHook):
     """Settings for reading a cluster, from a Connection of type `kafka`.
 
-    The Connection is written as for Airflow's Kafka provider: librdkafka-style keys in the extra, `bootstrap.servers`
-    among them. Where the extra has no servers or SASL credentials, host and port, login and password of the
-    Connection are used.
+    The Connection has the form of Airflow's Kafka provider: librdkafka-style keys in the extra, including `bootstrap.servers`.
+    If the extra has no servers or SASL credentials, host and port, or login and password, of the Connection are used.
     """
 
     conn_name_attr = "kafka_conn_id"
@@ -26,9 +25,9 @@ class KafkaHook(BaseHook):
         self.kafka_conn_id = kafka_conn_id
 
     def settings(self) -> dict[str, object]:
-        """What `durability.collect.collect` takes; it has secrets, so it is never logged nor passed to another task.
+        """Settings for `durability.collect.collect`. They contain secrets and are never logged or passed to another task.
 
-        BadInput when the Connection says no address.
+        Raises BadInput if the Connection has no address.
         """
         connection = self.get_connection(self.kafka_conn_id)
         return connection_settings(
@@ -41,13 +40,13 @@ class KafkaHook(BaseHook):
         )
 
     def get_conn(self) -> dict[str, object]:
-        """The settings; the collector opens and closes its own clients."""
+        """The settings. The collector opens and closes its own clients."""
         return self.settings()
 
     def test_connection(self) -> tuple[bool, str]:
-        """What Airflow's Test button shows: whether the cluster answers, within ten seconds. Reads Metadata alone.
+        """The result of Airflow's Test button: whether the cluster answers within ten seconds. Reads Metadata only.
 
-        The text has no part of the settings but the addresses: among the others are secrets.
+        Of the settings, the text shows addresses only, because others may be secrets.
         """
         from durability.collect.probe import probe
 

@@ -1,6 +1,6 @@
-"""One operator per step of an audit; each wraps the function of `durability.steps` with its name.
+"""One operator per step of an audit. Each wraps the function of the same name in `durability.steps`.
 
-XCom carries references and counts only; what grows with the fleet goes through `durability.steps.task_artifacts`.
+XCom contains references and counts only. Larger data is passed through `durability.steps.task_artifacts`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from expectations.posture import Flagged
 
 IN_TIME = 0.8
-"""Part of the collect task's execution timeout for reading; the rest is for staging what was read last."""
+"""The part of the collect task's execution timeout for reading. The rest is for staging the last clusters."""
 
 
 class PlanOperator(Step):
-    """Checks policy, waivers and clusters, makes the lake's tables where missing, and partitions the sources into groups.
+    """Validates policy, waivers and clusters, creates missing tables of the lake, and partitions the sources into groups.
 
-    Returns the groups; with none, while the clusters file lists no cluster, the rest of the run is skipped. Also removes the
-    artifacts of earlier runs of this DAG that are too old for clearing their tasks.
+    Returns the groups. If the clusters file lists no cluster, there are none and the rest of the run is skipped. Also removes
+    artifacts of this DAG's runs that are too old to clear their tasks.
     """
 
     def __init__(self, *, kind: str, **kwargs: Any):
@@ -54,9 +54,9 @@ class PlanOperator(Step):
 
 
 class CollectOperator(Step):
-    """Reads a group of sources and stages what it read; commits nothing.
+    """Reads a group of sources and stages the facts. Nothing is committed.
 
-    Returns a reference to `Collected`. Every source has attempts or a failure there, so this task succeeds also when none
+    Returns a reference to `Collected`. Every source in it has attempts or a failure. So this task succeeds even if no source
     could be read.
     """
 
@@ -67,7 +67,7 @@ class CollectOperator(Step):
         self.group = group
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> dict[str, str]:
-        # A cluster that isn't read in time is missing by name; a task that Airflow ends would lose the others as well.
+        # A cluster not read in time is reported by name. If Airflow ended the task, all clusters would be lost.
         seconds = (self.execution_timeout or timedelta(hours=1)).total_seconds() * IN_TIME
         results = collect.collect(settings, self.group, lambda c: KafkaHook(c).settings(), seconds, summary)
         ti = context["ti"]
@@ -76,7 +76,7 @@ class CollectOperator(Step):
 
 
 class GateOperator(Step):
-    """Checks each snapshot against itself, and counts the sources against what was planned. Returns a reference to `Gated`."""
+    """Checks each snapshot for contradictions and each planned source for a result. Returns a reference to `Gated`."""
 
     template_fields = ("planned", "collected")
 
@@ -95,9 +95,9 @@ class GateOperator(Step):
 
 
 class PublishOperator(Step):
-    """Commits accepted snapshots and writes the `snapshots` rows, last; a pulse writes these rows alone.
+    """Commits accepted snapshots, then writes the `snapshots` rows. A pulse writes these rows only.
 
-    Returns references to the rows that the run judges or finds missing, and to what the gate saw.
+    Returns references to the rows of the clusters in this run, and to the attempts after the gate.
     """
 
     template_fields = ("gated",)
@@ -114,7 +114,7 @@ class PublishOperator(Step):
 
 
 class EvaluatedStep(Step):
-    """A step after `evaluate`. evaluated: what that returned; flagged: what `CrossCheckOperator` returned."""
+    """A step after `evaluate`. evaluated: the result of that task. flagged: the result of `CrossCheckOperator`."""
 
     template_fields: Sequence[str] = ("evaluated", "flagged")
 
@@ -123,34 +123,34 @@ class EvaluatedStep(Step):
         self.evaluated, self.flagged = evaluated, flagged
 
     def plan(self, settings: Settings, context: Mapping[str, Any]) -> Plan:
-        """The run's plan, as `evaluate` left it."""
+        """The run's plan, made by `evaluate`."""
         from durability.plan import Plan
 
         return Plan.from_json(artifacts_of(settings, context).get(self.evaluated["plan"]))
 
     def checked(self) -> Flagged:
-        """What the cross-check found."""
+        """The result of the cross-check."""
         from expectations.posture import Flagged
 
         return Flagged(**self.flagged)
 
 
 class CrossCheckOperator(EvaluatedStep):
-    """Has Great Expectations decide the scalar verdicts again; differences become UNKNOWN. Returns `Flagged` as a dict."""
+    """Computes scalar verdicts again with Great Expectations. Differences become UNKNOWN. Returns `Flagged` as a dict."""
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> dict:
         return asdict(cross_check.cross_check(settings, self.plan(settings, context), summary))
 
 
 class FindingsOperator(EvaluatedStep):
-    """Words verdicts and differences as findings, for every reader, and writes the `runs` row. Returns how many there are."""
+    """Writes findings with text from verdicts and differences, and the `runs` row. Returns how many were written."""
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> int:
         return findings.findings(settings, self.plan(settings, context), self.checked(), summary)
 
 
 class ReportOperator(EvaluatedStep):
-    """Writes findings.json, findings.csv and report.html. Returns their paths; events of its outlets have the counts."""
+    """Writes findings.json, findings.csv and report.html. Returns their paths. Events of its outlets have the counts."""
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> dict[str, str]:
         plan = self.plan(settings, context)
@@ -160,7 +160,7 @@ class ReportOperator(EvaluatedStep):
         return {name: str(path) for name, path in files.items()}
 
     def _alone_in(self, settings: Settings) -> AbstractContextManager[None]:
-        """The reports of another audit aren't replaced while it writes them; one that started this run has the folder's lock."""
+        """Locks the folder, so that no other audit replaces the reports. A command that started this run has the lock already."""
         if not is_scheduled(settings.lake):
             return nullcontext()
         create_private(settings.out)
@@ -168,9 +168,9 @@ class ReportOperator(EvaluatedStep):
 
 
 class NotifyOperator(Step):
-    """Sends the run's digest to Slack where there is a Connection for it; failing to doesn't fail the audit."""
+    """Sends the run's digest to Slack if there is a Connection for it. A failure doesn't fail the audit."""
 
-    takes_lake = False  # a catalog that doesn't answer must not fail the audit for a digest's sake
+    takes_lake = False  # a catalog that doesn't answer must not fail the audit because of a digest
     template_fields = ("reported",)
 
     def __init__(self, *, reported: Any, **kwargs: Any):
@@ -183,7 +183,7 @@ class NotifyOperator(Step):
 
 
 class ConcludeOperator(EvaluatedStep):
-    """Fails unless the run is complete and verified. It comes last, so that the report is out then."""
+    """Fails unless the run is complete and verified. It is the last task, so the report is already written."""
 
     last = True
 
@@ -202,7 +202,7 @@ class ConcludeOperator(EvaluatedStep):
 
 
 class ConcludePulseOperator(EvaluatedStep):
-    """Writes a pulse's `runs` row with its counters as the summary; fails if a cluster could not be read."""
+    """Writes a pulse's `runs` row with its counters. Fails if a cluster could not be read."""
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> str:
         plan = self.plan(settings, context)
@@ -213,7 +213,7 @@ class ConcludePulseOperator(EvaluatedStep):
 
 
 class DiscardOperator(Step):
-    """Removes what a pulse staged, whatever became of the pulse. Returns how many files."""
+    """Removes a pulse's staged files, even if the pulse failed. Returns how many."""
 
     template_fields = ("collected",)
 
@@ -227,10 +227,10 @@ class DiscardOperator(Step):
 
 
 def collected_groups(artifacts: TaskArtifacts, collected: Sequence[Mapping[str, str] | None] | None) -> list[Collected]:
-    """The groups' results; nothing of a task that brought none.
+    """The results of all groups. A task without a result is left out.
 
-    Read as a slice: of what mapped tasks give, Airflow finds the end otherwise by asking for one more than there are, and
-    its client logs an error for that.
+    Read as a slice. Otherwise Airflow finds the end of mapped results by requesting one too many, and its client logs an
+    error for that.
     """
     references = [c["results"] for c in (collected[:] if collected else ()) if c]
     return [Collected.from_dict(artifacts.get(reference)) for reference in references]

@@ -1,4 +1,4 @@
-"""Registers what this project adds to Airflow, through the entry point `airflow.plugins` of the installed package."""
+"""Registers this project's Airflow plugin, through the entry point `airflow.plugins` of the installed package."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from airflow.plugins_manager import AirflowPlugin
 
 
 class KafkaDurabilityPlugin(AirflowPlugin):
-    """Has no part of its own yet: hook and operators are the provider's, see `kafka_durability.provider`."""
+    """Empty so far: hook and operators belong to the provider, see `kafka_durability.provider`."""
 
     name = "kafka_durability"

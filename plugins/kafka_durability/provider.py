@@ -1,4 +1,4 @@
-"""What Airflow knows of this package as a provider: its operators, its hook, and the form of a Connection of type `kafka`."""
+"""Describes this package to Airflow as a provider: its operators, its hook, and the form of a Connection of type `kafka`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _text(label: str, description: str, **schema: object) -> dict[str, object]:
     return {"label": label, "description": description, "schema": {"type": ["string", "null"], **schema}}
 
 
-# Keys of the Connection's extra, as librdkafka and Airflow's own Kafka provider name them; any other goes into the extra.
+# Keys of the Connection's extra, named as in librdkafka and Airflow's own Kafka provider. Other keys go into the extra field.
 FIELDS = {
     "bootstrap.servers": _text("Bootstrap servers", "host:port, several separated by commas; or Host and Port above"),
     "security.protocol": _text("Security protocol", "PLAINTEXT unless chosen", enum=list(PROTOCOLS)),
@@ -29,9 +29,9 @@ FIELDS = {
 
 
 def get_provider_info() -> dict[str, object]:
-    """The entry point `apache_airflow_provider`, of Airflow's provider_info.schema.json.
+    """The entry point `apache_airflow_provider`, in the form of Airflow's provider_info.schema.json.
 
-    The plugin has an entry point of its own: named here too, Airflow would load it twice.
+    The plugin isn't listed here. It has its own entry point, and Airflow would load it twice.
     """
     modules = [f"kafka_durability.{name}" for name in OPERATORS]
     return {

@@ -1,4 +1,4 @@
-"""Schedules' constants: how long a step may take, how often it is tried, and why."""
+"""Constants of the schedules: time limits and retries of each step, with the reasons."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from durability.steps.sources import GROUPS
 POOL = "kafka_durability"
 SNAPSHOTS = Asset(name="kafka_durability_snapshots", uri="kafka-durability://lake/snapshots")
 
-# `make audit` sets this to 0: a user who waits needs the error now.
+# `make audit` sets this to 0, because a waiting user needs the error at once.
 RETRIES = int(os.environ.get("DURABILITY_RETRIES", "2"))
 
 DEFAULTS = {
     "owner": "kafka-platform",
-    # A night is long enough for a worker or an object store to come back; an error that a user must fix fails at once.
+    # During a night, a worker or an object store can come back. An error that a user must fix isn't retried.
     "retries": RETRIES,
     "retry_delay": timedelta(minutes=2),
     "retry_exponential_backoff": True,
     "max_retry_delay": timedelta(minutes=15),
     "execution_timeout": timedelta(minutes=30),
-    # Nightly and pulse share the pool, so that together they never read more groups at once than it has slots.
+    # Nightly runs and pulses share the pool, so that together they never read more groups at once than it has slots.
     "pool": POOL,
 }
 
-# Every group at once, eight threads in each: 32 clusters at most. Each cluster is bounded by its `read_within`, a group by
-# most of this; see `durability.steps.sources` and `durability.collect.fleet`.
+# All groups at once with eight threads each: at most 32 clusters. `read_within` limits each cluster, and most of this timeout
+# limits a group; see `durability.steps.sources` and `durability.collect.fleet`.
 COLLECT = {"execution_timeout": timedelta(hours=1), "max_active_tis_per_dagrun": GROUPS}
 
-# Seven million partitions take minutes; twice that of a bad night is still less than an hour.
+# Seven million partitions take minutes. Twice the time of a bad night is still less than an hour.
 EVALUATE: dict[str, Any] = {"execution_timeout": timedelta(hours=2), "conn_id": "spark"}
 
-# A pulse has five minutes; what it can't do in them the next one does.
+# A pulse has five minutes. The next pulse does what this one can't.
 PULSE_DEFAULTS = {
     **DEFAULTS,
     "retries": min(RETRIES, 1),
@@ -46,15 +46,15 @@ PULSE_DEFAULTS = {
 COLLECT_PULSE = {"max_active_tis_per_dagrun": GROUPS}
 EVALUATE_PULSE: dict[str, Any] = {"execution_timeout": timedelta(minutes=10), "conn_id": "spark"}
 
-# The first upkeep of a lake that had none compacts years; one that is cut short goes on the next time.
+# The first upkeep of an old lake compacts years. If it is cut short, the next one continues.
 UPKEEP = {"execution_timeout": timedelta(hours=6), "conn_id": "spark"}
 
-# The digest is tried again by the client itself, and is not worth a night's delay.
+# The client itself retries the digest. It isn't worth delaying a night.
 NOTIFY = {"execution_timeout": timedelta(minutes=5), "retries": 0}
 
 
 def params() -> dict[str, Param]:
-    """What a run may be given; the defaults are the shipped policies and the deployment's clusters, lake and out folders."""
+    """The params of a run. Defaults are the shipped policies and the deployment's clusters, lake and out folders."""
     policies = shipped("policies")
     state = state_folder()
     lake = os.environ.get("DURABILITY_LAKE", str(state / "lake"))

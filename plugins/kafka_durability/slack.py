@@ -6,7 +6,7 @@ from durability.steps.notify import CONNECTIONS
 
 
 def webhook() -> str | None:
-    """The webhook's address from the first of `CONNECTIONS` that exists; None: there is none. The address is a secret."""
+    """The webhook's address from the first of `CONNECTIONS` that exists; None if there is none. The address is a secret."""
     from airflow.sdk import BaseHook
     from airflow.sdk.exceptions import AirflowNotFoundException
 

@@ -1,5 +1,7 @@
-"""A Spark job on the lake, through the Connection `spark`: secrets in a file that only this task's user can read, and no
-process that outlives the task."""
+"""Runs a Spark job on the lake through the Connection `spark`.
+
+Secrets are in a file that only this task's user can read. No process outlives the task.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class GuardedHook(SparkSubmitHook):
-    """spark-submit, with all its processes, ends with this task, whatever ends the task: SIGKILL, or its supervisor's end."""
+    """spark-submit whose processes end with this task, even after SIGKILL or the end of its supervisor."""
 
     guard: Sequence[str] = ()
 
@@ -31,7 +33,7 @@ class GuardedHook(SparkSubmitHook):
 
 
 class SparkJob(SparkSubmitOperator):
-    """Submits a module of `spark_jobs`; subclasses say which, and with what arguments."""
+    """Submits a module of `spark_jobs`. Subclasses say which one, and its arguments."""
 
     _guard: Sequence[str] = ()
 
@@ -41,10 +43,12 @@ class SparkJob(SparkSubmitOperator):
     def submit(
         self, lake: Lake, partitions: int, arguments: Callable[[Path], list[str]], context: Mapping[str, Any]
     ) -> None:
-        """Runs the job; partitions: how many it is about. arguments: writes its input into a folder
-        and returns its arguments.
+        """Run the job.
 
-        Spark reads input and catalog settings from a folder that is this task's alone and goes with it.
+        Spark reads its input and the catalog's settings from a private folder, which is removed at the end.
+
+        partitions: how many the job processes.
+        arguments: writes the job's input into a folder and returns the job's arguments.
         """
         master = self._master()
         if warning := spark.exposed(master):
@@ -61,7 +65,7 @@ class SparkJob(SparkSubmitOperator):
             super().execute(cast(Context, context))
 
     def _master(self) -> str:
-        """The Connection's master, as the provider's hook reads it; YARN if there is no Connection."""
+        """The Connection's master as the provider's hook reads it, or YARN if there is no Connection."""
         try:
             stated = BaseHook.get_connection(self._conn_id)
         except AirflowNotFoundException:
@@ -72,7 +76,7 @@ class SparkJob(SparkSubmitOperator):
 
     def _get_hook(self) -> SparkSubmitHook:
         hook = super()._get_hook()
-        # Made by the provider, whose arguments change with its releases.
+        # The provider creates the hook, because its arguments change with its releases.
         hook.__class__ = GuardedHook
         cast(GuardedHook, hook).guard = self._guard
         return hook

@@ -1,4 +1,4 @@
-"""What every operator of an audit shares: how a step of `durability.steps` becomes an Airflow task."""
+"""The base of all operators: runs a step of `durability.steps` as an Airflow task."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger("airflow.task")
 
 
 class TaskReporter(JournalReporter):
-    """Writes to the journal, and each problem to the task's log: on a schedule nobody reads a journal."""
+    """Reports to the journal, and problems to the task's log, because scheduled runs have no reader of the journal."""
 
     def problem(self, step: str, text: str) -> None:
         log.error("%s", text)
@@ -33,7 +33,7 @@ class TaskReporter(JournalReporter):
 def reported(task_id: str) -> Iterator[StepSummary]:
     """Report the step to the journal and the task's log, and turn an AuditError into a failed task.
 
-    A retry doesn't fix what a user caused, so such a task fails at once. A service that didn't answer is retried.
+    A user's error fails the task at once, because a retry doesn't fix it. A service that didn't answer is retried.
     """
     try:
         with report_step(task_id, TaskReporter(), (AirflowFailException, AirflowSkipException)) as summary:
@@ -45,21 +45,21 @@ def reported(task_id: str) -> Iterator[StepSummary]:
 
 
 def artifacts_of(settings: Settings, context: Mapping[str, Any]) -> TaskArtifacts:
-    """What the tasks of this run hand on by a reference, since it grows with the fleet."""
+    """Results that tasks of this run pass on by reference, because they grow with the fleet."""
     return TaskArtifacts(settings.lake, context["dag"].dag_id, context["run_id"])
 
 
 def is_scheduled(lake: str) -> bool:
-    """Did no audit of the command line start this run? That audit would have the lake's lock already."""
+    """Is this a scheduled run? An audit from the command line already has the lake's lock."""
     return os.environ.get(run_lock.HELD) != lake
 
 
 @contextmanager
 def holding(lake: str, context: Mapping[str, Any], *, last: bool = False) -> Iterator[None]:
-    """Have the lake for a task of this run, and then for the run's next task, unless it is the last or fails for good.
+    """Lock the lake for a task of this run. Then keep a lease for the run's next task, unless this one is last or fails for good.
 
-    Two runs at once would each take the other's results for those of the run before. Raises Unreachable if another run has
-    the lake.
+    Of two concurrent runs, each would take the other's results for those of the previous run.
+    Raises Unreachable if another run has the lake.
     """
     if not is_scheduled(lake):
         yield
@@ -84,22 +84,22 @@ def run_of(context: Mapping[str, Any]) -> str:
 
 
 def _is_retried(error: BaseException, context: Mapping[str, Any]) -> bool:
-    """Does Airflow try the task again?"""
+    """Will Airflow try the task again?"""
     final = isinstance(error, AuditError) and not isinstance(error, Unreachable)
     final = final or isinstance(error, AirflowFailException | AirflowSkipException)
     return not final and context["ti"].try_number <= context["ti"].max_tries
 
 
 class Step(BaseOperator):
-    """An operator that runs one step; subclasses implement `work`.
+    """An operator that runs one step. Subclasses implement `work`.
 
-    alone: no other run may use the lake meanwhile.
+    alone: no other run may use the lake at the same time.
     """
 
     takes_lake = True
-    """Does it wait for the lake where the run is `alone`?"""
+    """If the run is `alone`: must this step wait for the lake?"""
     last = False
-    """Is it the last step that needs the lake?"""
+    """Is this the last step that needs the lake?"""
 
     def __init__(self, *, alone: bool = False, **kwargs: Any):
         super().__init__(**kwargs)
@@ -113,5 +113,5 @@ class Step(BaseOperator):
             return self.work(settings, context, summary)
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> Any:
-        """The step itself; returns what the next steps need: small, JSON, without secrets."""
+        """Run the step. Returns data for the next steps: small, JSON, without secrets."""
         raise TypeError(f"{type(self).__name__} does no work")

@@ -1,4 +1,4 @@
-"""The operators of `lake_upkeep`: a backup of the catalog, and the Spark job that removes what is old."""
+"""The operators of `lake_upkeep`: a backup of the catalog, and the Spark job that removes old data."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from kafka_durability.step import Step, reported
 
 
 class BackupOperator(Step):
-    """Writes where each table's metadata is beside the tables. Returns the address of what it wrote."""
+    """Writes the location of each table's metadata beside the tables. Returns the address of the backup."""
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> str:
         return upkeep.backup(settings, summary)
 
 
 class UpkeepOperator(SparkJob):
-    """Decides what goes by the policy's `retention` and submits `spark_jobs/upkeep.py` with it."""
+    """Decides what to delete by the policy's `retention`, and submits `spark_jobs/upkeep.py` with it."""
 
     def __init__(self, **kwargs: Any):
         super().__init__(job="upkeep.py", **kwargs)

@@ -22,7 +22,7 @@ DELETABLE = ("topic", "broker", "application", "tier")
 
 
 def first_run(verdicts: DataFrame) -> DataFrame:
-    """`verdicts` with the columns of `compared`, where there is no previous run: all that is listed is new."""
+    """`verdicts` with the columns of `compared` for a cluster's first run: every reported finding is new."""
     listed = F.col("outcome").isin(*LISTED)
     return verdicts.withColumns(
         {
@@ -37,9 +37,11 @@ def first_run(verdicts: DataFrame) -> DataFrame:
 def compared(verdicts: DataFrame, previous: DataFrame, resolved: DataFrame, clusters: DataFrame) -> DataFrame:
     """`verdicts` with change, why and since, and a row for every previous FAIL or EXEMPT that is resolved.
 
-    previous: the findings of the last run that evaluated each cluster; `policy_changed` if that run's policy had another
-    fingerprint. resolved: this run's resources. A resource that is missing there is deleted, unless `clusters` says that not all
-    could be listed. A finding that turns from FAIL to EXEMPT is resolved because it is waived, and stays listed.
+    A finding that turns from FAIL to EXEMPT is resolved because it is waived, and stays listed.
+
+    previous: the findings of the last run that evaluated each cluster. `policy_changed`: that run's policy had another
+        fingerprint.
+    resolved: this run's resources. A missing resource is deleted, unless `clusters` says that not all could be listed.
     """
     # A resolved finding is reported for the snapshot that no longer has it.
     before = previous.where(F.col("outcome").isin(*LISTED)).drop("captured_at", "snapshot_id")
@@ -81,9 +83,9 @@ def _outcomes_now(verdicts: DataFrame) -> DataFrame:
 
 
 def _undecided(verdicts: DataFrame) -> DataFrame:
-    """Controls that resolve no finding of a resource without a verdict of its own: they are UNKNOWN for the whole cluster.
+    """Controls that resolve no finding of a resource without its own verdict, because they are UNKNOWN for the whole cluster.
 
-    at-min-isr-over-time is also one of them while there are too few readings.
+    at-min-isr-over-time is one of them, too, while there are too few readings.
     """
     too_few = (F.col("control") == at_min_isr_over_time.CONTROL) & (F.col("outcome") == base.NOT_APPLICABLE)
     return (
@@ -96,8 +98,8 @@ def _undecided(verdicts: DataFrame) -> DataFrame:
 def _replaced(verdicts: DataFrame, before: DataFrame) -> DataFrame:
     """The highest priority among the new FAILs of a control on a resource.
 
-    A previous finding isn't resolved if a new one of the same or a higher priority replaces it, as under-min-isr replaces
-    at-min-isr.
+    A new finding of the same or a higher priority replaces a previous one, which then isn't resolved. For example, under-min-isr
+    replaces at-min-isr.
     """
     return (
         verdicts.where(F.col("outcome") == base.FAIL)
@@ -108,35 +110,12 @@ def _replaced(verdicts: DataFrame, before: DataFrame) -> DataFrame:
 
 
 def _gone(verdicts: DataFrame, before: DataFrame, resolved: DataFrame, clusters: DataFrame) -> DataFrame:
-    """Previous FAIL and EXEMPT findings that are no longer listed, as resolved, each with its reason."""
+    """Previous FAIL and EXEMPT findings that are no longer listed, as resolved findings with a reason."""
     still = verdicts.where(F.col("outcome").isin(*LISTED)).select("cluster", "id")
     exists = resolved.select("cluster", "resource_type", "resource", F.lit(True).alias("exists"))
     listed = clusters.select("cluster", "captured_at", "snapshot_id", "topics_known", "brokers_known", "streams_known")
     absent = F.col("exists").isNull() & F.col("resource_type").isin(*DELETABLE)
-    # `clusters` has only evaluated clusters. Findings of other clusters aren't resolved.
-    unlisted = (
-        ((F.col("resource_type") == "topic") & ~F.col("topics_known"))
-        | ((F.col("resource_type") == "broker") & ~F.col("brokers_known"))
-        | ((F.col("resource_type") == "application") & ~F.col("streams_known"))
-    )
-    deleted = absent & ~F.coalesce(unlisted, F.lit(True))
-    cause = F.col("cause")
-    cleared = (
-        cause.endswith(" down")
-        | cause.endswith(" sync")
-        | cause.endswith(" lagging")
-        | cause.endswith(" offline")
-        | (cause == "reassignment")
-    )
-    policy = F.col("policy_changed") & (
-        F.coalesce(F.col("not_applicable_now"), F.lit(False)) | (F.col("required_now") != F.col("required"))
-    )
-    why = (
-        F.when(deleted, "resource-deleted")
-        .when(policy, "policy-changed")
-        .when(cleared, "cause-cleared")
-        .otherwise("fixed")
-    )
+    deleted = absent & ~_not_listed()
     gone = (
         before.where(F.col("outcome") != base.UNKNOWN)
         .join(still, ["cluster", "id"], "left_anti")
@@ -160,6 +139,37 @@ def _gone(verdicts: DataFrame, before: DataFrame, resolved: DataFrame, clusters:
         F.when(deleted, base.NOT_APPLICABLE).otherwise(base.PASS).alias("outcome"),
         F.lit(None).cast("int").alias("waiver"),
         F.lit("resolved").alias("change"),
-        why.alias("why"),
+        _why(deleted).alias("why"),
         "since",
+    )
+
+
+def _not_listed() -> Column:
+    """Could resources of this type not all be listed? True also for clusters that aren't evaluated now."""
+    unlisted = (
+        ((F.col("resource_type") == "topic") & ~F.col("topics_known"))
+        | ((F.col("resource_type") == "broker") & ~F.col("brokers_known"))
+        | ((F.col("resource_type") == "application") & ~F.col("streams_known"))
+    )
+    return F.coalesce(unlisted, F.lit(True))
+
+
+def _why(deleted: Column) -> Column:
+    """Why a finding is resolved."""
+    cause = F.col("cause")
+    cleared = (
+        cause.endswith(" down")
+        | cause.endswith(" sync")
+        | cause.endswith(" lagging")
+        | cause.endswith(" offline")
+        | (cause == "reassignment")
+    )
+    policy = F.col("policy_changed") & (
+        F.coalesce(F.col("not_applicable_now"), F.lit(False)) | (F.col("required_now") != F.col("required"))
+    )
+    return (
+        F.when(deleted, "resource-deleted")
+        .when(policy, "policy-changed")
+        .when(cleared, "cause-cleared")
+        .otherwise("fixed")
     )

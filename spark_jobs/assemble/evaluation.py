@@ -48,11 +48,11 @@ class Evaluation:
         expressions: the result of `topic_expressions`, if it was built earlier.
         """
         self.spark, self.plan, self._read = spark, plan, read
-        # Many rows are stored as bytes, not as objects: a fifth less memory and half the garbage collection.
+        # Serialized storage needs a fifth less memory for many rows, and half the garbage collection.
         level = None if plan.small else StorageLevel.MEMORY_AND_DISK
         self._checkpointed = partial(session.checkpointed, level=level)
         self._background = background
-        # About two thousand expressions, built while Spark opens and reads tables.
+        # About two thousand expressions. They are built while Spark opens and reads tables.
         self._topic_expressions = background.submit(lambda: expressions or topic_expressions(plan.pulse))
         self._outcome_expressions = (
             None
@@ -60,28 +60,28 @@ class Evaluation:
             else background.submit(lambda: [outcomes.expressions(kind, plan) for kind in ("topic", "cluster")])
         )
         self.tiers = literal(plan.policy.required, f"map<string,{requirements()}>")
-        # Partition health needs no tier, so a pulse resolves none.
+        # Partition health needs no tier, so a pulse has no resolved policy.
         of_result = F.lit(False) if plan.pulse else F.col("result_id") == plan.result_id
         self.resolved = read("resolved_policy").where(of_result)
         self._grouped = bool(plan.grouped) and not plan.small
-        # The scan takes as long as preparing the frames that it is joined with.
+        # The scan takes as long as preparing the frames to join it with.
         rows = groups.representatives(read, [s.attempt_id for s in plan.judged], plan.grouped)
         scanned = background.submit(self._scanned, groups.numbered(rows) if self._grouped else rows)
         # Counters of previous runs need nothing from this run.
         self._counted = background.submit(self._counted_before) if plan.look_back else None
         self.base_clusters = self._checkpointed(facts.clusters(self._facts))
         self.topics = self._checkpointed(facts.topics(self._facts, self.resolved, self.base_clusters, self.tiers))
-        # Outcomes that need no partitions are computed while topics are measured.
+        # Outcomes without partitions are computed while topics are measured.
         self._other_outcomes = (
             None if plan.pulse else background.submit(lambda: self._checkpointed(self._outcomes_without_partitions()))
         )
-        # A row represents one topic or several equal ones.
+        # A row represents one topic or several equal topics.
         self._measured_once = self._checkpointed(self._measured(scanned))
         self.measured = groups.expand(self._measured_once)
         self.past = self.earlier = None
         if plan.look_back and plan.look_back.uncounted:
             self.past = history.Past(plan, read, self.resolved, self.tiers)
-            # Read twice: to be written, and for the readings over time.
+            # Read twice: for writing, and for the readings over time.
             self.earlier = self._checkpointed(self.keyed(self.past.counters(), tables.HEALTH_COUNTERS))
         if plan.pulse:
             return
@@ -117,7 +117,7 @@ class Evaluation:
         return topics.health_rows(self.measured)
 
     def counters(self) -> DataFrame:
-        """The rows of `health_counters`: of the evaluated snapshots, and of earlier snapshots that no run has counted."""
+        """The rows of `health_counters` for the evaluated snapshots and for earlier snapshots that no run has counted."""
         now = self._counted_now()
         return now if self.earlier is None else now.unionByName(self.earlier)
 
@@ -136,7 +136,7 @@ class Evaluation:
         )
 
     def _with_previous_reassignments(self, rows: DataFrame) -> DataFrame:
-        """`unchanged_reassignment`: the previous accepted snapshot, at least an hour older, has the same reassignment and ISR."""
+        """Adds `unchanged_reassignment`: a previous accepted snapshot, an hour old or more, has the same reassignment and ISR."""
         before = [s.previous_attempt_id for s in self.plan.judged if s.previous_attempt_id]
         if not before:
             return rows.withColumn("unchanged_reassignment", F.lit(False))
@@ -180,7 +180,7 @@ class Evaluation:
         )
 
     def _previous(self, table: str, snapshots: Iterable[SnapshotPart]) -> DataFrame | None:
-        """The rows of a result table from the previous run of each snapshot's cluster; None if there was no previous run."""
+        """The rows of a result table from the previous run of each snapshot's cluster; None if there was none."""
         pairs = {(s.previous_result_id, s.cluster) for s in snapshots if s.previous_result_id}
         if not pairs:
             return None
@@ -191,7 +191,7 @@ class Evaluation:
         )
 
     def _with_remembered_outages(self) -> DataFrame:
-        """`measured` with `before`, the topic's thresholds and rack outages as they are remembered (`rack_outage.BEFORE`).
+        """`measured` with `before`: each topic's thresholds and rack outages as remembered (`rack_outage.BEFORE`).
 
         They come from the last run that evaluated the cluster, and from later snapshots that no run has evaluated.
         """
@@ -257,7 +257,7 @@ class Evaluation:
         return reduce(DataFrame.unionByName, frames)
 
     def _counted_before(self) -> DataFrame:
-        """Counters from previous runs. A small run reads them now, which takes less time than planning them with the rest."""
+        """Counters from previous runs. A small run reads them here, because planning them with the rest takes longer."""
         capture_times = literal({s.cluster: s.captured_at for s in self.plan.judged}, "map<string,string>")
         captured = F.try_element_at(capture_times, F.col("cluster")).cast("timestamp")
         counted = history.counted(self.plan, self._read, captured)
@@ -293,12 +293,12 @@ def keyed(frame: DataFrame, plan: Plan, table: tables.Table) -> DataFrame:
 
 
 def requirements() -> str:
-    """The Spark type (DDL) of what a tier requires: a struct with the keys of `durability.policy.numbers`."""
+    """The Spark type (DDL) of a tier's requirements: a struct with the keys of `durability.policy.numbers`."""
     return f"struct<{','.join(f'{key}:{spark_type(r)}' for key, r in numbers.keys().items())}>"
 
 
 def topic_expressions(pulse: bool) -> topics.Expressions:
-    """The expressions over partitions and topics. A pulse needs partition health alone."""
+    """The expressions over partitions and topics. A pulse needs partition health only."""
     if pulse:
         return topics.expressions([partition_health], outages=False)
     return topics.expressions(having("outcome"), outages=True, targets=True)
@@ -311,10 +311,10 @@ def run(
     write: Callable[[DataFrame, tables.Table], None],
     expressions: topics.Expressions | None = None,
 ) -> None:
-    """Evaluates `plan` and writes each result table once. expressions: see `Evaluation`."""
+    """Evaluate `plan` and write each result table once. expressions: see `Evaluation`."""
     with ThreadPoolExecutor(3) as background:
         evaluation = Evaluation(spark, plan, read, background, expressions)
-        # Planning the verdicts takes as long as writing the other tables, so both are done at the same time.
+        # Planning the verdicts takes as long as writing the other tables, so both happen concurrently.
         written = background.submit(write_measures, evaluation, write)
         if not plan.pulse:
             write(evaluation.keyed(evaluation.verdicts(), tables.VERDICTS), tables.VERDICTS)
@@ -322,7 +322,7 @@ def run(
 
 
 def write_measures(evaluation: Evaluation, write: Callable[[DataFrame, tables.Table], None]) -> None:
-    """Writes the tables that are made from the topics' measures: all but `verdicts`."""
+    """Write the tables of measures over topics: all but `verdicts`."""
     frames = {tables.HEALTH_COUNTERS: evaluation.counters}
     if not evaluation.plan.pulse:
         frames[tables.TOPIC_POSTURE] = evaluation.posture

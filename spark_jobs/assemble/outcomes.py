@@ -14,13 +14,13 @@ from spark_jobs.frames import applications
 
 
 def expressions(resource_type: str, plan: Plan) -> list[Column]:
-    """The verdicts of all rules for resources of this type. They name columns, so they can be built before any frame."""
+    """The verdicts of all rules for resources of this type. They refer to columns by name, so no frame is needed yet."""
     name = f"{resource_type}_verdicts"
     return [verdict for rule in having(name) for verdict in getattr(rule, name)(plan)]
 
 
 def of_topics(topics: DataFrame, expressions: list[Column]) -> DataFrame:
-    """One row per topic with all its outcomes (`verdicts.with_outcomes`): a row per verdict would be ten times as many.
+    """One row per topic with all of its outcomes (`verdicts.with_outcomes`). One row per verdict would be ten times as many.
 
     topics: measured, with their targets, and with readings over time if the lake has earlier snapshots.
     """
@@ -39,7 +39,7 @@ def of_brokers(clusters: DataFrame, plan: Plan) -> DataFrame:
 
 
 def of_tiers(clusters: DataFrame, requirements: Column, plan: Plan) -> DataFrame:
-    """Outcomes of each cluster's `tiers_used`. requirements: a map from a tier's name to what it requires."""
+    """Outcomes of each cluster's `tiers_used`. requirements: a map from a tier's name to its requirements."""
     required = F.try_element_at(requirements, F.col("tier"))
     tiers = clusters.withColumn("tier", F.explode("tiers_used")).withColumn("required", required)
     return verdicts.exploded(tiers, "tier", F.col("tier"), expressions("tier", plan))
@@ -52,6 +52,6 @@ def of_applications(resolved: DataFrame, clusters: DataFrame, plan: Plan) -> Dat
 
 
 def of_missing(spark: SparkSession, plan: Plan) -> list[DataFrame]:
-    """UNKNOWN for each control of the clusters without an accepted snapshot, as one frame; an empty list if there are none."""
+    """UNKNOWN for each control of clusters without an accepted snapshot, as one frame. Empty list if there are none."""
     missing = [asdict(s) for s in plan.snapshots if not s.judged]
     return [verdicts.not_judged(spark, missing, list(rules()), plan.started_at)] if missing else []

@@ -1,7 +1,7 @@
-"""Partition health of earlier snapshots: as previous runs counted it, and of snapshots that this run counts first.
+"""Partition health of earlier snapshots: counters from previous runs, and snapshots that this run counts first.
 
-A folder's older documents and the snapshots of an aborted run have no counters yet. The same rules evaluate them. Each such
-snapshot counts as a cluster of its own until its counters are known, so several of one cluster are evaluated together.
+A folder's older documents and the snapshots of an aborted run have no counters yet. The same rules evaluate them. Until its
+counters are known, each such snapshot is treated as a separate cluster. So several of one cluster can be evaluated at once.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Past:
             rows = read(name).where(F.col("attempt_id").isin([e.attempt_id for e in earlier]))
             return rows.withColumn("cluster", F.col("attempt_id"))
 
-        # A topic's present tier is used for its earlier snapshots: tiers are resolved for the evaluated snapshots alone.
+        # Tiers are resolved for the evaluated snapshots only. A topic's present tier is used for its earlier snapshots.
         of_cluster = F.try_element_at(literal(attempts, "map<string,array<string>>"), F.col("cluster"))
         tier_then = resolved.where(F.col("resource_type") == "topic").withColumn("cluster", F.explode(of_cluster))
         self._clusters = facts.clusters(by_attempt).localCheckpoint(eager=True)
@@ -90,8 +90,9 @@ class Past:
 def counted(plan: Plan, read: Callable[[str], DataFrame], captured: Column) -> DataFrame:
     """Rows of `health_counters` from previous runs, for the evaluated clusters, within the look-back before `captured`.
 
-    captured: the capture time of the evaluated snapshot of the row's cluster; NULL for other clusters. Results without a row in
-    `runs` are left out. `source` and `finished_at` identify the result of a row.
+    Results without a row in `runs` are left out. `source` and `finished_at` identify the result of a row.
+
+    captured: the capture time of the evaluated snapshot of the row's cluster; NULL for other clusters.
     """
     since, until = plan.look_back.since, max(s.captured_at for s in plan.judged)
     recent = (F.col("captured_at") >= F.lit(since).cast("timestamp")) & (
@@ -108,8 +109,11 @@ def counted(plan: Plan, read: Callable[[str], DataFrame], captured: Column) -> D
 def over_time(plan: Plan, before: DataFrame, now: DataFrame, earlier: DataFrame | None) -> tuple[DataFrame, DataFrame]:
     """`readings.clusters` and `readings.readings` of the evaluated clusters.
 
-    before: as `counted` returns it. now: rows of `health_counters` of the evaluated snapshots. earlier: rows of `Past.counters`,
-    if this run counted any. If two results counted the same snapshot, the result that finished last is used.
+    If two results counted the same snapshot, the result that finished last is used.
+
+    before: as `counted` returns it.
+    now: rows of `health_counters` of the evaluated snapshots.
+    earlier: rows of `Past.counters`, if this run counted any.
     """
     names = ("cluster", "topic", "captured_at", *COUNTERS)
     before = before.select(*names, "source", "finished_at")

@@ -1,4 +1,4 @@
-"""Topics with all that the rules measure over their partitions, and what rules for clusters read of topics.
+"""Topics with all measures of the rules over their partitions, and the columns about topics that rules for clusters read.
 
 Partitions are read once and aggregated once. A topic's row lists its unhealthy partitions in the array `unhealthy`. An entry may
 represent a group of equal partitions (`ids`).
@@ -24,10 +24,13 @@ from spark_jobs.history import rack_outage
 
 
 class Expressions(NamedTuple):
-    """Expressions over partitions and topics, by column name. They are built while Spark reads the frames that have the columns.
+    """Expressions over partitions and topics, by column name, built while Spark reads the frames.
 
-    measures: over a topic's partitions. of_partitions: steps that add columns to a partition, for the measures. of_topics: steps
-    that add columns to a topic, from the measures. A step may read the columns of the steps before it.
+    measures: over a topic's partitions.
+    of_partitions: steps that add columns to a partition, for the measures.
+    of_topics: steps that add columns to a topic, from the measures.
+
+    A step may read the columns of earlier steps.
     """
 
     measures: Mapping[str, Column | Flagged]
@@ -36,7 +39,7 @@ class Expressions(NamedTuple):
 
 
 def expressions(controls: list[ModuleType], *, outages: bool, targets: bool = False) -> Expressions:
-    """The expressions of `controls`. outages: also those of `rack_outage`. targets: also each topic's target (`target.steps`)."""
+    """The expressions of `controls`. outages: add those of `rack_outage`. targets: add each topic's target (`target.steps`)."""
     measures = _measures(controls, outages=outages, targets=targets)
     of_partitions = [{MASK: mask(measures), "healthy": _healthy(), "health": _health()}]
     if own := _merged(controls, "of_partition"):
@@ -73,7 +76,11 @@ def _measures(controls: list[ModuleType], *, outages: bool, targets: bool) -> di
         "cancel_harms": base.partition_ids(reassignment.cancel_harms()),
         "unhealthy": F.sort_array(F.collect_list(F.when(~F.col("healthy"), _health_row()))),
     }
-    modules = [*controls, elr_guard, *([rack_outage] if outages else ()), *([target] if targets else ())]
+    modules = [*controls, elr_guard]
+    if outages:
+        modules.append(rack_outage)
+    if targets:
+        modules.append(target)
     of_modules = _merged(modules, "measures")
     if twice := common.keys() & of_modules.keys():
         raise ValueError(f"a control measures {sorted(twice)}, which all topics have")
@@ -166,12 +173,12 @@ def by_cluster(measured: DataFrame, plan: Plan) -> DataFrame:
 
 
 def _named_partitions(ids: str) -> Column:
-    """Partitions of a topic as `topic-0`. ids: the column with their ids."""
+    """Partitions of a topic as `topic-0`. ids: the column of their ids."""
     return F.transform(ids, lambda p: F.concat_ws("-", "topic", p.cast("string")))
 
 
 def _by_configuration() -> Column:
-    """The unhealthy partitions that are only at min ISR, by configuration. All their replicas are in sync."""
+    """The unhealthy partitions that are only at min ISR, by configuration. All of their replicas are in sync."""
     return F.filter("unhealthy", lambda u: u["by_configuration"] & (F.size(u["categories"]) == 1))
 
 
@@ -184,23 +191,25 @@ def elr_cluster_at_risk() -> Column:
 
 
 def inherited_least() -> Column:
-    """`inherited_least` of a cluster's row joined with `by_cluster`; 0 where a topic that isn't shown may have less."""
+    """`inherited_least` of a cluster's row joined with `by_cluster`; 0 if a hidden topic may have a smaller value."""
     return F.when(base.all_topics_shown(), F.col("inherited_least")).otherwise(0)
 
 
 def health_rows(measured: DataFrame) -> DataFrame:
-    """The rows of `partition_health`: partitions that are unhealthy or whose health is unknown, equal ones in one row."""
+    """The rows of `partition_health`: partitions that are unhealthy or of unknown health. Equal ones share a row."""
     keys = (*verdicts.SNAPSHOT, "topic")
     rows = measured.select(*keys, F.explode("unhealthy").alias("u")).select(*keys, "u.*")
     return rows.withColumnRenamed("ids", "partitions").drop("leaders", "replicas")
 
 
 def counters(measured: DataFrame, clusters: DataFrame) -> DataFrame:
-    """The rows of `health_counters`: numbers of partitions by category, one row per topic, one per cluster (topic NULL).
+    """The rows of `health_counters`: partitions by category, one row per topic, and one per cluster (topic NULL).
 
-    Topics without a number above 0 have no row. `out_of_sync`: the brokers whose replicas are missing. In an offline partition
-    these are all its brokers: one that is in the ISR but doesn't lead is down. `unknown` is 1 if a topic's partitions could not
-    be listed.
+    Topics without a number above 0 have no row.
+
+    - `out_of_sync`: the brokers whose replicas are missing. For an offline partition these are all its brokers: one that is in
+      the ISR but doesn't lead is down.
+    - `unknown`: 1 if a topic's partitions could not be listed.
     """
     sizes = {base.column(c): F.coalesce(F.size(f"{base.column(c)}_ids"), F.lit(0)) for c in partition_health.CATEGORIES}
     counted = {
@@ -234,7 +243,7 @@ def counters(measured: DataFrame, clusters: DataFrame) -> DataFrame:
 
 
 def _without_topics(clusters: DataFrame, counted: DataFrame) -> DataFrame:
-    """A cluster without topics has no partition in any category. Without a row it would look unread."""
+    """Rows for clusters without topics. Without such a row, the cluster would look unread."""
     empty = clusters.where("topics_known").join(F.broadcast(counted.select("cluster")), "cluster", "left_anti")
     numbers = (n for n in counted.columns if n not in (*verdicts.SNAPSHOT, "out_of_sync"))
     none = F.array().cast("array<int>").alias("out_of_sync")
@@ -263,9 +272,9 @@ def _led_counts(unhealthy: Column) -> dict[str, Column]:
 def _by_leader(measured: DataFrame, clusters: DataFrame) -> DataFrame:
     """Columns cluster and `brokers`: the unhealthy partitions that each broker leads, counted as the broker's own metrics do.
 
-    These are ReplicaManager's UnderMinIsrPartitionCount, AtMinIsrPartitionCount and UnderReplicatedPartitions (KIP-427), and
-    KIP-1290's UnderMinRackIsrPartitionCount and AtMinRackIsrPartitionCount. An offline partition has no leader, so no broker
-    counts it. `unknown`: led partitions with an unknown category. Brokers whose counts are all 0 are left out.
+    The metrics are ReplicaManager's UnderMinIsrPartitionCount, AtMinIsrPartitionCount and UnderReplicatedPartitions (KIP-427),
+    and KIP-1290's UnderMinRackIsrPartitionCount and AtMinRackIsrPartitionCount. `unknown` counts led partitions with an unknown
+    category. An offline partition has no leader, so no broker counts it. Brokers whose counts are all 0 are left out.
     """
     narrow = F.transform(
         "unhealthy", lambda u: F.struct(u["leaders"].alias("leaders"), *(c.alias(n) for n, c in _led_counts(u).items()))
@@ -285,7 +294,7 @@ def _by_leader(measured: DataFrame, clusters: DataFrame) -> DataFrame:
 
 
 def _missing(partition: Column) -> Column:
-    """The brokers whose replicas an unhealthy partition misses; empty if its ISR could not be read, which counts as unknown."""
+    """The brokers whose replicas an unhealthy partition misses. Empty if its ISR could not be read, which counts as unknown."""
     absent = F.when(F.array_contains(partition["categories"], "offline"), partition["replicas"]).otherwise(
         partition["out_of_sync"]
     )

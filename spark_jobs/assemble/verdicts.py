@@ -1,4 +1,4 @@
-"""Outcomes of all controls as verdicts: waived, attributed to providers, with a stable id.
+"""Turns outcomes of all controls into verdicts, with waivers, providers' responsibilities and stable ids.
 
 A verdict consists of outcome, severity, category and cause as codes, and the evidence as JSON. It has no sentence and no
 command. `durability.findings` turns verdicts into findings after the cross-check.
@@ -17,10 +17,10 @@ from spark_jobs.frames.literals import literal
 from spark_jobs.scale import groups
 
 CATEGORY_IN_ID = tuple(c.id for c in CONTROLS.values() if c.per_category)
-"""Controls with one verdict per category. For other controls the category can change and the verdict's id stays."""
+"""Controls with one verdict per category. Of other controls, a verdict keeps its id when its category changes."""
 
 OWN_UNKNOWN = tuple(c.id for c in CONTROLS.values() if c.own_unknown)
-"""Controls whose UNKNOWN of a topic has its own cause and evidence: readings are missing, not a fact."""
+"""Controls whose UNKNOWN of a topic has its own cause and evidence, because readings are missing rather than a fact."""
 
 OF_TIERS = (*(c.id for c in CONTROLS.values() if "topic" in c.on and c.requires), "min-insync-racks-valid")
 """Controls that compare a topic with its tier."""
@@ -33,16 +33,17 @@ INVALID_SETTINGS = {
     "min_racks": "min.insync.racks",
     "unclean": "unclean.leader.election.enable",
 }
-"""The setting whose invalid value a field of `wrong` has."""
+"""By field of `wrong`: the setting with the invalid value."""
 INVALID = f"struct<{','.join(f'{name}:string' for name in INVALID_SETTINGS)}>"
 ALWAYS = ("control", "outcome", "observed", "required")
-"""What every verdict has, PASS too."""
+"""Fields of every verdict, including PASS."""
 
 
 def exploded(frame: DataFrame, resource_type: str, resource: Column, outcomes: list[Column]) -> DataFrame:
-    """One row per resource and outcome, without those that are NULL, with `tier` and `provider`.
+    """One row per resource and outcome that isn't NULL, with `tier` and `provider`. A PASS has no details.
 
-    frame: one row per resource, named by `resource`. outcomes: as `base.verdict` returns them. A PASS has no details.
+    frame: one row per resource, named by `resource`.
+    outcomes: as `base.verdict` returns them.
     """
     return row_per_outcome(with_outcomes(frame, resource_type, resource, outcomes))
 
@@ -73,7 +74,7 @@ def row_per_outcome(resources: DataFrame) -> DataFrame:
 
 
 def _with_undecided_tiers(verdicts: DataFrame) -> DataFrame:
-    """UNKNOWN instead of PASS and NOT_APPLICABLE where the topic's tier is undecided: the tier may require more."""
+    """UNKNOWN instead of PASS and NOT_APPLICABLE if the topic's tier is undecided, because the tier may require more."""
     lax = F.col("outcome").isin(base.PASS, base.NOT_APPLICABLE) & F.col("control").isin(*OF_TIERS)
     evidence = base.as_json({base.REASON: F.lit("tier-undecided"), "tiers": F.col("undecided")})
     changed = {"outcome": F.lit(base.UNKNOWN), "cause": F.lit("unreadable"), "evidence": evidence}
@@ -95,7 +96,7 @@ def _invalid_setting() -> Column:
 
 
 def _details() -> dict[str, Column]:
-    """Columns of a verdict beside ALWAYS, by name. Most are NULL unless the outcome is FAIL or UNKNOWN."""
+    """The other columns of a verdict, by name. Most are NULL unless the outcome is FAIL or UNKNOWN."""
     control, outcome, details = F.col("control"), F.col("outcome"), F.col("details")
     reported = outcome.isin(base.FAIL, base.UNKNOWN)
     unread = (outcome == base.UNKNOWN) & (F.col("resource_type") == "topic") & ~control.isin(*OWN_UNKNOWN)
@@ -114,12 +115,12 @@ def _details() -> dict[str, Column]:
 
 
 def _with_providers_duty(verdicts: DataFrame) -> DataFrame:
-    """NOT_APPLICABLE, without details, where the cluster's provider is responsible for the control.
+    """NOT_APPLICABLE, without details, if the cluster's provider is responsible for the control.
 
-    UNKNOWN where its platform hides what the control needs.
+    UNKNOWN if the cluster's platform hides what the control needs.
     """
     duties = [f"{provider} {c.id}" for c in CONTROLS.values() for provider in c.provider_duty]
-    # A column of its own, because it is read five times.
+    # A separate column, because it is read five times.
     duty = F.coalesce(F.concat_ws(" ", "provider", "control").isin(*duties), F.lit(False))
     hidden = base.platform_hides(F.col("control")) & F.col("outcome").isin(base.PASS, base.FAIL, base.UNKNOWN)
     details = ("severity", "cause", "category", "evidence")
@@ -142,7 +143,7 @@ def _with_providers_duty(verdicts: DataFrame) -> DataFrame:
 
 
 def with_ids(verdicts: DataFrame) -> DataFrame:
-    """`id`: the first 20 hexadecimal digits of a SHA-256 of cluster, control and resource, so it is the same in every run."""
+    """Adds `id`: 20 hexadecimal digits of a SHA-256 of cluster, control and resource. It is equal in every run."""
     category = F.when(F.col("control").isin(*CATEGORY_IN_ID), F.coalesce("category", F.lit("")))
     return verdicts.withColumn(
         "id",
@@ -151,10 +152,12 @@ def with_ids(verdicts: DataFrame) -> DataFrame:
 
 
 def with_waivers(verdicts: DataFrame, resolved: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
-    """EXEMPT where a waiver covers a FAIL on the day of its snapshot. `expired` lists the matching waivers that have expired.
+    """EXEMPT if a waiver covers a FAIL on the day of its snapshot. `expired` lists the matching waivers that have expired.
 
-    A waiver is valid to the end of its expiry day, UTC. resolved: its column `waivers` has the waivers that match a resource's
-    name. waivers: as in the plan.
+    A waiver is valid to the end of its expiry day, UTC.
+
+    resolved: its column `waivers` has the waivers that match a resource's name.
+    waivers: as in the plan.
     """
     if not waivers:
         return verdicts.withColumns({"waiver": F.lit(None).cast("int"), "expired": F.lit(None).cast("array<int>")})
@@ -189,7 +192,7 @@ def with_waivers(verdicts: DataFrame, resolved: DataFrame, waivers: list[dict[st
 def not_judged(spark: SparkSession, snapshots: list[dict[str, Any]], controls: list[str], started_at: str) -> DataFrame:
     """UNKNOWN for every control of a cluster that could not be read or whose snapshot the gate rejected.
 
-    A cluster that could not be read has no capture time, so its verdicts have `started_at`, the time when the run started.
+    A cluster that could not be read has no capture time. Its verdicts have `started_at`, the start of the run.
     """
     names = (*SNAPSHOT, "provider", "status", "why")
     rows = [

@@ -1,7 +1,7 @@
 """acked-durability: in the worst case acks=all guarantees fewer copies or racks than required (KIP-926, KIP-1290).
 
 The worst case is over every ISR of the effective minimum size; see `spark_jobs.frames.acks`. The finding describes the topic's
-worst partition, with what each acks value means there (`spark_jobs.frames.acks_table`), and counts the partitions by answer.
+worst partition and what each acks value means for it (`spark_jobs.frames.acks_table`), and counts the partitions by answer.
 """
 
 from collections.abc import Iterable
@@ -27,9 +27,9 @@ from spark_jobs.frames.rack_health import (
 CONTROL = "acked-durability"
 STATE, WORST, NOW = "acked_durability_state", "acked_durability_worst", "acked_durability_now"
 SHORT, UNSURE, ENOUGH = 0, 1, 2
-"""STATE of a partition: its guarantee is too small, may be, or is enough."""
+"""STATE of a partition: its guarantee is too small, may be too small, or is enough."""
 ANSWERS = {"today": "acks_all_error", "proposed": "acks_all_proposed_error"}
-"""The partition's columns with the answer to an acks=all write: of brokers as they are, and as the KIPs propose."""
+"""The columns of a partition with the answer to an acks=all write, of today's brokers and as the KIPs propose."""
 UNKNOWN = "UNKNOWN"
 ERRORS = {
     "today": (NO_ERROR, NO_LEADER, NOT_ENOUGH_REPLICAS, TIMED_OUT, UNKNOWN),
@@ -38,12 +38,12 @@ ERRORS = {
 
 
 def required() -> tuple[Column, Column]:
-    """Copies and racks; NULL where the tier doesn't require any."""
+    """The required copies and racks; NULL if the tier requires none."""
     return F.col("required")["acked_copies"], F.col("required")["acked_racks"]
 
 
 def of_partition() -> dict[str, Column]:
-    """STATE: short even at best, enough even at worst, or neither."""
+    """STATE: short even at best, enough even at worst, or unsure."""
     copies, racks = required()
     bounds = F.col("acked")
     short = certain(bounds["copies_most"] < copies) | certain(bounds["racks_most"] < racks)
@@ -65,10 +65,10 @@ def measures() -> dict[str, Column | Flagged]:
 
 
 def _order_and_facts() -> Column:
-    """What partitions are compared by, the worst first, then the id, then the facts for the acks table.
+    """The sort key of partitions (worst first), then the id, then the facts for the acks table.
 
     Short partitions come first, then those with the fewest copies and racks, then those that reject writes now, or would with
-    the proposals. It is one flat struct: for nested ones Spark makes an ordering at each comparison.
+    the proposals. It is a flat struct: Spark builds an ordering for each comparison of nested ones.
     """
     bounds = F.col("acked")
     return struct(
@@ -83,7 +83,7 @@ def _order_and_facts() -> Column:
 
 
 def _counts(answer: str, errors: tuple[str, ...]) -> Column:
-    """The topic's partitions by answer: other partitions than the worst may reject writes."""
+    """The topic's partitions by answer, because others than the worst may reject writes."""
     of_partition = F.coalesce(F.col(answer), F.lit(UNKNOWN))
     return struct({error: F.sum(F.when(of_partition == error, F.size("ids")).otherwise(0)) for error in errors})
 
@@ -109,7 +109,7 @@ def outcome() -> Column:
 
 
 def _refused() -> Column:
-    """A code for when a leader that doesn't cap min.insync.replicas accepts no acks=all write."""
+    """A code for the case that a leader that doesn't cap min.insync.replicas accepts no acks=all write."""
     worst = F.col(WORST)
     cancelled, complete = (worst["min_isr"] > F.element_at(worst["ends"], at)["size"] for at in (1, -1))
     return F.when(

@@ -1,15 +1,15 @@
-"""at-min-isr-over-time: KIP-427's three readings over time, of a cluster and of each topic.
+"""at-min-isr-over-time: KIP-427's three readings over time, for a cluster and for each topic.
 
 - Zero: business as usual.
-- Prolonged: at min ISR or worse now, because replicas are missing, for as long as the policy's `prolonged_after`. A broker may
+- Prolonged: at min ISR or worse now, because replicas are missing, for at least the policy's `prolonged_after`. A broker may
   have failed.
-- Bouncing: as many changes between zero and more as the policy's `bouncing` counts. The cause is load or the network.
+- Bouncing: at least as many changes between zero and more as the policy's `bouncing` states. The cause is load or the network.
 
-A maintenance window explains what happens in it, but not what was there before. An orderly rolling restart explains both
+A maintenance window explains what happens during it, but not what was there before. An orderly rolling restart explains both
 readings, but prolonged only for as long as its slowest broker took. See `spark_jobs.history.readings`.
 
-A single snapshot is no reading over time: where no pulses are taken the control is NOT_APPLICABLE, once per cluster. Where
-pulses are taken and a gap hides what happened it is UNKNOWN.
+A single snapshot is no reading over time. Without pulses the control is NOT_APPLICABLE, once per cluster. With pulses, it is
+UNKNOWN if a gap hides what happened.
 """
 
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ from spark_jobs.history import readings
 CONTROL = "at-min-isr-over-time"
 PROLONGED, BOUNCING = "prolonged", "bouncing"
 BROKERS_NAMED = 3
-"""A cause names up to so many brokers, and counts more than that."""
+"""The most brokers that a cause names. It counts more."""
 
 
 def judged(
@@ -35,9 +35,12 @@ def judged(
 ) -> DataFrame:
     """`frame`, one row per topic or one per cluster, with its readings and `states`.
 
-    clusters: with each cluster's `brokers`. of_clusters, found: `readings.clusters` and `readings.readings`. resource: the
-    topic's name or readings.WHOLE. Adds `r`, the resource's row of `found`, NULL where nothing happened; and `c`, the cluster's
-    row of `of_clusters`, NULL where nothing could be counted now.
+    Adds `r`, the resource's row of `found` (NULL if nothing happened), and `c`, the cluster's row of `of_clusters` (NULL if
+    nothing could be counted now).
+
+    clusters: with each cluster's `brokers`.
+    of_clusters, found: `readings.clusters` and `readings.readings`.
+    resource: the topic's name or readings.WHOLE.
     """
     why = F.transform("brokers", lambda b: F.struct(b["broker"], F.coalesce(b["down"], b["lag_cause"]).alias("why")))
     with_brokers = of_clusters.join(clusters.select("cluster", why.alias("brokers")), "cluster")
@@ -54,14 +57,14 @@ def judged(
 
 
 def delays(policy: dict[str, Any], tier: Column) -> list[Column]:
-    """prolonged_after of each level, in seconds, for topics of `tier`; policy: a plan's `readings`."""
+    """prolonged_after of each level, in seconds, for topics of `tier`. policy: a plan's `readings`."""
     by_tier = literal(policy["delays"], "map<string,map<string,int>>")
     of_tier = F.coalesce(F.try_element_at(by_tier, F.coalesce(tier, F.lit(""))), F.try_element_at(by_tier, F.lit("")))
     return [F.try_element_at(of_tier, F.lit(name)) for name in readings.LEVELS]
 
 
 def _highest(conditions: list[Column]) -> Column:
-    """The highest level whose condition holds; NULL where none does."""
+    """The highest level whose condition holds; NULL if none does."""
     return F.coalesce(*(F.when(condition, level) for level, condition in reversed([*enumerate(conditions, 1)])))
 
 
@@ -74,7 +77,7 @@ def states(policy: dict[str, Any], tier: Column) -> dict[str, Column]:
     hidden = [(run["lasted"] < delay) & (run["hidden"] >= delay) for run, delay in of_levels]
     unread = [hides & run["unread"] for hides, run in zip(hidden, runs, strict=True)]
     many = F.col("r")["changes"] >= policy["bouncing_changes"]
-    # A row of readings whose level is unknown. Without a row the level was 0 all the time.
+    # A resource without a row of readings was at level 0 all the time.
     unread_now = F.col("r").isNotNull() & F.col("r")["level"].isNull()
     return {
         "prolonged_level": prolonged,
@@ -91,9 +94,9 @@ def unseen(policy: dict[str, Any]) -> Column:
 
 
 def topic_verdicts(plan: Plan) -> Iterable[Column]:
-    """Prolonged, bouncing, else PASS, or UNKNOWN where a gap hides something. Reads the columns of `judged`.
+    """Prolonged and bouncing, else PASS, or UNKNOWN if a gap hides something. Reads the columns of `judged`.
 
-    There is no verdict without earlier snapshots. If pulses are too rare, the verdict of the cluster says so.
+    Without earlier snapshots there is no verdict. If pulses are too rare, the verdict of the cluster says so.
     """
     if not plan.look_back:
         return []
@@ -115,7 +118,7 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
 
 
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
-    """The same for the counts of the whole cluster. NOT_APPLICABLE where snapshots are too rare."""
+    """The same for the counts of the whole cluster. NOT_APPLICABLE if snapshots are too rare."""
     if not plan.look_back:
         return [_no_history()]
     policy, c = plan.policy.readings, F.col("c")
@@ -133,7 +136,7 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
 
 
 def _no_history() -> Column:
-    """The verdict on a cluster of which the lake has no earlier snapshot."""
+    """The verdict on a cluster without an earlier snapshot in the lake."""
     none = F.lit(None).cast("string")
     return base.verdict(
         CONTROL,
@@ -203,7 +206,7 @@ def _bouncing(policy: dict[str, Any]) -> Column:
 
 
 def _rest(outcome: Column, seen: Column | None = None) -> Column:
-    """seen: is nothing missing of the readings themselves? Then an UNKNOWN is about topics that aren't shown."""
+    """The other outcomes. seen: are the readings complete? Then an UNKNOWN is about hidden topics."""
     c = F.col("c")
     unread = F.col("reading_unread") | c["widest_gap"].isNull()
     hidden = F.lit(False) if seen is None else certain(seen)

@@ -1,6 +1,6 @@
 """broker-defaults: a topic created without settings of its own would be weaker than the last selector's tier requires.
 
-A topic created with replication factor -1 gets default.replication.factor of the active controller, an auto-created one that
+A topic created with replication factor -1 gets default.replication.factor of the active controller, an auto-created topic that
 of the broker. It is also a problem if brokers, or brokers and controllers, have different values. Dead brokers don't count.
 """
 
@@ -18,11 +18,11 @@ CONTROL = "broker-defaults"
 
 
 def _values(field: str, brokers_too: bool = True) -> Column:
-    """The distinct values of the controllers that could be read, and of the live brokers."""
+    """The distinct values of live brokers and of the controllers that could be read."""
     read = F.filter("controllers", lambda c: c["configs_known"])
     if field == "min_isr":
-        # With ELR on, a controller's static value becomes the cluster-wide one, Kafka's default if its file is silent. Otherwise
-        # a controller without a value changes nothing, nor where brokers have read a cluster-wide value.
+        # With ELR on, a controller's static value becomes the cluster-wide one, or Kafka's default if its file states none.
+        # Otherwise a controller without a value changes nothing. Nor does it if brokers have read a cluster-wide value.
         stated = F.exists("brokers", lambda b: b["min_isr_source"] == "cluster-default")
         recorded = certain("elr_on") & ~certain(stated)
         read = F.filter(read, lambda c: c["min_isr_stated"] | recorded)
@@ -30,71 +30,119 @@ def _values(field: str, brokers_too: bool = True) -> Column:
     return F.array_sort(F.array_distinct(F.array_compact(values)))
 
 
-def cluster_verdicts(plan: Plan) -> Iterable[Column]:
-    """Reads a cluster's `brokers`, `controllers`, `unclean_default` and the columns of `inherited.by_cluster`."""
-    required = plan.policy.required.get(plan.policy.last_tier or "", {})
-    required_rf, required_min_isr = required.get("replication_factor", 1), inherited.default_min_isr(plan)
-    most_rf = F.lit(required.get(f"replication_factor{AT_MOST}")).cast("int")
-    forbids_unclean = F.lit(required.get("unclean_leader_election") is False)
-    rf, min_isr, unclean = _values("default_rf"), _values("min_isr"), _values("unclean", brokers_too=False)
+class _Required:
+    """What the last tier requires of a cluster's defaults, as columns."""
+
+    def __init__(self, plan: Plan) -> None:
+        required = plan.policy.required.get(plan.policy.last_tier or "", {})
+        self.replication_factor = F.lit(required.get("replication_factor", 1))
+        self.most_replication_factor = F.lit(required.get(f"replication_factor{AT_MOST}")).cast("int")
+        self.min_isr = inherited.default_min_isr(plan)
+        self.forbids_unclean = F.lit(required.get("unclean_leader_election") is False)
+
+
+class _Defaults:
+    """The defaults of a cluster's brokers and controllers, compared with what is required."""
+
+    def __init__(self, required: _Required) -> None:
+        self.replication_factors, self.min_isrs = _values("default_rf"), _values("min_isr")
+        self.uncleans = _values("unclean", brokers_too=False)
+        self.auto_create = F.exists(live_brokers(), lambda b: b["auto_create"])
+        self.few_replicas = F.array_min(self.replication_factors) < required.replication_factor
+        self.too_many_replicas = certain(F.array_max(self.replication_factors) > required.most_replication_factor)
+        self.low_min_isr = F.array_min(self.min_isrs) < required.min_isr
+
+    @property
+    def only_too_many_replicas(self) -> Column:
+        """Is the replication factor above the maximum, and nowhere below the minimum?"""
+        return self.too_many_replicas & ~certain(self.few_replicas)
+
+    @property
+    def shown_replication_factor(self) -> Column:
+        """The worst default.replication.factor."""
+        lowest, highest = F.array_min(self.replication_factors), F.array_max(self.replication_factors)
+        return F.when(self.only_too_many_replicas, highest).otherwise(lowest)
+
+    def problems(self, required: _Required) -> Column:
+        """The settings that are wrong, and "brokers-disagree", as an array."""
+        differ = [F.size(values) > 1 for values in (self.replication_factors, self.min_isrs, self.uncleans)]
+        return F.array_compact(
+            F.array(
+                F.when(self.few_replicas | self.too_many_replicas, "default.replication.factor"),
+                F.when(self.low_min_isr, "min.insync.replicas"),
+                F.when(self.auto_create & (self.few_replicas | self.low_min_isr), "auto.create.topics.enable"),
+                F.when(required.forbids_unclean & certain("unclean_default"), "unclean.leader.election.enable"),
+                F.when(differ[0] | differ[1] | differ[2], "brokers-disagree"),
+            )
+        )
+
+
+def _unread(required: _Required) -> Column:
+    """Could a default that may be a problem not be read?"""
+    live = live_brokers()
+    unread_broker = F.exists(
+        live, lambda b: b["default_rf"].isNull() | b["min_isr"].isNull() | b["auto_create"].isNull()
+    )
+    # With ELR on, each controller records its min.insync.replicas.
+    unread_controller = F.exists(
+        "controllers",
+        lambda c: c["configs_known"] & (c["default_rf"].isNull() | (certain("elr_on") & c["min_isr"].isNull())),
+    )
+    return (
+        ~F.col("brokers_known")
+        | (F.size(live) == 0)
+        | unread_broker
+        | ~F.col("controllers_known")
+        | unread_controller
+        | (required.forbids_unclean & F.col("unclean_default").isNull())
+    )
+
+
+def _min_isr_evidence(required: _Required) -> dict[str, Column]:
+    """Where a low min.insync.replicas comes from: brokers that override the cluster-wide value, or any other source."""
 
     def weak(node: Column) -> Column:
-        return certain(node["min_isr"] < required_min_isr)
+        return certain(node["min_isr"] < required.min_isr)
 
     def overrides(broker: Column) -> Column:
         return certain(broker["min_isr_source"] == "broker-dynamic")
 
-    def unrecorded(controller: Column) -> Column:
-        """Is the value that this controller would record with ELR on unknown?"""
-        return certain("elr_on") & controller["min_isr"].isNull()
+    weak_broker = F.exists(live_brokers(), lambda b: ~overrides(b) & weak(b))
+    weak_controller = F.exists("controllers", lambda c: weak(c) & certain(c["min_isr_stated"]))
+    return {
+        "overriding_brokers": F.filter(live_brokers(), lambda b: overrides(b) & weak(b))["broker"],
+        "weak_elsewhere": weak_broker | weak_controller,
+    }
 
-    auto_create = F.exists(live_brokers(), lambda b: b["auto_create"])
-    weak_rf, weak_min_isr = F.array_min(rf) < required_rf, F.array_min(min_isr) < required_min_isr
-    above = certain(F.array_max(rf) > most_rf)
-    problems = F.array_compact(
-        F.array(
-            F.when(weak_rf | above, "default.replication.factor"),
-            F.when(weak_min_isr, "min.insync.replicas"),
-            F.when(auto_create & (weak_rf | weak_min_isr), "auto.create.topics.enable"),
-            F.when(forbids_unclean & certain("unclean_default"), "unclean.leader.election.enable"),
-            F.when((F.size(rf) > 1) | (F.size(min_isr) > 1) | (F.size(unclean) > 1), "brokers-disagree"),
-        )
-    )
-    unread = (
-        ~F.col("brokers_known")
-        | (F.size(live_brokers()) == 0)
-        | F.exists(
-            live_brokers(), lambda b: b["default_rf"].isNull() | b["min_isr"].isNull() | b["auto_create"].isNull()
-        )
-        | ~F.col("controllers_known")
-        | F.exists("controllers", lambda c: c["configs_known"] & (c["default_rf"].isNull() | unrecorded(c)))
-        | (forbids_unclean & F.col("unclean_default").isNull())
-    )
+
+def cluster_verdicts(plan: Plan) -> Iterable[Column]:
+    """Reads a cluster's `brokers`, `controllers`, `unclean_default` and the columns of `inherited.by_cluster`."""
+    required = _Required(plan)
+    found = _Defaults(required)
+    problems = found.problems(required)
     yield base.verdict(
         CONTROL,
-        F.when(F.size(problems) > 0, base.FAIL).when(unread, base.UNKNOWN).otherwise(base.PASS),
+        F.when(F.size(problems) > 0, base.FAIL).when(_unread(required), base.UNKNOWN).otherwise(base.PASS),
         cause="configuration:cluster-default",
         observed={
-            "default_replication_factor": F.when(above & ~certain(weak_rf), F.array_max(rf)).otherwise(F.array_min(rf)),
-            "min_insync_replicas": F.array_min(min_isr),
-            "auto_create_topics": auto_create,
+            "default_replication_factor": found.shown_replication_factor,
+            "min_insync_replicas": F.array_min(found.min_isrs),
+            "auto_create_topics": found.auto_create,
             "unclean_leader_election": F.col("unclean_default"),
             "problems": problems,
         },
         required={
-            "default_replication_factor": F.lit(required_rf),
-            "min_insync_replicas": required_min_isr,
-            "unclean_leader_election": F.when(forbids_unclean, F.lit(False)),
+            "default_replication_factor": required.replication_factor,
+            "min_insync_replicas": required.min_isr,
+            "unclean_leader_election": F.when(required.forbids_unclean, F.lit(False)),
         },
-        also_required={f"default_replication_factor{AT_MOST}": most_rf},
+        also_required={f"default_replication_factor{AT_MOST}": required.most_replication_factor},
         evidence={
-            "above_maximum": above & ~certain(weak_rf),
-            "replication_factors": rf,
-            "min_insync_replicas": min_isr,
-            "unclean_leader_elections": unclean,
-            "overriding_brokers": F.filter(live_brokers(), lambda b: overrides(b) & weak(b))["broker"],
-            "weak_elsewhere": F.exists(live_brokers(), lambda b: ~overrides(b) & weak(b))
-            | F.exists("controllers", lambda c: weak(c) & certain(c["min_isr_stated"])),
+            "above_maximum": found.only_too_many_replicas,
+            "replication_factors": found.replication_factors,
+            "min_insync_replicas": found.min_isrs,
+            "unclean_leader_elections": found.uncleans,
+            **_min_isr_evidence(required),
             "elr_at_risk": elr_guard.unsafe("elr_cluster_at_risk"),
             "inherited_least": F.col("inherited_least"),
             "inherited_short": F.col("inherited_short"),

@@ -24,10 +24,10 @@ ADVICE = ("one-rack", "even-number")
 
 
 def _blocking_possible(voters: Column, names: Column, largest: Column) -> Column:
-    """Can one of two racks or more have half of the voters, depending on racks that are unknown?
+    """Can one of two or more racks have half of the voters, depending on unknown racks?
 
     Voters of unknown racks may all be in the largest known rack. The other voters of unknown racks, and brokers of unknown
-    racks, may each add a rack. Where no rack is named or unknown but those of controllers, the cluster has no racks.
+    racks, may each add a rack. If only controllers have named or unknown racks, the cluster has no racks.
     """
     count = F.size(voters)
     unknown_voters = F.size(F.filter(voters, lambda v: v["rack"].isNull()))
@@ -52,7 +52,7 @@ def _blocking(count: Column) -> Column:
 
 
 class _Voters:
-    """What the rule reads of a cluster's voters, as columns."""
+    """The columns about a cluster's voters that the rule reads."""
 
     def __init__(self) -> None:
         self.all = quorum.voters()
@@ -74,7 +74,7 @@ class _Voters:
         return F.transform(self.racks, counted)
 
     def blocking(self) -> Column:
-        """The racks without which the others are no majority; none in a cluster of one rack."""
+        """The racks without which the others are no majority. Empty in a cluster of one rack."""
         several = (F.size(self.racks) >= 2) & (self.count >= 3)
         return F.sort_array(F.filter(self.by_rack(), lambda r: several & (r["n"] >= _blocking(self.count)))["rack"])
 
@@ -94,18 +94,18 @@ class _Voters:
         return (F.size(self.missing) > 0) & ((present - 1 < needed) | without_rack)
 
     def lag_unknown(self) -> Column:
-        """The voters of which it is unknown whether they ever caught up with the leader."""
+        """The voters for which it is unknown whether they ever caught up with the leader."""
         unknown = F.filter(self.all, lambda v: v["caught_up"].isNull() & ~certain(v["leader"]))
         return F.sort_array(unknown["controller"])
 
     def unreached(self) -> Column:
-        """The voters of which it is unknown whether they are up, while nobody leads."""
+        """The voters for which it is unknown whether they are up, while there is no leader."""
         up = F.filter("brokers", lambda b: b["live"])["broker"]
         unknown = F.filter(self.present, lambda v: v["live"].isNull() & ~certain(F.array_contains(up, v["controller"])))
         return F.when(self.no_leader, F.sort_array(unknown["controller"]))
 
     def problems(self) -> Column:
-        """The categories that apply, the worst first."""
+        """The categories that apply, worst first."""
         missing, short = F.size(self.missing) > 0, self.short()
         return F.array_compact(
             F.array(

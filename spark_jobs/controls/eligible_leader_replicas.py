@@ -1,6 +1,6 @@
-"""eligible-leader-replicas: the feature is available, since Kafka 4.0, but off (KIP-966). This is advice.
+"""eligible-leader-replicas: the feature is available (since Kafka 4.0) but off (KIP-966). This is advice.
 
-With it, replicas that leave the ISR while it is below min.insync.replicas can still be elected without losing records.
+With the feature, replicas that leave an ISR below min.insync.replicas can still be elected without losing records.
 """
 
 from collections.abc import Iterable
@@ -20,8 +20,8 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
     """Reads `elr_on`, `kafka_version`, `release`, `quorum_mode`, `brokers`, `degraded` and `inherited_least` of a cluster.
 
     The upgrade makes the controllers' static min.insync.replicas the cluster-wide value, which then overrides the brokers' own
-    (seen on 4.3.1). `least`, in the evidence, is the cluster-wide value to set before it: no lower than the brokers' own, and the
-    policy's if topics that inherit it stay writable after the next loss.
+    (seen on 4.3.1). So the evidence has `least`, the cluster-wide value to set first. It is no lower than the brokers' own. It
+    is the policy's value if topics that inherit it stay writable after the next loss.
     """
     release = F.col("release")
     no_feature = (F.col("quorum_mode") == "zookeeper") | (release < FIRST_ELR_RELEASE)

@@ -2,7 +2,7 @@
 
 UnderMinRackIsr: the ISR spans fewer racks than required. A broker with the proposal would reject acks=all writes with
 NOT_RULE, if the partition has a leader and enough replicas in sync. AtMinRackIsr: the ISR spans exactly that number,
-and the replicas span more; one more lost rack is too many. All brokers without broker.rack count as one unnamed rack.
+and the replicas span more. All brokers without broker.rack count as one unnamed rack.
 
 `min_racks` is the stricter of the setting and the tier's min_insync_racks. Brokers don't enforce the setting yet. Kafka's
 default of 1 requires nothing.
@@ -35,12 +35,14 @@ RULE = MinRackIsr(CONTROL, "isr_racks", key="min_insync_racks")
 
 
 def measures() -> dict[str, Column | Flagged]:
-    """Over a topic's partitions, with a leader or without: the last ISR of a leaderless partition still has the acknowledged
-    writes."""
+    """Over a topic's partitions, with or without a leader.
+
+    The last ISR of a leaderless partition still has the acknowledged writes.
+    """
     under, at = F.col("under_min_racks"), F.col("at_min_racks")
     too_few_replica_racks = F.col("replica_span")["most"] < RULE.required
     by_placement = under & too_few_replica_racks
-    # A partition that is short because something is down sets the topic's cause: that can be fixed at once.
+    # Among failing partitions, one with something down sets the topic's cause, because that can be fixed at once.
     in_sync = F.array_intersect("replicas", "isr")
     in_sync = F.when(F.size("dead_in_isr") > 0, F.array_except(in_sync, "dead_in_isr")).otherwise(in_sync)
     by_outage = under & ~certain(too_few_replica_racks) & (F.size("causes") > 0)
@@ -73,14 +75,14 @@ def outcome() -> Column:
 
 
 def check() -> Column:
-    """UnderMinRackIsr alone: AtMinRackIsr isn't an order of two numbers."""
+    """UnderMinRackIsr only: AtMinRackIsr isn't an order of two numbers."""
     return base.check(CONTROL, RULE.worst, RULE.required, enough_racks())
 
 
 def names() -> Column:
-    """NAMES: the sorted racks of the ISR of the worst partition. Reads `rack_of`, the cluster's racks by broker.
+    """NAMES: the sorted racks of the worst partition's ISR. Reads `rack_of`, the cluster's racks by broker.
 
-    Partitions that differ only in their racks' names are judged once, so the names are looked up afterwards.
+    Partitions that differ only in the names of their racks are evaluated once, so the names are looked up afterwards.
     """
     racks = F.transform("isr_rack_spread_isr", lambda id: F.try_element_at("rack_of", id))
     return F.array_sort(F.array_distinct(F.array_compact(racks)))

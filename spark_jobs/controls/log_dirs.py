@@ -15,7 +15,7 @@ CONTROL = "log-dirs"
 def broker_verdicts(plan: Plan) -> Iterable[Column]:
     """Reads `b`, the broker, and its cluster's `source` and `unreadable`.
 
-    NOT_APPLICABLE for a document that leaves log dirs out, such as that of a planned cluster.
+    NOT_APPLICABLE for a document without log dirs, such as that of a planned cluster.
     """
     broker = F.col("b")
     offline = broker["offline_log_dirs"]

@@ -1,7 +1,7 @@
 """min-insync-racks-valid: a min.insync.racks that the cluster or the topic can't satisfy (KIP-1290's validations).
 
-The value is the stricter of the setting and the tier's min_insync_racks. The finding names the first problem; the worst one
-sets the severity. A broker fails if it has no broker.rack and a value above 1 is wanted, or if its own value is invalid.
+The value is the stricter of the setting and the tier's min_insync_racks. The finding names the first problem, and the worst
+problem sets the severity. A broker fails if it has no broker.rack and a value above 1 is wanted, or if its own value is invalid.
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ def measures() -> dict[str, Column | Flagged]:
 
 
 def _unnamed_rack() -> Column:
-    """1 where brokers have no broker.rack: together they count as one rack."""
+    """1 if brokers have no broker.rack, because together they count as one rack."""
     return F.least(F.size("unracked_brokers"), F.lit(1))
 
 

@@ -29,7 +29,7 @@ def measures() -> dict[str, Column | Flagged]:
 
 def topic_verdicts(plan: Plan) -> Iterable[Column]:
     worst = F.col("min_insync_replicas_at_worst")
-    # The setting is high enough: the number of replicas limits it.
+    # The setting is high enough, but the number of replicas limits it.
     limited = worst["min_isr"] >= RULE.required
     cause = F.when(limited, "configuration:topic").otherwise(base.min_isr_cause(worst["min_isr_source"]))
     yield base.verdict(

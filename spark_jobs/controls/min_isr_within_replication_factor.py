@@ -1,9 +1,9 @@
 """min-isr-within-replication-factor: min.insync.replicas is above the replication factor (KIP-579).
 
-Before Kafka 3.7 that is an outage: every acks=all write fails with NOT_ENOUGH_REPLICAS, and retries fail too. Since 3.7
+Before Kafka 3.7 that is an outage: every acks=all write fails with NOT_ENOUGH_REPLICAS, and retries fail, too. Since 3.7
 (KAFKA-15583) it is a silent downgrade: the leader enforces the number of replicas instead. KIP-579 proposes to answer acks=all
-writes with INCONSISTENT_REPLICATION_FACTOR, which isn't retriable; no broker does. Where the release is unknown the outcome is
-UNKNOWN, with both readings.
+writes with INCONSISTENT_REPLICATION_FACTOR, which isn't retriable. No broker does that yet. If the release is unknown, the
+outcome is UNKNOWN, with both readings.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ OUTAGE, DOWNGRADE = "outage", "silent-downgrade"
 def measures() -> dict[str, Column | Flagged]:
     excess = F.col("min_isr") - F.col("judged_rf")
     fields = F.struct("min_isr", F.col("judged_rf").alias("rf"), "caps", "min_isr_source")
-    # The worst partition: an outage before a downgrade before an unknown release, then the largest excess.
+    # The worst partition: an outage, then a downgrade, then an unknown release, each by the largest excess.
     above = F.when(~F.col("caps"), 3).when(F.col("caps"), 2).otherwise(1)
     weight = F.when(excess > 0, above).when(excess.isNotNull(), 0)
     order = F.struct(F.coalesce(weight, F.lit(-1)), F.coalesce(excess, F.lit(0)), -F.col("partition"))

@@ -18,7 +18,7 @@ from spark_jobs.frames.flagged import Flagged, each
 
 CONTROL = "partition-health"
 SHOWN = 5
-"""How many contradicting readings a verdict has."""
+"""The most contradicting readings that a verdict has."""
 CATEGORIES = ("offline", "under-min-isr", "at-min-isr", "under-replicated")
 
 
@@ -28,7 +28,7 @@ def flag(category: str) -> Column:
 
 
 def known() -> Column:
-    """Is it known of every category whether the partition is in it?"""
+    """Is it known for every category whether the partition is in it?"""
     decided = reduce(Column.__and__, (flag(category).isNotNull() for category in CATEGORIES))
     return certain(F.col("offline") | decided)
 
@@ -43,7 +43,7 @@ def measures() -> dict[str, Flagged]:
     }
     for category in CATEGORIES:
         name, found = base.column(category), flag(category)
-        # The leader counts replicas that are being added, so an ISR can be whole and still below the minimum.
+        # The leader counts replicas being added, so an ISR can be complete and still below the minimum.
         growing = F.col("reassigning") & F.lit(category == "under-min-isr")
         columns |= {
             f"{name}_ids": base.partition_ids(found),
@@ -62,20 +62,20 @@ def measures() -> dict[str, Flagged]:
 
 
 def _contradictions(flagged: Column) -> Column:
-    """The partitions whose facts contradict each other, with both readings, the first SHOWN."""
+    """The first SHOWN partitions whose facts contradict each other, with both readings."""
     found = F.filter(flagged, lambda p: p["contradiction"].isNotNull())
     return F.slice(F.array_sort(F.transform(found, lambda p: F.struct(p["partition"], p["contradiction"]))), 1, SHOWN)
 
 
 def _numbers(partition: Column) -> Column:
-    """The numbers of one partition for a finding, ordered by ISR; unread ones last."""
+    """The numbers of one partition for a finding. They sort by ISR, unread ones last."""
     isr = partition["isr_count"]
     names = ("rf", "min_isr", "effective_min_isr", "min_isr_source", "replica_count", "caps")
     return F.struct(isr.isNull().alias("unread"), isr.alias("isr"), *(partition[name].alias(name) for name in names))
 
 
 def outcome() -> Column:
-    """The topic as a whole: UNKNOWN where a partition's health is unknown, PASS where no category applies, else NULL."""
+    """The topic as a whole: UNKNOWN if a partition's health is unknown, PASS if no category applies, else NULL."""
     unread = possible(F.size("health_unknown") > 0) | ~F.col("partitions_known")
     healthy = reduce(Column.__and__, (F.size(f"{base.column(category)}_ids") == 0 for category in CATEGORIES))
     return F.when(unread, base.UNKNOWN).when(healthy, base.PASS)
@@ -84,7 +84,7 @@ def outcome() -> Column:
 def _of_category(category: str) -> Column:
     name = base.column(category)
     worst, ids, whole = F.col(f"{name}_worst"), F.col(f"{name}_ids"), F.col(f"{name}_isr_whole")
-    # Without its replicas it is unknown whether an ISR is short.
+    # If the replicas are unknown, it is unknown whether an ISR is short.
     unknown = F.when(worst["replica_count"].isNull(), "unreadable").otherwise("replicas lagging")
     missing = F.coalesce(base.dominant(f"{name}_causes"), unknown)
     offline = category == "offline"
@@ -133,10 +133,10 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
 
 
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
-    """One UNKNOWN where topics or brokers could not be listed, or topics are or may be hidden from the auditor.
+    """One UNKNOWN if topics or brokers could not be listed, or if topics are or may be hidden from the auditor.
 
-    DescribeLogDirs lists every partition, also of topics that Metadata omits. `hidden_partitions` is NULL where log dirs could
-    not be read. Some providers never show them.
+    DescribeLogDirs lists every partition, including those of topics that Metadata omits. `hidden_partitions` is NULL if log
+    dirs could not be read. Some providers never show them.
     """
     hidden = F.col("hidden_partitions")
     unlisted = ~F.col("topics_known") | ~F.col("brokers_known")

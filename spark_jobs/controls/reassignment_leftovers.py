@@ -1,7 +1,7 @@
 """reassignment-leftovers: a throttle without a reassignment, or a reassignment without progress.
 
 A throttle that `kafka-reassign-partitions --verify` didn't remove keeps slowing down replication. A reassignment makes no
-progress if it waits for a replica that is down, being added or one that stays, or if it looks the same as in the last snapshot.
+progress if it waits for a replica on a dead broker, or if it looks the same as in the last snapshot.
 """
 
 from collections.abc import Iterable
@@ -15,9 +15,9 @@ from spark_jobs.frames.columns import certain, possible
 
 CONTROL = "reassignment-leftovers"
 PATIENCE = "1 hour"
-"""How long a reassignment may look the same before it counts as stuck. Large partitions take a while."""
+"""A reassignment that looks the same for so long counts as stuck. Large partitions take a while."""
 SHOWN = 10
-"""How many topics, and how many brokers, a remedy removes the throttle from."""
+"""The most topics, and the most brokers, from which a remedy removes the throttle."""
 
 
 def stuck() -> Column:
@@ -27,7 +27,7 @@ def stuck() -> Column:
 
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
     """Reads a cluster's `brokers`, `throttled` topics, `unread_throttles` (topics), `reassigning` (partitions), `stuck`
-    and `cancel_harms` (names), and what of it is known."""
+    and `cancel_harms` (names), and the columns that say which of these are known."""
     throttled = F.filter("brokers", lambda b: (F.size(b["throttles"]) > 0) | (F.size(b["default_throttles"]) > 0))
     own = F.filter("brokers", lambda b: F.size(b["throttles"]) > 0)
     broker_ids = throttled["broker"]

@@ -1,7 +1,7 @@
 """replica-rack-spread: a partition's replicas span fewer racks than the tier requires (placement in KIP-1290), or not evenly.
 
-A broker without broker.rack adds no rack. A broker whose rack is unknown may add one: then the partition fails only if its
-racks are too few even with it, and is UNKNOWN otherwise. The same holds for an even spread.
+A broker without broker.rack adds no rack. A broker whose rack is unknown may add one. So the partition fails only if its racks
+are too few even with that rack, and is UNKNOWN otherwise. The same applies to an even spread.
 """
 
 from collections.abc import Iterable
@@ -47,12 +47,12 @@ def outcome() -> Column:
 
 
 def check() -> Column:
-    """The number of racks alone."""
+    """The number of racks only."""
     return base.check(CONTROL, RULE.worst, RULE.required, RULE.outcome())
 
 
 def placement_cause() -> Column:
-    """One missing setting where no broker has a rack, else the placement of the replicas."""
+    """The missing setting if no broker has a rack, else the placement of the replicas."""
     return F.when(F.size("racks") == 0, "configuration:broker.rack").otherwise("placement")
 
 

@@ -1,7 +1,7 @@
 """replication-factor: a partition has fewer replicas than its tier requires, or more than it allows.
 
-During a reassignment there are two numbers: replicas without those being added, and without those being removed. The smaller one
-counts for the minimum, the larger one for the maximum.
+During a reassignment there are two numbers: replicas without those being added, and without those being removed. The smaller
+one counts for the minimum, the larger one for the maximum.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ ABOVE_IDS, MOST = "replication_factor_above", "replication_factor_most"
 
 
 def maximum() -> Column:
-    """The most replicas that the tier allows; NULL: any number."""
+    """The most replicas that the tier allows; NULL for any number."""
     return F.col("required")[f"replication_factor{AT_MOST}"]
 
 
@@ -47,7 +47,7 @@ def outcome() -> Column:
 
 
 def check() -> Column:
-    """The minimum alone."""
+    """The minimum only."""
     return base.check(CONTROL, RULE.worst, RULE.required, RULE.outcome())
 
 

@@ -1,8 +1,8 @@
 """standby-replicas: a stateful task of a Streams application has fewer standbys than required (num.standby.replicas).
 
-A standby on the process of the active task is no second copy. With too few instances Kafka places as many standbys as there are
-other instances, which is still too few. Where a task has no active task, or several, its standbys prove nothing: the outcome is
-UNKNOWN.
+A standby on the process of the active task is no second copy. With too few instances, Kafka places as many standbys as there are
+other instances, which is still too few. If a task has no active task, or several, its standbys may not be second copies: the
+outcome is UNKNOWN.
 """
 
 from collections.abc import Iterable

@@ -1,11 +1,11 @@
-"""standby-spread: a task's active and standbys are as far apart in their rack-aware tags as they can be (KIP-708).
+"""standby-spread: a task's active and standbys are closer together in their rack-aware tags than they can be (KIP-708).
 
-`durability.streams.placement` decides by a search which category a placement has:
+`durability.streams.placement` finds the category of a placement by a search:
 
-- below-achievable (warning): if the application were configured as the policy says, Kafka's ClientTagAwareStandbyTaskAssignor
-  could not place its tasks like that, whatever its order and tie-breaks, and even if tasks were moved off a client without a
+- below-achievable (warning): Kafka's ClientTagAwareStandbyTaskAssignor could not place the tasks like that if the application
+  were configured as the policy says. That holds for any order and tie-break, and even if tasks were moved off a client without a
   tag later.
-- below-ideal (info): Kafka's assignor may have placed them like that, and a better placement exists.
+- below-ideal (info): Kafka's assignor may have placed them like that, but a better placement exists.
 - tag-limits (warning): there are more tags than Kafka accepts.
 
 In a group of type `streams` (KIP-1071) the broker places tasks and ignores client tags, so nothing can be compared or set.

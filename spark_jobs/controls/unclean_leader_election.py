@@ -1,8 +1,8 @@
-"""unclean-leader-election: it is enabled where the tier forbids it.
+"""unclean-leader-election: it is enabled, but the tier forbids it.
 
-A topic's override applies first, then the cluster-wide dynamic value, then the static value of the controllers. Where that
-value is needed and can't be read, the topics have no verdict: their cluster has one UNKNOWN. Kafka's default was true before
-0.11 (KIP-106).
+A topic's override applies first, then the cluster-wide dynamic value, then the static value of the controllers. If that value
+is needed and can't be read, the topics have no verdict, and their cluster has one UNKNOWN. Kafka's default was true before 0.11
+(KIP-106).
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ CONTROL = "unclean-leader-election"
 
 
 def outcome() -> Column:
-    """NULL where the controllers' value is needed and unknown; see `cluster_verdicts`."""
+    """NULL if the controllers' value is needed and unknown; see `cluster_verdicts`."""
     enabled = F.col("unclean")
     return (
         F.when(~certain(~F.col("required")["unclean_leader_election"]), base.NOT_APPLICABLE)
@@ -50,8 +50,10 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
 
 
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
-    """Reads `unclean_undecided`: the number of the cluster's topics for which an inherited value is needed and unknown. It is
-    the controllers' value, or Kafka's default, which depends on the release (`unclean_by_default`)."""
+    """Reads `unclean_undecided`: the number of the cluster's topics that inherit a value that is needed and unknown.
+
+    It is the controllers' value, or Kafka's default, which depends on the release (`unclean_by_default`).
+    """
     undecided = F.col("unclean_undecided")
     reason = F.when(certain("unclean_by_default"), "release-unknown").otherwise("controllers-unreadable")
     yield base.verdict(

@@ -1,4 +1,4 @@
-"""waiver-expired: a waiver is past its last day and still matches a failure, so the risk is no longer accepted."""
+"""waiver-expired: a waiver that still matches a failure is past its last day, so the risk is no longer accepted."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ CONTROL = "waiver-expired"
 def verdicts(failed: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
     """One row per cluster and expired waiver, with the columns of all verdicts.
 
-    failed: verdicts with `expired`, the indices of the expired waivers that match.
+    failed: verdicts with `expired`, the indexes of the matching waivers that have expired.
     """
     described = {
         str(w["index"]): {

@@ -1,6 +1,6 @@
 """write-headroom: how many brokers a partition can lose before acks=all writes are rejected (KIP-427).
 
-It is the replication factor minus the effective min ISR: what the configuration allows, whatever is down at the moment.
+It is the replication factor minus the effective min ISR. It describes the configuration, whatever is down at the moment.
 """
 
 from collections.abc import Iterable

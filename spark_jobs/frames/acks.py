@@ -1,8 +1,8 @@
 """The guarantee of an acknowledged write: the copies and racks of the worst ISR that Kafka may acknowledge it with.
 
 KIP-926 compares what each acks value waits for, KIP-1290 how many racks that reaches. The worst case is over every ISR of the
-effective minimum size among the replicas, whichever of them leads. Such an ISR consists of replicas that add no rack (no
-broker.rack), then of those in the fullest racks. Nothing is enumerated here; the tests do that.
+effective minimum size among the replicas, with any of them as leader. The worst ISR has first the replicas that add no rack (no
+broker.rack), then those in the fullest racks. This module computes it directly. The tests enumerate all ISRs.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from spark_jobs.frames.columns import struct
 
 NEVER = 1_000_000
-"""More replicas than any partition has: what needs so many is impossible."""
+"""More replicas than any partition has. A requirement of so many can't be met."""
 BOUNDS = ("copies_least", "copies_most", "racks_least", "racks_most")
 
 
@@ -62,24 +62,27 @@ def _worst(
 
 
 def undecided(copies: Column) -> Column:
-    """`guaranteed` where the replicas are unknown, except that at most `copies` acknowledge a write."""
+    """`guaranteed` for unknown replicas, if at most `copies` of them acknowledge a write."""
     return _worst((F.lit(0), copies, F.lit(0), copies), copies, F.lit(NEVER), F.lit(False))
 
 
 def guaranteed(ends: Column, min_isr: Column, caps: Column, copies: Column, racks: Column) -> Column:
     """What acks=all guarantees in the worst case, as a struct; NULL where `ends` is NULL.
 
-    ends: `racks.layout` of the replicas, in an array of one. During a reassignment it is an array of three, and the worst one
-    counts: the replicas if it is cancelled, all replicas at present, and the replicas once it is complete.
-    min_isr: min.insync.replicas as configured, NULL if unknown. caps: does the leader cap it at the number of replicas? A leader
-    that doesn't accepts no acks=all write if it is higher: 0 copies, 0 racks.
-    copies, racks: what is required, NULL for nothing.
+    ends: an array of one, `racks.layout` of the replicas. During a reassignment, an array of three: the replicas if it is
+        cancelled, all present replicas, and the replicas once it is complete. The worst one counts.
+    min_isr: min.insync.replicas as configured; NULL if unknown.
+    caps: does the leader cap it at the number of replicas? If not, it accepts no acks=all write with a higher value. That gives
+        0 copies and 0 racks.
+    copies, racks: the requirements; NULL for none.
 
-    The struct has BOUNDS, since an unknown rack may be no rack (least) or a separate one (most), and
-    `racks_at_ends`: `racks_most` without the replicas at present, which count only while the reassignment runs;
-    `smallest_min_isr`: the smallest min.insync.replicas that guarantees `racks` at present, whatever the unknown racks are;
-    `racks_would_do`: would KIP-1290's min.insync.racks = racks with min.insync.replicas = max(copies, racks) guarantee both?
-    Neither of the last two counts the replicas at present of a reassignment.
+    The struct has BOUNDS: an unknown rack may be no rack (least) or a separate one (most). It also has:
+
+    - `racks_at_ends`: `racks_most` without the present replicas, which count only while the reassignment runs.
+    - `smallest_min_isr`: the smallest min.insync.replicas that guarantees `racks` now, whatever the unknown racks are.
+    - `racks_would_do`: would KIP-1290's min.insync.racks = racks with min.insync.replicas = max(copies, racks) guarantee both?
+
+    The last two don't count the present replicas of a reassignment.
 
     In KIP-1290's example, replication factor 5 on 3 racks, 2 racks need min.insync.replicas 3; min.insync.racks 2 would do too.
 

@@ -40,11 +40,14 @@ INVALID_ACKS = "INVALID_REQUIRED_ACKS"
 
 
 def now(partition: Column) -> Column:
-    """What several entries need of a partition's state: struct<led, enough, waited, accepted, beside, rest>.
+    """The partition's state, which several entries need: struct<led, enough, waited, accepted, beside, rest>.
 
-    `led`: it has a live leader. `enough`: the leader has enough replicas in sync (`enough_in_sync`). `waited`: it waits for a
-    dead broker in the ISR. `accepted`: led, enough and not waited. `beside`: the number of replicas in sync in the leader's
-    rack, including the leader; 0 if the leader has no rack. `rest`: the layout of the other replicas in sync.
+    - `led`: it has a live leader.
+    - `enough`: the leader has enough replicas in sync (`enough_in_sync`).
+    - `waited`: the leader waits for a dead broker in the ISR.
+    - `accepted`: led, enough and not waited.
+    - `beside`: the number of replicas in sync in the leader's rack, with the leader; 0 if the leader has no rack.
+    - `rest`: the layout of the other replicas in sync.
     """
     led, enough, in_sync = ~partition["offline"], partition["enough"], partition["in_sync"]
     rack, waited = partition["leading"]["rack"], partition["blocking"].isNotNull()
@@ -63,82 +66,135 @@ def now(partition: Column) -> Column:
 def entries(partition: Column, now: Column, min_racks: Column, unclean: Column) -> Column:
     """The table: a struct by acks value.
 
-    partition: its FACTS, `isr_count` and bounds. now: its `now`. min_racks: the racks required in sync, NULL for none. unclean:
-    may a replica that isn't in sync be elected? NULL if unknown.
+    partition: its FACTS, `isr_count` and bounds.
+    now: the result of `now` for it.
+    min_racks: the number of racks required in sync; NULL for none.
+    unclean: may a replica that isn't in sync be elected? NULL if unknown.
 
-    Each entry has, NULL where a fact is unknown:
-    `accepted`; `error`, also NULL where the write is accepted; `proposed_error`;
-    `retriable`: can a retry succeed without a change of configuration? Of the error, else of the proposed one;
-    `copies_now`, `racks_now`: of a write acknowledged now, 0 if none is; `copies_worst`, `racks_worst`: in the worst case;
-    `waits_for`: the number of followers; `visible_now`: do consumers see records written now? `survives_leader_loss`.
+    The fields of each entry are NULL if a fact is unknown:
+
+    - `accepted`: is the write accepted?
+    - `error`: today's error; NULL also if the write is accepted.
+    - `proposed_error`: the same for brokers with KIP-579 and KIP-1290.
+    - `retriable`: can a retry succeed without a change of configuration? It is about the error, else the proposed error.
+    - `copies_now`, `racks_now`: those of a write acknowledged now; 0 if none is.
+    - `copies_worst`, `racks_worst`: the same in the worst case.
+    - `waits_for`: the number of followers that the leader waits for.
+    - `visible_now`: do consumers see records written now?
+    - `survives_leader_loss`: does an acknowledged record survive the loss of the leader?
     """
-    led, accepted, rest = now["led"], now["accepted"], now["rest"]
-    isr, effective, caps = partition["isr_count"], partition["effective_min_isr"], partition["caps"]
-    zero, no = F.lit(0), F.lit(False)
-    leaderless = F.when(~led, NO_LEADER)
-    error, proposed = (_rejection(partition[answer]) for answer in ("acks_all_error", "acks_all_proposed_error"))
-    # The high watermark waits for all of the ISR. Since 3.7 it doesn't advance below the min ISR (KIP-966,
-    # Partition.maybeIncrementLeaderHW).
-    visible = (
-        F.when(~led | now["waited"], False).when(now["enough"], led).when(~now["enough"], led & ~caps).when(~caps, led)
-    )
-    worst = {
-        "copies_worst": _if_equal(partition["copies_least"], partition["copies_most"]),
-        "racks_worst": _if_equal(partition["racks_least"], partition["racks_most"]),
+    acks_0 = _acks_0(partition, now)
+    table = {
+        "0": acks_0,
+        "1": acks_0 | _acks_1(partition, now),
+        "all": _acks_all(partition, now, min_racks, unclean),
+        "min.insync.replicas": _acks_min_isr(partition, now),
     }
-    survives = F.when(worst["copies_worst"] < 2, no).otherwise((worst["copies_worst"] >= 2) & ~unclean)
-    leaders_rack = (now["beside"] > 0).cast("int")
-    # The leader always has the record. In the worst case the fastest followers are those in its rack.
-    fastest = leaders_rack + fewest_racks(rest["racks"], effective - now["beside"] - rest["unracked"])
+    return struct({acks: struct(entry) for acks, entry in table.items()})
 
-    def if_accepted(value: Column) -> Column:
-        return F.when(~accepted, zero).when(accepted, value)
 
-    def racks_if_accepted(racks: Column) -> Column:
-        return if_accepted(F.when(rest["unknown"] == 0, racks))
-
-    acks_0 = {
+def _acks_0(partition: Column, now: Column) -> dict[str, Column]:
+    """acks=0: the producer waits for no answer, so nothing is guaranteed."""
+    led = now["led"]
+    return {
         "accepted": led,
-        "error": leaderless,
-        "proposed_error": leaderless,
+        "error": _leaderless(now),
+        "proposed_error": _leaderless(now),
         "retriable": ~led | F.lit(None).cast("boolean"),
-        **dict.fromkeys(("copies_now", "racks_now", "copies_worst", "racks_worst", "waits_for"), zero),
-        "visible_now": visible,
-        "survives_leader_loss": no,
+        **dict.fromkeys(("copies_now", "racks_now", "copies_worst", "racks_worst", "waits_for"), F.lit(0)),
+        "visible_now": _visible(partition, now),
+        "survives_leader_loss": F.lit(False),
     }
-    acks_1 = acks_0 | {
+
+
+def _acks_1(partition: Column, now: Column) -> dict[str, Column]:
+    """acks=1: the leader's copy. These fields differ from acks=0."""
+    led = now["led"]
+    return {
         "copies_now": led.cast("int"),
-        "racks_now": F.when(~led, zero).when(led, _racks_of(partition["leading"])),
+        "racks_now": F.when(~led, 0).when(led, _racks_of(partition["leading"])),
         "copies_worst": F.lit(1),
         "racks_worst": _racks_of_any(partition["ends"]),
     }
-    acks_all = {
-        "accepted": accepted,
+
+
+def _acks_all(partition: Column, now: Column, min_racks: Column, unclean: Column) -> dict[str, Column]:
+    """acks=all: every replica in the ISR."""
+    isr = partition["isr_count"]
+    error, proposed = _rejection(partition["acks_all_error"]), _rejection(partition["acks_all_proposed_error"])
+    worst = _worst(partition)
+    copies = worst["copies_worst"]
+    return {
+        "accepted": now["accepted"],
         "error": error,
         "proposed_error": proposed,
         "retriable": _retriable(partition, error, proposed, min_racks),
-        "copies_now": if_accepted(isr),
-        "racks_now": racks_if_accepted(leaders_rack + F.size(rest["racks"])),
+        "copies_now": _if_accepted(now, isr),
+        "racks_now": _racks_if_accepted(now, _leaders_rack(now) + F.size(now["rest"]["racks"])),
         **worst,
-        "waits_for": if_accepted(isr - 1),
-        "visible_now": accepted,
-        "survives_leader_loss": survives,
+        "waits_for": _if_accepted(now, isr - 1),
+        "visible_now": now["accepted"],
+        "survives_leader_loss": F.when(copies < 2, False).otherwise((copies >= 2) & ~unclean),
     }
-    acks_min_isr = {
-        "accepted": no,
-        "error": F.coalesce(leaderless, F.when(led, INVALID_ACKS)),
-        "proposed_error": error,
-        "retriable": ~led,
-        "copies_now": if_accepted(effective),
-        "racks_now": racks_if_accepted(fastest),
-        **worst,
-        "waits_for": if_accepted(effective - 1),
-        "fewer_than_all": if_accepted(isr - effective),
-        "visible_now": accepted,
-        "survives_leader_loss": no,
+
+
+def _acks_min_isr(partition: Column, now: Column) -> dict[str, Column]:
+    """acks=min.insync.replicas, as KIP-926 proposes it: the leader and the fastest followers."""
+    isr, effective, rest = partition["isr_count"], partition["effective_min_isr"], now["rest"]
+    # The leader always has the record. In the worst case the fastest followers are those in its rack.
+    outside_leaders_rack = effective - now["beside"] - rest["unracked"]
+    racks = _leaders_rack(now) + fewest_racks(rest["racks"], outside_leaders_rack)
+    return {
+        "accepted": F.lit(False),
+        "error": F.coalesce(_leaderless(now), F.when(now["led"], INVALID_ACKS)),
+        "proposed_error": _rejection(partition["acks_all_error"]),
+        "retriable": ~now["led"],
+        "copies_now": _if_accepted(now, effective),
+        "racks_now": _racks_if_accepted(now, racks),
+        **_worst(partition),
+        "waits_for": _if_accepted(now, effective - 1),
+        "fewer_than_all": _if_accepted(now, isr - effective),
+        "visible_now": now["accepted"],
+        "survives_leader_loss": F.lit(False),
     }
-    table = {"0": acks_0, "1": acks_1, "all": acks_all, "min.insync.replicas": acks_min_isr}
-    return struct({acks: struct(entry) for acks, entry in table.items()})
+
+
+def _leaderless(now: Column) -> Column:
+    """The error of a partition without a leader; else NULL."""
+    return F.when(~now["led"], NO_LEADER)
+
+
+def _visible(partition: Column, now: Column) -> Column:
+    """Do consumers see records written now with acks=0 or 1? They see records below the high watermark.
+
+    The high watermark waits for the whole ISR. Since 3.7 it doesn't advance below the min ISR (KIP-966,
+    Partition.maybeIncrementLeaderHW).
+    """
+    led, enough, caps = now["led"], now["enough"], partition["caps"]
+    return F.when(~led | now["waited"], False).when(enough, led).when(~enough, led & ~caps).when(~caps, led)
+
+
+def _worst(partition: Column) -> dict[str, Column]:
+    """The copies and racks that the worst ISR guarantees."""
+    return {
+        "copies_worst": _if_equal(partition["copies_least"], partition["copies_most"]),
+        "racks_worst": _if_equal(partition["racks_least"], partition["racks_most"]),
+    }
+
+
+def _leaders_rack(now: Column) -> Column:
+    """1 if the leader has a rack, else 0."""
+    return (now["beside"] > 0).cast("int")
+
+
+def _if_accepted(now: Column, value: Column) -> Column:
+    """The value if an acks=all write is accepted, 0 if it is rejected; NULL if unknown."""
+    return F.when(~now["accepted"], 0).when(now["accepted"], value)
+
+
+def _racks_if_accepted(now: Column, racks: Column) -> Column:
+    """`_if_accepted` for a number of racks; NULL if the rack of a replica in sync is unknown."""
+    return _if_accepted(now, F.when(now["rest"]["unknown"] == 0, racks))
 
 
 def _if_equal(least: Column, most: Column) -> Column:

@@ -1,4 +1,4 @@
-"""Streams applications, one row each. `durability.streams.judgement` judged their placement when the plan was made."""
+"""Streams applications, one row each. `durability.streams.judgement` evaluates their placement while the plan is made."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -15,13 +15,14 @@ PLACEMENT = (
     "more_achievable:int,better:array<string>>>,undecided:string,limits:array<string>,"
     "losses:array<struct<tag:string,value:string,count:int,tasks:array<string>>>>"
 )
-"""A judgement of `durability.streams.judgement`. A member that it leaves out is NULL."""
+"""A result of `durability.streams.judgement`. Members that it omits are NULL."""
 
 
 def applications(resolved: DataFrame, clusters: DataFrame) -> DataFrame:
-    """One row per Streams application: its cluster's snapshot and provider, tier, resource (group id), and `p`, its placement.
+    """One row per Streams application: its cluster's snapshot and provider, tier, resource (group id), and placement `p`.
 
-    resolved: rows of `resolved_policy`; clusters: the judged ones.
+    resolved: rows of `resolved_policy`.
+    clusters: the evaluated ones.
     """
     rows = resolved.where((F.col("resource_type") == "application") & F.col("placement").isNotNull())
     return rows.select("cluster", "resource", "tier", F.from_json("placement", PLACEMENT).alias("p")).join(
@@ -45,7 +46,8 @@ def unlisted(control: str, plan: Plan) -> list[Column]:
 def outcome(judged: Column, required: Column) -> Column:
     """The outcome of a Streams control. Reads `p`.
 
-    judged: the outcome of an application that could be read and has stateful tasks. required: is anything required of it?
+    judged: the outcome of a readable application with stateful tasks.
+    required: does the policy require anything of it?
     """
     p = F.col("p")
     return (
@@ -57,7 +59,7 @@ def outcome(judged: Column, required: Column) -> Column:
 
 
 def evidence() -> dict[str, Column]:
-    """What is unread of an application, and why nothing may be required of it. Reads `p`."""
+    """What could not be read of an application, and why nothing may be required of it. Reads `p`."""
     p = F.col("p")
     return {
         "unread": p["unread"],

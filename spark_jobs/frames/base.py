@@ -71,12 +71,13 @@ def verdict(
     severity_of: Column | str | None = None,
     partitions: Column | None = None,
 ) -> Column:
-    """A verdict as a struct. There is no verdict where `outcome` is NULL.
+    """A verdict as a struct. There is no verdict where `outcome` is NULL. `details` is NULL for PASS.
 
-    also_observed, also_required: members that a verdict has only if its tier requires what they are about; NULL elsewhere.
-    evidence: what the texts need besides `observed` and `required`: short codes, numbers and ids. evidence_of: the outcomes that
-    have it. Most topics pass or have nothing required, and their texts need none. severity_of: the category whose severity in
-    the catalogue applies, where it isn't `category`. partitions: ids. `details` is NULL where the outcome is PASS.
+    also_observed, also_required: members that only verdicts of some tiers have. They are left out where NULL.
+    partitions: ids.
+    evidence: short codes, numbers and ids that the texts need besides `observed` and `required`.
+    evidence_of: the outcomes with evidence. Most topics pass or have no requirement, and their texts need none.
+    severity_of: the category whose severity in the catalogue applies, if it isn't `category`.
     """
     details = {
         "category": F.lit(None).cast("string") if category is None else _column(category),
@@ -95,7 +96,7 @@ def verdict(
 
 
 def _with(members: Mapping[str, Column], also: Mapping[str, Column]) -> Column:
-    """A JSON object of `members`, and of `also` where one of these isn't NULL."""
+    """A JSON object of `members`, with `also` if one of these isn't NULL."""
     plain = as_json(members)
     if not also:
         return plain
@@ -136,10 +137,10 @@ TOPICS_HIDDEN = "topics-hidden"
 
 
 def all_topics_shown() -> Column:
-    """Is it certain that the auditor sees all topics of the cluster? Without that no statement about all of them can pass.
+    """Is it certain that the auditor sees all topics of the cluster? If not, no statement about all of them can pass.
 
-    Metadata silently omits topics that the principal may not describe. Reads `topics_known` and `hidden_partitions`, which is
-    NULL where log dirs could not be read.
+    Metadata silently omits topics that the principal may not describe. Reads `topics_known` and `hidden_partitions`. The latter
+    is NULL if log dirs could not be read.
     """
     return certain(F.col("topics_known") & (F.col("hidden_partitions") == 0))
 
@@ -148,8 +149,10 @@ def all_topics_shown() -> Column:
 
 
 def min_isr_cause(source: Column) -> Column:
-    """The cause of what min.insync.replicas brings about, by the source of its value. An unknown source counts as the topic's
-    own: it is unknown where the topic's single replica decides."""
+    """The cause of an effect of min.insync.replicas, by the source of its value.
+
+    An unknown source counts as the topic's own. It is unknown if the topic's single replica decides.
+    """
     return F.when(source != "topic", "configuration:cluster-default").otherwise("configuration:topic")
 
 
@@ -159,9 +162,9 @@ def causes_where(flag: Column) -> Flagged:
 
 
 def dominant(causes: str) -> Column:
-    """One cause for all that keeps replicas away: what is down or has a failed disk, else what lags; NULL where nothing does.
+    """One cause for all brokers that miss replicas: those that are down or have a failed disk, else those that lag; else NULL.
 
-    Several brokers are all named, so that topics with the same trouble have the same cause.
+    It names all of them, so that topics with the same problem have the same cause.
     """
     faults = F.filter(causes, lambda cause: cause.endswith(" down") | cause.endswith(" disk-offline"))
     chosen = F.array_sort(F.when(F.size(faults) > 0, faults).otherwise(F.col(causes)))
@@ -174,28 +177,35 @@ def infeasible(tier: Column) -> Column:
 
 
 def not_feasible(wanted: Column, available: Column) -> Column:
-    """The cause where the tier requires more than the cluster has; NULL elsewhere."""
+    """The cause if the tier requires more than the cluster has; else NULL."""
     return F.when(F.col("brokers_known") & (wanted > available), infeasible(F.col("tier")))
 
 
 def contradicted() -> dict[str, Column]:
-    """Evidence of a topic's verdict: the reason that selects the text of an UNKNOWN where facts contradict each other, and both
-    readings. Reads `health_contradictions` (`partition_health.measures`)."""
+    """Evidence of a topic whose facts contradict each other: the reason that selects the text of an UNKNOWN, and both readings.
+
+    Reads `health_contradictions` (`partition_health.measures`).
+    """
     readings = F.when(F.size("health_contradictions") > 0, F.col("health_contradictions"))
     return {REASON: F.when(readings.isNotNull(), "contradiction"), "contradictions": readings}
 
 
 def unknown_because() -> dict[str, Column]:
-    """`unknown_apart_from_observers`, for controls that count replicas. Confluent's observers are among the replicas and don't
-    count. Reads `has_observers` too."""
+    """`unknown_apart_from_observers` for controls that count replicas. Reads `has_observers`, too.
+
+    Confluent's observers are among the replicas and don't count.
+    """
     observers = F.when(F.col("has_observers"), "observers")
     because = unknown_apart_from_observers()
     return {**because, REASON: F.coalesce(contradicted()[REASON], observers, because[REASON])}
 
 
 def unknown_apart_from_observers() -> dict[str, Column]:
-    """`contradicted`, for controls that read settings of brokers. Those of dead brokers are unknown, and they matter if a
-    partition has no leader. Reads `offline_ids` (`partition_health.measures`) and `replicas_down` (`target.measures`) too."""
+    """`contradicted` for controls that read settings of brokers. Settings of dead brokers are unknown.
+
+    These matter if a partition has no leader. Reads `offline_ids` (`partition_health.measures`) and `replicas_down`
+    (`target.measures`), too.
+    """
     because = contradicted()
     down = certain((F.size("offline_ids") > 0) & (F.size("replicas_down") > 0))
     return {**because, REASON: F.coalesce(because[REASON], F.when(down, "brokers-down"))}
@@ -210,15 +220,19 @@ def partition_ids(flag: Column) -> Flagged:
 
 
 def at_worst_partition(fields: Column, value: Column, or_unknown: bool = False) -> Column:
-    """Aggregate: `fields` of the partition with the least `value`. Of several it is the first, so that every run gives the
-    same. Where no value is known: NULL, or with `or_unknown` those of the first partition."""
+    """Aggregate: `fields` of the partition with the least `value`, the first of several, so that every run gives the same.
+
+    If no value is known: NULL, or with `or_unknown` the fields of the first partition.
+    """
     order = F.struct(value.isNull(), value, F.col("partition"))
     return F.min_by(fields, order if or_unknown else F.when(value.isNotNull(), order))
 
 
 def check(control: str, observed: Column, required: Column, outcome: Column | None = None) -> Column:
-    """An entry of `topic_posture.checks`, which Great Expectations checks again. Its numbers are never NULL. `known`: is there
-    a verdict to compare with?"""
+    """An entry of `topic_posture.checks`, which Great Expectations checks again. Its numbers are never NULL.
+
+    `known`: is there a verdict to compare with?
+    """
     outcome = outcome_of(control) if outcome is None else outcome
     known = certain(outcome.isin(PASS, FAIL)) & ~providers_duty(control) & ~platform_hides(F.lit(control), control)
     compared = struct(
@@ -251,7 +265,7 @@ WRONG: dict[str, Callable[[Setting, Column], Column]] = {
     "<=": lambda setting, required: setting.most > required,
     "==": lambda setting, required: (setting.least != required) | (setting.most != required),
 }
-"""By the order that is required: does a value break it?"""
+"""By required order: does a value violate it?"""
 
 
 def compared(setting: Setting, order: str, required: Column) -> Column:
@@ -284,11 +298,12 @@ def compared(setting: Setting, order: str, required: Column) -> Column:
 
 @dataclass(frozen=True)
 class TopicSetting:
-    """A rule for topics: one setting against what the tier requires, in the order that the catalogue states.
+    """A rule for topics that compares one setting with the tier's requirement, in the catalogue's order.
 
-    control: its id. Its YAML file has `scalar` and one key under `requires`. setting, kind, unlimited: as in
-    `spark_jobs.frames.settings.topic_setting`. `observed` has the worse value under that key, and its `source`. `evidence` has
-    the least and the greatest value.
+    control: its id. Its YAML file has `scalar` and one key under `requires`.
+    setting, kind, unlimited: as in `spark_jobs.frames.settings.topic_setting`.
+
+    `observed` has the worse value under that key, and its `source`. `evidence` has the least and the greatest value.
     """
 
     control: str
@@ -323,10 +338,13 @@ class TopicSetting:
 
 @dataclass(frozen=True)
 class BrokerSetting:
-    """A rule for brokers: one setting against a number, or against what tiers require.
+    """A rule for brokers that compares one setting with a number or with the requirements of tiers.
 
-    order: a key of WRONG. required: a number; None: the one key under `requires` in the YAML file. Of the tiers that topics of
-    the cluster are in, the strictest applies. The other fields are those of TopicSetting.
+    order: a key of WRONG.
+    required: a number; None for the one key under `requires` in the YAML file. Then the strictest of the tiers in use on the
+        cluster applies.
+
+    The other fields are those of TopicSetting.
     """
 
     control: str
@@ -349,7 +367,7 @@ class BrokerSetting:
 
 
 def strictest(plan: Plan, key: str, order: str = ">=") -> Column:
-    """The strictest requirement under `key` of the tiers in `tiers_used`; NULL where none has one."""
+    """The strictest requirement under `key` of the tiers in `tiers_used`; NULL if none has one."""
     stated = {name: tier[key] for name, tier in plan.policy.required.items() if tier.get(key) is not None}
     by_tier = literal(stated, f"map<string,{spark_type(requirements()[key])}>")
     used = F.coalesce("tiers_used", F.array().cast("array<string>"))

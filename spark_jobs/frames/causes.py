@@ -1,4 +1,4 @@
-"""Why a partition's ISR is short or its leader missing, and where Kafka's own tools count differently."""
+"""Why a partition's ISR is short or its leader missing, and where Kafka's tools count differently."""
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -7,13 +7,14 @@ from spark_jobs.frames.columns import certain
 
 
 def causes() -> Column:
-    """Why the ISR is short or the leader missing: brokers that are down or have a failed disk, else replicas that lag, else a
-    reassignment.
+    """Why the ISR is short or the leader missing.
 
-    A partition without a leader needs one of its ISR or ELR (KIP-966). If such a replica is up, what else is down doesn't matter:
-    an election is missing. If the metadata still names a leader that is down, live brokers in the ISR are not to blame: a failed
-    disk of such a broker has other replicas. If only replicas that are being added are out of sync, they are missing: the
-    effective min ISR counts them already. Observers are out of sync by design, and any live replica out of sync may be one.
+    The cause is brokers that are down or have a failed disk, else replicas that lag, else a reassignment.
+
+    A partition without a leader needs a replica of its ISR or ELR (KIP-966). If such a replica is up, an election is missing,
+    and other dead brokers don't matter. If the metadata still names a dead leader, live brokers in the ISR aren't the cause. If
+    only replicas that are being added are out of sync, they are the cause, because the effective min ISR counts them already.
+    Observers are out of sync by design, and any live replica out of sync may be one.
     """
     missing = F.when(F.col("offline") | (F.size("out_of_sync") == 0), F.col("brokers")).otherwise(F.col("out_of_sync"))
     leaderless = F.col("offline") & F.col("leader").isNull()
@@ -41,7 +42,7 @@ def causes() -> Column:
 
 
 def _fault(broker: Column) -> Column:
-    """Why a broker can't serve its replicas: it is down, or a log dir of it is offline; NULL where neither is known."""
+    """Why a broker can't serve its replicas: it is down, or one of its log dirs is offline; else NULL."""
     disk = F.when(broker["lag_cause"].endswith(" disk-offline"), broker["lag_cause"])
     return F.coalesce(broker["down"], disk)
 

@@ -23,7 +23,9 @@ def caps_min_isr(max_metadata_version: Column, finalized: Column, release: Colum
     """Does a broker cap min.insync.replicas at its partition's replicas? NULL where its release is unknown.
 
     max_metadata_version: the highest level of metadata.version that the broker supports, an int. It comes from the broker
-    itself, so it has precedence. finalized: the cluster's level; every broker supports it. release: `release_number`.
+        itself, so it has precedence.
+    finalized: the cluster's level. Every broker supports it.
+    release: `release_number`.
 
     >>> df = spark.createDataFrame([(14, None, 4003), (None, 15, 3006), (None, 14, 3006), (None, 14, None), (None, None, 3006),
     ...     (None, None, 3007), (None, None, 4010), (None, None, None)], "level int, finalized int, release int")
@@ -67,9 +69,11 @@ def release_number(kafka_version: Column) -> Column:
 def effective_min_isr(min_isr: Column, replicas: Column, caps: Column) -> Column:
     """The number of in-sync replicas below which the leader rejects acks=all writes.
 
-    min_isr: min.insync.replicas as configured. replicas: their number, including those being added and removed. caps:
-    `caps_min_isr` of the leader. NULL where the result depends on an unknown release or value. With one replica, a leader that
-    caps enforces 1 whatever the value.
+    NULL if the result depends on an unknown release or value. With one replica, a leader that caps enforces 1 in any case.
+
+    min_isr: min.insync.replicas as configured.
+    replicas: their number, including those being added and removed.
+    caps: `caps_min_isr` of the leader.
 
     >>> df = spark.createDataFrame([(2, 3, None), (3, 2, True), (3, 2, False), (3, 2, None),
     ...                             (None, 3, True), (None, 1, True)],
@@ -91,9 +95,10 @@ def effective_min_isr(min_isr: Column, replicas: Column, caps: Column) -> Column
 
 
 def enough_in_sync(isr: Column, min_isr: Column, replicas: Column, effective: Column) -> Column:
-    """Are enough replicas in sync for the leader to accept acks=all writes? NULL where releases differ and it is unknown.
+    """Are enough replicas in sync for the leader to accept acks=all writes? NULL if that depends on an unknown release.
 
-    isr: the number in sync. effective: `effective_min_isr` of the other arguments.
+    isr: the number in sync.
+    effective: `effective_min_isr` of the other arguments.
 
     >>> df = spark.createDataFrame([(2, 2, 3, 2), (1, 2, 3, 2), (1, 4, 3, None), (3, 4, 3, None), (1, None, 3, None)],
     ...                            "isr int, min_isr int, replicas int, effective int")

@@ -1,6 +1,6 @@
-"""What was collected, as frames that rules read: one row per cluster, and one per topic.
+"""Collected facts as frames that rules read: one row per cluster, and one per topic.
 
-Nothing is judged here. A fact that could not be read is NULL.
+Nothing is evaluated here. A fact that could not be read is NULL.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from spark_jobs.frames.observers import asks_for_observers
 from spark_jobs.frames.racks import layout, named_racks
 
 Read = Callable[[str], DataFrame]
-"""Gives the rows of a fact table, only those of the judged attempts."""
+"""Takes the name of a fact table, returns its rows of the evaluated attempts."""
 
 MIN_ISR = "min.insync.replicas"
 MIN_RACKS = "min.insync.racks"
@@ -44,7 +44,7 @@ FIRST_RELEASE_WITHOUT_UNCLEAN = 11
 
 
 def _stated(key: str) -> Column:
-    """A setting's value as text; NULL where it isn't stated or configs could not be read."""
+    """A setting's value as text; NULL if it isn't stated or configs could not be read."""
     return F.try_element_at("configs", F.lit(key))
 
 
@@ -53,7 +53,7 @@ def _source(key: str) -> Column:
 
 
 def _readable(*keys: str) -> Column:
-    """Could all of these settings be read, stated or not? Reads `unreadable_configs` too."""
+    """Could all of these settings be read, stated or not? Reads `unreadable_configs`, too."""
     unread = F.arrays_overlap("unreadable_configs", F.array(*map(F.lit, keys)))
     return F.col("configs").isNotNull() & ~certain(unread)
 
@@ -74,7 +74,7 @@ def _left_out(key: str) -> Column:
 
 
 def _copies(value: Column) -> Column:
-    """A min.insync.replicas as Kafka accepts it, 1 or more; else NULL."""
+    """A min.insync.replicas that Kafka accepts, 1 or more; else NULL."""
     number = value.try_cast("int")
     return F.when(number >= 1, number)
 
@@ -88,15 +88,17 @@ def _boolean(value: Column) -> Column:
 
 
 def _wrong(key: str, meaning: Callable[[Column], Column]) -> Column:
-    """A setting's value if it is stated and has no `meaning`; else NULL. Only a document can contain one."""
+    """A stated value without a `meaning`; else NULL. Only a document can contain one."""
     stated = _stated(key)
     return F.when(stated.isNotNull() & meaning(stated).isNull(), F.substring(stated, 1, 60))
 
 
 def _throttles(keys: tuple[str, ...], of_default: bool = False) -> Column:
-    """The throttles that are set; of_default: those of all brokers (`--entity-default`), instead of the broker's or topic's own.
+    """The throttles that are set.
 
-    A rate that was removed reads as Long.MAX, and an empty list of replicas throttles none.
+    A removed rate reads as Long.MAX, and an empty list of replicas throttles none.
+
+    of_default: read those of all brokers (`--entity-default`) instead of those of the broker or topic.
     """
 
     def set_(key: str) -> Column:
@@ -122,8 +124,8 @@ def _unclean_by_release() -> Column:
 def brokers_by_cluster(brokers: DataFrame) -> DataFrame:
     """cluster, and `brokers`, an array of structs sorted by id. `clusters` adds what depends on the cluster's features.
 
-    `down`: the cause where the broker is down, "rack:az2 down" if all brokers of a rack of two or more are. `lag_cause`: the
-    cause where it is live and its replicas are out of sync.
+    `down`: the cause if the broker is down, or "rack:az2 down" if all brokers of a rack of two or more are.
+    `lag_cause`: the cause if it is live and its replicas are out of sync.
     """
     fields = {
         **{name: F.col(name) for name in ("broker", "rack", "rack_state", "live", "offline_log_dirs", "kafka_version")},
@@ -162,7 +164,7 @@ def brokers_by_cluster(brokers: DataFrame) -> DataFrame:
 def _with_min_isr(broker: Column) -> Column:
     """The broker with its min.insync.replicas, if it is down and states none while those of live brokers are stated or unknown.
 
-    A cluster-wide value applies to it too. Otherwise its value is unknown: brokers that are down can't be asked.
+    A cluster-wide value applies to it, too. Otherwise its value is unknown, because a dead broker can't be asked.
     """
     stating = F.filter("brokers", lambda b: certain(b["live"]) & (b["min_isr_source"] != "default"))
     cluster_wide = F.filter(stating, lambda b: b["min_isr_source"] == "cluster-default")
@@ -199,11 +201,11 @@ REPLICA_FIELDS = {
     "down": "string",
     "lag_cause": "string",
 }
-"""What a partition needs to know of a broker that has a replica of it."""
+"""Fields of a broker that are needed for each of its replicas."""
 
 
 def unlisted(id: Column) -> Column:
-    """A replica's broker that isn't among the cluster's brokers: only its id is known."""
+    """The broker of a replica that isn't among the cluster's brokers. Only its id is known."""
     known = {"broker": id, "rack_state": F.lit("unknown")}
     return struct({name: known.get(name, F.lit(None)).cast(kind) for name, kind in REPLICA_FIELDS.items()})
 
@@ -213,7 +215,7 @@ def controllers_by_cluster(controllers: DataFrame) -> DataFrame:
     known = F.col("configs").isNotNull()
     fields = {
         **{name: F.col(name) for name in ("controller", "role", "leader", "rack", "lag_ms", "live")},
-        # Lakes of earlier versions don't state it.
+        # Earlier versions of the lake don't have it.
         "caught_up": F.when(F.col("lag_ms").isNotNull(), True).otherwise(F.col("caught_up")),
         "configs_known": known,
         "min_isr": F.when(known & ~_left_out(MIN_ISR), _copies(F.coalesce(_stated(MIN_ISR), F.lit("1")))),
@@ -250,9 +252,9 @@ def clusters(read: Read) -> DataFrame:
             "unracked_brokers": F.filter("brokers", lambda b: b["rack_state"] == "none")["broker"],
             # Brokers that could not be listed may be in any number of racks.
             "unknown_racks": F.when(F.col("brokers_known"), F.size(unknown)).otherwise(ANY_NUMBER),
-            # A feature that isn't listed is off. NULL where features could not be read.
+            # A feature that isn't listed is off. If features could not be read, NULL.
             "elr_on": F.when(F.col("features").isNotNull(), elr_level > 0),
-            # Of the brokers and controllers that may create topics, as far as it could be read.
+            # The highest value among brokers and controllers, which may all create topics.
             "default_rf": F.greatest(
                 F.array_max(live_brokers()["default_rf"]), F.array_max(F.col("controllers")["default_rf"])
             ),
@@ -261,7 +263,7 @@ def clusters(read: Read) -> DataFrame:
                 release_number(F.col("kafka_version")),
                 F.when(F.col("finalized") >= FIRST_ELR_METADATA_VERSION, FIRST_ELR_RELEASE),
             ),
-            # Files that don't state the value have Kafka's default, 1, which is recorded too.
+            # A file that doesn't state the value has Kafka's default of 1, which is recorded, too.
             "recorded_min_isr": F.array_distinct(F.filter("controllers", lambda c: c["configs_known"])["min_isr"]),
             "unclean_by_default": _brokers_decide()
             & (F.col("brokers_known") & (F.size(live_brokers()) > 0))
@@ -291,8 +293,8 @@ def _lost_racks() -> Column:
 def _unclean_default() -> Column:
     """unclean.leader.election.enable of topics without an override; NULL if unknown.
 
-    The cluster-wide dynamic value applies, else the controllers' static one: they elect leaders, so a broker's static value means
-    nothing. Without a KRaft quorum, and in a document without controllers, the brokers' value applies.
+    The cluster-wide dynamic value applies, else the static value of the controllers. They elect leaders, so a broker's static
+    value has no effect. Without a KRaft quorum, and in a document without controllers, the brokers' value applies.
     """
     dynamic = F.filter("brokers", lambda b: b["unclean_source"] == "cluster-default")
     read = F.filter("controllers", lambda c: c["configs_known"])
@@ -325,7 +327,7 @@ def _brokers_decide() -> Column:
 
 
 def _own_settings(topics: DataFrame) -> DataFrame:
-    """What each topic states itself, and what of it could be read."""
+    """The settings that each topic states itself, and which of them could be read."""
     unclean_source = F.coalesce(_source(UNCLEAN), F.lit("topic"))
     wrong_unclean = _wrong(UNCLEAN, _boolean)
     own_unclean = F.when(unclean_source.isin("topic", "cluster-default"), _boolean(_stated(UNCLEAN)))
@@ -362,7 +364,7 @@ def _own_settings(topics: DataFrame) -> DataFrame:
 
 
 def with_wants(clusters: DataFrame, topics: DataFrame) -> DataFrame:
-    """`clusters` with what their topics require: `racks_wanted`, the largest `min_racks`, and `tiers_used`."""
+    """`clusters` with the requirements of their topics: `racks_wanted`, the largest `min_racks`, and `tiers_used`."""
     wants = topics.groupBy("cluster").agg(
         F.max("min_racks").alias("racks_wanted"), F.sort_array(F.collect_set("tier")).alias("tiers_used")
     )
@@ -372,7 +374,8 @@ def with_wants(clusters: DataFrame, topics: DataFrame) -> DataFrame:
 def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) -> DataFrame:
     """One row per topic: its settings and their sources, its tier, and `required`, the tier's requirements as a struct.
 
-    resolved: cluster, resource_type, resource, tier, undecided. tiers: a map from the tier's name to its requirements.
+    resolved: cluster, resource_type, resource, tier, undecided.
+    tiers: a map from a tier's name to its requirements.
     """
     of_topics = resolved.where(F.col("resource_type") == "topic")
     tier = of_topics.select("cluster", F.col("resource").alias("topic"), "tier", "undecided")
@@ -387,7 +390,7 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
         *settings.inherited(),
     )
     configured = F.coalesce("own_min_racks", "cluster_min_racks")
-    # A diskless topic is on a platform of its own, whatever its cluster is.
+    # A diskless topic has its own platform, independent of the cluster's.
     platform = F.when(F.col("diskless") & ~certain(F.col("provider") == CONTRADICTED), DISKLESS)
     inherited_known = F.col("cluster_min_racks_known") & F.col("brokers_known")
     return (
@@ -403,7 +406,7 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
                 "min_racks_configured": configured,
                 "min_racks_known": F.col("own_min_racks_known")
                 & (F.col("own_min_racks").isNotNull() | inherited_known),
-                # What an operator wants with KIP-1290: the stricter of the setting and the policy.
+                # An operator of KIP-1290 wants the stricter of the setting and the policy.
                 "min_racks": F.greatest(configured, F.col("required")["min_insync_racks"]),
                 **settings.of_topic(),
             }

@@ -1,7 +1,7 @@
-"""Measures of a topic that look at some of its partitions. These partitions are gathered once, with a mask of their flags.
+"""Measures of a topic over some of its partitions. These partitions are collected once, with a mask of their flags.
 
-One aggregate per measure would be updated for every partition and merged for every topic, although most topics have nothing to
-gather.
+One aggregate per measure would be updated for every partition and merged for every topic, although most topics have no flagged
+partition.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,20 +22,20 @@ CARRIED = (
 
 @dataclass(frozen=True, eq=False)
 class Flagged:
-    """A measure: what `of` makes of the partitions for which `flag` holds, an unordered array of structs of CARRIED."""
+    """A measure: `of`, applied to the partitions for which `flag` holds, an unordered array of structs of CARRIED."""
 
     flag: Column
     of: Callable[[Column], Column]
 
 
 def _bits(measures: Mapping[str, Column | Flagged]) -> dict[int, tuple[int, Column]]:
-    """(bit, flag) by the identity of the flag: measures that share a flag share its bit."""
+    """(bit, flag) by the identity of the flag. Measures that share a flag share its bit."""
     flags = {id(m.flag): m.flag for m in measures.values() if isinstance(m, Flagged)}
     return {number: (1 << place, flag) for place, (number, flag) in enumerate(flags.items())}
 
 
 def mask(measures: Mapping[str, Column | Flagged]) -> Column:
-    """MASK of a partition: the bits of all the flags of `measures` that hold for it."""
+    """MASK of a partition: a bit for each flag of `measures` that holds."""
     found = F.lit(0).cast("long")
     for bit, flag in _bits(measures).values():
         found += F.when(flag, F.lit(bit)).otherwise(0)

@@ -1,6 +1,6 @@
-"""Topics that inherit min.insync.replicas: what a higher cluster-wide value would do to them.
+"""The effect of a higher cluster-wide min.insync.replicas on topics that inherit it.
 
-A cluster-wide value applies at once to every topic without a value of its own. A leader with fewer replicas in sync then rejects
+A cluster-wide value applies at once to every topic without its own value. A leader with fewer replicas in sync then rejects
 acks=all writes.
 """
 
@@ -24,10 +24,10 @@ def _inherits() -> Column:
 
 
 def _least() -> Column:
-    """The smallest value that is too high for the topic: 0 if unknown.
+    """The smallest value that is too high for the topic; 0 if unknown.
 
-    It is the number of its replicas, less what its tier requires of headroom beyond one broker, or of its replicas in sync, if
-    these are fewer.
+    It is the smaller of two numbers: the replicas in sync, and the replicas minus the headroom beyond one broker that the tier
+    requires.
     """
     replicas, in_sync = F.col("replication_factor_worst"), F.col("led_isr_least")
     known = replicas.isNotNull() & F.col("partitions_known")
@@ -38,10 +38,11 @@ def _least() -> Column:
 def by_cluster(plan: Plan) -> list[Column]:
     """Aggregates over a cluster's topics.
 
-    `inherited_least`: the smallest value that is too high for a topic that inherits; NULL if no topic does.
-    `inherited_short`, `inherited_first`: the topics for which the policy's default is too high: their number, and the first name.
+    `inherited_least`: the smallest value that is too high for a topic that inherits it; NULL if no topic does.
+    `inherited_short`: the number of topics for which the policy's default is too high.
+    `inherited_first`: the first name of these topics.
     """
-    # A partition without a leader may come back with a single replica in sync.
+    # A partition without a leader may return with a single replica in sync.
     offline = possible(F.size("offline_ids") > 0)
     least = F.when(_inherits() & ~F.col("diskless"), F.when(offline, 0).otherwise(_least()))
     short = least <= default_min_isr(plan)

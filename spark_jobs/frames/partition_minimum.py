@@ -1,4 +1,4 @@
-"""A rule for topics: each partition has a number, and the tier sets a minimum for it."""
+"""A rule for topics that compares a number of each partition with the tier's minimum."""
 
 from dataclasses import dataclass
 
@@ -14,10 +14,12 @@ from spark_jobs.frames.flagged import Flagged
 
 @dataclass(frozen=True)
 class PartitionMinimum:
-    """A rule for topics: the tier sets a minimum for a number that each partition has.
+    """A rule for topics that compares a number of each partition with the tier's minimum.
 
-    control: its id. value: the partition's column. key: the tier's key for the minimum. A minimum may be relative to the
-    replication factor: then each partition has its own, in the column `required_<key>`.
+    control: its id.
+    value: the partition's column.
+    key: the tier's key for the minimum. A minimum may be relative to the replication factor. Then each partition has its own, in
+        the column `required_<key>`.
     """
 
     control: str
@@ -37,12 +39,12 @@ class PartitionMinimum:
 
     @property
     def of_partition(self) -> Column:
-        """The minimum for a partition; NULL where there is none or it is unknown."""
+        """The minimum for a partition; NULL if there is none or it is unknown."""
         return F.col(f"required_{self.key}") if self.relative else self.required
 
     @property
     def required(self) -> Column:
-        """The minimum for the topic's worst partition; NULL where there is none or it is unknown."""
+        """The minimum for the topic's worst partition; NULL if there is none or it is unknown."""
         if not self.relative:
             return F.col("required")[self.key]
         name = base.column(self.control)
@@ -50,7 +52,7 @@ class PartitionMinimum:
 
     @property
     def worst(self) -> Column:
-        """The value of the topic's worst partition; NULL where none is known."""
+        """The value of the topic's worst partition; NULL if none is known."""
         worst = F.col(f"{base.column(self.control)}_worst")
         return F.coalesce(F.col(f"{base.column(self.control)}_short")["value"], worst) if self.relative else worst
 
@@ -79,7 +81,7 @@ class PartitionMinimum:
         }
 
     def _shortest(self, flagged: Column) -> Column:
-        """Value and minimum of the partition that misses its minimum by most; NULL where none does."""
+        """Value and minimum of the partition furthest below its minimum; NULL if none is below."""
 
         def entry(p: Column) -> Column:
             value, required = p[self.value], p[f"required_{self.key}"]

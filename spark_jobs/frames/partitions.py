@@ -1,6 +1,6 @@
-"""The columns of a partition that rules read: its health (KIP-427), what its leader enforces, the racks it spans.
+"""The columns of a partition that rules read: its health (KIP-427), what its leader enforces, and the racks it spans.
 
-Each step selects from the step before it, so that Spark computes a shared expression once.
+Each step selects from the step before, so that Spark computes shared expressions once.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,16 +27,18 @@ TOPIC_SETTINGS = (
     "elr_on",
     *settings.columns(),
 )
-"""The columns of a partition's topic that rules may read, beside `required`. Topics that differ in one aren't equal
+"""The columns of a partition's topic that rules may read, besides `required`. Topics that differ in one of them aren't equal
 (`spark_jobs.scale.groups`)."""
 
 
 def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame, keep: Sequence[str] = ()) -> DataFrame:
-    """Partitions joined with their topic's settings, and with their brokers in place of replica ids (`brokers`, `leading`).
+    """Partitions joined with their topic's settings, and with brokers instead of replica ids (`brokers`, `leading`).
 
-    partitions: each row represents the partitions `ids`, led by `leaders` in that order (`spark_jobs.scale.groups`).
-    `unchanged_reassignment` says whether the previous snapshot has the same reassignment. keep: columns of `partitions` to keep.
-    What brokers say of a diskless topic's leaders and replicas means nothing, so it is NULL.
+    Leaders and replicas of a diskless topic have no meaning, so they are NULL.
+
+    partitions: each row represents the partitions `ids`, with their leaders in `leaders` (`spark_jobs.scale.groups`).
+        `unchanged_reassignment`: did the previous snapshot have the same reassignment?
+    keep: columns of `partitions` to keep.
     """
     per_topic = topics.select("cluster", "topic", "required", *TOPIC_SETTINGS)
     per_cluster = clusters.select(
@@ -80,11 +82,11 @@ def facts(partitions: DataFrame, topics: DataFrame, clusters: DataFrame, keep: S
 
 
 def live_members(facts: DataFrame) -> DataFrame:
-    """`offline`, and the ISR that counts: `live_isr`, without `dead_in_isr`, the ids of its members that are down.
+    """`offline`, and the ISR without dead brokers: `live_isr`. `dead_in_isr` has the ids of its dead members.
 
-    A broker that is down isn't in sync, whatever the ISR says. The leader removes it after replica.lag.time.max.ms, the KRaft
-    controller after broker.session.timeout.ms, unless the quorum has lost its majority. Without a leader the ISR counts as it
-    is: its last members stay in it when they fail.
+    A dead broker isn't in sync, even if the ISR lists it. The leader removes it after replica.lag.time.max.ms, the KRaft
+    controller after broker.session.timeout.ms, unless the quorum has lost its majority. Without a leader the ISR is used
+    unchanged, because its last members stay in it when they fail.
     """
     offline = F.when(F.col("leader").isNull(), True).otherwise(~F.col("leading")["live"])
     offline = F.when(F.col("diskless"), False).when(F.col("leader_known"), offline)
@@ -95,17 +97,18 @@ def live_members(facts: DataFrame) -> DataFrame:
 
 
 def shape(facts: DataFrame) -> DataFrame:
-    """Replicas, in sync and out of sync, as counts and as brokers; the min.insync.replicas. facts: with `live_members`.
+    """Replicas in sync and out of sync, as counts and as brokers, and min.insync.replicas. facts: with `live_members`.
 
-    `rf` is the number of replicas that are not being added. KIP-427's under-replicated compares the ISR with it. `judged_rf` is
-    the smaller of `rf` and the number of replicas that are not being removed, `most_rf` the larger one. All three are NULL if a
-    reassignment can't be ruled out, or if Confluent observers are among the replicas. `after_adding` and `before_removing` are
-    the brokers of these two sets.
+    - `rf`: the number of replicas that are not being added. KIP-427's under-replicated compares the ISR with it.
+    - `judged_rf`, `most_rf`: the smaller and the larger of `rf` and the number of replicas that are not being removed.
+    - `after_adding`, `before_removing`: the brokers of these two sets.
+
+    The first three are NULL if a reassignment can't be ruled out, or if Confluent observers are among the replicas.
     """
     brokers, isr = F.col("brokers"), F.col("live_isr")
     replicas, changing = F.size("replicas"), F.size("adding") + F.size("removing")
     moving = certain(changing > 0)
-    # Replicas that are all in sync are what they will be, so it doesn't matter whether a reassignment could be read.
+    # If all replicas are in sync, it doesn't matter whether a reassignment could be read.
     at_rest = certain((changing == 0) | (F.size(isr) >= replicas))
     countable = ~F.col("has_observers")
     without_adding = F.filter("brokers", lambda b: ~F.array_contains("adding", b["broker"]))
@@ -129,13 +132,13 @@ def shape(facts: DataFrame) -> DataFrame:
         F.when(moving, without_removing).when(at_rest, brokers).alias("before_removing"),
         _min_isr().alias("min_isr"),
         _min_isr_source().alias("min_isr_source"),
-        # If possible leaders differ, neither release is worse in every way: one rejects writes, the other keeps fewer copies.
+        # Possible leaders may have different releases. Neither is always worse: one rejects writes, the other keeps fewer copies.
         _of_leader("caps").alias("caps"),
     )
 
 
 def _of_leader(field: str) -> Column:
-    """A field of the leader's broker. Without a known leader any replica may lead: the value if all have the same, else NULL."""
+    """A field of the leader's broker. If the leader is unknown, the value that all replicas have, else NULL."""
     distinct = F.array_distinct(F.col("brokers")[field])
     common = F.when(F.size(distinct) == 1, F.element_at(distinct, 1))
     return F.when(F.col("leader").isNotNull(), F.col("leading")[field]).otherwise(common)
@@ -176,9 +179,9 @@ def _min_isr() -> Column:
 
 
 def _recorded() -> Column:
-    """Does the controllers' recorded min.insync.replicas apply to topics without a value? NULL where ELR may be on.
+    """Does the controllers' recorded min.insync.replicas apply to topics without a value? NULL if ELR may be on.
 
-    Brokers that state a cluster-wide value have read the record already.
+    Brokers that state a cluster-wide value have already read the record.
     """
     read = F.exists("brokers", lambda b: b["min_isr_source"] == "cluster-default")
     return F.when((F.size("recorded_min_isr") == 0) | certain(read), False).otherwise(F.col("elr_on"))
@@ -198,12 +201,14 @@ def _min_isr_source() -> Column:
 def spans(shape: DataFrame) -> DataFrame:
     """The effective min ISR, and the racks that the replicas and the ISR span, each as struct<least, most>.
 
-    `blocking`: the dead brokers in the ISR that a leader waits for before it acknowledges an acks=all write; NULL if there are
-    none. A leader that has too few replicas in the ISR doesn't wait, it rejects the write.
+    - `blocking`: the dead brokers in the ISR that a leader waits for before it acknowledges an acks=all write; NULL if there are
+      none. A leader with too few replicas in the ISR doesn't wait, it rejects the write.
+    - `span`: the racks of the replicas, counted as for placement.
+    - `replica_span`, `isr_span`: racks as KIP-1290 counts them.
+    - `ends`: the layouts of the replicas for `acks.guaranteed`; NULL if a reassignment can't be ruled out.
 
-    `span` counts racks as placement does, `replica_span` and `isr_span` as KIP-1290 does. During a reassignment, `span` and
-    `replica_span` are the worse of two counts: without the replicas being added, and without the replicas being removed. `ends`:
-    the layouts of the replicas for `acks.guaranteed`; NULL where a reassignment can't be ruled out.
+    During a reassignment, `span` and `replica_span` are the worse of two counts: without the replicas being added, and without
+    those being removed.
     """
     # During a reassignment the ISR may consist of old and new replicas.
     ends = F.when(F.col("reassigning"), F.array("after_adding", "brokers", "before_removing")).when(
@@ -229,7 +234,7 @@ def spans(shape: DataFrame) -> DataFrame:
 
 
 def _placement() -> dict[str, Column]:
-    """What tiers with `replica_racks: all` or `replica_rack_balance` compare; NULL with other tiers. Observers don't count.
+    """Columns for tiers with `replica_racks: all` or `replica_rack_balance`; NULL for other tiers. Observers don't count.
 
     `own_racks`: see `racks.own_racks`. `balance`: see `racks.balance`.
     """
@@ -243,7 +248,7 @@ def _placement() -> dict[str, Column]:
 
 
 def _required(key: str, relative: Column) -> Column:
-    """A partition's minimum under a key of its tier: the stated number, or what is relative to its replication factor."""
+    """A partition's minimum under a key of its tier: the stated number, or one relative to its replication factor."""
     stated = F.col("required")[key]
     return F.when(stated.isNull(), relative).otherwise(stated)
 
@@ -256,10 +261,10 @@ def _worse(count: Callable[[Column], Column]) -> Column:
 
 
 def judged(spans: DataFrame) -> DataFrame:
-    """What the controls for topics compare, and KIP-427's categories.
+    """The numbers that controls for topics compare, and KIP-427's categories.
 
-    A category is NULL where a fact that it needs is missing. All categories but `offline` need a live leader. A diskless topic
-    has no leaders by design, so none of them applies.
+    A category is NULL if a fact that it needs is missing. All categories but `offline` need a live leader. A diskless topic has
+    no leaders by design, so no category applies.
     """
     led, enough = ~F.col("offline") & ~F.col("diskless"), F.col("enough")
     isr, effective, isr_span = F.col("isr_count"), F.col("effective_min_isr"), F.col("isr_span")
@@ -268,10 +273,10 @@ def judged(spans: DataFrame) -> DataFrame:
     relative = F.when(
         F.col("judged_rf").isNotNull() & below.isNotNull(), F.greatest(F.lit(1), F.col("judged_rf") - below)
     )
-    # Observers are among the replicas and add no rack. Without them the replicas span one rack or more.
+    # Observers are among the replicas and add no rack. The other replicas span one rack or more.
     fewest = F.when(F.col("has_observers"), F.least(F.lit(1), F.col("span")["most"])).otherwise(F.col("span")["least"])
     span = against(struct({"least": fewest, "most": F.col("span")["most"]}), required["replica_racks"])
-    # A dead replica that is being added may be in the ISR too. `rf` doesn't count it, but the leader waits for it.
+    # A dead replica that is being added may be in the ISR. `rf` doesn't count it, but the leader waits for it.
     dead = certain(F.size("dead_in_isr") > 0)
     frame = spans.select(
         "*",
@@ -289,9 +294,9 @@ def judged(spans: DataFrame) -> DataFrame:
         isr_category(isr_span, min_racks, F.col("min_racks_known")).alias("isr_category"),
     )
     at, replica_span = F.col("isr_category") == AT, F.col("replica_span")
-    # A whole ISR spans the racks of the replicas, even if some are unknown.
+    # A complete ISR spans the same racks as the replicas, even if some racks are unknown.
     whole = (isr >= F.col("replica_count")) & F.col("isr_racks").isNotNull()
-    # At the minimum because replicas are missing: the replicas span more racks than the ISR.
+    # At the minimum because of missing replicas: the replicas span more racks than the ISR.
     by_shrinking = F.when(replica_span["least"] > min_racks, True).when(replica_span["most"] <= min_racks, False)
     return frame.select(
         "*",
@@ -315,7 +320,7 @@ def _acked() -> Column:
 
 
 def in_racks(judged: DataFrame) -> DataFrame:
-    """KIP-1290's category, NULL where a provider hides racks, and the answers to an acks=all write (`rack_health.answers`)."""
+    """KIP-1290's category (NULL if a provider hides racks) and the answers to an acks=all write (`rack_health.answers`)."""
     offline = F.col("offline")
     # The proposal's metrics belong to the leader.
     category = F.when(offline | F.col("diskless"), NEITHER).when(~offline, F.col("isr_category"))
@@ -327,12 +332,13 @@ def in_racks(judged: DataFrame) -> DataFrame:
 
 
 def of_brokers(judged: DataFrame) -> DataFrame:
-    """What rules read of a partition's brokers.
+    """The columns about a partition's brokers that rules read.
 
-    `missing_racks`: the lost racks with replicas that are out of sync, or with any replica of an offline partition.
-    `mixed_releases`: some brokers cap min.insync.replicas and some don't. `waits_for_dead`: of the replicas that a reassignment
-    leaves, one is out of sync on a broker that is down; KRaft completes it only when all are in sync (KAFKA-19975).
-    `replicas_down`: the brokers that are down.
+    - `missing_racks`: the lost racks with replicas out of sync, or with any replica of an offline partition.
+    - `mixed_releases`: some brokers cap min.insync.replicas and some don't.
+    - `waits_for_dead`: a replica that stays after the reassignment is out of sync on a dead broker. KRaft completes the
+      reassignment only when all such replicas are in sync (KAFKA-19975).
+    - `replicas_down`: the dead brokers.
     """
     missing = F.filter(
         "brokers",
@@ -354,5 +360,5 @@ def of_brokers(judged: DataFrame) -> DataFrame:
 
 
 def build(partitions: DataFrame, topics: DataFrame, clusters: DataFrame, keep: Sequence[str] = ()) -> DataFrame:
-    """All steps in order. The arguments are the same as for `facts`."""
+    """Apply all steps in order. The arguments are those of `facts`."""
     return of_brokers(in_racks(judged(spans(shape(live_members(facts(partitions, topics, clusters, keep)))))))

@@ -1,7 +1,7 @@
 """KIP-1290's categories of a partition, UnderMinRackIsr and AtMinRackIsr, and the answer to an acks=all write.
 
-They are separate from KIP-427's four categories: a partition can have one of these and one of those. Brokers without
-broker.rack share one unnamed rack. A min.insync.racks of 1, Kafka's default, disables the check.
+They are separate from KIP-427's four categories. A partition can have a category of each kind. Brokers without broker.rack share
+one unnamed rack. A min.insync.racks of 1, Kafka's default, disables the check.
 """
 
 from pyspark.sql import Column
@@ -15,15 +15,16 @@ INCONSISTENT = "INCONSISTENT_REPLICATION_FACTOR"
 
 
 def racks_wanted(min_racks: Column) -> Column:
-    """min.insync.racks if the check is on; NULL where the value is 1 or there is none."""
+    """min.insync.racks if the check is on; NULL if the value is 1 or missing."""
     return F.when(min_racks > 1, min_racks)
 
 
 def isr_category(isr_span: Column, min_racks: Column, min_racks_known: Column) -> Column:
-    """The racks of an ISR against the minimum, with or without a leader: UNDER, AT or NEITHER; NULL where that is unknown.
+    """Compares the racks of an ISR with the minimum, with or without a leader: UNDER, AT or NEITHER; NULL if unknown.
 
-    isr_span: `spark_jobs.frames.racks.kip_1290_rack_span` of the ISR. min_racks: min.insync.racks, NULL for none.
-    min_racks_known: False where a setting that may be stricter could not be read.
+    isr_span: `spark_jobs.frames.racks.kip_1290_rack_span` of the ISR.
+    min_racks: min.insync.racks; NULL for none.
+    min_racks_known: False if a setting that may be stricter could not be read.
 
     >>> df = spark.createDataFrame([((1, 1), 2, True), ((2, 2), 2, True), ((3, 3), 2, True), ((1, 2), 2, True),
     ...     ((2, 3), 2, True), ((1, 1), None, True), ((1, 1), 1, True), ((3, 3), 2, False), ((1, 1), 2, False)],
@@ -55,14 +56,16 @@ def isr_category(isr_span: Column, min_racks: Column, min_racks_known: Column) -
 def answers(
     offline: Column, under_min_isr: Column, blocked: Column, category: Column, above: Column
 ) -> dict[str, Column]:
-    """The answers to an acks=all write: an error by name, NONE where it is accepted, NULL if unknown.
+    """The answers to an acks=all write: an error by name, NONE if it is accepted, NULL if unknown.
 
-    `acks_all_error`: of today's brokers. `acks_all_kip_1290_error`: with KIP-1290, which counts racks after replicas.
-    `acks_all_proposed_error`: with KIP-579 too, whose check comes before replicas in sync are counted.
+    - `acks_all_error`: of today's brokers.
+    - `acks_all_kip_1290_error`: of brokers with KIP-1290, which counts racks after replicas.
+    - `acks_all_proposed_error`: of brokers with KIP-579, too. Its check precedes the count of replicas in sync.
 
     blocked: does the leader wait for a dead broker in the ISR? It appends the write and answers after the producer's
-    request.timeout.ms. category: as `isr_category`, NEITHER without a leader. above: is min.insync.replicas above the number
-    of replicas, without those being added (Partition.assignmentState)?
+        request.timeout.ms.
+    category: as `isr_category` returns it, NEITHER without a leader.
+    above: is min.insync.replicas above the number of replicas, without those being added (Partition.assignmentState)?
 
     >>> df = spark.createDataFrame([(False, False, False, "none", False), (False, False, False, "at-min-rack-isr", None),
     ...     (False, False, False, "under-min-rack-isr", False), (False, False, False, None, False),

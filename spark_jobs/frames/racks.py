@@ -1,4 +1,4 @@
-"""How many racks a set of brokers spans, where some brokers have no rack and some racks are unknown.
+"""Counts the racks that a set of brokers spans. Some brokers have no rack, and some racks are unknown.
 
 A rack has one of three states (see `durability.lake.tables.BROKERS`): a name, possibly carried over from an earlier snapshot;
 none (no broker.rack); unknown. An unknown rack may be any rack, so a number of racks is an interval from `least` to `most`.
@@ -18,8 +18,11 @@ def named_racks(brokers: Column) -> Column:
 def layout(brokers: Column) -> Column:
     """The number of brokers by rack: struct<size, racks, unracked, unknown>. NULL for a NULL array.
 
-    brokers: of a cluster, or of a partition's replicas; an array of structs with `rack` and `rack_state`. `racks`: how many are
-    in each named rack, the largest first. `unracked`: those without broker.rack. `unknown`: those whose rack is unknown.
+    brokers: of a cluster or of a partition's replicas; an array of structs with `rack` and `rack_state`.
+
+    - `racks`: the number in each named rack, the largest first.
+    - `unracked`: the number without broker.rack.
+    - `unknown`: the number whose rack is unknown.
 
     >>> df = spark.createDataFrame([([("az1", "named"), ("az2", "named"), ("az2", "carried"), (None, "none")],),
     ...     ([(None, "unknown"), ("az1", "named")],)], "brokers array<struct<rack: string, rack_state: string>>")
@@ -44,10 +47,12 @@ def layout(brokers: Column) -> Column:
 
 
 def beside(layout: Column, racks: Column) -> tuple[Column, Column]:
-    """The number of brokers outside the `racks` - 1 largest racks: in known racks, and with those of unknown racks.
+    """The number of brokers outside the `racks` - 1 largest racks: those in known racks, and with those of unknown racks.
 
-    layout: of a cluster's brokers. To guarantee acknowledged racks, min.insync.replicas must be above the number of replicas in
-    those largest racks. Headroom on top of it needs brokers outside them (KIP-1290).
+    To guarantee acknowledged racks, min.insync.replicas must be above the number of replicas in those largest racks. Headroom
+    beyond that needs brokers outside them (KIP-1290).
+
+    layout: of a cluster's brokers.
 
     >>> df = spark.createDataFrame([([("az1", "named"), ("az1", "named"), ("az2", "named"), (None, "unknown")],)],
     ...     "brokers array<struct<rack: string, rack_state: string>>")
@@ -60,10 +65,12 @@ def beside(layout: Column, racks: Column) -> tuple[Column, Column]:
 
 
 def most_held(layout: Column, replicas: Column, racks: Column) -> Column:
-    """The number of replicas in the `racks` fullest racks, if `replicas` are spread over a cluster's racks as evenly as its
-    brokers allow. NULL where fewer brokers than replicas have a rack.
+    """The number of replicas in the `racks` fullest racks after spreading `replicas` evenly over the cluster's racks.
 
-    layout: of a cluster's brokers. Evenly: a rack has at most one replica more than any other rack with a broker left.
+    NULL if fewer brokers than replicas have a rack. Evenly means that a rack has at most one replica more than any other rack
+    with a free broker.
+
+    layout: of a cluster's brokers.
 
     >>> df = spark.createDataFrame([([4, 1],), ([2, 2, 2],), ([1, 1],)], "racks array<int>")
     >>> df.select("*", *(most_held(F.struct("racks"), F.lit(n), F.lit(1)).alias(str(n)) for n in (2, 3, 5))).show()
@@ -79,14 +86,14 @@ def most_held(layout: Column, replicas: Column, racks: Column) -> Column:
     def held(level: Column, sizes: Column = layout["racks"]) -> Column:
         return F.aggregate(sizes, F.lit(0), lambda total, size: total + F.least(size, level))
 
-    # Racks filled to `level` - 1 each, as far as they go, and one more in as many of the larger ones as are left over.
+    # Fill racks up to `level` - 1 replicas each, as far as possible. Each remaining replica goes to one of the larger racks.
     level = F.try_element_at(F.filter(F.sequence(F.lit(1), replicas), lambda n: held(n) >= replicas), F.lit(1))
     fullest = held(level - 1, F.slice(layout["racks"], F.lit(1), racks))
     return F.when(level.isNotNull(), fullest + F.least(racks, replicas - held(level - 1)))
 
 
 def rack_span(layout: Column) -> Column:
-    """The racks that replicas span, as struct<least, most>. A broker without broker.rack adds none: it may be in any.
+    """The racks that replicas span, as struct<least, most>. A broker without broker.rack adds none, as it may be in any rack.
 
     layout: of the replicas.
 
@@ -106,10 +113,10 @@ def rack_span(layout: Column) -> Column:
 
 
 def own_racks(ends: Column, below: Column) -> Column:
-    """Racks of replicas that must span as many as they are, minus `below`: struct<racks, required>.
+    """Compares the racks of replicas with the number of replicas minus `below`: struct<racks, required>.
 
-    ends: layouts of the replicas, the first and the last before and after a reassignment. The worse of these two counts.
-    racks: the number of racks that decides, as `against` has it; NULL where unknown racks leave it undecided.
+    ends: layouts of the replicas. The first and the last are before and after a reassignment. The worse of these two counts.
+    racks: the number of racks that decides (`against`); NULL if it depends on unknown racks.
 
     >>> df = spark.createDataFrame([([(3, [1, 1, 1], 0, 0)],), ([(3, [2, 1], 0, 0)],), ([(3, [1, 1], 0, 1)],),
     ...     ([(3, [2], 0, 1)],), ([(3, [2, 1], 0, 0), (2, [1, 1], 0, 0)],)],
@@ -139,9 +146,12 @@ def own_racks(ends: Column, below: Column) -> Column:
 def balance(ends: Column, racks: Column, unknown: Column) -> Column:
     """Are replicas spread evenly over a cluster's racks? Then no rack has two more than another: struct<uneven, difference>.
 
-    ends: as in `own_racks`; both must be even. racks: the number of the cluster's known racks. unknown: how many of its brokers
-    have an unknown rack, each of which may be in one more rack. uneven: NULL where that is undecided. A replica on a broker
-    without broker.rack makes it True. difference: between the known racks with most and with fewest replicas.
+    ends: as in `own_racks`. Both must be even.
+    racks: the number of the cluster's known racks.
+    unknown: the number of its brokers with an unknown rack. Each may be in one more rack.
+
+    - `uneven`: NULL if unknown. A replica on a broker without broker.rack makes it True.
+    - `difference`: between the known racks with the most and the fewest replicas.
 
     >>> df = spark.createDataFrame([((3, [1, 1, 1], 0, 0), 3, 0), ((4, [2, 1, 1], 0, 0), 3, 0), ((3, [2, 1], 0, 0), 3, 0),
     ...     ((3, [2, 1], 0, 0), 2, 0), ((3, [2, 1], 0, 0), 2, 1), ((3, [1, 1], 0, 1), 2, 1), ((4, [3], 0, 1), 3, 1),
@@ -168,12 +178,12 @@ def balance(ends: Column, racks: Column, unknown: Column) -> Column:
         sizes = end["racks"]
         most = F.coalesce(F.array_max(sizes), F.lit(0))
         least = F.when(F.size(sizes) >= racks, F.coalesce(F.array_min(sizes), F.lit(0))).otherwise(0)
-        # The replicas that are missing until no rack has two fewer than the fullest one.
+        # The number of replicas missing until no rack has two fewer than the fullest one.
         level = F.greatest(most - 1, F.lit(0))
         missing = F.aggregate(sizes, F.lit(0), lambda total, size: total + F.greatest(level - size, F.lit(0)))
         missing += F.greatest(racks - F.size(sizes), F.lit(0)) * level
         uneven = (end["unracked"] > 0) | (missing > end["unknown"])
-        # An unknown rack may also be none, or one more that has no replica.
+        # An unknown rack may also be none, or one more without replicas.
         even = (end["unknown"] == 0) & ((unknown == 0) | (most <= 1))
         return struct({"uneven": F.when(uneven, True).when(even, False), "difference": most - least})
 
@@ -183,7 +193,7 @@ def balance(ends: Column, racks: Column, unknown: Column) -> Column:
 
 
 def evenly_possible(layout: Column, replicas: Column) -> Column:
-    """Can so many replicas be spread evenly over a cluster's known racks? layout: of its brokers.
+    """Can so many replicas be spread evenly over a cluster's known racks? layout: of the cluster's brokers.
 
     >>> df = spark.createDataFrame([([4, 1], 2), ([4, 1], 3), ([4, 1], 4), ([2, 2, 1], 5), ([2, 2, 1], 6), ([], 1)],
     ...     "racks array<int>, replicas int")
@@ -206,8 +216,7 @@ def evenly_possible(layout: Column, replicas: Column) -> Column:
 
 
 def kip_1290_rack_span(layout: Column) -> Column:
-    """The racks that an ISR spans, as KIP-1290 counts them, as struct<least, most>. All brokers without broker.rack share one
-    unnamed rack.
+    """The racks that an ISR spans, as KIP-1290 counts them, as struct<least, most>. Brokers without broker.rack share one rack.
 
     layout: of the replicas in sync.
 
@@ -224,13 +233,13 @@ def kip_1290_rack_span(layout: Column) -> Column:
     """
     certain = F.size(layout["racks"]) + F.least(layout["unracked"], F.lit(1))
     unknown = layout["unknown"]
-    # Even if all racks are unknown the brokers are in one, at least in the unnamed one.
+    # Even if all racks are unknown, the brokers are in at least one rack, possibly the unnamed one.
     least = F.when((certain == 0) & (unknown > 0), F.lit(1)).otherwise(certain)
     return F.when(layout.isNotNull(), F.struct(least.alias("least"), (certain + unknown).alias("most")))
 
 
 def against(span: Column, required: Column) -> Column:
-    """The number of racks that decides: `most` if that is too few, `least` if that is enough, NULL where it is undecided.
+    """The number of racks that decides: `most` if that is too few, `least` if that is enough, else NULL.
 
     >>> df = spark.createDataFrame([((1, 1), 2), ((2, 3), 2), ((1, 2), 2)], "span struct<least: int, most: int>, required int")
     >>> df.select("*", against(F.col("span"), F.col("required")).alias("racks")).show()

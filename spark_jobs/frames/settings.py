@@ -1,12 +1,18 @@
 """The settings that controls declare under `reads` in their YAML files, as they apply to a topic, a broker or a cluster.
 
-A topic's override applies; else the cluster-wide dynamic value; else what each broker states itself; else Kafka's default.
-Brokers may differ, and each may come to lead the topic's partitions. So a setting has a least and a greatest value, and a rule
-judges by the worse one.
+A topic's override applies; else the cluster-wide dynamic value; else the value of each broker; else Kafka's default. Brokers
+may differ, and each may come to lead the topic's partitions. So a setting has a least and a greatest value, and a rule uses the
+worse one.
 
-A value is NULL, unknown, in four cases: it could not be read; it isn't of the kind that the rule asks for; it isn't stated and
-the control declares no default; or it is missing in an answer of DescribeConfigs, which states defaults too. The last happens if
-an earlier version of the collector didn't ask for it, or the release doesn't have it. A broker that is down counts for nothing.
+A value is NULL (unknown) in four cases:
+
+- It could not be read.
+- It isn't of the kind that the rule reads.
+- It isn't stated, and the control declares no default.
+- An answer of DescribeConfigs doesn't have it, although such answers state defaults. An earlier version of the collector didn't
+  read it, or the release doesn't have it.
+
+Brokers that are down don't count.
 """
 
 from collections.abc import Mapping
@@ -24,13 +30,16 @@ GREATEST = {"int": "2147483647", "long": "9223372036854775807", "double": "1.797
 COLUMN = "settings"
 """The column of topics, and the field of brokers, with a field per declared setting. Rules don't read it directly."""
 OWN, INHERITED = "own_settings", "inherited_settings"
-"""The columns that COLUMN of a topic is made of: what it states, and what applies without an override."""
+"""The columns that make COLUMN of a topic: its own settings, and those that apply without an override."""
 
 
 class Setting(NamedTuple):
-    """name: the setting's. least, most: of the values that may apply and could be read, NULL where there are none. source: topic,
-    cluster-default, broker-dynamic, broker or default, NULL if unknown. known: could all values that may apply be read? Never
-    NULL."""
+    """A setting as it applies.
+
+    least, most: of the values that may apply and could be read; NULL if there are none.
+    source: topic, cluster-default, broker-dynamic, broker or default; NULL if unknown.
+    known: could all values that may apply be read? Never NULL.
+    """
 
     name: str
     least: Column
@@ -40,20 +49,21 @@ class Setting(NamedTuple):
 
     @property
     def value(self) -> Column:
-        """The one value that applies; NULL where it is unknown or brokers differ."""
+        """The one value that applies; NULL if it is unknown or brokers differ."""
         return F.when(self.known & (self.least == self.most), self.least)
 
     @property
     def unstated(self) -> Column:
-        """Is the value unknown since nobody states one and no default is declared? Never NULL."""
+        """Is the value unknown because it isn't stated and no default is declared? Never NULL."""
         return ~self.known & self.least.isNull() & certain(self.source == "default")
 
 
 def topic_setting(name: str, kind: str, *, unlimited: str | None = None) -> Setting:
     """A setting of the topic in a row, by its name for topics.
 
-    kind: a key of KINDS. unlimited: the text of the value that means no limit; it counts as the greatest of its kind.
-    ValueError for a setting that no control on topics declares, and for another kind.
+    kind: a key of KINDS.
+    unlimited: the text of the value that means no limit. It counts as the greatest value.
+    Raises ValueError for a setting that no control on topics declares, and for another kind.
     """
     _must_be_declared(name, declared.of_topics(), "topics")
     entry = F.col(COLUMN)[name]
@@ -61,21 +71,21 @@ def topic_setting(name: str, kind: str, *, unlimited: str | None = None) -> Sett
 
 
 def broker_setting(name: str, kind: str, *, unlimited: str | None = None) -> Setting:
-    """A setting of `b`, the broker in a row. Otherwise as `topic_setting`."""
+    """A setting of `b`, the broker in a row. See `topic_setting`."""
     _must_be_declared(name, declared.of_brokers(), "brokers")
     entry = F.col("b")[COLUMN][name]
     return _of_values(name, F.array(entry["value"]), F.lit(True), entry["source"], kind, unlimited)
 
 
 def cluster_setting(name: str, kind: str, *, unlimited: str | None = None) -> Setting:
-    """A setting of all live brokers of the cluster in a row. Reads `brokers`. Otherwise as `topic_setting`."""
+    """A setting of all live brokers of the cluster in a row. Reads `brokers`. See `topic_setting`."""
     _must_be_declared(name, declared.of_brokers(), "brokers")
     entry = _of_all_brokers(name)
     return _of_values(name, entry["values"], entry["known"], entry["source"], kind, unlimited)
 
 
 def columns() -> tuple[str, ...]:
-    """COLUMN, where a control on topics declares a setting: topics have it, and partitions get it from them."""
+    """COLUMN, if a control on topics declares a setting. Partitions get it from their topics."""
     return (COLUMN,) if declared.of_topics() else ()
 
 
@@ -87,7 +97,7 @@ def _must_be_declared(name: str, there: Mapping[str, str | None], of: str) -> No
 
 
 def typed(text: Column, kind: str, unlimited: str | None = None) -> Column:
-    """A stated value as one of KINDS; NULL where it isn't of that kind.
+    """A stated value as one of KINDS; NULL if it isn't of that kind.
 
     >>> df = spark.createDataFrame([("7",), ("-1",), ("0.5",), ("x",), (None,)], "text string")
     >>> df.select("text", typed(F.col("text"), "int").alias("int"), typed(F.col("text"), "double").alias("double"),
@@ -123,7 +133,7 @@ def _of_values(name: str, texts: Column, known: Column, source: Column, kind: st
 
 
 def _stated(names: declared.Names, otherwise: str) -> tuple[Column, Column]:
-    """The first of `names` that is stated, as text, and its source, `otherwise` where no source is given. NULL: none is."""
+    """The first of `names` that is stated, as text, and its source, `otherwise` if no source is given. NULL if none is stated."""
 
     def value(name: str, factor: int) -> Column:
         text = F.try_element_at("configs", F.lit(name))
@@ -133,7 +143,9 @@ def _stated(names: declared.Names, otherwise: str) -> tuple[Column, Column]:
         given = F.coalesce(F.try_element_at("config_sources", F.lit(name)), F.lit(otherwise))
         return F.when(F.try_element_at("configs", F.lit(name)).isNotNull(), given)
 
-    return F.coalesce(*(value(*n) for n in names)), F.coalesce(*(source(name) for name, _ in names))
+    values = [value(name, factor) for name, factor in names]
+    sources = [source(name) for name, _ in names]
+    return F.coalesce(*values), F.coalesce(*sources)
 
 
 def _readable(names: declared.Names) -> Column:
@@ -147,9 +159,9 @@ def answered() -> Column:
 
 
 def of_broker() -> dict[str, Column]:
-    """COLUMN of a broker: by setting its `value` as text (NULL if unknown), `source`, and `read`: could it be read?
+    """COLUMN of a broker, by setting: its `value` as text (NULL if unknown), `source`, and `read`: could it be read?
 
-    It has the settings of topics too, by their names for topics, as far as brokers have them.
+    It includes settings of topics that brokers have, by their names for topics.
     """
     defaults = {**declared.of_topics(), **declared.of_brokers()}
     names = {name: declared.broker_names(name) for name in declared.of_brokers()}
@@ -172,7 +184,7 @@ def _of_one_broker(names: declared.Names, default: str | None) -> Column:
 
 
 def _of_all_brokers(name: str) -> Column:
-    """The live ones of `brokers`: `values` that are known, `known` and `read`: are all of them, and `source`."""
+    """A setting over the live `brokers`: the known `values`, the `source`, and whether all are `known` and could be `read`."""
     entries = live_brokers()[COLUMN][name]
     some = F.col("brokers_known") & (F.size(entries) > 0)
     source = F.when(F.forall(entries, lambda e: e["source"] == "default"), "default")
@@ -188,7 +200,7 @@ def _of_all_brokers(name: str) -> Column:
 
 
 def inherited() -> list[Column]:
-    """INHERITED of a cluster: what its topics have without an override. Empty where no setting is declared."""
+    """INHERITED of a cluster: the values for topics without an override. Empty if no setting is declared."""
     entries = {
         name: _of_all_brokers(name) if declared.names_on_brokers(name) else _of_default(default)
         for name, default in declared.of_topics().items()
@@ -197,7 +209,7 @@ def inherited() -> list[Column]:
 
 
 def _of_default(default: str | None) -> Column:
-    """`_of_all_brokers` of a setting that brokers don't have."""
+    """The same as `_of_all_brokers` for a setting that brokers don't have."""
     return struct(
         {
             "values": F.array(*([] if default is None else [F.lit(default)])).cast("array<string>"),
@@ -209,7 +221,7 @@ def _of_default(default: str | None) -> Column:
 
 
 def own() -> list[Column]:
-    """OWN of a topic: what it states itself. Empty where no setting is declared."""
+    """OWN of a topic: the values that it states itself. Empty if no setting is declared."""
     entries = {}
     for name in declared.of_topics():
         value, source = _stated(((name, 1),), otherwise="topic")
@@ -219,14 +231,16 @@ def own() -> list[Column]:
 
 
 def of_topic() -> dict[str, Column]:
-    """COLUMN of a topic with OWN and INHERITED: by setting `values`, `known` and `source`."""
+    """COLUMN of a topic from OWN and INHERITED, by setting: `values`, `known` and `source`."""
     entries = {name: _applies(F.col(OWN)[name], F.col(INHERITED)[name]) for name in declared.of_topics()}
     return {COLUMN: struct(entries)} if entries else {}
 
 
 def _applies(own: Column, inherited: Column) -> Column:
-    """A topic's override or a cluster-wide value is the only one. A value that one broker answered for the topic is its own, so
-    other brokers may have others."""
+    """The values that apply to a topic. An override or a cluster-wide value is the only one.
+
+    A value that one broker answered for the topic is that broker's, and others may have other values.
+    """
     stated = own["value"].isNotNull()
     override = stated & own["source"].isin("topic", "cluster-default")
     left_out = ~own["answered"]

@@ -1,8 +1,8 @@
-"""The target of a topic: the one replication factor and min.insync.replicas that all its remedies aim at.
+"""The target of a topic: the one replication factor and min.insync.replicas that all its remedies lead to.
 
-So no two findings of a topic ask for different things. The target meets all that the tier requires of copies and headroom, with
-the fewest replicas and the smallest change. It lowers min.insync.replicas only where the cluster has too few brokers for more
-replicas, or where the value is above the replication factor, and never below the tier's requirement.
+So two findings of a topic never recommend different values. The target meets the tier's requirements for copies and headroom with
+the fewest replicas and the smallest change. It lowers min.insync.replicas only if the cluster has too few brokers for more
+replicas, or if the value is above the replication factor. It is never below the tier's requirement.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ COLUMNS = (
 )
 TARGET, SPREAD = "target", "target_spread_replication_factor"
 MORE = 8
-"""How many replicas more than otherwise needed are tried."""
+"""How many replicas beyond those needed otherwise are tried."""
 
 
 # What the tier requires. These read `required`.
@@ -51,7 +51,7 @@ def headroom() -> Column:
 
 
 def racks() -> Column:
-    """The number of racks that the replicas must span, apart from one that is relative to the replication factor."""
+    """The number of racks that the replicas must span, without a requirement relative to the replication factor."""
     wanted = [_required(key) for key in ("replica_racks", "min_insync_racks", "acked_racks")]
     return F.greatest(F.lit(1), *wanted, F.when(survives("rack"), 2))
 
@@ -62,17 +62,17 @@ def least_replicas() -> Column:
 
 
 def below_rf(key: str) -> Column:
-    """By how much the minimum under `key` is below the replication factor; NULL where it isn't relative to it."""
+    """How far the minimum under `key` is below the replication factor; NULL if it isn't relative to it."""
     return _required(key + BELOW_RF)
 
 
 def at_most() -> Column:
-    """The most replicas that the tier allows; NULL: any number."""
+    """The most replicas that the tier allows; NULL for any number."""
     return _required(f"replication_factor{AT_MOST}")
 
 
 def _allowed(replicas: Column) -> Column:
-    """So many replicas, but no more than the tier allows: what is relative to them must not rest on replicas that have to go."""
+    """`replicas`, but no more than the tier allows, so that relative requirements don't count replicas that must go."""
     return F.least(replicas, at_most())
 
 
@@ -82,7 +82,7 @@ def allowed_racks(required: Column) -> Column:
 
 
 def default_min_isr(plan: Plan) -> Column:
-    """The min.insync.replicas that the policy wants as the default of clusters: the `copies` of its last tier; NULL: any."""
+    """The min.insync.replicas that the policy requires as a cluster's default: `copies` of its last tier; NULL for any."""
     required = last_tier(plan)
     wanted = [required.get(key) for key in ("min_insync_replicas", "acked_copies", "acked_racks")]
     plain = max((n for n in [*wanted, 2 if required.get("survive") else None] if n), default=None)
@@ -90,8 +90,11 @@ def default_min_isr(plan: Plan) -> Column:
 
 
 def relative_min_isr(plan: Plan) -> Column:
-    """The same where it is relative to the replication factor of new topics, as it is once it is no weaker than the last tier
-    requires; else NULL. Reads `default_rf`, the largest default.replication.factor."""
+    """The same, if it is relative to the replication factor of new topics; else NULL.
+
+    It is relative once that gives no less than the last tier requires. Reads `default_rf`, the largest
+    default.replication.factor.
+    """
     required = last_tier(plan)
     below = required.get(f"min_insync_replicas{BELOW_RF}")
     if below is None:
@@ -103,7 +106,7 @@ def relative_min_isr(plan: Plan) -> Column:
 
 
 def last_tier(plan: Plan) -> dict[str, Any]:
-    """What the policy's last tier requires: that of new topics."""
+    """The requirements of the policy's last tier, which new topics are in."""
     return plan.policy.required.get(plan.policy.last_tier or "", {})
 
 
@@ -113,7 +116,7 @@ def last_tier(plan: Plan) -> dict[str, Any]:
 def beside() -> tuple[Column, Column, Column]:
     """Brokers outside the fullest racks: wanted, known, and known at most; see `racks.beside`. Reads `rack_layout`.
 
-    The first is NULL where no racks must be acknowledged.
+    The first is NULL if no racks must be acknowledged.
     """
     wanted = F.when(_required("acked_racks") > 1, headroom() + 1)
     return wanted, *rack_counts.beside(F.col("rack_layout"), _required("acked_racks"))
@@ -126,19 +129,21 @@ def few_beside() -> Column:
 
 
 def infeasible() -> Column:
-    """The cause where the target needs more brokers than the cluster has, or more replicas than the tier allows; NULL elsewhere.
-    policy-feasible fails too then."""
+    """The cause if the target needs more brokers than the cluster has or more replicas than the tier allows; else NULL.
+
+    policy-feasible fails then, too.
+    """
     return F.when(_too_few_brokers() | _too_few_allowed(), base.infeasible(F.col("tier")))
 
 
 def _too_few_allowed() -> Column:
-    """Does the target need more replicas than the tier allows? Replicas that there are stay."""
+    """Does the target need more replicas than the tier allows? Existing replicas stay."""
     needed = F.col("target_replication_factor")
     return certain((needed > at_most()) & (needed > _now()))
 
 
 def too_few_in_a_rack() -> Column:
-    """Has a rack too few brokers for an even spread of the topic's replicas?"""
+    """Does a rack have too few brokers for an even spread of the topic's replicas?"""
     known = F.col("brokers_known") & (F.col("unknown_racks") == 0) & (F.size("racks") > 0)
     return certain(known & ~rack_counts.evenly_possible(F.col("rack_layout"), _now()))
 
@@ -160,7 +165,7 @@ def _now() -> Column:
 
 
 def _needed() -> Column:
-    """The replicas that are needed apart from acknowledged racks; at least as many as there are now."""
+    """The replicas needed for all but acknowledged racks, at least as many as there are now."""
     # Racks that the cluster doesn't have need no replicas.
     possible_racks = F.least(racks(), F.size("racks") + F.col("unknown_racks"))
     wanted = F.greatest(
@@ -170,10 +175,10 @@ def _needed() -> Column:
 
 
 def _keeps_min_isr() -> Column:
-    """The replicas that give the headroom without a lower min.insync.replicas; NULL where the cluster has too few brokers or
-    racks for them, or the tier allows fewer.
+    """The replicas that give the headroom without a lower min.insync.replicas; NULL if that is impossible.
 
-    A value above the replication factor guarantees nothing, so it need not be kept.
+    It is impossible if the cluster has too few brokers or racks, or if the tier allows fewer replicas. A value above the
+    replication factor guarantees nothing, so it may be lowered.
     """
     configured = F.col("min_insync_replicas_at_worst")["min_isr"]
     replicas = configured + headroom()
@@ -183,24 +188,25 @@ def _keeps_min_isr() -> Column:
 
 
 def _without_moves() -> Column:
-    """The min.insync.replicas that guarantees the acknowledged racks with the replicas where they are; NULL where none does and
-    leaves headroom."""
+    """The min.insync.replicas that guarantees the acknowledged racks without moving replicas; NULL if none leaves headroom."""
     smallest = F.greatest(copies(), "acked_smallest_min_isr")
     stays = (_needed() == _now()) & (smallest + headroom() <= _needed())
     return F.when(F.col("acked_smallest_min_isr").isNotNull() & stays, smallest)
 
 
 def _evenly(replicas: Column) -> Column:
-    """The min.insync.replicas that guarantees copies and acknowledged racks with so many replicas, spread evenly over the racks;
-    NULL where fewer brokers have a rack."""
+    """The min.insync.replicas that guarantees copies and acknowledged racks with `replicas` spread evenly over the racks.
+
+    NULL if fewer brokers have a rack.
+    """
     in_fullest = rack_counts.most_held(F.col("rack_layout"), replicas, _required("acked_racks") - 1)
     return F.when(in_fullest.isNotNull(), F.greatest(copies(), in_fullest + 1))
 
 
 def _spread_replication_factor() -> Column:
-    """The fewest replicas that, spread evenly, guarantee the acknowledged racks with headroom; NULL: none do.
+    """The fewest replicas that, spread evenly, guarantee the acknowledged racks with headroom; NULL if none do.
 
-    With few racks these are more than copies and headroom need.
+    With few racks, these are more than copies and headroom need.
     """
     allowed = F.coalesce(at_most(), F.lit(NEVER))
     enough = F.filter(
@@ -210,21 +216,21 @@ def _spread_replication_factor() -> Column:
 
 
 def _acked_racks() -> Column:
-    """The acknowledged racks for which replicas must be spread evenly; NULL where they needn't be, or it doesn't help."""
+    """The acknowledged racks for which replicas must be spread evenly; NULL if that isn't needed or doesn't help."""
     wanted = _required("acked_racks")
     helps = (F.size("racks") >= wanted) & F.col(SPREAD).isNotNull()
     return F.when((wanted > 1) & _without_moves().isNull() & helps, wanted)
 
 
 def _replication_factor() -> Column:
-    """The minimum for every partition; NULL where the present number of replicas is unknown."""
+    """The minimum for every partition; NULL if the present number of replicas is unknown."""
     return F.when(F.col("target_acked_racks").isNull(), _needed()).otherwise(F.col(SPREAD))
 
 
 def _min_insync_replicas() -> Column:
-    """The configured value, changed only as far as copies and headroom need it; NULL where it is unknown.
+    """The configured value, changed only as far as copies and headroom require; NULL if it is unknown.
 
-    Where the replication factor is unknown, only the copies count.
+    If the replication factor is unknown, only the copies count.
     """
     configured = F.col("min_insync_replicas_at_worst")["min_isr"]
     replicas = F.col("target_replication_factor")
@@ -251,7 +257,7 @@ def _needs_higher_min_isr() -> Column:
 
 
 def _reassign() -> Column:
-    """Must replicas be added or moved to other racks, and is that possible? Then there is a reassignment plan."""
+    """Is a reassignment plan needed and possible? Replicas must be added or moved to other racks."""
 
     def failed(control: str) -> Column:
         return certain(base.outcome_of(control) == base.FAIL)
@@ -261,18 +267,20 @@ def _reassign() -> Column:
     )
     uneven = F.col("target_acked_racks").isNotNull() & (failed("acked-durability") | _needs_higher_min_isr())
     moves = certain((misplaced | uneven) & ~_too_few_racks() & (F.size("racks") > 0))
-    # Without a known number of replicas (observers may be among them) a plan would guess which of them count.
+    # If the number of replicas is unknown (observers may be among them), a plan would guess which replicas count.
     moves = moves & F.col("target_replication_factor").isNotNull()
     return (_grows() | moves) & ~_too_few_brokers() & ~_too_few_allowed() & ~F.col("diskless")
 
 
 def steps() -> tuple[dict[str, Column], ...]:
-    """The target's columns, all of which are in `topic_posture` too. Each step reads those before it, the first the measures.
+    """The target's columns, which are also in `topic_posture`. Each step reads the columns before it, the first the measures.
 
-    `target_replication_factor`, `target_min_insync_replicas`: NULL if unknown. `target_racks`. `target_acked_racks`: the racks
-    for which replicas must be spread evenly, else NULL. `reassign`: is a reassignment plan part of the remedy?
-    `target_own_racks`: must each replica be in a rack of its own? `target_rack_balance`: must replicas be spread evenly over all
-    racks? Both NULL where not.
+    - `target_replication_factor`, `target_min_insync_replicas`: NULL if unknown.
+    - `target_racks`: the racks that replicas must span.
+    - `target_acked_racks`: the racks for which replicas must be spread evenly; NULL for none.
+    - `reassign`: is a reassignment plan part of the remedy?
+    - `target_own_racks`: must each replica be in its own rack? NULL if not.
+    - `target_rack_balance`: must replicas be spread evenly over all racks? NULL if not.
     """
     return (
         {SPREAD: F.when(_required("acked_racks") > 1, _spread_replication_factor())},
@@ -294,8 +302,12 @@ def spreads() -> Column:
 
 
 def measures() -> dict[str, Column]:
-    """`replicas_down`: the brokers with replicas of the topic that are known to be down. `leaders_unknown`: is it unknown of any
-    partition whether it has a live leader? `most_replicas`: the replicas of the partition with most of them; NULL if unknown."""
+    """Measures over a topic's partitions.
+
+    - `replicas_down`: the dead brokers that have replicas of the topic.
+    - `leaders_unknown`: is it unknown for any partition whether it has a live leader?
+    - `most_replicas`: the largest number of replicas of a partition; NULL if unknown.
+    """
     down = F.flatten(F.collect_list(F.when(F.size("replicas_down") > 0, F.col("replicas_down"))))
     return {
         "replicas_down": F.sort_array(F.array_distinct(down)),
@@ -305,7 +317,7 @@ def measures() -> dict[str, Column]:
 
 
 def with_target(topics: DataFrame, plan: Plan) -> DataFrame:
-    """`topics` with TARGET: all that `durability.remedies.target` makes the topic's remedies from.
+    """`topics` with TARGET, from which `durability.remedies.target` makes the topic's remedies.
 
     Reads the columns of `steps`, `led_isr_least` (the smallest ISR of a partition with a leader), `elr_cluster_at_risk`,
     `inherited_least`, and `cluster_reassigning` (the number of the cluster's running reassignments; NULL if unknown).

@@ -4,12 +4,12 @@
 - HOLD: the threshold was lowered, and it is too early to restore it.
 - RESTORE: the rack is back, enough replicas are in sync for the old value, and the lowered one still applies.
 - GUARDED: below a threshold, but a change of min.insync.replicas would wipe the topic's ELR (KIP-966, see `elr_guard`), so
-  nothing is offered. A partition with an ELR is below min.insync.replicas, which is checked before racks, so lowering
+  no step is offered. A partition with an ELR is below min.insync.replicas. Brokers check that before racks, so lowering
   min.insync.racks alone wouldn't help.
 
 There are two thresholds: min.insync.replicas, which brokers enforce, and min.insync.racks, which they don't enforce yet.
 `topic_posture` keeps the value to restore from run to run. Snapshots between two runs, such as a folder's older documents, are
-gone through in order.
+processed in order.
 """
 
 from collections.abc import Callable
@@ -34,14 +34,14 @@ BEFORE = (
     "configured_min_insync_racks:int,configured_min_insync_racks_source:string,"
     f"rack_outage:array<struct<{','.join(f'{name}:{kind}' for name, kind in ENTRY.items())}>>>"
 )
-"""The type of what is remembered of a topic."""
+"""The type of what is remembered about a topic."""
 
 
 def measures() -> dict[str, Column | Flagged]:
-    """Over a topic's partitions: the lost racks that they miss, those below a threshold because of it with their smallest ISR,
-    and whether all are in sync again.
+    """Measures over a topic's partitions: the lost racks that they miss, the partitions below a threshold because of that with
+    their smallest ISR, and whether all are in sync again.
 
-    `isr_least` and `isr_racks_least` are NULL unless every partition has a leader and its ISR was read: otherwise a topic would
+    `isr_least` and `isr_racks_least` are NULL unless every partition has a leader and a known ISR. Otherwise a topic would
     count as recovered although one of its partitions may not be.
     """
     missing = F.coalesce("missing_racks", F.array().cast("array<string>"))
@@ -72,7 +72,7 @@ def configured() -> dict[str, Column]:
 
 
 def seen(captured: Column) -> Column:
-    """A struct of all that decides a topic's steps. captured: when its snapshot was taken."""
+    """A struct of everything that decides a topic's steps. captured: the time of its snapshot."""
     copied = (
         "min_racks",
         "outage_racks",
@@ -93,15 +93,16 @@ def seen(captured: Column) -> Column:
 
 
 def _bound(use: Callable[..., Column], *values: Column) -> Column:
-    """`use(*values)`. Each value is in the plan only once, however often `use` refers to it."""
+    """`use(*values)`, with each value only once in the plan, however often `use` refers to it."""
     one = F.struct(*(value.alias(f"v{n}") for n, value in enumerate(values)))
     return F.element_at(F.transform(F.array(one), lambda v: use(*(v[f"v{n}"] for n in range(len(values))))), 1)
 
 
 def _entry(setting: str, at: Column, before: Column) -> Column:
-    """The step of one threshold, a struct of ENTRY; NULL where there is none.
+    """The step of one threshold, a struct of ENTRY; NULL if there is none.
 
-    at: the topic as `seen`. before: what is remembered of it (BEFORE), NULL if nothing.
+    at: the topic as `seen`.
+    before: what is remembered about it (BEFORE), NULL if nothing.
     """
     kind = "replicas" if setting == MIN_ISR else "racks"
     remembered = F.try_element_at(F.filter(before["rack_outage"], lambda e: e["setting"] == setting), F.lit(1))
@@ -116,7 +117,7 @@ def _entry(setting: str, at: Column, before: Column) -> Column:
 def _stepped(
     setting: str, kind: str, at: Column, was: Column, old: Column, old_source: Column, lowered: Column
 ) -> Column:
-    """`_entry`. was: the remembered entry. old, old_source, lowered: as `_lowered` gives them."""
+    """Implements `_entry`. was: the remembered entry. old, old_source, lowered: as returned by `_lowered`."""
     now, source = at[f"configured_min_insync_{kind}"], at[f"configured_min_insync_{kind}_source"]
     threshold, threshold_source, in_sync = now, source, at["isr_least"]
     if setting == MIN_RACKS:
@@ -152,7 +153,7 @@ def _touched(at: Column) -> Column:
 
 
 def _lowered(kind: str, at: Column, before: Column, was: Column) -> tuple[Column, Column, Column]:
-    """The threshold to restore, its source, and whether it is lower now. was: the remembered entry, NULL if there is none."""
+    """The threshold to restore, its source, and whether it is lower now. was: the remembered entry; NULL if there is none."""
     previous, previous_source = before[f"configured_min_insync_{kind}"], before[f"configured_min_insync_{kind}_source"]
     begins = was.isNull() & _touched(at) & previous.isNotNull()
     old = F.when(begins, previous).otherwise(was["value"])
@@ -164,7 +165,7 @@ def _lowered(kind: str, at: Column, before: Column, was: Column) -> tuple[Column
 
 
 def _entries(at: Column, before: Column) -> Column:
-    """The steps of both thresholds as an array; NULL where there is none."""
+    """The steps of both thresholds as an array; NULL if there are none."""
 
     def both(at: Column, before: Column) -> Column:
         return F.array_compact(F.array(_entry(MIN_ISR, at, before), _entry(MIN_RACKS, at, before)))
@@ -173,10 +174,10 @@ def _entries(at: Column, before: Column) -> Column:
 
 
 def remembered(before: Column, past: Column) -> Column:
-    """What is remembered of a topic (BEFORE) after `past`, an array of `seen`, in order of time.
+    """What is remembered about a topic (BEFORE) after `past`, an array of `seen` in order of time.
 
-    Snapshots without readable settings are skipped. So are topics that no outage has touched: nothing is remembered of them, and
-    no value counts as lowered.
+    Snapshots without readable settings are skipped. Topics without an outage are skipped, too: no value of theirs counts as
+    lowered.
     """
 
     def after(so_far: Column, at: Column) -> Column:
@@ -193,5 +194,5 @@ def posture(before: Column) -> dict[str, Column]:
 
 
 def most_urgent(entries: Column) -> Column:
-    """The first step of URGENCY that a topic's entries have; NULL where they have none."""
+    """The first step of URGENCY among a topic's entries; NULL if there are none."""
     return F.coalesce(*(F.when(F.array_contains(entries["step"], step), step) for step in URGENCY))

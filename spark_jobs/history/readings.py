@@ -1,13 +1,13 @@
-"""Readings over time (KIP-427): for how long a cluster or a topic is at min ISR or worse, and how often that begins and ends.
+"""Readings over time (KIP-427): how long a cluster or a topic is at min ISR or worse, and how often that begins and ends.
 
-A *moment* is one counted snapshot of a cluster, of a pulse or of a nightly run. At each moment a topic, or the cluster as a
+A *moment* is one counted snapshot of a cluster, from a pulse or a nightly run. At each moment a topic, or the cluster as a
 whole, is at a *level*: 0 for nothing, 1 if a partition is at min ISR, 2 if one is under it, 3 if one is offline. What the
-configuration alone causes doesn't count. The level is NULL where it is unknown. A level includes the lower ones: a topic that
+configuration alone causes doesn't count. The level is NULL if it is unknown. A level includes the lower ones: a topic that
 goes from at min ISR to under it hasn't recovered.
 
-Nothing is known of the time between two moments. If they are further apart than the usual distance of pulses allows, there is a
-*gap*. A run at a level ends at a gap, and at a moment whose level is unknown. A change lies between the last known moment before
-it and the first one after it. All times are seconds, up to the judged moment; the look-back and the windows end there.
+Nothing is known about the time between two moments. If they are further apart than the usual distance of pulses allows, there
+is a *gap*. A run at a level ends at a gap, and at a moment whose level is unknown. A change lies between the last known moment
+before it and the first one after it. All times are seconds, up to the evaluated moment. The look-back and the windows end there.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -20,13 +20,13 @@ LEVELS = ("at-min-isr", "under-min-isr", "offline")
 FEWEST = 3
 """The fewest moments that have a usual distance."""
 MISSED = 2.5
-"""Two moments so many usual distances apart have a gap between them: one pulse may fail."""
+"""Two moments have a gap between them if they are so many usual distances apart. One pulse may fail."""
 WHOLE = ""
-"""In place of a topic's name: the cluster as a whole."""
+"""The cluster as a whole, instead of a topic's name."""
 
 
 def level() -> Column:
-    """The level of a row of `health_counters`; NULL where nothing was found and something could not be read.
+    """The level of a row of `health_counters`; NULL if nothing was found and something could not be read.
 
     >>> spark.createDataFrame(
     ...     [(0, 0, 2, 2, 0), (0, 0, 3, 2, 0), (0, 1, 1, 0, 0), (1, 1, 0, 0, 0), (0, 0, 0, 0, 4)],
@@ -59,15 +59,19 @@ def seconds(moment: Column) -> Column:
 
 
 def moments(counters: DataFrame, policy: Column, windows: Column) -> DataFrame:
-    """The cluster rows of `counters`, one per moment, with what lies between them.
+    """The cluster rows of `counters`, one per moment, with columns about the time between moments.
 
-    counters: rows of `health_counters`, each moment once, up to the judged one. policy: a struct of prolonged_after,
-    shortest_delay and bouncing_within in seconds, and bouncing_changes. windows: the cluster's maintenance, an array of structs
-    of seconds [from, to) that don't overlap.
+    counters: rows of `health_counters`, each moment once, up to the evaluated one.
+    policy: a struct of prolonged_after, shortest_delay and bouncing_within in seconds, and bouncing_changes.
+    windows: the cluster's maintenance windows, an array of structs of seconds [from, to) that don't overlap.
 
-    Adds `s`, the moment; `seq`, 1 for the oldest; `count`; `last`, the judged moment; `followed`: are there enough moments, close
-    enough together? `step`: the time since the moment before; `gap`: is it longer than `tolerance`? `maintained`: is the moment
-    in a maintenance window? `missing`: the brokers out of sync, NULL where some are unknown.
+    Adds:
+
+    - `s`: the moment. `last`: the evaluated moment. `seq`: the position, 1 for the oldest. `count`: the number of moments.
+    - `followed`: are there enough moments, close enough together?
+    - `step`: the time since the moment before. `gap`: is it longer than `tolerance`?
+    - `maintained`: is the moment in a maintenance window?
+    - `missing`: the brokers out of sync; NULL if some are unknown.
     """
     in_order, all_of = Window.partitionBy("cluster").orderBy("s"), Window.partitionBy("cluster")
     whole = counters.where(F.col("topic").isNull()).withColumns(
@@ -83,7 +87,7 @@ def moments(counters: DataFrame, policy: Column, windows: Column) -> DataFrame:
         }
     )
     cadence = steps.withColumn("cadence", F.percentile("step", F.lit(0.5)).over(all_of))
-    # So often that as many changes as the policy counts fit into its window.
+    # Moments are close enough if as many changes as the policy counts fit into its window.
     often = F.col("cadence") <= F.col("policy")["bouncing_within"] / F.col("policy")["bouncing_changes"]
     followed = (F.col("count") >= FEWEST) & often
     bridged = F.greatest(F.col("cadence") * MISSED, F.col("policy")["shortest_delay"] / 2)
@@ -140,9 +144,11 @@ def _restarts(moments: DataFrame) -> DataFrame:
     """Orderly rolling restarts: two or more brokers are missing, one at a time, each once, without a gap, and with all replicas
     in sync in between.
 
-    `orderly`: is that all that happened in the window of changes? `in_turn`: and is the broker that is missing now missing for no
-    longer than the slowest one before it? Moments in maintenance are left out. A moment at which some members of ISRs are unknown
-    is left out like a snapshot that was never taken, unless it shows two missing brokers: an ISR often changes while it is read.
+    `orderly`: did nothing else happen in the window of changes?
+    `in_turn`: is that so, and has the broker missing now been missing no longer than the slowest one before it?
+
+    Moments in maintenance are left out. So are moments with unknown members of ISRs, because an ISR often changes while it is
+    read. But a moment that shows two missing brokers counts.
     """
     in_order = Window.partitionBy("cluster").orderBy("s")
     seen = F.coalesce("missing", F.when(F.size("out_of_sync") > 1, F.col("out_of_sync")))
@@ -151,7 +157,7 @@ def _restarts(moments: DataFrame) -> DataFrame:
         .where(F.col("missing").isNotNull())
         .withColumn("gap", certain(F.col("s") - F.lag("s").over(in_order) > F.col("tolerance")))
     )
-    # A gap is marked at its later end, and it matters at both ends.
+    # A gap is marked at its later end, but both ends matter.
     marked = known.withColumn("gap_after", F.lead("gap", 1, False).over(in_order))
     start = F.col("last") - F.col("policy")["bouncing_within"]
     in_window = marked.where((F.col("s") >= start) & ~F.col("maintained"))
@@ -176,8 +182,10 @@ def _restarts(moments: DataFrame) -> DataFrame:
 
 
 def series(counters: DataFrame, moments: DataFrame) -> DataFrame:
-    """The moments that matter of each `resource`, a topic or the cluster as a whole: those at a level above 0 or unknown, and the
-    moments before and after each. At all other moments the level is 0, or the topic didn't exist.
+    """The relevant moments of each `resource`, a topic or the cluster as a whole.
+
+    These are moments at a level above 0 or unknown, and the moments before and after each. At all other moments the level was
+    0, or the topic didn't exist.
     """
     here = moments.select("cluster", "captured_at", "seq")
     rows = counters.withColumns({"resource": F.coalesce("topic", F.lit(WHOLE)), "level": level()})
@@ -185,7 +193,7 @@ def series(counters: DataFrame, moments: DataFrame) -> DataFrame:
         F.broadcast(here), ["cluster", "captured_at"]
     )
     none = F.array().cast("array<int>")
-    # A moment may be counted itself and be next to another: then `counted` makes its own state the greater one.
+    # A moment may be both counted itself and next to another one. Then `counted` makes its own state the greater one.
     own = F.struct(F.lit(1).alias("counted"), "level", F.coalesce("out_of_sync", none).alias("out"))
     healthy = F.struct(F.lit(0).alias("counted"), F.lit(0).alias("level"), none.alias("out"))
     around = F.array(
@@ -204,11 +212,13 @@ def series(counters: DataFrame, moments: DataFrame) -> DataFrame:
 
 
 def readings(series: DataFrame) -> DataFrame:
-    """One row per topic and one per cluster (`resource` WHOLE), of those in `series`.
+    """One row per topic and per cluster (`resource` WHOLE) in `series`.
 
-    `level`: now. `held`: by level the run that lasts until now (`_held`). `changes`: their number in the policy's window, from
-    `changing_since`; both moments of a change are in the window, and no maintenance overlaps it. `out_now`, `out`: the brokers
-    missing now, and at any moment of that window.
+    - `level`: the present level.
+    - `held`: by level, the run that lasts until now (`_held`).
+    - `changes`: the number of changes since `changing_since`, in the policy's window. Both moments of a change are in the window,
+      and no maintenance overlaps it.
+    - `out_now`, `out`: the brokers missing now, and at any moment of that window.
     """
     by = Window.partitionBy("cluster", "resource")
     so_far = by.orderBy("s").rowsBetween(Window.unboundedPreceding, -1)
@@ -242,7 +252,7 @@ def readings(series: DataFrame) -> DataFrame:
         F.max_by("unread", F.when(F.col("broken"), F.col("s"))).alias("unread"),
         F.max("broken_at").alias("broken_at"),
     )
-    # A series that ends before the judged moment ends with a level of 0.
+    # A series that ends before the evaluated moment ends with a level of 0.
     now = F.when(F.col("last_moment") == F.col("last"), F.col("last_level")).otherwise(0)
     return found.select(
         "cluster",
@@ -257,18 +267,20 @@ def readings(series: DataFrame) -> DataFrame:
 
 
 def _since(n: int) -> Column:
-    """The beginning of the last unbroken run at level n or a worse one."""
+    """The beginning of the last unbroken run at level n or worse."""
     after_below = F.col("s") > F.coalesce(F.col(f"below_{n}"), F.lit(float("-inf")))
     after_break = F.col("s") >= F.coalesce(F.col("broken_at"), F.lit(float("-inf")))
     return F.min(F.when((F.col("level") >= n) & after_below & after_break, F.col("s")))
 
 
 def _held(n: int) -> Column:
-    """The run at level n or a worse one that lasts until now, as a struct; NULL where there is none.
+    """The run at level n or worse that lasts until now, as a struct; NULL if there is none.
 
-    `since` when, and for how many seconds it has `lasted` outside maintenance. `hidden`: for how many it may have lasted where a
-    gap or an unread moment hides the beginning: since the level was last lower, infinite where it never was. `unread`: is it an
-    unread moment that hides it?
+    - `since`: its beginning.
+    - `lasted`: its seconds outside maintenance.
+    - `hidden`: its possible seconds if a gap or an unread moment hides the beginning, counted since the level was last lower.
+      Infinite if it never was lower.
+    - `unread`: does an unread moment hide the beginning?
     """
     since, below, last = F.col(f"since_{n}"), F.col(f"below_{n}"), F.col("last")
     runs = since.isNotNull() & (F.col("last_moment") == last) & (F.col("last_level") >= n)

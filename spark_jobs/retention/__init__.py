@@ -1,1 +1,1 @@
-"""What the lake no longer keeps is removed, and the rest compacted."""
+"""Removes what the lake no longer keeps, and compacts the rest."""

@@ -1,4 +1,4 @@
-"""Keeps a table's files and states few with Iceberg's own procedures; each is called only where it has something to do."""
+"""Compacts tables with Iceberg's own procedures. Each procedure is called only if a table needs it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from durability.lake.tables import CATALOG, Table
 from spark_jobs import session
 
 MANIFESTS = 16
-"""From so many manifests on they are rewritten into fewer; every commit adds one."""
+"""The number of manifests from which on they are rewritten into fewer. Every commit adds one."""
 FILE_BYTES = 128 << 20
 OPTIONS = {
     "min-input-files": "2",
     "target-file-size-bytes": str(FILE_BYTES),
-    # A day at a time, so that memory is bounded by a day, and what is done stays done.
+    # Rewrite one day at a time. That bounds memory, and finished days stay done if the job is killed.
     "max-concurrent-file-group-rewrites": "1",
     "partial-progress.enabled": "true",
     "partial-progress.max-commits": "10",
@@ -26,7 +26,7 @@ OPTIONS = {
 
 
 def maintain(spark: SparkSession, table: Table, plan: RetentionPlan) -> Iterator[str]:
-    """Compacts a table's past days, rewrites its manifests, expires states and removes orphan files; says what it did."""
+    """Compact past days, rewrite manifests, expire states and remove orphan files. Yields a line per action."""
     name = session.table(spark, table.name)
     if crowded(spark, name, plan.compact_before):
         before, after = compact(spark, table, plan.compact_before)
@@ -39,7 +39,7 @@ def maintain(spark: SparkSession, table: Table, plan: RetentionPlan) -> Iterator
     if not states.join(spark.table(f"{name}.refs"), "snapshot_id", "left_anti").isEmpty():
         _call(spark, "expire_snapshots", table, f"older_than => {timestamp(plan.expire_before)}", "retain_last => 1")
         yield f"expired_before={plan.expire_before:%Y-%m-%dT%H:%M}"
-    # S3 is listed through Iceberg's own client: Spark has no file system for it here.
+    # Spark has no file system for S3 here, so Iceberg's own client lists S3.
     on_s3 = (spark.conf.get(f"spark.sql.catalog.{CATALOG}.warehouse") or "").startswith("s3://")
     listing = ["prefix_listing => true"] if on_s3 else []
     orphans = _call(spark, "remove_orphan_files", table, f"older_than => {timestamp(plan.orphans_before)}", *listing)
@@ -48,14 +48,14 @@ def maintain(spark: SparkSession, table: Table, plan: RetentionPlan) -> Iterator
 
 
 def crowded(spark: SparkSession, name: str, before: datetime) -> bool:
-    """Whether a day before that moment has several small files."""
+    """Whether a day before `before` has several small files."""
     files = spark.table(f"{name}.files").where(f"file_size_in_bytes < {FILE_BYTES * 3 // 4}")
     by_day = files.groupBy(F.col("partition.captured_at_day").alias("day")).count()
     return not by_day.where((F.col("day") < F.lit(before.date())) & (F.col("count") > 1)).isEmpty()
 
 
 def compact(spark: SparkSession, table: Table, before: datetime) -> tuple[int, int]:
-    """Rewrites the small files of each day before that moment in the table's order; returns how many there were, and are."""
+    """Rewrite the small files of each day before `before` in the table's order. Returns their number before and after."""
     name = session.table(spark, table.name)
     order = ", ".join(f"{column} ASC NULLS FIRST" for column in table.sort)
     options = ", ".join(f"'{key}', '{value}'" for key, value in OPTIONS.items())
@@ -74,18 +74,18 @@ def compact(spark: SparkSession, table: Table, before: datetime) -> tuple[int, i
 
 
 def drop_files(spark: SparkSession, name: str, paths: Sequence[str]) -> None:
-    """Commits that a table has these files no more. It reads no data and conflicts with no rows that others add meanwhile."""
+    """Remove files from a table in one commit. It reads no data and doesn't conflict with concurrent appends."""
     jvm = spark._jvm
     delete = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name).newDelete()
     for path in paths:
-        # Never as a Java String: py4j would then find SnapshotProducer's own deleteFile(String), which removes the file
-        # itself and tells the table nothing.
+        # Don't pass a Java String: py4j would call SnapshotProducer's own deleteFile(String), which deletes the file
+        # itself but not its entry in the table.
         delete.deleteFile(jvm.java.lang.StringBuilder(path))
     delete.commit()
 
 
 def timestamp(moment: datetime) -> str:
-    """A moment as the session's SQL has it, in the session's time zone, UTC."""
+    """A time as SQL text in the session's time zone, UTC."""
     return f"TIMESTAMP '{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}'"
 
 

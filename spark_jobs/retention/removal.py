@@ -1,9 +1,9 @@
-"""Removes rows that the lake no longer keeps, in the order that readers need.
+"""Removes rows that the lake no longer keeps, in an order that readers can rely on.
 
-Rows in `runs` go before their results. Rows in `snapshots` go before their facts, of which `clusters` goes last. If the job is
-killed in between, no reader sees what is left, and the next upkeep removes it. A file of which nothing stays is dropped by
-name, unread; a file of which something stays is rewritten. Rows are named by their run or attempt, never by days alone, so
-rows that others commit meanwhile aren't touched.
+Rows of `runs` are removed before their results, rows of `snapshots` before their facts, and `clusters` last. If the job is killed
+in between, no reader sees the rest, and the next upkeep removes it. If no row of a file stays, the file is dropped by name
+without reading it. Otherwise it is rewritten. Rows are selected by run or attempt, not by days only, so rows of concurrent
+commits aren't touched.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from spark_jobs.retention import compaction
 
 
 class Removed(NamedTuple):
-    """How many of a table's files were dropped by name, and how many rewritten without some of their rows."""
+    """The number of a table's files that were dropped by name, and that were rewritten without some rows."""
 
     table: str
     dropped: int
@@ -31,13 +31,13 @@ class Removed(NamedTuple):
 
 
 class Upkeep:
-    """One upkeep of a lake: removes what `plan` names."""
+    """One upkeep of a lake, which removes what `plan` names."""
 
     def __init__(self, spark: SparkSession, plan: RetentionPlan):
         self.spark, self.plan, self.cuts = spark, plan, plan.cuts
 
     def remove(self) -> Iterator[Removed]:
-        """Removes everything that goes, in the order that readers need; says of each table what became of it."""
+        """Remove everything in order. Yields the result for each table."""
         yield self._listed(tables.RUNS, self.cuts.counters, "finished_at", self.cuts.counters, self.plan.runs)
         before = max(self.cuts.pulses, self.cuts.snapshots)
         yield self._listed(tables.SNAPSHOTS, before, "published_at", self.cuts.pulses, self.plan.attempts)
@@ -45,16 +45,16 @@ class Upkeep:
         yield from self._facts()
 
     def _listed(self, table: Table, before: datetime, written: str, pulses: datetime, ids: list[str]) -> Removed:
-        """Removes the rows of these ids, and of old pulses, from `runs` or `snapshots`. pulses: the cut that makes one old."""
+        """Remove rows of these ids and of old pulses from `runs` or `snapshots`. pulses: rows before this time are old."""
         rows = self._rows(table, before, "kind", written)
         rows = rows.join(self._named(ids, _key(table)), _key(table), "left")
         old_pulse = (F.col("kind") == "pulse") & _old(written, pulses)
         return self._drop(table, rows.where(old_pulse | F.col("named")))
 
     def _results(self) -> Iterator[Removed]:
-        """Details go with their run's time. In `health_counters` those are topics' rows; clusters' rows stay with the run's row.
+        """Remove details of old runs. In `health_counters`, rows of topics are details. Rows of clusters stay with their run.
 
-        Results that no run has concluded by the time findings are old never will be.
+        Results without a row in `runs` are removed once findings of that age are.
         """
         runs = self.spark.table(session.table(self.spark, "runs")).select(
             "result_id", "kind", "captured_at", "finished_at"
@@ -62,7 +62,7 @@ class Upkeep:
         young = (F.col("kind") == "pulse") & ~_old("finished_at", self.cuts.pulses)
         stays = F.coalesce("named", F.lit(False)) | young
         known = runs.join(self._named(self.plan.in_full, "result_id"), "result_id", "left")
-        # Runs are few, and rows of their results may be millions: those aren't shuffled.
+        # There are few runs, but maybe millions of result rows, which aren't shuffled this way.
         known = F.broadcast(known.groupBy("result_id").agg(F.max(stays).alias("stays")).localCheckpoint(eager=True))
         unconcluded = F.col("stays").isNull() & (F.col("captured_at") < F.lit(self.cuts.findings))
         before = max(self.cuts.pulses, self.cuts.findings)
@@ -75,13 +75,13 @@ class Upkeep:
         yield self._drop(counters, rows)
 
     def _facts(self) -> Iterator[Removed]:
-        """Facts of attempts that no row of `snapshots` points at; every attempt has a row in `clusters`, which goes last."""
+        """Remove facts of attempts without a row in `snapshots`. Every attempt has a row in `clusters`, which is removed last."""
         full = self.spark.table(session.table(self.spark, "snapshots")).where(F.col("kind") == "full")
         rows = self._rows(tables.CLUSTERS, self.cuts.snapshots).join(full, "attempt_id", "left_anti")
         gone = rows.select("attempt_id", F.to_date("captured_at").alias("day")).distinct().collect()
         if not gone:
             return
-        # Attempts are few, and their partitions may be millions: those aren't shuffled.
+        # There are few attempts, but maybe millions of partitions, which aren't shuffled this way.
         named = F.broadcast(self._named((row.attempt_id for row in gone), "attempt_id"))
         days = sorted({row.day for row in gone})
         for table in (*(t for t in tables.FACTS if t is not tables.CLUSTERS), tables.CLUSTERS):
@@ -89,7 +89,7 @@ class Upkeep:
             yield self._drop(table, rows.join(named, "attempt_id", "left_semi"))
 
     def _rows(self, table: Table, before: datetime, *columns: str, where: str = "true") -> DataFrame:
-        """Rows captured before a moment: their files, times and keys, and these columns."""
+        """Rows captured before a time, with their file, times, keys and these columns."""
         rows = (
             self.spark.table(session.table(self.spark, table.name))
             .where(F.col("captured_at") < F.lit(before))
@@ -102,7 +102,7 @@ class Upkeep:
         return self.spark.createDataFrame([(value, True) for value in ids], f"{key} string, named boolean")
 
     def _drop(self, table: Table, goes: DataFrame, where: str = "true") -> Removed:
-        """Removes these rows of a table, by their keys and the condition `where`."""
+        """Remove these rows from a table, by their keys and the condition `where`."""
         key, name = _key(table), session.table(self.spark, table.name)
         found = (
             goes.groupBy("_file", key)
@@ -131,7 +131,7 @@ class Upkeep:
         return Removed(table.name, len(whole), bounds["files"])
 
     def _committed_files(self, name: str) -> DataFrame:
-        """file_path and record_count of a table's files that were committed long enough ago for their run to be over."""
+        """file_path and record_count of a table's files, if their commit is so old that its run must be over."""
         young = self.spark.table(f"{name}.snapshots").where(F.col("committed_at") >= F.lit(self.plan.committed_before))
         entries = self.spark.table(f"{name}.entries").where("status < 2")
         old = entries.join(young.select("snapshot_id"), "snapshot_id", "left_anti")
@@ -143,5 +143,5 @@ def _key(table: Table) -> str:
 
 
 def _old(written: str, cut: datetime) -> Column:
-    """As `durability.lake.retention` has it: written and captured before."""
+    """Written and captured before `cut`, as in `durability.lake.retention`."""
     return (F.col(written) < F.lit(cut)) & (F.col("captured_at") < F.lit(cut))

@@ -24,27 +24,27 @@ ROW = "row"
 KEY = ("cluster", "like", "place")
 TOPIC = ["cluster", "topic"]
 NAMES = "names"
-"""The topics that a topic's row stands for, itself included."""
+"""The names of the equal topics that a topic's row represents, its own included."""
 MOST = 200_000
 """The number of different partitions up to which they are looked up in memory."""
 
 
 class Groups(NamedTuple):
-    """partitions: evaluated partitions of the topics in `topics`. topics: one for each group of equal topics, with NAMES."""
+    """partitions: evaluated partitions of the topics in `topics`. topics: one per group of equal topics, with NAMES."""
 
     partitions: DataFrame
     topics: DataFrame
 
 
 def representatives(read: Callable[[str], DataFrame], attempts: Sequence[str], grouped: Sequence[str]) -> DataFrame:
-    """A row for each group of a topic's partitions, with their numbers `ids` and their `leaders`.
+    """One row per group of a topic's partitions, with their numbers `ids` and their `leaders`.
 
-    grouped: attempts whose groups count. Partitions of other `attempts` have a row each.
+    grouped: attempts whose groups may be used. Partitions of other `attempts` have one row each.
     """
     alone = [attempt for attempt in attempts if attempt not in set(grouped)]
     together = [attempt for attempt in attempts if attempt in set(grouped)]
     ungrouped = read("partitions").where(F.col("attempt_id").isin(alone))
-    # Their groups were made by other settings than rules read now: they may join partitions that differ.
+    # These groups were built without a setting that rules read now, so they may contain partitions that differ.
     alone_again = {
         "partition_group": F.lit(None).cast("int"),
         "ids": F.array("partition"),
@@ -59,7 +59,7 @@ def representatives(read: Callable[[str], DataFrame], attempts: Sequence[str], g
 
 
 def numbered(rows: DataFrame) -> DataFrame:
-    """The columns of `representatives` that `group` needs, and a number by which it finds a row again."""
+    """The columns of `representatives` that `group` needs, and a row number."""
     kept = rows.select("cluster", "topic", "partition", "partition_group", "ids", "leaders", *JUDGED_BY)
     return kept.withColumn(ROW, F.monotonically_increasing_id())
 
@@ -73,9 +73,10 @@ def group(
 ) -> Groups:
     """Evaluated partitions and their topics, equal ones once.
 
-    rows: `numbered`, and checkpointed because they are read twice. judge: evaluates rows of partitions and passes the columns
-    `keep=` through. checkpointed: computes a frame. healthy: the column that says whether a partition is healthy; None: each
-    topic stands for itself.
+    rows: as `numbered` returns them, checkpointed because they are read twice.
+    judge: evaluates rows of partitions and passes the columns `keep=` through.
+    checkpointed: computes a frame.
+    healthy: the column that says whether a partition is healthy; None to evaluate each topic by itself.
     """
     place = F.coalesce("partition_group", -1 - F.col("partition"))
     # A partition without a group is keyed by its topic and number.
@@ -104,14 +105,15 @@ def group(
 
 
 def expand(judged: DataFrame, column: str = "topic") -> DataFrame:
-    """A row for each topic that a row of `judged` stands for, with the topic's name in `column`."""
+    """One row per topic that a row of `judged` represents, with the topic's name in `column`."""
     return judged.withColumn(column, F.explode(NAMES)).drop(NAMES) if NAMES in judged.columns else judged
 
 
 def _with_same_settings(topics: DataFrame) -> DataFrame:
     """Columns cluster, topic, `like` and `same`.
 
-    like: the same for topics of equal SETTINGS. same: the first topic of the cluster that differs in nothing but its name.
+    like: equal for topics with equal SETTINGS.
+    same: the first topic of the cluster that differs only in its name.
     """
     everything = F.struct(*(c for c in topics.columns if c not in TOPIC)).alias("everything")
     named = topics.groupBy("cluster", everything).agg(F.sort_array(F.collect_list("topic")).alias(NAMES))
@@ -121,9 +123,9 @@ def _with_same_settings(topics: DataFrame) -> DataFrame:
 
 
 def _equal_topics(own: DataFrame, judged: DataFrame, settings: DataFrame) -> DataFrame:
-    """Columns cluster and NAMES: two or more topics that are equal and healthy.
+    """Columns cluster and NAMES, one row per set of two or more equal, healthy topics.
 
-    judged: KEY, and whether partitions of that key are healthy.
+    judged: KEY, and whether partitions with that key are healthy.
     """
     partition = F.struct("place", "ids")
     per_topic = (

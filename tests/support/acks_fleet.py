@@ -1,5 +1,5 @@
-"""The fleet that acked-durability is judged by: the proposals' own cases and Kafka's traps, and small clusters of which
-something decisive is unread, unknown or nothing that Kafka takes."""
+"""The fleet for the tests of acked-durability: the proposals' own cases, Kafka's traps, and small clusters in which a decisive
+fact is unread, unknown or invalid."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ KIP_579 = """
 """
 CLUSTERS = [
     document(KIP_926, brokers=THREE, cluster="kip-926"),
-    # RF 5 on 3 racks: min.insync.replicas 2 may be two replicas of one rack, 3 may not
+    # RF 5 on 3 racks: with min.insync.replicas 2 both replicas may be in one rack, with 3 they may not
     document("topic replicas min\nt 0,1,2,3,4 2\nu 0,1,2,3,4 3", brokers=FIVE, cluster="kip-1290"),
     document(
         "topic leader replicas isr min\nenforced 0 0,1,2 0,1 2\nenforced-more 0 0,1,2 0 2",
@@ -67,14 +67,14 @@ CLUSTERS = [
         cluster="rack-unread",
         unreadable={"/brokers/2/rack": "TIMEOUT"},
     ),
-    document(  # seen on 4.3.1: the replica being added counts, and is dead
+    document(  # seen on 4.3.1: the replica being added counts although it is dead
         "topic leader replicas isr min adding\nt 0 0,1 0 2 1", brokers="0:az1 1:az2!", cluster="growing"
     ),
     document(  # from two racks to one and a half
         "topic leader replicas isr min adding removing\nt 0 0,1,2,3 0,1,2 2 3 2", 
         brokers="0:az1 1:az2 2:az3 3:az1", cluster="moving",
     ),
-    document(  # either end on two racks, and an ISR of old and new replicas on one
+    document(  # both ends are on two racks, but an ISR of old and new replicas may be on one
         "topic leader replicas isr min adding removing\nt 1 1,2,3,4 1,3 2 3,4 1,2\nlarger 1 1,2,3,4 1,3 4 3,4 1,2",
         brokers="1:az1 2:az2! 3:az1 4:az2!", cluster="in-between",
     ),
@@ -129,7 +129,7 @@ CLUSTERS = [
         "topic leader replicas isr min\nt 0 0,2,4 0,2,4 2\nt 0 0,1,2 0,1 2\nt - 0,1,4 - 2\nt 2 2,3,4 2,3,4 2",
         brokers=FIVE, cluster="worst-partition",
     ),
-    document(  # the guarantee holds, and only with the min.insync.replicas that is there
+    document(  # the guarantee is met, but only with the present min.insync.replicas
         "topic replicas min\nt 0,1,2 3\nspare 0,2 2\nspare-above 0,2 3\nabove 0,1,2 4\nspare-more 0,1,2 3",
         brokers=FIVE, cluster="tight",
     ),
@@ -243,5 +243,5 @@ def judge_fleet(judged_once) -> list[dict]:
 
 
 def acks(found: list[dict], cluster: str, topic: str = "t", value: str = "all") -> dict:
-    """What the finding on a topic says of writes with this acks."""
+    """What the finding on a topic says about writes with this acks value."""
     return one(found, cluster=cluster, resource=topic)["observed"]["acks"][value]

@@ -1,4 +1,4 @@
-"""Kafka's own standby assignor, from its jar, in the JVM of the tests' Spark session."""
+"""Kafka's own standby assignor, run from its jar in the JVM of the tests' Spark session."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from durability.runtime import jars
 
 LONG = 1 << 40
-"""A number that reaches Java as a Long; half the lag that the tests call acceptable, so nobody has to warm up."""
+"""A number that becomes a Java Long. It is half the acceptable lag of the tests, so no task has to warm up."""
 ASSIGNMENT = "org.apache.kafka.streams.processor.internals.assignment"
 
 
 @dataclass
 class Client:
-    """An instance as the assignor sees it; `active`: its active tasks, such as "0_1"."""
+    """An instance as the assignor sees it. active: its active tasks, such as "0_1"."""
 
     tags: Mapping[str, str]
     threads: int = 1
@@ -22,9 +22,9 @@ class Client:
 
 
 class KafkaAssignor:
-    """Runs ClientTagAwareStandbyTaskAssignor, or HighAvailabilityTaskAssignor with it inside.
+    """Runs ClientTagAwareStandbyTaskAssignor, alone or inside HighAvailabilityTaskAssignor.
 
-    Kafka's classes have a class loader of their own: Spark's JVM has a logger that they would not share.
+    Kafka's classes have a separate class loader, because they don't work with the logger in Spark's JVM.
     """
 
     def __init__(self, spark):
@@ -44,7 +44,7 @@ class KafkaAssignor:
         )
         thread = self.jvm.java.lang.Thread.currentThread()
         before = thread.getContextClassLoader()
-        thread.setContextClassLoader(self.loader)  # by which Kafka's StreamsConfig finds its defaults
+        thread.setContextClassLoader(self.loader)  # Kafka's StreamsConfig finds its defaults with it
         self._configs(0, ())
         thread.setContextClassLoader(before)
         self._tag_aware = self._constructor(f"{ASSIGNMENT}.ClientTagAwareStandbyTaskAssignor", 0)()
@@ -112,7 +112,7 @@ class KafkaAssignor:
     def standbys(
         self, clients: Sequence[Client], stateful: Iterable[str], standbys: int, tags: Iterable[str]
     ) -> list[set[str]]:
-        """Where ClientTagAwareStandbyTaskAssignor puts the standbys of the `stateful` tasks: a set of tasks a client."""
+        """The result of ClientTagAwareStandbyTaskAssignor for the `stateful` tasks: a set of tasks per client."""
         states, ids = self._states(clients)
         wanted = self.jvm.java.util.TreeSet()
         for task in stateful:
@@ -128,7 +128,7 @@ class KafkaAssignor:
         standbys: int,
         tags: Iterable[str],
     ) -> list[tuple[set[str], set[str]]] | None:
-        """(active, standby) a client as HighAvailabilityTaskAssignor places a new application; None: in transition."""
+        """(active, standby) per client, as HighAvailabilityTaskAssignor places a new application; None if in transition."""
         states, ids = self._states(clients, with_active=False)
         every, wanted, ends = self.jvm.java.util.TreeSet(), self.jvm.java.util.TreeSet(), self.jvm.java.util.HashMap()
         for task in tasks:

@@ -1,23 +1,23 @@
-"""The cases of each control, tests/cases/<control>.yaml: small clusters drawn as tables, each with what it says of them.
+"""The cases of each control, tests/cases/<control>.yaml: small clusters drawn as tables, with the expected findings.
 
-A case is a cluster of its own. Its keys:
+Each case is a separate cluster. Its keys:
 
     name            what it shows
     table           a line per partition; this and brokers, version, configs, broker_configs, features, unreadable, streams
-                    and cluster_<member> are what `tests.support.topology.document` takes
-    tier            what its topics require (DEFAULT_TIER unless stated); tiers: by topic, what that one requires
+                    and cluster_<member> are arguments of `tests.support.topology.document`
+    tier            the requirements on its topics (default: DEFAULT_TIER); tiers: requirements by topic
     quorum          voters as `id:rack`, or `id:rack:lag in ms` (lag `-`: never caught up), or as in a document; none:
                     ZooKeeper mode
     each_broker     further members of brokers by id; their configs are added to broker_configs
-    sources         by topic and setting, where a topic's value comes from, if not from the topic
-    application     what the policy says of its Kafka Streams applications
-    waivers         as in a waivers file, of this cluster
-    earlier         snapshots from before: `minutes` before this one, and a table and brokers of their own
-    expect          a list: `resource` (a topic, broker or group; left out: the cluster), outcome, and any of severity, category,
+    sources         by topic and setting, the source of a value that isn't the topic's own
+    application     the policy's line for its Kafka Streams applications
+    waivers         as in a waivers file, for this cluster
+    earlier         earlier snapshots: `minutes` before this one, with a table and brokers
+    expect          a list: `resource` (a topic, broker or group; default: the cluster), outcome, and any of severity, category,
                     cause, change, partitions, message, remediation, and observed, required with some of their members;
                     outcome none: there is no finding
 
-In texts that are expected {cluster} and {tier} stand for these names. A file may also have `words`: findings made by hand, which
+In expected texts {cluster} and {tier} are replaced by these names. A file may also have `words`: hand-made findings, which
 need no Spark, each with its message or remediation.
 """
 
@@ -43,17 +43,17 @@ DEFAULT_TIER = {
     **{"replication_factor": 3, "min_insync_replicas": 2, "write_headroom": 1, "replica_racks": 2},
     **{"acked_copies": 2, "unclean_leader_election": False},
 }
-"""Also the policy's last tier, with which broker-defaults compares."""
+"""Also the policy's last tier, which broker-defaults compares with."""
 DRAWN = ("table", "brokers", "version", "configs", "broker_configs", "each_broker", "sources")
 DRAWN += ("features", "unreadable", "streams")
 OTHERS = ("name", "tier", "tiers", "quorum", "application", "waivers", "earlier", "expect")
 SOME = ("observed", "required")
-"""What an expectation states some members of."""
+"""Members of an expectation that may be incomplete."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A case of `control`; `cluster`: its cluster's id, and the name of its tier."""
+    """A case of `control`. cluster: the id of its cluster and the name of its tier."""
 
     control: str
     cluster: str
@@ -89,7 +89,7 @@ def files() -> dict[str, dict]:
 
 
 def cases(controls: Iterable[str] | None = None) -> list[Case]:
-    """The cases of these controls (all unless stated). ValueError for one with a key that there isn't."""
+    """The cases of these controls (default: all). Raises ValueError for an unknown key."""
     found = []
     for control, content in files().items():
         for number, said in enumerate(content["cases"] if controls is None or control in controls else ()):
@@ -101,7 +101,7 @@ def cases(controls: Iterable[str] | None = None) -> list[Case]:
 
 
 def policy(of: Iterable[Case]) -> Policy:
-    """The policy under which these cases are judged."""
+    """The policy for these cases."""
     tiers: dict[str, dict] = {}
     selectors, applications = [], []
     for case in of:
@@ -123,7 +123,7 @@ def waivers(of: Iterable[Case]) -> list[Waiver]:
 
 
 def mismatches(case: Case, found: list[dict]) -> list[str]:
-    """What isn't as the case expects among the findings of its fleet; `observed` and `required` are objects."""
+    """The differences between the case's expectations and its findings, whose `observed` and `required` are objects."""
     wrong = []
     for expectation in map(case.expected, case.said["expect"]):
         about = {"cluster": case.cluster, "control": case.control, "resource": str(expectation["resource"])}
@@ -143,7 +143,7 @@ def mismatches(case: Case, found: list[dict]) -> list[str]:
 
 
 def by_hand(control: str, said: dict[str, Any]) -> dict[str, Any]:
-    """A finding of `control` for `durability.findings.words`, of what `words` of its file states."""
+    """A finding of `control` for `durability.findings.words`, from an entry of `words` in its file."""
     defaults = {"outcome": "FAIL", "resource_type": "topic", "resource": "orders", "category": None, "tier": "critical"}
     more = {"cluster": "eu", "provider": "self", "cause": None, "partitions": [], "observed": {}, "required": {}}
     return {"control": control, **defaults, **more, "evidence": {}, **said}

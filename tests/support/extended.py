@@ -1,4 +1,4 @@
-"""Run by tests/e2e/test_extending.py in a copy of the tree that has more controls: audits, and judges those controls' cases.
+"""Audits with additional controls, and runs their cases. tests/e2e/test_extending.py runs it in a copy of the tree.
 
 `python -m tests.support.extended LAKE POLICY DOCUMENT OUT CONTROL...`
 """
@@ -31,7 +31,7 @@ def main(location: str, policy: str, document: str, out: str, *controls: str) ->
     spark = start(folder / "spark")
     drawn = cases.cases(controls)
     assert {case.control for case in drawn} == set(controls)
-    # As a small run judges, and as a large one, which evaluates equal partitions and topics once: settings tell them apart.
+    # Small and large runs differ in their settings. A large one evaluates equal partitions and topics once.
     for large in (False, True):
         if large:
             partition_groups.FROM, Plan.small = 0, property(lambda plan: False)

@@ -1,4 +1,4 @@
-"""A small broker that answers as some platform does, over a real socket, with kafka-python's own protocol classes."""
+"""A small broker that answers like a platform, over a real socket, with kafka-python's own protocol classes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
 
 API_VERSIONS = 18
 NEWEST = {3: 8, 16: 2, API_VERSIONS: 3, 32: 3, 35: 1}
-"""The newest version that is offered, by API key: the last one before flexible versions, whose answers have another header."""
+"""The newest offered version by API key: the last one before flexible versions, whose answers have another header."""
 DESCRIBE_CONFIGS = 32
 
 
@@ -33,10 +33,15 @@ def fake_broker(
     brokers: int = 3,
     without: tuple[int, ...] = (),
 ) -> Iterator[str]:
-    """The address of a broker that calls every replica in sync. topics: replicas by partition; settings: of each topic.
+    """The address of a broker that reports every replica as in sync.
 
-    own: further settings by topic. host: where all `brokers` say that they are. without: API keys that it doesn't know. A
-    partition without replicas has no leader. DescribeConfigs answers with the settings that it is asked for.
+    A partition without replicas has no leader. DescribeConfigs answers with the requested settings.
+
+    topics: replicas by partition.
+    settings: of each topic.
+    own: further settings by topic.
+    host: the address that all `brokers` report.
+    without: API keys that it doesn't know.
     """
     server = socket.create_server(("127.0.0.1", 0))
     port = server.getsockname()[1]

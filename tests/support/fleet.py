@@ -1,4 +1,4 @@
-"""Clusters files, and the groups of a fleet read as Airflow's tasks read them."""
+"""Clusters files, and the groups of a fleet, read as Airflow's tasks read them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def write(path: Path, clusters: list[tuple[str, str, int]]) -> Path:
 
 
 def read_all(lake, groups, connect, seconds: float = 300.0) -> list[dict]:
-    """Every group at once, as Airflow runs them."""
+    """Read all groups concurrently, as Airflow does."""
     with ThreadPoolExecutor(len(groups)) as pool:
         return list(pool.map(lambda group: collect_group(lake, group, connect, seconds=seconds), groups))

@@ -1,4 +1,4 @@
-"""A lake with a history: nights and pulses as their runs leave them, written at the time they say, without judging anything."""
+"""A lake with a history of nightly runs and pulses. Rows have earlier times, and nothing is evaluated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FLEET = ("eu", "us")
 
 
 class History:
-    """Writes to `lake` as runs would have `ago` days before `now`."""
+    """Writes to `lake` as runs would have done `ago` days before `now`."""
 
     def __init__(self, lake, monkeypatch, now: datetime):
         self.lake, self.now, self.at = lake, now, now
@@ -40,7 +40,7 @@ class History:
         return self.lake.publish(attempts, (accepted if sound else rejected)(*attempts))
 
     def run(self, ago: float, name: str, kind: str = "nightly", fleet=FLEET, concluded: bool = True, **columns) -> str:
-        """A run over the fleet, its results and its row in `runs`; returns its result id."""
+        """A run over the fleet with results and a row in `runs`. Returns its result id."""
         rows = self.publish(*(self.stage(ago, cluster, "pulse" if kind == "pulse" else "full") for cluster in fleet))
         self.results(rows, name, kind)
         if concluded:
@@ -72,7 +72,7 @@ class History:
 
 
 def age(lake, days: float) -> None:
-    """Makes a lake in a folder as if all that was committed to it had been so many days earlier."""
+    """Change a lake in a folder as if every commit had been so many days earlier."""
     for table in tables.TABLES.values():
         path = Path(lake._tables.load(table).metadata_location.removeprefix("file://"))
         path.write_text(json.dumps(_earlier(json.loads(path.read_text()), round(days * 86_400_000))))
@@ -99,7 +99,7 @@ def _rows(table, snapshot, name: str, topics) -> list[dict]:
 
 
 def seen(lake, snapshots, runs) -> dict[str, list]:
-    """What readers are shown of these snapshots (by attempt) and these runs (by result), table by table."""
+    """What readers see of these snapshots (by attempt) and these runs (by result), by table."""
     shown: dict[str, list] = {
         "snapshots": [s for s in lake.snapshots() if s["attempt_id"] in snapshots],
         "runs": [r for r in lake.runs() if r["result_id"] in runs],

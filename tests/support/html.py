@@ -1,4 +1,4 @@
-"""Pages of HTML as tests read them."""
+"""Parses HTML pages for tests."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from html.parser import HTMLParser
 
 VOID = {"meta", "br", "wbr", "hr", "img", "input", "link", "path", "rect", "circle", "use"}
 SCRIPT = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
-"""A name that wants to be run."""
+"""A name that would be run if it weren't escaped."""
 
 
 class Reader(HTMLParser):
-    """Collects a page's text, ids, links and tags, and fails on a tag that isn't closed where it should be."""
+    """Collects a page's text, ids, links and tags. Fails on a tag that isn't closed in the right place."""
 
     def __init__(self):
         super().__init__(convert_charrefs=True)
@@ -37,7 +37,7 @@ class Reader(HTMLParser):
 
 
 def parse(html: str) -> tuple[str, Reader]:
-    """The words of a page, one blank between each, and its reader."""
+    """The words of a page, separated by single blanks, and its reader."""
     reader = Reader()
     reader.feed(html)
     reader.close()

@@ -1,4 +1,4 @@
-"""Judges topology documents with the Spark rules alone: no lake, no Airflow; all documents as one fleet in one job."""
+"""Evaluates topology documents with the Spark rules only, without lake and Airflow. All documents are one fleet in one job."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def plan_of(
     failed=(),
     kind="nightly",
 ):
-    """A plan that judges `topologies`, one per cluster; previous: the plan before, whose results to compare with."""
+    """A plan that evaluates `topologies`, one per cluster. previous: the plan to compare with."""
     before = {s.cluster: previous for s in previous.snapshots if s.judged} if previous else {}
     parts = [
         SnapshotPart(
@@ -86,7 +86,7 @@ def plan_of(
 def resolved(
     topologies, plan: Plan, policy: Policy, waivers: list[Waiver], streams: list[dict] = (), factors: dict | None = None
 ) -> list[dict]:
-    """Rows of `resolved_policy`; streams: what `applications` gave; factors: replication factors by cluster and topic."""
+    """Rows of `resolved_policy`. streams: the result of `applications`. factors: replication factors by cluster and topic."""
     out = []
 
     def add(cluster, kind, resource, tier=None, placement=None, undecided=None):
@@ -123,7 +123,7 @@ def resolved(
 
 
 def _holds(rows_: pa.Table, where) -> pa.ChunkedArray:
-    """Which rows an expression of And, EqualTo and In holds for."""
+    """The rows for which an expression of And, EqualTo and In is true."""
     if isinstance(where, And):
         return pc.and_(_holds(rows_, where.left), _holds(rows_, where.right))
     values = {literal.value for literal in where.literals} if hasattr(where, "literals") else {where.literal.value}
@@ -131,7 +131,7 @@ def _holds(rows_: pa.Table, where) -> pa.ChunkedArray:
 
 
 class Judge:
-    """Keeps facts and results of its runs, as the lake would."""
+    """Keeps facts and results of its runs in memory, like a lake."""
 
     def __init__(self, spark):
         self.spark, self.facts, self.results = spark, {}, {}
@@ -141,14 +141,14 @@ class Judge:
         self.facts[name] = pa.concat_tables([self.facts[name], table]) if name in self.facts else table
 
     def _read(self, name: str):
-        # A table of the lake that no run has written yet is empty.
+        # A table that no run has written yet is empty.
         none_yet = tables.TABLES[name].arrow.empty_table()
         table = self.results[name] if name in self.results else self.facts.get(name, none_yet)
-        # One chunk: Spark 4.1 loses rows of an Arrow table in many small ones.
+        # Use one chunk: Spark 4.1 loses rows of an Arrow table in many small chunks.
         return self.spark.createDataFrame(table.combine_chunks())
 
     def _write(self, frame, table) -> None:
-        # Spark knows which columns are never NULL, one run more of them than another.
+        # Runs differ in the columns that Spark knows to be never NULL, so cast to the table's schema.
         self._keep(table, frame.toArrow().cast(table.arrow) if table is tables.VERDICTS else frame.toArrow())
 
     def _keep(self, table, rows_: pa.Table) -> None:
@@ -158,7 +158,7 @@ class Judge:
         )
 
     def _word(self) -> None:
-        """Makes findings of the latest verdicts, on none of which anybody disagrees."""
+        """Make findings of the latest verdicts, without disagreements."""
         if "verdicts" not in self.latest:
             return
         verdicts = self.latest["verdicts"]
@@ -166,7 +166,7 @@ class Judge:
         self._keep(tables.FINDINGS, pa.concat_tables(findings_of([verdicts], Disputes(NONE), facts)))
 
     def scan(self, table, where, columns) -> pa.Table:
-        """Rows of a table, as `Lake.scan` gives them."""
+        """Rows of a table, like `Lake.scan`."""
         kept = self.results.get(table.name, self.facts.get(table.name, table.arrow.empty_table()))
         return kept.filter(_holds(kept, where)).select(list(columns))
 
@@ -174,7 +174,7 @@ class Judge:
         return [self.scan(table, where, columns)]
 
     def _finish(self, plan: Plan) -> None:
-        """The run's row, by which its results count."""
+        """Add the run's row, so that its results count."""
         captured = max((from_text(s.captured_at) for s in plan.judged), default=from_text(plan.started_at))
         row = {"run_id": plan.run_id, "result_id": plan.result_id, "kind": plan.kind, "captured_at": captured}
         row |= {"started_at": from_text(plan.started_at), "finished_at": captured}
@@ -182,7 +182,7 @@ class Judge:
         self.results[tables.RUNS.name] = pa.concat_tables([runs, pa.Table.from_pylist([row], tables.RUNS.arrow)])
 
     def _earlier(self, documents, result: str) -> LookBack | None:
-        """What no run has counted: these documents' facts are kept, under attempts of their own."""
+        """Keep the facts of these documents under separate attempts, as snapshots that no run has counted."""
         topologies = [validate(d, f"{d['cluster']['id']}.json") for d in documents]
         found = [
             Earlier(t.cluster, to_text(t.captured_at), f"s-{t.sha256[:8]}", f"{result}-earlier-{n}")
@@ -197,10 +197,10 @@ class Judge:
     def run(
         self, documents, policy: Policy | None = None, waivers=(), *, findings=True, earlier=(), **options
     ) -> list[dict]:
-        """The findings of one run over `documents` (each a different cluster), observed and required as dicts.
+        """The findings of one run over `documents` (each a different cluster), with observed and required as dicts.
 
-        findings: without them only what topics are measured by, in a third of the time; a pulse has none. earlier:
-        documents of the same clusters from before, in one folder with these.
+        findings: False computes only the measures of topics, in a third of the time. A pulse has no findings.
+        earlier: documents of the same clusters from before, in one folder with these.
         """
         from spark_jobs.assemble import evaluation
 
@@ -250,9 +250,9 @@ class Judge:
 
 @pytest.fixture(scope="session")
 def judged_once(spark):
-    """Judges a fleet that several modules ask about, the first time: (name, policy, documents, options of `run`).
+    """Evaluates a fleet once for several modules: (name, policy, documents, options of `run`).
 
-    Gives the judge and its findings, which nobody may change.
+    Returns the judge and its findings, which must not be changed.
     """
     kept: dict[str, tuple[Judge, list[dict]]] = {}
 

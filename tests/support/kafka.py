@@ -1,4 +1,4 @@
-"""One embedded Kafka cluster for the whole test session, whole again after each test that breaks it."""
+"""One embedded Kafka cluster for the whole test session, repaired after each test that breaks it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def kafka_session() -> Iterator[LocalCluster]:
 
 @pytest.fixture
 def kafka(kafka_session: LocalCluster) -> Iterator[LocalCluster]:
-    """The session's cluster; a test may stop and kill what it likes, every broker is back before the next one.
+    """The session's cluster. A test may stop and kill brokers. All are back before the next test.
 
-    Topics stay: name yours after your test.
+    Topics stay, so name them after your test.
     """
     yield kafka_session
     kafka_session.restore()

@@ -1,4 +1,4 @@
-"""A running cluster at rest, seen by three: the collector, kafka-topics and a producer; and what keeps it from resting."""
+"""A running cluster at rest, seen by the collector, kafka-topics and a producer, and ways to change it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from durability.collect import collect
 from durability.embedded_kafka.cluster import LocalCluster
 from durability.embedded_kafka.tools import Described, described
 
-# The filter of kafka-topics for each category, and the category of KIP-427 it stands for.
+# The filter of kafka-topics for each of KIP-427's categories.
 FILTERS = {
     "offline": "--unavailable-partitions",
     "under-min-isr": "--under-min-isr-partitions",
@@ -26,7 +26,7 @@ Partition = tuple[str, int]
 
 @dataclass(frozen=True)
 class Written:
-    """One record to each partition with a leader: "accepted" or an error's name; of which a consumer saw it."""
+    """The result of one record to each partition with a leader ("accepted" or an error's name), and whether a consumer saw it."""
 
     answered: dict[Partition, str]
     seen: set[Partition]
@@ -34,7 +34,7 @@ class Written:
 
 @dataclass(frozen=True)
 class State:
-    """A cluster at rest: as collected, as kafka-topics prints it, and what became of writes with each acks value."""
+    """A cluster at rest: as collected, as kafka-topics prints it, and the results of writes with each acks value."""
 
     document: dict
     described: dict[Partition, Described]
@@ -43,7 +43,7 @@ class State:
 
     @property
     def answered(self) -> dict[Partition, str]:
-        """What acks=all writes were answered."""
+        """The answers to acks=all writes."""
         return self.written["all"].answered
 
     def as_cluster(self, name: str) -> dict:
@@ -53,7 +53,7 @@ class State:
 
 
 def collected(kafka: LocalCluster) -> tuple[dict, dict[Partition, Described]]:
-    """The collected document with this module's topics alone, and the same as kafka-topics would print it."""
+    """The collected document with only this module's topics, and the same as kafka-topics would print it."""
     document = collect("health", {"bootstrap.servers": kafka.bootstrap}).document
     assert document["cluster"]["consistent"] is True
     document["topics"] = [t for t in document["topics"] if t["name"].startswith("h-")]
@@ -65,7 +65,7 @@ def collected(kafka: LocalCluster) -> tuple[dict, dict[Partition, Described]]:
 
 
 def look(kafka: LocalCluster) -> State:
-    """The cluster once the collector saw the same before and after the tools ran, and the tools too."""
+    """The cluster, once collector and tools saw the same state before and after the writes."""
 
     def show(*options: str) -> dict[Partition, Described]:
         return described(kafka.cli("TopicCommand", "--describe", "--topic", "h-.*", *options))
@@ -74,7 +74,7 @@ def look(kafka: LocalCluster) -> State:
         _, before = collected(kafka)
         led = [key for key, p in before.items() if p.leader is not None]
         with ThreadPoolExecutor(3) as pool:
-            # Writing waits for the most part, the tools compute.
+            # Writing mostly waits, while the tools compute.
             writing = pool.submit(write_everywhere, kafka, led)
             whole, *filtered = pool.map(lambda options: show(*options), [(), *((f,) for f in FILTERS.values())])
             written = writing.result()
@@ -90,7 +90,7 @@ ACKS = {"0": 0, "1": 1, "all": "all", "min.insync.replicas": -2}
 
 
 def write_everywhere(kafka: LocalCluster, led: list[Partition]) -> dict[str, Written]:
-    """By acks value what became of a record for each of these partitions: no retries, read up to the high watermark."""
+    """By acks value, the result of a record for each of these partitions: no retries, read up to the high watermark."""
     from kafka import KafkaConsumer, TopicPartition
 
     mark = uuid.uuid4().hex
@@ -120,7 +120,7 @@ def write_everywhere(kafka: LocalCluster, led: list[Partition]) -> dict[str, Wri
 
 
 def answers(kafka: LocalCluster, led: list[Partition], acks: int | str, text: bytes) -> dict[Partition, str]:
-    """What Kafka answers, "accepted" or an error's name, to a record for each partition."""
+    """Kafka's answer to a record for each partition: "accepted" or an error's name."""
     from kafka import KafkaProducer
     from kafka.errors import KafkaError
 
@@ -147,7 +147,7 @@ def answers(kafka: LocalCluster, led: list[Partition], acks: int | str, text: by
 
 
 def reassign(kafka: LocalCluster, topic: str, replicas: list[int] | None) -> None:
-    """Partition 0 of `topic` to these replicas; None takes a reassignment back, if one runs."""
+    """Reassign partition 0 of `topic` to these replicas. None cancels a running reassignment."""
     from kafka import TopicPartition
     from kafka.errors import NoReassignmentInProgressError
 
@@ -157,7 +157,7 @@ def reassign(kafka: LocalCluster, topic: str, replicas: list[int] | None) -> Non
 
 
 def throttle(kafka: LocalCluster, brokers: tuple[int, ...], rate: str | None) -> None:
-    """Bytes a second that each of `brokers` may copy of throttled partitions; None: the setting is deleted."""
+    """Limit the bytes per second that each of `brokers` may copy of throttled partitions. None deletes the setting."""
     from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource

@@ -1,7 +1,7 @@
-"""One walk of real clusters through failures, seen at each rest and judged in one job, for every test that compares.
+"""One walk of real clusters through failures, recorded at each rest and evaluated in one job, for all tests that compare.
 
-4.3.1: all up, a reassignment that crawls, a broker dead, its rack dead, all back. 3.6.2: all up, a broker dead, its rack
-dead. What the walk's topics are like: TOPICS and OLD_TOPICS.
+4.3.1: all up, a slow reassignment, a broker down, its rack down, all back. 3.6.2: all up, a broker down, its rack down.
+TOPICS and OLD_TOPICS are the walk's topics.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tests.support.kafka_states import THROTTLE, Partition, State, look, reassig
 from tests.support.policy import policy
 
 RACKS = {1: "az1", 2: "az2", 3: "az3", 4: "az1", 5: "az2", 6: "az3"}
-ALONE, LOST_RACK = 5, "az2"  # the broker that dies first; its rack follows, broker 2 with a voter
+ALONE, LOST_RACK = 5, "az2"  # the broker that dies first; then its rack does, with broker 2, which has a voter
 
-# topic -> min.insync.replicas (None: the cluster's, 2) and the replicas of each partition.
+# topic -> min.insync.replicas (None for the cluster's, 2) and the replicas of each partition.
 TOPICS: dict[str, tuple[int | None, list[list[int]]]] = {
     "h-rf1": (1, [[5], [1], [2]]),
     "h-rf1-min2": (2, [[1], [5]]),
@@ -61,7 +61,7 @@ def create(kafka: LocalCluster, topics: dict[str, tuple[int | None, list[list[in
 
 
 def crawl(kafka: LocalCluster) -> None:
-    """A reassignment that copies a megabyte about every eleven seconds (Kafka's quota window), of twenty."""
+    """Start a reassignment that copies a megabyte about every eleven seconds (Kafka's quota window), of twenty."""
     kafka.cli(
         "ConfigCommand", "--alter", "--entity-type", "topics", "--entity-name", "h-crawling",
         "--add-config", f"{THROTTLE}.replicas=[0:3,0:4]",
@@ -93,7 +93,7 @@ def from_whole_to_a_rack_lost_and_back(kafka: LocalCluster) -> dict[str, State]:
 
 
 def an_old_release() -> dict[str, State]:
-    """Kafka 3.6.2, before KAFKA-15583 and KIP-966: three brokers, one less, and the other of its rack less."""
+    """Kafka 3.6.2, before KAFKA-15583 and KIP-966: three brokers, one down, and the other one of its rack down."""
     spec = ClusterSpec(brokers={1: "az1", 2: "az2", 3: "az2"}, controllers={1: "az1"}, version="3.6.2")
     with LocalCluster(spec) as kafka:
         create(kafka, OLD_TOPICS)
@@ -106,8 +106,11 @@ def an_old_release() -> dict[str, State]:
 
 @dataclass(frozen=True)
 class Judged:
-    """Every state with its findings; `after`: the second run's findings about the cluster whose rack came back; `acks`: what
-    acked-durability says of every partition, each judged as a topic of its own."""
+    """Every state with its findings.
+
+    after: findings of the second run on the cluster whose rack came back.
+    acks: what acked-durability says about every partition, each evaluated as a separate topic.
+    """
 
     states: dict[str, State]
     found: dict[str, list[dict]]
@@ -119,7 +122,7 @@ ALONE_TOPIC = "_p_"
 
 
 def apart(document: dict) -> dict:
-    """The document with every partition a topic of its own, as a cluster of another name."""
+    """The document with every partition as a separate topic, as a cluster with another name."""
     document = copy.deepcopy(document)
     document["cluster"]["id"] += ALONE_TOPIC
     document["topics"] = [

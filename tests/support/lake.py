@@ -1,4 +1,4 @@
-"""Lakes for tests: each test's own, in its tmp_path."""
+"""Lakes for tests. Each test has its own, in its tmp_path."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 EVERYWHERE = pytest.mark.parametrize("lake", ["folder", "s3"], indirect=True)
-"""Marks a test of `lake` that has to hold wherever a lake is: `folder` (the default), `s3` (with PostgreSQL)."""
+"""Marks a test that runs with each kind of lake: `folder` (the default) and `s3` (with PostgreSQL)."""
 
 
 @pytest.fixture
@@ -26,11 +26,11 @@ def lake(request, tmp_path, monkeypatch):
 
 
 def attach(session, lake):
-    """Makes a lake the catalog of a Spark session that hasn't met another."""
+    """Make a lake the catalog of a Spark session that has no other."""
     from durability.lake.tables import CATALOG
     from tests.support.stores import KEY
 
-    # Spark was started before these were in the environment, where it would look for them.
+    # Spark was started before the environment had these.
     keys = {"s3.access-key-id": KEY["AWS_ACCESS_KEY_ID"], "s3.secret-access-key": KEY["AWS_SECRET_ACCESS_KEY"]}
     theirs = {f"spark.sql.catalog.{CATALOG}.{name}": value for name, value in keys.items()}
     for name, value in {**lake.spark_conf(), **theirs}.items():
@@ -66,7 +66,7 @@ def stage(lake, doc, source="test.json", **options):
 
 
 def counts(lake, cluster="test"):
-    """What a reader sees of a cluster: the number of rows of its last accepted snapshot, by fact table."""
+    """What readers see of a cluster: the number of rows of its last accepted snapshot, by fact table."""
     from durability.lake.tables import FACTS
 
     snapshot = lake.last_accepted(cluster)

@@ -1,12 +1,12 @@
-"""Makes the lake of an earlier version that tests/unit/lake/test_upgrade.py upgrades: two nights, and a pulse in between.
+"""Makes the lake of an earlier version that tests/unit/lake/test_upgrade.py upgrades: two nights with a pulse in between.
 
-Run it in a checkout of that version, whose code writes the lake, and name the archive to make:
+Run it in a checkout of that version, whose code writes the lake, with the archive's name:
 
     cd CHECKOUT && PYTHONPATH=$PWD python -P THIS_FILE lake-0.1.tar.gz
 
-tests/data/lake-0.1.tar.gz is of commit d603281, the last one before findings were worded in Python. Iceberg's metadata names
-files by absolute paths, so the archive says in `location` where the lake was. Its Avro files aren't compressed: a path can
-be replaced in them by another of the same length, as `tests.support.old_lake` does.
+tests/data/lake-0.1.tar.gz is from commit d603281, the last one before Python wrote the texts of findings. Iceberg's metadata has
+absolute paths, so the archive has the lake's path in `location`. Its Avro files aren't compressed, so that
+`tests.support.old_lake` can replace a path in them by another one of the same length.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 LENGTH = 200
-"""Of the lake's path: whoever unpacks it needs a path as long."""
+"""Length of the lake's path. It must be unpacked into a path of the same length."""
 POLICY = """\
 format: durability-policy/1
 tiers:
@@ -43,7 +43,7 @@ format: durability-waivers/1
 waivers:
   - {control: replication-factor, cluster: eu, resource: accepted, owner: a, reason: r, expires: 2027-01-31}
 """
-# Racks: az1 1, az2 2, az3 3, which is lost in the second night; then the minimum of `lowered` is 2.
+# Racks: az1 has broker 1, az2 2, az3 3. az3 is lost in the second night, and then the minimum of `lowered` is 2.
 FIRST = """
     topic     leader  replicas  isr    min
     thin      1       1         1      1
@@ -74,7 +74,7 @@ RUNS = (
 
 
 def write(lake, session, folder: Path) -> None:
-    """Runs what the two DAGs run; `folder` holds the policy and what the runs hand out."""
+    """Run the steps of the two DAGs. `folder` has the policy and the runs' artifacts."""
     from durability import report
     from durability.plan import build_plan
     from durability.policy import load_policy, load_waivers
@@ -138,7 +138,7 @@ def spark(lake, folder: Path):
 
 
 def plain(compressed: bytes) -> bytes:
-    """The same container file, its blocks as they are."""
+    """The same container file with uncompressed blocks."""
     stream = io.BytesIO(compressed)
     out = [stream.read(4)]
     properties = dict(_properties(stream))
@@ -162,7 +162,7 @@ def _properties(stream: io.BytesIO) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _read(stream: io.BytesIO) -> int:
-    """A long, as Avro has it: seven bits a byte, zigzag."""
+    """A long in Avro's encoding: seven bits per byte, zigzag."""
     value = shift = 0
     while True:
         (byte,) = stream.read(1)
@@ -185,7 +185,7 @@ def _text(value: bytes) -> bytes:
 
 
 def uncompress(lake) -> None:
-    """Rewrites all manifests and lists of manifests; these say how long the former are."""
+    """Rewrite all manifests and lists of manifests. The lists state the lengths of manifests."""
     from pyiceberg.manifest import write_manifest_list
 
     from durability.lake.tables import TABLES

@@ -1,4 +1,4 @@
-"""The lake of version 0.1, unpacked where a test wants it; `make_old_lake` made it."""
+"""Unpacks the lake of version 0.1, made by `make_old_lake`, for a test."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ HOLD_PATHS = (".json", ".avro")
 
 
 def unpack(folder: Path) -> str:
-    """Unpacks the lake below `folder`; returns where it is.
+    """Unpack the lake below `folder`; returns its path.
 
-    Its own path has as many characters as where it was made, so that one can take the other's place in Avro, too.
+    The path has the same length as the original one, so that it can replace that in Avro files.
     """
     with tarfile.open(ARCHIVE) as archive:
         stated = archive.extractfile("location")

@@ -1,9 +1,9 @@
-"""What each control must say of a small topology document, by brute force: an oracle independent of the Spark rules.
+"""The verdicts of each control on a small topology document by brute force: an oracle independent of the Spark rules.
 
-Written from the design, the notes on Kafka and the proposals alone, as set logic over one partition at a time. What a
-document doesn't tell (racks, releases, configurations, ...) is completed in every way that matters; a verdict is
-certain when all completions agree. `Expected.outcomes` holds more than one outcome only where the texts allow both,
-as when a fact is missing that happens not to matter ("needs a NULL fact" and "completions agree" then differ).
+It is written only from the design, the notes on Kafka and the proposals, as set logic over one partition at a time. Facts that a
+document doesn't have (racks, releases, configurations, ...) are completed in every relevant way. A verdict is certain if all
+completions agree. `Expected.outcomes` has several outcomes only if the texts allow several, for example if a missing fact turns
+out not to matter. Then the rules "needs a NULL fact" and "completions agree" differ.
 """
 
 from __future__ import annotations
@@ -31,8 +31,12 @@ PASS, FAIL, UNSURE = "PASS", "FAIL", "UNKNOWN"
 
 @dataclass
 class Expected:
-    """outcomes: the allowed ones. observed: keys with the sets of values allowed in PASS and FAIL. partitions: of a
-    FAIL, None where the texts don't fix them. category: of a FAIL, None where the texts don't fix it."""
+    """An expectation.
+
+    outcomes: the allowed ones.
+    observed: keys with the sets of values allowed in PASS and FAIL.
+    partitions, category: of a FAIL; None if the texts don't determine them.
+    """
 
     outcomes: set[str]
     observed: dict[str, set] = field(default_factory=dict)
@@ -96,7 +100,7 @@ class Oracle:
             self.states[name, p.id]["rack"] = self.rack_states(t, p, tier.get("min_insync_racks"))
 
     def rack_states(self, t: int, p: Partition, wanted: int | None) -> set:
-        """KIP-1290's category of a partition in every world; a metric of the leader's, so none without a live one."""
+        """KIP-1290's category in every world. It is a metric of the leader, so there is none without a live leader."""
         own = self.own_racks(t)
         if own is UNKNOWN or p.isr is UNKNOWN:
             return {"under-min-rack-isr", "at-min-rack-isr", "none"}
@@ -115,7 +119,7 @@ class Oracle:
 
     @staticmethod
     def graded(parts, values: list[list[set]], required: int, key: str, needs: list[bool]) -> Expected:
-        """values: per partition, per reading, the possible values; needs: whether a missing fact is needed."""
+        """values: by partition and reading, the possible values. needs: whether a missing fact is needed."""
         allowed, failing = [], set()
         for p, readings, null in zip(parts, values, needs, strict=True):
             outcomes = {at_most(v, required) for v in readings}
@@ -149,7 +153,7 @@ class Oracle:
         return self.graded(parts, values, required, "replica_racks", [not p.rf_known for p in parts])
 
     def isr_racks(self, t: int, parts, required) -> Expected:
-        """Judged as if an operator wanted the stricter of the tier's racks and the topic's own min.insync.racks."""
+        """As if an operator wanted the stricter of the tier's racks and the topic's own min.insync.racks."""
         own = self.own_racks(t)
         if own is UNKNOWN:
             return Expected({PASS, FAIL, UNSURE})
@@ -165,7 +169,7 @@ class Oracle:
             for racks in worlds:
                 got = kip_1290(racks[i] for i in p.isr)
                 spans.append(got)
-                # The texts don't say how the replicas' racks are counted here, nor of which of the two assignments.
+                # The texts don't say how to count the replicas' racks here, or which of the two assignments to use.
                 more = {count(racks[i] for i in p.replicas) > got for count in readings}
                 more |= {p.span(racks, count) > got for count in readings}
                 grade = "under" if got < required else "at" if got == required else "fine"
@@ -344,8 +348,11 @@ class Oracle:
         self.put("min-insync-racks-valid", "broker", name, self.broker_racks_valid(broker))
 
     def broker_racks_valid(self, broker: int) -> Expected:
-        """Certain: a value below 1 of its own fails; unread, it can't pass. What other brokers' and topics' values
-        mean for a broker, and whether one above the known racks is told of brokers or topics, isn't said."""
+        """An invalid own value (below 1) fails. An unread value can't pass.
+
+        The texts don't say what values of other brokers and topics mean for a broker. They also don't say whether a value above
+        the known racks is a finding on brokers or on topics.
+        """
         own = self.c.broker_config(broker, MIN_RACKS, "1")
         if own is UNKNOWN:
             return Expected({UNSURE, FAIL})

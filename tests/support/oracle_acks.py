@@ -1,6 +1,6 @@
-"""What each acks value must mean for a partition, by brute force over every ISR, written from KIP-926, KIP-1290 and KIP-579.
+"""The meaning of each acks value for a partition, by brute force over every ISR, from KIP-926, KIP-1290 and KIP-579.
 
-Nothing here knows a formula: worst cases come from enumerating sets, unknown racks from enumerating what they may be.
+It uses no formula. Worst cases come from enumerating sets, and unknown racks from enumerating their possible values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Racks = tuple  # of a partition's replicas: a name, None (no broker.rack) or "?"
 
 
 def completions(racks: Racks) -> Iterator[Racks]:
-    """Every way to fill in the unknown racks: a name that is there, a new one, also a shared one, or none."""
+    """Every way to fill in the unknown racks: an existing name, a new one (also a shared one), or none."""
     unknown = [i for i, rack in enumerate(racks) if rack == "?"]
     names = sorted({r for r in racks if r not in (None, "?")})
     options = [None, *names, *(f"new-{n}" for n in range(len(unknown)))]
@@ -29,7 +29,7 @@ def completions(racks: Racks) -> Iterator[Racks]:
 
 @cache
 def worst_racks(racks: Racks, size: int) -> int | None:
-    """The fewest racks that an ISR of `size` of these replicas spans, whoever of it leads; None: there is no such ISR."""
+    """The fewest racks that an ISR of `size` of these replicas spans, with any leader; None if there is no such ISR."""
     seen = [named(racks[i] for i in isr) for isr in combinations(range(len(racks)), size) for _leader in isr]
     return min(seen, default=None)
 
@@ -41,14 +41,18 @@ def agreed(values) -> object:
 
 
 def capped(min_isr: int, replicas: int, new: bool) -> int:
-    """KAFKA-15583: from 3.7 no more than there are replicas."""
+    """KAFKA-15583: from 3.7 on no more than the number of replicas."""
     return min(min_isr, replicas) if new else min_isr
 
 
 @dataclass(frozen=True)
 class Case:
-    """A partition. racks: of its replicas, in their order; isr, leader, adding, removing: indexes of them, the last two
-    while it is reassigned (then no rack is unknown); new: 3.7 or later."""
+    """A partition.
+
+    racks: of its replicas, in order.
+    isr, leader, adding, removing: indexes of replicas. The last two are set during a reassignment (then no rack is unknown).
+    new: 3.7 or later.
+    """
 
     racks: Racks
     min_isr: int
@@ -72,7 +76,7 @@ class Case:
         return capped(self.min_isr, len(self.racks), self.new)
 
     def guaranteed(self) -> tuple[set[int], set[int]]:
-        """Copies and racks at worst, over what unknown racks may be; without any acceptable ISR nothing is."""
+        """Copies and racks in the worst case, over the possible values of unknown racks. Nothing without an acceptable ISR."""
         if self.adding or self.removing:
             stages = [*self.ends, self.racks]
             sizes = [capped(self.min_isr, len(stage), self.new) for stage in stages]
@@ -88,7 +92,7 @@ class Case:
         return "NOT_ENOUGH_REPLICAS" if len(self.isr) < self.minimum else None
 
     def proposed(self) -> str | None:
-        """The same with KIP-579's check before the ISR is counted, and KIP-1290's after."""
+        """The same with KIP-579's check before the ISR is counted and KIP-1290's after that."""
         if self.leader is None:
             return "LEADER_NOT_AVAILABLE"
         if len(self.racks) - len(self.adding) < self.min_isr:
@@ -102,7 +106,7 @@ class Case:
         return None
 
     def retriable(self) -> bool | None:
-        """Is there a set of in-sync replicas that would do?"""
+        """Is there a set of in-sync replicas that would be accepted?"""
         error, proposed = self.refusal(), self.proposed()
         if error == "LEADER_NOT_AVAILABLE":
             return True
@@ -113,11 +117,11 @@ class Case:
         return False if proposed else None
 
     def visible(self) -> bool:
-        """From 3.7 the high watermark stands still below the min ISR."""
+        """From 3.7 on the high watermark doesn't advance below the min ISR."""
         return self.leader is not None and (not self.new or len(self.isr) >= self.minimum)
 
     def fastest(self) -> int | None:
-        """acks=min.insync.replicas: the leader and whichever followers are fastest; None while a rack is unknown."""
+        """acks=min.insync.replicas: the leader and the fastest followers, whichever they are; None if a rack is unknown."""
         followers = [i for i in self.isr if i != self.leader]
         sets = [(self.leader, *fast) for fast in combinations(followers, self.minimum - 1)]
         known = all(self.racks[i] != "?" for i in self.isr)
@@ -190,7 +194,7 @@ class Case:
         return None
 
     def pair(self, copies: int | None, racks: int | None) -> dict[str, int] | None:
-        """KIP-1290: the thresholds with which every ISR that is accepted has what is wanted, if any is accepted at all.
+        """KIP-1290: the thresholds with which every accepted ISR has the required racks, if any ISR is accepted.
 
         It requires broker.rack on all brokers.
         """

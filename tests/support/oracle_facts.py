@@ -1,4 +1,4 @@
-"""The facts of a small topology document, and every completion of those that could not be read, for the oracle."""
+"""For the oracle: the facts of a small topology document, and every completion of those that could not be read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MIN_ISR, MIN_RACKS, UNCLEAN = "min.insync.replicas", "min.insync.racks", "unclea
 
 
 class Cluster:
-    """A document's facts, UNKNOWN where an unreadable path covers them."""
+    """A document's facts. A fact is UNKNOWN if an unreadable path covers it."""
 
     def __init__(self, document: dict):
         self.doc = document
@@ -43,7 +43,7 @@ class Cluster:
         return self.of_broker(broker, f"configs|{name}", lambda b: (b.get("configs") or {}).get(name, default))
 
     def broker_min_isr(self, broker: int):
-        """Who is down and states none has an unknown one if a live broker states one, since it can't be asked."""
+        """The value of a dead broker that states none is unknown if a live broker states one, because it can't be asked."""
         own = self.broker_config(broker, MIN_ISR, None)
         others = {i: self.broker_config(i, MIN_ISR, None) for i, live in self.live.items() if live is True}
         stated = {i: value for i, value in others.items() if value not in (None, UNKNOWN)}
@@ -76,7 +76,7 @@ def choices(values: dict, options: list) -> Iterator[dict]:
 
 
 def named(racks) -> int:
-    """Racks that are spanned where an unracked broker adds none."""
+    """The number of racks, if a broker without a rack adds none."""
     return len({r for r in racks if r is not None})
 
 
@@ -94,7 +94,7 @@ class Partition:
         place = ("topics", t, "partitions", n)
         self.id, self.replicas = p["partition"], tuple(p["replicas"])
         self.leader = UNKNOWN if cluster.unread(*place, "leader") else p["leader"]
-        # Who is down isn't in sync, but the last members of a leaderless partition's ISR stay in it.
+        # A dead broker isn't in sync, but the last members of a leaderless partition's ISR stay in it.
         down = [i for i in p["isr"] if cluster.live.get(i) is False]
         led = self.leader is UNKNOWN or cluster.live.get(self.leader, False) is not False
         self.down = down if led and not cluster.unread(*place, "isr") else []
@@ -105,22 +105,22 @@ class Partition:
         self.before = [r for r in self.replicas if r not in self.adding]
         self.after = [r for r in self.replicas if r not in self.removing]
         self.rf = min(len(self.before), len(self.after))
-        # Without the reassignments a whole ISR still tells that nothing is under way that matters.
+        # If reassignments could not be read, a complete ISR still shows that none of them matters.
         self.rf_known = self.moves_known or (self.isr is not UNKNOWN and set(self.isr) >= set(self.replicas))
 
     def span(self, racks: dict, count) -> int:
         return min(count(racks[r] for r in self.before), count(racks[r] for r in self.after))
 
     def release(self) -> dict:
-        """Whether the leader's binary is 3.7 or newer; leaderless: whoever of the replicas leads next."""
+        """Whether the leader's release is 3.7 or newer; if leaderless, for each replica that may lead next."""
         ids = self.replicas if self.leader in (None, UNKNOWN) else (self.leader,)
         return {i: self.c.new[i] for i in ids}
 
     def minimum(self) -> list[set]:
-        """Possible min.insync.replicas as sets, one per reading of the texts; a set of several: unknown.
+        """Possible min.insync.replicas as sets, one per reading of the texts. A set of several values means unknown.
 
-        The design takes the leader's broker setting where brokers differ (leaderless: the weakest), the notes on
-        Kafka take the worst over the brokers that hold replicas.
+        If brokers differ, the design uses the leader's broker setting (if leaderless: the weakest), the notes on Kafka use the
+        worst of the brokers that have replicas.
         """
         override = self.c.topic_config(self.t, MIN_ISR)
         anything = set(range(1, len(self.replicas) + 3))
@@ -138,7 +138,7 @@ class Partition:
         return [by_leader, weakest]
 
     def effective(self) -> list[set]:
-        """Possible effective minima by reading: since 3.7 capped at the replicas, those being moved included."""
+        """Possible effective minima by reading: since 3.7 capped at the replicas, including those being moved."""
         release = {n for w in choices(self.release(), [True, False]) for n in w.values()}
         return [
             {min(m, len(self.replicas)) if new else m for m in values for new in release} for values in self.minimum()
@@ -159,7 +159,7 @@ def merged(readings: list[set]) -> list[set]:
 
 
 def needs_null(parts, rf_matters: bool) -> list[bool]:
-    """Where a NULL fact is needed: an unknown setting, a release that decides a cap, a reassignment not excluded."""
+    """Whether a NULL fact is needed: an unknown setting, a release that decides a cap, or a possible reassignment."""
     out = []
     for p in parts:
         capped = any(m > len(p.replicas) for values in p.minimum() for m in values)

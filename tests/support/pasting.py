@@ -1,4 +1,4 @@
-"""Remedies pasted into bash with Kafka's own tools, while producers write to every partition."""
+"""Pastes remedies into bash with Kafka's own tools, while producers write to every partition."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ TOOLS = {
     "kafka-topics": "TopicCommand",
 }
 REFUSED = ("NotEnoughReplicasError", "NotEnoughReplicasAfterAppendError")
-"""Answers of a leader that has too few replicas in sync. Others, such as a leader that moved, are gone with a retry."""
+"""Answers of a leader with too few replicas in sync. Other errors, such as a moved leader, disappear with a retry."""
 TICK = 0.15
 """Seconds between two records for the same partition."""
 
 
 def with_short_pauses(folder: Path) -> None:
-    """Puts a `sleep` of half a second into a folder of tools: scripts pause for ten between two looks."""
+    """Put a `sleep` of half a second into a folder of tools, because scripts pause for ten seconds between two checks."""
     (folder / "sleep").write_text(f"#!/bin/bash\nexec {shutil.which('sleep')} 0.5\n")
     (folder / "sleep").chmod(0o755)
 
@@ -64,7 +64,7 @@ class Shell:
         subprocess.run([java, f"-XX:ArchiveClassesAtExit={archive}", *rest, *describe], capture_output=True, check=True)
 
     def paste(self, script: str) -> subprocess.CompletedProcess:
-        """Runs a whole script. It ends at the first command that fails."""
+        """Run a whole script. It ends at the first command that fails."""
         return subprocess.run(
             ["bash", "-e"],
             input=script,
@@ -78,7 +78,7 @@ class Shell:
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of a record: "accepted" or an error's name. Times are of time.monotonic."""
+    """The result of a record: "accepted" or an error's name. Times are of time.monotonic."""
 
     sent: float
     known: float
@@ -86,11 +86,14 @@ class Answer:
 
 
 class Writers:
-    """Writes to partitions with acks=all, until closed: records without retries, which show each refusal, and records of an
-    idempotent producer, to partitions that accept.
+    """Writes to partitions with acks=all, until closed.
 
-    answers: by partition, of records without retries. failures: of the idempotent producer's. acknowledged: values, by
-    partition, of both. steady: by partition, when the idempotent producer's last acknowledged record was sent.
+    Records without retries show each rejection. An idempotent producer also writes to partitions that accept.
+
+    answers: by partition, of records without retries.
+    failures: of the idempotent producer.
+    acknowledged: values of both, by partition.
+    steady: by partition, when the idempotent producer sent its last acknowledged record.
     """
 
     def __init__(self, kafka: LocalCluster, partitions: Iterable[Partition]):
@@ -112,9 +115,9 @@ class Writers:
         self._thread.join(60)
 
     def accepting(self) -> set[Partition]:
-        """The partitions that accepted the last record sent from now on whose answer arrives within some seconds.
+        """The partitions that accept the last record sent from now on, if its answer arrives within some seconds.
 
-        From now on there is a new idempotent producer: one whose batch has expired sends nothing more to that partition.
+        From now on there is a new idempotent producer, because one whose batch has expired sends nothing more to that partition.
         """
         self._renewed.set()
         start = time.monotonic()
@@ -125,14 +128,14 @@ class Writers:
         return max(list(self.answers[partition]), key=lambda answer: answer.sent)
 
     def refused(self, since: float) -> dict[Partition, Answer]:
-        """The partitions that refused a record after `since`, with the first refusal."""
+        """The partitions that rejected a record after `since`, with the first rejection."""
         found = {
             p: [a for a in list(self.answers[p]) if a.sent >= since and a.said in REFUSED] for p in self.partitions
         }
         return {p: min(answers, key=lambda a: a.sent) for p, answers in found.items() if answers}
 
     def silent(self, partitions: Iterable[Partition], since: float, seconds: float = 20) -> set[Partition]:
-        """Of `partitions`, those that accept no record of each producer sent after `since`, within so many seconds."""
+        """Those of `partitions` that accept no record of each producer sent after `since`, within so many seconds."""
 
         def accepts(partition: Partition) -> bool:
             answers = list(self.answers[partition])
@@ -150,7 +153,7 @@ class Writers:
         return left
 
     def lost(self) -> dict[Partition, int]:
-        """How many acknowledged records of a partition can't be read, if any."""
+        """The number of acknowledged records of a partition that can't be read, if any."""
         from kafka import KafkaConsumer, TopicPartition
 
         consumer = KafkaConsumer(bootstrap_servers=self.kafka.bootstrap.split(","), enable_auto_commit=False)
@@ -179,7 +182,7 @@ class Writers:
             number += 1
             if self._renewed.is_set() or steady is None:
                 self._renewed.clear()
-                # It may wait for answers that never come.
+                # Closing may wait for answers that never come.
                 threading.Thread(target=_end, args=(steady,), daemon=True).start()
                 steady = KafkaProducer(enable_idempotence=True, delivery_timeout_ms=10_000, **common)
             for partition in list(self.partitions):
@@ -214,7 +217,7 @@ class Writers:
 
 
 def _end(producer: Any) -> None:
-    """Closes a producer, whatever it waits for."""
+    """Close a producer, even if it waits for answers."""
     from kafka.errors import KafkaError
 
     if producer is None:

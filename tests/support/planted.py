@@ -12,11 +12,11 @@ CRITICAL_TOPICS = ("__consumer_offsets", *STREAMS_INTERNAL, "_schemas", "connect
 
 @dataclass(frozen=True)
 class Planted:
-    """A finding that an audit of the demo must make.
+    """A finding that an audit of the demo must have.
 
-    resource_type, resource, category, outcome and severity as in findings.json (category None: it has none).
-    companion: the control of the mistake that this finding comes with; None: it was planted for its own sake.
-    what: what was done.
+    resource_type, resource, category, outcome, severity: as in findings.json. category None: it has none.
+    companion: the control of the mistake that this finding is a consequence of; None if the mistake was made for this finding.
+    what: the mistake.
     """
 
     control: str

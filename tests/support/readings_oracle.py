@@ -1,7 +1,7 @@
 """KIP-427's readings over time by plain loops over one history, written from the texts and not from the Spark rule.
 
-At every moment the topic is zero, or at min ISR or worse by lack of replicas, or not readable. A broker is out at a moment
-if a replica of it is missing.
+At every moment the topic is at zero, at min ISR or worse because replicas are missing, or not readable. A broker is out at a
+moment if one of its replicas is missing.
 """
 
 from __future__ import annotations
@@ -81,8 +81,11 @@ def reading(
 
 
 def run(line: list[Moment], worst: int, bridge: timedelta) -> tuple[datetime | None, datetime | None]:
-    """Since when it has been so bad or worse, walking back from now until it was better, couldn't be read or wasn't looked
-    at; and in the latter cases since when it may have been, None where nothing is hidden."""
+    """Since when it has been this bad or worse, and since when it may have been.
+
+    It walks back from now until the topic was better, couldn't be read or wasn't looked at. In the latter cases the second value
+    is set; it is None if nothing is hidden.
+    """
     if depth(line[-1]) is None or depth(line[-1]) < worst:
         return None, None
     since = line[-1].at
@@ -97,7 +100,7 @@ def run(line: list[Moment], worst: int, bridge: timedelta) -> tuple[datetime | N
 
 
 def outage(windows: list[Window], since: datetime, now: datetime) -> timedelta:
-    """How much of a time lies in windows, to the second, windows in windows counted once."""
+    """How much of a time is in windows. Overlapping windows count once."""
     edges = sorted({since, now, *(e for w in windows for e in w if since < e < now)})
     pieces = itertools.pairwise(edges)
     return sum((b - a for a, b in pieces if any(s <= a and b <= e for s, e in windows)), timedelta(0))

@@ -1,4 +1,4 @@
-"""Hand-made results of a run, as the lake would give them, for the tests of reports."""
+"""Hand-made results of a run, shaped like the lake's, for tests of reports."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ WAIVERS = [
 
 
 def finding(resource: str, control: str, outcome: str = "FAIL", severity: str | None = None, **more) -> dict:
-    """A row of the table `findings`; a FAIL is critical unless said otherwise."""
+    """A row of the table `findings`. A FAIL is critical by default."""
     severity = severity or ("critical" if outcome in ("FAIL", "EXEMPT") else None)
     row = {name: None for name in FINDINGS.arrow.names}
     row |= {
@@ -95,7 +95,7 @@ def health_counters(rows: list[dict]) -> pa.Table:
 
 
 def placements(rows: list[tuple[str, dict]]) -> pa.Table:
-    """Rows of `resolved_policy`: group ids with their judgements."""
+    """Rows of `resolved_policy`: group ids with their results."""
     named = {"cluster": "eu-payments", "run_id": "run-1", "result_id": "result-1", "captured_at": NIGHT}
     named |= {"resource_type": "application", "waivers": []}
     found = [{**named, "resource": group, "placement": json.dumps(judged)} for group, judged in rows]
@@ -147,7 +147,7 @@ def flagged(**more) -> SimpleNamespace:
 
 
 def run_data(rows: Sequence[dict] = (), health: Sequence[dict] = (), counters: Sequence[dict] = (), **more) -> RunData:
-    """What `run_data.read` would return for these rows of `findings`, `partition_health` and `health_counters`."""
+    """The result of `run_data.read` for these rows of `findings`, `partition_health` and `health_counters`."""
     listed = [r for r in rows if r["outcome"] not in ("PASS", "NOT_APPLICABLE") or r["change"] == "resolved"]
     counts = health_counters(list(counters))
     of = Health(partition_health(list(health)), counts)
@@ -158,9 +158,10 @@ def run_data(rows: Sequence[dict] = (), health: Sequence[dict] = (), counters: S
 
 
 def report(rows: Sequence[dict], out: Path, checked: SimpleNamespace | None = None, **more) -> dict[str, Path]:
-    """Writes the reports of these rows into `out`.
+    """Write the reports of these rows into `out`.
 
-    checked: what the cross-check found. more: arguments of `run_data`, and fields of the plan.
+    checked: the result of the cross-check.
+    more: arguments of `run_data`, and fields of the plan.
     """
     names = ("health", "counters", "unread", "applications", "outages", "timelines", "trends")
     stated = {name: more.pop(name) for name in names if name in more}

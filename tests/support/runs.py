@@ -1,4 +1,4 @@
-"""Runs of the two DAGs without Airflow: their steps as their tasks do them, Spark in the test's own session."""
+"""Runs of the two DAGs without Airflow: the same steps, with Spark in the test's own session."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ SICK = """
 
 @pytest.fixture
 def session(spark, lake):
-    """Spark on the test's lake: a session keeps the catalog that it met first."""
+    """Spark on the test's lake. A new session, because a session keeps its first catalog."""
     made = spark.newSession()
     attach(made, lake)
     return made
 
 
 class Runs:
-    """Runs the steps of the two DAGs as their tasks do, Spark in the test's own session."""
+    """Runs the steps of the two DAGs, with Spark in the test's own session."""
 
     def __init__(self, folder: Path, lake, session, policy: Path = ROOT / "policies" / "policy.yaml"):
         self.folder, self.lake, self.session, self.policy, self.plans = folder, lake, session, policy, []
@@ -40,7 +40,7 @@ class Runs:
     def __call__(
         self, kind: str, moment: str, fail_at: str | None = None, documents: Sequence[dict] = ()
     ) -> str | None:
-        """A run over documents, or over two clusters as they were then; returns what concluded, None if it failed before."""
+        """A run over documents, or over two clusters at that time. Returns the status, or None if it failed before."""
         from kafka_durability import operators as o
 
         from durability.steps.conclude import run_row

@@ -1,6 +1,6 @@
-"""Do the JSON Schemas and the readers agree? A document that one of them refuses the other refuses too.
+"""Checks that the JSON Schemas and the readers agree: a document that one of them refuses is refused by the other.
 
-Every document that the tests of the readers read is also held against its schema: `agreeing` goes between them.
+Every document in the tests of the readers is also validated with its schema: `agreeing` wraps the reader.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BEYOND_POLICY = {
     "a number written another way": r"expected a whole number, found a number \(\"0x|found a decimal number \(\"-?\d+\.0\"",
     "a key or an identity twice": "is there twice",
 }
-"""What a policy, waivers or clusters file can be refused for that no schema can say, and how the reader says it."""
+"""Reasons to refuse a policy, waivers or clusters file that no schema can express, in the reader's words."""
 BEYOND_TOPOLOGY = {
     "a replica on a broker that isn't described": "is not described under /brokers",
     "an identity twice": "is described twice",
@@ -48,11 +48,11 @@ BEYOND_PARTLY_READ = {
     "missing, and not what is unreadable": "found (null|no such member)",
     "empty, and not what is unreadable": "found an empty list",
 }
-"""The same of a topology document that lists something as unreadable, beside the above: the schema can't follow the paths."""
+"""The same for a topology document that lists something as unreadable. The schema can't follow the paths."""
 
 
 def _ecma_pattern(validator, pattern, instance, _schema):
-    """As ECMA-262 has it: `$` is the end of the text, while Python's also matches before a last line break."""
+    """ECMA-262's `$` matches only at the end of the text. Python's also matches before a final line break."""
     if isinstance(instance, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), instance):
         yield ValidationError(f"{instance!r} does not match {pattern!r}")
 
@@ -68,12 +68,12 @@ def validator(name: str) -> Any:
 
 
 def problems(name: str, document: object) -> list[str]:
-    """What the schema of that name has against a document."""
+    """The schema's problems with a document."""
     return [f"{error.json_path}: {error.message}" for error in validator(name).iter_errors(document)]
 
 
 def agreeing(read: Callable, *args: Any) -> Any:
-    """What a reader returns or raises; fails where its schema says otherwise.
+    """The result or error of a reader. Fails if its schema disagrees.
 
     read: `load_policy`, `load_waivers` or `load_clusters` with a path, or `validate` with a document and its source.
     """
@@ -82,13 +82,13 @@ def agreeing(read: Callable, *args: Any) -> Any:
         if isinstance(document, dict) and document.get("unreadable"):
             beyond |= BEYOND_PARTLY_READ
             whole = {key: value for key, value in document.items() if key != "unreadable"}
-            with suppress(BadInput):  # what the exceptions would hide
+            with suppress(BadInput):  # the exceptions would hide this disagreement
                 agreeing(validate, whole, args[1])
     else:
         try:
             name, document, beyond = FILES[read], yaml_document(Path(args[0])), dict(BEYOND_POLICY)
         except (yaml.YAMLError, ValueError, RecursionError, OSError):
-            return read(*args)  # no document: nothing for a schema
+            return read(*args)  # not a document, so the schema doesn't apply
     try:
         result = read(*args)
     except BadInput as refusal:
@@ -104,7 +104,7 @@ def beyond_schema(refusal: BadInput, beyond: Iterable[str]) -> bool:
 
 
 def yaml_document(path: Path) -> object:
-    """A YAML file as JSON has it: keys and moments are text. ValueError for what the readers refuse as no sound YAML."""
+    """A YAML file as JSON would have it: keys and times are text. Raises ValueError for YAML that the readers refuse."""
     content = path.read_text(encoding="utf-8-sig")
     if "&" in content or "!!" in content or content.startswith("[[["):
         raise ValueError("anchors, tags, depth")
@@ -123,6 +123,6 @@ def _plain(node: yaml.Node) -> object:
 
 
 def write_as_yaml(path: Path, document: object) -> Path:
-    """A document as a YAML file: JSON is YAML."""
+    """A document as a YAML file. JSON is valid YAML."""
     path.write_text(json.dumps(document, ensure_ascii=True), encoding="utf-8")
     return path

@@ -1,4 +1,4 @@
-"""A lake away from home: S3 (moto's server) with a PostgreSQL catalog, real servers on this machine's loopback."""
+"""A lake on S3 (moto's server) with a PostgreSQL catalog. Both are real servers on this machine's loopback address."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEY = {"AWS_ACCESS_KEY_ID": "auditor", "AWS_SECRET_ACCESS_KEY": "not-a-secret", 
 
 
 def programs() -> Path:
-    """Where PostgreSQL's programs are: on PATH, or where Debian's package has them."""
+    """The folder of PostgreSQL's programs: on PATH, or that of Debian's package."""
     found = shutil.which("initdb") or next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))), None)
     if found is None:
         pytest.fail("PostgreSQL's server is needed: on Debian, apt-get install postgresql")
@@ -29,8 +29,8 @@ def programs() -> Path:
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[str]:
-    """The URL of a server without databases of ours; its superuser has a password."""
-    # Not below pytest's folder: that is its user's alone again as soon as another run begins, and the server is somebody else.
+    """The URL of a server with an empty set of databases. Its superuser has a password."""
+    # Not below pytest's folder: another run makes that accessible to its own user only, and the server runs as another user.
     folder = Path(tempfile.mkdtemp(prefix="durability-postgresql-"))
     # PostgreSQL refuses to run as root.
     owner = "nobody" if os.geteuid() == 0 else getpass.getuser()
@@ -70,7 +70,7 @@ def s3() -> Iterator[str]:
 
 @pytest.fixture
 def away(postgresql, s3, monkeypatch) -> str:
-    """The address of an empty lake on S3 whose catalog is a database of its own, as the environment says it."""
+    """The address of an empty lake on S3. Its catalog is a separate database, set in the environment."""
     import boto3
     import psycopg2
 

@@ -1,4 +1,4 @@
-"""Members of classic Streams groups, made of bytes that Kafka's own classes encoded."""
+"""Members of classic Streams groups, from bytes that Kafka's own classes encoded."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ LONG_MAX = NO_REBALANCE.to_bytes(8, "big")
 
 @cache
 def published(what: str | None = None, version: int | None = None) -> list[dict]:
-    """The cases of streams_bytes.jsonl (what, hex, member, facts), of one kind and version if said.
+    """The cases of streams_bytes.jsonl (what, hex, member, facts), filtered by kind and version if given.
 
-    Written by `StreamsBytes.java encode 708 2` on Kafka 4.3.1's jars.
+    Written by `StreamsBytes.java encode 708 2` with Kafka 4.3.1's jars.
     """
     lines = (SUPPORT / "streams_bytes.jsonl").read_text("utf-8").splitlines()
     cases = [json.loads(line) for line in lines]
@@ -25,12 +25,12 @@ def published(what: str | None = None, version: int | None = None) -> list[dict]
 
 
 def recorded() -> dict:
-    """A group of WordCountDemo on 4.3.1: one instance a zone, one standby, three input partitions; a row of `groups`."""
+    """A row of `groups` from WordCountDemo on 4.3.1: one instance per zone, one standby, three input partitions."""
     return json.loads((SUPPORT / "streams_group.json").read_text("utf-8"))
 
 
 def member(subscription: bytes | None, assignment: bytes | None, client_id: str = "c") -> dict:
-    """A row of `members` with these SubscriptionInfo and AssignmentInfo; None: not stated."""
+    """A row of `members` with these SubscriptionInfo and AssignmentInfo; None for not stated."""
     no_topics = bytes(2 + 4)
     framed = [
         None if data is None else base64.b64encode(no_topics + len(data).to_bytes(4, "big") + data).decode()
@@ -46,5 +46,5 @@ def group(*members: dict, name: str = "app", state: str = "Stable", **changes: o
 
 
 def settled(assignment: bytes) -> bytes:
-    """An AssignmentInfo of version 7 or later with no error and no rebalance planned, else as it is."""
+    """An AssignmentInfo of version 7 or later without error and planned rebalance, otherwise unchanged."""
     return assignment[:-12] + bytes(4) + LONG_MAX

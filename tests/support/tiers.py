@@ -1,4 +1,4 @@
-"""The tier of one topic, selector by selector: what `durability.policy.resolve` computes by columns."""
+"""The tier of one topic, selector by selector. `durability.policy.resolve` computes the same by columns."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def tier_of(
     team: str | None = None,
     replication_factor: int | None = None,
 ) -> str | None:
-    """The tier of the first selector that matches; None: there is none, or it is undecided.
+    """The tier of the first selector that matches; None if there is none, or if it is undecided.
 
-    internal None: decided by the name.
+    internal: None to decide by the name.
     """
     found = candidates(policy, cluster, topic, internal, team, replication_factor)
     return found[0] if len(found) == 1 else None
@@ -30,7 +30,7 @@ def candidates(
     team: str | None = None,
     replication_factor: int | None = None,
 ) -> list[str | None]:
-    """The tiers that a topic may be in, in the selectors' order: one, unless its replication factor is unknown (None)."""
+    """The tiers that a topic may be in, in the order of selectors: several only if its replication factor is unknown (None)."""
     known = topic in KAFKA_INTERNAL if internal is None else internal
     found: list[str | None] = []
     for selector in policy.topics:

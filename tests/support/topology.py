@@ -1,4 +1,4 @@
-"""Small topologies drawn as tables, for tests that read like the case they cover.
+"""Small topologies drawn as tables, so that tests show the case they cover.
 
 >>> doc = document('''
 ...     topic   leader  replicas  isr  min
@@ -75,7 +75,7 @@ EXAMPLE = {
     ],
     "unreadable": [{"path": "/brokers/0/configs", "reason": "CLUSTER_AUTHORIZATION_FAILED"}],
 }
-"""The document shown in the format's description, with what it leaves out added to the brokers."""
+"""The document in the format's description. Details that it omits are added to the brokers."""
 
 
 def document(
@@ -96,20 +96,20 @@ def document(
 ) -> dict:
     """A `kafka-topology/1` document with one partition per line of `table`.
 
-    table: a header naming columns, then one line per partition, cells separated by blanks. Columns: `topic` (needed),
-        `replicas` (needed, ids joined by commas), `partition` (counted per topic when left out), `leader` (the first
-        of the ISR), `isr` (the replicas), `elr`, `last_known_elr`, `adding`, `removing` (empty), `bytes` (absent),
-        `min` (the topic's min.insync.replicas override, taken from its first line) and `internal` (true or false).
+    table: a header with column names, then one line per partition, with cells separated by blanks. Columns: `topic` (required),
+        `replicas` (required, ids joined by commas), `partition` (default: counted per topic), `leader` (default: the first of the
+        ISR), `isr` (default: the replicas), `elr`, `last_known_elr`, `adding`, `removing` (default: empty), `bytes` (default:
+        absent), `min` (the topic's min.insync.replicas override, from its first line) and `internal` (true or false).
         A cell `-` means none: no leader, an empty list, no override.
-    brokers: `id:rack` separated by blanks; `id` alone has no rack, a `!` at the end marks a broker that is down.
-        Left out: every id named in the table, live, on az1, az2, az3 in turn (broker 1 on az1).
-    configs: further topic overrides by topic name; their source is `topic`.
+    brokers: `id:rack` separated by blanks. An `id` alone has no rack, and a `!` at the end marks a dead broker.
+        Default: every id in the table, live, on az1, az2, az3 in turn (broker 1 on az1).
+    configs: further topic overrides by topic name. Their source is `topic`.
     broker_configs: the static configs of every broker.
-    quorum: the document's quorum: as it stands there, or its voters as `id:rack:lag in ms` separated by blanks, the first
-        one leading, without rack or lag where left out; lag `-`: never caught up. None: ZooKeeper mode.
+    quorum: as in the document, or voters as `id:rack:lag in ms` separated by blanks. The first voter leads. Rack and lag are
+        optional. Lag `-`: never caught up. None: ZooKeeper mode.
     unreadable: reasons by path.
-    each_broker: by id, what one broker has besides or instead; its `configs` are added to those of every broker.
-    sources: by topic, where values come from that aren't the topic's own.
+    each_broker: by id, further or other members of one broker. Its `configs` are added to those of every broker.
+    sources: by topic, the source of values that aren't the topic's own.
     parts: further top-level members (`streams`, `groups`), or members of `cluster` as `cluster_<name>`.
     """
     lines = [line.split() for line in table.splitlines() if line.strip()]
@@ -152,7 +152,7 @@ def healthy(topics: int = 2, partitions: int = 3, **kwargs) -> dict:
 
 
 def write(folder: Path, *documents: dict) -> Path:
-    """Writes each document as `<cluster>-<number>.json` into `folder` and returns the folder."""
+    """Write each document as `<cluster>-<number>.json` into `folder`; returns the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, doc in enumerate(documents):
         name = str(doc["cluster"]["id"]).replace("/", "_")

@@ -1,4 +1,4 @@
-"""The assignor's walk written naively, client by client, trying everything: an oracle for small applications."""
+"""The assignor's walk as a naive search over all possibilities, client by client: an oracle for small applications."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Tags = Sequence[Mapping[str, str]]
 
 
 def excluded_after(tags: Tags, aware: Sequence[str], used: Sequence[int]) -> set[int]:
-    """The clients that are excluded once these clients, the active's first, were used in this order."""
+    """The excluded clients after using these clients in this order, the active's first."""
     entries: set[tuple[str, str]] = set()
     for count, client in enumerate(used, 1):
         for tag in aware:
@@ -27,7 +27,7 @@ def excluded_after(tags: Tags, aware: Sequence[str], used: Sequence[int]) -> set
 
 
 def sets(tags: Tags, aware: Sequence[str], active: int, standbys: int) -> set[frozenset[int]]:
-    """Every set of clients that some sequence of clients that aren't excluded yields."""
+    """Every set of clients that a sequence of not excluded clients yields."""
 
     def walk(used: tuple[int, ...]) -> Iterator[frozenset[int]]:
         others = set(range(len(tags))) - set(used)
@@ -46,8 +46,10 @@ def sets(tags: Tags, aware: Sequence[str], active: int, standbys: int) -> set[fr
 
 
 def moved(tags: Tags, active: int, found: set[frozenset[int]]) -> set[frozenset[int]]:
-    """These sets and all that come of them when standbys move, one at a time, to clients that the one left allows: those
-    that carry all of its tags, whether rack-aware or not."""
+    """These sets, and all sets after standbys have moved, one at a time.
+
+    A standby may move to a client that has all tags of the old client, rack-aware or not.
+    """
     every, pending = set(found), list(found)
     while pending:
         held = pending.pop()
@@ -64,9 +66,11 @@ def moved(tags: Tags, active: int, found: set[frozenset[int]]) -> set[frozenset[
 def with_loads(
     tags: Tags, aware: Sequence[str], actives: Sequence[int], standbys: int
 ) -> set[tuple[int, frozenset[int]]]:
-    """(task, clients) that come about when loads count, one thread a client: all orders of tasks, all ties.
+    """The possible (task, clients) if loads count, with one thread per client, over all orders of tasks and all ties.
 
-    actives: the client of each task's active. Standbys that were left over are placed when every task was walked.
+    Standbys that are left over are placed after the walk over all tasks.
+
+    actives: the client of each task's active.
     """
     found: set[tuple[int, frozenset[int]]] = set()
 
@@ -104,7 +108,7 @@ def with_loads(
 
 
 def better(tags: Tags, aware: Sequence[str], active: int, standbys: frozenset[int]) -> set[frozenset[int]]:
-    """Every set of as many clients in which no tag is shared by more pairs, and one by fewer."""
+    """Every set of the same size in which no tag is shared by more pairs, and at least one tag by fewer."""
 
     def shared(clients: frozenset[int]) -> list[int]:
         hosts = (active, *clients)
@@ -130,6 +134,6 @@ def application(rng: random.Random, clients: int, untagged: float = 0.0) -> tupl
 
 
 def kinds_of(tags: Tags, aware: Sequence[str]) -> Kinds:
-    """The kinds of these clients, as the module under test counts them."""
+    """The kinds of these clients, as the module under test defines them."""
     others = [{tag: value for tag, value in client.items() if tag not in aware} for client in tags]
     return Kinds([tuple(client.get(tag) for tag in aware) for client in tags], others)

@@ -1,4 +1,4 @@
-"""The project as pip installs it: its wheel, built once and unpacked into a folder that a child puts on its path."""
+"""The project as installed by pip: its wheel, built once and unpacked into a folder for a child's path."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOLDERS = ("durability", "expectations", "spark_jobs", "plugins", "policies", "d
 
 @functools.cache
 def unpacked() -> Path:
-    """A folder like site-packages with the wheel in it; it goes with the session."""
+    """A folder like site-packages with the wheel in it. It is removed at the end of the session."""
     holder = tempfile.TemporaryDirectory(prefix="durability-test-wheel-")
     unpacked.holder = holder
     tree, site = Path(holder.name, "tree"), Path(holder.name, "site")

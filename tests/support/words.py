@@ -1,4 +1,4 @@
-"""Verdicts made by hand, for tests of words and remedies: no Spark judged them."""
+"""Hand-made verdicts for tests of texts and remedies, without Spark."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ NOWHERE = {
     **{"replicas_down": [], "highest_min_insync_replicas": 2, "its_replication_factor": 3, "elr_at_risk": False},
     **{"elr_at_risk_in_cluster": False, "offline": 0, "inherited_least": 3},
 }
-"""`evidence.target` of a topic that is where it should be, on three brokers of three racks."""
+"""`evidence.target` of a topic that is at its target, on three brokers of three racks."""
 TARGET = json.dumps({"target": NOWHERE})
 """Evidence, as the table `verdicts` has it."""

@@ -1,6 +1,6 @@
-"""`python -m bench.peers.duckdb inputs.json folder`: measures partitions by DuckDB; see `bench.peers.program`.
+"""`python -m bench.peers.duckdb inputs.json folder`: measures partitions with DuckDB; see `bench.peers.program`.
 
-Facts about brokers are in lists of the whole fleet's brokers: `getvariable('bit')[base + id]`.
+Facts about brokers are in lists over the whole fleet's brokers: `getvariable('bit')[base + id]`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bench.peers.topics import NEVER
 LISTS = ("bit", "live", "fault", "lag")
 MACROS = (
     "rack_bits(ids, base) AS coalesce(list_bit_or(list_transform(ids, lambda x: getvariable('bit')[base + x])), 0)",
-    # The fewest racks that `members` replicas can be in; held: replicas by rack, most first.
+    # The fewest racks that `members` replicas can be in. held: replicas by rack, the most first.
     "fewest_racks(held, members) AS"
     " len(list_filter(range(1, len(held) + 1), lambda n: coalesce(list_sum(held[1:n - 1]), 0) < members))"
     " + greatest(members - coalesce(list_sum(held), 0), 0)",
@@ -28,8 +28,8 @@ SELECT tid, base, partition, leader, replicas, isr, elr, len(replicas)::UTINYINT
   NOT coalesce(getvariable('live')[base + leader], false) AS offline, rack_bits(replicas, base) AS bits
 FROM partitions JOIN topic_facts USING (cluster, topic)
 """
-# Partitions with several replicas in a rack: how many replicas the one, two, ... fullest racks have together. Few lists of
-# racks differ, so each is counted once.
+# Partitions with several replicas in a rack: how many replicas the one, two, ... fullest racks have together. There are few
+# distinct lists of racks, so each is counted once.
 CROWDED = """
 CREATE TEMP TABLE crowded AS
 WITH racked AS (
@@ -83,7 +83,7 @@ SELECT tid, base, partition, leader, replicas, rf, isr_count, min_isr, effective
   offline OR isr_count = 0 OR len(elr) > 0 AS at_risk
 FROM judged WHERE offline OR under OR at_min OR under_replicated OR rack_category <> 'none'
 """
-# What a topic's partitions fall short in, one bit each; 8 of them below the partition's id in `marks`.
+# How a topic's partitions fall short, one bit each. `marks` has 8 bits, below the partition's id.
 MARKS = {
     "few_replicas": "rf < replication_factor",
     "few_in_sync": "effective < min_insync_replicas",
@@ -94,9 +94,9 @@ MARKS = {
     "above_rf": "rf < min_insync_racks",
     "above_span": "kip_span < min_insync_racks",
 }
-# What acks=all guarantees at worst is over every ISR of the effective size: filled from replicas without a rack, then from
-# the racks that have most replicas (`held_by`, NULL if no rack has two). `badness` orders partitions, worst first: those that
-# fall short, then by copies, racks, rejected writes, ISR and id.
+# The worst case of acks=all is over every ISR of the effective size: first replicas without a rack, then those in the racks with
+# most replicas (`held_by`, NULL if no rack has two). `badness` sorts partitions, worst first: those that fall short, then by
+# copies, racks, rejected writes, ISR and id.
 TOTALS = f"""
 CREATE TEMP TABLE totals AS
 WITH facts AS (
@@ -143,7 +143,7 @@ SELECT * EXCLUDE (marks, mark, headroom, badness, worst), (headroom >> 40) - 102
   headroom & 255 AS headroom_rf, {_FLAGGED}
 FROM totals
 """
-# `beside`: in-sync replicas in the leader's rack; `rest`: the others by rack, most first.
+# `beside`: in-sync replicas in the leader's rack. `rest`: the others by rack, the most first.
 ACKS = """
 CREATE TEMP TABLE acks AS
 WITH unpacked AS (
@@ -172,7 +172,7 @@ FROM beside
 
 
 def measure(db: duckdb.DuckDBPyConnection, _: Files) -> None:
-    """Makes the tables of `topics.MEASURES`."""
+    """Make the tables of `topics.MEASURES`."""
     for macro in MACROS:
         db.execute(f"CREATE TEMP MACRO {macro}")
     for name in LISTS:

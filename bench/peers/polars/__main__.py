@@ -1,6 +1,6 @@
-"""`python -m bench.peers.polars inputs.json folder`: measures partitions by Polars; see `bench.peers.program`.
+"""`python -m bench.peers.polars inputs.json folder`: measures partitions with Polars; see `bench.peers.program`.
 
-It relies on one thing more: a replica is out of sync if its broker is down.
+It also relies on this: a replica is out of sync if its broker is down.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bench.peers.program import Files, run
 from bench.peers.topics import MEASURES, NEVER
 
 AT_ONCE = 20
-"""Clusters' files that are in memory together."""
+"""The number of clusters' files in memory at once."""
 PLACE = 2**32
 """Above the number of any row."""
 NEEDED = ("cluster", "topic", "partition", "leader", "replicas", "isr", "elr")
@@ -32,7 +32,7 @@ c = pl.col
 
 
 def measure(db: duckdb.DuckDBPyConnection, inputs: Files) -> None:
-    """Makes the tables of `topics.MEASURES`."""
+    """Make the tables of `topics.MEASURES`."""
     # `slot`: see `bench.peers.polars.racks`.
     brokers = db.sql("SELECT *, (bit ** 4)::BIGINT AS slot FROM broker_facts ORDER BY place").pl()
     topics = db.sql("SELECT *, base - 1 AS offset FROM topic_facts").pl()
@@ -48,7 +48,7 @@ def measure(db: duckdb.DuckDBPyConnection, inputs: Files) -> None:
 
 
 def read(files: list[str], topics: pl.DataFrame, brokers: pl.DataFrame) -> pl.DataFrame:
-    """One row per partition of some clusters; `held` and `isr_held`: see `bench.peers.polars.racks`."""
+    """One row per partition of some clusters. `held` and `isr_held`: see `bench.peers.polars.racks`."""
     rows = (
         pl.scan_parquet(files)
         .select(NEEDED)
@@ -59,14 +59,14 @@ def read(files: list[str], topics: pl.DataFrame, brokers: pl.DataFrame) -> pl.Da
     )
     leading = pl.lit(brokers["live"]).gather(c("leader") + c("offset"))
     rows = rows.with_columns((~leading.fill_null(False)).alias("offline"), _held("replicas", rows, brokers))
-    # Most ISRs are the replicas.
+    # Most ISRs are equal to the replicas.
     short = rows.filter(c("isr").list.len() < c("replicas").list.len())
     of_isr = short.select(_held("isr", short, brokers)).to_series()
     return rows.with_columns(rows["held"].clone().scatter(short["row"], of_isr).alias("isr_held"))
 
 
 def _held(lists: str, rows: pl.DataFrame, brokers: pl.DataFrame) -> pl.Expr:
-    """How many of the listed brokers are in each rack."""
+    """The number of the listed brokers in each rack."""
     width = rows.select(c(lists).list.len().max()).item() or 0
     slots = [
         pl.lit(brokers["slot"]).gather(c(lists).list.get(n, null_on_oob=True) + c("offset")).fill_null(0)
@@ -76,9 +76,9 @@ def _held(lists: str, rows: pl.DataFrame, brokers: pl.DataFrame) -> pl.Expr:
 
 
 def grouped(rows: pl.DataFrame, topics: pl.DataFrame) -> pl.DataFrame:
-    """Groups of a topic's partitions whose replicas and ISRs are on equal racks: `row` lists them, `first` is the lowest one.
+    """Groups of a topic's partitions whose replicas and ISRs are on equal racks. `row` lists them, `first` is the lowest one.
 
-    They are far fewer, and no rule distinguishes the partitions of one group.
+    There are far fewer groups than partitions, and no rule distinguishes the partitions of one group.
     """
     place = c("partition").cast(pl.Int64) * PLACE + c("row")
     groups = rows.group_by("tid", "held", "isr_held", "offline").agg(
@@ -112,7 +112,7 @@ def _counted(groups: pl.DataFrame) -> pl.DataFrame:
             (~c("offline") & (c("isr_count") < c("effective"))).alias("under"),
             (~c("offline") & (c("isr_count") == c("effective"))).alias("at_min"),
             (~c("offline") & (c("isr_count") < c("rf"))).alias("under_replicated"),
-            # The worst ISR has the replicas without a rack first, then those in the fullest racks.
+            # The worst ISR has first the replicas without a rack, then those in the fullest racks.
             reduce(add, [(c("copies") > c(slot)).cast(pl.Int32) for slot in SLOTS]).alias("racks_worst"),
             ((c("racked") == 1) & (c("isr_count") < c("rf")) & (c("kip_span") > c("min_insync_racks"))).alias(
                 "at_racks"
@@ -138,11 +138,11 @@ FAILING = {
     "above_rf": c("rf") < c("min_insync_racks"),
     "above_span": c("kip_span") < c("min_insync_racks"),
 }
-"""Which partitions fall short, by the column that lists them."""
+"""The condition for partitions that fall short, by the column that lists them."""
 
 
 def measured(groups: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """One row per topic: the worst values of its partitions, and which of them fall short."""
+    """One row per topic: the worst values of its partitions, and the partitions that fall short."""
     headroom, racks = c("rf") - c("effective"), c("acked_racks")
     held = pl.concat_list(SLOTS).list.get(racks - 1, null_on_oob=True)
     copies = pl.max_horizontal("acked_copies", "acked_racks")

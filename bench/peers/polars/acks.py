@@ -13,8 +13,11 @@ c = pl.col
 
 
 def order() -> pl.Expr:
-    """A number that is lowest for the worst partition: those that fall short, then by copies and racks, by rejected writes
-    (today's and proposed errors), by the smallest ISR, its racks, and the partition's id."""
+    """A number that is lowest for the worst partition.
+
+    It sorts by falling short, copies, racks, rejected writes (today's and proposed errors), the size of the ISR, its racks, and
+    the partition's id.
+    """
     answered = ~c("offline") & ~c("under")
     weights = [
         *((~c("short"), 1), (c("copies"), 4), (c("racks_worst"), 4), (~c("offline"), 1), (answered, 1)),
@@ -28,7 +31,7 @@ def order() -> pl.Expr:
 
 
 def worst(groups: pl.DataFrame, rows: pl.DataFrame, brokers: pl.DataFrame) -> pl.DataFrame:
-    """What acks=all means on each topic's worst partition, which is the first by `order`."""
+    """What acks=all means on each topic's worst partition, which is the first one by `order`."""
     leader, offset = (pl.lit(rows[name]).gather("first_row") for name in ("leader", "offset"))
     first = (
         groups.filter(c("order") == c("order").min().over("tid"))
@@ -43,7 +46,7 @@ def worst(groups: pl.DataFrame, rows: pl.DataFrame, brokers: pl.DataFrame) -> pl
         c("held").alias("rest"), c("span").alias("rest_span"), *(c(s).alias(f"rest_{s}") for s in SLOTS)
     )
     leaders = (c("beside") > 0).cast(pl.Int32)
-    # The leader has the record. The other replicas in its rack may be the fastest.
+    # The leader has the record. The other replicas in its rack may be the fastest ones.
     fastest = [(c("effective") - c("beside") > c(f"rest_{s}")).cast(pl.Int32) for s in SLOTS]
     named = ("partition", "isr_count", "rf", "effective", "copies", "kip_span")
     return first.join(of_rest, on="rest", how="left").select(

@@ -1,6 +1,6 @@
-"""How many replicas are in each rack, as one number with a hexadecimal digit for each rack; the last digit: in no rack.
+"""The number of replicas in each rack, as one number with a hexadecimal digit per rack. The last digit is for no rack.
 
-For less than 16 racks a cluster and 16 replicas a partition. Millions of partitions have few different numbers.
+It supports up to 15 racks per cluster and 15 replicas per partition. Millions of partitions have few different numbers.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import polars as pl
 
 RACKS = 15
 SLOTS = ("most_0", "most_1", "most_2", "most_3", "most_4", "most_5", "most_6")
-"""Brokers in no rack and in the 0, 1, 2... fullest racks; no partition has more replicas."""
+"""Columns: the brokers without a rack and in the 0, 1, 2... fullest racks. No partition has more replicas."""
 c = pl.col
 
 
 def layouts(held: pl.Series) -> pl.DataFrame:
-    """Of each number: `size`, brokers; `span`, racks; `kip_span`, with all brokers in none as one; SLOTS."""
+    """For each number, the brokers (`size`), the racks (`span`), the racks as KIP-1290 counts them (`kip_span`), and SLOTS."""
     nowhere = (c("held") % 16).cast(pl.Int32)
     racks = pl.concat_list([(c("held") // 16**n % 16).cast(pl.Int32) for n in range(1, RACKS + 1)])
     return (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 FLAGS = {"offline": "offline", "under": "under-min-isr", "at_min": "at-min-isr", "under_replicated": "under-replicated"}
-"""KIP-427's categories by the column that marks a partition."""
+"""KIP-427's categories, by the column that marks a partition."""
 RACK_CATEGORIES = {0: "none", 1: "at-min-rack-isr", 2: "under-min-rack-isr"}
 KEY = ["tid", "partition"]
 OWN = ("partition", "leader", "replicas", "isr", "elr", "offset")
@@ -33,7 +33,7 @@ def listed(groups: pl.DataFrame, rows: pl.DataFrame, brokers: pl.DataFrame) -> p
 
 
 def _categorised(groups: pl.DataFrame) -> pl.DataFrame:
-    """What is equal for all partitions of a group."""
+    """The columns that are equal for all partitions of a group."""
     few, misplaced = c("racked") == 2, c("kip_span") < c("wanted")
     category = pl.when("offline").then(0).otherwise("racked").replace_strict(RACK_CATEGORIES, return_dtype=pl.String)
     categories = pl.concat_list([pl.when(flag).then(pl.lit(name)) for flag, name in FLAGS.items()]).list.drop_nulls()
@@ -48,7 +48,7 @@ def _categorised(groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def _reasons(some: pl.DataFrame, brokers: pl.DataFrame) -> pl.DataFrame:
-    """Replicas out of sync by partition, the bits of lost racks that they are in, what is down, failed or lagging,
+    """Columns by partition: replicas out of sync, the bits of lost racks that they are in, brokers that are down, failed or lag,
     and whether a partition without a leader has a replica that could be elected."""
     each = (
         some.filter((c("isr_count") < c("rf")) | c("offline"))

@@ -1,4 +1,4 @@
-"""Messages that kafka-python doesn't define, in Kafka's own JSON notation of fields, beside their classes."""
+"""Messages that kafka-python doesn't define. Their fields are in Kafka's own JSON notation, beside these classes."""
 
 from kafka.protocol.api_message import ApiMessage
 

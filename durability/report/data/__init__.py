@@ -1,1 +1,1 @@
-"""What the reports show: a run's rows of the lake, counted, grouped and sorted."""
+"""The data of reports: a run's rows of the lake, counted, grouped and sorted."""

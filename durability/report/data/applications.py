@@ -8,14 +8,19 @@ from typing import Any
 import pyarrow as pa
 
 COLUMNS = ("cluster", "resource", "tier", "placement")
-"""Columns of `resolved_policy`."""
+"""The columns of `resolved_policy` that are read."""
 
 
 def applications(resolved: pa.Table) -> list[dict[str, Any]]:
-    """An entry of findings.json per application that a line of the policy matches, from its rows of `resolved_policy`.
+    """Entries of findings.json for the applications that a line of the policy matches, most lost tasks at once first.
 
-    `unknown`: why it can't be evaluated, or null; `standby_replicas`: of the task with the fewest; `losses`: `tag`, `value`,
-    `count` of the lost tasks, `tasks`: some of them. The application that loses most tasks at once comes first.
+    resolved: their rows of `resolved_policy`.
+
+    Members of an entry:
+
+    - `unknown`: why it can't be evaluated, or null.
+    - `standby_replicas`: of the task with the fewest.
+    - `losses`: `tag`, `value`, `count` of the lost tasks, and `tasks`, some of them.
     """
     found = [
         {

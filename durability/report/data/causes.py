@@ -1,4 +1,4 @@
-"""Findings with the same cause need one fix: groups of them, worst first, with the remediation of the most urgent finding.
+"""Groups findings by cause, worst first. Findings with the same cause need one fix, that of the most urgent finding.
 
 Memory grows with the number of resources, not of findings.
 """
@@ -15,16 +15,18 @@ from durability.report.words import SEVERITIES, is_resolved, plural
 
 GROUPED = ("FAIL", "UNKNOWN", "EXEMPT")
 HIGHEST = 1 << 17
-"""Partition ids from here on are in a set. A mask is as long as its highest id: 2,000,000,000 would take 250 MB."""
+"""Higher partition ids are kept in a set. A bit mask is as long as its highest id: id 2,000,000,000 would take 250 MB."""
 MESSAGES = 50
-"""Different messages that a cause keeps, at most."""
+"""The most different messages that a cause keeps."""
 ACTIVE = {(control.id, category) for control in CONTROLS.values() for category in control.active}
-"""Control and category of the problems that reject reads or writes now."""
+"""(control, category) of the problems that reject reads or writes now."""
 PRIORITIES = ("cluster", "now", *SEVERITIES, "proposed", "none")
 
 
 def priority(finding: Mapping[str, Any]) -> str:
-    """One of PRIORITIES: "cluster" for what stops a whole cluster now, "now" for what stops a part of it, a severity, or
+    """One of PRIORITIES.
+
+    They are "cluster" for a problem that stops a whole cluster now, "now" for one that stops a part of it, the severities, and
     "proposed" for settings that no broker enforces yet.
 
     >>> offline = {"control": "partition-health", "category": "offline", "outcome": "FAIL", "severity": "critical"}
@@ -42,18 +44,21 @@ def priority(finding: Mapping[str, Any]) -> str:
 
 
 def _urgency(priorities: Counter[str]) -> tuple[int, ...]:
-    """A sort key; ascending is most urgent first."""
+    """A sort key. Ascending is most urgent first."""
     return tuple(-priorities[name] for name in PRIORITIES)
 
 
 @dataclass
 class Cause:
-    """Findings of one outcome with one cause in one cluster (EXEMPT: and with one waiver).
+    """Findings of one outcome with one cause in one cluster. Findings with EXEMPT also have the same waiver.
 
-    `severities`, `controls`, `changes`, `messages`: findings by each; `priorities`: findings by `priority`;
-    `remediations`: by its text, the priorities of the findings that it fixes; `example`: place in PRIORITIES and message of
-    the first of the most urgent findings; `resources`: by type and name, the partitions below HIGHEST as a bit mask;
-    `others`: type, name and id of the other partitions; `since`: the earliest one.
+    severities, controls, changes, messages: the number of findings by each.
+    priorities: the number of findings by `priority`.
+    remediations: by its text, the priorities of the findings that it fixes.
+    example: place in PRIORITIES and message of the first of the most urgent findings.
+    resources: by type and name, the partitions below HIGHEST as a bit mask.
+    others: type, name and id of the other partitions.
+    since: the earliest one.
     """
 
     cluster: str
@@ -102,7 +107,7 @@ class Cause:
 
     @property
     def partitions(self) -> int:
-        """Distinct partitions."""
+        """The number of distinct partitions."""
         return sum(mask.bit_count() for mask in self.resources.values()) + len(self.others)
 
     @property
@@ -110,22 +115,25 @@ class Cause:
         """For example "12 findings on 3 topics, 14 partitions"."""
         topics = sum(kind == "topic" for kind, _ in self.resources)
         others = len(self.resources) - topics
-        on = [plural(topics, "topic")] if topics else []
-        on += [plural(others, "other resource" if topics else "resource")] if others else []
+        on = []
+        if topics:
+            on.append(plural(topics, "topic"))
+        if others:
+            on.append(plural(others, "other resource" if topics else "resource"))
         text = f"{plural(self.findings, 'finding')} on {' and '.join(on)}"
         return f"{text}, {plural(self.partitions, 'partition')}" if self.partitions else text
 
     @property
     def severity_counts(self) -> str:
-        """For example "4 critical, 1 warning"; '' where no finding has a severity."""
+        """For example "4 critical, 1 warning". Empty if no finding has a severity."""
         return ", ".join(f"{self.severities[s]:,} {s}" for s in SEVERITIES if self.severities[s])
 
     def names(self) -> list[str]:
-        """All resources, sorted; those other than topics with their type."""
+        """All resources, sorted. Those that aren't topics have their type."""
         return [name if kind == "topic" else f"{kind} {name}" for kind, name in sorted(self.resources)]
 
     def first_remediations(self, limit: int) -> list[tuple[str, int]]:
-        """Remediations with the number of findings that each fixes; the one with the most urgent findings first."""
+        """Remediations with the number of findings that each fixes. The one with the most urgent findings comes first."""
         order = sorted(self.remediations.items(), key=lambda item: (_urgency(item[1]), item[0]))
         return [(text, fixed.total()) for text, fixed in order[:limit]]
 
@@ -140,12 +148,12 @@ class Cause:
 
     @property
     def order(self) -> tuple:
-        """A sort key; ascending is worst first: active problems, then the number of findings of each severity."""
+        """A sort key. Ascending is worst first: active problems, then the number of findings of each severity."""
         return (_urgency(self.priorities), -self.findings, self.cluster, self.cause or "")
 
 
 class Causes:
-    """Groups by outcome, cluster and cause, filled one finding at a time."""
+    """Groups of findings by outcome, cluster and cause."""
 
     def __init__(self, findings: Iterable[Mapping[str, Any]] = ()):
         self._groups: dict[tuple, Cause] = {}
@@ -153,7 +161,7 @@ class Causes:
             self.add(finding)
 
     def add(self, finding: Mapping[str, Any]) -> None:
-        """Count a finding; resolved ones, and outcomes that are only counted, are left out."""
+        """Count a finding. Resolved ones and COUNTED_ONLY outcomes are ignored."""
         if finding["outcome"] not in GROUPED or is_resolved(finding):
             return
         waiver = finding["waiver"] if finding["outcome"] == "EXEMPT" else None

@@ -1,4 +1,4 @@
-"""The fleet's state in sentences, from counts of the findings."""
+"""Describes the fleet's state in sentences, from counts of the findings."""
 
 from __future__ import annotations
 
@@ -12,21 +12,26 @@ from durability.report.data.causes import Causes
 from durability.report.words import CHANGES, cause_title, is_resolved, joined, plural
 
 ACTIVE = {"offline": "with offline partitions now", "under-min-isr": "rejecting acks=all writes now"}
-"""Categories of partition-health that need action today."""
+"""Categories of partition-health that need action now."""
 ONE_COPY = "one-copy"
 STATES = ("critical", "warning", "UNKNOWN", "EXEMPT", ONE_COPY, *ACTIVE)
 NO_QUORUM = ("controller-quorum", "majority-lost")
 """Control and category of a cluster whose controllers elect no leader."""
 NAMED = 3
-"""Clusters that a sentence names, at most."""
+"""The most clusters that a sentence names."""
 _DOWN = re.compile(r"(?:^|(?<=, ))((?:broker:\d+|rack:[^,]+?)) down(?=,|$)")
 """A broker or rack in a cause."""
 
 
 @dataclass(frozen=True)
 class Headline:
-    """`sentence`: the first one; `details`: the next ones; `tone`: critical, warning, unknown or good; `waived`: failures of
-    the last run that a waiver now exempts."""
+    """The fleet's state.
+
+    sentence: the first sentence.
+    details: further sentences.
+    tone: critical, warning, unknown or good.
+    waived: failures of the last run that a waiver now exempts.
+    """
 
     sentence: str
     tone: str
@@ -35,12 +40,12 @@ class Headline:
 
 
 def is_first(run: Mapping[str, Any]) -> bool:
-    """Whether a run, findings.json's `run`, had no earlier run to compare with. A file that doesn't state it had one."""
+    """Whether a run (findings.json's `run`) had no earlier run to compare with. False if the file doesn't state it."""
     return bool(run["snapshots"]) and all(s.get("compared") is False for s in run["snapshots"])
 
 
 def changes_text(changes: Mapping[str, int], waived: int) -> str:
-    """What changed since the last run; `changes` as in findings.json, where waived findings count as resolved.
+    """The changes since the last run. `changes` is as in findings.json, where waived findings count as resolved.
 
     >>> changes_text({"new": 1, "persisting": 4, "resolved": 11}, 1)
     '1 new, 4 persisting, 10 resolved, 1 waived'
@@ -50,10 +55,12 @@ def changes_text(changes: Mapping[str, int], waived: int) -> str:
 
 
 class StatusCounter:
-    """Collects which topics are in which of STATES, one finding at a time.
+    """Counts which topics are in which of STATES, one finding at a time.
 
-    `others`: findings on other resources by state; `resolved`: resolved findings by reason. `leaderless`: clusters without a
-    controller quorum; `down`: by cluster, brokers and racks that are down.
+    others: findings on other resources, by state.
+    resolved: resolved findings, by reason.
+    leaderless: clusters without a controller quorum.
+    down: by cluster, brokers and racks that are down.
     """
 
     def __init__(self) -> None:
@@ -82,13 +89,13 @@ class StatusCounter:
             self.topics[state].add(topic)
         if failed and control == "partition-health" and category in ACTIVE:
             self.topics[category].add(topic)
-        # acks=all may wait for the leader only.
+        # With an effective min ISR of 1, acks=all may wait for the leader only.
         one = finding["observed"].get("effective_min_insync_replicas") == 1
         if failed and control == "min-insync-replicas" and one:
             self.topics[ONE_COPY].add(topic)
 
     def headline(self, summary: Mapping[str, Any], snapshots: Sequence[Mapping[str, Any]]) -> Headline:
-        """The sentences; `summary` as in findings.json, `snapshots` the run's."""
+        """The sentences. summary: as in findings.json. snapshots: the run's."""
         evaluated = sum(s["status"] == "accepted" for s in snapshots)
         if not snapshots:
             return Headline("Nothing was evaluated: the run has no cluster.", "unknown")
@@ -136,7 +143,7 @@ class StatusCounter:
         return f"{who} the policy's requirements."
 
     def _no_quorum(self) -> list[str]:
-        """Without a quorum, what is said of topics is what the live brokers last heard."""
+        """Says that without a quorum, facts about topics may be outdated: live brokers have no newer metadata."""
         named = joined(sorted(self.leaderless), limit=NAMED)
         return [f"No controller leads {named}: no leader can be elected, and no topic can be changed."]
 
@@ -172,7 +179,7 @@ class StatusCounter:
 
 
 def _by_number(cause: str) -> tuple[str, int, str]:
-    """Sorts racks after brokers, and broker 10 after broker 2."""
+    """A sort key that puts racks after brokers, and broker 10 after broker 2."""
     kind, _, name = cause.partition(":")
     return kind, int(name) if name.isascii() and name.isdecimal() else 0, name
 

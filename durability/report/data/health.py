@@ -17,7 +17,7 @@ from durability.report.words import clipped, ranges
 WORST_FIRST = (
     *("offline", "under_min_isr", "at_min_isr", "under_replicated", "under_min_rack_isr", "unknown", "at_min_rack_isr"),
 )
-"""Columns of health_counters by which topics are ordered."""
+"""Columns of health_counters by which topics are sorted."""
 METRICS = {
     "under_min_isr": "UnderMinIsrPartitionCount",
     "under_min_rack_isr": "UnderMinRackIsrPartitionCount",
@@ -25,15 +25,15 @@ METRICS = {
     "at_min_rack_isr": "AtMinRackIsrPartitionCount",
     "under_replicated": "UnderReplicatedPartitions",
 }
-"""A broker's counts in the lake, and the broker's own metric of each; worst first."""
+"""A broker's counts in the lake, each with the broker's own metric, worst first."""
 DETAILS = ("cluster", "topic", "partitions", "categories", "rack_category", "cause", "cli_differs")
 IDS, CAUSES, NOTES, LENGTH = 8, 3, 2, 400
-"""Of one topic at most: ranges of partition ids per category, causes, notes, and characters of a cause or note."""
+"""Limits per topic: ranges of partition ids per category, causes, notes, and characters of a cause or note."""
 
 
 @dataclass(frozen=True)
 class Health:
-    """`partitions`: rows of partition_health; `counters`: rows of health_counters (topic NULL: the whole cluster)."""
+    """partitions: rows of partition_health. counters: rows of health_counters (topic NULL for the whole cluster)."""
 
     partitions: pa.Table
     counters: pa.Table
@@ -49,20 +49,19 @@ class Health:
 
     def brokers(self) -> list[dict[str, Any]]:
         """Brokers that lead unhealthy partitions, worst first: cluster, broker, rack, live, METRICS, unknown."""
-        rows = [
-            {"cluster": cluster, **{name: b[name] for name in ("broker", "rack", "live")}}
-            | {metric: b[name] for name, metric in METRICS.items()}
-            | {"unknown": b["unknown"]}
-            for cluster, counts in self.clusters.items()
-            for b in counts.get("brokers") or ()
-        ]
+        rows = []
+        for cluster, counts in self.clusters.items():
+            for b in counts.get("brokers") or ():
+                row = {"cluster": cluster, "broker": b["broker"], "rack": b["rack"], "live": b["live"]}
+                metrics = {metric: b[name] for name, metric in METRICS.items()}
+                rows.append({**row, **metrics, "unknown": b["unknown"]})
         counted = (*METRICS.values(), "unknown")
         return sorted(rows, key=lambda b: (*(-b[name] for name in counted), b["cluster"], b["broker"]))
 
     def topics(self, limit: int) -> tuple[list[dict[str, Any]], int]:
-        """The worst topics with unhealthy partitions, and how many such topics there are.
+        """The worst topics with unhealthy partitions, and the number of such topics.
 
-        Each has its counters and `ids` (by category), `causes` and `differs` (notes on kafka-topics, with partitions).
+        Each has its counters, `ids` by category, `causes`, and `differs` (notes on kafka-topics, with partitions).
         """
         counted = self.counters.filter(pc.is_valid(self.counters["topic"]))
         total = reduce(pc.add, (pc.fill_null(counted[name], 0) for name in WORST_FIRST))
@@ -79,7 +78,7 @@ class Health:
 
 
 class TopicDetails:
-    """What partition_health says about one topic."""
+    """The rows of partition_health for one topic."""
 
     def __init__(self) -> None:
         self.ids: dict[str, list[int]] = {}

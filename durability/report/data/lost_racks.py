@@ -1,7 +1,7 @@
-"""Since when a rack is lost, by the counts of every run and pulse.
+"""Finds since when a rack is lost, from the counts of every run and pulse.
 
-Nothing is known between two counts. Where they are further apart than the readings over time tolerate, the rack is lost since
-the later one, and perhaps since before.
+Nothing is known between two counts. If they are further apart than the readings over time tolerate, the rack is lost since the
+later one, and perhaps for longer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LostRacks = Mapping[str, list[dict[str, Any]]]
 
 
 class Lost(NamedTuple):
-    """`since`: every count from here on has the rack as lost, without a gap; `perhaps`: the same across gaps."""
+    """since: all counts from then on, without a gap, have the rack as lost. perhaps: the same across gaps."""
 
     since: datetime
     perhaps: datetime
@@ -34,9 +34,12 @@ Since = dict[tuple[str, str], Lost]
 
 
 def since(lake: Any, plan: Plan, lost: LostRacks, gaps: Mapping[str, timedelta]) -> Since:
-    """Since when each rack is lost. `lake`: an object with `scan(table, where, columns)`; `gaps`: see `moments.gaps`.
+    """Since when each rack is lost.
 
-    The counts of the look-back are read; and all counts of a cluster whose rack was lost throughout the look-back.
+    The counts in the look-back are read. If a rack was lost during the whole look-back, all counts of its cluster are read.
+
+    lake: an object with `scan(table, where, columns)`.
+    gaps: see `moments.gaps`.
     """
     if not plan.look_back:
         return first_lost(HEALTH_COUNTERS.arrow.empty_table(), gaps, plan, lost)[0]
@@ -54,8 +57,10 @@ def since(lake: Any, plan: Plan, lost: LostRacks, gaps: Mapping[str, timedelta])
 def first_lost(
     counters: pa.Table, gaps: Mapping[str, timedelta], plan: Plan, lost: LostRacks
 ) -> tuple[Since, set[str]]:
-    """The same from rows of `moments.concluded`; and the clusters with a rack that is lost in every row: that outage may be
-    older than the rows."""
+    """The same from rows of `moments.concluded`, and the clusters with a rack that is lost in every row.
+
+    Such an outage may be older than the rows.
+    """
     found: Since = {}
     throughout = set()
     for part in (p for p in plan.judged if p.cluster in lost):

@@ -1,4 +1,4 @@
-"""Counts over time: the rows of `health_counters` that count, and how far apart two moments may be."""
+"""Counts over time: the valid rows of `health_counters`, and how far apart two of them may be."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMNS = (
 
 
 def readings(lake: Any, plan: Plan) -> pa.Table:
-    """This run's findings of CONTROL on whole clusters; `lake`: an object with `scan(table, where, columns)`."""
+    """This run's findings of CONTROL on whole clusters. lake: an object with `scan(table, where, columns)`."""
     from pyiceberg.expressions import And, EqualTo
 
     result = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
@@ -32,16 +32,16 @@ def readings(lake: Any, plan: Plan) -> pa.Table:
 
 
 def gaps(readings: pa.Table) -> dict[str, timedelta]:
-    """By cluster, how far apart two moments may be so that the counts of the first hold until the second.
+    """By cluster, the longest time between two moments for which the first one's counts apply until the second.
 
-    The rule decides it (`gap_after_seconds`). Zero where it could not evaluate the cluster.
+    The rule decides it (`gap_after_seconds`). Zero if the rule could not evaluate the cluster.
     """
     found = {r["cluster"]: json.loads(r["observed"] or "{}").get("gap_after_seconds") for r in readings.to_pylist()}
     return {cluster: timedelta(seconds=seconds or 0) for cluster, seconds in found.items()}
 
 
 def read(lake: Any, plan: Plan, recent: Any, columns: tuple[str, ...], clusters: Collection[str] = ()) -> pa.Table:
-    """Rows of whole clusters that count; `recent`: a condition on `captured_at`; `clusters`: of all where it is empty."""
+    """Valid rows of whole clusters. recent: a condition on `captured_at`. clusters: all if empty."""
     from pyiceberg.expressions import And, In, IsNull
 
     whole = And(recent, IsNull("topic"))
@@ -52,9 +52,9 @@ def read(lake: Any, plan: Plan, recent: Any, columns: tuple[str, ...], clusters:
 
 
 def concluded(counters: pa.Table, runs: pa.Table, plan: Plan) -> pa.Table:
-    """The rows whose result is in `runs` or is the plan's, without `result_id`, each cluster's in order of time.
+    """The rows whose result is in `runs` or is the plan's, without `result_id`, sorted by time within each cluster.
 
-    Two results may have counted the same moment: the one that finished last counts. The plan's is the last of all.
+    If two results counted the same moment, the one that finished last counts. The plan's result is the last of all.
     """
     own = {"result_id": plan.result_id, "finished_at": datetime.max.replace(tzinfo=UTC)}
     names = pa.schema([RUNS.arrow.field(name) for name in own])

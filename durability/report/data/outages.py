@@ -19,15 +19,15 @@ from durability.report.files import safe
 
 FILE = "rack_outages.csv"
 TOPIC = ("cluster", "topic", "tier", "rack_outage")
-"""Columns of `topic_posture`."""
+"""The columns of `topic_posture` that are read."""
 COLUMNS = ("cluster", "topic", "step", "setting", "value", "source", "now", "lower_to", "partitions", "racks", "since")
 NAMED = 20
-"""Topics in one command, at most; FILE has a command for each topic."""
+"""The most topics in one command. FILE has a command for each topic."""
 ORDER = ("guarded", "lower", "restore", "hold")
 RACKS = "min.insync.racks"
 PROPOSED = "# with KIP-1290; brokers of today reject it\n"
 STRICT = ("acked_racks", "min_insync_racks", "acked_copies", "min_insync_replicas", "replication_factor")
-"""Requirements that order tiers by strictness, after what they must survive."""
+"""Requirements that sort tiers by strictness, after what the tiers must survive."""
 
 ASSESS = (
     "Step 2 of KIP-1290's procedure: assess how long the rack will be away. No partition is under a threshold because of it: "
@@ -54,10 +54,10 @@ NOT_ENFORCED = (
 
 
 def changes(entry: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """Options of kafka-configs that lower the threshold and that restore it; None where none is offered.
+    """Options of kafka-configs that lower a threshold and that restore it; None for an option that isn't offered.
 
-    A value that the topic had itself is set again. To restore an inherited one, the topic's is deleted. `halted`: no controller
-    leads the cluster, so nothing can be changed.
+    A topic's own value is set again. To restore an inherited value, the topic's own is deleted. `halted`: no controller leads
+    the cluster, so nothing can be changed.
 
     >>> changes({"step": "lower", "setting": "min.insync.replicas", "value": 2, "source": "topic", "lower_to": 1})
     ('--add-config min.insync.replicas=1', '--add-config min.insync.replicas=2')
@@ -71,13 +71,13 @@ def changes(entry: Mapping[str, Any]) -> tuple[str | None, str | None]:
     step, setting = entry["step"], entry["setting"]
     lower = f"--add-config {setting}={entry['lower_to']}" if step == "lower" else None
     if step == "guarded" or (step != "lower" and entry["now_source"] != "topic"):
-        return None, None  # lowered where topics inherit it: `_explanation` says so
+        return None, None  # lowered on the level that topics inherit from: `_explanation` says so
     restore = f"--add-config {setting}={entry['value']}" if entry["source"] == "topic" else f"--delete-config {setting}"
     return lower, restore
 
 
 def script(topics: Sequence[str], change: str | None) -> str | None:
-    """A command for one topic, a loop for several. Topic names contain no character that a shell interprets.
+    """A command for one topic, or a loop for several. Topic names contain no character that a shell interprets.
 
     >>> script(["a", "b"], "--delete-config min.insync.replicas")[:46]
     'for topic in a b; do kafka-configs --bootstrap'
@@ -93,7 +93,7 @@ def script(topics: Sequence[str], change: str | None) -> str | None:
 
 @dataclass
 class Group:
-    """Topics of one cluster with the same step and values; `entry`: the first one's."""
+    """Topics of one cluster with the same step and values. entry: that of the first topic."""
 
     entry: Mapping[str, Any]
     topics: list[str] = field(default_factory=list)
@@ -108,7 +108,7 @@ class Group:
         self.since = min(filter(None, (self.since, row["since"])), default=None)
 
     def step(self) -> dict[str, Any]:
-        """The step with its commands, for at most NAMED topics; `more`: the number of other topics."""
+        """The step with its commands, for at most NAMED topics. `more`: the number of other topics."""
         entry, topics = self.entry, sorted(self.topics)
         lower, restore = changes(entry)
         return {
@@ -139,8 +139,14 @@ def _explanation(entry: Mapping[str, Any], restore: str | None) -> str:
 
 @dataclass(frozen=True)
 class Outages:
-    """`posture`: rows of TOPIC, by cluster and topic; `lost`: by cluster its lost racks, each with rack and brokers; `since`: by
-    cluster and rack; `tiers`: their requirements by name; `leaderless`: clusters that no controller leads."""
+    """The rack outages of a run.
+
+    posture: rows of TOPIC, by cluster and topic.
+    lost: by cluster, its lost racks, each with rack and brokers.
+    since: by cluster and rack.
+    tiers: requirements by tier.
+    leaderless: clusters that no controller leads.
+    """
 
     posture: pa.Table = field(
         default_factory=pa.schema([TOPIC_POSTURE.arrow.field(name) for name in TOPIC]).empty_table
@@ -151,14 +157,14 @@ class Outages:
     leaderless: Collection[str] = ()
 
     def rows(self) -> Iterable[dict[str, Any]]:
-        """A row per topic and setting: cluster, topic, tier, the fields of the entry, and `halted`, see `changes`."""
+        """A row per topic and setting: cluster, topic, tier, the fields of the entry, and `halted` (see `changes`)."""
         for batch in self.posture.to_batches(max_chunksize=5_000):
             for row in batch.to_pylist():
                 for entry in row.pop("rack_outage") or ():
                     yield row | entry | {"halted": row["cluster"] in self.leaderless}
 
     def clusters(self) -> list[dict[str, Any]]:
-        """findings.json's `rack_outages`: clusters with a lost rack or a lowered threshold, their racks and steps."""
+        """The member `rack_outages` of findings.json: clusters with a lost rack or a lowered threshold, with their steps."""
         groups: dict[str, dict[tuple, Group]] = {name: {} for name in self.lost}
         for row in self.rows():
             key = tuple(row[name] for name in ("step", "setting", "value", "source", "lower_to", "now_source"))
@@ -171,8 +177,9 @@ class Outages:
         out.writerow((*COLUMNS, "lower", "restore"))
         for row in self.rows():
             row |= {"racks": ";".join(row["racks"] or ()), "since": to_text(row["since"])}
-            commands = (script([row["topic"]], change) for change in changes(row))
-            out.writerow([safe(cell) for cell in (*(row[name] for name in COLUMNS), *commands)])
+            cells = [row[name] for name in COLUMNS]
+            cells += [script([row["topic"]], change) for change in changes(row)]
+            out.writerow([safe(cell) for cell in cells])
 
     def _cluster(self, name: str, groups: list[Group]) -> dict[str, Any]:
         racks = [
@@ -183,14 +190,16 @@ class Outages:
         return {"cluster": name, "lost_racks": racks, "assess": None if steps else ASSESS, "steps": steps}
 
     def _urgency(self, group: Group) -> tuple:
-        """A sort key: the step, thresholds that brokers enforce before proposed ones, the strictest tier, most topics."""
+        """A sort key: the step, enforced thresholds before proposed ones, the strictest tier, the most topics."""
         strictest = min(_strictness(self.tiers.get(tier or "", {})) for tier in group.tiers)
         step, proposed = ORDER.index(group.entry["step"]), group.entry["setting"] == RACKS
         return (step, proposed, strictest, -len(group.topics), group.topics[0])
 
     def _since(self, cluster: str, rack: str, groups: list[Group]) -> dict[str, str | None]:
-        """`since`: lost without a gap in the counts; `perhaps_since`: lost before a gap too, by the counts or by the topics'
-        entries, which go further back."""
+        """`since`: lost without a gap in the counts. `perhaps_since`: possibly lost since before a gap.
+
+        The latter uses the counts and the topics' entries, which are older.
+        """
         lost = self.since.get((cluster, rack))
         known = [g.since for g in groups if g.since and rack in (g.entry["racks"] or ())]
         earliest = min([*known, lost.perhaps] if lost else known, default=None)
@@ -199,5 +208,5 @@ class Outages:
 
 
 def _strictness(tier: Mapping[str, Any]) -> tuple[int, ...]:
-    """A sort key; ascending is strictest first."""
+    """A sort key. Ascending is strictest first."""
     return (-len(tier.get("survive") or ()), *(-(tier.get(key) or 0) for key in STRICT))

@@ -1,6 +1,6 @@
-"""A run's findings: counts over all of them, an order, and an entry of findings.json per row.
+"""A run's findings: their counts, their order, and their entries in findings.json.
 
-Counting and sorting stay columnar. Rows become Python objects in batches, so memory grows with the Arrow table alone.
+Rows are counted and sorted as Arrow columns and become Python objects in batches. So memory grows only with the Arrow table.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from durability.report.words import CHANGES, COUNTED_ONLY, OUTCOMES, SEVERITIES
 
 BATCH = 5_000
 COUNTED = ("cluster", "resource_type", "resource", "control", "outcome", "severity", "change")
-"""Columns that counts are made of."""
+"""The columns that are counted."""
 KEYS = (
     *("id", "cluster", "resource_type", "resource", "control", "category", "outcome", "severity", "cause"),
     *("observed", "required", "partitions", "message", "remediation", "change", "why", "since", "waiver"),
     *("tier", "previous_severity"),
 )
-"""Keys of an entry in findings.json's `findings`, in their order."""
+"""Keys of an entry in findings.json's `findings`, in order."""
 WAIVER_KEYS = ("owner", "approved_by", "reason", "ticket", "expires")
 ORDER = (*(f"FAIL/{s}" for s in SEVERITIES), "FAIL/", "UNKNOWN", "EXEMPT", "resolved")
 """Worst first. Resolved findings come last."""
@@ -37,27 +37,27 @@ def resolved(table: pa.Table) -> pa.ChunkedArray:
 
 
 def worst_first(listed: pa.Table) -> pa.Table:
-    """Rows by outcome and severity as in ORDER, then by cluster, control and resource."""
+    """Rows sorted by outcome and severity as in ORDER, then by cluster, control and resource."""
     failing = pc.binary_join_element_wise(listed["outcome"], pc.fill_null(listed["severity"], ""), "/")
     kind = pc.if_else(pc.equal(listed["outcome"], "FAIL"), failing, listed["outcome"])
     kind = pc.if_else(resolved(listed), "resolved", kind)
     rank = pc.fill_null(pc.index_in(kind, pa.array(ORDER)), len(ORDER))
     keys = [(name, "ascending") for name in ("rank", "cluster", "control", "resource", "category", "id")]
     order = pc.sort_indices(listed.append_column("rank", rank), sort_keys=keys)
-    # Slices, because the messages of half a million findings can exceed the 2 GB of one Arrow string array.
+    # Use slices: the messages of half a million findings can exceed the 2 GB of one Arrow string array.
     pieces = [listed.take(order.slice(at, 50_000)) for at in range(0, len(order), 50_000)]
     return pa.concat_tables(pieces) if pieces else listed
 
 
 def summarise(counted: pa.Table, clusters: Iterable[str]) -> dict[str, Any]:
-    """findings.json's `summary`, from rows with the columns COUNTED.
+    """The member `summary` of findings.json, from rows with the columns COUNTED.
 
-    Resolved rows count in `changes` only. `clusters` get an entry even without a finding.
+    Resolved rows count in `changes` only. Each of `clusters` has an entry, even without a finding.
     """
     present = counted.filter(pc.invert(resolved(counted)))
     listed = present.filter(pc.invert(pc.is_in(present["outcome"], pa.array(COUNTED_ONLY))))
     changes = _count(listed, "change", CHANGES)
-    changes["resolved"] = _count(counted, "change", CHANGES)["resolved"]  # waived findings included, which are EXEMPT
+    changes["resolved"] = _count(counted, "change", CHANGES)["resolved"]  # includes waived findings, which are EXEMPT
     named = present.filter(pc.is_valid(present["resource"]))
     distinct = named.group_by(["resource_type", "cluster", "resource"]).aggregate([])
     return {
@@ -71,13 +71,13 @@ def summarise(counted: pa.Table, clusters: Iterable[str]) -> dict[str, Any]:
 
 
 def failed_by_severity(counted: pa.Table) -> dict[str, int]:
-    """How many rows fail now, by severity."""
+    """The number of rows that fail now, by severity."""
     failed = counted.filter(pc.and_(pc.equal(counted["outcome"], "FAIL"), pc.invert(resolved(counted))))
     return _count(failed, "severity", SEVERITIES)
 
 
 def _count(table: pa.Table, column: str, names: Iterable[str] = ()) -> dict[str, int]:
-    """Rows by value of a column; `names` are counted even if there is none."""
+    """The number of rows by value of a column. Each of `names` has an entry, even 0."""
     counts = {entry["values"]: entry["counts"] for entry in pc.value_counts(table[column]).to_pylist()}
     return {**dict.fromkeys(names, 0), **{name: counts[name] for name in sorted(filter(None, counts))}}
 
@@ -90,7 +90,7 @@ def _outcomes_by(table: pa.Table, column: str, names: Iterable[str] = ()) -> dic
 
 
 def documents(listed: pa.Table, waivers: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Each row as an entry of findings.json's `findings`. A finding refers to `waivers`, the run's, by their index."""
+    """Each row as an entry of findings.json's `findings`. A finding refers to the run's `waivers` by index."""
     by_index = {waiver["index"]: {name: waiver[name] for name in ("index", *WAIVER_KEYS)} for waiver in waivers}
     for batch in listed.select(KEYS).to_batches(max_chunksize=BATCH):
         for row in batch.to_pylist():
@@ -104,5 +104,5 @@ def documents(listed: pa.Table, waivers: Sequence[dict[str, Any]]) -> Iterator[d
 
 @lru_cache(maxsize=4096)
 def _object(text: str | None) -> dict[str, Any]:
-    """A JSON object; thousands of findings share a few. Callers don't change it."""
+    """A JSON object. Thousands of findings share a few, so callers must not change it."""
     return json.loads(text or "{}")

@@ -1,4 +1,4 @@
-"""What a run's report shows, read from the lake."""
+"""Reads the data of a run's report from the lake."""
 
 from __future__ import annotations
 
@@ -26,15 +26,17 @@ from durability.report.data.health import DETAILS, Health
 from durability.report.words import COUNTED_ONLY
 
 UNREAD = ("cluster", "unreadable", "hidden_partitions")
-"""Columns of `clusters`."""
+"""The columns of `clusters` that are read."""
 
 
 @dataclass(frozen=True)
 class RunData:
     """A result's rows and what is derived from them.
 
-    `counted`: every finding (columns `results.COUNTED`); `listed`: the findings that reports list, worst first; `unread`: rows
-    of UNREAD; `applications`: entries of findings.json.
+    counted: every finding (columns `results.COUNTED`).
+    listed: the findings that reports list, worst first.
+    unread: rows of UNREAD.
+    applications: entries of findings.json.
     """
 
     counted: pa.Table
@@ -48,14 +50,14 @@ class RunData:
 
 
 def read(lake: Any, plan: Plan) -> RunData:
-    """The result (plan.run_id, plan.result_id). `lake`: an object with `scan(table, where, columns) -> pa.Table`."""
+    """The data of the result (plan.run_id, plan.result_id). lake: an object with `scan(table, where, columns) -> pa.Table`."""
     from pyiceberg.expressions import And, EqualTo, In, NotIn, NotNull, Or
 
     result = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
     listed = Or(NotIn("outcome", COUNTED_ONLY), EqualTo("change", "resolved"))
     counted = lake.scan(FINDINGS, result, columns=results.COUNTED)
     counters = lake.scan(HEALTH_COUNTERS, result)
-    if plan.look_back and plan.look_back.uncounted:  # counts of earlier snapshots, which aren't the state of now
+    if plan.look_back and plan.look_back.uncounted:  # this run also counted earlier snapshots, which aren't current
         evaluated = pa.array([part.snapshot_id for part in plan.judged], pa.string())
         counters = counters.filter(pc.is_in(counters["snapshot_id"], evaluated))
     health = Health(lake.scan(PARTITION_HEALTH, result, columns=DETAILS), counters)

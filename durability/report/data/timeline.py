@@ -1,6 +1,6 @@
 """Partitions at min ISR or worse over time, per cluster (KIP-427): the counts of every run and pulse in the look-back.
 
-The counts of a moment hold until the next one, unless both are further apart than the rule tolerates.
+The counts of a moment apply until the next one, unless they are further apart than the rule tolerates.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from durability.report.data import moments
 
 OUTCOMES = {"PASS": "passes", "UNKNOWN": "unknown", "EXEMPT": "exempt", "NOT_APPLICABLE": "too few snapshots to tell"}
 POINTS = 240
-"""Points of a timeline, at most."""
+"""The most points of a timeline."""
 
 
 class Point(NamedTuple):
-    """One or several moments with the partitions of the worst: most offline, else most under min ISR, else most at it.
+    """One or more moments, with the counts of the worst: most offline, else most under min ISR, else most at min ISR.
 
-    `unread`: no partition was found in such a state, and not all could be read.
+    unread: no partition was found in such a state, but not all could be read.
     """
 
     first: datetime
@@ -41,8 +41,12 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Timeline:
-    """A cluster's points in order; `gap`: see `moments.gaps`; `reading`: the rule's; `windows`: maintenance, [from, to) with the
-    reason."""
+    """A cluster's points in order.
+
+    gap: see `moments.gaps`.
+    reading: the rule's.
+    windows: maintenance windows as (from, to, reason), `to` exclusive.
+    """
 
     cluster: str
     points: Sequence[Point]
@@ -56,7 +60,7 @@ class Timeline:
 
 
 def read(lake: Any, plan: Plan, readings: pa.Table) -> list[Timeline]:
-    """The evaluated clusters' timelines, the worst first. `lake`: an object with `scan(table, where, columns)`."""
+    """The evaluated clusters' timelines, worst first. lake: an object with `scan(table, where, columns)`."""
     if not plan.look_back:
         return []
     from pyiceberg.expressions import GreaterThanOrEqual
@@ -84,7 +88,7 @@ def timelines(counters: pa.Table, readings: pa.Table, plan: Plan) -> list[Timeli
 
 
 def _points(rows: list[dict[str, Any]]) -> list[Point]:
-    """At most POINTS of them, from rows in order of time."""
+    """At most POINTS points, from rows sorted by time."""
     points: dict[int, Point] = {}
     for row in rows:
         first, at = rows[0]["captured_at"], row["captured_at"]
@@ -97,7 +101,7 @@ def _points(rows: list[dict[str, Any]]) -> list[Point]:
 
 
 def _counts(row: dict[str, Any]) -> tuple[int, int, int, bool]:
-    """Offline, under and at min ISR, without partitions that are so by configuration; and `Point.unread`."""
+    """Partitions offline, under and at min ISR, without those that are so by configuration; and `Point.unread`."""
     under = row["under_min_isr"] - (row["under_min_isr_by_configuration"] or 0)
     counts = row["offline"], under, row["at_min_isr"] - (row["at_min_isr_by_configuration"] or 0)
     return *counts, bool(row["unknown"]) and not any(counts)

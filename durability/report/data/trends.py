@@ -1,8 +1,8 @@
 """The last year: the failures of each nightly run, and how long partitions were at min ISR or worse, day by day.
 
-The counts of a moment hold until the next one, unless both are further apart than the rule tolerates: the time in between is
-unknown. So is the time after a moment with no unhealthy partition that could not read everything. Levels are those of
-`spark_jobs.history.readings.level`.
+The counts of a moment apply until the next one. If the two are further apart than the rule tolerates, the time in between is
+unknown. The time after a moment is also unknown if it found no unhealthy partition but could not read everything. Levels are
+those of `spark_jobs.history.readings.level`.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from durability.report.data import moments
 
 YEAR = 366
 FEWEST = 3
-"""Days of history that make a trend."""
+"""The fewest days of history for a trend."""
 AT_ONCE = 3_000
-"""Runs whose counters are in memory at once: a year of pulses of a hundred clusters is ten million rows."""
+"""The most runs whose counters are in memory at once. A year of pulses of a hundred clusters is ten million rows."""
 DAY_US = 86_400_000_000
 UNREAD = -1
 
 
 class Days(NamedTuple):
-    """Minutes of each day, oldest first: `seen`, and those of them at min ISR, under it, and offline (the worst counts)."""
+    """Minutes per day, oldest first: `seen`, and of these the minutes at min ISR, under it, and offline (the worst counts)."""
 
     seen: np.ndarray
     at: np.ndarray
@@ -41,12 +41,12 @@ class Days(NamedTuple):
 
     @property
     def order(self) -> tuple[float, float, float]:
-        """A sort key; descending is worst first."""
+        """A sort key. Descending is worst first."""
         return self.offline.sum(), self.under.sum(), self.at.sum()
 
 
 class Night(NamedTuple):
-    """A nightly run's failures by severity; `day`: its number, from 0; `status`: as in `runs`."""
+    """A nightly run's failures by severity. day: its number, from 0. status: as in `runs`."""
 
     day: int
     status: str
@@ -55,7 +55,7 @@ class Night(NamedTuple):
 
 @dataclass(frozen=True)
 class Trends:
-    """`days` days from `first` on; `clusters`: those of this run with any count, the worst first."""
+    """`days` days from `first` on. clusters: this run's clusters with any count, worst first."""
 
     first: date
     days: int
@@ -64,15 +64,16 @@ class Trends:
 
     @property
     def fleet(self) -> Days:
-        """All clusters' minutes added up."""
+        """The sum of all clusters' minutes."""
         return Days(*np.sum([days for _, days in self.clusters], axis=0))
 
 
 def read(lake: Any, plan: Plan, severities: Mapping[str, int], gaps: Mapping[str, timedelta]) -> Trends | None:
-    """The year up to this run, of its clusters; None where the lake has fewer than FEWEST days of it.
+    """The year up to this run for its clusters; None if the lake has fewer than FEWEST days of it.
 
-    `lake`: an object with `scan(table, where, columns)`; `severities`: this run's failures, whose row in `runs` doesn't matter;
-    `gaps`: see `moments.gaps`. A cluster without one tolerates as much as the policy's `prolonged_after`.
+    lake: an object with `scan(table, where, columns)`.
+    severities: this run's failures. Its row in `runs` isn't needed.
+    gaps: see `moments.gaps`. A cluster without an entry tolerates the policy's `prolonged_after`.
     """
     if not plan.look_back and not any(part.previous_result_id for part in plan.snapshots):
         return None
@@ -92,7 +93,7 @@ def read(lake: Any, plan: Plan, severities: Mapping[str, int], gaps: Mapping[str
         RUNS, And(recent, EqualTo("kind", "nightly")), columns=("captured_at", "finished_at", "status", "summary")
     )
 
-    # The first chunk starts with the year: a run also counts snapshots that are older than all rows of `runs`.
+    # The first chunk starts with the year, because a run may count snapshots that are older than all rows of `runs`.
     edges = sorted({start, *days[AT_ONCE::AT_ONCE], today + timedelta(days=1)})
 
     def counters() -> Iterable[pa.Table]:
@@ -113,13 +114,14 @@ def minutes(
 ) -> dict[str, Days]:
     """By cluster, the minutes of each day of the year from `start` on.
 
-    chunks: cluster rows of HEALTH_COUNTERS, oldest first. runs: result_id and finished_at; see `moments.concluded`.
+    chunks: cluster rows of HEALTH_COUNTERS, oldest first.
+    runs: result_id and finished_at; see `moments.concluded`.
     tolerated: by cluster, how far apart moments may be.
     """
     names = sorted(tolerated)
     gap = np.array([tolerated[name] / timedelta(microseconds=1) for name in names], np.int64)
     totals = np.zeros((4, len(names) * YEAR))  # by level
-    carried = [np.zeros(0, np.int64)] * 3  # the last moment of each cluster: how long it lasts, the next chunk shows
+    carried = [np.zeros(0, np.int64)] * 3  # the last moment of each cluster: the next chunk shows its duration
     for chunk in chunks:
         rows = moments.concluded(chunk, runs, plan)
         place = pc.index_in(rows["cluster"], pa.array(names, pa.string()))
@@ -140,7 +142,7 @@ def minutes(
 
 
 def levels(rows: pa.Table) -> np.ndarray:
-    """3 offline, 2 under min ISR, 1 at it, 0 none; UNREAD. Partitions at a level by configuration alone don't count."""
+    """3 offline, 2 under min ISR, 1 at min ISR, 0 none; UNREAD. Partitions at a level by configuration don't count."""
 
     def where(condition: pa.ChunkedArray) -> np.ndarray:
         return pc.fill_null(condition, False).to_numpy()
@@ -156,7 +158,7 @@ def levels(rows: pa.Table) -> np.ndarray:
 
 
 def _add(totals: np.ndarray, cluster: np.ndarray, at: np.ndarray, lasts: np.ndarray, level: np.ndarray) -> None:
-    """Add each duration to the days that it covers; `at`: microseconds since the first day."""
+    """Add each duration to the days that it covers. at: microseconds since the first day."""
     while len(at):
         here = np.minimum(lasts, DAY_US - at % DAY_US)
         slot = cluster * YEAR + at // DAY_US
@@ -178,7 +180,7 @@ def _nights(nightly: pa.Table, clusters: Iterable[str], start: datetime, now: da
 
 
 def _trimmed(start: date, nights: Sequence[Night], measured: Mapping[str, Days]) -> Trends | None:
-    """Without the days before the first known one; None where fewer than FEWEST days are known."""
+    """The trends without the days before the first known day; None if fewer than FEWEST days are known."""
     known = {night.day for night in nights}.union(*(np.flatnonzero(days.seen).tolist() for days in measured.values()))
     if len(known) < FEWEST:
         return None

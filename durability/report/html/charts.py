@@ -14,9 +14,9 @@ from durability.report.data.timeline import Timeline
 from durability.report.data.trends import Days, Trends
 
 Counts = Mapping[str, float]
-"""By kind or severity, the worst first."""
+"""Numbers by kind or severity, worst first."""
 Span = tuple[datetime, datetime, str]
-"""From, to, and a title."""
+"""(from, to, title)."""
 Column = tuple[datetime, datetime, str, Counts]
 WIDTH, HEIGHT = 1140.0, 84.0
 TICKS = 6
@@ -25,7 +25,7 @@ SEVERITIES = ("critical", "warning")
 
 
 def timeline_chart(line: Timeline) -> dict[str, Any]:
-    """A cluster's counts, see `_chart`, with their `peak`, and the moments `from` and `to`."""
+    """A cluster's counts (see `_chart`) with their `peak`, and the times `from` and `to`."""
     start, end = line.points[0].first, line.points[-1].last
     columns: list[Column] = []
     known: list[Span] = []
@@ -52,7 +52,7 @@ def timeline_chart(line: Timeline) -> dict[str, Any]:
 
 
 def trend_charts(trends: Trends | None, worst: int) -> dict[str, Any]:
-    """`nights`, `fleet` and the `worst` of its `clusters`, a chart each; `left`: the number of others. Empty without trends."""
+    """Charts of `nights`, of the `fleet`, and of its `worst` clusters. `left`: the number of others. Empty without trends."""
     if trends is None:
         return {}
     several = len(trends.clusters) > 1
@@ -97,7 +97,7 @@ def _days_chart(trends: Trends, name: str, days: Days) -> dict[str, Any]:
 def _daily(
     trends: Trends, columns: Mapping[int, tuple[str, Counts]], known: Iterable[int], missing: str
 ) -> dict[str, Any]:
-    """A chart of days, given by their numbers; `missing`: the title of other days than the `known` ones."""
+    """A chart of days, given by their numbers. missing: the title of days that aren't in `known`."""
 
     def at(day: float) -> datetime:
         return datetime.combine(trends.first, time(), UTC) + timedelta(days=day)
@@ -112,7 +112,7 @@ def _daily(
     return _chart(
         at(0),
         at(trends.days),
-        # A tenth of a column is left blank between two.
+        # A tenth of each column is left blank.
         [(at(day), at(day + 0.9), f"{date(day)}: {title}", counts) for day, (title, counts) in columns.items()],
         [(at(a), at(b), "") for a, b in zip(between[::2], between[1::2], strict=True) if b > a],
         gaps,
@@ -130,8 +130,8 @@ def _chart(
     windows: Sequence[Span],
     labels: Sequence[str],
 ) -> dict[str, Any]:
-    """Rectangles with `x`, `width` and `title` in pixels, of `known`, `gaps`, `windows`, and `bars`: each column's counts on top
-    of each other, with `y`, `height` and `kind`; and `ticks` with `x` and `text`."""
+    """Rectangles with `x`, `width` and `title` (in pixels) for `known`, `gaps`, `windows` and `bars`, and `ticks` with `x` and
+    `text`. `bars` stacks the counts of each column, with `y`, `height` and `kind`."""
     seconds = max((end - start).total_seconds(), 1.0)
     peak = max((sum(counts.values()) for *_, counts in columns), default=0)
 

@@ -1,4 +1,4 @@
-"""report.html: what its template shows, selected and cut so that the page stays small at any fleet size."""
+"""report.html: selects what its template shows, so that the page stays small for any fleet."""
 
 from __future__ import annotations
 
@@ -38,19 +38,24 @@ from durability.report.words import (
 
 HERE = Path(__file__).parent
 TEXT, REMEDIATION = 700, 1_800
-"""Characters of a message and of a remediation, at most."""
+"""The most characters of a message and of a remediation."""
 CAUSES = {"FAIL": (60, 0.5), "UNKNOWN": (40, 0.25)}
-"""Causes of an outcome and their mebibytes, at most."""
+"""By outcome, the most causes and the most mebibytes of their text."""
 TOPICS, BROKERS, CLUSTERS, WAIVERS, PATHS, NEW = 150, 60, 300, 200, 300, 12
 OUTAGES, STEPS, TIMELINES, TRENDS = 20, 12, 24, 5
 APPLICATIONS = 100
-"""Shown, at most."""
+"""The most applications that are shown."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a page is made of: `run` and `counts` as in findings.json; `resolved`: reasons with their numbers; `outages`: of
-    `Outages.clusters`; `flagged`: what `expectations.posture` returned."""
+    """The data of a page.
+
+    run, counts: as in findings.json.
+    resolved: the number of findings by reason.
+    outages: of `Outages.clusters`.
+    flagged: the result of `expectations.posture`.
+    """
 
     run: Mapping[str, Any]
     counts: Mapping[str, Any]
@@ -79,7 +84,7 @@ def stylesheet() -> tuple[str, str]:
 
 @cache
 def environment() -> Environment:
-    """Jinja's, with the filters and globals of the templates."""
+    """The Jinja environment with the filters and globals of the templates."""
     made = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
@@ -95,7 +100,7 @@ def environment() -> Environment:
 
 
 def first(items: Sequence[Any], limit: int, row: Callable[[Any], Any] = lambda item: item) -> dict[str, Any]:
-    """`shown`: the rows of the first items; `left`: the number of the others."""
+    """`shown`: the rows of the first `limit` items. `left`: the number of other items."""
     return {"shown": [row(item) for item in items[:limit]], "left": max(0, len(items) - limit)}
 
 
@@ -139,7 +144,7 @@ def accepted(snapshot: Mapping[str, Any]) -> bool:
 
 
 def cause_rows(causes: Causes, outcome: str, without: Collection[str] = ()) -> dict[str, Any]:
-    """Causes of one outcome with their texts, except for the clusters `without`; `left`: the number of others."""
+    """Causes of one outcome with their texts, without those of the clusters `without`. `left`: the number of others."""
     budget, shown = Budget(*CAUSES[outcome]), []
     for cause in causes.ranked(outcome):
         if cause.cluster in without:
@@ -160,7 +165,7 @@ def cause_rows(causes: Causes, outcome: str, without: Collection[str] = ()) -> d
 
 
 def unread_rows(unread: pa.Table) -> dict[str, Any]:
-    """What the collector could not read, path by path, and by cluster how many partitions the auditor may not see."""
+    """The paths that the collector could not read, and by cluster the number of partitions that the auditor may not see."""
     budget, paths = Budget(PATHS, 0.2), []
     rows = sorted(unread.to_pylist(), key=lambda row: row["cluster"])
     for row in rows:
@@ -173,7 +178,7 @@ def unread_rows(unread: pa.Table) -> dict[str, Any]:
 
 
 def cluster_rows(report: Report) -> list[dict[str, Any]]:
-    """Every cluster with its counts, those without an accepted snapshot first, then by critical findings."""
+    """Every cluster with its counts. Clusters without an accepted snapshot come first, then those with most critical findings."""
     severities: dict[str, Counter[str | None]] = {}
     for cause in report.causes.ranked("FAIL"):
         severities.setdefault(cause.cluster, Counter()).update(cause.severities)
@@ -197,7 +202,7 @@ def cluster_rows(report: Report) -> list[dict[str, Any]]:
 
 
 def control_rows(counts: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
-    """Every control of the catalogue with its counts, in the catalogue's order, and then any other that was found."""
+    """Every control of the catalogue with its counts, in the catalogue's order, then any other control with findings."""
     nothing = dict.fromkeys(OUTCOMES, 0)
     return [
         {"id": name, "outcomes": counts.get(name, nothing), "entry": CONTROLS.get(name), "ran": name in counts}
@@ -206,9 +211,9 @@ def control_rows(counts: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]
 
 
 def waiver_rows(report: Report) -> list[dict[str, Any]]:
-    """Waivers with the number of findings that each exempts; expired ones first.
+    """Waivers with the number of findings that each exempts. Expired ones come first.
 
-    A waiver counts through its day in UTC. The newest snapshot decides here whether it is expired.
+    A waiver is valid through its last day in UTC. The newest snapshot decides whether it is expired.
     """
     exempted: Counter[int | None] = Counter()
     for cause in report.causes.ranked("EXEMPT"):

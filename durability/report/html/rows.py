@@ -1,4 +1,4 @@
-"""The findings that report.html lists, cut so that the page stays small at any fleet size."""
+"""Selects the findings that report.html lists, so that the page stays small for any fleet."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 from durability.report.words import clipped, clipped_script, is_resolved, is_script, ranges
 
 QUOTAS = {"FAIL": (700, 1.4), "UNKNOWN": (200, 0.4), "EXEMPT": (150, 0.3), "resolved": (100, 0.2)}
-"""Rows and mebibytes of the page by kind of finding; with the rest of the page this stays under 5 MB."""
+"""The most rows and mebibytes by kind of finding. With the rest, the page stays under 5 MB."""
 MESSAGE, REMEDIATION, RESOURCE, WAIVER = 700, 1_800, 260, 300
-"""Characters of each, at most."""
+"""The most characters of each."""
 NAMED = 10
-"""Partitions that a message names, at most."""
+"""The most partitions that a message names."""
 ACKS_TABLE = 3200
-"""Bytes of a finding's table of acks values."""
+"""The most bytes of a finding's table of acks values."""
 
 
 class Budget:
-    """A limit of items, and of their bytes once escaped for HTML; `offered`: the items so far, left out ones included."""
+    """A limit for items and for their bytes after HTML escaping. offered: the number of items so far, with those left out."""
 
     def __init__(self, items: int, mebibytes: float):
         self.items, self.bytes, self.offered = items, int(mebibytes * (1 << 20)), 0
@@ -40,10 +40,10 @@ class Budget:
 
 
 class FindingRows:
-    """Rows by kind in the order given, until the quota of the kind is used up.
+    """Rows by kind in the given order, until the quota of the kind is used up.
 
-    A finding of partition-health about the same partitions as an earlier one is added to that row (`also`). A script that an
-    earlier finding of the cluster has is not repeated (`same_fix`: that row).
+    A partition-health finding on the same partitions as an earlier one is added to that row (`also`). A script that an earlier
+    finding of the cluster has isn't repeated (`same_fix`: that row).
     """
 
     def __init__(self) -> None:
@@ -86,5 +86,5 @@ class FindingRows:
         self.shown[kind].append(row)
 
     def left_out(self, kind: str) -> int:
-        """How many findings of the kind have no row."""
+        """The number of findings of the kind without a row."""
         return self._budgets[kind].offered - len(self.shown[kind]) - (self._merged if kind == "FAIL" else 0)

@@ -31,10 +31,13 @@ class Paint:
 
 
 def summary_text(document: Mapping[str, Any], paths: Iterable[Path | str], *, colour: bool = False) -> str:
-    """The end of a run in about twenty lines: the headline, what to fix first, what changed, what is unknown.
+    """The summary of a run in about twenty lines: the headline, what to fix first, what changed, what is unknown.
 
-    `document`: a findings.json; `paths`: the reports written; `colour`: with ANSI colours. Control characters in text from
-    clusters are replaced.
+    Control characters in text from clusters are replaced.
+
+    document: a findings.json.
+    paths: the written reports.
+    colour: use ANSI colours.
     """
     paint = Paint(colour)
     run, summary = document["run"], document["summary"]
@@ -106,7 +109,7 @@ def _failures(causes: Causes, paint: Paint) -> list[str]:
 
 
 def _remediation(text: str) -> list[str]:
-    """Advice and comments wrapped; each command of a script whole on its own line, so that it can be copied."""
+    """Advice and comments are wrapped. Each command of a script stays on one line, so that it can be copied."""
     lines = []
     script = is_script(text)
     for line in clipped_script(text, REMEDIATION).splitlines() if script else [text]:

@@ -1,7 +1,7 @@
-"""One digest per run for Slack: three lines in Block Kit, posted to an incoming webhook.
+"""One Slack digest per run: three lines in Block Kit, posted to an incoming webhook.
 
-The limits are Slack's: 50 blocks per message, 3000 characters per section, 150 per header. The webhook's address is a secret:
-it is neither logged nor part of an error.
+Slack's limits are 50 blocks per message, 3000 characters per section and 150 per header. The webhook's address is a secret. It
+is neither logged nor part of an error.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from durability.report.words import cause_title, is_command, joined, plural, rea
 SECTION, HEADER, LINE = 3_000, 150, 900
 CAUSES = 3
 RETRIES, TIMEOUT = 4, 10
-"""Attempts after the first, and seconds per attempt."""
+"""Attempts after the first one, and seconds per attempt."""
 PAUSE, LONGEST = 0.5, 60
-"""Seconds before the first retry, doubled for each further one and varied by half; seconds that a Retry-After may ask for."""
+"""Seconds before the first retry (doubled for each further one, and varied by half), and the longest Retry-After to accept."""
 MARKS = {"critical": ":red_circle:", "warning": ":large_yellow_circle:", "unknown": ":grey_question:"}
 
 
 class NotificationFailed(AuditError):
-    """Slack didn't take the digest. The audit's results are not affected."""
+    """Slack didn't accept the digest. The audit's results aren't affected."""
 
 
 def digest(document: Mapping[str, Any], paths: Sequence[Path | str] = ()) -> dict[str, Any]:
-    """The payload for a findings.json: the headline, the worst cause with its fix, what changed and what is unknown.
+    """The payload for a findings.json: the headline, the worst cause with its fix, what changed, and what is unknown.
 
-    `paths`: files to name.
+    paths: files to name.
     """
     run = document["run"]
     headline, causes = overview(document)
@@ -60,7 +60,7 @@ def digest(document: Mapping[str, Any], paths: Sequence[Path | str] = ()) -> dic
 
 
 def escaped(text: str | None, limit: int) -> str:
-    """mrkdwn with &, < and > escaped (so that no "<!channel>" works), on one line, at most `limit` characters long.
+    """mrkdwn on one line of at most `limit` characters. &, < and > are escaped, so that "<!channel>" has no effect.
 
     >>> escaped("<!channel> & co", 100), escaped("a&b", 6)
     ('&lt;!channel&gt; &amp; co', 'a…')
@@ -73,7 +73,7 @@ def escaped(text: str | None, limit: int) -> str:
 
 
 def code(text: str, limit: int) -> str:
-    """`text` as inline code; backticks would end it."""
+    """`text` as inline code. Backticks in it are replaced, because they would end the code."""
     return f"`{escaped(text.replace('`', chr(39)), limit)}`"
 
 
@@ -115,12 +115,12 @@ def _foot(run: Mapping[str, Any], paths: Sequence[Path | str]) -> str:
 
 
 def send(webhook_url: str, payload: dict[str, Any]) -> None:
-    """Post a digest; try again up to RETRIES times after 429, 5xx and failed connections.
+    """Post a digest. After 429, 5xx and failed connections it tries again, up to RETRIES times.
 
-    A connection that broke after Slack took the message can deliver it twice. NotificationFailed for any failure, without the
-    address.
+    If a connection breaks after Slack accepted the message, Slack may show it twice.
+    Raises NotificationFailed for any failure. The error doesn't contain the address.
     """
-    # slack_sdk logs the address; this logger has no handlers and no parent.
+    # slack_sdk logs the address, so it gets a logger without handlers and parent.
     silent = logging.Logger("slack digest", level=logging.CRITICAL + 1)
     if not webhook_url.lower().startswith(("https://", "http://")):
         raise NotificationFailed("Slack digest not sent: the webhook's address doesn't begin with https://; check it")
@@ -133,7 +133,7 @@ def send(webhook_url: str, payload: dict[str, Any]) -> None:
             if attempt < RETRIES and isinstance(error, OSError | HTTPException):
                 time.sleep(wait)
                 continue
-            # These errors may contain the address: only their type is reported.
+            # These errors may contain the address, so only their type is reported.
             reason = getattr(error, "reason", error)
             kind = type(reason).__name__ if isinstance(reason, Exception) else type(error).__name__
             raise NotificationFailed(f"Slack digest not sent after {plural(attempt + 1, 'attempt')}: {kind}") from None
