@@ -136,6 +136,8 @@ def elect(topic: str, partitions: Sequence[int], in_sync: int | None, facts: Clu
     if facts.led is False:
         return advice(CONTROLLERS_FIRST)
     look = Step(UNAVAILABLE, (ELECTION_MISSING,))
+    if providers.refusal(facts.provider, providers.REASSIGN) is not None:
+        return [look, *advice("Ask the cluster's provider to elect a leader: it runs the controllers")]
     if not in_sync:
         only = "With an empty ISR only replicas of the ELR can be elected without losing records."
         return [look, Step(about=(only,))]

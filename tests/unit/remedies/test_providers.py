@@ -66,8 +66,13 @@ def test_nobody_edits_files_of_a_providers_brokers(provider):
     evidence = {"elr_at_risk": False, "min_insync_replicas": [2]}
     one = finding(provider, facts, observed=weak, required={"default_replication_factor": 3}, evidence=evidence)
     text = render(safety.checked(settings.defaults(one), one), facts)
-    assert text and "server.properties" not in text
-    assert "server.properties" in render(safety.checked(settings.defaults(one), one | {"provider": "self"}), facts)
+    assert "server.properties" not in text
+    assert text.startswith("Set default.replication.factor=3. Set auto.create.topics.enable=false there too, unless")
+    own = ClusterFacts(provider="self", fragile=Fragile())
+    mine = one | {KEY: own, "provider": "self"}
+    assert "server.properties" in render(safety.checked(settings.defaults(mine), mine), own)
+    own_tools = safety.reason(cluster_setting("min.insync.replicas", 2), finding(provider, FACTS))
+    assert own_tools is None or own_tools.startswith("Wanted: min.insync.replicas=2. ")
 
 
 @pytest.mark.parametrize(
