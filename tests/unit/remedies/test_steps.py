@@ -120,7 +120,7 @@ def test_no_broker_restarts_while_a_partition_needs_it(advised, fragile, harm):
     assert text.index("Don't restart yet") < text.index("Then restart") < text.index("Before each restart, see that")
     safe = advised(ClusterFacts(fragile=Fragile()))
     assert (
-        "Don't restart" not in safe and "Before each restart, see that the broker is in the Isr of no partition" in safe
+        "Don't restart" not in safe and "Before each restart, see that the broker is in the ISR of no partition" in safe
     )
 
 
@@ -147,7 +147,7 @@ def test_what_a_release_has_no_command_for_is_said_in_words():
     assert lines(cluster_setting("a", 1), old) == lines(RUNNING, ClusterFacts((2, 5))) == []
     assert render([Step(cluster_setting("a", 1))], old) == (
         "Set a=1 in server.properties of every broker, and restart them one after the other. Before each restart, see that"
-        " the broker is in the Isr of no partition that kafka-topics --describe lists with --under-replicated-partitions"
+        " the broker is in the ISR of no partition that is at or under its min.insync.replicas"
     )
     assert render([Step(RAISE)], ClusterFacts((0, 8, 2, 2))) == "Set min.insync.replicas=2 on topic t"
     leftover = Config("brokers", "3", (("leader.replication.throttled.rate", None),))
