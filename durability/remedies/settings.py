@@ -10,7 +10,7 @@ from durability.remedies import elr, providers
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import LOG_DIRS, ONE_BY_ONE, RUNNING, Config, Show, cluster_setting, topic_setting
 from durability.remedies.finding import Finding
-from durability.remedies.steps import NO_RESTART, Remedy, Step, advice, restart
+from durability.remedies.steps import NO_CONTROLLER, NO_RESTART, Remedy, Step, advice, restart
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 
@@ -152,6 +152,8 @@ def _throttles_of_down(brokers: list[int]) -> Remedy:
 
 def _stuck(finding: Finding, facts: ClusterFacts) -> Remedy:
     """Cancelling drops the replicas being added at once, so it is offered only if enough others are live and in sync."""
+    if facts.led is False:
+        return advice(NO_CONTROLLER)
     if providers.refusal(facts.provider, providers.REASSIGN) is not None:
         return advice("Ask the cluster's provider why the reassignment makes no progress: it moves replicas itself")
     observed, harms = finding["observed"], finding["evidence"]["cancel_harms"]

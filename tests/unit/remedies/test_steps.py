@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from durability.remedies import racks, settings
+from durability.remedies import racks, replicas, settings
 from durability.remedies.cluster import KEY, ClusterFacts, Fragile
 from durability.remedies.commands import (
     LOG_DIRS,
@@ -166,3 +166,13 @@ def test_brokers_without_racks_are_not_restarted_without_a_controller():
     finding = {"evidence": {"target": {"unracked_brokers": [4, 6]}}}
     assert "restart them one after the other" in racks.of_topic(finding | {KEY: ClusterFacts(led=True)})[0].about[0]
     assert racks.of_topic(finding | {KEY: ClusterFacts(led=False)})[0].about[0] == NO_RESTART
+
+
+def test_without_a_controller_no_reassignment_is_cancelled():
+    halted, led = ClusterFacts(led=False), ClusterFacts(led=True)
+    back = bring_back("broker:3 down", halted)
+    assert replicas._or_take_back(back, False, halted) == back
+    stuck = {"observed": {"stuck": ["t-0"], "throttled_brokers": [], "throttled_topics": []}}
+    finding = {**stuck, "evidence": {"cancel_harms": []}}
+    assert "--cancel" not in render(settings.leftovers(finding | {KEY: halted}), halted)
+    assert "--cancel" in render(settings.leftovers(finding | {KEY: led}), led)
