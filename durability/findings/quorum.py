@@ -26,7 +26,10 @@ def read(lake: Any, attempts: Iterable[str]) -> dict[str, Quorum]:
     """
     from pyiceberg.expressions import In
 
-    snapshots = In("attempt_id", set(attempts))
+    named = set(attempts)
+    if not named:
+        return {}
+    snapshots = In("attempt_id", named)
     columns = ("cluster", "controller", "role", "leader", "live", "caught_up", "lag_ms")
     voters: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in lake.scan(CONTROLLERS, snapshots, columns=columns).to_pylist():

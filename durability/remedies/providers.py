@@ -53,7 +53,9 @@ def against(command: Command, provider: str | None) -> str | None:
     if not isinstance(command, Config):
         return None
     if command.entity == "brokers":
-        return refusal(provider, BROKERS)
+        wanted = ", ".join(key if value is None else f"{key}={value}" for key, value in command.values)
+        instead = refusal(provider, BROKERS)
+        return None if instead is None else f"Wanted: {wanted}. {instead}"
     fixed = REFUSED.get(provider or "", {}).get("topics", {})
     return next((str(fixed[key]) for key, _ in command.values if key in fixed), None)
 

@@ -136,6 +136,8 @@ def elect(topic: str, partitions: Sequence[int], in_sync: int | None, facts: Clu
     if facts.led is False:
         return advice(CONTROLLERS_FIRST)
     look = Step(UNAVAILABLE, (ELECTION_MISSING,))
+    if providers.refusal(facts.provider, providers.REASSIGN) is not None:
+        return [look, *advice("Ask the cluster's provider to elect a leader: it runs the controllers")]
     if not in_sync:
         only = "With an empty ISR only replicas of the ELR can be elected without losing records."
         return [look, Step(about=(only,))]
@@ -189,8 +191,10 @@ def _meanwhile(aims: target.Target) -> Remedy:
 def _or_take_back(back: Remedy, harms: bool, facts: ClusterFacts) -> Remedy:
     """Adds the advice to cancel: a reassignment that adds replicas raises the effective min ISR (seen on 4.3.1).
 
-    Before 2.6 the tool can't cancel.
+    Before 2.6 the tool can't cancel. Without a controller nothing can be cancelled.
     """
+    if facts.led is False:
+        return back
     if harms:
         return [*back, Step(about=(CANCEL_HARMS,))]
     cancel = "Or cancel the reassignment: replicas being added count already."

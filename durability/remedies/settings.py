@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 from durability.catalogue.listing import SHOWN, listed
-from durability.remedies import elr
+from durability.remedies import elr, providers
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import LOG_DIRS, ONE_BY_ONE, RUNNING, Config, Show, cluster_setting, topic_setting
 from durability.remedies.finding import Finding
-from durability.remedies.steps import NO_RESTART, Remedy, Step, advice, restart
+from durability.remedies.steps import NO_CONTROLLER, NO_RESTART, Remedy, Step, advice, restart
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 
@@ -35,23 +35,7 @@ def defaults(finding: Finding) -> Remedy:
     unsafe = evidence["elr_at_risk"]
     weak_min = MIN_ISR in weak
     waits = unsafe and (weak_min or len(evidence["min_insync_replicas"]) > 1)
-    sentences = []
-    if "default.replication.factor" in weak:
-        key = "default_replication_factor" + ("_at_most" if evidence.get("above_maximum") else "")
-        wanted, there = required[key], evidence.get("brokers")
-        few = there is not None and wanted > there
-        first = f"Add brokers first ({wanted} required, the cluster has {there}): until then topics can't be created with it. "
-        change = (
-            f"{first if few else ''}Set default.replication.factor={wanted} in server.properties of every broker and"
-            " controller"
-        )
-        sentences.append(restart(change, ONE_BY_ONE, facts_of(finding)))
-    if "auto.create.topics.enable" in weak:
-        where = "there too" if sentences else "in server.properties of every broker"
-        change = (
-            f"Set auto.create.topics.enable=false {where}, unless producers should create topics with these defaults"
-        )
-        sentences.append(change if sentences else restart(change, ONE_BY_ONE, facts_of(finding)))
+    sentences = _in_files(finding)
     if "brokers-disagree" in weak and not waits:
         sentences.append("Set the same values on all brokers and controllers")
     if waits:
@@ -65,6 +49,32 @@ def defaults(finding: Finding) -> Remedy:
         # This step doesn't depend on the others, and an unsafe step ends a remedy. So it goes first.
         steps.insert(len(sentences), Step(cluster_setting(UNCLEAN, "false")))
     return steps
+
+
+def _in_files(finding: Finding) -> list[str]:
+    """Sentences on settings that only files of brokers have, and on the restarts that they take."""
+    weak, required, evidence, facts = (
+        finding["observed"]["problems"],
+        finding["required"],
+        finding["evidence"],
+        facts_of(finding),
+    )
+    instead, sentences = providers.refusal(facts.provider, providers.FILES), []
+    if "default.replication.factor" in weak:
+        key = "default_replication_factor" + ("_at_most" if evidence.get("above_maximum") else "")
+        wanted, there = required[key], evidence.get("brokers")
+        few = there is not None and wanted > there
+        first = f"Add brokers first ({wanted} required, the cluster has {there}): until then topics can't be created with it. "
+        change = f"{first if few else ''}Set default.replication.factor={wanted}"
+        where = " in server.properties of every broker and controller"
+        sentences.append(change if instead else restart(change + where, ONE_BY_ONE, facts))
+    if "auto.create.topics.enable" in weak:
+        where = " there too" if sentences else "" if instead else " in server.properties of every broker"
+        change = (
+            f"Set auto.create.topics.enable=false{where}, unless producers should create topics with these defaults"
+        )
+        sentences.append(change if sentences or instead else restart(change, ONE_BY_ONE, facts))
+    return [*sentences, instead] if instead and sentences else sentences
 
 
 def _min_isr_of_brokers(brokers: list[int], value: int) -> Remedy:
@@ -150,6 +160,10 @@ def _throttles_of_down(brokers: list[int]) -> Remedy:
 
 def _stuck(finding: Finding, facts: ClusterFacts) -> Remedy:
     """Cancelling drops the replicas being added at once, so it is offered only if enough others are live and in sync."""
+    if facts.led is False:
+        return advice(NO_CONTROLLER)
+    if providers.refusal(facts.provider, providers.REASSIGN) is not None:
+        return advice("Ask the cluster's provider why the reassignment makes no progress: it moves replicas itself")
     observed, harms = finding["observed"], finding["evidence"]["cancel_harms"]
     sentences = ["Bring back the brokers that it waits for, or the replicas that lag."]
     throttled = (("broker", observed["throttled_brokers"]), ("topic", observed["throttled_topics"]))

@@ -23,6 +23,9 @@ NO_SPARE_VOTER = (
     "Restart no controller while the quorum can't do without one more voter: first bring back the voters that are missing, or add"
     " voters"
 )
+SEE_FIRST = (
+    "Before each restart, see that the broker is in the ISR of no partition that is at or under its min.insync.replicas"
+)
 IN_SYNC_FIRST = "First bring replicas back in sync there, or add one"
 
 
@@ -61,7 +64,7 @@ def restart(change: str, act: str, facts: ClusterFacts, brokers: Sequence[int] |
     >>> restart("Set a=1 on broker 4", "restart it", one)  # doctest: +ELLIPSIS
     "Set a=1 on broker 4. Don't restart yet. A restart can take partition t-0 offline: a single replica is in sync. ..."
     """
-    change, last = change.rstrip("."), _check(facts)
+    change, last = change.rstrip("."), SEE_FIRST
     if facts.led is False:
         return NO_RESTART
     if facts.spare_voter is False:
@@ -75,17 +78,6 @@ def restart(change: str, act: str, facts: ClusterFacts, brokers: Sequence[int] |
     if harms:
         return ". ".join([change, "Don't restart yet", *harms, IN_SYNC_FIRST, f"Then {act}", last])
     return f"{change}, and {act}. {last}"
-
-
-def _check(facts: ClusterFacts) -> str:
-    """What to look at before each restart, in the dialect of the cluster's release (KIP-351, KIP-427)."""
-    options = "--under-replicated-partitions"
-    if not facts.before(2, 4):
-        options = "--at-min-isr-partitions or --under-min-isr-partitions"
-    return (
-        "Before each restart, see that the broker is in the Isr of no partition that kafka-topics --describe lists with"
-        f" {options}"
-    )
 
 
 def _harms(harmed: Sequence[Fragile]) -> list[str]:

@@ -54,3 +54,7 @@ def test_the_quorum_of_a_cluster(leader, changed, brokers, expected):
     stated = {"leader": leader, "voters": voters, "observers": []}
     drawn = document("topic replicas\na 1,2", brokers=brokers, cluster="eu", quorum=stated)
     assert quorum.read(Facts(drawn), ["attempt"]) == {"eu": expected}
+
+
+def test_without_a_snapshot_nothing_is_read():
+    assert quorum.read(None, ()) == {}

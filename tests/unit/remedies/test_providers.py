@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from durability.findings import words
@@ -35,10 +37,11 @@ def finding(provider, facts=FACTS, **more):
 @pytest.mark.parametrize("provider", MANAGED)
 def test_more_replicas_are_not_added_by_a_plan(provider):
     text = words.remediation(finding(provider))
+    assert not re.search(r"kafka-\w+|--\w|\$BOOTSTRAP", text), "advice names no command of Kafka's"
     assert not any(name in text for name in REFUSED)
     assert "kafka-reassign-partitions" in words.remediation(finding("self"))
     assert "kafka-reassign-partitions" in words.remediation(finding("msk"))
-    assert ("avn service topic-update SERVICE TOPIC --replication N" in text) is (provider == "aiven")
+    assert ("avn service topic-update" in text) is (provider == "aiven")
 
 
 @pytest.mark.parametrize("provider", MANAGED)
@@ -66,8 +69,13 @@ def test_nobody_edits_files_of_a_providers_brokers(provider):
     evidence = {"elr_at_risk": False, "min_insync_replicas": [2]}
     one = finding(provider, facts, observed=weak, required={"default_replication_factor": 3}, evidence=evidence)
     text = render(safety.checked(settings.defaults(one), one), facts)
-    assert text and "server.properties" not in text
-    assert "server.properties" in render(safety.checked(settings.defaults(one), one | {"provider": "self"}), facts)
+    assert "server.properties" not in text
+    assert text.startswith("Set default.replication.factor=3. Set auto.create.topics.enable=false there too, unless")
+    own = ClusterFacts(provider="self", fragile=Fragile())
+    mine = one | {KEY: own, "provider": "self"}
+    assert "server.properties" in render(safety.checked(settings.defaults(mine), mine), own)
+    own_tools = safety.reason(cluster_setting("min.insync.replicas", 2), finding(provider, FACTS))
+    assert own_tools is None or own_tools.startswith("Wanted: min.insync.replicas=2. ")
 
 
 @pytest.mark.parametrize(

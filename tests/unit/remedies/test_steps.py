@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from durability.remedies import racks, settings
+from durability.remedies import racks, replicas, settings
 from durability.remedies.cluster import KEY, ClusterFacts, Fragile
 from durability.remedies.commands import (
     LOG_DIRS,
@@ -120,7 +120,7 @@ def test_no_broker_restarts_while_a_partition_needs_it(advised, fragile, harm):
     assert text.index("Don't restart yet") < text.index("Then restart") < text.index("Before each restart, see that")
     safe = advised(ClusterFacts(fragile=Fragile()))
     assert (
-        "Don't restart" not in safe and "Before each restart, see that the broker is in the Isr of no partition" in safe
+        "Don't restart" not in safe and "Before each restart, see that the broker is in the ISR of no partition" in safe
     )
 
 
@@ -147,7 +147,7 @@ def test_what_a_release_has_no_command_for_is_said_in_words():
     assert lines(cluster_setting("a", 1), old) == lines(RUNNING, ClusterFacts((2, 5))) == []
     assert render([Step(cluster_setting("a", 1))], old) == (
         "Set a=1 in server.properties of every broker, and restart them one after the other. Before each restart, see that"
-        " the broker is in the Isr of no partition that kafka-topics --describe lists with --under-replicated-partitions"
+        " the broker is in the ISR of no partition that is at or under its min.insync.replicas"
     )
     assert render([Step(RAISE)], ClusterFacts((0, 8, 2, 2))) == "Set min.insync.replicas=2 on topic t"
     leftover = Config("brokers", "3", (("leader.replication.throttled.rate", None),))
@@ -179,3 +179,13 @@ def test_brokers_without_racks_are_not_restarted_without_a_controller():
     finding = {"evidence": {"target": {"unracked_brokers": [4, 6]}}}
     assert "restart them one after the other" in racks.of_topic(finding | {KEY: ClusterFacts(led=True)})[0].about[0]
     assert racks.of_topic(finding | {KEY: ClusterFacts(led=False)})[0].about[0] == NO_RESTART
+
+
+def test_without_a_controller_no_reassignment_is_cancelled():
+    halted, led = ClusterFacts(led=False), ClusterFacts(led=True)
+    back = bring_back("broker:3 down", halted)
+    assert replicas._or_take_back(back, False, halted) == back
+    stuck = {"observed": {"stuck": ["t-0"], "throttled_brokers": [], "throttled_topics": []}}
+    finding = {**stuck, "evidence": {"cancel_harms": []}}
+    assert "--cancel" not in render(settings.leftovers(finding | {KEY: halted}), halted)
+    assert "--cancel" in render(settings.leftovers(finding | {KEY: led}), led)
