@@ -28,6 +28,8 @@ REFUSED = "connection refused"
 """In the reason of a broker on whose address nothing listens."""
 SEEN_WITHIN_MS = 10_000
 """How far a voter may be behind to count as up for the quorum's leader."""
+FETCHED_WITHIN = 2.0
+"""Seconds until each voter has fetched from a new leader. Voters fetch at least every 0.5 s."""
 GREETED_AT_ONCE = 256
 """Brokers that are connected to at the same time."""
 
@@ -294,8 +296,12 @@ class _Collection:
     # -- Quorum and groups ---------------------------------------------------------------------------------------
 
     async def _quorum(self) -> None:
+        """Reads the quorum, twice if a voter never caught up: a leader that is new knows no voter before it has fetched."""
         try:
-            self.facts.quorum = await quorum.describe(self.wire)
+            self.facts.quorum = found = await quorum.describe(self.wire)
+            if found and found.times_known and any(member.lag_ms is None for member in found.voters):
+                await self.wire.pause(FETCHED_WITHIN)
+                self.facts.quorum = await quorum.describe(self.wire)
         except Unread as exc:
             self.quorum_error = exc.reason
 

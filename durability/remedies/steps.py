@@ -14,6 +14,8 @@ from durability.remedies.cluster import ClusterFacts, Fragile
 from durability.remedies.commands import Command, Config, Show, comment, in_words, lines, needs_controller
 
 AGAIN = "Then audit again"
+UNDO = "To undo it, when all replicas are in sync"
+"""Before that a higher min.insync.replicas can reject writes, or wipe an ELR. Replicas being added count, too."""
 NO_CONTROLLER = "No controller leads, so nothing can be changed now. First bring back a majority of the controllers"
 NO_RESTART = (
     "No controller leads: a broker that restarts now stays down. First bring back a majority of the controllers"
@@ -135,7 +137,7 @@ def render(remedy: Sequence[Step], facts: ClusterFacts) -> str:
             broker = None if step.command.name is None or act is None else [int(step.command.name)]
             parts.append((False, words if act is None else restart(words, act, facts, broker)))
         if step.undo is not None:
-            parts += [(False, f"To undo it: {line}") for line in lines(step.undo, facts) if shell]
+            parts += [(False, f"{UNDO}: {line}") for line in lines(step.undo, facts) if shell]
     if any(runs for runs, _ in parts):
         return "\n".join(text if runs else comment(text) for runs, text in parts)
     return ". ".join(text.rstrip(".") if n + 1 < len(parts) else text for n, (_, text) in enumerate(parts))

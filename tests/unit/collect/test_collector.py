@@ -220,3 +220,16 @@ def test_a_quorum_that_lost_its_majority_while_it_was_read_has_no_leader(monkeyp
     collection.wire.gather = Dying.gather.__get__(collection.wire)
     asyncio.run(collection._voters())
     assert collection.facts.quorum.leader is None and list(collection.facts.unreachable) == [2]
+
+
+@pytest.mark.parametrize(("later", "lag"), [(20, 20), (None, None)])
+def test_a_new_leader_is_asked_again_for_voters_that_it_does_not_know_yet(monkeypatch, later, lag):
+    answers = iter([None, later])
+
+    async def described(wire):
+        return Quorum(3, [Member(2, next(answers)), Member(3, 0)], [])
+
+    monkeypatch.setattr(collector.quorum, "describe", described)
+    collection = collector._Collection(Still(), {})
+    asyncio.run(collection._quorum())
+    assert collection.facts.quorum.voters[0].lag_ms == lag

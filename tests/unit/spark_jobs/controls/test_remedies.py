@@ -225,7 +225,7 @@ def test_what_is_lowered_says_what_that_costs(targets):
     assert "Brokers already enforce no more than this" in kept and "give the topic 3 replicas" in kept
     assert commands(kept)[-1].endswith("--entity-name nothing.above --add-config min.insync.replicas=2")
     assert kept.splitlines()[-1].endswith("--entity-name nothing.above --add-config min.insync.replicas=3")
-    assert kept.splitlines()[-1].startswith("# To undo it: kafka-configs")
+    assert kept.splitlines()[-1].startswith("# To undo it, when all replicas are in sync: kafka-configs")
     outage = remedy(targets, "old", "payments", "min-isr-within-replication-factor")
     assert "As configured now, every acks=all write is rejected" in outage
     # Lowered before replicas are added, which count at once: otherwise what passes now would be refused.
