@@ -1,8 +1,7 @@
-"""The whole program: audits of documents in one process and through Airflow, and audits that are killed."""
+"""The whole program: an audit of documents through Airflow, and audits that are killed."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -13,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
-from tests.support import topology
+from tests.support import topology, unusable
+from tests.support.unusable import children
 
 COMMAND = [sys.executable, "-m", "durability.cli", "audit"]
 THROUGH_AIRFLOW = [*COMMAND, "--airflow"]
@@ -21,21 +21,6 @@ THROUGH_AIRFLOW = [*COMMAND, "--airflow"]
 
 def environment(folder: Path, **given: str) -> dict[str, str]:
     return {**os.environ, "BOOTSTRAP": "", "OUT": str(folder / "out"), "LAKE": str(folder / "lake"), **given}
-
-
-def children(folder: Path) -> list[int]:
-    """Live processes that were told to write into this test's OUT."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            told = (entry / "environ").read_bytes().split(b"\0")
-        except (FileNotFoundError, PermissionError, ProcessLookupError):
-            continue
-        if f"OUT={folder / 'out'}".encode() in told or f"DURABILITY_OUT={folder / 'out'}".encode() in told:
-            found.append(int(entry.name))
-    return found
 
 
 def wait_for(condition, seconds: float):
@@ -53,26 +38,11 @@ def audit(command: list[str], folder: Path, **given: str) -> subprocess.Complete
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [COMMAND, THROUGH_AIRFLOW], ids=["in-process", "airflow"])
-def test_one_document_that_cannot_be_used_costs_the_others_nothing(tmp_path, command):
-    good = topology.document("topic replicas isr min\norders 1,2,3 1,2 2\nscratch 2 2 1", cluster="good")
-    broken = topology.document("topic replicas\norders 1,2,9", brokers="1:az1 2:az2", cluster="broken")
-    topology.write(tmp_path / "documents", good, broken)
-    done = audit(command, tmp_path, TOPOLOGY=str(tmp_path / "documents"), FAIL_ON="critical")
-    said = done.stdout + done.stderr
-    assert done.returncode == 2, said
-    assert "broken-001.json, /topics/0/partitions/0/replicas/2" in done.stderr
-    assert "Traceback" not in said
-    findings = json.loads((tmp_path / "out" / "findings.json").read_text())
-    status = {s["cluster"]: s["status"] for s in findings["run"]["snapshots"]}
-    assert status == {"good": "accepted", "broken-001.json": "failed"}
-    assert findings["run"]["verified"] is True
-    at_min = [f for f in findings["findings"] if f["control"] == "partition-health" and f["resource"] == "orders"]
-    assert {f["observed"]["category"] for f in at_min} == {"at-min-isr", "under-replicated"}
-    assert (tmp_path / "out" / "report.html").exists()
-    assert not children(tmp_path)
-    if command is COMMAND:
-        return
+def test_one_document_that_cannot_be_used_costs_the_others_nothing(tmp_path):
+    """Without Airflow: test_public_cases.py."""
+    documents = unusable.write(tmp_path / "documents")
+    done = audit(THROUGH_AIRFLOW, tmp_path, TOPOLOGY=str(documents), FAIL_ON="critical")
+    assert set(unusable.check_others(done, tmp_path)) == {"good"}
     log = (tmp_path / "out" / "logs" / "airflow.log").read_text()
     # What libraries say of themselves hides what the audit says, and an error that is none teaches to ignore them.
     assert "Skipping registering" not in log

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +25,14 @@ from tests.support.policy import shipped
 from tests.support.tiers import candidates
 
 NONE = tables.DISAGREEMENTS.arrow.empty_table()
+
+
+@cache
+def expressions(pulse: bool):
+    """About two thousand expressions, equal for all plans, as `evaluate.warm_up` builds them: once for the runs of a session."""
+    from spark_jobs.assemble.evaluation import topic_expressions
+
+    return topic_expressions(pulse)
 
 
 def per_partition(rows_: pa.Table) -> list[dict]:
@@ -226,13 +235,13 @@ class Judge:
         factors = {(row["cluster"], row["topic"]): row["replication_factor"] for row in topics.to_pylist()}
         policies = resolved(topologies, plan, policy, list(waivers), streams, factors)
         self._add("resolved_policy", pa.Table.from_pylist(policies, tables.RESOLVED_POLICY.arrow))
-        self.latest = {}
+        self.latest, built = {}, expressions(plan.pulse)
         if not findings:
             with ThreadPoolExecutor(3) as background:
-                measured = evaluation.Evaluation(self.spark, plan, self._read, background)
+                measured = evaluation.Evaluation(self.spark, plan, self._read, background, built)
                 evaluation.write_measures(measured, self._write)
             return []
-        evaluation.run(self.spark, plan, self._read, self._write)
+        evaluation.run(self.spark, plan, self._read, self._write, built)
         self._finish(plan)
         self._word()
         found = self.latest["findings"].to_pylist() if "findings" in self.latest else []

@@ -19,7 +19,7 @@ def start(folder):
     """A local session with `folder` for its tables."""
     from pyspark.sql import SparkSession
 
-    from durability.runtime import jars
+    from durability.runtime import class_archive, jars
     from durability.runtime.spark import DRIVER_OPTIONS, settings
     from spark_jobs.session import REQUIRED, remember_classes
 
@@ -27,8 +27,8 @@ def start(folder):
     jar_files = ",".join(sorted(str(p) for name in ("spark", "spark-s3") for p in jars.ensure(name).glob("*.jar")))
     own = {
         "spark.jars": jar_files,
-        # A JVM for hundreds of runs, so that both compilers are worth their time.
-        DRIVER_OPTIONS: "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m",
+        # A JVM for dozens of runs, so that both compilers are worth their time.
+        DRIVER_OPTIONS: f"-XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m {class_archive.option()}".rstrip(),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.warehouse.dir": str(folder),

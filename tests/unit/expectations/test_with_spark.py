@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from durability.catalogue import CONTROLS
+from durability.lake import Lake
 from durability.lake.tables import TABLES
 from durability.plan import build_plan
 from durability.topology import validate
 from expectations import gate, posture
+from tests.support.judge import pick
 from tests.support.policy import shipped, waivers
 from tests.support.topology import document
 
@@ -38,39 +40,6 @@ EU = """
 """
 
 
-@pytest.fixture
-def evaluated(lake, spark):
-    """Evaluates documents; `tamper(table name, rows)` may change what Spark writes. Returns the plan."""
-
-    def run(*documents, providers=None, tamper=lambda name, rows: rows):
-        from spark_jobs import evaluate
-
-        attempts = [
-            lake.stage(validate(d, "x.json"), provider=(providers or {}).get(d["cluster"]["id"], "self"))
-            for d in documents
-        ]
-        snapshots = lake.publish(attempts, gate.check(lake, attempts))
-        plan = build_plan(
-            lake,
-            run_id="run",
-            result_id="result",
-            kind="nightly",
-            policy=shipped(),
-            waivers=WAIVERS,
-            snapshots=snapshots,
-            started_at=datetime(2026, 11, 21, 12, 5, tzinfo=UTC),
-        )
-        evaluate.run(
-            spark,
-            plan,
-            lambda name: spark.createDataFrame(lake.scan(TABLES[name])),
-            lambda frame, table: lake.append(table, tamper(table.name, frame.toArrow())),
-        )
-        return plan
-
-    return run
-
-
 def eu(**parts) -> dict:
     return document(
         EU,
@@ -82,11 +51,45 @@ def eu(**parts) -> dict:
     )
 
 
-@pytest.mark.slow
-def test_spark_and_great_expectations_agree(lake, evaluated, tmp_path):
+@pytest.fixture(scope="module")
+def evaluated(spark, tmp_path_factory):
+    """A lake on which three clusters were judged once, the plan, and by table the rows that Spark wrote."""
+    from spark_jobs import evaluate
+
     no_racks = document(EU, cluster="serverless", brokers="1 2 3 4 5")
     moving = document("topic replicas\n a 1,2", cluster="odd", brokers="1:a 2:b", cluster_consistent=False)
-    plan = evaluated(eu(), no_racks, moving, providers={"serverless": "msk-serverless"})
+    providers = {"serverless": "msk-serverless"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("DURABILITY_CATALOG", raising=False)
+        lake = Lake.open(str(tmp_path_factory.mktemp("evaluated") / "lake"))
+        lake.ensure()
+        attempts = [
+            lake.stage(validate(d, "x.json"), provider=providers.get(d["cluster"]["id"], "self"))
+            for d in (eu(), no_racks, moving)
+        ]
+        plan = build_plan(
+            lake,
+            run_id="run",
+            result_id="result",
+            kind="nightly",
+            policy=shipped(),
+            waivers=WAIVERS,
+            snapshots=lake.publish(attempts, gate.check(lake, attempts)),
+            started_at=datetime(2026, 11, 21, 12, 5, tzinfo=UTC),
+        )
+        written: dict[str, pa.Table] = {}
+
+        def write(frame, table) -> None:
+            written[table.name] = frame.toArrow()
+            lake.append(table, written[table.name])
+
+        evaluate.run(spark, plan, lambda name: spark.createDataFrame(lake.scan(TABLES[name])), write)
+        yield lake, plan, written
+
+
+@pytest.mark.slow
+def test_spark_and_great_expectations_agree(evaluated, tmp_path):
+    lake, plan, _ = evaluated
     assert [(s.cluster, s.status) for s in plan.snapshots] == [
         ("eu", "accepted"),
         ("odd", "rejected"),
@@ -100,24 +103,22 @@ def test_spark_and_great_expectations_agree(lake, evaluated, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_tampered_posture_and_tampered_findings_show(lake, evaluated, tmp_path):
-    def tamper(name: str, rows: pa.Table) -> pa.Table:
-        if name == "topic_posture":
-            listed = rows.to_pylist()
-            for row in (row for row in listed if row["topic"] == "thin"):
-                row["checks"] = [
-                    c | ({"observed": 3} if c["control"] == "replication-factor" else {}) for c in row["checks"]
-                ]
-            return pa.Table.from_pylist(listed, TABLES[name].arrow)
-        if name == "verdicts":
-            is_it = pc.and_(pc.equal(rows["resource"], "tight"), pc.equal(rows["control"], "write-headroom"))
-            return rows.filter(pc.invert(is_it))
-        return rows
-
-    plan = evaluated(eu(), tamper=tamper)
-    flagged = posture.flag(lake, plan, tmp_path / "out")
+def test_a_tampered_posture_and_tampered_findings_show(evaluated, tmp_path):
+    lake, plan, written = evaluated
+    listed = written["topic_posture"].to_pylist()
+    for row in pick(listed, cluster="eu", topic="thin"):
+        row["checks"] = [c | ({"observed": 3} if c["control"] == "replication-factor" else {}) for c in row["checks"]]
+    verdicts = written["verdicts"].to_pylist()
+    (left_out,) = pick(verdicts, cluster="eu", resource="tight", control="write-headroom")
+    verdicts.remove(left_out)
+    # As if Spark had written these, under a result's name of their own.
+    tampered = replace(plan, result_id="tampered")
+    for name, rows in (("topic_posture", listed), ("verdicts", verdicts)):
+        renamed = [row | {"result_id": "tampered"} for row in rows]
+        lake.append(TABLES[name], pa.Table.from_pylist(renamed, TABLES[name].arrow))
+    flagged = posture.flag(lake, tampered, tmp_path / "out")
     assert not flagged.verified
-    rows = lake.scan(TABLES["disagreements"]).to_pylist()
+    rows = lake.scan(TABLES["disagreements"], "result_id = 'tampered'").to_pylist()
     assert sorted((r["control"], r["resource"], r["spark"], r["expectations"]) for r in rows) == [
         ("replication-factor", "thin", "FAIL", "PASS"),
         ("write-headroom", "tight", "no failure", "FAIL"),

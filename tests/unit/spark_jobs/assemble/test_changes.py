@@ -1,10 +1,13 @@
-"""Waivers, providers' duties, and what changed between two runs: one pair of fleets, judged one after the other."""
+"""Waivers, providers' duties, and what changed between two runs: one pair of fleets, judged one after the other;
+and a fleet that is judged once."""
 
 import pytest
 
 from tests.support.judge import Judge, one, pick
 from tests.support.policy import policy, waivers
 from tests.support.topology import document
+
+pytestmark = pytest.mark.slow
 
 BROKERS = "0:az1 1:az2 2:az3"
 POLICY = """
@@ -155,10 +158,25 @@ def test_the_providers_duty_is_not_applicable(runs):
         assert healed[control]["message"]
 
 
-def test_what_a_platform_hides_is_unknown(spark):
-    table = "topic replicas isr min\nt 0,1,2 0,1,2 2"
-    of_redpanda = document(table, brokers=BROKERS, cluster="rp", cluster_provider="redpanda")
-    found = {f["control"]: f for f in Judge(spark).run([of_redpanda], STRICT)}
+@pytest.fixture(scope="module")
+def judge(spark):
+    """Of one run over a platform that hides what is in sync, diskless topics, and two days of the same waivers."""
+    waived = "topic replicas isr min\nwaived-1 0,1 0,1 1\nlapsed 0,1 0,1 1\nplain 0,1 0,1 1"
+    diskless = "topic leader replicas isr min\nevents - - - -\nodd 1 0 0,1 -\norders 0 0,1 0,1 2"
+    on = {"events": {"diskless.enable": "true"}, "odd": {"inkless.enable": "true"}}
+    documents = [
+        document("topic replicas isr min\nt 0,1,2 0,1,2 2", brokers=BROKERS, cluster="rp", cluster_provider="redpanda"),
+        document(diskless, brokers=BROKERS, cluster="dl", configs=on, broker_configs={"min.insync.replicas": "2"}),
+        document(waived, brokers=BROKERS, cluster="today"),
+        document(waived, brokers=BROKERS, cluster="tomorrow", captured_at="2026-11-22T00:00:00Z"),
+    ]
+    judge = Judge(spark)
+    judge.found = judge.run(documents, STRICT, WAIVERS)
+    return judge
+
+
+def test_what_a_platform_hides_is_unknown(judge):
+    found = {f["control"]: f for f in pick(judge.found, cluster="rp")}
     hidden = found["partition-health"]
     assert (hidden["outcome"], hidden["cause"]) == ("UNKNOWN", "provider:redpanda")
     assert "every replica in sync" in hidden["message"]
@@ -168,33 +186,24 @@ def test_what_a_platform_hides_is_unknown(spark):
     assert found["replication-factor"]["outcome"] in ("PASS", "FAIL")
 
 
-def test_a_diskless_topic_has_no_replicas_to_judge_and_its_neighbours_have(spark):
-    table = "topic leader replicas isr min\nevents - - - -\nodd 1 0 0,1 -\norders 0 0,1 0,1 2"
-    on = {"events": {"diskless.enable": "true"}, "odd": {"inkless.enable": "true"}}
-    drawn = document(table, brokers=BROKERS, cluster="dl", configs=on, broker_configs={"min.insync.replicas": "2"})
-    judge = Judge(spark)
-    found = judge.run([drawn], STRICT)
+def test_a_diskless_topic_has_no_replicas_to_judge_and_its_neighbours_have(judge):
+    found = pick(judge.found, cluster="dl")
     of = {name: {f["control"]: f for f in found if f["resource"] == name} for name in ("events", "odd", "orders")}
-    for name in on:
+    for name in ("events", "odd"):
         assert {f["outcome"] for f in of[name].values()} == {"NOT_APPLICABLE"}
         assert "diskless" in of[name]["replication-factor"]["message"]
     assert of["orders"]["replication-factor"]["outcome"] == "FAIL"
     # Nothing of it counts as offline, unknown or a topic that a plan, or a cluster's default, has to spare.
-    (counted,) = (row for row in judge.latest["health_counters"].to_pylist() if row["topic"] is None)
+    (counted,) = pick(judge.latest["health_counters"].to_pylist(), cluster="dl", topic=None)
     assert (counted["offline"], counted["unknown"], counted["rack_unknown"]) == (0, 0, 0)
-    posture = {row["topic"]: row for row in judge.posture()}
+    posture = {row["topic"]: row for row in pick(judge.posture(), cluster="dl")}
     assert [posture[name]["reassign"] for name in ("events", "odd", "orders")] == [False, False, True]
     assert not any(c["known"] for c in posture["events"]["checks"])
 
 
 @pytest.fixture(scope="module")
-def waived(spark):
-    table = "topic replicas isr min\nwaived-1 0,1 0,1 1\nlapsed 0,1 0,1 1\nplain 0,1 0,1 1"
-    before, after = (
-        document(table, brokers=BROKERS, cluster="today"),
-        document(table, brokers=BROKERS, cluster="tomorrow", captured_at="2026-11-22T00:00:00Z"),
-    )
-    return Judge(spark).run([before, after], STRICT, WAIVERS)
+def waived(judge):
+    return [f for f in judge.found if f["cluster"] in ("today", "tomorrow")]
 
 
 def test_a_waiver_counts_through_its_day_and_not_longer(waived):

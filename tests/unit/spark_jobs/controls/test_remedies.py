@@ -31,9 +31,11 @@ tiers:
   wide: {replication_factor: 5}
   spread: {acked_racks: 2, write_headroom: 1}
   much: {acked_copies: 3, write_headroom: 1}
+  election: {min_insync_replicas: 2, write_headroom: 1, unclean_leader_election: false}
   nothing: {}
 topics:
   - {match: {cluster: much}, tier: much}
+  - {match: {cluster: no-numbers}, tier: election}
   - {match: {topic: "spread.*"}, tier: spread}
   - {match: {topic: "copies.*"}, tier: copies}
   - {match: {topic: "wide.*"}, tier: wide}
@@ -88,6 +90,10 @@ def targets(spark):
             document("topic replicas isr\nt 0 0", brokers="0:az1 1:az2! 2:az3!", cluster="lone"),
             document("topic replicas isr min\nt 0,1,2 0,1,2 2", brokers="0 1 2", cluster="nowhere"),
             hostile_rack(),
+            with_controllers(document(
+                "topic replicas min\nt 0,1,2 two\nu 0,1,2 2", brokers=BRICKS, cluster="no-numbers",
+                configs={"u": {"min.insync.racks": "many", "unclean.leader.election.enable": "perhaps"}},
+            )),
         ],
         POLICY,
     )  # fmt: skip
@@ -351,13 +357,8 @@ def test_the_elr_is_switched_on_after_its_min_isr_and_not_while_replicas_are_mis
     assert one(targets[0], cluster="down", control="eligible-leader-replicas")["remediation"].startswith("Not now")
 
 
-def test_a_value_that_is_no_number_is_named(spark):
-    doc = document(
-        "topic replicas min\nt 0,1,2 two\nu 0,1,2 2",
-        brokers=BRICKS,
-        configs={"u": {"min.insync.racks": "many", "unclean.leader.election.enable": "perhaps"}},
-    )
-    found = Judge(spark).run([with_controllers(doc)])
+def test_a_value_that_is_no_number_is_named(targets):
+    found = pick(targets[0], cluster="no-numbers")
     for control in ("min-insync-replicas", "write-headroom", "partition-health"):
         finding = one(found, control=control, resource="t")
         assert (finding["outcome"], finding["message"]) == (

@@ -6,6 +6,7 @@ import copy
 import random
 from dataclasses import replace
 from datetime import date
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from durability.topology import validate
 from spark_jobs.scale import groups
 from tests.support.judge import Judge
 from tests.support.policy import shipped
+
+pytestmark = pytest.mark.slow
 
 
 def uneven(document: dict, rng: random.Random) -> dict:
@@ -72,6 +75,12 @@ def with_alike_topics(document: dict, rng: random.Random) -> dict:
     return document
 
 
+def at(document: dict, moment: str) -> dict:
+    later = copy.deepcopy(document)
+    later["cluster"]["captured_at"] = moment
+    return later
+
+
 @pytest.fixture(scope="module")
 def documents():
     """Four clusters of some two hundred partitions each."""
@@ -97,7 +106,7 @@ def documents():
     # Here partitions are listed for their racks, whatever is in sync beyond min.insync.replicas.
     for broker in made[0]["brokers"]:
         broker["configs"] = broker["configs"] | {"min.insync.racks": "2"}
-    return made
+    return [at(document, "2026-11-22T00:45:00Z") for document in made]
 
 
 def strict_policy():
@@ -112,15 +121,38 @@ def strict_policy():
     return replace(policy, tiers=tiers)
 
 
+def run_as(patch: pytest.MonkeyPatch, patience: int, large: bool) -> None:
+    """Has runs look for alike partitions in clusters of so many and more, and go about it as large or small ones do."""
+    patch.setattr(partition_groups, "FROM", patience)
+    patch.setattr(Plan, "small", property(lambda plan: not large))
+
+
 @pytest.fixture
 def as_run(monkeypatch):
-    """Has runs look for alike partitions in clusters of so many and more, and go about it as large or small ones do."""
+    return partial(run_as, monkeypatch)
 
-    def use(patience: int, large: bool) -> None:
-        monkeypatch.setattr(partition_groups, "FROM", patience)
-        monkeypatch.setattr(Plan, "small", property(lambda plan: not large))
 
-    return use
+@pytest.fixture(scope="module")
+def first_night(spark, documents):
+    """The judge of a run over the documents, as `run_as` says, made the first time. Nobody may run it again: see `again`."""
+    kept: dict[tuple[int, bool], Judge] = {}
+
+    def judged(patience: int, large: bool) -> Judge:
+        if (patience, large) not in kept:
+            with pytest.MonkeyPatch.context() as patch:
+                run_as(patch, patience, large)
+                judge = kept[patience, large] = Judge(spark)
+                judge.run(documents, strict_policy())
+        return kept[patience, large]
+
+    return judged
+
+
+def again(judge: Judge) -> Judge:
+    """A judge that has what this one has, for more runs."""
+    more = copy.copy(judge)
+    more.facts, more.results = dict(judge.facts), dict(judge.results)
+    return more
 
 
 def rows_of(judge: Judge) -> dict[str, list]:
@@ -142,15 +174,12 @@ ALL, NONE = 0, 10**9
 NOW = partition_groups.READS
 
 
-def test_grouped_or_by_itself(spark, documents, as_run, monkeypatch):
-    as_run(NONE, large=False)
-    apart = results(spark, documents)
-    as_run(ALL, large=True)
-    found = {"large": results(spark, documents)}
+def test_grouped_or_by_itself(spark, documents, as_run, first_night, monkeypatch):
+    apart = rows_of(first_night(NONE, large=False))
+    found = {"large": rows_of(first_night(ALL, large=True))}
+    found["without groups"] = rows_of(first_night(NONE, large=True))
     as_run(ALL, large=False)
     found["small"] = results(spark, documents)
-    as_run(NONE, large=True)
-    found["without groups"] = results(spark, documents)
     as_run(ALL, large=True)
     monkeypatch.setattr(groups, "MOST", 1)
     found["too many to look up"] = results(spark, documents)
@@ -161,10 +190,9 @@ def test_grouped_or_by_itself(spark, documents, as_run, monkeypatch):
             assert rows_ == tables_[name], (way, name)
 
 
-def test_groups_of_an_earlier_version_join_nothing(spark, documents, as_run, monkeypatch):
+def test_groups_of_an_earlier_version_join_nothing(spark, documents, as_run, first_night, monkeypatch):
     """Of every other cluster all partitions are in one group, made by settings that rules no longer read alone."""
-    as_run(NONE, large=True)
-    apart = results(spark, documents)
+    apart = rows_of(first_night(NONE, large=True))
     as_run(ALL, large=True)
     made = []
 
@@ -190,12 +218,6 @@ def test_a_pulse_judges_through_one_or_by_itself(spark, documents, as_run, monke
     assert together == apart and len(apart["partition_health"]) > 300
 
 
-def at(document: dict, moment: str) -> dict:
-    later = copy.deepcopy(document)
-    later["cluster"]["captured_at"] = moment
-    return later
-
-
 def later_on(document: dict, rng: random.Random) -> dict:
     """Some of what was amiss is mended, some is new; a topic is gone."""
     later = at(document, "2026-11-22T02:00:00Z")
@@ -210,12 +232,6 @@ def later_on(document: dict, rng: random.Random) -> dict:
             elif fate < 0.2:
                 p["isr"] = [b for b in p["replicas"] if b == p["leader"] or rng.random() < 0.5]
     return later
-
-
-def first_night(spark, documents) -> Judge:
-    judge = Judge(spark)
-    judge.run([at(document, "2026-11-22T00:45:00Z") for document in documents], strict_policy())
-    return judge
 
 
 def second_night(first: Judge, documents, looks_back: bool) -> tuple[dict[str, list], list[dict]]:
@@ -233,8 +249,7 @@ def second_night(first: Judge, documents, looks_back: bool) -> tuple[dict[str, l
         Waiver(n, ".*", controls, f"cluster-[{2 * n}{2 * n + 1}]", ".*", "team", "later", day)
         for n, day in enumerate(expiries)
     ]
-    judge, policy = copy.copy(first), strict_policy()
-    judge.facts, judge.results = dict(first.facts), dict(first.results)
+    judge, policy = again(first), strict_policy()
     lost = documents[-1]["cluster"]["id"]
     found = judge.run(
         later, policy, waivers, result="r2", previous=judge.plan, earlier=earlier, failed=[(lost, "no route")]
@@ -242,12 +257,12 @@ def second_night(first: Judge, documents, looks_back: bool) -> tuple[dict[str, l
     return rows_of(judge), found
 
 
-def test_a_second_night_judged_through_one_or_by_itself(spark, documents, as_run):
+def test_a_second_night_judged_through_one_or_by_itself(documents, as_run, first_night):
+    first = first_night(ALL, large=True)
     as_run(ALL, large=True)
-    first = first_night(spark, documents)
     together = {looks_back: second_night(first, documents, looks_back) for looks_back in (True, False)}
+    first = first_night(NONE, large=False)
     as_run(NONE, large=False)
-    first = first_night(spark, documents)
     for looks_back, (rows_together, found) in together.items():
         apart, _ = second_night(first, documents, looks_back)
         for name, rows_ in apart.items():
