@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from durability.embedded_kafka import seed, tools
+from durability.embedded_kafka import seed
 from durability.embedded_kafka.cluster import LocalCluster
 from durability.embedded_kafka.spec import ClusterSpec
 from durability.remedies import commands
@@ -33,16 +31,9 @@ from durability.remedies.commands import (
 from durability.remedies.plans import written
 from durability.runtime.processes import free_port
 from durability.topology import versions
+from tests.support import kafka_tools
 
 MIN_ISR = "min.insync.replicas"
-MAINS = {
-    "kafka-topics": "TopicCommand",
-    "kafka-configs": "ConfigCommand",
-    "kafka-reassign-partitions": "ReassignPartitionsCommand",
-    "kafka-leader-election": "LeaderElectionCommand",
-    "kafka-log-dirs": "LogDirsCommand",
-    "kafka-features": "FeatureCommand",
-}
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 SHAPES = [
     [UNDER_REPLICATED],
@@ -67,14 +58,9 @@ def cluster(request):
 
 
 @pytest.fixture(scope="module")
-def folder(cluster, tmp_path_factory) -> Path:
-    """A folder with a plan, and with the release's tools under the names that its distribution gives them."""
+def folder(tmp_path_factory) -> Path:
+    """A folder with a plan."""
     folder = tmp_path_factory.mktemp("tools")
-    for name, main in MAINS.items():
-        version = cluster.spec.version
-        java = tools.java(version, tools.main_class(version, main), heap_mb=64, home=folder)
-        (folder / name).write_text(f'#!/bin/bash\nexec {shlex.join(java)} "$@"\n')
-        (folder / name).chmod(0o755)
     (folder / "plans" / "c").mkdir(parents=True)
     (folder / "plans" / "c" / "t.json").write_text(written("t", [(0, [1, 2])]))
     return folder
@@ -82,7 +68,7 @@ def folder(cluster, tmp_path_factory) -> Path:
 
 def test_the_tools_take_every_command(cluster, folder):
     facts = ClusterFacts(versions.parse(cluster.spec.version))
-    environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "BOOTSTRAP": cluster.bootstrap}
+    environment = kafka_tools.install(cluster, folder)
     known = [[c for c in shape if not isinstance(c, Feature) or not facts.before(4, 0)] for shape in SHAPES]
 
     def bash(shape) -> subprocess.CompletedProcess:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 import subprocess
 
 import pytest
@@ -15,26 +13,18 @@ from durability.remedies import gone
 from durability.remedies.cluster import ClusterFacts, Gone
 from durability.remedies.plans import Broker, Placement
 from durability.topology import versions
+from tests.support import kafka_tools
 from tests.support.pasting import with_short_pauses
 
-MAINS = {
-    "kafka-topics": "TopicCommand",
-    "kafka-configs": "ConfigCommand",
-    "kafka-reassign-partitions": "ReassignPartitionsCommand",
-    "kafka-cluster": "ClusterTool",
-}
 RACKS = {1: "a", 2: "b", 3: "b"}
 
 
 @pytest.mark.parametrize("version", ["3.6.2", "4.3.1"])
 def test_replicas_leave_a_broker_that_is_down(version, tmp_path):
-    for name, main in MAINS.items():
-        java = tools.java(version, tools.main_class(version, main), heap_mb=64, home=tmp_path)
-        (tmp_path / name).write_text(f'#!/bin/bash\nexec {shlex.join(java)} "$@"\n')
-        (tmp_path / name).chmod(0o755)
     with_short_pauses(tmp_path)
     with LocalCluster(ClusterSpec(RACKS, {1: "a"}, version=version)) as kafka:
         seed.create_topics(kafka, [seed.Topic("g", [[1, 3], [3, 1]], {"min.insync.replicas": "1"})])
+        environment = kafka_tools.install(kafka, tmp_path)
         kafka.kill_broker(3)
 
         def described():
@@ -47,7 +37,7 @@ def test_replicas_leave_a_broker_that_is_down(version, tmp_path):
         plan = Gone("", (3,), tuple(moves), 0)
         (tmp_path / gone.PLAN).write_text(gone.written(plan))
         (tmp_path / gone.SCRIPT).write_text(gone.script(plan, ClusterFacts(versions.parse(version), kraft=True)))
-        environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "BOOTSTRAP": kafka.bootstrap}
+        environment["BOOTSTRAP"] = kafka.bootstrap  # of the brokers that are left
         ran = subprocess.run(
             ["bash", str(tmp_path / gone.SCRIPT)], capture_output=True, text=True, env=environment, timeout=240
         )

@@ -186,6 +186,7 @@ def test_the_databases_are_made_for_a_user_each(postgresql):
         assert made.stdout.splitlines()[-1] == name
 
 
+@pytest.mark.slow
 def test_airflows_services(session, s3, tmp_path, monkeypatch):
     """`airflow-init` and the four that wait for it, each asked by its own health check; the database is SQLite here."""
     import boto3

@@ -51,24 +51,30 @@ HISTORY = [
     *(seen(m, "1,2,3") for m in (0, 5, 10)),
     *(seen(m, "1,2", live="1:az1 2:az2 3:az3!") for m in range(15, 61, 5)),
 ]
-PROLONGED = [("prolonged", at(15), 1)]
+PROLONGED, BOUNCING = [("prolonged", at(15), 1)], [("bouncing", at(5), 4)]
 
 
 @pytest.mark.slow
-def test_a_folder_of_one_clusters_history(lake, run):
-    other = [seen(60, "1,2", "us")]
+def test_a_folder_of_one_clusters_history_and_pulses_of_another(lake, run):
+    """`eu` has a folder of documents, `asia` has pulses, `us` has neither."""
+    for minutes, isr in ((0, "1,2,3"), (5, "1,2"), (10, "1,2,3"), (15, "1,2")):
+        assert run("pulse", at(minutes), documents=[seen(minutes, isr, "asia")]) == "complete"
+    night = [*HISTORY, seen(60, "1,2", "us"), seen(18, "1,2,3", "asia")]
     # A run that breaks off has counted nothing.
     run.lake.commit_run = _broken
     with pytest.raises(RuntimeError):
-        run("nightly", at(60), documents=[*HISTORY, *other])
+        run("nightly", at(60), documents=night)
     del run.lake.commit_run
-    assert run("nightly", at(60), documents=[*HISTORY, *other]) == "complete"
+    assert run("nightly", at(60), documents=night) == "complete"
     assert len(run.plans[-1].look_back.uncounted) == len(HISTORY) - 1
     expected = {
         ("eu", "eu"): PROLONGED,
         ("eu", "orders"): PROLONGED,
         ("eu", "whole"): ["PASS"],  # at min ISR by configuration alone
         ("us", "us"): ["NOT_APPLICABLE"],  # no history
+        ("asia", "asia"): BOUNCING,
+        ("asia", "orders"): BOUNCING,
+        ("asia", "whole"): ["PASS"],
     }
     assert over_time(lake) == expected
     written = lake.scan(tables.HEALTH_COUNTERS, "topic is null").to_pylist()
@@ -76,7 +82,7 @@ def test_a_folder_of_one_clusters_history(lake, run):
     assert sorted(r["captured_at"] for r in counted if r["cluster"] == "eu") == [
         START + timedelta(minutes=m) for m in range(0, 61, 5)
     ]
-    assert len({r["snapshot_id"] for r in counted}) == len(counted) == len(HISTORY) + 1
+    assert len({r["snapshot_id"] for r in counted}) == len(counted) == len(night)
     last = [r for r in counted if r["captured_at"] == START + timedelta(minutes=60) and r["cluster"] == "eu"]
     assert [r["out_of_sync"] for r in last] == [[3]]
 
@@ -91,16 +97,20 @@ def test_a_folder_of_one_clusters_history(lake, run):
         ("eu", "a"): (START + timedelta(minutes=60),) * 2
     }
 
-    # And the night goes on: the newest document alone, the rest is in the lake and counted.
-    assert run("nightly", at(65), documents=[seen(65, "1,2,3")]) == "complete"
+    # And the night goes on: the newest document alone, the rest is in the lake and counted. `asia` had a day without pulses.
+    night = [seen(65, "1,2,3"), seen(18 + 1500, "1,2,3", "asia")]
+    assert run("nightly", at(65), documents=night) == "complete"
     assert run.plans[-1].look_back.uncounted == []
-    assert over_time(lake) == {(c, r): ["PASS"] for c, r in (("eu", "eu"), ("eu", "orders"), ("eu", "whole"))}
+    found = over_time(lake)
+    of_eu = {resource: said for (cluster, resource), said in found.items() if cluster == "eu"}
+    assert of_eu == {resource: ["PASS"] for resource in ("eu", "orders", "whole")}
     newest = max(lake.runs("nightly"), key=lambda r: r["finished_at"])
-    gone = [
-        f
-        for f in lake.results(tables.FINDINGS, newest).to_pylist()
-        if f["control"] == CONTROL and f["change"] == "resolved"
-    ]
+    rows = [f for f in lake.results(tables.FINDINGS, newest).to_pylist() if f["control"] == CONTROL]
+    # After a day without pulses nothing is claimed, and what was found isn't said to be mended.
+    of_asia = [f for f in rows if f["cluster"] == "asia"]
+    assert of_asia and {f["outcome"] for f in of_asia} <= {"UNKNOWN", "NOT_APPLICABLE"}
+    gone = [f for f in rows if f["change"] == "resolved"]
+    assert {f["cluster"] for f in gone} == {"eu"}
     assert {(f["resource"], f["category"], f["why"]) for f in gone} == {
         ("eu", "prolonged", "cause-cleared"),
         ("orders", "prolonged", "cause-cleared"),
@@ -109,26 +119,6 @@ def test_a_folder_of_one_clusters_history(lake, run):
 
 def _broken(_):
     raise RuntimeError("no more")
-
-
-@pytest.mark.slow
-def test_pulses_are_read_by_the_night(lake, run):
-    for minutes, isr in (
-        (0, "1,2,3"),
-        (5, "1,2"),
-        (10, "1,2,3"),
-        (15, "1,2"),
-    ):
-        assert run("pulse", at(minutes), documents=[seen(minutes, isr)]) == "complete"
-    assert run("nightly", at(18), documents=[seen(18, "1,2,3")]) == "complete"
-    assert over_time(lake)["eu", "orders"] == [("bouncing", at(5), 4)]
-    assert over_time(lake)["eu", "eu"] == [("bouncing", at(5), 4)]
-    # A day without pulses: nothing is claimed, and what was found isn't said to be mended.
-    assert run("nightly", at(18 + 1500), documents=[seen(18 + 1500, "1,2,3")]) == "complete"
-    newest = max(lake.runs("nightly"), key=lambda r: r["finished_at"])
-    rows = [f for f in lake.results(tables.FINDINGS, newest).to_pylist() if f["control"] == CONTROL]
-    assert not [f for f in rows if f["change"] == "resolved"]
-    assert {f["outcome"] for f in rows} <= {"UNKNOWN", "NOT_APPLICABLE"}
 
 
 def plan(lake, rows, kind="nightly") -> Plan:

@@ -1,30 +1,33 @@
-"""One migrated Airflow home for a test session, and children that use a copy of it.
+"""One migrated Airflow home for all workers of a test run, and children that use a copy of it.
 
 Children, because Airflow reads its settings once, when it is first imported.
 """
 
 from __future__ import annotations
 
-import atexit
-import functools
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
+
+import pytest
 
 from durability.cli import airflow_home
 
+_FOLDERS: list[Path] = []
 
-@functools.cache
+
+@pytest.fixture(scope="session", autouse=True)
+def _folder_of_the_run(tmp_path_factory) -> None:
+    """Remembers the folder that the run's workers share; pytest removes it some runs later."""
+    mine = tmp_path_factory.getbasetemp()
+    _FOLDERS.append(mine.parent if "PYTEST_XDIST_WORKER" in os.environ else mine)
+
+
 def template() -> Path:
-    """An AIRFLOW_HOME with a migrated database, from which each test takes its own copy."""
-    home = Path(tempfile.mkdtemp(prefix="durability-test-airflow-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
-    airflow_home.migrate(home)
-    return home
+    """An AIRFLOW_HOME from whose database each test takes its own copy, migrated by the first worker that needs one."""
+    return _FOLDERS[-1] / "airflow-template"
 
 
 def run_in_airflow(folder: Path, source: str, **environ: str) -> str:

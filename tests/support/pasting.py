@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 import shutil
 import subprocess
 import threading
@@ -15,18 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from durability.embedded_kafka import tools
 from durability.embedded_kafka.cluster import LocalCluster
+from tests.support import kafka_tools
 from tests.support.kafka_states import Partition
 
-TOOLS = {
-    "kafka-configs": "ConfigCommand",
-    "kafka-features": "FeatureCommand",
-    "kafka-leader-election": "LeaderElectionCommand",
-    "kafka-log-dirs": "LogDirsCommand",
-    "kafka-reassign-partitions": "ReassignPartitionsCommand",
-    "kafka-topics": "TopicCommand",
-}
 REFUSED = ("NotEnoughReplicasError", "NotEnoughReplicasAfterAppendError")
 """Answers of a leader with too few replicas in sync. Other errors, such as a moved leader, disappear with a retry."""
 TICK = 0.15
@@ -40,28 +30,12 @@ def with_short_pauses(folder: Path) -> None:
 
 
 class Shell:
-    """Bash with the tools of `kafka`'s release, under the names of Kafka's distribution. out: its folder, the report's.
-
-    The tools share an archive of their classes (JEP 350), so that they start quickly.
-    """
+    """Bash with the tools of `kafka`'s release. folder: for the tools. out: where scripts run, the report's folder."""
 
     def __init__(self, kafka: LocalCluster, folder: Path, out: Path):
-        version, archive = kafka.spec.version, folder / "tools.jsa"
         with_short_pauses(folder)
-        for name, main in TOOLS.items():
-            java, *rest = tools.java(version, tools.main_class(version, main), heap_mb=96, home=folder)
-            command = shlex.join([java, f"-XX:SharedArchiveFile={archive}", *rest])
-            (folder / name).write_text(f'#!/bin/bash\nexec {command} "$@"\n')
-            (folder / name).chmod(0o755)
-        self.environment = {
-            **os.environ,
-            "PATH": f"{folder}:{os.environ['PATH']}",
-            "BOOTSTRAP": kafka.bootstrap,
-        }
+        self.environment = kafka_tools.install(kafka, folder)
         self.out = out
-        java, *rest = tools.java(version, tools.main_class(version, TOOLS["kafka-configs"]), heap_mb=96, home=folder)
-        describe = ["--bootstrap-server", kafka.bootstrap, "--describe", "--entity-type", "topics"]
-        subprocess.run([java, f"-XX:ArchiveClassesAtExit={archive}", *rest, *describe], capture_output=True, check=True)
 
     def paste(self, script: str) -> subprocess.CompletedProcess:
         """Run a whole script. It ends at the first command that fails."""

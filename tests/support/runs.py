@@ -12,6 +12,7 @@ import pytest
 from durability.findings import write as word
 from tests import ROOT
 from tests.support import topology
+from tests.support.judge import expressions
 from tests.support.lake import attach
 from tests.support.topology import document
 
@@ -106,7 +107,8 @@ class Runs:
         step = EvaluateOperator(task_id="evaluate", published=published, kind=kind)
         plan = Plan.from_json(step.plan(settings, context).to_json())
         self.plans.append(plan)
-        evaluate.run(self.session, plan, lake_tables.reader(self.session, plan), lake_tables.append)
+        reader = lake_tables.reader(self.session, plan)
+        evaluate.run(self.session, plan, reader, lake_tables.append, expressions(plan.pulse))
         return {"plan": artifacts_of(settings, context).put("plan-1", plan.to_json())}
 
 

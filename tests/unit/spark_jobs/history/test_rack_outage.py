@@ -9,6 +9,8 @@ from tests.support.judge import Judge
 from tests.support.policy import policy
 from tests.support.topology import document
 
+pytestmark = pytest.mark.slow
+
 POLICY = policy("""
 tiers: {racks: {min_insync_racks: 2}, free: {}}
 topics: [{match: {topic: "free.*"}, tier: free}, {tier: racks}]
