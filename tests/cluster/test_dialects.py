@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from durability.embedded_kafka import seed
+from durability.embedded_kafka import seed, tools
 from durability.embedded_kafka.cluster import LocalCluster
 from durability.embedded_kafka.spec import ClusterSpec
 from durability.remedies import commands
