@@ -84,6 +84,8 @@ def check(options: Options, given: Given) -> int:
         console.line(f"go: nodes {nodes} may stop together")
     if verdict.unavoidable:
         console.line(f"{verdict.unavoidable:,} of their partitions can spare no replica: their writes stop meanwhile")
+    if verdict.below_margin:
+        console.line(f"{verdict.below_margin:,} of their partitions can't keep the margin of {margin}")
     return DONE if verdict.go else REACHED
 
 
@@ -101,11 +103,11 @@ def _wave(options: Options, given: Given) -> frozenset[int]:
         raise Refused("name the wave to check with --wave, or brokers with --brokers")
     plan = options.out / "restart.json"
     try:
-        waves = json.loads(plan.read_text(encoding="utf-8"))["waves"]
+        waves = [frozenset(map(int, wave)) for wave in json.loads(plan.read_text(encoding="utf-8"))["waves"]]
     except OSError as error:
         raise Refused(f"{plan}: {error.strerror}; make a plan with kafka-durability restart-plan") from error
     except (ValueError, KeyError, TypeError) as error:
         raise Refused(f"{plan}: not a restart plan; make one with kafka-durability restart-plan") from error
     if number > len(waves):
         raise Refused(f"{given.named('wave')}: the plan has {len(waves)} waves")
-    return frozenset(waves[number - 1])
+    return waves[number - 1]

@@ -26,7 +26,7 @@ COLUMNS = (
     *("cluster", "topic", "partition", "tier", "before", "after", "error", "leader_before", "leader_after"),
     *("data", "back_with"),
 )
-LISTED = 8
+LISTED, WORST = 8, 1_000
 WORDS = {
     "lost": "acknowledged records deleted by an unclean leader",
     "at_risk": "acknowledged records only on lost brokers",
@@ -87,7 +87,7 @@ def document(snapshot: Any, loss: Loss, counts: Counts, unread: Mapping[str, Any
         "views": {view: {name: counts.partitions[view][name] for name in CLASSES} for view in VIEWS},
         "topics": {view: {name: len(counts.topics[view][name]) for name in CLASSES} for view in VIEWS},
         "worst_topics": [
-            {"topic": topic, "tier": counts.tier[topic], **found} for topic, found in counts.worst_topics()[:1_000]
+            {"topic": topic, "tier": counts.tier[topic], **found} for topic, found in counts.worst_topics()[:WORST]
         ],
         "already": dict(counts.already),
         "stalls": counts.stalls,
@@ -115,7 +115,8 @@ def summary(found: Mapping[str, Any], files: Mapping[str, Path]) -> list[str]:
         lines += ["", "Worst topics"]
         lines += [f"  {_topic(entry)}" for entry in worst[:LISTED]]
         if len(worst) > LISTED:
-            lines.append(f"  and {len(worst) - LISTED:,} more in whatif.csv")
+            many = f"{len(worst) - LISTED:,}" if len(worst) < WORST else "many"
+            lines.append(f"  and {many} more in whatif.csv")
     lines += ["", *(f"  {path}" for path in files.values())]
     return [plain(line) for line in lines]
 
@@ -129,9 +130,9 @@ def sentences(found: Mapping[str, Any]) -> list[str]:
         counted = ", ".join(f"{n:,} {name}" for name, n in found["already"].items())
         said.append(f"Before the loss already: {counted}.")
     if found["stalls"]:
-        said.append(
-            f"acks=all writes of {plural(found['stalls'], 'partition')} wait until the lost brokers are fenced."
-        )
+        lost = (found["quorum"] or {}).get("kept") is False
+        until = "until the controllers have a majority again" if lost else "until the lost brokers are fenced"
+        said.append(f"acks=all writes of {plural(found['stalls'], 'partition')} wait {until}.")
     if found["acks_1_may_lose"]:
         said.append(f"acks=1 writes may be lost in {plural(found['acks_1_may_lose'], 'partition')} led there.")
     if any(views["structural"][name] != views["now"][name] for name in ("offline", "rejects")):

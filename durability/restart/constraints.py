@@ -13,7 +13,8 @@ from itertools import combinations
 class Partitions:
     """Partitions with the same replicas and minimum.
 
-    replicas, isr: broker ids. minimum: the effective min.insync.replicas, None if unknown. count: how many partitions.
+    replicas, isr: broker ids. minimum: the effective min.insync.replicas, None if unknown. count: how many partitions; 0 for the
+    replicas before a reassignment, because its partitions are counted with the replicas that it leaves.
     example: one of them, as topic and number.
     """
 
@@ -42,7 +43,7 @@ class Constraints:
 
     def add(self, members: frozenset[int], capacity: int, count: int, example: tuple[str, int]) -> None:
         """Partitions that can spare `capacity` (at least 1) of `members`."""
-        self.counts[members] += count
+        self.counts[members] += max(count, 1)
         if capacity < self.capacity.get(members, len(members) + 1):
             self.capacity[members], self.examples[members] = capacity, example
 
@@ -97,17 +98,22 @@ def constraints(
     """The constraints, and the partitions that bind nothing with what happens to them: `offline`, `rejects` or `unknown`.
 
     whole: capacities count the ISR as it is; else all replicas, as if they were in sync. A partition without capacity is
-    `unavoidable`: each of its brokers stops its writes once, whatever the waves.
+    `unavoidable`: each of its brokers stops its writes once, whatever the waves. One whose minimum is unknown is taken to spare
+    one replica.
     """
     made, unavoidable = Constraints(tuple(sorted(brokers))), []
     for same in partitions:
         members = same.isr if whole else same.replicas
         capacity = same.capacity(members, margin)
         if capacity is None:
-            unavoidable.append((same, "unknown"))
+            if same.count:
+                unavoidable.append((same, "unknown"))
+            if len(members) > 1:
+                # Whatever the minimum is, one replica at a time is never worse.
+                made.add(members, 1, same.count, same.example)
         elif capacity >= 1:
             made.add(members, capacity, same.count, same.example)
-        else:
+        elif same.count:
             at_all = same.capacity(members, 0)
             happens = "offline" if len(members) <= 1 else "rejects"
             unavoidable.append((same, happens if at_all is not None and at_all < 1 else "margin"))

@@ -81,7 +81,7 @@ def _in_both(least: DataFrame, most: DataFrame) -> DataFrame:
     """`least` with what also holds if more is lost (`most`): what breaks without the more breaks, what holds with it holds."""
     answers = [f"{view}_answer" for view in (NOW, *WITHOUT)]
     flags = ("at_risk", "deleted", "all_lost", "data_worst")
-    compared = [*answers, *flags, "leader_now", "quorum"]
+    compared = [*answers, *flags, "leader_now", "any_lost", "quorum"]
     joined = least.join(most.select(*KEY, *(F.col(name).alias(f"most_{name}") for name in compared)), [*KEY])
 
     def answer(name: str) -> Column:
@@ -98,6 +98,7 @@ def _in_both(least: DataFrame, most: DataFrame) -> DataFrame:
         **{name: answer(name) for name in answers},
         **{name: flag(name) for name in flags},
         "leader_now": same(F.col("leader_now"), F.col("most_leader_now")),
+        "any_lost": F.col("most_any_lost"),
         "quorum": F.col("quorum").withField("kept", kept),
     }
     return joined.withColumns(columns)
@@ -149,23 +150,29 @@ def _of_base() -> list[Column | str]:
         F.forall("replicas", lambda id: F.array_contains("lost", id)).alias("all_lost"),
         (F.size(F.array_intersect("isr", "lost")) > 0).alias("stalls"),
         F.array_contains("lost", F.col("leader")).alias("leader_lost"),
+        # A leader that may be up stays, so it is unknown who leads.
+        (F.col("leader_known") & (F.col("leader").isNull() | F.col("leading")["live"].isNotNull())).alias(
+            "leader_certain"
+        ),
+        F.arrays_overlap("replicas", "lost").alias("any_lost"),
         F.when(F.col("elr_on"), F.array_union("isr", "elr")).otherwise(F.col("isr")).alias("sure"),
     ]
 
 
 def _rows(partition: DataFrame) -> DataFrame:
     """Equal partitions of a topic in one row."""
+    worst = F.when(~F.col("any_lost"), False).otherwise(F.col("data_worst"))
     columns = {
         "before": F.col("before_answer"),
         "now": F.col("now_answer"),
         "structural": _worse(*(F.col(f"{w}_answer") for w in WITHOUT)),
         "leader_before": F.col("leader_before"),
-        "leader_after": F.col("leader_now"),
+        "leader_after": F.when(F.col("leader_certain") | (F.col("now_answer") == NO_LEADER), F.col("leader_now")),
         "at_risk": F.col("at_risk"),
         "deleted": F.col("deleted"),
         "at_risk_structural": F.col("all_lost"),
-        "data_worst": F.col("data_worst"),
-        "availability_worst": F.col("data_worst") & ~F.col("unclean"),
+        "data_worst": worst,
+        "availability_worst": worst & ~F.col("unclean"),
         "stalls": F.col("stalls"),
         "leader_lost": certain(F.col("leader_lost")),
         "back_with": F.when(F.col("now_answer") == NO_LEADER, F.col("sure")),

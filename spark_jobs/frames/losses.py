@@ -27,15 +27,16 @@ def after(facts: DataFrame) -> DataFrame:
     leader = F.when(stays, F.col("leader")).when(~had_none, elected["leader"])
     # Without a leader, the last members stay in the ISR.
     isr = F.when(leader.isNull(), F.col("isr")).when(elected["alone"] & ~stays, F.array(leader)).otherwise(_live_isr())
-    unchanged = ~F.col("touched") | ~F.col("quorum_kept")
-    changed = F.col("touched") & F.col("quorum_kept")
-    decided = changed & (stays | had_none | elected["known"])
+    unchanged = certain(~F.col("affected") | had_none | ~F.col("quorum_kept"))
+    # A partition whose leader is down goes offline without a quorum too.
+    nobody = F.col("leader_down") & elected["known"] & elected["leader"].isNull()
+    changed = certain(F.col("affected") & (F.col("quorum_kept") | nobody))
     columns = {
         "leader": F.when(unchanged, F.col("leader")).when(changed, leader),
-        "leader_known": F.when(unchanged, F.col("leader_known")).otherwise(certain(decided)),
+        "leader_known": F.when(unchanged, F.col("leader_known")).otherwise(changed & (stays | elected["known"])),
         "isr": F.when(unchanged, F.col("isr")).when(changed, isr),
     }
-    return _with_leading(frame.withColumns(columns)).drop("alive", "maybe", "touched", "elected")
+    return _with_leading(frame.withColumns(columns)).drop("alive", "maybe", "affected", "leader_down", "elected")
 
 
 def whole(facts: DataFrame, without: str) -> DataFrame:
@@ -47,7 +48,9 @@ def whole(facts: DataFrame, without: str) -> DataFrame:
     none = F.array().cast("array<int>")
     at_rest = F.size("isr") >= F.size("replicas")
     left_out = F.coalesce(without, F.when(at_rest, none))
-    kept = F.when(~F.col("has_observers"), F.filter("replicas", lambda id: ~F.array_contains(left_out, id)))
+    kept = F.when(
+        ~F.col("has_observers") & left_out.isNotNull(), F.filter("replicas", lambda id: ~F.array_contains(left_out, id))
+    )
     frame = facts.withColumn("replicas", kept)
     mine = F.filter("brokers", lambda b: F.array_contains("replicas", b["broker"]))
     columns = {
@@ -72,7 +75,9 @@ def data() -> dict[str, Column]:
     def lost(id: Column) -> Column:
         return F.array_contains("lost", id)
 
-    elr = F.when(F.col("elr_on"), F.col("elr")).when(~F.col("elr_on"), F.array().cast("array<int>"))
+    none = F.array().cast("array<int>")
+    elr = F.when(F.col("elr_on"), F.col("elr")).when(~F.col("elr_on") | (F.size("elr") == 0), none)
+    spared = F.when(~F.arrays_overlap("replicas", "lost"), False)
     sure = F.array_union("isr", elr)
     survives = F.when(F.exists("isr", lambda id: ~lost(id)), False)
     all_known = F.forall("brokers", lambda b: b["live"].isNotNull())
@@ -82,23 +87,35 @@ def data() -> dict[str, Column]:
     behind = F.size(F.array_except(live, sure)) > 0
     elected = F.col("unclean") & F.col("quorum_kept")
     return {
-        "at_risk": F.coalesce(survives, (F.size(sure) > 0) & F.forall(sure, lost)),
-        "deleted": F.coalesce(leads_on, elected & (F.size(live_sure) > 0) & F.forall(live_sure, lost) & behind),
+        "at_risk": F.coalesce(spared, survives, (F.size(sure) > 0) & F.forall(sure, lost)),
+        "deleted": F.coalesce(spared, leads_on, elected & (F.size(live_sure) > 0) & F.forall(live_sure, lost) & behind),
     }
 
 
 def _with_lost_down(facts: DataFrame) -> DataFrame:
-    """`facts` with the lost brokers down. `alive`: ids of replicas that are certainly up, `maybe`: that may be up."""
+    """`facts` with the lost brokers down. `alive`: ids of replicas that are certainly up, `maybe`: that may be up.
+
+    `affected`: is the leader or a member of the ISR down, lost or before? The controller removes both kinds.
+    """
     down = F.transform(
         "brokers",
         lambda b: b.withField("live", F.when(F.array_contains("lost", b["broker"]), False).otherwise(b["live"])),
     )
-    return facts.withColumn("brokers", down).withColumns(
-        {
-            "alive": F.filter("brokers", lambda b: certain(b["live"]))["broker"],
-            "maybe": F.filter("brokers", lambda b: possible(b["live"]))["broker"],
-            "touched": F.arrays_overlap("replicas", "lost"),
-        }
+    return (
+        facts.withColumn("brokers", down)
+        .withColumns(
+            {
+                "alive": F.filter("brokers", lambda b: certain(b["live"]))["broker"],
+                "maybe": F.filter("brokers", lambda b: possible(b["live"]))["broker"],
+            }
+        )
+        .withColumns(
+            {
+                "leader_down": certain(~F.array_contains("maybe", F.col("leader"))),
+                "affected": certain(~F.array_contains("maybe", F.col("leader")))
+                | F.exists("isr", lambda id: ~F.array_contains("maybe", id)),
+            }
+        )
     )
 
 

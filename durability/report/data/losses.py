@@ -38,7 +38,7 @@ def classes(row: Row, view: str) -> list[str]:
     """The classes of a row's partitions in one view. Data at risk or lost is a class beside what they do with writes."""
     if view == "worst":
         flags = {"at_risk": row["data_worst"], "offline": row["availability_worst"]}
-        return [name for name, held in flags.items() if held]
+        return [name for name, held in flags.items() if held] or ["unknown"] * (None in flags.values())
     after = serves(row[view])
     # A partition that was offline before isn't charged to the loss.
     already = view == "now" and after != "accepts" and after == serves(row["before"])
@@ -98,7 +98,12 @@ class Counts:
 
 def changes(row: Row) -> bool:
     """Does the loss change what the row's partitions do with writes, or endanger data?"""
-    return bool(row["now"] != row["before"] or row["at_risk"] or row["deleted"])
+    return bool(row["now"] != row["before"] or row["at_risk"] or row["deleted"] or data_unknown(row))
+
+
+def data_unknown(row: Row) -> bool:
+    """Is it unknown whether data is lost, though what partitions do with writes is known?"""
+    return row["now"] is not None and None in (row["at_risk"], row["deleted"])
 
 
 def client_of(topic: str) -> str | None:
@@ -133,7 +138,13 @@ def lines(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
             "error": row["now"] if after in ("rejects", "offline") else None,
             "leader_before": row["leader_before"],
             "leader_after": row["leader_after"],
-            "data": "lost" if row["deleted"] else "at-risk" if row["at_risk"] else None,
+            "data": "lost"
+            if row["deleted"]
+            else "at-risk"
+            if row["at_risk"]
+            else "unknown"
+            if data_unknown(row)
+            else None,
             "back_with": back_with(row),
         }
         for partition in row["partitions"]:

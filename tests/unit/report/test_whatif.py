@@ -106,6 +106,20 @@ def test_a_lost_quorum_is_said(tmp_path, kept, said):
     assert document["quorum"]["kept"] is kept and said in summary
 
 
+def test_what_is_unknown_of_data_is_not_taken_for_safe(tmp_path):
+    unsure = row("unsure", [0], at_risk=None, deleted=None, data_worst=None, availability_worst=None)
+    document, [line], _ = written(tmp_path, [unsure, row("safe", [0])])
+    assert (line["topic"], line["after"], line["data"]) == ("unsure", "accepts", "unknown")
+    assert document["views"]["worst"]["unknown"] == 1
+
+
+def test_while_no_controller_leads_no_broker_is_fenced(tmp_path):
+    quorum = {"voters": 3, "left": 1, "needed": 2, "kept": False}
+    _, _, summary = written(tmp_path, [row("held", [0], quorum=quorum, now="REQUEST_TIMED_OUT", stalls=True)])
+    assert "acks=all writes of 1 partition wait until the controllers have a majority again." in summary
+    assert "fenced" not in summary
+
+
 def test_without_voters_there_is_no_quorum(tmp_path):
     quorum = {"voters": None, "left": None, "needed": None, "kept": True}
     document, lines, summary = written(tmp_path, [row("safe", [0], quorum=quorum)])

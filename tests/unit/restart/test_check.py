@@ -44,6 +44,57 @@ def test_else_it_waits_and_says_why(table, wave, parts, reason):
     assert reason in verdict(table, wave, **parts).reasons
 
 
+@pytest.mark.parametrize(
+    "parts, reason",
+    [
+        ({"unreadable": {"/cluster/hidden_partitions": "X"}}, "could not be read: /cluster/hidden_partitions"),
+        ({"unreadable": {"/cluster/consistent": "X"}}, "could not be read: /cluster/consistent"),
+        ({"unreadable": {"/cluster": "X"}}, "could not be read: /cluster"),
+        ({"cluster_hidden_partitions": 3}, "could not be read: /cluster/hidden_partitions"),
+        ({"cluster_consistent": False}, "could not be read: /cluster/consistent"),
+        (
+            {"configs": {"orders": {"min.insync.replicas": "two"}}},
+            "could not be read: /topics/0/configs/min.insync.replicas",
+        ),
+        (
+            {"each_broker": {3: {"config_sources": {"retention.ms": "default"}}}},
+            "could not be read: /brokers/2/configs/min.insync.replicas",
+        ),
+        ({"brokers": "1:az1 2:az2 4:az1"}, "replicas are on brokers that are not listed: 3"),
+        ({"quorum": "101:az1:0 102:az2:0 103:az3:60000"}, "controllers are down or have not caught up: 103"),
+        ({"configs": {"orders": {"min.insync.replicas": "+3"}}}, None),
+    ],
+)
+def test_what_hides_partitions_or_states_no_minimum_makes_it_wait(parts, reason):
+    found = verdict(WHOLE, {1}, **parts)
+    assert reason in found.reasons if reason else (found.go and found.unavoidable == 1)
+
+
+def test_a_topic_without_partitions_was_not_read():
+    made = document(WHOLE, brokers=BROKERS)
+    made["topics"][1]["partitions"] = []
+    assert check(made, {1}).reasons == ("could not be read: /topics/1/partitions",)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/cluster/quorum/voters/0/rack", "/brokers/0/rack", "/brokers/0/kafka_version", "/topics/0/configs/retention.ms"],
+)
+def test_a_fact_that_decides_nothing_may_be_missing(path):
+    assert verdict(WHOLE, {1}, unreadable={path: "X"}).go
+
+
+def test_the_value_that_controllers_recorded_may_apply():
+    recorded = [{"id": 101, "configs": {"min.insync.replicas": "2"}}]
+    assert not verdict("topic replicas\norders 1,2,3", {1, 2}, cluster_controllers=recorded).go
+
+
+def test_a_margin_that_cannot_be_kept_lifts_no_limit():
+    found = verdict("topic replicas min\norders 1,2,3 2", {1}, margin=1)
+    assert (found.go, found.unavoidable, found.below_margin) == (True, 0, 1)
+    assert not verdict("topic replicas min\norders 1,2,3 2", {1, 2}, margin=1).go
+
+
 def test_a_minimum_that_only_one_broker_has_may_apply():
     table = "topic replicas\norders 1,2,3"
     each = {3: {"configs": {"min.insync.replicas": "2"}}}

@@ -163,6 +163,78 @@ def test_a_fact_that_is_missing_makes_unknown_only_what_it_decides(spark):
     assert rows["test", "undecided", 0]["deleted"] is None
 
 
+def test_brokers_that_were_down_leave_the_isr_of_partitions_that_lose_nothing_too(spark):
+    table = """
+        topic  leader replicas isr     min
+        shrunk 3      3,4,2    3,4,2   2
+        short  3      3,2      3,2     2
+        dead   2      2,3      2,3     1
+    """
+    made = document(table, brokers="1:az1 2:az1! 3:az2 4:az2")
+    rows = predicted(spark, [made], {"test": {"brokers": [1], "controllers": []}})
+    assert {topic: (r["now"], r["leader_after"]) for (_, topic, _), r in rows.items()} == {
+        "shrunk": ("NONE", 3),
+        "short": ("NOT_ENOUGH_REPLICAS", 3),
+        "dead": ("NONE", 3),
+    }
+
+
+def test_what_a_reassignment_that_could_not_be_read_would_leave_is_unknown(spark):
+    made = document(
+        """
+        topic  leader replicas isr   min
+        moving 2      2,3      2     1
+        spared 4      4,5      4     1
+        """,
+        brokers=BROKERS,
+        unreadable={"/cluster/reassignments": "X"},
+    )
+    rows = predicted(spark, [made], {"test": {"brokers": [3], "controllers": []}})
+    assert {topic: (r["structural"], r["data_worst"]) for (_, topic, _), r in rows.items()} == {
+        "moving": (None, True),
+        "spared": (None, False),
+    }
+
+
+def test_without_facts_about_the_quorum_what_holds_either_way_is_known(spark):
+    table = """
+        topic  leader replicas isr   min
+        gone   1      1,2      1     1
+        follow 3      1,3,4    3,4   2
+        held   3      1,3,4    1,3,4 2
+        led    1      1,3,4    1,3,4 2
+    """
+    made = document(table, brokers=BROKERS, unreadable={"/cluster/quorum": "X"})
+    rows = predicted(spark, [made], {"test": {"brokers": [1], "controllers": []}})
+    assert {topic: (r["now"], r["leader_after"]) for (_, topic, _), r in rows.items()} == {
+        "gone": ("LEADER_NOT_AVAILABLE", None),
+        "follow": ("NONE", 3),
+        "held": (None, None),
+        "led": (None, None),
+    }
+
+
+def test_a_leader_that_could_not_be_read_may_stay(spark):
+    made = document(
+        "topic leader replicas isr min\norders 2 3,2,1 3,2,1 2",
+        brokers=BROKERS,
+        unreadable={"/topics/0/partitions/0/leader": "X"},
+    )
+    rows = predicted(spark, [made], {"test": {"brokers": [1], "controllers": []}})
+    assert (rows["test", "orders", 0]["now"], rows["test", "orders", 0]["leader_after"]) == ("NONE", None)
+
+
+def test_data_of_a_partition_that_loses_no_replica_is_not_at_risk_whatever_is_unread(spark):
+    made = document(
+        "topic leader replicas isr min\norders 2 2,3 2,3 2",
+        brokers=BROKERS,
+        features=None,
+        unreadable={"/topics/0/partitions/0/isr": "X", "/cluster/features": "X", "/topics/0/configs": "X"},
+    )
+    row = predicted(spark, [made], {"test": {"brokers": [1], "controllers": []}})["test", "orders", 0]
+    assert [row[name] for name in ("at_risk", "deleted", "data_worst", "availability_worst")] == [False] * 4
+
+
 def test_what_depends_on_brokers_without_a_rack_is_unknown(spark):
     table = """
         topic    leader replicas isr   min
