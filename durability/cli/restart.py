@@ -74,9 +74,12 @@ def check(options: Options, given: Given) -> int:
 
     if not options.bootstrap:
         raise Refused("restart-check reads a cluster as it is now: name it with --bootstrap")
-    wave, margin = _wave(options, given), _number(given, "margin", least=0) or 0
+    waves, margin = _waves(options, given), _number(given, "margin", least=0) or 0
+    number = _number(given, "wave", least=1)
+    wave = waves[number - 1] if number else waves[0]
     connection = {**inputs.security(options, os.environ), connections.SERVERS: options.bootstrap}
-    verdict = restart_check.check(collect(options.cluster or options.bootstrap, connection).document, wave, margin)
+    document = collect(options.cluster or options.bootstrap, connection).document
+    verdict = restart_check.check(document, wave, margin, planned=frozenset().union(*waves) if number else None)
     console, nodes = Console(), ", ".join(map(str, sorted(wave)))
     for reason in verdict.reasons:
         console.line(f"wait: {reason}")
@@ -89,15 +92,15 @@ def check(options: Options, given: Given) -> int:
     return DONE if verdict.go else REACHED
 
 
-def _wave(options: Options, given: Given) -> frozenset[int]:
-    """The nodes of --brokers, or of a wave of the plan in OUT."""
+def _waves(options: Options, given: Given) -> list[frozenset[int]]:
+    """The nodes of --brokers as one wave, or all waves of the plan in OUT."""
     if (named := given.text("brokers")) and given.text("wave"):
         raise Refused("--wave and --brokers were both given; name a wave of the plan, or brokers")
     if named:
         ids = [part.strip() for part in named.split(",")]
         if not all(part.isdecimal() and len(part) <= 10 for part in ids):
             raise Refused(f"{given.named('brokers')}: expected ids separated by commas, for instance 7,8")
-        return frozenset(map(int, ids))
+        return [frozenset(map(int, ids))]
     number = _number(given, "wave", least=1)
     if number is None:
         raise Refused("name the wave to check with --wave, or brokers with --brokers")
@@ -110,4 +113,4 @@ def _wave(options: Options, given: Given) -> frozenset[int]:
         raise Refused(f"{plan}: not a restart plan; make one with kafka-durability restart-plan") from error
     if number > len(waves):
         raise Refused(f"{given.named('wave')}: the plan has {len(waves)} waves")
-    return waves[number - 1]
+    return waves

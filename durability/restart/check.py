@@ -35,9 +35,16 @@ class Verdict:
         return not self.reasons
 
 
-def check(document: Mapping[str, Any], wave: Collection[int], margin: int = 0) -> Verdict:
-    """Whether the nodes of the wave may stop together. document: a `kafka-topology/1` document of the cluster as it is."""
+def check(
+    document: Mapping[str, Any], wave: Collection[int], margin: int = 0, planned: Collection[int] | None = None
+) -> Verdict:
+    """Whether the nodes of the wave may stop together.
+
+    document: a `kafka-topology/1` document of the cluster as it is. planned: all nodes of the plan that the wave comes from.
+    """
     reasons = [*_nodes(document, wave), *_unread(document), *_quorum(document, wave)]
+    if planned is not None and set(planned) != _node_ids(document):
+        reasons.append("the plan is of other nodes than the cluster has: plan again")
     listed = {broker["id"] for broker in document["brokers"]}
     not_whole, short, unlisted, unavoidable, below_margin = [], [], set(), 0, 0
     # With ELR on, the controllers' value is recorded for the cluster.
@@ -83,6 +90,11 @@ def _largest_minimum(topic: Mapping[str, Any], of_brokers: Collection[int]) -> i
     if stated and (topic.get("config_sources") or {}).get(MIN_ISR) == "topic":
         return stated
     return max([stated or 1, *of_brokers])
+
+
+def _node_ids(document: Mapping[str, Any]) -> set[int]:
+    voters = (document["cluster"].get("quorum") or {}).get("voters", ())
+    return {node["id"] for node in (*document["brokers"], *voters)}
 
 
 def _nodes(document: Mapping[str, Any], wave: Collection[int]) -> Iterator[str]:

@@ -111,10 +111,12 @@ def constraints(
             if len(members) > 1:
                 # Whatever the minimum is, one replica at a time is never worse.
                 made.add(members, 1, same.count, same.example)
-        elif capacity >= 1:
-            made.add(members, capacity, same.count, same.example)
-        elif same.count:
-            at_all = same.capacity(members, 0)
+            continue
+        at_all = capacity + margin
+        if at_all >= 1:
+            # A margin that can't be kept still leaves the minimum.
+            made.add(members, capacity if capacity >= 1 else at_all, same.count, same.example)
+        if capacity < 1 and same.count:
             happens = "offline" if len(members) <= 1 else "rejects"
-            unavoidable.append((same, happens if at_all is not None and at_all < 1 else "margin"))
+            unavoidable.append((same, happens if at_all < 1 else "margin"))
     return made, unavoidable

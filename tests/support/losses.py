@@ -14,6 +14,13 @@ def predicted(spark, documents, lose) -> dict[tuple[str, str, int], dict]:
     """The rows of `loss_outcomes`, one per partition, by cluster, topic and partition."""
     from spark_jobs.assemble import loss_outcomes
 
+    read, plan = lake_of(spark, documents)
+    found = loss_outcomes.outcomes(read, plan, lose).toArrow().to_pylist()
+    return {(r["cluster"], r["topic"], p): r for r in found for p in r["partitions"]}
+
+
+def lake_of(spark, documents):
+    """What reads the documents' tables, and the plan of their run."""
     policy = shipped()
     topologies = [validate(d, f"{d['cluster']['id']}.json") for d in documents]
     plan = plan_of(topologies, policy, [])
@@ -25,5 +32,4 @@ def predicted(spark, documents, lose) -> dict[tuple[str, str, int], dict]:
         pa.Table.from_pylist(resolved(topologies, plan, policy, []), tables.RESOLVED_POLICY.arrow)
     ]
     frames = {name: spark.createDataFrame(pa.concat_tables(parts).combine_chunks()) for name, parts in facts.items()}
-    found = loss_outcomes.outcomes(lambda name: frames[name], plan, lose).toArrow().to_pylist()
-    return {(r["cluster"], r["topic"], p): r for r in found for p in r["partitions"]}
+    return (lambda name: frames[name]), plan

@@ -116,3 +116,12 @@ def test_a_margin_keeps_replicas_above_the_minimum():
 def test_many_names_are_cut():
     table = "topic replicas isr\n" + "\n".join(f"t{n} 1,2 1" for n in range(9))
     assert "t4-0 and 4 more" in verdict(table, {3}).reasons[0]
+
+
+def test_a_plan_of_other_nodes_is_made_again():
+    made = document(WHOLE, brokers=BROKERS)
+    assert check(made, {1}, planned={1, 2, 3, 4, 101, 102, 103}).go
+    for planned in ({1, 2, 3, 101, 102, 103}, {1, 2, 3, 4, 5, 101, 102, 103}):
+        assert check(made, {1}, planned=planned).reasons == (
+            "the plan is of other nodes than the cluster has: plan again",
+        )
