@@ -52,7 +52,7 @@ help:  ## list the commands
 	echo "All options, and audits without Airflow: .venv/bin/kafka-durability audit --help"
 
 # Without this check, a mistyped option would audit the wrong thing.
-OPTIONS := LOSE MARGIN MAX VOTERS WAVE BROKERS BOOTSTRAP COMMAND_CONFIG CLUSTER CLUSTERS TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON BASELINE PYTHON ROUNDS SIZE SEED PLACEMENT PARTITIONS RESULTS
+OPTIONS := BOOTSTRAP COMMAND_CONFIG CLUSTER CLUSTERS TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON BASELINE PYTHON ROUNDS SIZE SEED PLACEMENT PARTITIONS RESULTS LOSE MARGIN MAX VOTERS WAVE BROKERS
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 UNKNOWN := $(filter-out $(OPTIONS),$(GIVEN))
 ifneq ($(UNKNOWN),)
