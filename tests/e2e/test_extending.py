@@ -69,7 +69,7 @@ def test_a_control_is_three_files(lake, session, copy, tmp_path):
     before, after = tmp_path / "before.yaml", tmp_path / "after.yaml"
     before.write_text(POLICY.replace("MORE", ""))
     after.write_text(POLICY.replace("MORE", ", retention_ms: 604800000, replica_fetchers: 2"))
-    audit(session, lake, [cluster(21)], before, tmp_path / "first", "before")
+    audit(session, lake, [cluster(21)], before, "before")
     (tmp_path / "second.json").write_text(json.dumps(cluster(22)))
     out = tmp_path / "out"
     out.mkdir()

@@ -48,7 +48,7 @@ def main(location: str, policy: str, document: str, out: str, *controls: str) ->
     lake.ensure()
     session = spark.newSession()
     attach(session, lake)
-    audit(session, lake, [json.loads(Path(document).read_text())], Path(policy), folder, "after")
+    audit(session, lake, [json.loads(Path(document).read_text())], Path(policy), "after", folder)
     spark.stop()
 
 

@@ -75,7 +75,17 @@ class Night:
 
 def night(lake: Lake, session, folder: Path, moment: str) -> Night:
     """What a nightly run of today does, over the next document."""
+    plan = judged(lake, session, folder, moment)
+    flagged = posture.flag(lake, plan, folder)
+    assert flagged.problems == [] and all(flagged.checked.values())
+    findings.write(lake, plan)
+    made = build(lake, plan, flagged, folder)
+    lake.commit_run(_row(plan))
+    return Night(lake, session, plan, made)
 
+
+def judged(lake: Lake, session, folder: Path, moment: str) -> Plan:
+    """The plan of a run over the next document, of which Spark has written what it writes."""
     lake.ensure()
     (folder / "policy.yaml").write_text(POLICY)
     (folder / "waivers.yaml").write_text(WAIVERS)
@@ -92,12 +102,7 @@ def night(lake: Lake, session, folder: Path, moment: str) -> Night:
     )
     inputs.check(lake, plan)
     evaluate.run(session, plan, lake_tables.reader(session, plan), lake_tables.append)
-    flagged = posture.flag(lake, plan, folder)
-    assert flagged.problems == [] and all(flagged.checked.values())
-    findings.write(lake, plan)
-    made = build(lake, plan, flagged, folder)
-    lake.commit_run(_row(plan))
-    return Night(lake, session, plan, made)
+    return plan
 
 
 def _row(plan: Plan) -> dict:
@@ -224,7 +229,9 @@ def test_the_report_has_timelines_and_trends_of_before_and_after(upgraded):
 
 @pytest.mark.slow
 def test_upkeep_compacts_rows_of_before_with_new_ones_and_removes_what_is_old(lake, session, tmp_path):
-    made = night(lake, session, tmp_path, "2026-11-21T18:00:00Z")  # the same day as the last of before
+    plan = judged(lake, session, tmp_path, "2026-11-21T18:00:00Z")  # the same day as the last of before
+    findings.write(lake, plan)
+    lake.commit_run(_row(plan))
     before, both = shown(lake), (tables.TOPIC_POSTURE, tables.FINDINGS)
     soon = decided(lake, datetime(2026, 11, 22, 4, 30, tzinfo=UTC), Retention())
     said = [line for table in both for line in compaction.maintain(session, table, soon)]
@@ -237,7 +244,7 @@ def test_upkeep_compacts_rows_of_before_with_new_ones_and_removes_what_is_old(la
     assert rewritten == {table.name for table in both}
     left = shown(lake)
     for table in (*both, tables.VERDICTS, tables.PARTITION_HEALTH):
-        assert left[table.name] == [r for r in before[table.name] if r["result_id"] == made.plan.result_id] != []
+        assert left[table.name] == [r for r in before[table.name] if r["result_id"] == plan.result_id] != []
     assert set(retired(lake, "now").values()) == {(None, None, None)}
 
 
