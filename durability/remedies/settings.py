@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from durability.catalogue.listing import SHOWN, listed
@@ -144,9 +145,25 @@ def leftovers(finding: Finding) -> Remedy:
     down = [b["broker"] for b in brokers if b.get("live") is False]
     named: list[tuple[str, str | None, list[str]]] = [("brokers", None, default)] if default else []
     named += [("topics", t["topic"], t["throttles"]) for t in finding["evidence"]["topics"]]
-    named += [("brokers", str(b["broker"]), b["throttles"]) for b in brokers if b["broker"] not in down]
+    live = [b for b in brokers if b["broker"] not in down]
+    named += [("brokers", str(b["broker"]), _dynamic(b)) for b in live if _dynamic(b)]
     steps = [Step(Config(kind, name, tuple((key, None) for key in keys)), alone=True) for kind, name, keys in named]
-    return [*steps, *_throttles_of_down(down)]
+    return [*steps, *_throttles_in_files(live, facts_of(finding)), *_throttles_of_down(down)]
+
+
+def _dynamic(broker: Mapping[str, Any]) -> list[str]:
+    """A broker's throttles that kafka-configs can delete."""
+    return [key for key in broker["throttles"] if key not in broker.get("in_file", ())]
+
+
+def _throttles_in_files(brokers: Iterable[Mapping[str, Any]], facts: ClusterFacts) -> Remedy:
+    """Advice: kafka-configs deletes no setting that a broker's file states."""
+    sentences = []
+    for broker in brokers:
+        if keys := broker.get("in_file"):
+            change = f"Delete {listed(keys)} from server.properties of broker {broker['broker']}"
+            sentences.append(restart(change, "restart it", facts, [broker["broker"]]))
+    return advice(*sentences) if sentences else []
 
 
 def _throttles_of_down(brokers: list[int]) -> Remedy:

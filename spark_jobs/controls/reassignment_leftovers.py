@@ -25,6 +25,12 @@ def stuck() -> Column:
     return certain(F.col("reassigning") & (F.col("waits_for_dead") | certain("unchanged_reassignment")))
 
 
+def _throttled(broker: Column) -> Column:
+    """What the commands need to know of a throttled broker. in_file: the throttles that its server.properties states."""
+    in_file = F.array_intersect(broker["throttles"], broker["throttles_in_file"]).alias("in_file")
+    return F.struct(broker["broker"], broker["throttles"], broker["live"], in_file)
+
+
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
     """Reads a cluster's `brokers`, `throttled` topics, `unread_throttles` (topics), `reassigning` (partitions), `stuck`
     and `cancel_harms` (names), and the columns that say which of these are known."""
@@ -68,7 +74,7 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
             "left": left,
             "cancel_harms": F.slice(F.coalesce("cancel_harms", F.array().cast("array<string>")), 1, SHOWN),
             "topics": F.slice(throttled_topics, 1, SHOWN),
-            "brokers": F.slice(F.transform(own, lambda b: F.struct(b["broker"], b["throttles"], b["live"])), 1, SHOWN),
+            "brokers": F.slice(F.transform(own, _throttled), 1, SHOWN),
             "default_throttles": F.array_distinct(F.flatten(throttled["default_throttles"])),
         },
     )

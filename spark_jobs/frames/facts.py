@@ -93,6 +93,10 @@ def _wrong(key: str, meaning: Callable[[Column], Column]) -> Column:
     return F.when(stated.isNotNull() & meaning(stated).isNull(), F.substring(stated, 1, 60))
 
 
+def _in_file(key: Column) -> Column:
+    return certain(F.try_element_at("config_sources", key) == "broker")
+
+
 def _throttles(keys: tuple[str, ...], of_default: bool = False) -> Column:
     """The throttles that are set.
 
@@ -144,6 +148,8 @@ def brokers_by_cluster(brokers: DataFrame) -> DataFrame:
         "unclean_by_default": _readable(UNCLEAN) & _stated(UNCLEAN).isNull() & ~settings.answered(),
         "unclean_source": _source(UNCLEAN),
         "throttles": _throttles(BROKER_THROTTLES),
+        # kafka-configs can't delete what a broker's file states.
+        "throttles_in_file": F.filter(F.array(*map(F.lit, BROKER_THROTTLES)), lambda key: _in_file(key)),
         "default_throttles": _throttles(BROKER_THROTTLES, of_default=True),
         "throttles_known": _readable(*BROKER_THROTTLES),
         "observers": certain(asks_for_observers(_stated(observers.DEFAULT))),
