@@ -88,7 +88,7 @@ def _snapshot(
         return settings, whatif.newest(settings, options.cluster)
     settings = what.settings(options)
     with console.running():
-        rows = steps.snapshots(settings, lambda name: what.connect(name, environ), console)
+        rows, _ = steps.snapshots(settings, lambda name: what.connect(name, environ), console)
     return settings, whatif.chosen(rows, options.cluster)
 
 

@@ -20,7 +20,7 @@ JOB = "restart.py"
 
 
 def limits(given: Given) -> Limits:
-    """The limits that the options state. Refused for what is no number in range."""
+    """The limits that the options state. Refused if one is not a number in its range."""
     from durability.restart.plan import Limits
 
     return Limits(

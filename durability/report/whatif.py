@@ -180,7 +180,8 @@ def _partitions(count: int, topics: int) -> str:
 
 def _quorum(found: Mapping[str, Any]) -> list[str]:
     quorum = found["quorum"]
-    if quorum is None:
+    # `_gaps` says that it is unknown.
+    if quorum is None or quorum["kept"] is None:
         return []
     left = f"{quorum['left']} of {quorum['voters']} voters left, {quorum['needed']} needed"
     if quorum["kept"] is False:

@@ -61,7 +61,7 @@ def run(settings: Settings, services: Services, started_at: datetime | None = No
     run_id = f"audit:{started_at.isoformat()}"
     reporter = services.reporter
 
-    rows, attempts = _snapshots(settings, services.connect, reporter)
+    rows, attempts = snapshots(settings, services.connect, reporter)
     with report_step("evaluate", reporter) as summary:
         evaluated = evaluate.plan_evaluation(settings, NIGHTLY, run_id, f"{run_id}:1", rows, attempts, started_at)
         services.evaluation.run(settings.open_lake(), evaluated, summary)
@@ -78,18 +78,14 @@ def run(settings: Settings, services: Services, started_at: datetime | None = No
     return Result(status, files)
 
 
-def snapshots(settings: Settings, connect: Connect, reporter: StepReporter) -> list[dict[str, Any]]:
-    """Takes a snapshot of each cluster that the settings name; returns their rows of `snapshots`, rejected ones too.
-
-    Raises AuditError for what a user can fix, after it was reported.
-    """
-    return _snapshots(settings, connect, reporter)[0]
-
-
-def _snapshots(
+def snapshots(
     settings: Settings, connect: Connect, reporter: StepReporter
 ) -> tuple[list[dict[str, Any]], list[Attempt]]:
-    """The rows of `snapshots`, and what was staged."""
+    """Takes a snapshot of each cluster that the settings name.
+
+    Returns their rows of `snapshots`, rejected ones included, and what was staged. Raises AuditError for an error that a user can
+    fix, after reporting it.
+    """
     with report_step("plan", reporter) as summary:
         groups = plan.plan(settings, NIGHTLY, summary, groups=1)
         if not groups:

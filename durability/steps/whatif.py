@@ -23,7 +23,7 @@ Submit = Callable[["Lake", "Plan", Mapping[str, Any]], None]
 def newest(settings: Settings, cluster: str | None) -> dict[str, Any]:
     """The row of the lake's newest accepted snapshot of the cluster.
 
-    cluster: None if the lake has one alone. Refused, with names and reasons, if there is no such snapshot.
+    cluster: None if the lake has only one cluster. Refused, with the names that there are, if no snapshot fits.
     """
     lake = settings.open_lake()
     lake.ensure()

@@ -77,7 +77,7 @@ def loss_params() -> dict[str, Param]:
     item = {"type": "string", "pattern": r"^\s*((broker|controller):[0-9]{1,10}|rack:.+)\s*$"}
     return {
         "cluster": Param(
-            None, type=["null", "string"], description="The cluster; may be empty if the lake has one alone"
+            None, type=["null", "string"], description="The cluster; may be empty if the lake has only one"
         ),
         "lose": Param(
             ["broker:1"],

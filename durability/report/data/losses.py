@@ -116,13 +116,6 @@ def client_of(topic: str) -> str | None:
     return CLIENTS.get(topic) or next(named, None)
 
 
-def counted(rows: Iterable[Row]) -> Counts:
-    counts = Counts()
-    for row in rows:
-        counts.add(row)
-    return counts
-
-
 def lines(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
     """A line of whatif.csv for each partition that the loss changes."""
     for row in rows:
@@ -154,9 +147,13 @@ def lines(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
 def back_with(row: Row) -> str | None:
     """What brings an offline partition back without loss.
 
-    >>> row = {"quorum": {"kept": True}, "back_with": [3, 4], "back_with_any": True}
+    A broker that was killed leaves the ELR when it returns (KAFKA-15586). If all members were lost, only the last leader helps.
+
+    >>> row = {"quorum": {"kept": True}, "back_with": [3, 4], "back_with_any": True, "at_risk": False}
     >>> back_with(row), back_with(row | {"back_with_any": False}), back_with(row | {"back_with": [3]})
     ('any of 3, 4', 'one of 3, 4: the last to fail', '3')
+    >>> back_with(row | {"at_risk": True})
+    'one of 3, 4: the last to lead'
     >>> back_with(row | {"back_with": None}), back_with(row | {"quorum": {"kept": False}})
     (None, 'a majority of the controllers')
     """
@@ -168,4 +165,6 @@ def back_with(row: Row) -> str | None:
     named = ", ".join(map(str, sorted(ids)))
     if len(ids) == 1:
         return named
-    return f"any of {named}" if row["back_with_any"] else f"one of {named}: the last to fail"
+    if not row["back_with_any"]:
+        return f"one of {named}: the last to fail"
+    return f"any of {named}" if row["at_risk"] is False else f"one of {named}: the last to lead"

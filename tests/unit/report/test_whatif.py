@@ -104,6 +104,8 @@ def test_a_lost_quorum_is_said(tmp_path, kept, said):
     quorum = {"voters": 3, "left": 1, "needed": 2, "kept": kept}
     document, _, summary = written(tmp_path, [row("safe", [0], quorum=quorum)])
     assert document["quorum"]["kept"] is kept and said in summary
+    assert "keeps its majority" not in summary
+    assert ("Unknown: whether the controllers keep a majority." in summary) is (kept is None)
 
 
 def test_what_is_unknown_of_data_is_not_taken_for_safe(tmp_path):
