@@ -20,6 +20,7 @@ from durability.findings.clusters import facts_of_clusters
 from durability.findings.disputes import Disputes
 from durability.findings.disputes import message as dispute_message
 from durability.findings.faults import Faults, made
+from durability.lake.conditions import of_result
 from durability.lake.tables import DISAGREEMENTS, FINDINGS, VERDICTS
 from durability.remedies.cluster import KEY as CLUSTER_FACTS
 from durability.remedies.cluster import UNKNOWN, ClusterFacts
@@ -44,9 +45,8 @@ def write(lake: Lake, plan: Plan, faults: Faults | None = None) -> int:
 
     faults: collects texts and plans that could not be made. Without it, the error is raised.
     """
-    from pyiceberg.expressions import And, EqualTo
 
-    result = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
+    result = of_result(plan)
     written = lake.scan(FINDINGS, result, columns=("id",)).num_rows
     if written:
         return written

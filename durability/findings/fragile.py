@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from durability.lake.conditions import of_result
 from durability.lake.tables import PARTITION_HEALTH, PARTITIONS, STRINGS
 from durability.plan.plan import Plan
 from durability.remedies.cluster import Fragile
@@ -29,12 +30,12 @@ def read(lake: Any, plan: Plan) -> dict[str, Fragile]:
     lake: has `parts(table, where, columns)`, which gives tables. A healthy partition has more replicas in sync than
     min.insync.replicas, so it isn't in `partition_health`, and can do without any one of them.
     """
-    from pyiceberg.expressions import And, EqualTo, In
+    from pyiceberg.expressions import In
 
     attempts = {s.attempt_id: s.cluster for s in plan.judged if s.attempt_id}
     found = {cluster: Fragile() for cluster in attempts.values()}
     by_cluster = pa.table({"cluster": list(attempts.values()), "attempt_id": list(attempts)})
-    result = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
+    result = of_result(plan)
     fragile = []
     for part in lake.parts(PARTITION_HEALTH, result, columns=COLUMNS):
         for kind, rows in _kinds(part).items():

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from durability.findings import faults, gone, quorum
+from durability.lake.conditions import of_result
 from durability.lake.tables import BROKERS, PLANS, TOPIC_POSTURE
 from durability.lake.tables import PARTITIONS as PARTITION_ROWS
 from durability.plan.plan import Plan
@@ -84,7 +85,7 @@ def read(lake: Any, plan: Plan) -> Plans:
     """The stored plans of a run's result. lake: has `scan(table, where, columns) -> pa.Table`."""
     plans = Plans()
     columns = ("cluster", "topic", "moves", "not_before", "why", "gone", "left")
-    rows = lake.scan(PLANS, _of_result(plan), columns=columns).sort_by(
+    rows = lake.scan(PLANS, of_result(plan), columns=columns).sort_by(
         [("cluster", "ascending"), ("topic", "ascending")]
     )
     for row in rows.to_pylist():
@@ -108,7 +109,7 @@ def make(lake: Any, plan: Plan, found: faults.Faults | None = None) -> Plans:
     """
     from pyiceberg.expressions import And, EqualTo
 
-    wanted = lake.scan(TOPIC_POSTURE, And(_of_result(plan), EqualTo("reassign", True)), columns=WANTED)
+    wanted = lake.scan(TOPIC_POSTURE, And(of_result(plan), EqualTo("reassign", True)), columns=WANTED)
     topics = wanted.sort_by([("cluster", "ascending"), ("topic", "ascending")]).to_pylist()
     attempts = {s.cluster: s.attempt_id for s in plan.judged if s.attempt_id}
     # Without a controller no plan can run, and its replicas are older than the plan.
@@ -166,12 +167,6 @@ def _clusters(
             for row in listed.sort_by("partition").to_pylist():
                 current[attempt][row["topic"]].append((row["partition"], row["replicas"], row["removing"]))
     return {attempt: (Placement(brokers[attempt], load[attempt]), current[attempt]) for attempt in wanted}
-
-
-def _of_result(plan: Plan) -> Any:
-    from pyiceberg.expressions import And, EqualTo
-
-    return And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
 
 
 def _rows(plans: Plans, plan: Plan) -> pa.Table:

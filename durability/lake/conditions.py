@@ -21,3 +21,10 @@ def of_attempts(rows: Iterable[Mapping[str, Any]]) -> Any:
 
     rows = list(rows)
     return And(captured_within([r["captured_at"] for r in rows]), In("attempt_id", [r["attempt_id"] for r in rows]))
+
+
+def of_result(plan: Any) -> Any:
+    """The condition for the rows of a plan's result (run_id, result_id)."""
+    from pyiceberg.expressions import And, EqualTo
+
+    return And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))

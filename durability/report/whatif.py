@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from durability.atomic import atomic_files
+from durability.lake.conditions import of_result
 from durability.plain import plain
 from durability.report.data import losses
 from durability.report.data.losses import CLASSES, VIEWS, Counts
@@ -58,11 +59,10 @@ def write(lake: Any, plan: Plan, loss: Loss, unread: Mapping[str, Any], out: Pat
 
 
 def _rows(lake: Any, plan: Plan) -> Iterator[dict[str, Any]]:
-    from pyiceberg.expressions import And, EqualTo
 
     from durability.lake.tables import LOSS_OUTCOMES
 
-    result = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
+    result = of_result(plan)
     for part in lake.parts(LOSS_OUTCOMES, result):
         for batch in part.to_batches(max_chunksize=5_000):
             yield from batch.to_pylist()

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from durability.lake.conditions import of_result
 from durability.plain import plain
 from durability.plan.plan import COUNTED, from_text
 from durability.steps.settings import Settings
@@ -25,12 +26,11 @@ COMPLETE, INCOMPLETE, UNVERIFIED = "complete", "incomplete", "unverified"
 
 def commit(lake: Lake, plan: Plan, flagged: Flagged) -> str:
     """Write a nightly run's row, computed from its findings, and return its status. If written twice, the newest counts."""
-    from pyiceberg.expressions import And, EqualTo
 
     from durability.lake.tables import FINDINGS
     from durability.report.data import results
 
-    result = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
+    result = of_result(plan)
     counted = lake.scan(FINDINGS, result, columns=results.COUNTED)
     summary = results.summarise(counted, [part.cluster for part in plan.snapshots])
     status = status_of(plan, flagged)

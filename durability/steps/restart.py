@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from durability.lake.conditions import of_result
 from durability.steps.settings import NIGHTLY, Settings
 from durability.steps.summary import StepSummary
 
@@ -62,12 +63,11 @@ def nodes(lake: Lake, snapshot: Mapping[str, Any]) -> list[Node]:
 
 
 def _partitions(lake: Lake, evaluated: Plan) -> Iterator[Partitions]:
-    from pyiceberg.expressions import And, EqualTo
 
     from durability.lake.tables import RESTART_CAPACITY
     from durability.restart.constraints import Partitions
 
-    result = And(EqualTo("run_id", evaluated.run_id), EqualTo("result_id", evaluated.result_id))
+    result = of_result(evaluated)
     for part in lake.parts(RESTART_CAPACITY, result):
         for batch in part.to_batches(max_chunksize=20_000):
             for row in batch.to_pylist():

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from durability.lake.conditions import of_result
 from durability.lake.tables import FINDINGS, HEALTH_COUNTERS, RUNS
 from durability.plan.plan import Plan
 
@@ -26,7 +27,7 @@ def readings(lake: Any, plan: Plan) -> pa.Table:
     """This run's findings of CONTROL on whole clusters. lake: an object with `scan(table, where, columns)`."""
     from pyiceberg.expressions import And, EqualTo
 
-    result = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
+    result = of_result(plan)
     clusters = And(EqualTo("control", CONTROL), EqualTo("resource_type", "cluster"))
     return lake.scan(FINDINGS, And(result, clusters), columns=("cluster", "outcome", "category", "observed"))
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from durability.findings import quorum
+from durability.lake.conditions import of_result
 from durability.lake.tables import (
     CLUSTERS,
     FINDINGS,
@@ -53,7 +54,7 @@ def read(lake: Any, plan: Plan) -> RunData:
     """The data of the result (plan.run_id, plan.result_id). lake: an object with `scan(table, where, columns) -> pa.Table`."""
     from pyiceberg.expressions import And, EqualTo, In, NotIn, NotNull, Or
 
-    result = And(EqualTo("run_id", plan.run_id), EqualTo("result_id", plan.result_id))
+    result = of_result(plan)
     listed = Or(NotIn("outcome", COUNTED_ONLY), EqualTo("change", "resolved"))
     counted = lake.scan(FINDINGS, result, columns=results.COUNTED)
     counters = lake.scan(HEALTH_COUNTERS, result)
