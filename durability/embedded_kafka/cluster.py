@@ -8,11 +8,11 @@ import socket
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from durability.embedded_kafka import spec as specs
 from durability.embedded_kafka import tools
@@ -199,13 +199,30 @@ class LocalCluster:
         self.wait_until(lambda: wanted <= self.live_brokers(), f"brokers {sorted(wanted)} are unfenced", seconds)
 
     def wait_for_loss_of(self, ids: Iterable[int], seconds: float = CHANGE_SECONDS) -> None:
-        """Waits until none of `ids` is among the live brokers."""
+        """Waits until no running broker has one of `ids` among the live brokers."""
         lost = set(ids)
-        self.wait_until(lambda: not lost & self.live_brokers(), f"brokers {sorted(lost)} are fenced", seconds)
+
+        def gone() -> bool:
+            return not any(lost & _live(answer) for answer in self._metadata(()))
+
+        self.wait_until(gone, f"brokers {sorted(lost)} are fenced", seconds)
+
+    def wait_for_topics(self, names: Iterable[str], seconds: float = CHANGE_SECONDS) -> None:
+        """Waits until the metadata of every running broker has these topics, each partition with a leader."""
+        wanted = set(names)
+
+        def known() -> bool:
+            return all(wanted <= _led(answer.topics) for answer in self._metadata(None))
+
+        self.wait_until(known, "every broker knows the new topics", seconds)
 
     def wait_for_full_isr(self, seconds: float = CHANGE_SECONDS) -> None:
-        """Waits until every partition has a leader and all its replicas in sync."""
-        self.wait_until(lambda: not self._not_in_sync(), "every partition's ISR is whole", seconds)
+        """Waits until every partition has a leader and all its replicas in sync, by the metadata of every running broker."""
+
+        def whole() -> bool:
+            return all(_in_sync(answer.topics) for answer in self._metadata(None))
+
+        self.wait_until(whole, "every partition's ISR is whole", seconds)
 
     def live_brokers(self) -> set[int]:
         """Ids of the unfenced brokers, by Metadata."""
@@ -213,16 +230,18 @@ class LocalCluster:
 
         with self.admin() as admin:
             request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
-            return {broker.node_id for broker in admin._manager.run(admin._manager.send, request).brokers}
+            return _live(admin._manager.run(admin._manager.send, request))
 
-    def _not_in_sync(self) -> list[str]:
+    def _metadata(self, topics: Sequence[str] | None) -> list[Any]:
+        """The metadata of every running broker, since they learn of a change one after the other. None: all topics."""
+        from kafka.protocol.metadata import MetadataRequest
+
+        asked = None if topics is None else list(topics)
+        request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
         with self.admin() as admin:
-            return [
-                f"{topic['name']}-{p['partition_index']}"
-                for topic in admin.describe_topics()
-                for p in topic["partitions"]
-                if p["leader_id"] < 0 or set(p["isr_nodes"]) != set(p["replica_nodes"])
-            ]
+            connections = admin._manager
+            running = [node for node in self.spec.brokers if self._nodes[node].living]
+            return [connections.run(connections.send, request, node) for node in running]
 
     # -- talking to it ----------------------------------------------------------------------------------------------
 
@@ -348,6 +367,21 @@ def _answers(port: int) -> bool:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _live(metadata: Any) -> set[int]:
+    return {broker.node_id for broker in metadata.brokers}
+
+
+def _led(topics: Iterable[Any]) -> set[str]:
+    """Names of the topics whose partitions all have a leader."""
+    return {topic.name for topic in topics if all(p.leader_id >= 0 for p in topic.partitions)}
+
+
+def _in_sync(topics: Iterable[Any]) -> bool:
+    """Does every partition have a leader and all its replicas in sync?"""
+    partitions = (partition for topic in topics for partition in topic.partitions)
+    return all(p.leader_id >= 0 and set(p.isr_nodes) == set(p.replica_nodes) for p in partitions)
 
 
 def _kafka_error() -> type[Exception]:

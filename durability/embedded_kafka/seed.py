@@ -79,7 +79,7 @@ TOPICS = (*GOOD, *MISTAKEN)
 
 
 def create_topics(cluster: LocalCluster, topics: Iterable[Topic]) -> None:
-    """Creates topics and waits until each partition has a leader. AuditError names a topic that failed."""
+    """Creates topics; returns when every broker knows them, with leaders. AuditError names a topic that failed."""
     wanted = {
         topic.name: {
             "assignments": {partition: list(replicas) for partition, replicas in enumerate(topic.assignments)},
@@ -95,6 +95,7 @@ def create_topics(cluster: LocalCluster, topics: Iterable[Topic]) -> None:
     for topic in answer["topics"]:
         if topic["error_code"]:
             raise AuditError(f"can't create topic {topic['name']}: {topic['error_message'] or topic['error_code']}")
+    cluster.wait_for_topics(wanted)
 
 
 def set_broker_configs(cluster: LocalCluster, brokers: Iterable[int], configs: Mapping[str, str]) -> None:
