@@ -23,6 +23,7 @@ from durability.lake.fact_tables import (
     SNAPSHOTS,
     TOPICS,
 )
+from durability.lake.loss_tables import FAILURE_COSTS, LOSS_OUTCOMES, LOSS_SETS, RESTART_CAPACITY, VIEWS
 from durability.lake.table import (
     CATALOG,
     CONFIGS,
@@ -47,12 +48,14 @@ __all__ = [
     "DISAGREEMENTS",
     "FACTS",
     "FACT_KEYS",
+    "FAILURE_COSTS",
     "FINDINGS",
     "GROUPS",
     "HEALTH_COUNTERS",
     "INTS",
     "LED_COUNTS",
     "LOSS_OUTCOMES",
+    "LOSS_SETS",
     "NAMESPACE",
     "OUTAGE_ENTRY",
     "PARTITIONS",
@@ -72,6 +75,7 @@ __all__ = [
     "TOPICS",
     "TOPIC_POSTURE",
     "VERDICTS",
+    "VIEWS",
     "Table",
 ]
 
@@ -267,52 +271,6 @@ PLANS = Table(
     sort=("cluster", "topic"),
 )
 
-# What a loss of brokers and controllers does to partitions of one cluster; equal partitions of a topic are one row.
-LOSS_OUTCOMES = Table(
-    "loss_outcomes",
-    (
-        *RESULT_KEYS,
-        ("topic", pa.string()),
-        ("tier", pa.string()),
-        ("internal", pa.bool_()),
-        ("partitions", INTS),
-        # What brokers answer acks=all, as `partition_health.acks_all_error` has it; NULL: unknown.
-        ("before", pa.string()),
-        ("now", pa.string()),  # after the loss, from the ISR as it is
-        ("structural", pa.string()),  # after the loss, if all replicas were in sync before
-        ("leader_before", pa.int32()),
-        ("leader_after", pa.int32()),
-        ("at_risk", pa.bool_()),  # all copies that certainly have all acknowledged records are lost
-        ("deleted", pa.bool_()),  # an unclean leader deletes acknowledged records
-        ("at_risk_structural", pa.bool_()),
-        ("data_worst", pa.bool_()),  # with the ISR that min.insync.replicas allows
-        ("availability_worst", pa.bool_()),
-        ("stalls", pa.bool_()),  # writes wait until the lost brokers are fenced
-        ("leader_lost", pa.bool_()),
-        ("back_with", INTS),  # the brokers that bring an offline partition back without loss
-        ("back_with_any", pa.bool_()),  # True: any of them (ELR); False: the one that was fenced last
-        (
-            "quorum",
-            pa.struct([("voters", pa.int32()), ("left", pa.int32()), ("needed", pa.int32()), ("kept", pa.bool_())]),
-        ),
-    ),
-    sort=("cluster", "topic"),
-)
-
-# What partitions can spare while brokers restart; those with the same replicas, ISR and minimum are one row.
-RESTART_CAPACITY = Table(
-    "restart_capacity",
-    (
-        *RESULT_KEYS,
-        ("replicas", INTS),  # sorted; NULL: unknown
-        ("isr", INTS),  # without brokers that are down
-        ("minimum", pa.int32()),  # the effective min.insync.replicas
-        ("partitions", pa.int64()),
-        ("topic", pa.string()),  # of one of them
-        ("partition", pa.int32()),
-    ),
-)
-
 # Verdicts on which Spark and Great Expectations disagree: their findings are UNKNOWN.
 DISAGREEMENTS = Table(
     "disagreements",
@@ -359,6 +317,6 @@ RUNS = Table(
 
 RESULTS = (
     *(RESOLVED_POLICY, PARTITION_HEALTH, HEALTH_COUNTERS, TOPIC_POSTURE, VERDICTS, FINDINGS, DISAGREEMENTS, PLANS),
-    *(LOSS_OUTCOMES, RESTART_CAPACITY),
+    *(FAILURE_COSTS, LOSS_OUTCOMES, LOSS_SETS, RESTART_CAPACITY),
 )
 TABLES = {t.name: t for t in (*FACTS, SNAPSHOTS, *RESULTS, RUNS)}
