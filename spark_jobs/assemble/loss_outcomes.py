@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from durability.plan.plan import Plan
 from spark_jobs.assemble.evaluation import requirements
 from spark_jobs.frames import facts, loss_views, losses, partitions, quorum
-from spark_jobs.frames.columns import certain, struct
+from spark_jobs.frames.columns import certain
 from spark_jobs.frames.literals import literal
 from spark_jobs.frames.rack_health import NO_ERROR, NO_LEADER
 from spark_jobs.lake_tables import Reader
@@ -38,6 +38,16 @@ def outcomes(read: Reader, plan: Plan, lose: Lose) -> DataFrame:
 
 def of_snapshots(read: Reader, plan: Plan) -> tuple[DataFrame, DataFrame]:
     """`partitions.facts` of the plan's snapshots with columns of their topics, a row per partition; and the clusters' facts."""
+    topics, clusters = facts_of(read, plan)
+    attempts = [str(s.attempt_id) for s in plan.judged]
+    rows = groups.representatives(read, attempts, []).withColumn("unchanged_reassignment", F.lit(False))
+    of_topics = topics.select("cluster", "topic", "unclean", "tier", "internal", "captured_at", "snapshot_id")
+    joined = partitions.facts(rows, topics, clusters).join(F.broadcast(of_topics), ["cluster", "topic"])
+    return joined.localCheckpoint(), clusters
+
+
+def facts_of(read: Reader, plan: Plan) -> tuple[DataFrame, DataFrame]:
+    """`facts.topics` and `facts.clusters` of the plan's snapshots."""
     tiers = literal(plan.policy.required, f"map<string,{requirements()}>")
     attempts = [str(s.attempt_id) for s in plan.judged]
 
@@ -46,11 +56,7 @@ def of_snapshots(read: Reader, plan: Plan) -> tuple[DataFrame, DataFrame]:
 
     clusters = facts.clusters(of_snapshot).localCheckpoint()
     resolved = read("resolved_policy").where(F.col("result_id") == plan.result_id)
-    topics = facts.topics(of_snapshot, resolved, clusters, tiers).localCheckpoint()
-    rows = groups.representatives(read, attempts, []).withColumn("unchanged_reassignment", F.lit(False))
-    of_topics = topics.select("cluster", "topic", "unclean", "tier", "internal", "captured_at", "snapshot_id")
-    joined = partitions.facts(rows, topics, clusters).join(F.broadcast(of_topics), ["cluster", "topic"])
-    return joined.localCheckpoint(), clusters
+    return facts.topics(of_snapshot, resolved, clusters, tiers).localCheckpoint(), clusters
 
 
 def _with_unplaced(lose: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
@@ -61,7 +67,7 @@ def _predicted(base: DataFrame, clusters: DataFrame, lose: Lose) -> DataFrame:
     """One row per partition, with what it answers in each view. base: `partitions.facts` with the columns of topics."""
     stated = {cluster: {kind: list(of[kind]) for kind in KINDS} for cluster, of in lose.items()}
     lost = F.try_element_at(literal(stated, LOSE), F.col("cluster"))
-    quorum_after = quorum_left(F.concat(lost["brokers"], lost["controllers"])).alias("quorum")
+    quorum_after = quorum.left(F.concat(lost["brokers"], lost["controllers"])).alias("quorum")
     of_clusters = clusters.select("cluster", lost["brokers"].alias("lost"), quorum_after)
     with_loss = base.join(F.broadcast(of_clusters), "cluster").withColumn("quorum_kept", F.col("quorum")["kept"])
     with_loss = with_loss.localCheckpoint()
@@ -93,21 +99,6 @@ def _in_both(least: DataFrame, most: DataFrame) -> DataFrame:
         "quorum": F.col("quorum").withField("kept", kept),
     }
     return joined.withColumns(columns)
-
-
-def quorum_left(lost: Column) -> Column:
-    """The quorum after the loss of the nodes with these ids, as struct<voters, left, needed, kept>.
-
-    left: the voters that aren't known to be missing. kept: are they a majority? NULL where voters are unknown. In ZooKeeper mode
-    there are no voters, and ZooKeeper is taken to survive.
-    """
-    voters = quorum.voters()
-    left = F.size(F.filter(voters, lambda v: ~F.array_contains(lost, v["controller"]) & ~quorum.is_missing(v)))
-    needed = quorum.majority(F.size(voters))
-    stated = (F.col("quorum_mode") == "kraft") & (F.size(voters) > 0)
-    kept = F.when(stated, left >= needed).when(F.col("quorum_mode") == "zookeeper", True)
-    fields = {"voters": F.when(stated, F.size(voters)), "left": F.when(stated, left), "needed": F.when(stated, needed)}
-    return struct({**fields, "kept": kept})
 
 
 def _of_base() -> list[Column | str]:
