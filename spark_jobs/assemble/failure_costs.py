@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
 from spark_jobs.assemble import loss_outcomes
-from spark_jobs.frames import base, partitions, single_losses
+from spark_jobs.frames import base, loss_verdicts, partitions, single_losses
 from spark_jobs.frames.single_losses import BITS
 from spark_jobs.lake_tables import Reader
 from spark_jobs.scale import loss_patterns as patterns
@@ -23,6 +23,7 @@ FOUND = (
     *("of_broker", "of_broker_unsure", "of_rack", "of_rack_unsure"),
 )
 """The columns of `single_losses.broken`."""
+KINDS = {"broker": False, "rack": True}
 OF_PARTITION = ("tid", "partition", "replicas", "codes")
 
 
@@ -180,11 +181,43 @@ class Losses:
         of_racks = held.join(F.broadcast(led), ["cluster", "number"], "left").withColumn("rack", F.lit(True))
         return of_brokers.withColumn("rack", F.lit(False)).unionByName(of_racks)
 
+    def of_topics(self, by_loss: DataFrame) -> DataFrame:
+        """A row per topic, for `loss_verdicts`: `broker_losses`, `rack_losses`, `loss_partitions`, and FOUND over all partitions.
+
+        by_loss: `by_loss`, checkpointed.
+        """
+        names = self._names().select("cluster", "rack", "number", "name", "quorum")
+        of_loss = by_loss.join(F.broadcast(self.topics.select("tid", "cluster")), "tid")
+        named = of_loss.join(F.broadcast(names), ["cluster", "rack", "number"])
+        entry = F.struct(*loss_verdicts.ORDER, "name", "quorum", *BITS)
+        ordered = named.withColumns(loss_verdicts.order())
+        losses = ordered.groupBy("tid").agg(
+            *(
+                F.array_sort(F.collect_list(F.when(F.col("rack") == rack, entry))).alias(f"{kind}_losses")
+                for kind, rack in KINDS.items()
+            )
+        )
+        flagged = F.struct("partition", "of_broker", "of_broker_unsure", "of_rack", "of_rack_unsure")
+        ids = self.broken.groupBy("tid").agg(F.collect_list(flagged).alias("loss_partitions"))
+        totals = (
+            self.by_topic()
+            .groupBy("tid")
+            .agg(
+                *(F.bit_or(name).alias(name) for name in FOUND[2:]),
+                *(number_with("already", BITS[name]).alias(f"already_{name}") for name in loss_verdicts.ALREADY),
+            )
+        )
+        joined = totals.join(losses, "tid", "left").join(ids, "tid", "left")
+        of_clusters = F.broadcast(self.clusters.select("cluster", "unplaced"))
+        return (
+            self.topics.select("tid", "cluster", "topic").join(joined, "tid").drop("tid").join(of_clusters, "cluster")
+        )
+
     def _already(self) -> DataFrame:
         """A row per cluster of kind `already`."""
         counted = self.by_topic().join(F.broadcast(self.topics.select("tid", "cluster")), "tid")
         per_topic = counted.groupBy("cluster", "tid").agg(
-            *(F.sum(F.when(has("already", bit), F.col("partitions")).otherwise(0)).alias(n) for n, bit in BITS.items()),
+            *(number_with("already", bit).alias(name) for name, bit in BITS.items()),
             F.sum(F.when(F.col("already_unsure") != 0, F.col("partitions")).otherwise(0)).alias("unknown"),
         )
         rows = per_topic.groupBy("cluster").agg(
@@ -198,6 +231,11 @@ class Losses:
 
 def has(column: str, bit: int) -> Column:
     return F.col(column).bitwiseAND(F.lit(bit)) != 0
+
+
+def number_with(column: str, bit: int) -> Column:
+    """The number of `partitions` with this bit."""
+    return F.sum(F.when(has(column, bit), F.col("partitions")).otherwise(0))
 
 
 def _with_topics(partitions: Column) -> Column:

@@ -8,10 +8,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
-from spark_jobs.assemble.evaluation import requirements
 from spark_jobs.frames import facts, loss_views, losses, partitions, quorum
 from spark_jobs.frames.columns import certain
-from spark_jobs.frames.literals import literal
+from spark_jobs.frames.literals import literal, requirements
 from spark_jobs.frames.rack_health import NO_ERROR, NO_LEADER
 from spark_jobs.lake_tables import Reader
 from spark_jobs.scale import groups
