@@ -338,7 +338,7 @@ def write_measures(evaluation: Evaluation, write: Callable[[DataFrame, tables.Ta
     frames = {tables.HEALTH_COUNTERS: evaluation.counters}
     if not evaluation.plan.pulse:
         frames[tables.TOPIC_POSTURE] = evaluation.posture
-        frames[tables.FAILURE_COSTS] = evaluation.costs
+        frames |= {tables.FAILURE_COSTS: evaluation.costs, tables.LOSS_SETS: evaluation.losses.sets}
     frames[tables.PARTITION_HEALTH] = evaluation.health
     for table, frame in frames.items():
         write(evaluation.keyed(frame(), table), table)

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from durability.plan.plan import Plan
 from spark_jobs.assemble import loss_outcomes
 from spark_jobs.frames import base, loss_verdicts, partitions, single_losses
-from spark_jobs.frames.single_losses import BITS
+from spark_jobs.frames.loss_bits import BITS, has
 from spark_jobs.lake_tables import Reader
 from spark_jobs.scale import loss_patterns as patterns
 
@@ -23,6 +23,7 @@ FOUND = (
     *("of_broker", "of_broker_unsure", "of_rack", "of_rack_unsure"),
 )
 """The columns of `single_losses.broken`."""
+IN_SETS = tuple(name for name in BITS if not name.startswith("worst_"))
 KINDS = {"broker": False, "rack": True}
 OF_PARTITION = ("tid", "partition", "replicas", "codes")
 
@@ -181,6 +182,35 @@ class Losses:
         of_racks = held.join(F.broadcast(led), ["cluster", "number"], "left").withColumn("rack", F.lit(True))
         return of_brokers.withColumn("rack", F.lit(False)).unionByName(of_racks)
 
+    def sets(self) -> DataFrame:
+        """The rows of `loss_sets`."""
+        packed = self._keyed.where(F.col("members").isNotNull()).groupBy("cluster", "replicas", "codes", *patterns.KEY)
+        of_patterns = self._patterns.where(F.size("sets") > 0).select(*patterns.KEY, "sets")
+        placed = packed.agg(F.count("*").alias("n")).join(F.broadcast(of_patterns), [*patterns.KEY])
+        alone = self._alone.where(F.size("sets") > 0).join(F.broadcast(self.topics.select("tid", "cluster")), "tid")
+        columns = ("cluster", "replicas", "codes", "n", "sets")
+        rows = placed.select(*columns).unionByName(alone.withColumn("n", F.lit(1).cast("long")).select(*columns))
+        one = rows.select("cluster", "replicas", "codes", "n", F.explode("sets").alias("found"))
+        code = F.transform("found.places", lambda i: patterns.rack_of(F.get("codes", i - 1)))
+        ids = F.transform("found.places", lambda i: F.get("replicas", i - 1))
+        numbers = F.sort_array(F.when(F.col("found")["rack"], code).otherwise(ids))
+        named = one.select(
+            "cluster", F.col("found")["rack"].alias("rack"), numbers.alias("numbers"), "n", "found.breaks"
+        )
+        counted = named.groupBy("cluster", "rack", "numbers").agg(
+            *(F.sum(F.when(has("breaks", BITS[n]), F.col("n")).otherwise(0)).alias(n) for n in IN_SETS)
+        )
+        of_clusters = self.clusters.select(*base.SNAPSHOT, F.col("racks").alias("names"))
+        members = F.transform(
+            "numbers", lambda i: F.when(F.col("rack"), F.get("names", i - 1)).otherwise(i.cast("string"))
+        )
+        return counted.join(F.broadcast(of_clusters), "cluster").select(
+            *base.SNAPSHOT,
+            F.when(F.col("rack"), "rack").otherwise("broker").alias("kind"),
+            members.alias("members"),
+            *IN_SETS,
+        )
+
     def of_topics(self, by_loss: DataFrame) -> DataFrame:
         """A row per topic, for `loss_verdicts`: `broker_losses`, `rack_losses`, `loss_partitions`, and FOUND over all partitions.
 
@@ -227,10 +257,6 @@ class Losses:
         return of_clusters.join(F.broadcast(rows), "cluster").select(
             *base.SNAPSHOT, F.lit("already").alias("kind"), "unknown", *BITS
         )
-
-
-def has(column: str, bit: int) -> Column:
-    return F.col(column).bitwiseAND(F.lit(bit)) != 0
 
 
 def number_with(column: str, bit: int) -> Column:

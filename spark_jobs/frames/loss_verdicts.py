@@ -3,6 +3,7 @@
 It fails if a loss breaks something that isn't broken without it, or if something is broken already.
 """
 
+from collections.abc import Iterable
 from functools import reduce
 
 from pyspark.sql import Column
@@ -12,7 +13,7 @@ from durability.catalogue.causes import HOLDS_MAJORITY
 from durability.lake.loss_tables import VIEWS
 from spark_jobs.frames import base, target
 from spark_jobs.frames.columns import certain, possible, struct
-from spark_jobs.frames.single_losses import BITS
+from spark_jobs.frames.loss_bits import BITS, has
 
 SHOWN = 20
 """The most names in a list."""
@@ -28,21 +29,21 @@ def _of(name: str) -> dict[str, int]:
     return {view: BITS[f"{view}_{name}"] for view, classes in VIEWS.items() if name in classes}
 
 
-def _any(bits: Column, names: int) -> Column:
-    return bits.bitwiseAND(F.lit(names)) != 0
-
-
 def _class_bits(name: str) -> int:
     return sum(_of(name).values())
+
+
+def _sum(names: Iterable[str]) -> Column:
+    return reduce(Column.__add__, map(F.col, names))
 
 
 def order() -> dict[str, Column]:
     """The columns ORDER of a loss with BITS as counts: the gravest class that it breaks, then how much."""
     rank = F.lit(len(GRAVEST))
     for place, name in reversed(list(enumerate(GRAVEST))):
-        broken = sum(F.col(f"{view}_{name}") for view in _of(name))
+        broken = _sum(f"{view}_{name}" for view in _of(name))
         rank = F.when(broken > 0, place).otherwise(rank)
-    return {"harmless": rank, "fewer": -sum(F.col(name) for name in BITS)}
+    return {"harmless": rank, "fewer": -_sum(BITS)}
 
 
 def verdict(control: str, kind: str) -> Column:
@@ -64,7 +65,7 @@ def verdict(control: str, kind: str) -> Column:
         outcome = F.when((F.size("racks") > 0) | ~asked, outcome)
     gravest = F.lit(None).cast("string")
     for name in reversed(GRAVEST):
-        gravest = F.when(_any(breaks, _class_bits(name)), name).otherwise(gravest)
+        gravest = F.when(has(breaks, _class_bits(name)), name).otherwise(gravest)
     losses = F.filter(f"{kind}_losses", lambda one: one["harmless"] < len(GRAVEST))
     losing = F.filter(losses, lambda one: one["quorum"] == "lost")["name"]
     fails, because = outcome == base.FAIL, base.unknown_because()
@@ -111,7 +112,7 @@ def _when(breaks: Column, gravest: Column) -> Column:
     """The views in which the gravest class breaks."""
     views = [
         F.when(
-            reduce(Column.__or__, ((gravest == name) & _any(breaks, _of(name)[view]) for name in classes)), WHEN[view]
+            reduce(Column.__or__, ((gravest == name) & has(breaks, _of(name)[view]) for name in classes)), WHEN[view]
         )
         for view, classes in VIEWS.items()
     ]
@@ -123,7 +124,7 @@ def _views(kind: str, losses: Column) -> Column:
 
     def of_class(view: str, name: str) -> Column:
         bit = f"{view}_{name}"
-        broken = F.filter("loss_partitions", lambda p: _any(p[f"of_{kind}"], BITS[bit]))
+        broken = F.filter("loss_partitions", lambda p: has(p[f"of_{kind}"], BITS[bit]))
         harmful = F.filter(losses, lambda one: one[bit] > 0)
         ordered = F.array_sort(
             F.transform(harmful, lambda one: F.struct((-one[bit]).alias("n"), one["name"].alias("name")))
@@ -148,7 +149,7 @@ def _reason(breaks: Column, already: Column, losing: Column) -> Column:
     return (
         F.when(already & (breaks == 0), "already")
         .when(F.size(losing) > 0, "quorum")
-        .when(~_any(breaks, later), "today")
+        .when(~has(breaks, later), "today")
         .otherwise("configured")
     )
 
@@ -164,7 +165,7 @@ def _cause(kind: str, breaks: Column, already: Column, losing: Column) -> Column
     )
     majority = F.concat(F.lit(f"{kind}:"), F.element_at(losing, 1), F.lit(HOLDS_MAJORITY))
     one_rack = F.when((F.size("racks") == 1) & (F.col("unknown_racks") == 0) & F.lit(kind == "rack"), "racks:1")
-    configured = F.when(_any(breaks, structural), by_placement).otherwise(base.min_isr_cause(source))
+    configured = F.when(has(breaks, structural), by_placement).otherwise(base.min_isr_cause(source))
     return (
         F.when(reason.isin("already", "today"), missing)
         .when(reason == "quorum", majority)

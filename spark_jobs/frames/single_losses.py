@@ -4,21 +4,20 @@ Classes and views are those of `durability.lake.loss_tables.VIEWS`, a bit each (
 without it. Brokers whose rack is unknown may stand in any rack, so each rack is lost twice: without them, and with all of them.
 """
 
+from collections.abc import Callable
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from durability.lake.loss_tables import VIEWS
-from spark_jobs.frames import loss_views, losses
+from spark_jobs.frames import loss_sets, loss_views, losses
 from spark_jobs.frames.columns import certain, possible, struct
+from spark_jobs.frames.loss_bits import ALL, BITS
 from spark_jobs.frames.rack_health import NO_ERROR, NO_LEADER
 
-BITS = {f"{view}_{name}": 1 << bit for bit, (view, name) in enumerate((v, c) for v, cs in VIEWS.items() for c in cs)}
-"""By view and class: its bit."""
-ALL = sum(BITS.values())
-NOTHING, BROKER, RACK, RACK_WITH, ELSEWHERE = "nothing", "broker", "rack", "rack-with", "elsewhere"
-"""Losses: none; one broker; the brokers of one rack; these and all without a known rack; the latter alone."""
+NOTHING, BROKER, RACK, RACK_WITH, ELSEWHERE, SET = "nothing", "broker", "rack", "rack-with", "elsewhere", "set"
+"""Losses: none; one broker; the brokers of one rack; these and all without a known rack; the latter alone; any set of brokers,
+while the quorum keeps its majority."""
 KEPT, LOST, UNSURE = 0, 1, 2
 """The quorum after a loss."""
 
@@ -33,6 +32,7 @@ def broken(facts: DataFrame, key: tuple[str, ...]) -> DataFrame:
 
     - `losses`: array<struct<rack, place, breaks, unsure>>, for each loss that breaks something or may. place: the number of the
       broker, or of the first replica in the rack; NULL if the replicas are unknown. breaks, unsure: BITS.
+    - `sets`: array<struct<rack, places, breaks>>: the smallest sets of brokers, and of racks, that break something (IN_SETS).
     - `elsewhere`: BITS that the loss of a rack may break although no replica is known to stand there.
     - `of_broker`, `of_broker_unsure`, `of_rack`, `of_rack_unsure`: BITS that any such loss breaks, or may break.
     - `already`, `already_unsure`: BITS that are broken without a loss.
@@ -40,23 +40,26 @@ def broken(facts: DataFrame, key: tuple[str, ...]) -> DataFrame:
     one = facts.select("*", F.explode(_slots()).alias("slot"))
     lost = one.select("*", F.transform("slot.lost", lambda i: F.get("replicas", i - 1)).alias("lost"))
     with_loss = lost.withColumns(
-        {"kind": F.col("slot")["kind"], "place": F.col("slot")["place"], "quorum_kept": F.col("slot")["kept"]}
+        {name: F.col("slot")[field] for name, field in (("kind", "kind"), ("place", "place"), ("quorum_kept", "kept"))}
     )
-    with_loss = with_loss.drop("slot", "places").localCheckpoint()
+    racks = F.transform("places", lambda p: p["rack"])
+    with_loss = with_loss.withColumn("racks_of_places", racks).drop("slot", "places").localCheckpoint()
     each = (*key, "kind", "place")
     placed, sure = F.col("replicas").isNotNull().alias("placed"), F.size(_sure()).alias("sure")
     data = (column.alias(name) for name, column in losses.data().items())
-    harm = with_loss.select(*each, "unclean", sure, placed, *data)
+    harm = with_loss.select(*each, "unclean", "racks_of_places", sure, placed, *data)
     answered = loss_views.in_views(with_loss, each).withColumn("structural", loss_views.structural_answer())
     judged = answered.join(harm, [*each])
-    of_nothing = F.struct("before_answer", "structural", "sure", "placed")
-    losses_of = F.struct("kind", "place", *(name for name in judged.columns if name not in each))
+    of_nothing = F.struct("before_answer", "structural", "sure", "placed", "racks_of_places")
+    losses_of = F.struct("kind", "place", *(name for name in judged.columns if name not in (*each, "racks_of_places")))
     together = judged.groupBy(*key).agg(
         F.first(F.when(F.col("kind") == NOTHING, of_nothing), ignorenulls=True).alias("nothing"),
         F.collect_list(F.when(F.col("kind") != NOTHING, losses_of)).alias("each"),
     )
     with_bits = together.withColumn("each", F.transform("each", _with_bits))
-    columns = {"losses": _losses(), "elsewhere": _elsewhere(), **_already()}
+    of_sets = F.filter("each", lambda o: o["kind"] == SET)
+    sets = loss_sets.smallest(of_sets, F.col("nothing")["racks_of_places"])
+    columns = {"losses": _losses(), "sets": sets, "elsewhere": _elsewhere(), **_already()}
     found = with_bits.select(*key, *(column.alias(name) for name, column in columns.items()))
     return found.select("*", *(column.alias(name) for name, column in _of_any().items()))
 
@@ -68,7 +71,7 @@ def _of_any() -> dict[str, Column]:
         of_kind = F.filter("losses", lambda o: o["rack"] == rack)
         return F.aggregate(of_kind, start, lambda so_far, o: so_far.bitwiseOR(o[field]))
 
-    columns = {}
+    columns: dict[str, Column] = {}
     for name, rack, more in (("of_broker", False, F.lit(0)), ("of_rack", True, F.col("elsewhere"))):
         breaks = any_of(rack, "breaks", F.lit(0))
         columns |= {name: breaks, f"{name}_unsure": any_of(rack, "unsure", more).bitwiseAND(F.bitwise_not(breaks))}
@@ -83,7 +86,7 @@ def _sure() -> Column:
 def _slots() -> Column:
     """The losses of a partition, as array<struct<kind, place, lost, kept>>. lost: numbers of replicas."""
 
-    def numbers(test) -> Column:
+    def numbers(test: Callable[[Column], Column]) -> Column:
         return F.filter("places", test)["id"]
 
     def slot(kind: str, place: Column, lost: Column, quorum: Column) -> Column:
@@ -106,10 +109,12 @@ def _slots() -> Column:
     )
     without = F.get("places", 0)["elsewhere"]
     elsewhere = F.when(F.size(unplaced) > 0, F.array(slot(ELSEWHERE, F.lit(0), unplaced, without)))
+    sets = F.transform(loss_sets.masks(), lambda mask: slot(SET, mask, loss_sets.members(mask), F.lit(KEPT)))
     listed = F.concat(
         nothing,
         brokers,
         racks,
+        sets,
         F.when(more, with_unplaced).otherwise(F.slice(with_unplaced, 1, 0)),
         F.coalesce(elsewhere, F.slice(nothing, 1, 0)),
     )
@@ -131,7 +136,7 @@ def _conditions(one: Column) -> dict[str, Column]:
     }
 
 
-def _bits(conditions: dict[str, Column], test) -> Column:
+def _bits(conditions: dict[str, Column], test: Callable[[Column], Column]) -> Column:
     return reduce(Column.__add__, (F.when(test(c), BITS[name]).otherwise(0) for name, c in conditions.items()))
 
 

@@ -1,12 +1,16 @@
 """Losses of any one broker and rack, against predictions of each of these losses by itself."""
 
 import random
+from collections import Counter
+from itertools import combinations
 
 import pytest
 
 from durability.lake.loss_tables import VIEWS
 from durability.plan import lose
-from spark_jobs.frames.single_losses import BITS
+from spark_jobs.assemble.failure_costs import IN_SETS
+from spark_jobs.frames.loss_bits import BITS
+from tests.support import controller
 from tests.support.losses import lake_of, predicted
 from tests.support.topology import document
 from tests.unit.spark_jobs.assemble.test_loss_outcomes import drawn
@@ -136,6 +140,72 @@ def test_each_loss_breaks_what_its_own_prediction_says(spark, losses):
     assert not wrong, f"{len(wrong)} of {compared} wrong, for instance\n" + "\n".join(map(repr, wrong[:5]))
     assert compared > 1000 and unsure > 50 and racks
     assert len(VIEWS) == 3
+
+
+def broken_by_any(p, m, elr_on, unclean, live):
+    """By class: which sets of replicas newly break the partition, by a played controller, the quorum alive."""
+    elr = p["elr"] if elr_on else []
+    placed = controller.Played(
+        *(p["replicas"], p["leader"], p["isr"], elr, m, elr_on, unclean), live=set(live), full={*p["isr"], *elr}
+    )
+    whole = controller.Played(
+        *(p["replicas"], p["replicas"][0], list(p["replicas"]), [], m, elr_on, unclean), live={1, 2, 3, 4, 5}
+    )
+    before = "LEADER_NOT_AVAILABLE" if p["leader"] is None else placed.answer()
+    found = {}
+    for size in range(1, len(p["replicas"]) + 1):
+        for lost in combinations(sorted(p["replicas"]), size):
+            [(now, _)], deleted = controller.after(placed, lost)
+            [(structural, _)], _ = controller.after(whole, lost)
+            sure = {*p["isr"], *elr}
+            found[lost] = {
+                "now_data": (bool(sure) and sure <= set(lost)) or deleted,
+                "now_availability": now == OFFLINE != before,
+                "now_writes": now != NONE == before,
+                "structural_data": set(p["replicas"]) <= set(lost),
+                "structural_availability": structural == OFFLINE,
+                "structural_writes": structural != NONE,
+            }
+    return found
+
+
+def smallest(found, name):
+    bad = [set(lost) for lost, classes in found.items() if classes[name]]
+    return [tuple(sorted(one)) for one in bad if not any(other < one for other in bad)]
+
+
+def test_the_smallest_sets_are_those_of_every_set(losses):
+    """A partition is broken already if its ISR has dead brokers alone, which the played controller hasn't fenced yet."""
+    documents, expected = [], Counter()
+    for seed in range(4):
+        elr_on = seed % 2 == 0
+        made, down = drawn(seed, elr_on)
+        made["cluster"]["id"] = f"c{seed}"
+        documents.append(made)
+        racks = {b["id"]: b["rack"] for b in made["brokers"]}
+        for topic in made["topics"]:
+            [p] = topic["partitions"]
+            m = min(int(topic["configs"]["min.insync.replicas"]), len(p["replicas"]))
+            unclean = topic["configs"]["unclean.leader.election.enable"] == "true"
+            found = broken_by_any(p, m, elr_on, unclean, {1, 2, 3, 4, 5} - down)
+            # A set of racks has all replicas there.
+            of_racks = {}
+            for lost, classes in found.items():
+                named = {racks[b] for b in lost}
+                if {b for b in p["replicas"] if racks[b] in named} == set(lost):
+                    of_racks[tuple(sorted(named))] = classes
+            for name in next(iter(found.values())):
+                for kind, sets in (("broker", found), ("rack", of_racks)):
+                    for one in smallest(sets, name):
+                        expected[f"c{seed}", kind, tuple(map(str, one)), name] += 1
+    seen = {
+        (row.cluster, row.kind, tuple(row.members), name): row[name]
+        for row in losses(documents).sets().collect()
+        for name in IN_SETS
+        if row[name]
+    }
+    assert seen == dict(expected)
+    assert {len(members) for _, kind, members, _ in seen if kind == "broker"} == {1, 2, 3, 4}
 
 
 def test_what_a_loss_costs_is_the_sum_over_topics(losses):
