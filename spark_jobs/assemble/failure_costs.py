@@ -6,7 +6,7 @@ partitions that lose alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -17,6 +17,7 @@ from spark_jobs.frames import base, loss_verdicts, partitions, single_losses
 from spark_jobs.frames.loss_bits import BITS, has
 from spark_jobs.lake_tables import Reader
 from spark_jobs.scale import loss_patterns as patterns
+from spark_jobs.scale.compiled import compiled
 
 FOUND = (
     *("losses", "elsewhere", "already", "already_unsure"),
@@ -25,7 +26,7 @@ FOUND = (
 """The columns of `single_losses.broken`."""
 IN_SETS = tuple(name for name in BITS if not name.startswith("worst_"))
 KINDS = {"broker": False, "rack": True}
-OF_PARTITION = ("tid", "partition", "replicas", "codes")
+OF_PARTITION = ("tid", "cluster", "partition", "replicas")
 
 
 class Losses:
@@ -39,16 +40,19 @@ class Losses:
         coded = patterns.codes(clusters)
         self.clusters = checkpointed(coded.clusters)
         self.topics = patterns.numbered_topics(topics, clusters)
-        self._keyed = patterns.keyed(rows, self.topics, self.clusters)
+        # Short plans over all partitions.
+        self._keyed = checkpointed(patterns.keyed(compiled(rows), self.topics, self.clusters))
         packed = self._keyed.where(F.col("members").isNotNull())
-        counted = packed.groupBy("tid", *patterns.KEY).agg(F.count("*").alias("partitions"))
+        counted = compiled(packed).groupBy("tid", *patterns.KEY).agg(F.count("*").alias("partitions"))
         self._counted = checkpointed(counted)
-        alone = self._keyed.where(F.col("members").isNull()).select("cluster", "topic", "partition")
-        odd = rows.join(F.broadcast(alone), ["cluster", "topic", "partition"])
-        facts = partitions.facts(_by_itself(odd), topics, clusters)
+        # Partitions that no pattern describes are few, or none.
+        alone = checkpointed(self._keyed.where(F.col("members").isNull()).select("cluster", "topic", "partition"))
+        facts = partitions.facts(
+            _by_itself(rows.join(F.broadcast(alone), ["cluster", "topic", "partition"])), topics, clusters
+        )
         of_patterns = patterns.facts_of(self._counted.select(*patterns.KEY).distinct(), self.topics, coded.kinds, facts)
         self._patterns = checkpointed(single_losses.broken(of_patterns, patterns.KEY))
-        self._alone = checkpointed(self._judged_alone(facts, topics))
+        self._alone = None if alone.isEmpty() else checkpointed(self._judged_alone(facts, topics))
         self.broken = checkpointed(self._broken())
 
     def _judged_alone(self, facts: DataFrame, topics: DataFrame) -> DataFrame:
@@ -57,42 +61,50 @@ class Losses:
         numbers = self.topics.select("cluster", "topic", "tid")
         of_clusters = self.clusters.select("cluster", "code_at", "code_of")
         joined = facts.join(F.broadcast(unclean), ["cluster", "topic"]).join(F.broadcast(numbers), ["cluster", "topic"])
-        with_codes = joined.join(F.broadcast(of_clusters), "cluster").withColumn(
-            "codes", F.transform("replicas", patterns.code)
-        )
+        codes = F.transform("replicas", patterns.code)
+        with_codes = joined.join(F.broadcast(of_clusters), "cluster").withColumn("codes", codes)
         with_places = with_codes.withColumn("places", patterns.places_of(F.col("codes")))
         key = ("tid", "partition")
         found = single_losses.broken(with_places.drop("codes", "code_at", "code_of"), key)
-        return found.join(with_codes.select(*OF_PARTITION), [*key])
+        return found.join(joined.select(*OF_PARTITION), [*key])
 
     def _broken(self) -> DataFrame:
         """OF_PARTITION and FOUND of each partition that a loss breaks, or may break."""
         anything = (F.size("losses") > 0) | (F.col("elsewhere") != 0)
         of_patterns = self._patterns.where(anything)
-        packed = self._keyed.select(*OF_PARTITION, *patterns.KEY).join(F.broadcast(of_patterns), [*patterns.KEY])
-        return packed.select(*OF_PARTITION, *FOUND).unionByName(
-            self._alone.where(anything).select(*OF_PARTITION, *FOUND)
+        packed = (
+            compiled(self._keyed).select(*OF_PARTITION, *patterns.KEY).join(F.broadcast(of_patterns), [*patterns.KEY])
         )
+        return self._with_alone(packed, lambda alone: alone.where(anything), (*OF_PARTITION, *FOUND))
+
+    def _with_alone(
+        self, packed: DataFrame, of_alone: Callable[[DataFrame], DataFrame], columns: Sequence[str]
+    ) -> DataFrame:
+        """`columns` of both, if there are partitions that were judged by themselves."""
+        chosen = packed.select(*columns)
+        return chosen if self._alone is None else chosen.unionByName(of_alone(self._alone).select(*columns))
 
     def by_topic(self) -> DataFrame:
         """`tid`, and its partitions by what any loss breaks, for every topic: sums over patterns and odd partitions."""
         of_patterns = self._counted.join(F.broadcast(self._patterns), [*patterns.KEY])
-        alone = self._alone.withColumn("partitions", F.lit(1).cast("long"))
-        columns = ("tid", "partitions", *FOUND[2:])
-        return of_patterns.select(*columns).unionByName(alone.select(*columns))
+        one = F.lit(1).cast("long")
+        return self._with_alone(
+            of_patterns, lambda alone: alone.withColumn("partitions", one), ("tid", "partitions", *FOUND[2:])
+        )
 
     def by_loss(self) -> DataFrame:
         """A row per topic and loss that breaks partitions of it, or may: tid, rack (is it one?), number, BITS as counts, unknown.
 
         number: the broker's id, or the rack's place in the cluster's `racks`, from 1; NULL if the replicas are unknown.
         """
-        one = self.broken.select("tid", "replicas", "codes", F.explode("losses").alias("loss"))
-        place = F.col("loss")["place"] - 1
-        rack = patterns.rack_of(F.get("codes", place))
+        exploded = compiled(self.broken).select("tid", "cluster", "replicas", F.explode("losses").alias("loss"))
+        id = F.get("replicas", F.col("loss")["place"] - 1).alias("id")
+        one = exploded.select("tid", "cluster", "loss", id).join(F.broadcast(self._codes()), "cluster")
+        rack = patterns.rack_of(patterns.code(F.col("id")))
         named = one.select(
             "tid",
             F.col("loss")["rack"].alias("rack"),
-            F.when(F.col("loss")["rack"], rack).otherwise(F.get("replicas", place)).alias("number"),
+            F.when(F.col("id").isNull() | ~F.col("loss")["rack"], F.col("id")).otherwise(rack).alias("number"),
             F.col("loss")["breaks"].alias("breaks"),
             (F.col("loss")["unsure"] != 0).alias("unsure"),
         )
@@ -159,42 +171,48 @@ class Losses:
 
     def _held(self) -> DataFrame:
         """By cluster, rack and number: the partitions with a replica there (`held`), and those led there (`led`)."""
-        replica = self._keyed.select("cluster", "leader", F.explode("replicas").alias("number"))
+        replica = compiled(self._keyed).select(
+            "cluster",
+            "leader",
+            "racks",
+            F.size("replicas").alias("count"),
+            F.posexplode("replicas").alias("place", "id"),
+        )
+        first = patterns.is_first_in_rack(F.col("place")) | F.col("racks").isNull()
         of_brokers = self._checkpointed(
-            replica.groupBy("cluster", "number").agg(
-                F.count("*").alias("held"), F.sum((F.col("leader") == F.col("number")).cast("long")).alias("led")
+            replica.groupBy("cluster", F.col("id").alias("number")).agg(
+                F.count("*").alias("held"),
+                F.sum((F.col("leader") == F.col("id")).cast("long")).alias("led"),
+                F.sum(first.cast("long")).alias("first"),
             )
         )
-        codes = self.clusters.select("cluster", "code_at", "code_of")
-        led = of_brokers.join(F.broadcast(codes), "cluster").select(
-            "cluster", patterns.rack_of(patterns.code(F.col("number"))).alias("number"), "led"
-        )
-        led = led.groupBy("cluster", "number").agg(F.sum("led").alias("led"))
-        packed = self._keyed.where(F.col("members").isNotNull())
-        sets = packed.select("cluster", patterns.distinct_racks().alias("racks"))
-        alone = self._alone.join(F.broadcast(self.topics.select("tid", "cluster")), "tid")
-        racks = F.array_distinct(F.transform("codes", patterns.rack_of)).alias("racks")
-        counted = (
-            sets.unionByName(alone.select("cluster", racks)).groupBy("cluster", "racks").agg(F.count("*").alias("n"))
-        )
-        held = counted.select("cluster", F.explode("racks").alias("number"), "n")
-        held = held.groupBy("cluster", "number").agg(F.sum("n").alias("held"))
-        of_racks = held.join(F.broadcast(led), ["cluster", "number"], "left").withColumn("rack", F.lit(True))
-        return of_brokers.withColumn("rack", F.lit(False)).unionByName(of_racks)
+        rack = patterns.rack_of(patterns.code(F.col("number"))).alias("number")
+        by_rack = of_brokers.join(F.broadcast(self._codes()), "cluster").groupBy("cluster", rack)
+        of_racks = by_rack.agg(F.sum("first").alias("held"), F.sum("led").alias("led")).withColumn("rack", F.lit(True))
+        of_brokers = of_brokers.drop("first").withColumn("rack", F.lit(False))
+        return of_brokers.unionByName(of_racks)
+
+    def _codes(self) -> DataFrame:
+        return self.clusters.select("cluster", "code_at", "code_of")
 
     def sets(self) -> DataFrame:
         """The rows of `loss_sets`."""
-        packed = self._keyed.where(F.col("members").isNotNull()).groupBy("cluster", "replicas", "codes", *patterns.KEY)
+        packed = compiled(self._keyed).where(F.col("members").isNotNull()).groupBy("cluster", "replicas", *patterns.KEY)
         of_patterns = self._patterns.where(F.size("sets") > 0).select(*patterns.KEY, "sets")
         placed = packed.agg(F.count("*").alias("n")).join(F.broadcast(of_patterns), [*patterns.KEY])
-        alone = self._alone.where(F.size("sets") > 0).join(F.broadcast(self.topics.select("tid", "cluster")), "tid")
-        columns = ("cluster", "replicas", "codes", "n", "sets")
-        rows = placed.select(*columns).unionByName(alone.withColumn("n", F.lit(1).cast("long")).select(*columns))
-        one = rows.select("cluster", "replicas", "codes", "n", F.explode("sets").alias("found"))
-        code = F.transform("found.places", lambda i: patterns.rack_of(F.get("codes", i - 1)))
+        one = F.lit(1).cast("long")
+        rows = self._with_alone(
+            placed,
+            lambda alone: alone.where(F.size("sets") > 0).withColumn("n", one),
+            ("cluster", "replicas", "n", "sets"),
+        )
+        found = rows.select("cluster", "replicas", "n", F.explode("sets").alias("found")).join(
+            F.broadcast(self._codes()), "cluster"
+        )
         ids = F.transform("found.places", lambda i: F.get("replicas", i - 1))
-        numbers = F.sort_array(F.when(F.col("found")["rack"], code).otherwise(ids))
-        named = one.select(
+        of_racks = F.transform(ids, lambda id: patterns.rack_of(patterns.code(id)))
+        numbers = F.sort_array(F.when(F.col("found")["rack"], of_racks).otherwise(ids))
+        named = found.select(
             "cluster", F.col("found")["rack"].alias("rack"), numbers.alias("numbers"), "n", "found.breaks"
         )
         counted = named.groupBy("cluster", "rack", "numbers").agg(

@@ -7,7 +7,7 @@ A pattern packs the first WIDTH replicas. Partitions that don't fit are judged b
 At 7 million partitions there are a few hundred patterns, and each partition costs one lookup.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import reduce
 from typing import NamedTuple
 
@@ -19,8 +19,9 @@ from spark_jobs.frames.columns import certain, struct
 from spark_jobs.frames.facts import REPLICA_FIELDS
 from spark_jobs.frames.single_losses import KEPT, LOST, UNSURE
 
-WIDTH = 8
+WIDTH = 6
 """The most replicas of a packed pattern."""
+PLACES = range(WIDTH)
 MOST_STATES = 255
 BY_ID = 1_000_000
 """Broker ids below this are looked up by place in an array."""
@@ -86,11 +87,6 @@ def _coded(broker: Column) -> Column:
     return F.struct(broker["broker"], _joined(fields))
 
 
-def _joined(fields: Iterable[tuple[Column, int]]) -> Column:
-    """Small numbers in one, each from its bit on."""
-    return _sum([F.shiftleft(number.cast("long"), bit) for number, bit in fields])
-
-
 def _quorum_code(lost: Column) -> Column:
     kept = quorum.left(lost)["kept"]
     return F.when(kept, KEPT).when(~kept, LOST).otherwise(UNSURE)
@@ -137,26 +133,30 @@ def numbered_topics(topics: DataFrame, clusters: DataFrame) -> DataFrame:
 
 
 def keyed(rows: DataFrame, topics: DataFrame, clusters: DataFrame) -> DataFrame:
-    """Partitions with KEY, all NULL for those that don't fit: columns tid, cluster, partition, leader, replicas, codes.
+    """Partitions with KEY, all NULL for those that don't fit: columns tid, cluster, partition, leader, replicas.
 
     rows: the facts of partitions. topics: `numbered_topics`. clusters: `codes`.
     """
     of_clusters = clusters.select("cluster", "code_at", "code_of")
-    joined = rows.join(F.broadcast(topics.select("cluster", "topic", "tid", "settings")), ["cluster", "topic"]).join(
-        F.broadcast(of_clusters), "cluster"
-    )
-    at = [F.get("replicas", F.lit(i)) for i in range(WIDTH)]
-    placed = joined.select(
-        *("tid", "cluster", "topic", "partition", "leader", "replicas", *MEMBERS, "unreadable", "settings"),
-        F.array(*(F.when(id.isNotNull(), code(id)) for id in at)).alias("codes"),
-    )
-    key = {"states": _packed(lambda code: code.bitwiseAND(F.lit(MOST_STATES)), 8)}
-    key |= {"racks": _same_racks(), "quorums": _packed(lambda code: F.shiftright(code, 32), 8), "members": _members()}
+    of_topics = topics.select("cluster", "topic", "tid", "settings")
+    joined = rows.join(F.broadcast(of_topics), ["cluster", "topic"]).join(F.broadcast(of_clusters), "cluster")
+    of_partition = ("tid", "cluster", "topic", "partition", "leader", "replicas")
+    # Each step selects from the step before, so that Spark computes shared expressions once.
+    ids = [F.get("replicas", F.lit(i)).alias(f"id_{i}") for i in PLACES]
+    with_ids = joined.select(*of_partition, *MEMBERS, "unreadable", "settings", "code_at", "code_of", *ids)
+    known = [F.when(F.col(f"id_{i}").isNotNull(), code(F.col(f"id_{i}"))).alias(f"code_{i}") for i in PLACES]
+    with_codes = with_ids.select(*(c for c in with_ids.columns if c not in ("code_at", "code_of")), *known)
+    masks = [
+        _sum(_flag(F.array_contains(name, F.col(f"id_{i}")), 1 << i) for i in PLACES).alias(f"in_{name}")
+        for name in MEMBERS
+    ]
+    racks = [rack_of(F.col(f"code_{i}")).alias(f"rack_{i}") for i in PLACES]
+    with_masks = with_codes.select("*", *masks, *racks)
     fits = _fits()
-    return placed.select(
-        *("tid", "cluster", "topic", "partition", "leader", "replicas", "codes"),
+    return with_masks.select(
+        *of_partition,
         F.when(fits, F.col("settings")).alias("settings"),
-        *(F.when(fits, value).alias(name) for name, value in key.items()),
+        *(F.when(fits, value).alias(name) for name, value in _key().items()),
     )
 
 
@@ -167,42 +167,47 @@ def code(id: Column) -> Column:
     return F.coalesce(by_place, F.when(id > BY_ID, F.try_element_at("code_of", id)), F.lit(0)).cast("long")
 
 
-def _each() -> list[tuple[Column, Column]]:
-    """By place: the replica's id and code, NULL beyond the last replica."""
-    return [(F.get("replicas", F.lit(i)), F.get("codes", F.lit(i))) for i in range(WIDTH)]
-
-
-def _sum(numbers: list[Column]) -> Column:
-    return reduce(Column.__add__, (F.coalesce(n, F.lit(0)).cast("long") for n in numbers))
-
-
-def _packed(of: Callable[[Column], Column], bits: int) -> Column:
-    """Part of each code, in so many bits by place."""
-    return _joined((of(code), bits * i) for i, (_, code) in enumerate(_each()))
-
-
 def rack_of(code: Column) -> Column:
     """The place of a broker's rack in `racks`, from 1; 0 without a known rack."""
     return F.shiftright(code, 16).bitwiseAND(F.lit(65535)).cast("int")
 
 
-def distinct_racks() -> Column:
-    """The places in `racks` of a packed partition's racks, without order."""
-    return F.array_distinct(F.array_compact(F.array(*(F.when(code.isNotNull(), rack_of(code)) for _, code in _each()))))
+def is_first_in_rack(place: Column) -> Column:
+    """Is the replica at this place, from 0, the first one of its partition in its rack?"""
+    return _byte("racks", place + 1, 4) == place + 1
 
 
-def _same_racks() -> Column:
-    """By place, in four bits: the first place in the same rack, from 1; 0 without a known rack."""
-    racks = [rack_of(code) for _, code in _each()]
+def _flag(condition: Column, number: int) -> Column:
+    return F.when(condition, number).otherwise(0).cast("long")
 
-    def first(i: int) -> Column:
-        found = F.when(racks[i] == 0, 0)
-        for j in range(i):
-            found = found.when(racks[j] == racks[i], j + 1)
-        return found.otherwise(i + 1)
 
-    firsts = [F.when(racks[i].isNotNull(), first(i)) for i in range(WIDTH)]
-    return _joined((place, 4 * i) for i, place in enumerate(firsts))
+def _sum(numbers: Iterable[Column]) -> Column:
+    return reduce(Column.__add__, numbers)
+
+
+def _joined(fields: Iterable[tuple[Column, int]]) -> Column:
+    """Small numbers in one, each from its bit on. NULL counts as 0."""
+    return _sum(F.shiftleft(F.coalesce(number.cast("long"), F.lit(0).cast("long")), bit) for number, bit in fields)
+
+
+def _key() -> dict[str, Column]:
+    """The parts of KEY besides the settings."""
+    each = [(i, F.col(f"code_{i}")) for i in PLACES]
+    return {
+        "states": _joined((code.bitwiseAND(F.lit(MOST_STATES)), 8 * i) for i, code in each),
+        "racks": _joined((_same_rack(i), 4 * i) for i in PLACES),
+        "quorums": _joined((F.shiftright(code, 32), 8 * i) for i, code in each),
+        "members": _members(),
+    }
+
+
+def _same_rack(i: int) -> Column:
+    """The first place, from 1, of a replica in the rack of the one at place i, from 0; 0 without a known rack."""
+    rack = F.col(f"rack_{i}")
+    found = F.when(rack == 0, 0)
+    for j in range(i):
+        found = found.when(F.col(f"rack_{j}") == rack, j + 1)
+    return found.when(rack.isNotNull(), i + 1)
 
 
 def _members() -> Column:
@@ -210,25 +215,20 @@ def _members() -> Column:
 
     The leader's place counts from 1. It is 0 without a leader, and 15 if the leader could not be read.
     """
-    masks = [
-        _sum([F.when(F.array_contains(name, id), 1 << i) for i, (id, _) in enumerate(_each())]) for name in MEMBERS
-    ]
-    leads = _sum([F.when(F.col("leader") == id, i + 1) for i, (id, _) in enumerate(_each())])
+    leads = _sum(_flag(F.col("leader") == F.col(f"id_{i}"), i + 1) for i in PLACES)
     leader = F.when(certain(F.array_contains("unreadable", "leader")), 15).otherwise(leads)
-    unread = _sum([F.when(F.col(name).isNull(), 1 << i) for i, name in enumerate(MEMBERS)])
-    fields = zip((*masks, leader, unread, F.size("replicas")), (0, 8, 16, 24, 32, 36, 40), strict=True)
-    return _joined(fields)
+    unread = _sum(_flag(F.col(name).isNull(), 1 << i) for i, name in enumerate(MEMBERS))
+    masks = [F.col(f"in_{name}") for name in MEMBERS]
+    return _joined(zip((*masks, leader, unread, F.size("replicas")), (0, 8, 16, 24, 32, 36, 40), strict=True))
 
 
 def _fits() -> Column:
-    """Is the partition described by its pattern?"""
-    each = _each()
-    inside = [F.size(name) == _sum([F.when(F.array_contains(name, id), 1) for id, _ in each]) for name in MEMBERS]
-    led = F.coalesce(reduce(Column.__or__, (certain(F.col("leader") == id) for id, _ in each)), F.lit(False))
-    states = (F.coalesce(code.bitwiseAND(F.lit(65535)) <= MOST_STATES, F.lit(True)) for _, code in each)
-    coded = reduce(Column.__and__, states)
-    of_members = reduce(Column.__and__, (F.coalesce(there, F.lit(True)) for there in inside))
-    return certain(F.size("replicas") <= WIDTH) & (F.col("leader").isNull() | led) & coded & of_members
+    """Does its pattern describe the partition?"""
+    inside = [F.coalesce(F.bit_count(f"in_{name}") == F.size(name), F.lit(True)) for name in MEMBERS]
+    led = [certain(F.col("leader") == F.col(f"id_{i}")) for i in PLACES]
+    few = [F.coalesce(F.col(f"code_{i}").bitwiseAND(F.lit(65535)) <= MOST_STATES, F.lit(True)) for i in PLACES]
+    sized = certain(F.size("replicas") <= WIDTH)
+    return sized & (F.col("leader").isNull() | reduce(Column.__or__, led)) & reduce(Column.__and__, (*inside, *few))
 
 
 # Patterns, as facts that rules read.
