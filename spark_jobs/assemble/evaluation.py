@@ -43,7 +43,7 @@ class Evaluation:
         background: ThreadPoolExecutor,
         expressions: topics.Expressions | None = None,
     ):
-        """background: at least three threads, which read partitions and build expressions at the same time.
+        """background: at least four threads, which read partitions and build expressions at the same time.
 
         expressions: the result of `topic_expressions`, if it was built earlier.
         """
@@ -76,9 +76,8 @@ class Evaluation:
         self._other_outcomes = (
             None if plan.pulse else background.submit(lambda: self._checkpointed(self._outcomes_without_partitions()))
         )
-        partition = self._facts("partitions")
-        self.losses = None if plan.pulse else Losses(partition, self.topics, self.base_clusters, self._checkpointed)
-        self._by_loss = self._checkpointed(self.losses.by_loss()) if self.losses else None
+        # Planning the losses takes as long as measuring the topics, so both happen concurrently.
+        self._losses = None if plan.pulse else background.submit(self._found_losses)
         # A row represents one topic or several equal topics.
         self._measured_once = self._checkpointed(self._measured(scanned))
         self.measured = groups.expand(self._measured_once)
@@ -115,6 +114,14 @@ class Evaluation:
         healthy = None if self.plan.pulse else "healthy"
         grouped = groups.group(scanned.result(), self.topics, judge, self._checkpointed, healthy)
         return topics.measured(grouped.partitions, grouped.topics, expressions)
+
+    def _found_losses(self) -> Losses:
+        return Losses(self._facts("partitions"), self.topics, self.base_clusters, self._checkpointed)
+
+    @property
+    def losses(self) -> Losses:
+        """What single losses break, of a nightly run."""
+        return self._losses.result()
 
     def health(self) -> DataFrame:
         """The rows of `partition_health`."""
@@ -182,10 +189,6 @@ class Evaluation:
             )
             .withColumn("rack_outage_step", rack_outage.most_urgent(F.col("rack_outage")))
         )
-
-    def costs(self) -> DataFrame:
-        """The rows of `failure_costs`."""
-        return self.losses.costs(self._by_loss)
 
     def _previous(self, table: str, snapshots: Iterable[SnapshotPart]) -> DataFrame | None:
         """The rows of a result table from the previous run of each snapshot's cluster; None if there was none."""
@@ -258,7 +261,7 @@ class Evaluation:
 
     def _loss_outcomes(self, topics: DataFrame) -> DataFrame:
         """Outcomes of the controls on losses. topics: with their targets, a row each."""
-        losses = self.losses.of_topics(self._by_loss)
+        losses = self.losses.of_topics()
         joined = topics.join(losses, ["cluster", "topic"], "left")
         return verdicts.exploded(joined, "topic", F.col("topic"), self._loss_expressions.result())
 
@@ -324,7 +327,7 @@ def run(
     expressions: topics.Expressions | None = None,
 ) -> None:
     """Evaluate `plan` and write each result table once. expressions: see `Evaluation`."""
-    with ThreadPoolExecutor(3) as background:
+    with ThreadPoolExecutor(4) as background:
         evaluation = Evaluation(spark, plan, read, background, expressions)
         # Planning the verdicts takes as long as writing the other tables, so both happen concurrently.
         written = background.submit(write_measures, evaluation, write)
@@ -338,7 +341,7 @@ def write_measures(evaluation: Evaluation, write: Callable[[DataFrame, tables.Ta
     frames = {tables.HEALTH_COUNTERS: evaluation.counters}
     if not evaluation.plan.pulse:
         frames[tables.TOPIC_POSTURE] = evaluation.posture
-        frames |= {tables.FAILURE_COSTS: evaluation.costs, tables.LOSS_SETS: evaluation.losses.sets}
+        frames |= {tables.FAILURE_COSTS: evaluation.losses.costs, tables.LOSS_SETS: evaluation.losses.sets}
     frames[tables.PARTITION_HEALTH] = evaluation.health
     for table, frame in frames.items():
         write(evaluation.keyed(frame(), table), table)

@@ -54,6 +54,7 @@ class Losses:
         self._patterns = checkpointed(single_losses.broken(of_patterns, patterns.KEY))
         self._alone = None if alone.isEmpty() else checkpointed(self._judged_alone(facts, topics))
         self.broken = checkpointed(self._broken())
+        self.by_loss = checkpointed(self._by_loss())
 
     def _judged_alone(self, facts: DataFrame, topics: DataFrame) -> DataFrame:
         """OF_PARTITION and FOUND of partitions that no pattern describes."""
@@ -92,7 +93,7 @@ class Losses:
             of_patterns, lambda alone: alone.withColumn("partitions", one), ("tid", "partitions", *FOUND[2:])
         )
 
-    def by_loss(self) -> DataFrame:
+    def _by_loss(self) -> DataFrame:
         """A row per topic and loss that breaks partitions of it, or may: tid, rack (is it one?), number, BITS as counts, unknown.
 
         number: the broker's id, or the rack's place in the cluster's `racks`, from 1; NULL if the replicas are unknown.
@@ -115,11 +116,11 @@ class Losses:
             F.sum(F.when(F.col("unsure"), F.col("n")).otherwise(0)).alias("unknown"),
         )
 
-    def costs(self, by_loss: DataFrame) -> DataFrame:
-        """The rows of `failure_costs`. by_loss: `by_loss`, checkpointed."""
+    def costs(self) -> DataFrame:
+        """The rows of `failure_costs`."""
         numbered = self.topics.select("tid", "cluster")
         per_name = (
-            by_loss.join(F.broadcast(numbered), "tid")
+            self.by_loss.join(F.broadcast(numbered), "tid")
             .groupBy("cluster", "rack", "number")
             .agg(F.sum("unknown").alias("unknown"), *(_with_topics(F.col(name)).alias(name) for name in BITS))
         )
@@ -229,13 +230,10 @@ class Losses:
             *IN_SETS,
         )
 
-    def of_topics(self, by_loss: DataFrame) -> DataFrame:
-        """A row per topic, for `loss_verdicts`: `broker_losses`, `rack_losses`, `loss_partitions`, and FOUND over all partitions.
-
-        by_loss: `by_loss`, checkpointed.
-        """
+    def of_topics(self) -> DataFrame:
+        """A row per topic, for `loss_verdicts`: `broker_losses`, `rack_losses`, `loss_partitions`, and FOUND over all of it."""
         names = self._names().select("cluster", "rack", "number", "name", "quorum")
-        of_loss = by_loss.join(F.broadcast(self.topics.select("tid", "cluster")), "tid")
+        of_loss = self.by_loss.join(F.broadcast(self.topics.select("tid", "cluster")), "tid")
         named = of_loss.join(F.broadcast(names), ["cluster", "rack", "number"])
         entry = F.struct(*loss_verdicts.ORDER, "name", "quorum", *BITS)
         ordered = named.withColumns(loss_verdicts.order())

@@ -237,7 +237,7 @@ class Judge:
         self._add("resolved_policy", pa.Table.from_pylist(policies, tables.RESOLVED_POLICY.arrow))
         self.latest, built = {}, expressions(plan.pulse)
         if not findings:
-            with ThreadPoolExecutor(3) as background:
+            with ThreadPoolExecutor(4) as background:
                 measured = evaluation.Evaluation(self.spark, plan, self._read, background, built)
                 evaluation.write_measures(measured, self._write)
             return []

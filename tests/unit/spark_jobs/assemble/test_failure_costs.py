@@ -217,7 +217,7 @@ def test_what_a_loss_costs_is_the_sum_over_topics(losses):
         scratch  0         4      4        4     1
     """
     found = losses([document(table, brokers="1:az1 2:az2 3:az3 4:az1", quorum="101:az1 102:az1 103:az3")])
-    costs = {(r.kind, r.name): r for r in found.costs(found.by_loss()).collect()}
+    costs = {(r.kind, r.name): r for r in found.costs().collect()}
     assert set(costs) == {
         *(("broker", str(b)) for b in range(1, 5)),
         *(("rack", f"az{r}") for r in (1, 2, 3)),
