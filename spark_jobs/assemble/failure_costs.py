@@ -40,8 +40,7 @@ class Losses:
         coded = patterns.codes(clusters)
         self.clusters = checkpointed(coded.clusters)
         self.topics = patterns.numbered_topics(topics, clusters)
-        # Short plans over all partitions.
-        self._keyed = checkpointed(patterns.keyed(compiled(rows), self.topics, self.clusters))
+        self._keyed = checkpointed(patterns.keyed(compiled(rows, whole=False), self.topics, self.clusters))
         packed = self._keyed.where(F.col("members").isNotNull())
         counted = compiled(packed).groupBy("tid", *patterns.KEY).agg(F.count("*").alias("partitions"))
         self._counted = checkpointed(counted)
