@@ -71,6 +71,8 @@ def verdict(control: str, kind: str) -> Column:
     fails, because = outcome == base.FAIL, base.unknown_because()
     unplaced = F.when((F.size("unplaced") > 0) & F.lit(kind == "rack"), "unplaced")
     reason = F.when(fails, _reason(breaks, already, losing)).otherwise(F.coalesce(because[base.REASON], unplaced))
+    # Reads `partition_health.measures`.
+    broken = F.sort_array(F.array_union("offline_ids", "under_min_isr_ids"))
     return base.verdict(
         control,
         outcome,
@@ -94,7 +96,7 @@ def verdict(control: str, kind: str) -> Column:
             "unplaced": F.slice("unplaced", 1, SHOWN),
             "target": F.col(target.TARGET),
         },
-        partitions=F.coalesce(_partitions(kind, gravest), F.array().cast("array<int>")),
+        partitions=F.coalesce(F.when(gravest.isNotNull(), _partitions(kind, gravest)), F.when(already, broken)),
     )
 
 

@@ -156,8 +156,13 @@ def judged_after(spark, followed: list[Followed], policy_) -> list[tuple[set, se
     return [found.get(d["cluster"]["id"], set()) for d in documents]
 
 
-HEALTH = ("under-replicated", "at-min-isr", "under-min-isr", "offline")
-"""Categories of partition-health; each one is worse than those before it."""
+LOSSES = ("writes", "availability", "data")
+WORSENING = {
+    "partition-health": ("under-replicated", "at-min-isr", "under-min-isr", "offline"),
+    "broker-loss": LOSSES,
+    "rack-loss": LOSSES,
+}
+"""Categories by control; each one is worse than those before it."""
 
 
 def above_replicas(document_: dict) -> set[tuple[str, int]]:
@@ -181,7 +186,12 @@ def worse(before: set, after: set, above: set[tuple[str, int]]) -> set:
             return True
         if control == "min-insync-replicas" and (resource, partition) in above:
             return True
-        graver = HEALTH[HEALTH.index(category) + 1 :] if control == "partition-health" and category in HEALTH else ()
+        # What is broken already is charged to no loss.
+        broken = (("partition-health", kind, resource, state) for state in ("offline", "under-min-isr"))
+        if control in ("broker-loss", "rack-loss") and any((state, partition) in before for state in broken):
+            return True
+        order = WORSENING.get(control, ())
+        graver = order[order.index(category) + 1 :] if category in order else ()
         return any(((control, kind, resource, other), partition) in before for other in graver)
 
     return {failure for failure in after - before if not excused(failure)}

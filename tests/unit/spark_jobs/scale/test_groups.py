@@ -183,7 +183,8 @@ def test_grouped_or_by_itself(spark, documents, as_run, first_night, monkeypatch
     as_run(ALL, large=True)
     monkeypatch.setattr(groups, "MOST", 1)
     found["too many to look up"] = results(spark, documents)
-    assert apart.keys() == {"verdicts", "findings", "partition_health", "health_counters", "topic_posture"}
+    of_topics = {"verdicts", "findings", "partition_health", "health_counters", "topic_posture"}
+    assert apart.keys() == of_topics | {"failure_costs", "loss_sets"}
     assert len(apart["partition_health"]) > 300
     for way, tables_ in found.items():
         for name, rows_ in apart.items():
