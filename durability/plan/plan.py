@@ -48,6 +48,7 @@ class PolicyPart:
 
     sha256: the fingerprint of policy and waivers.
     tiers: by name, the keys that each tier states (`Tier.to_dict`).
+    objectives: by name, the objective of each tier that has one (`Tier.objective`).
     last_tier: the tier of the last selector.
     applications: the policy's lines for Streams applications.
     readings: thresholds of the readings over time. `delays` has seconds by tier and category; tier "" is the default.
@@ -61,6 +62,7 @@ class PolicyPart:
     applications: list[dict[str, Any]] = field(default_factory=list)
     readings: dict[str, Any] = field(default_factory=dict)
     maintenance: list[dict[str, str]] = field(default_factory=list)
+    objectives: dict[str, dict[str, float]] = field(default_factory=dict)
 
     @property
     def required(self) -> dict[str, dict[str, Any]]:
@@ -69,7 +71,7 @@ class PolicyPart:
 
     def tier(self, name: str | None) -> Tier | None:
         """The tier of that name; None if `name` is None."""
-        return Tier(name, self.tiers[name]) if name is not None else None
+        return Tier(name, self.tiers[name], self.objectives.get(name, {})) if name is not None else None
 
     def windows(self, cluster: str) -> list[tuple[datetime, datetime, str]]:
         """The cluster's maintenance windows in order, as (from, to, reason), `to` exclusive. Overlapping ones are merged."""
@@ -260,6 +262,7 @@ def policy_part(policy: Policy, waivers: list[Waiver]) -> PolicyPart:
         sha256=fingerprint(policy, waivers),
         tiers={name: tier.to_dict() for name, tier in policy.tiers.items()},
         last_tier=policy.last_tier,
+        objectives={name: dict(tier.objective) for name, tier in policy.tiers.items() if tier.objective},
         applications=[{**asdict(a), "rack_aware_tags": list(a.rack_aware_tags)} for a in policy.applications],
         readings={
             "prolonged_after": int(readings.prolonged_after.total_seconds()),
