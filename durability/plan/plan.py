@@ -21,7 +21,8 @@ FORMAT = "durability-plan/1"
 ACCEPTED = "accepted"
 COUNTED = "counted"
 """Status in a row of `runs`: the run counted this earlier snapshot's partition health, but didn't evaluate it."""
-KINDS = ("nightly", "pulse")
+NIGHTLY = "nightly"
+KINDS = (NIGHTLY, "pulse")
 SMALL = 200_000
 """Partitions of all evaluated snapshots. Below this size, preparing Spark for a large run costs more than it saves."""
 
@@ -101,6 +102,7 @@ class SnapshotPart:
     previous_run_id, previous_result_id, previous_policy_sha256: the last run of this kind that evaluated the cluster. If the
         cluster isn't evaluated now, the last run that names it, so that the report can say since when it is unknown.
     previous_attempt_id: the attempt with the facts of the accepted snapshot before this one.
+    resolved_result_id: in a pulse, the last nightly run that evaluated the cluster. It resolved the tiers of its topics.
     """
 
     cluster: str
@@ -119,6 +121,7 @@ class SnapshotPart:
     previous_policy_sha256: str | None = None
     previous_attempt_id: str | None = None
     stale_snapshot: StaleSnapshot | None = None
+    resolved_result_id: str | None = None
 
     @property
     def judged(self) -> bool:
