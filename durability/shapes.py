@@ -56,14 +56,17 @@ class WholeOr(Whole):
 
 @dataclass(frozen=True)
 class Number(Shape):
-    """A number, whole or not, from `low` to `high` (None: no limit)."""
+    """A number, whole or not, from `low` to `high` (None: no limit). between: neither limit is allowed itself."""
 
     words: str = "a number"
     low: float | None = None
     high: float | None = None
+    between: bool = False
 
     def fits(self, value: object) -> bool:
         if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+            return False
+        if self.between and value in (self.low, self.high):
             return False
         return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
 

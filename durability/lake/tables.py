@@ -57,6 +57,7 @@ __all__ = [
     "LOSS_OUTCOMES",
     "LOSS_SETS",
     "NAMESPACE",
+    "ONE_FAILURE",
     "OUTAGE_ENTRY",
     "PARTITIONS",
     "PARTITION_GROUPS",
@@ -71,6 +72,7 @@ __all__ = [
     "SPARK_TYPES",
     "STRINGS",
     "TABLES",
+    "TIER_COUNTS",
     "TIMESTAMP",
     "TOPICS",
     "TOPIC_POSTURE",
@@ -128,6 +130,18 @@ LED_COUNTS = ("under_min_isr", "at_min_isr", "under_replicated", "under_min_rack
 """What a broker's own metrics count over the partitions that it leads. unknown: partitions with an unknown category."""
 _LEADERS = structs(broker=pa.int32(), rack=pa.string(), live=pa.bool_(), **dict.fromkeys(LED_COUNTS, pa.int64()))
 
+ONE_FAILURE = (
+    *("one_broker_from_refusing", "one_broker_from_losing", "one_rack_from_refusing", "one_rack_from_losing"),
+    "one_failure_unknown",
+)
+"""Partitions that the loss of one broker, or one rack, would make refuse acks=all writes or put at risk, or that are so already.
+
+They start from the ISR as it is (`loss_tables.VIEWS`). one_failure_unknown: partitions for which one of these is unknown.
+NULL: not counted, for example by an earlier version.
+"""
+TIER_COUNTS = ("partitions", *ONE_FAILURE)
+_TIERS = structs(tier=pa.string(), **dict.fromkeys(TIER_COUNTS, pa.int64()))
+
 # Partitions by category, a row per cluster (topic NULL), and a row per topic with a count above 0.
 HEALTH_COUNTERS = Table(
     "health_counters",
@@ -150,11 +164,15 @@ HEALTH_COUNTERS = Table(
         ("lost_racks", structs(rack=pa.string(), brokers=INTS)),  # in a cluster's row: all of whose brokers are down
         ("under_min_isr_by_configuration", pa.int64()),  # the ISR is whole and min.insync.replicas above it
         ("out_of_sync", INTS),  # brokers whose replicas are missing from an ISR, or down; NULL: not written then
+        *((name, pa.int64()) for name in ONE_FAILURE),
+        # In a cluster's row: all partitions, and those of ONE_FAILURE, by tier (NULL: topics without one). A pulse uses the tiers
+        # of the last nightly run. NULL: not counted, or no nightly run has resolved the tiers.
+        ("tiers", _TIERS),
     ),
 )
 
-COUNTED = tuple(name for name, kind in HEALTH_COUNTERS.columns if kind == pa.int64())
-"""The columns of `health_counters` that count partitions."""
+COUNTED = tuple(name for name, kind in HEALTH_COUNTERS.columns if kind == pa.int64() and name not in ONE_FAILURE)
+"""The columns of `health_counters` that count partitions by category. Every row has them. Rows may lack those of ONE_FAILURE."""
 
 # Verdicts that compare two numbers. Great Expectations checks them again with the order in the catalogue
 # (`durability.catalogue.SCALAR_CONTROLS`). known: False if there is no verdict to check; never NULL.

@@ -20,6 +20,7 @@ from durability.plan.plan import (
     ACCEPTED,
     COUNTED,
     KINDS,
+    NIGHTLY,
     Plan,
     SnapshotPart,
     StaleSnapshot,
@@ -155,9 +156,10 @@ def _staged_cluster_facts(lake: Lake, attempts: list[Attempt]) -> dict[str, Row]
 class _History:
     """The lake's earlier runs and accepted snapshots, read once for the whole fleet.
 
-    A pulse is compared with nothing, so it reads no runs and no snapshots with facts.
+    A pulse is compared with nothing, so it reads no snapshots with facts. Of runs it only needs those that resolved tiers.
 
     runs: by cluster, (run, captured_at) of the earlier runs of this kind that evaluated it, oldest first.
+    resolved: in a pulse, by cluster, (result_id, captured_at) of the nightly runs that evaluated it, oldest first.
     last: by cluster, the newest run of this kind that names it, evaluated or not.
     counted: (cluster, snapshot_id) of snapshots that a run of this kind evaluated or counted.
     full: by cluster, its accepted snapshots with facts, oldest first.
@@ -170,6 +172,7 @@ class _History:
         self.accepted: dict[str, list[Row]] = {}
         self.last: dict[str, Row] = {}
         self.counted: set[tuple[str, str]] = set()
+        self.resolved: dict[str, list[tuple[str, datetime]]] = {}
         missing = [r for r in rows if r["status"] != ACCEPTED]
         full = lake.snapshots(status=ACCEPTED, kind=FULL) if kind != PULSE or missing else []
         pulses = []
@@ -179,6 +182,11 @@ class _History:
         for snapshot in sorted(full + pulses, key=lambda s: s["captured_at"]):
             self.accepted.setdefault(snapshot["cluster"], []).append(snapshot)
         if kind == PULSE:
+            for run in lake.runs(NIGHTLY, ("result_id", "finished_at", "snapshots")):
+                for judged in run["snapshots"] or []:
+                    if judged["status"] == ACCEPTED:
+                        resolved = run["result_id"], judged["captured_at"]
+                        self.resolved.setdefault(judged["cluster"], []).append(resolved)
             return
         for snapshot in full:
             self.full.setdefault(snapshot["cluster"], []).append(snapshot)
@@ -195,6 +203,11 @@ class _History:
         """The last run that evaluated the cluster at `captured_at` or before; empty if there is none."""
         runs = [run for run, moment in self.runs.get(cluster, []) if moment <= captured_at]
         return runs[-1] if runs else {}
+
+    def resolved_before(self, cluster: str, captured_at: datetime) -> str | None:
+        """The result of the last nightly run that evaluated the cluster at `captured_at` or before. Only for a pulse."""
+        results = [result for result, moment in self.resolved.get(cluster, []) if moment <= captured_at]
+        return results[-1] if results else None
 
     def snapshot_before(self, cluster: str, captured_at: datetime) -> Row:
         """The newest accepted snapshot with facts from before `captured_at`; empty if there is none."""
@@ -214,11 +227,12 @@ def _provider_and_team(facts: Row | None, cluster: Cluster | None) -> tuple[str,
 
 def _part(row: dict[str, Any], facts: Row | None, cluster: Cluster | None, history: _History) -> SnapshotPart:
     name, captured_at = row["cluster"], row["captured_at"]
-    stale, attempt = None, None
+    stale, attempt, resolved = None, None, None
     provider, team = _provider_and_team(facts, cluster)
     if row["status"] == ACCEPTED:
         previous = history.run_before(name, captured_at)
         attempt = history.snapshot_before(name, captured_at).get("attempt_id")
+        resolved = history.resolved_before(name, captured_at)
     else:
         previous = history.last.get(name, {})
         if accepted := history.accepted.get(name):
@@ -234,4 +248,5 @@ def _part(row: dict[str, Any], facts: Row | None, cluster: Cluster | None, histo
         previous_policy_sha256=previous.get("policy_sha256"),
         previous_attempt_id=attempt,
         stale_snapshot=stale,
+        resolved_result_id=resolved,
     )

@@ -21,7 +21,8 @@ FORMAT = "durability-plan/1"
 ACCEPTED = "accepted"
 COUNTED = "counted"
 """Status in a row of `runs`: the run counted this earlier snapshot's partition health, but didn't evaluate it."""
-KINDS = ("nightly", "pulse")
+NIGHTLY = "nightly"
+KINDS = (NIGHTLY, "pulse")
 SMALL = 200_000
 """Partitions of all evaluated snapshots. Below this size, preparing Spark for a large run costs more than it saves."""
 
@@ -48,6 +49,7 @@ class PolicyPart:
 
     sha256: the fingerprint of policy and waivers.
     tiers: by name, the keys that each tier states (`Tier.to_dict`).
+    objectives: by name, the objective of each tier that has one (`Tier.objective`).
     last_tier: the tier of the last selector.
     applications: the policy's lines for Streams applications.
     readings: thresholds of the readings over time. `delays` has seconds by tier and category; tier "" is the default.
@@ -61,6 +63,7 @@ class PolicyPart:
     applications: list[dict[str, Any]] = field(default_factory=list)
     readings: dict[str, Any] = field(default_factory=dict)
     maintenance: list[dict[str, str]] = field(default_factory=list)
+    objectives: dict[str, dict[str, float]] = field(default_factory=dict)
 
     @property
     def required(self) -> dict[str, dict[str, Any]]:
@@ -69,7 +72,7 @@ class PolicyPart:
 
     def tier(self, name: str | None) -> Tier | None:
         """The tier of that name; None if `name` is None."""
-        return Tier(name, self.tiers[name]) if name is not None else None
+        return Tier(name, self.tiers[name], self.objectives.get(name, {})) if name is not None else None
 
     def windows(self, cluster: str) -> list[tuple[datetime, datetime, str]]:
         """The cluster's maintenance windows in order, as (from, to, reason), `to` exclusive. Overlapping ones are merged."""
@@ -99,6 +102,7 @@ class SnapshotPart:
     previous_run_id, previous_result_id, previous_policy_sha256: the last run of this kind that evaluated the cluster. If the
         cluster isn't evaluated now, the last run that names it, so that the report can say since when it is unknown.
     previous_attempt_id: the attempt with the facts of the accepted snapshot before this one.
+    resolved_result_id: in a pulse, the last nightly run that evaluated the cluster. It resolved the tiers of its topics.
     """
 
     cluster: str
@@ -117,6 +121,7 @@ class SnapshotPart:
     previous_policy_sha256: str | None = None
     previous_attempt_id: str | None = None
     stale_snapshot: StaleSnapshot | None = None
+    resolved_result_id: str | None = None
 
     @property
     def judged(self) -> bool:
@@ -260,6 +265,7 @@ def policy_part(policy: Policy, waivers: list[Waiver]) -> PolicyPart:
         sha256=fingerprint(policy, waivers),
         tiers={name: tier.to_dict() for name, tier in policy.tiers.items()},
         last_tier=policy.last_tier,
+        objectives={name: dict(tier.objective) for name, tier in policy.tiers.items() if tier.objective},
         applications=[{**asdict(a), "rack_aware_tags": list(a.rack_aware_tags)} for a in policy.applications],
         readings={
             "prolonged_after": int(readings.prolonged_after.total_seconds()),

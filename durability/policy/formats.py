@@ -74,10 +74,22 @@ def required(requirement: Requirement) -> Member:
     return _may(Flag() if requirement.kind == "boolean" else ListOf(Choice(requirement.choices)), requirement.about)
 
 
+_PERCENT = Number("a percentage", low=0, high=100, between=True)
+OBJECTIVE = Object(
+    "objective",
+    {
+        "writes": _may(_PERCENT, "Partition-minutes in which no single loss stops acks=all writes, in percent"),
+        "data": _may(_PERCENT, "Partition-minutes in which no single loss puts data at risk, in percent"),
+    },
+    closed=True,
+    about="The share of partition-minutes that should be more than one failure away from harm (docs/policy.md).",
+    least=1,
+)
 TIER = _keys(
     "tier",
     "What a class of topics needs; a key that is left out isn't required.",
     **{key: required(requirement) for key, requirement in requirements().items()},
+    objective=_may(OBJECTIVE, "What the report compares the time one failure away with; no control reads it"),
 )
 
 _ABOUT_EXPRESSION = "RE2 expression that matches the whole "

@@ -40,6 +40,7 @@ def load_policy(path: Path | str) -> Policy:
 
 
 def _tier(document: Document, name: str, requirements: dict[str, Any]) -> Tier:
+    objective = requirements.pop("objective", {})
     for key, value in requirements.items():
         if isinstance(value, dict):
             _check_range(document, value, ("tiers", name, key))
@@ -52,7 +53,8 @@ def _tier(document: Document, name: str, requirements: dict[str, Any]) -> Tier:
             f"min_insync_replicas {minimum} is above replication_factor {factor}; a topic with {factor} replicas can never "
             "have that many in sync. Lower min_insync_replicas or raise replication_factor",
         )
-    return Tier(name, {key: sorted(set(v)) if isinstance(v, list) else v for key, v in requirements.items()})
+    stated = {key: sorted(set(v)) if isinstance(v, list) else v for key, v in requirements.items()}
+    return Tier(name, stated, objective)
 
 
 def _check_range(document: Document, stated: dict[str, int], place: Place) -> None:

@@ -23,13 +23,17 @@ class Tier:
 
     Numbers are lower bounds. `{"min", "max"}` is a range, "rf-1" and "all" are numbers relative to the replication factor
     (`durability.policy.numbers`). A key that is left out isn't required.
+
+    objective: by class (writes, data), the percentage of partition-minutes in which no single loss does that harm. No control
+        reads it.
     """
 
     name: str
     requirements: Mapping[str, Any] = field(default_factory=dict)
+    objective: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The stated requirements alone, without the name; JSON-ready.
+        """The stated requirements alone, without the name and the objective; JSON-ready.
 
         >>> Tier("scratch", {"replication_factor": 1, "survive": ()}).to_dict()
         {'replication_factor': 1}
@@ -245,6 +249,9 @@ def fingerprint(policy: Policy, waivers: Sequence[Waiver] = ()) -> str:
         tiers = policy.readings.by_tier.items()
         readings["by_tier"] = {tier: {c or "default": d for c, d in delays.items()} for tier, delays in tiers}
     tiers_stated = {name: tier.to_dict() for name, tier in policy.tiers.items()}
+    for name, tier in policy.tiers.items():
+        if tier.objective:
+            tiers_stated[name]["objective"] = {harm: float(percent) for harm, percent in tier.objective.items()}
     evaluated = {name: value for name, value in asdict(policy).items() if name != "retention"}
     selectors = [
         {name: value for name, value in asdict(s).items() if name != "replication_factor" or value is not None}

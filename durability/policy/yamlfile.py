@@ -248,9 +248,11 @@ def _integer_or_text(node: yaml.Node, shape: WholeOr) -> int | str:
 def _number(node: yaml.Node, shape: Number) -> float:
     number: float | None = yaml.safe_load(node.value) if node.tag.endswith((":int", ":float")) else None
     if number is None or not shape.fits(number):
-        limits = {"from": shape.low, "to": shape.high}
+        above, below = ("above", "below") if shape.between else ("from", "to")
+        limits = {above: shape.low, below: shape.high}
         words = [f"{word} {limit:g}" for word, limit in limits.items() if limit is not None]
-        raise _Wrong.instead_of(" ".join([shape.words, *words]), node)
+        limited = (" and " if shape.between else " ").join(words)
+        raise _Wrong.instead_of(f"{shape.words} {limited}".rstrip(), node)
     return number
 
 

@@ -43,6 +43,7 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]
         "applications": data.applications[:APPLICATIONS],
         "brokers": data.health.brokers()[:BROKERS],
         "rack_outages": lost,
+        "objectives": [entry.to_dict() for entry in data.objectives.entries if data.objectives.counted],
         "summary": counts,
     }
     causes, status, rows = Causes(), StatusCounter(), FindingRows()

@@ -126,7 +126,8 @@ def _scalar(shape: Shape) -> dict[str, Any]:
         case Whole():
             return {"type": "integer", "minimum": shape.low, "maximum": shape.high}
         case Number():
-            limits = {"minimum": shape.low, "maximum": shape.high}
+            names = ("exclusiveMinimum", "exclusiveMaximum") if shape.between else ("minimum", "maximum")
+            limits = dict(zip(names, (shape.low, shape.high), strict=True))
             return {"type": "number", **{name: limit for name, limit in limits.items() if limit is not None}}
         case Constant():
             return {"const": shape.words}

@@ -98,6 +98,7 @@ FINDINGS = Object(
         "applications": _more("Kafka Streams applications that a line of the policy names"),
         "brokers": _more("brokers that lead unhealthy partitions, worst first"),
         "rack_outages": _more("clusters with a lost rack, and the steps to take"),
+        "objectives": _more("by tier, the partition-minutes one failure away from harm (docs/losses.md)"),
     },
     about="What one run of the Kafka durability audit found (docs/findings.md).",
 )

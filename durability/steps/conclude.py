@@ -55,12 +55,14 @@ def conclude(plan: Plan, flagged: Flagged, summary: StepSummary) -> str:
 
 def conclude_pulse(settings: Settings, plan: Plan, summary: StepSummary) -> str:
     """Write a pulse's row with its counters and return its status. A pulse has no cross-check."""
+    from durability.lake.tables import COUNTED as CATEGORIES
+
     status = INCOMPLETE if unjudged(plan) else COMPLETE
     lake = settings.open_lake()
     row = run_row(plan, status, None, {})
     counters = _summed_counters(lake, row)
     lake.commit_run({**row, "summary": json.dumps(counters)})
-    unhealthy = {name: n for name, n in counters.items() if n and name not in ("clusters", "partitions")}
+    unhealthy = {name: counters[name] for name in CATEGORIES if counters[name] and name != "partitions"}
     summary.text = f"{status}; " + (", ".join(f"{name} {n:,}" for name, n in unhealthy.items()) or "all healthy")
     return status
 
@@ -70,14 +72,19 @@ def unjudged(plan: Plan) -> list[str]:
     return [plain(f"{s.cluster}: {s.reason or s.status}") for s in plan.snapshots if not s.judged]
 
 
-def _summed_counters(lake: Lake, run: Mapping[str, Any]) -> dict[str, int]:
-    """The number of evaluated clusters, and the sums of their `health_counters`."""
+def _summed_counters(lake: Lake, run: Mapping[str, Any]) -> dict[str, int | None]:
+    """The number of evaluated clusters, and the sums of their `health_counters`; None: not known of every cluster."""
     from pyiceberg.expressions import IsNull
 
     from durability.lake import tables
 
     rows = lake.results(tables.HEALTH_COUNTERS, run, IsNull("topic"))
-    return {"clusters": rows.num_rows, **{name: sum(rows[name].to_pylist()) for name in tables.COUNTED}}
+    counted = {name: sum(rows[name].to_pylist()) for name in tables.COUNTED}
+    one_failure: dict[str, int | None] = {}
+    for name in tables.ONE_FAILURE:
+        values = rows[name].to_pylist()
+        one_failure[name] = None if None in values else sum(values)  # a sum of some clusters would look like all
+    return {"clusters": rows.num_rows, **counted, **one_failure}
 
 
 def run_row(plan: Plan, status: str, verified: bool | None, summary: Mapping[str, Any]) -> dict[str, Any]:

@@ -81,6 +81,8 @@ class Evaluation:
         # A row represents one topic or several equal topics.
         self._measured_once = self._checkpointed(self._measured(scanned))
         self.measured = groups.expand(self._measured_once)
+        # cluster, topic and tables.ONE_FAILURE of the evaluated snapshots (`distance.with_distance`); None: not computed
+        self.distances: DataFrame | None = None
         self.past = self.earlier = None
         if plan.look_back and plan.look_back.uncounted:
             self.past = history.Past(plan, read, self.resolved, self.tiers)
@@ -129,11 +131,21 @@ class Evaluation:
 
     def counters(self) -> DataFrame:
         """The rows of `health_counters` for the evaluated snapshots and for earlier snapshots that no run has counted."""
-        now = self._counted_now()
+        now = self._counted_now(self.distances)
         return now if self.earlier is None else now.unionByName(self.earlier)
 
-    def _counted_now(self) -> DataFrame:
-        return self.keyed(topics.counters(self.measured, self.base_clusters), tables.HEALTH_COUNTERS)
+    def _counted_now(self, distances: DataFrame | None = None) -> DataFrame:
+        tiers = self._last_tiers() if self.plan.pulse and distances is not None else None
+        rows = topics.counters(self.measured, self.base_clusters, distances, tiers)
+        return self.keyed(rows, tables.HEALTH_COUNTERS)
+
+    def _last_tiers(self) -> DataFrame:
+        """cluster, topic and tier of all topics, as the last nightly run that evaluated the cluster resolved them."""
+        pairs = {(s.resolved_result_id, s.cluster) for s in self.plan.judged if s.resolved_result_id}
+        resolved = self._read("resolved_policy").where(F.col("resource_type") == "topic")
+        mine = F.concat_ws(" ", "result_id", "cluster").isin(sorted(" ".join(pair) for pair in pairs))
+        of_runs = F.col("result_id").isin(sorted({result for result, _ in pairs}))
+        return resolved.where(of_runs & mine).select("cluster", F.col("resource").alias("topic"), "tier")
 
     def _over_time(self, clusters: DataFrame, of_topics: DataFrame) -> tuple[DataFrame, DataFrame]:
         """Both frames with their readings over time, if the lake has earlier snapshots."""

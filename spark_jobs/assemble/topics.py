@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from durability.lake import tables
 from durability.plan.plan import Plan
-from spark_jobs.assemble import verdicts
+from spark_jobs.assemble import distance, verdicts
 from spark_jobs.controls import partition_health, reassignment_leftovers, unclean_leader_election
 from spark_jobs.frames import base, elr_guard, inherited, rack_health, reassignment, target
 from spark_jobs.frames.flagged import MASK, Flagged, aggregated, mask
@@ -203,8 +203,12 @@ def health_rows(measured: DataFrame) -> DataFrame:
     return rows.withColumnRenamed("ids", "partitions").drop("leaders", "replicas")
 
 
-def counters(measured: DataFrame, clusters: DataFrame) -> DataFrame:
+def counters(
+    measured: DataFrame, clusters: DataFrame, distances: DataFrame | None = None, tiers: DataFrame | None = None
+) -> DataFrame:
     """The rows of `health_counters`: partitions by category, one row per topic, and one per cluster (topic NULL).
+
+    distances, tiers: see `distance.with_distance` and `distance.with_tier`.
 
     Topics without a number above 0 have no row.
 
@@ -227,28 +231,33 @@ def counters(measured: DataFrame, clusters: DataFrame) -> DataFrame:
     rows = measured.select(
         *verdicts.SNAPSHOT,
         "topic",
+        "tier",
         F.coalesce("partition_count", F.lit(0)).alias("partitions"),
         *(size.alias(name) for name, size in counted.items()),
         F.array_distinct(F.flatten(missing)).alias("out_of_sync"),
     )
-    anything = sum(F.col(n) for n in counted) > 0
+    rows = distance.with_tier(distance.with_distance(rows, distances), tiers)
+    anything = sum(F.coalesce(F.col(n), F.lit(0)) for n in (*counted, *tables.ONE_FAILURE)) > 0
     per_cluster = rows.groupBy(*verdicts.SNAPSHOT).agg(
-        *(F.sum(n).alias(n) for n in ("partitions", *counted)),
+        *(F.sum(n).alias(n) for n in ("partitions", *counted, *tables.ONE_FAILURE)),
         F.sort_array(F.array_distinct(F.flatten(F.collect_list("out_of_sync")))).alias("out_of_sync"),
     )
     lost = clusters.select("cluster", F.when(F.size("lost_racks") > 0, F.col("lost_racks")).alias("lost_racks"))
+    if distances is not None:
+        per_cluster = per_cluster.join(F.broadcast(distance.by_tier(rows)), "cluster", "left")
     per_cluster = per_cluster.unionByName(_without_topics(clusters, per_cluster))
     for more in (_by_leader(measured, clusters), lost):
         per_cluster = per_cluster.join(F.broadcast(more), "cluster", "left")
-    return rows.where(anything).unionByName(per_cluster, allowMissingColumns=True)
+    of_topics = rows.where(anything).drop("tier", "tier_known")
+    return of_topics.unionByName(per_cluster, allowMissingColumns=True)
 
 
 def _without_topics(clusters: DataFrame, counted: DataFrame) -> DataFrame:
     """Rows for clusters without topics. Without such a row, the cluster would look unread."""
     empty = clusters.where("topics_known").join(F.broadcast(counted.select("cluster")), "cluster", "left_anti")
-    numbers = (n for n in counted.columns if n not in (*verdicts.SNAPSHOT, "out_of_sync"))
-    none = F.array().cast("array<int>").alias("out_of_sync")
-    return empty.select(*verdicts.SNAPSHOT, *(F.lit(0).cast("long").alias(n) for n in numbers), none)
+    lists = {"out_of_sync": "array<int>", "tiers": distance.TIERS}
+    values = {n: F.array().cast(lists[n]) if n in lists else F.lit(0).cast("long") for n in counted.columns}
+    return empty.select(*verdicts.SNAPSHOT, *(v.alias(n) for n, v in values.items() if n not in verdicts.SNAPSHOT))
 
 
 def _how_many(test: Callable[[Column], Column]) -> Column:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from pyiceberg.expressions import IsNull
 
 from durability.lake import tables
 from durability.steps.task_artifacts import FOLDER, TaskArtifacts
@@ -21,6 +22,7 @@ from tests.support.topology import document
 COUNTED = {"clusters": 2, "partitions": 6, "unknown": 0, "offline": 2, "under_min_isr": 0, "at_min_isr": 2}
 COUNTED |= {"under_replicated": 2, "at_min_isr_by_configuration": 0, "under_min_isr_by_configuration": 0}
 COUNTED |= dict.fromkeys(("under_min_rack_isr", "at_min_rack_isr", "at_min_rack_isr_by_placement", "rack_unknown"), 0)
+COUNTED |= dict.fromkeys(tables.ONE_FAILURE)
 
 
 def fact_rows(lake) -> dict[str, int]:
@@ -70,6 +72,36 @@ def test_nightlies_with_a_pulse_between_them(lake, run):
 def test_a_pulse_that_fails_leaves_no_staged_file_and_no_run(lake, run, step):
     assert run("pulse", "2026-11-20T02:05:00Z", fail_at=step) is None
     assert staged_files(lake) == set() and lake.runs() == []
+
+
+@pytest.mark.slow
+def test_a_pulse_counts_by_the_tiers_of_the_last_night(lake, run, session, monkeypatch):
+    from spark_jobs.assemble import evaluation
+
+    write = evaluation.write_measures
+    columns = f"cluster string, topic string, {', '.join(f'{name} bigint' for name in tables.ONE_FAILURE)}"
+    near = session.createDataFrame([("eu", "shrunk", 1, 0, 1, 0, 0)], columns)
+
+    def with_near(made, written):
+        made.distances = near
+        write(made, written)
+
+    monkeypatch.setattr(evaluation, "write_measures", with_near)
+    for kind, moment in (("pulse", "01:55"), ("nightly", "02:00"), ("pulse", "02:05")):
+        assert run(kind, f"2026-11-20T{moment}:00Z") == "complete"
+    first, night, last = sorted(lake.runs(), key=lambda r: r["captured_at"])
+    counted = [
+        {r["cluster"]: r for r in lake.results(tables.HEALTH_COUNTERS, r, IsNull("topic")).to_pylist()}
+        for r in (first, night, last)
+    ]
+    assert [{c: r["one_broker_from_refusing"] for c, r in rows.items()} for rows in counted] == [{"eu": 1, "us": 0}] * 3
+    assert [counted[0][c]["tiers"] for c in ("eu", "us")] == [None, None]
+    none = dict.fromkeys(tables.ONE_FAILURE, 0)
+    tier = {"tier": "standard", "partitions": 3, **none}
+    shrunk = {"one_broker_from_refusing": 1, "one_rack_from_refusing": 1}
+    for rows in counted[1:]:
+        assert [rows[c]["tiers"] for c in ("eu", "us")] == [[tier | shrunk], [tier]]
+    assert json.loads(last["summary"])["one_rack_from_refusing"] == 1
 
 
 def pulse(lake, *documents):

@@ -199,6 +199,17 @@ def _not_evaluated(snapshots: Sequence[Mapping[str, Any]]) -> str:
     return f"{len(missing):,} of {len(snapshots):,} clusters could not be evaluated: {joined(missing, limit=5)}."
 
 
+def missed_objectives(document: Mapping[str, Any]) -> str | None:
+    """A sentence about the missed objectives of a findings.json; None if none is missed.
+
+    >>> missed_objectives({"objectives": [{"state": "missed", "tier": "critical", "harm": "writes", "loss": "broker"}]})
+    'Objective missed over 30 days: critical (writes, loss of a broker).'
+    """
+    missed = [entry for entry in document.get("objectives") or () if entry["state"] == "missed"]
+    each = [f"{entry['tier']} ({entry['harm']}, loss of a {entry['loss']})" for entry in missed]
+    return f"Objective missed over 30 days: {joined(each, limit=NAMED)}." if each else None
+
+
 def overview(document: Mapping[str, Any]) -> tuple[Headline, Causes]:
     """The headline and the causes of a findings.json, in one pass over its findings."""
     causes, status = Causes(), StatusCounter()

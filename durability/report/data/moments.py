@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -39,6 +39,24 @@ def gaps(readings: pa.Table) -> dict[str, timedelta]:
     """
     found = {r["cluster"]: json.loads(r["observed"] or "{}").get("gap_after_seconds") for r in readings.to_pylist()}
     return {cluster: timedelta(seconds=seconds or 0) for cluster, seconds in found.items()}
+
+
+def tolerated(plan: Plan, gaps: Mapping[str, timedelta]) -> dict[str, timedelta]:
+    """By cluster of the run, how far apart two moments may be: see `gaps`, or else the policy's `prolonged_after`."""
+    prolonged = timedelta(seconds=plan.policy.readings.get("prolonged_after") or 0)
+    return {part.cluster: gaps.get(part.cluster) or prolonged for part in plan.snapshots}
+
+
+def newest(plan: Plan) -> datetime:
+    """The time of the newest evaluated snapshot, in UTC; the run's start if there is none."""
+    return max((part.moment for part in plan.judged), default=datetime.fromisoformat(plan.started_at)).astimezone(UTC)
+
+
+def runs_before(lake: Any, plan: Plan, recent: Any) -> pa.Table:
+    """result_id, captured_at and finished_at of other runs up to this one. recent: a condition on `captured_at`."""
+    runs = lake.scan(RUNS, recent, columns=("result_id", "captured_at", "finished_at"))
+    runs = runs.filter(pc.not_equal(runs["result_id"], plan.result_id))
+    return runs.filter(pc.less_equal(runs["captured_at"], pa.scalar(newest(plan), runs["captured_at"].type)))
 
 
 def read(lake: Any, plan: Plan, recent: Any, columns: tuple[str, ...], clusters: Collection[str] = ()) -> pa.Table:

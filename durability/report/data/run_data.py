@@ -20,7 +20,7 @@ from durability.lake.tables import (
     TOPIC_POSTURE,
 )
 from durability.plan.plan import Plan
-from durability.report.data import lost_racks, moments, results, timeline, trends
+from durability.report.data import lost_racks, moments, objectives, results, timeline, trends
 from durability.report.data import outages as rack_outages
 from durability.report.data.applications import COLUMNS, applications
 from durability.report.data.health import DETAILS, Health
@@ -48,6 +48,7 @@ class RunData:
     outages: rack_outages.Outages = field(default_factory=rack_outages.Outages)
     timelines: Sequence[timeline.Timeline] = ()
     trends: trends.Trends | None = None
+    objectives: objectives.Objectives = field(default_factory=objectives.Objectives)
 
 
 def read(lake: Any, plan: Plan) -> RunData:
@@ -85,5 +86,6 @@ def read(lake: Any, plan: Plan) -> RunData:
         ),
         timelines=timeline.read(lake, plan, readings),
         trends=trends.read(lake, plan, results.failed_by_severity(counted), gaps),
+        objectives=objectives.read(lake, plan, gaps),
         **more,
     )

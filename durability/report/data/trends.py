@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -79,13 +79,11 @@ def read(lake: Any, plan: Plan, severities: Mapping[str, int], gaps: Mapping[str
         return None
     from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual, IsNull, LessThan
 
-    now = max((part.moment for part in plan.judged), default=datetime.fromisoformat(plan.started_at)).astimezone(UTC)
+    now = moments.newest(plan)
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     start = today - timedelta(days=YEAR - 1)
     recent = GreaterThanOrEqual("captured_at", start.isoformat())
-    runs = lake.scan(RUNS, recent, columns=("result_id", "captured_at", "finished_at"))
-    runs = runs.filter(pc.not_equal(runs["result_id"], plan.result_id))
-    runs = runs.filter(pc.less_equal(runs["captured_at"], pa.scalar(now, runs["captured_at"].type)))
+    runs = moments.runs_before(lake, plan, recent)
     days = sorted(pc.floor_temporal(runs["captured_at"], unit="day").to_pylist())
     if len(set(days)) + 1 < FEWEST:
         return None
@@ -101,8 +99,7 @@ def read(lake: Any, plan: Plan, severities: Mapping[str, int], gaps: Mapping[str
             here = And(GreaterThanOrEqual("captured_at", since.isoformat()), LessThan("captured_at", until.isoformat()))
             yield lake.scan(HEALTH_COUNTERS, And(here, IsNull("topic")), columns=moments.COLUMNS)
 
-    prolonged = timedelta(seconds=plan.policy.readings.get("prolonged_after") or 0)
-    tolerated = {part.cluster: gaps.get(part.cluster) or prolonged for part in plan.snapshots}
+    tolerated = moments.tolerated(plan, gaps)
     measured = minutes(counters(), runs, plan, tolerated, start)
     found = {night.day: night for night in _nights(nightly, tolerated, start, now)}
     found[YEAR - 1] = Night(YEAR - 1, "this run", severities)

@@ -22,6 +22,7 @@ from durability.report.data.headline import Headline, changes_text, is_first
 from durability.report.data.health import METRICS
 from durability.report.data.run_data import RunData
 from durability.report.html.charts import timeline_chart, trend_charts
+from durability.report.html.objectives import objective_rows
 from durability.report.html.rows import QUOTAS, Budget, FindingRows
 from durability.report.words import (
     CAVEATS,
@@ -130,6 +131,7 @@ def context(report: Report) -> dict[str, Any]:
         "outages": first(report.outages, OUTAGES) | {"steps": STEPS, "file": outages.FILE},
         "timelines": first(data.timelines, TIMELINES, timeline_chart),
         "trends": trend_charts(data.trends, TRENDS),
+        "objectives": objective_rows(data.objectives, bool(policy.objectives)),
         "missing": missing[:CLUSTERS],
         "unread": unread_rows(data.unread),
         "snapshots": first(snapshots, CLUSTERS),

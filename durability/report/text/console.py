@@ -9,7 +9,7 @@ from typing import Any
 
 from durability.plain import plain
 from durability.report.data.causes import Cause, Causes
-from durability.report.data.headline import changes_text, is_first, overview
+from durability.report.data.headline import changes_text, is_first, missed_objectives, overview
 from durability.report.words import cause_title, clipped, clipped_script, is_script, joined, plural, readable
 
 WIDTH = 110
@@ -48,6 +48,8 @@ def summary_text(document: Mapping[str, Any], paths: Iterable[Path | str], *, co
     lines += ["", "  ".join(_counts(summary, paint))]
     changed = "Since the last run: " + changes_text(summary["changes"], headline.waived)
     lines.append("First run: no earlier run to compare with" if is_first(run) else changed)
+    if line := missed_objectives(document):
+        lines += [paint(text, COLOURS["warning"]) for text in _wrapped(line)]
     lines += _failures(causes, paint)
     lines += _unknown(causes, run["snapshots"], paint)
     lines += ["", paint("Reports", BOLD), *(f"  {plain(str(path))}" for path in paths)]

@@ -20,7 +20,7 @@ from slack_sdk.webhook import WebhookClient
 
 from durability.errors import AuditError
 from durability.report.data.causes import Cause, Causes
-from durability.report.data.headline import changes_text, is_first, overview
+from durability.report.data.headline import changes_text, is_first, missed_objectives, overview
 from durability.report.words import cause_title, is_command, joined, plural, readable
 
 SECTION, HEADER, LINE = 3_000, 150, 900
@@ -49,6 +49,7 @@ def digest(document: Mapping[str, Any], paths: Sequence[Path | str] = ()) -> dic
         f"{mark} {doubt}*{escaped(headline.sentence, LINE)}*",
         *_worst(causes),
         _changes(document, headline.waived),
+        *([escaped(line, LINE)] if (line := missed_objectives(document)) else []),
     ]
     title = f"Kafka durability, {readable(run['started_at'])}"
     blocks = [

@@ -14,6 +14,7 @@ from durability.lake import partition_groups
 from durability.lake.tables import PARTITION_GROUPS, RESOLVED_POLICY, TOPICS
 from durability.plan import Plan, build_plan
 from durability.policy import Cluster, fingerprint
+from durability.topology import validate
 from tests.support.lake import publish, rejected
 from tests.support.policy import policy, waivers
 from tests.support.topology import document
@@ -39,12 +40,12 @@ TABLE = "topic replicas\n orders 1,2\n tmp-1 1"
 def plan_of(lake):
     """Plans a run over rows of `snapshots`."""
 
-    def build(snapshots, run="run-1", result="result-1", **more):
+    def build(snapshots, run="run-1", result="result-1", kind="nightly", **more):
         return build_plan(
             lake,
             run_id=run,
             result_id=result,
-            kind="nightly",
+            kind=kind,
             policy=POLICY,
             waivers=WAIVERS,
             snapshots=snapshots,
@@ -165,6 +166,28 @@ def test_what_is_no_plan_is_refused(tmp_path, text):
 def test_the_first_run_has_nothing_to_compare_with(lake, plan_of):
     (part,) = plan_of(publish(lake, document(TABLE, cluster="eu"))).snapshots
     assert (part.previous_run_id, part.previous_result_id, part.previous_attempt_id) == (None, None, None)
+
+
+def test_a_pulse_knows_the_nightly_run_that_resolved_the_tiers(lake, plan_of):
+    """Runs count from their row on, and a pulse of an old document has the tiers of its time."""
+    nights = {}
+    for day in (20, 21):
+        rows = publish(lake, document(TABLE, cluster="eu", captured_at=f"2026-11-{day}T02:00:00Z"))
+        nights[day] = plan_of(rows, run=f"run-{day}", result=f"night-{day}")
+    conclude(lake, nights[20])
+
+    def resolved_for(captured_at: str) -> str | None:
+        row = {**rows[0], "captured_at": captured_at, "status": "accepted", "attempt_id": "pulse"}
+        attempt = lake.stage(validate(document(TABLE, cluster="eu", captured_at=captured_at), "x.json"))
+        row["attempt_id"] = attempt.attempt_id
+        (part,) = plan_of([row], run="p", result="p", kind="pulse", attempts=[attempt]).snapshots
+        assert part.previous_result_id is None
+        return part.resolved_result_id
+
+    assert resolved_for("2026-11-21T03:00:00Z") == "night-20"
+    conclude(lake, nights[21])
+    assert [resolved_for(f"2026-11-{day}T03:00:00Z") for day in (19, 20, 21)] == [None, "night-20", "night-21"]
+    assert nights[21].snapshots[0].resolved_result_id is None
 
 
 def test_a_run_is_compared_with_the_one_before(lake, plan_of):

@@ -195,8 +195,43 @@ def test_nothing_is_required_of_a_topic_that_no_line_matches(load):
     assert tier_of(policy, "eu", "orders", False) is None
 
 
+OBJECTIVE = POLICY.replace("survive: [rack, broker]", "objective: {writes: 99.9, data: 99}")
+
+
+def test_an_objective_is_no_requirement(load):
+    policy = load(load_policy, OBJECTIVE)
+    assert policy.tiers["critical"].objective == {"writes": 99.9, "data": 99}
+    plan = policy_part(policy, [])
+    assert plan.objectives == {"critical": {"writes": 99.9, "data": 99}}
+    assert "objective" not in plan.tiers["critical"] and "objective" not in plan.required["critical"]
+    assert plan.tier("critical") == policy.tiers["critical"]
+
+
+@pytest.mark.parametrize(("stated", "same"), [("99.0", True), ("99.5", False)])
+def test_an_objective_counts_in_the_fingerprint_as_a_number(load, stated, same):
+    other = OBJECTIVE.replace("data: 99}", f"data: {stated}}}")
+    assert (fingerprint(load(load_policy, OBJECTIVE)) == fingerprint(load(load_policy, other))) is same
+    assert fingerprint(load(load_policy, OBJECTIVE)) != fingerprint(
+        load(load_policy, OBJECTIVE.replace("objective: {writes: 99.9, data: 99}", "survive: []"))
+    )
+
+
+@pytest.mark.parametrize("percent", [".nan", ".inf", "true", "1e2"])
+def test_what_is_no_percentage_is_refused(tmp_path, percent):
+    (tmp_path / "file.yaml").write_text(OBJECTIVE.replace("99.9", percent))
+    with pytest.raises(BadInput, match=r"line 4: tiers\.critical\.objective\.writes: expected a percentage above 0"):
+        load_policy(tmp_path / "file.yaml")
+
+
 # A line of the file, what stands there instead, the line of the error, and its words.
 WRONG_POLICY = [
+    ("    replication_factor: 1", "    objective: {writes: 100}", 6, "expected a percentage above 0 and below 100"),
+    ("    replication_factor: 1", "    objective: {data: 0}", 6, "expected a percentage above 0 and below 100"),
+    ("    replication_factor: 1", "    objective: {data: '99'}", 6, 'and below 100, found "99"'),
+    ("    replication_factor: 1", "    objective: {}", 6, "at least one of writes, data is needed"),
+    ("    replication_factor: 1", "    objective: 99.9", 6, "expected keys and values (writes, data)"),
+    ("    replication_factor: 1", "    objective: {write: 99}", 6, "did you mean writes?"),
+    ("    replication_factor: 1", "    objectives: {writes: 99}", 6, "did you mean objective?"),
     ("    replication_factor: 1", "    replication_facto: 1", 6, "did you mean replication_factor?"),
     ("    replication_factor: 1", "    replication_factor: 0", 6, "from 1 to 32767, found 0"),
     ("    replication_factor: 1", "    replication_factor: '3'", 6, 'expected a whole number, found "3"'),

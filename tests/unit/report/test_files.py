@@ -33,7 +33,16 @@ def test_the_format_is_the_documented_one(tmp_path):
         remediation="add replicas",
     )
     document = written([row], tmp_path)
-    assert set(document) == {"format", "run", "applications", "brokers", "rack_outages", "summary", "findings"}
+    assert set(document) == {
+        "format",
+        "run",
+        "applications",
+        "brokers",
+        "rack_outages",
+        "objectives",
+        "summary",
+        "findings",
+    }
     assert document["format"] == "durability-findings/1"
     assert set(document["run"]) == RUN_KEYS
     assert document["run"]["policy"] == {"name": "default", "sha256": SHA}

@@ -61,6 +61,7 @@ POLICY = {
             "acked_racks": 2,
             "unclean_leader_election": False,
             "survive": ["broker", "rack"],
+            "objective": {"writes": 99.9, "data": 99},
         },
         "scratch": {},
     },
