@@ -14,6 +14,7 @@ from durability.report.data.headline import StatusCounter
 from durability.report.data.run_data import RunData, read
 from durability.report.files import CsvWriter, JsonWriter
 from durability.report.html import page
+from durability.report.html.failures import FailureRows
 from durability.report.html.rows import FindingRows
 from durability.report.losses import LossesWriter
 
@@ -60,12 +61,13 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]
             for reader in (as_json, as_csv, causes, status, rows):
                 reader.add(finding)
         as_json.close()
-        losses = LossesWriter(losses_file, run)
+        losses, failures = LossesWriter(losses_file, run), FailureRows()
         for entry in data.losses:
             losses.add(entry)
+            failures.add(entry)
         losses.close()
         headline = status.headline(counts, run["snapshots"])
-        report = page.Report(run, counts, headline, causes, status.resolved, rows, lost, data, plan, flagged)
+        report = page.Report(run, counts, headline, causes, status.resolved, rows, lost, failures, data, plan, flagged)
         html_file.writelines(page.render(report))
         for file in more:
             data.outages.write(file)

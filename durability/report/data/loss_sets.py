@@ -85,11 +85,8 @@ class LossSets:
 
 def _share(sets: KillingSets, k: int, count: int | None) -> dict[str, Any]:
     """count: the number of k-sets that break something; None if it is estimated."""
-    exact = count is not None
-    return {
-        "sets": count,
-        "probability": counting.probability(count, sets.nodes, k) if exact else counting.estimate(sets, k),
-    }
+    share = counting.estimate(sets, k) if count is None else counting.probability(count, sets.nodes, k)
+    return {"sets": count, "probability": share}
 
 
 def _by_size(nodes: Sequence[Any], rows: pa.Table) -> Iterator[tuple[Ints, dict[str, Ints]]]:
