@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
 FORMAT = "durability-losses/1"
-NOT_COMPUTED = "this run has no losses of the cluster"
+NOT_COMPUTED = "this run didn't compute its losses"
 _compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
@@ -33,7 +33,7 @@ def missing(snapshots: Sequence[Mapping[str, Any]], there: set[str]) -> list[dic
     """The clusters of a run without an entry, each with the `reason`. Their losses are unknown.
 
     >>> missing([{"cluster": "eu", "status": "accepted", "reason": None}], {"us"})
-    [{'cluster': 'eu', 'reason': 'this run has no losses of the cluster'}]
+    [{'cluster': 'eu', 'reason': "this run didn't compute its losses"}]
     """
     return [
         {

@@ -68,7 +68,9 @@ CLUSTER = Object(
         "snapshot_id": TEXT,
         "captured_at": Member(MOMENT),
         "already": Member(BY_VIEW, nullable=True, about="what is broken without a loss; no loss can newly break it"),
-        "unknown": Member(COUNT, nullable=True, about="partitions of which some class is unknown; null: unknown"),
+        "unknown": Member(
+            COUNT, nullable=True, about="partitions of which some class is unknown for a loss, at least; null: unknown"
+        ),
         "brokers": Member(ListOf(BROKER), about="all brokers, those that cost most first"),
         "racks": Member(ListOf(RACK), about="all racks, those that cost most first"),
         "k": Member(ListOf(K), about="k brokers that fail at once"),

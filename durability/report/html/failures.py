@@ -130,6 +130,7 @@ def _details(entry: Entry) -> dict[str, Any]:
                 "kind": kind,
                 **_cost(row),
                 **{n: row[n] for n in ("held", "led", "quorum")},
+                "down": row.get("live") is False,
                 "cells": _cells(row["views"], most),
             }
             for kind, row in shown

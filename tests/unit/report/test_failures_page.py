@@ -87,16 +87,27 @@ def test_a_cluster_that_loses_nothing_has_no_fix(tmp_path):
 @pytest.mark.parametrize("more", [[snapshot("older")], [snapshot("dead", "failed", reason="no answer")]])
 def test_an_unknown_cost_is_never_nothing(tmp_path, more):
     words, _ = parse(page(tmp_path, more=more))
-    why = "this run has no losses of the cluster" if more[0].status == "accepted" else "failed: no answer"
+    why = "this run didn't compute its losses" if more[0].status == "accepted" else "failed: no answer"
     assert f"It is unknown what a failure would cost in {more[0].cluster} ({why})." in words
     assert "breaks no" not in words and "no set" not in words
 
 
 def test_partitions_that_could_not_be_judged_are_said(tmp_path):
     words, _ = parse(page(tmp_path, Cluster("eu", RACKS, [Partition("t", (1, 2, 3), (1, 2, 3), 2)], unknown=4)))
-    assert "4 partitions could not be judged, because a fact is missing. The real costs may be higher." in words
+    assert (
+        "At least 4 partitions could not be judged for some loss: a fact is missing. The real costs may be higher."
+        in words
+    )
     assert "broker 1 breaks no partition that could be judged" in words
     assert "racks: data at risk 3 racks" in words
+
+
+def test_a_broker_that_is_down_is_marked(tmp_path):
+    cluster = Cluster("eu", RACKS, [LONE, Partition("t", (1, 2), (1,), 1)], down=(2,))
+    words, _ = parse(page(tmp_path, cluster))
+    assert "broker 2 is down 1 0 0 0 0" in words and words.count("is down") == 1
+    # Two brokers are up. By structure, the second partition needs the loss of the broker that is down.
+    assert "1 broker 2 100 % (2) 100 % (2) 100 % (2) 50 % (1)" in words
 
 
 def test_a_fleet_has_a_line_per_cluster_and_details_of_the_worst(tmp_path):

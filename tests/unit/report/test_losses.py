@@ -151,7 +151,7 @@ def test_a_run_writes_the_file_with_what_is_missing(stored, tmp_path):
     assert document["format"] == "durability-losses/1" and document["run"]["id"] == KEYS["run_id"]
     assert [entry["cluster"] for entry in document["clusters"]] == ["eu"]
     assert document["missing"] == [
-        {"cluster": "older", "reason": "this run has no losses of the cluster"},
+        {"cluster": "older", "reason": "this run didn't compute its losses"},
         {"cluster": "dead", "reason": "failed: no answer"},
     ]
     assert problems("losses", document) == []
