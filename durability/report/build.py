@@ -14,9 +14,11 @@ from durability.report.data.headline import StatusCounter
 from durability.report.data.run_data import RunData, read
 from durability.report.files import CsvWriter, JsonWriter
 from durability.report.html import page
+from durability.report.html.failures import FailureRows
 from durability.report.html.rows import FindingRows
+from durability.report.losses import LossesWriter
 
-FILES = ("findings.json", "findings.csv", "report.html")
+FILES = ("findings.json", "findings.csv", "report.html", "losses.json")
 APPLICATIONS = BROKERS = 1_000
 """The most applications and brokers that findings.json lists."""
 
@@ -24,7 +26,7 @@ APPLICATIONS = BROKERS = 1_000
 def build(lake: Any, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]:
     """Write the report of the result (plan.run_id, plan.result_id) into the folder `out`. Returns the paths by name.
 
-    lake: an object with `scan(table, where, columns) -> pa.Table`.
+    lake: an object with `scan(table, where, columns) -> pa.Table` and `parts`, the same file by file.
     flagged: the result of `expectations.posture`.
     Raises Refused if `out` can't be written.
     """
@@ -48,14 +50,25 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]
     }
     causes, status, rows = Causes(), StatusCounter(), FindingRows()
     lowered = data.outages.posture.num_rows > 0
-    with atomic_files(out, *FILES, *([outages.FILE] if lowered else ())) as (json_file, csv_file, html_file, *more):
+    with atomic_files(out, *FILES, *([outages.FILE] if lowered else ())) as (
+        json_file,
+        csv_file,
+        html_file,
+        losses_file,
+        *more,
+    ):
         as_json, as_csv = JsonWriter(json_file, head), CsvWriter(csv_file)
         for finding in results.documents(data.listed, plan.waivers):
             for reader in (as_json, as_csv, causes, status, rows):
                 reader.add(finding)
         as_json.close()
+        losses, failures = LossesWriter(losses_file, run), FailureRows()
+        for entry in data.losses:
+            losses.add(entry)
+            failures.add(entry)
+        losses.close()
         headline = status.headline(counts, run["snapshots"])
-        report = page.Report(run, counts, headline, causes, status.resolved, rows, lost, data, plan, flagged)
+        report = page.Report(run, counts, headline, causes, status.resolved, rows, lost, failures, data, plan, flagged)
         html_file.writelines(page.render(report))
         for file in more:
             data.outages.write(file)

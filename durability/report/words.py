@@ -51,6 +51,19 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def percent(share: float) -> str:
+    """A probability in percent, with three digits. It is 0 or 100 only if it is exactly that.
+
+    >>> percent(0.0), percent(0.0015687), percent(0.5), percent(1.0)
+    ('0 %', '0.157 %', '50 %', '100 %')
+    >>> percent(1e-9), percent(0.99999)
+    ('< 0.001 %', '> 99.9 %')
+    """
+    if 0 < share < 0.00001:
+        return "< 0.001 %"
+    return "> 99.9 %" if 0.9995 <= share < 1 else f"{share * 100:.3g} %"
+
+
 def ranges(ids: Iterable[int], limit: int = 12) -> str:
     """Partition ids as ranges, at most `limit` of them.
 

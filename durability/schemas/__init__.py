@@ -9,13 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-NAMES = ("topology", "policy", "waivers", "clusters", "findings", "plans", "whatif", "restart")
+NAMES = ("topology", "policy", "waivers", "clusters", "findings", "plans", "whatif", "restart", "losses")
 
 
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema of the format of that name, one of NAMES; KeyError for another."""
     from durability.policy import formats
-    from durability.schemas import results
+    from durability.schemas import losses, results
     from durability.schemas.generate import file_schema, topology_schema
 
     if name == "topology":
@@ -28,6 +28,7 @@ def schema(name: str) -> dict[str, Any]:
         "plans": results.PLANS,
         "whatif": results.WHATIF,
         "restart": results.RESTART,
+        "losses": losses.LOSSES,
     }
     return file_schema(roots[name])
 

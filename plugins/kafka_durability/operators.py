@@ -150,7 +150,10 @@ class FindingsOperator(EvaluatedStep):
 
 
 class ReportOperator(EvaluatedStep):
-    """Writes findings.json, findings.csv and report.html. Returns their paths. Events of its outlets have the counts."""
+    """Writes findings.json, findings.csv, losses.json and report.html. Returns their paths.
+
+    Events of its outlets have the counts.
+    """
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> dict[str, str]:
         plan = self.plan(settings, context)

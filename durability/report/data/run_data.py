@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,7 @@ from durability.lake.tables import (
     TOPIC_POSTURE,
 )
 from durability.plan.plan import Plan
-from durability.report.data import lost_racks, moments, objectives, results, timeline, trends
+from durability.report.data import failure_costs, lost_racks, moments, objectives, results, timeline, trends
 from durability.report.data import outages as rack_outages
 from durability.report.data.applications import COLUMNS, applications
 from durability.report.data.health import DETAILS, Health
@@ -38,6 +38,7 @@ class RunData:
     listed: the findings that reports list, worst first.
     unread: rows of UNREAD.
     applications: entries of findings.json.
+    losses: the clusters' entries of losses.json. Each is made when the iteration comes to it.
     """
 
     counted: pa.Table
@@ -49,6 +50,7 @@ class RunData:
     timelines: Sequence[timeline.Timeline] = ()
     trends: trends.Trends | None = None
     objectives: objectives.Objectives = field(default_factory=objectives.Objectives)
+    losses: Iterable[dict[str, Any]] = ()
 
 
 def read(lake: Any, plan: Plan) -> RunData:
@@ -87,5 +89,6 @@ def read(lake: Any, plan: Plan) -> RunData:
         timelines=timeline.read(lake, plan, readings),
         trends=trends.read(lake, plan, results.failed_by_severity(counted), gaps),
         objectives=objectives.read(lake, plan, gaps),
+        losses=failure_costs.FailureCosts(lake, plan),
         **more,
     )

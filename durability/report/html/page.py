@@ -22,6 +22,7 @@ from durability.report.data.headline import Headline, changes_text, is_first
 from durability.report.data.health import METRICS
 from durability.report.data.run_data import RunData
 from durability.report.html.charts import timeline_chart, trend_charts
+from durability.report.html.failures import FailureRows
 from durability.report.html.objectives import objective_rows
 from durability.report.html.rows import QUOTAS, Budget, FindingRows
 from durability.report.words import (
@@ -31,6 +32,7 @@ from durability.report.words import (
     clipped,
     clipped_script,
     is_script,
+    percent,
     plural,
     ranges,
     readable,
@@ -65,6 +67,7 @@ class Report:
     resolved: Counter[str]
     rows: FindingRows
     outages: Sequence[dict[str, Any]]
+    failures: FailureRows
     data: RunData
     plan: Plan
     flagged: Any
@@ -94,7 +97,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(readable=readable, clipped=clipped, cause=cause_title, partitions=ranges)
+    made.filters.update(readable=readable, clipped=clipped, cause=cause_title, partitions=ranges, percent=percent)
     titles = {name: control.title for name, control in CONTROLS.items()}
     made.globals.update(plural=plural, is_script=is_script, titles=titles, caveats=CAVEATS)
     return made
@@ -129,6 +132,7 @@ def context(report: Report) -> dict[str, Any]:
         "brokers": first(data.health.brokers(), BROKERS),
         "metrics": METRICS.values(),
         "outages": first(report.outages, OUTAGES) | {"steps": STEPS, "file": outages.FILE},
+        "failures": report.failures.context(snapshots, report.rows.shown["FAIL"]),
         "timelines": first(data.timelines, TIMELINES, timeline_chart),
         "trends": trend_charts(data.trends, TRENDS),
         "objectives": objective_rows(data.objectives, bool(policy.objectives)),

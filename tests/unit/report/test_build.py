@@ -58,6 +58,7 @@ def test_a_result_is_reported_and_no_other(audited, tmp_path):
         "findings.json": True,
         "findings.csv": True,
         "report.html": True,
+        "losses.json": True,
     }
     page = (out / "report.html").read_text()
     assert "/cluster/controllers" in page

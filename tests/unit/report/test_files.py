@@ -171,7 +171,7 @@ def test_a_report_that_fails_leaves_the_one_before(tmp_path):
     with pytest.raises(ValueError):
         written([broken], tmp_path)
     assert json.loads((tmp_path / "findings.json").read_text()) == before
-    assert {p.name for p in tmp_path.iterdir()} == {"findings.json", "findings.csv", "report.html"}
+    assert {p.name for p in tmp_path.iterdir()} == {"findings.json", "findings.csv", "report.html", "losses.json"}
 
 
 def test_an_output_folder_that_is_a_file_is_refused(tmp_path):

@@ -1,0 +1,150 @@
+"""What the loss of each broker and rack would cost: the entries of losses.json, a cluster at a time."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from durability.lake.conditions import of_result
+from durability.lake.table import RESULT_KEYS
+from durability.lake.tables import BROKERS, FAILURE_COSTS, LOSS_SETS, VIEWS
+from durability.plan.plan import Plan, SnapshotPart
+from durability.report.data import loss_sets
+from durability.report.data.loss_sets import LossSets
+
+ROWS = 1_000_000
+"""The most rows of `loss_sets` that are read at once, if no single cluster has more."""
+KINDS = {"broker": "brokers", "rack": "racks"}
+COSTS = ("cluster", *(name for name in FAILURE_COSTS.arrow.names if name not in dict(RESULT_KEYS)))
+"""The columns of `failure_costs` that are read."""
+Row = Mapping[str, Any]
+
+
+class FailureCosts:
+    """The entries of losses.json of a run's clusters that have rows in `failure_costs`. Each iteration reads them again.
+
+    The sets of many clusters don't fit into memory together, so the clusters are read in groups of at most ROWS sets.
+    """
+
+    def __init__(self, lake: Any, plan: Plan):
+        self.lake, self.plan = lake, plan
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        from pyiceberg.expressions import And, In
+
+        snapshots = {part.cluster: part for part in self.plan.judged}
+        result = of_result(self.plan)
+        costs: defaultdict[str, list[Row]] = defaultdict(list)
+        for row in self.lake.scan(FAILURE_COSTS, result, columns=COSTS).to_pylist():
+            if row["cluster"] in snapshots:
+                costs[row["cluster"]].append(row)
+        if not costs:
+            return
+        brokers = self._brokers()
+        for names in groups(self._sizes(result, costs), ROWS):
+            where = And(result, In("cluster", names))
+            parts = self.lake.parts(LOSS_SETS, where, columns=loss_sets.COLUMNS)
+            sets = pa.concat_tables([pa.schema(_fields()).empty_table(), *parts])
+            for name in names:
+                mine = sets.filter(pc.equal(sets["cluster"], name))
+                yield entry(snapshots[name], costs[name], mine, brokers[name])
+
+    def _sizes(self, result: Any, clusters: Iterable[str]) -> Counter[str]:
+        """The number of rows in `loss_sets` of each cluster."""
+        sizes = Counter(dict.fromkeys(clusters, 0))
+        for part in self.lake.parts(LOSS_SETS, result, columns=("cluster",)):
+            counted = {value["values"]: value["counts"] for value in pc.value_counts(part["cluster"]).to_pylist()}
+            sizes.update({name: count for name, count in counted.items() if name in sizes})
+        return sizes
+
+    def _brokers(self) -> defaultdict[str, list[Row]]:
+        """Rows of `brokers` by cluster."""
+        from pyiceberg.expressions import In
+
+        found: defaultdict[str, list[Row]] = defaultdict(list)
+        attempts = {part.attempt_id for part in self.plan.judged if part.attempt_id}
+        if attempts:
+            columns = ("cluster", "broker", "rack", "live")
+            for row in self.lake.scan(BROKERS, In("attempt_id", attempts), columns=columns).to_pylist():
+                found[row["cluster"]].append(row)
+        return found
+
+
+def _fields() -> list[pa.Field]:
+    return [LOSS_SETS.arrow.field(name) for name in loss_sets.COLUMNS]
+
+
+def groups(sizes: Mapping[str, int], limit: int) -> list[list[str]]:
+    """Names in groups whose sizes add up to at most `limit`. A name with a larger size is a group by itself.
+
+    >>> groups({"a": 1, "b": 9, "c": 2, "d": 3}, 5)
+    [['a', 'c'], ['d'], ['b']]
+    """
+    found: list[list[str]] = []
+    filled = limit + 1
+    for name in sorted(sizes, key=lambda name: (sizes[name], name)):
+        if filled + sizes[name] > limit:
+            found.append([])
+            filled = 0
+        found[-1].append(name)
+        filled += sizes[name]
+    return found
+
+
+def entry(snapshot: SnapshotPart, costs: Sequence[Row], sets: pa.Table, brokers: Sequence[Row]) -> dict[str, Any]:
+    """A cluster's entry in losses.json.
+
+    costs, brokers: its rows of `failure_costs` and `brokers`. sets: its rows of `loss_sets`, with `loss_sets.COLUMNS`.
+    """
+    live = {row["broker"]: row["live"] for row in brokers}
+    of_rack: defaultdict[str, list[bool | None]] = defaultdict(list)
+    for row in brokers:
+        of_rack[row["rack"] or ""].append(row["live"])
+    lost = {
+        "brokers": [_cost(row, int(row["name"])) for row in costs if row["kind"] == "broker"],
+        "racks": [_cost(row, row["name"]) for row in costs if row["kind"] == "rack"],
+    }
+    # What is down already can't fail again. A rack without brokers has controllers, which can.
+    down = {
+        "brokers": {id for id, up in live.items() if up is False},
+        "racks": {rack for rack, ups in of_rack.items() if all(up is False for up in ups)},
+    }
+    for row in lost["brokers"]:
+        row["live"] = live.get(row["lost"])
+    already = next((row for row in costs if row["kind"] == "already"), None)
+    unknown = [row["unknown"] for row in costs]
+    found: dict[str, Any] = {
+        **{name: getattr(snapshot, name) for name in ("cluster", "snapshot_id", "captured_at")},
+        "already": None if already is None else _views(already),
+        "unknown": None if None in unknown else max(unknown, default=0),
+        **{name: sorted(rows, key=worst_first) for name, rows in lost.items()},
+    }
+    for kind, label in KINDS.items():
+        nodes = sorted(row["lost"] for row in lost[label] if row["lost"] not in down[label])
+        of_kind = LossSets(nodes, sets.filter(pc.equal(sets["kind"], kind)))
+        suffix = "" if kind == "broker" else "_racks"
+        found[f"k{suffix}"], found[f"minimal{suffix}"] = of_kind.k(), of_kind.smallest(label)
+    return found
+
+
+def worst_first(cost: Row) -> tuple[Any, ...]:
+    """A sort key for brokers or racks of a cluster, as in losses.json: ascending is worst first.
+
+    A lost quorum comes first, because nothing else can be fixed without a majority of the controllers.
+    """
+    counts = [cost["views"][view][name] for view, names in VIEWS.items() for name in names]
+    broken = [-(count["partitions"] or 0) if count else 0 for count in counts]
+    place = [-(cost[name] or 0) for name in ("unknown", "led", "held")]
+    return (cost["quorum"] != "lost", *broken, *place, cost["lost"])
+
+
+def _cost(row: Row, name: object) -> dict[str, Any]:
+    return {"lost": name, **{key: row[key] for key in ("held", "led", "quorum", "unknown")}, "views": _views(row)}
+
+
+def _views(row: Row) -> dict[str, Any]:
+    return {view: {name: row[f"{view}_{name}"] for name in names} for view, names in VIEWS.items()}
