@@ -215,6 +215,18 @@ WHATIF = Object(
 
 NODES = Member(ListOf(COUNT))
 SHARED = {"partitions": Member(COUNT), "topic": Member(Text(), about="of one of them"), "partition": Member(COUNT)}
+UNPLANNED = Object(
+    "unplanned",
+    {
+        "nodes": NODES,
+        "partitions": Member(COUNT, about="whose replicas, ISR or minimum are unknown"),
+        "topics": Member(COUNT, about="topics whose partitions could not be read"),
+        "hidden_partitions": Member(
+            COUNT, nullable=True, about="of topics that the auditor may not see; null: unknown"
+        ),
+        "quorum": Member(Flag(), about="whether it is unknown which nodes vote"),
+    },
+)
 RESTART = Object(
     restart.FORMAT,
     {
@@ -236,7 +248,16 @@ RESTART = Object(
         ),
         "proven": Member(Flag()),
         "whole": Member(Flag(), about="whether all brokers are up and all replicas in sync"),
-        "before": Member(Object("before", {"down": NODES, "partitions_not_in_sync": Member(COUNT)})),
+        "valid": Member(
+            Flag(),
+            nullable=True,
+            about="whether the waves keep acks=all writes accepted, but for `unavoidable`; null: a fact is unknown",
+        ),
+        "before": Member(
+            Object("before", {"down": NODES, "unknown": NODES, "partitions_not_in_sync": Member(COUNT)}),
+            about="what must come back first; unknown: nodes that may be down",
+        ),
+        "unknown": Member(UNPLANNED),
         "unavoidable": Member(
             ListOf(
                 Object(
@@ -247,7 +268,9 @@ RESTART = Object(
             about="partitions that no plan spares",
         ),
         "by_rack": Member(
-            Object("by-rack", {"valid": Member(Flag()), "partitions": Member(COUNT), "without_rack": NODES}),
+            Object(
+                "by-rack", {"valid": Member(Flag(), nullable=True), "partitions": Member(COUNT), "without_rack": NODES}
+            ),
             about="whether a wave per rack would do",
         ),
         "costly": Member(ListOf(Object("costly", {"brokers": NODES, **SHARED})), about="pairs that cost waves"),
