@@ -6,6 +6,9 @@ import re
 
 DISAGREE = "spark and expectations disagree"
 
+HOLDS_MAJORITY = " holds the quorum's majority"
+"""The end of a cause: without this broker or rack, the controllers have no majority."""
+
 WORDED = {
     "infeasible": "can't be met here",
     "rejected": "snapshot rejected",

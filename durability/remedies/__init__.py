@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from durability.remedies import elr, min_racks, racks, replicas, settings, target
+from durability.remedies import elr, losses, min_racks, racks, replicas, settings, target
 from durability.remedies.finding import Finding
 from durability.remedies.steps import Remedy
 
@@ -16,6 +16,7 @@ PLANNERS: dict[str, Callable[[Finding], Remedy]] = {
     "health": replicas.health,
     "isr-racks": replicas.isr_racks,
     "log-dirs": settings.log_dirs,
+    "losses": losses.remedy,
     "place": target.place,
     "policy-feasible": racks.feasible,
     "racks-valid": min_racks.valid,

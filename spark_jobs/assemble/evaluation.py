@@ -12,10 +12,10 @@ from pyspark.sql import functions as F
 
 from durability.lake import tables
 from durability.plan.plan import Plan, SnapshotPart
-from durability.policy import numbers
 from spark_jobs import session
 from spark_jobs.assemble import changes, outcomes, topics, verdicts
 from spark_jobs.assemble import past as history
+from spark_jobs.assemble.failure_costs import Losses
 from spark_jobs.controls import (
     at_min_isr_over_time,
     having,
@@ -25,7 +25,7 @@ from spark_jobs.controls import (
     waiver_expired,
 )
 from spark_jobs.frames import facts, partitions, target
-from spark_jobs.frames.literals import literal, spark_type
+from spark_jobs.frames.literals import literal, requirements
 from spark_jobs.history import rack_outage, readings
 from spark_jobs.lake_tables import Reader
 from spark_jobs.scale import groups
@@ -59,6 +59,7 @@ class Evaluation:
             if plan.pulse
             else background.submit(lambda: [outcomes.expressions(kind, plan) for kind in ("topic", "cluster")])
         )
+        self._loss_expressions = background.submit(lambda: outcomes.expressions("loss", plan))
         self.tiers = literal(plan.policy.required, f"map<string,{requirements()}>")
         # Partition health needs no tier, so a pulse has no resolved policy.
         of_result = F.lit(False) if plan.pulse else F.col("result_id") == plan.result_id
@@ -75,6 +76,9 @@ class Evaluation:
         self._other_outcomes = (
             None if plan.pulse else background.submit(lambda: self._checkpointed(self._outcomes_without_partitions()))
         )
+        partition = self._facts("partitions")
+        self.losses = None if plan.pulse else Losses(partition, self.topics, self.base_clusters, self._checkpointed)
+        self._by_loss = self._checkpointed(self.losses.by_loss()) if self.losses else None
         # A row represents one topic or several equal topics.
         self._measured_once = self._checkpointed(self._measured(scanned))
         self.measured = groups.expand(self._measured_once)
@@ -179,6 +183,10 @@ class Evaluation:
             .withColumn("rack_outage_step", rack_outage.most_urgent(F.col("rack_outage")))
         )
 
+    def costs(self) -> DataFrame:
+        """The rows of `failure_costs`."""
+        return self.losses.costs(self._by_loss)
+
     def _previous(self, table: str, snapshots: Iterable[SnapshotPart]) -> DataFrame | None:
         """The rows of a result table from the previous run of each snapshot's cluster; None if there was none."""
         pairs = {(s.previous_result_id, s.cluster) for s in snapshots if s.previous_result_id}
@@ -214,14 +222,12 @@ class Evaluation:
         with_past = rows.join(self.past.outages(), ["cluster", "topic"], "left").withColumn("past", since)
         return with_past.withColumn("before", rack_outage.remembered(F.col("before"), F.col("past")))
 
-    def _with_targets(self) -> DataFrame:
+    def _with_targets(self, measured: DataFrame) -> DataFrame:
         """`measured` with each topic's target. In small runs it is checkpointed, because each verdict reads the target."""
         rack_of = F.transform_values("broker", lambda _, broker: broker["rack"]).alias("rack_of")
         # A reassignment that could not be read may be running.
         reassigning = F.when(F.col("reassignments_known"), F.col("reassigning")).alias("cluster_reassigning")
         of_clusters = self.clusters.select("cluster", "elr_cluster_at_risk", "inherited_least", reassigning, rack_of)
-        # Equal topics can have different readings over time.
-        measured = self.measured if self.plan.look_back else self._measured_once
         joined = measured.join(F.broadcast(of_clusters), "cluster")
         rows = joined.withColumn(isr_rack_spread.NAMES, isr_rack_spread.names())
         # Otherwise each topic's row would have a map of all brokers.
@@ -233,7 +239,9 @@ class Evaluation:
 
         The frames don't depend on each other, so Spark can plan one while it runs another.
         """
-        clusters, of_topics = self._over_time(self.clusters, self._with_targets())
+        # Equal topics can have different readings over time.
+        targets = self._with_targets(self.measured if self.plan.look_back else self._measured_once)
+        clusters, of_topics = self._over_time(self.clusters, targets)
         topic_expressions, cluster_expressions = self._outcome_expressions.result()
         of_clusters = self._background.submit(
             lambda: self._checkpointed(outcomes.of_clusters(clusters, cluster_expressions))
@@ -243,7 +251,16 @@ class Evaluation:
             rows = self._checkpointed(verdicts.row_per_outcome(with_outcomes))
         else:
             rows = groups.expand(verdicts.row_per_outcome(compiled(self._checkpointed(with_outcomes))), "resource")
+        # Losses name brokers, which differ between equal topics.
+        by_topic = targets if self.plan.small else self._with_targets(self.measured)
+        rows = rows.unionByName(self._loss_outcomes(by_topic))
         return rows.unionByName(of_clusters.result()).unionByName(self._other_outcomes.result())
+
+    def _loss_outcomes(self, topics: DataFrame) -> DataFrame:
+        """Outcomes of the controls on losses. topics: with their targets, a row each."""
+        losses = self.losses.of_topics(self._by_loss)
+        joined = topics.join(losses, ["cluster", "topic"], "left")
+        return verdicts.exploded(joined, "topic", F.col("topic"), self._loss_expressions.result())
 
     def _outcomes_without_partitions(self) -> DataFrame:
         """Outcomes of brokers, tiers, applications, and clusters without an accepted snapshot."""
@@ -292,11 +309,6 @@ def keyed(frame: DataFrame, plan: Plan, table: tables.Table) -> DataFrame:
     return frame.select(*(values.get(name, F.lit(None)).alias(name) for name, _ in table.columns))
 
 
-def requirements() -> str:
-    """The Spark type (DDL) of a tier's requirements: a struct with the keys of `durability.policy.numbers`."""
-    return f"struct<{','.join(f'{key}:{spark_type(r)}' for key, r in numbers.keys().items())}>"
-
-
 def topic_expressions(pulse: bool) -> topics.Expressions:
     """The expressions over partitions and topics. A pulse needs partition health only."""
     if pulse:
@@ -326,6 +338,7 @@ def write_measures(evaluation: Evaluation, write: Callable[[DataFrame, tables.Ta
     frames = {tables.HEALTH_COUNTERS: evaluation.counters}
     if not evaluation.plan.pulse:
         frames[tables.TOPIC_POSTURE] = evaluation.posture
+        frames |= {tables.FAILURE_COSTS: evaluation.costs, tables.LOSS_SETS: evaluation.losses.sets}
     frames[tables.PARTITION_HEALTH] = evaluation.health
     for table, frame in frames.items():
         write(evaluation.keyed(frame(), table), table)

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
-from spark_jobs.assemble.evaluation import requirements
-from spark_jobs.frames import facts, losses, partitions, quorum
-from spark_jobs.frames.columns import certain, struct
-from spark_jobs.frames.literals import literal
-from spark_jobs.frames.rack_health import NO_ERROR, NO_LEADER, NOT_ENOUGH_REPLICAS, TIMED_OUT
+from spark_jobs.frames import facts, loss_views, losses, partitions, quorum
+from spark_jobs.frames.columns import certain
+from spark_jobs.frames.literals import literal, requirements
+from spark_jobs.frames.rack_health import NO_ERROR, NO_LEADER
 from spark_jobs.lake_tables import Reader
 from spark_jobs.scale import groups
 
-BEFORE, NOW = "before", "now"
-WITHOUT = ("adding", "removing")
-"""The structural view is the worse of two: without the replicas that are being added, and without those being removed."""
 KEY = ("cluster", "topic", "partition")
 Lose = Mapping[str, Mapping[str, Sequence[int]]]
 KINDS = ("brokers", "controllers")
 LOSE = "map<string,struct<brokers:array<int>,controllers:array<int>>>"
-BY_SEVERITY = (NO_ERROR, NOT_ENOUGH_REPLICAS, TIMED_OUT, NO_LEADER)
-"""Answers to an acks=all write, the worst last."""
 
 
 def outcomes(read: Reader, plan: Plan, lose: Lose) -> DataFrame:
@@ -44,6 +37,16 @@ def outcomes(read: Reader, plan: Plan, lose: Lose) -> DataFrame:
 
 def of_snapshots(read: Reader, plan: Plan) -> tuple[DataFrame, DataFrame]:
     """`partitions.facts` of the plan's snapshots with columns of their topics, a row per partition; and the clusters' facts."""
+    topics, clusters = facts_of(read, plan)
+    attempts = [str(s.attempt_id) for s in plan.judged]
+    rows = groups.representatives(read, attempts, []).withColumn("unchanged_reassignment", F.lit(False))
+    of_topics = topics.select("cluster", "topic", "unclean", "tier", "internal", "captured_at", "snapshot_id")
+    joined = partitions.facts(rows, topics, clusters).join(F.broadcast(of_topics), ["cluster", "topic"])
+    return joined.localCheckpoint(), clusters
+
+
+def facts_of(read: Reader, plan: Plan) -> tuple[DataFrame, DataFrame]:
+    """`facts.topics` and `facts.clusters` of the plan's snapshots."""
     tiers = literal(plan.policy.required, f"map<string,{requirements()}>")
     attempts = [str(s.attempt_id) for s in plan.judged]
 
@@ -52,11 +55,7 @@ def of_snapshots(read: Reader, plan: Plan) -> tuple[DataFrame, DataFrame]:
 
     clusters = facts.clusters(of_snapshot).localCheckpoint()
     resolved = read("resolved_policy").where(F.col("result_id") == plan.result_id)
-    topics = facts.topics(of_snapshot, resolved, clusters, tiers).localCheckpoint()
-    rows = groups.representatives(read, attempts, []).withColumn("unchanged_reassignment", F.lit(False))
-    of_topics = topics.select("cluster", "topic", "unclean", "tier", "internal", "captured_at", "snapshot_id")
-    joined = partitions.facts(rows, topics, clusters).join(F.broadcast(of_topics), ["cluster", "topic"])
-    return joined.localCheckpoint(), clusters
+    return facts.topics(of_snapshot, resolved, clusters, tiers).localCheckpoint(), clusters
 
 
 def _with_unplaced(lose: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
@@ -67,19 +66,16 @@ def _predicted(base: DataFrame, clusters: DataFrame, lose: Lose) -> DataFrame:
     """One row per partition, with what it answers in each view. base: `partitions.facts` with the columns of topics."""
     stated = {cluster: {kind: list(of[kind]) for kind in KINDS} for cluster, of in lose.items()}
     lost = F.try_element_at(literal(stated, LOSE), F.col("cluster"))
-    quorum_after = quorum_left(F.concat(lost["brokers"], lost["controllers"])).alias("quorum")
+    quorum_after = quorum.left(F.concat(lost["brokers"], lost["controllers"])).alias("quorum")
     of_clusters = clusters.select("cluster", lost["brokers"].alias("lost"), quorum_after)
     with_loss = base.join(F.broadcast(of_clusters), "cluster").withColumn("quorum_kept", F.col("quorum")["kept"])
     with_loss = with_loss.localCheckpoint()
-    views = [with_loss.withColumn("view", F.lit(BEFORE)), losses.after(with_loss).withColumn("view", F.lit(NOW))]
-    views += [losses.after(losses.whole(with_loss, w)).withColumn("view", F.lit(w)) for w in WITHOUT]
-    answered = with_answers(reduce(DataFrame.unionByName, views))
-    return _per_partition(answered).join(with_loss.select(*KEY, *_of_base()), [*KEY])
+    return loss_views.in_views(with_loss, KEY).join(with_loss.select(*KEY, *_of_base()), [*KEY])
 
 
 def _in_both(least: DataFrame, most: DataFrame) -> DataFrame:
     """`least` with what also holds if more is lost (`most`): what breaks without the more breaks, what holds with it holds."""
-    answers = [f"{view}_answer" for view in (NOW, *WITHOUT)]
+    answers = [f"{view}_answer" for view in (loss_views.NOW, *loss_views.WITHOUT)]
     flags = ("at_risk", "deleted", "all_lost", "data_worst")
     compared = [*answers, *flags, "leader_now", "any_lost", "quorum"]
     joined = least.join(most.select(*KEY, *(F.col(name).alias(f"most_{name}") for name in compared)), [*KEY])
@@ -104,50 +100,11 @@ def _in_both(least: DataFrame, most: DataFrame) -> DataFrame:
     return joined.withColumns(columns)
 
 
-def quorum_left(lost: Column) -> Column:
-    """The quorum after the loss of the nodes with these ids, as struct<voters, left, needed, kept>.
-
-    left: the voters that aren't known to be missing. kept: are they a majority? NULL where voters are unknown. In ZooKeeper mode
-    there are no voters, and ZooKeeper is taken to survive.
-    """
-    voters = quorum.voters()
-    left = F.size(F.filter(voters, lambda v: ~F.array_contains(lost, v["controller"]) & ~quorum.is_missing(v)))
-    needed = quorum.majority(F.size(voters))
-    stated = (F.col("quorum_mode") == "kraft") & (F.size(voters) > 0)
-    kept = F.when(stated, left >= needed).when(F.col("quorum_mode") == "zookeeper", True)
-    fields = {"voters": F.when(stated, F.size(voters)), "left": F.when(stated, left), "needed": F.when(stated, needed)}
-    return struct({**fields, "kept": kept})
-
-
-def with_answers(facts: DataFrame) -> DataFrame:
-    """Each view's answer to an acks=all write (`acks_all_error`), by the rules for partitions as they are."""
-    live = partitions.live_members(facts)
-    return partitions.in_racks(partitions.judged(partitions.spans(partitions.shape(live))))
-
-
-def _per_partition(judged: DataFrame) -> DataFrame:
-    """One row per partition: what it answers in each view."""
-
-    def in_view(view: str, column: str) -> Column:
-        return F.max(F.when(F.col("view") == view, F.col(column)))
-
-    # An ISR of the effective minimum size may have acknowledged alone, also one of old and new replicas.
-    lost = F.size(F.array_intersect("replicas", "lost"))
-    worst = F.when(lost == 0, False).otherwise(lost >= F.col("effective_min_isr"))
-    possible_isr = F.when(F.col("view") != NOW, worst)
-    unsure = (F.col("view") != NOW) & worst.isNull()
-    answers = [in_view(view, "acks_all_error").alias(f"{view}_answer") for view in (BEFORE, NOW, *WITHOUT)]
-    leaders = [in_view(view, "leader").alias(f"leader_{view}") for view in (BEFORE, NOW)]
-    data_worst = F.when(F.bool_or(possible_isr), True).when(~F.bool_or(unsure), False)
-    return judged.groupBy(*KEY).agg(*answers, *leaders, data_worst.alias("data_worst"))
-
-
 def _of_base() -> list[Column | str]:
     """Columns of a partition that don't depend on the view."""
     return [
         *("captured_at", "snapshot_id", "tier", "internal", "quorum", "unclean", "elr_on"),
         *(column.alias(name) for name, column in losses.data().items()),
-        F.forall("replicas", lambda id: F.array_contains("lost", id)).alias("all_lost"),
         (F.size(F.array_intersect("isr", "lost")) > 0).alias("stalls"),
         F.array_contains("lost", F.col("leader")).alias("leader_lost"),
         # A leader that may be up stays, so it is unknown who leads.
@@ -165,7 +122,7 @@ def _rows(partition: DataFrame) -> DataFrame:
     columns = {
         "before": F.col("before_answer"),
         "now": F.col("now_answer"),
-        "structural": _worse(*(F.col(f"{w}_answer") for w in WITHOUT)),
+        "structural": loss_views.structural_answer(),
         "leader_before": F.col("leader_before"),
         "leader_after": F.when(F.col("leader_certain") | (F.col("now_answer") == NO_LEADER), F.col("leader_now")),
         "at_risk": F.col("at_risk"),
@@ -183,11 +140,3 @@ def _rows(partition: DataFrame) -> DataFrame:
     named = partition.select(*keys, "partition", *(column.alias(name) for name, column in columns.items()))
     partitions = F.sort_array(F.collect_list("partition")).alias("partitions")
     return named.groupBy(*keys, *columns).agg(partitions)
-
-
-def _worse(one: Column, other: Column) -> Column:
-    """The worse of two answers; NULL if one is unknown and the other isn't the worst."""
-    answers = F.array(*map(F.lit, BY_SEVERITY))
-    place = F.greatest(F.array_position(answers, one), F.array_position(answers, other))
-    known = (one.isNotNull() & other.isNotNull()) | certain((one == NO_LEADER) | (other == NO_LEADER))
-    return F.when(known, F.element_at(answers, place.cast("int")))

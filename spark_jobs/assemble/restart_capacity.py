@@ -6,9 +6,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
-from spark_jobs.assemble.loss_outcomes import of_snapshots, with_answers
+from spark_jobs.assemble.loss_outcomes import of_snapshots
 from spark_jobs.frames.columns import struct
 from spark_jobs.frames.effective_min_isr import effective_min_isr
+from spark_jobs.frames.loss_views import with_answers
 from spark_jobs.lake_tables import Reader
 
 

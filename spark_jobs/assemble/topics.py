@@ -165,6 +165,7 @@ def by_cluster(measured: DataFrame, plan: Plan) -> DataFrame:
         ),
         F.sum((~F.col("throttles_known")).cast("int")).alias("unread_throttles"),
         F.sum(undecided).alias("unclean_undecided"),
+        F.bool_or(target.survives("rack")).alias("survives_rack"),
         F.bool_or(F.coalesce("elr_partitions_at_risk", F.lit(True))).alias("elr_cluster_at_risk"),
         F.bool_or(
             F.coalesce(F.size("unhealthy") > F.size(_by_configuration()), F.lit(True)) | ~F.col("partitions_known")

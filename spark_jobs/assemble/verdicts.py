@@ -22,7 +22,10 @@ CATEGORY_IN_ID = tuple(c.id for c in CONTROLS.values() if c.per_category)
 OWN_UNKNOWN = tuple(c.id for c in CONTROLS.values() if c.own_unknown)
 """Controls whose UNKNOWN of a topic has its own cause and evidence, because readings are missing rather than a fact."""
 
-OF_TIERS = (*(c.id for c in CONTROLS.values() if "topic" in c.on and c.requires), "min-insync-racks-valid")
+OF_TIERS = (
+    *(c.id for c in CONTROLS.values() if "topic" in c.on and c.requires),
+    *("broker-loss", "min-insync-racks-valid", "rack-loss"),
+)
 """Controls that compare a topic with its tier."""
 
 KEYS = ("cluster", "resource_type", "resource")

@@ -9,6 +9,7 @@ The catalogue lists the controls. A rule has any of these functions, in this ord
     check() -> Column         one comparison of two numbers of the topic, which Great Expectations checks again
     topic_verdicts(plan), cluster_verdicts(plan), broker_verdicts(plan), tier_verdicts(plan), application_verdicts(plan)
                               -> Columns, each made by `base.verdict`, about a resource of that type
+    loss_verdicts(plan)       -> Columns, each made by `base.verdict`, about a topic and what single losses break of it
 """
 
 from importlib import import_module

@@ -7,6 +7,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.catalogue import Requirement
+from durability.policy import numbers
 from durability.shapes import INT32
 
 _TYPES = {"number": "double", "boolean": "boolean", "strings": "array<string>"}
@@ -34,3 +35,8 @@ def literal(value: Any, schema: str) -> Column:
     +-------------+
     """
     return F.from_json(F.lit(json.dumps(value)), schema)
+
+
+def requirements() -> str:
+    """The Spark type (DDL) of a tier's requirements: a struct with the keys of `durability.policy.numbers`."""
+    return f"struct<{','.join(f'{key}:{spark_type(r)}' for key, r in numbers.keys().items())}>"

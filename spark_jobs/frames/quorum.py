@@ -3,7 +3,7 @@
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from spark_jobs.frames.columns import certain
+from spark_jobs.frames.columns import certain, struct
 
 
 def voters() -> Column:
@@ -24,3 +24,19 @@ def is_missing(voter: Column) -> Column:
     down = F.filter("brokers", lambda b: ~b["live"])["broker"]
     gone = certain(~voter["caught_up"]) | certain(~voter["live"]) | F.array_contains(down, voter["controller"])
     return ~certain(voter["leader"]) & gone
+
+
+def left(lost: Column) -> Column:
+    """The quorum after the loss of the nodes with these ids, as struct<voters, left, needed, kept>.
+
+    left: the voters that aren't known to be missing. kept: are they a majority? NULL where voters are unknown, or where a voter
+    decides of which nothing is known. In ZooKeeper mode there are no voters, and ZooKeeper is taken to survive.
+    """
+    everyone = voters()
+    remaining = F.filter(everyone, lambda v: ~F.array_contains(lost, v["controller"]) & ~is_missing(v))
+    there = F.filter(remaining, lambda v: certain(v["leader"]) | certain(v["caught_up"]) | certain(v["live"]))
+    needed, stated = majority(F.size(everyone)), (F.col("quorum_mode") == "kraft") & (F.size(everyone) > 0)
+    kept = F.when(F.size(there) >= needed, True).when(F.size(remaining) < needed, False)
+    fields = {"voters": F.size(everyone), "left": F.size(remaining), "needed": needed}
+    known = {name: F.when(stated, number) for name, number in fields.items()}
+    return struct({**known, "kept": F.when(stated, kept).when(F.col("quorum_mode") == "zookeeper", True)})

@@ -1,0 +1,46 @@
+"""The remedy for a topic that doesn't survive the loss of a broker or a rack.
+
+The topic's target mends the configuration. Where only today's ISR is to blame, replicas have to come back. Where a loss takes the
+quorum's majority, controllers have to move.
+"""
+
+from __future__ import annotations
+
+from durability.catalogue.listing import listed
+from durability.remedies import elr, replicas, target
+from durability.remedies.cluster import facts_of
+from durability.remedies.finding import Finding
+from durability.remedies.steps import Remedy, Step, advice
+
+CONTROLLERS = (
+    "Place the controllers so that no rack holds half of them or more: one in each of three racks, for instance. Add a controller"
+    " in another rack, wait until it has caught up, then remove one from the rack. The cluster needs a majority at every moment"
+)
+ONE_BY_ONE = (
+    "Add controllers, so that a majority is left when a broker that is a controller too fails: three survive one loss. Bring back"
+    " controllers that are down first"
+)
+SPREAD = (
+    "Move replicas so that no rack holds as many of a partition's replicas as min.insync.replicas, and the replicas in the other"
+    " racks reach it: three replicas in three racks with min.insync.replicas 2, for instance"
+)
+THIRD_RACK = "Add brokers in more racks: with one rack, every topic fails when it fails"
+EACH = "Give each partition more replicas than its min.insync.replicas, and a min.insync.replicas of 2 or more"
+
+
+def remedy(finding: Finding) -> Remedy:
+    """The remedy for broker-loss and rack-loss."""
+    evidence, facts = finding["evidence"], facts_of(finding)
+    aims = evidence["target"]
+    of_rack = finding["required"]["survive"] == "rack"
+    if evidence["reason"] in ("already", "today") and not finding["cause"].startswith("configuration:"):
+        back = replicas.of_cause(finding)
+        return [Step(about=(elr.wait(finding),)), *back] if aims["elr_at_risk"] else back
+    if evidence["reason"] == "quorum":
+        losing = listed(evidence["losing_quorum"])
+        return advice(f"{CONTROLLERS} (racks: {losing})" if of_rack else f"{ONE_BY_ONE} (brokers: {losing})")
+    if of_rack and evidence["racks"] == 1:
+        return advice(THIRD_RACK)
+    if facts.led is not False and target.differs(aims):
+        return target.remedy(finding)
+    return advice(SPREAD if of_rack else EACH)

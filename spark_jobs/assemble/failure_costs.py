@@ -1,0 +1,300 @@
+"""What the loss of any one broker and of any one rack would newly break: by topic, broker and rack.
+
+The rules are those of every prediction (`spark_jobs.frames.single_losses`). `spark_jobs.scale.loss_patterns` applies them once to
+partitions that lose alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from durability.plan.plan import Plan
+from spark_jobs.assemble import loss_outcomes
+from spark_jobs.frames import base, loss_verdicts, partitions, single_losses
+from spark_jobs.frames.loss_bits import BITS, has
+from spark_jobs.lake_tables import Reader
+from spark_jobs.scale import loss_patterns as patterns
+from spark_jobs.scale.compiled import compiled
+
+FOUND = (
+    *("losses", "elsewhere", "already", "already_unsure"),
+    *("of_broker", "of_broker_unsure", "of_rack", "of_rack_unsure"),
+)
+"""The columns of `single_losses.broken`."""
+IN_SETS = tuple(name for name in BITS if not name.startswith("worst_"))
+KINDS = {"broker": False, "rack": True}
+OF_PARTITION = ("tid", "cluster", "partition", "replicas")
+
+
+class Losses:
+    """The losses of a run's partitions. Frames that are read several times are checkpointed."""
+
+    def __init__(
+        self, rows: DataFrame, topics: DataFrame, clusters: DataFrame, checkpointed: Callable[[DataFrame], DataFrame]
+    ):
+        """rows: the facts of partitions, a row each. topics, clusters: `facts.topics`, `facts.clusters`, checkpointed."""
+        self._checkpointed = checkpointed
+        coded = patterns.codes(clusters)
+        self.clusters = checkpointed(coded.clusters)
+        self.topics = patterns.numbered_topics(topics, clusters)
+        # Short plans over all partitions.
+        self._keyed = checkpointed(patterns.keyed(compiled(rows), self.topics, self.clusters))
+        packed = self._keyed.where(F.col("members").isNotNull())
+        counted = compiled(packed).groupBy("tid", *patterns.KEY).agg(F.count("*").alias("partitions"))
+        self._counted = checkpointed(counted)
+        # Partitions that no pattern describes are few, or none.
+        alone = checkpointed(self._keyed.where(F.col("members").isNull()).select("cluster", "topic", "partition"))
+        facts = partitions.facts(
+            _by_itself(rows.join(F.broadcast(alone), ["cluster", "topic", "partition"])), topics, clusters
+        )
+        of_patterns = patterns.facts_of(self._counted.select(*patterns.KEY).distinct(), self.topics, coded.kinds, facts)
+        self._patterns = checkpointed(single_losses.broken(of_patterns, patterns.KEY))
+        self._alone = None if alone.isEmpty() else checkpointed(self._judged_alone(facts, topics))
+        self.broken = checkpointed(self._broken())
+
+    def _judged_alone(self, facts: DataFrame, topics: DataFrame) -> DataFrame:
+        """OF_PARTITION and FOUND of partitions that no pattern describes."""
+        unclean = topics.select("cluster", "topic", "unclean")
+        numbers = self.topics.select("cluster", "topic", "tid")
+        of_clusters = self.clusters.select("cluster", "code_at", "code_of")
+        joined = facts.join(F.broadcast(unclean), ["cluster", "topic"]).join(F.broadcast(numbers), ["cluster", "topic"])
+        codes = F.transform("replicas", patterns.code)
+        with_codes = joined.join(F.broadcast(of_clusters), "cluster").withColumn("codes", codes)
+        with_places = with_codes.withColumn("places", patterns.places_of(F.col("codes")))
+        key = ("tid", "partition")
+        found = single_losses.broken(with_places.drop("codes", "code_at", "code_of"), key)
+        return found.join(joined.select(*OF_PARTITION), [*key])
+
+    def _broken(self) -> DataFrame:
+        """OF_PARTITION and FOUND of each partition that a loss breaks, or may break."""
+        anything = (F.size("losses") > 0) | (F.col("elsewhere") != 0)
+        of_patterns = self._patterns.where(anything)
+        packed = (
+            compiled(self._keyed).select(*OF_PARTITION, *patterns.KEY).join(F.broadcast(of_patterns), [*patterns.KEY])
+        )
+        return self._with_alone(packed, lambda alone: alone.where(anything), (*OF_PARTITION, *FOUND))
+
+    def _with_alone(
+        self, packed: DataFrame, of_alone: Callable[[DataFrame], DataFrame], columns: Sequence[str]
+    ) -> DataFrame:
+        """`columns` of both, if there are partitions that were judged by themselves."""
+        chosen = packed.select(*columns)
+        return chosen if self._alone is None else chosen.unionByName(of_alone(self._alone).select(*columns))
+
+    def by_topic(self) -> DataFrame:
+        """`tid`, and its partitions by what any loss breaks, for every topic: sums over patterns and odd partitions."""
+        of_patterns = self._counted.join(F.broadcast(self._patterns), [*patterns.KEY])
+        one = F.lit(1).cast("long")
+        return self._with_alone(
+            of_patterns, lambda alone: alone.withColumn("partitions", one), ("tid", "partitions", *FOUND[2:])
+        )
+
+    def by_loss(self) -> DataFrame:
+        """A row per topic and loss that breaks partitions of it, or may: tid, rack (is it one?), number, BITS as counts, unknown.
+
+        number: the broker's id, or the rack's place in the cluster's `racks`, from 1; NULL if the replicas are unknown.
+        """
+        exploded = compiled(self.broken).select("tid", "cluster", "replicas", F.explode("losses").alias("loss"))
+        id = F.get("replicas", F.col("loss")["place"] - 1).alias("id")
+        one = exploded.select("tid", "cluster", "loss", id).join(F.broadcast(self._codes()), "cluster")
+        rack = patterns.rack_of(patterns.code(F.col("id")))
+        named = one.select(
+            "tid",
+            F.col("loss")["rack"].alias("rack"),
+            F.when(F.col("id").isNull() | ~F.col("loss")["rack"], F.col("id")).otherwise(rack).alias("number"),
+            F.col("loss")["breaks"].alias("breaks"),
+            (F.col("loss")["unsure"] != 0).alias("unsure"),
+        )
+        # Few different flags of many partitions are counted first.
+        counted = named.groupBy(*named.columns).agg(F.count("*").alias("n"))
+        return counted.groupBy("tid", "rack", "number").agg(
+            *(F.sum(F.when(has("breaks", bit), F.col("n")).otherwise(0)).alias(name) for name, bit in BITS.items()),
+            F.sum(F.when(F.col("unsure"), F.col("n")).otherwise(0)).alias("unknown"),
+        )
+
+    def costs(self, by_loss: DataFrame) -> DataFrame:
+        """The rows of `failure_costs`. by_loss: `by_loss`, checkpointed."""
+        numbered = self.topics.select("tid", "cluster")
+        per_name = (
+            by_loss.join(F.broadcast(numbered), "tid")
+            .groupBy("cluster", "rack", "number")
+            .agg(F.sum("unknown").alias("unknown"), *(_with_topics(F.col(name)).alias(name) for name in BITS))
+        )
+        names = self._names().join(self._held(), ["cluster", "rack", "number"], "left")
+        joined = names.join(F.broadcast(per_name), ["cluster", "rack", "number"], "left")
+        zero = F.lit(0).cast("long")
+        nothing = F.struct(zero.alias("partitions"), zero.alias("topics"))
+        rows = joined.select(
+            *base.SNAPSHOT,
+            F.when(F.col("rack"), "rack").otherwise("broker").alias("kind"),
+            "name",
+            *(F.coalesce(n, zero).alias(n) for n in ("held", "led", "unknown")),
+            "quorum",
+            *(F.coalesce(name, nothing).alias(name) for name in BITS),
+        )
+        return rows.unionByName(self._already(), allowMissingColumns=True)
+
+    def _names(self) -> DataFrame:
+        """All brokers and racks: `base.SNAPSHOT`, rack, number, name, quorum."""
+
+        def quorum_of(code: Column) -> Column:
+            return (
+                F.when(code == single_losses.KEPT, "kept").when(code == single_losses.LOST, "lost").otherwise("unknown")
+            )
+
+        brokers = F.transform(
+            F.map_entries("code_of"),
+            lambda e: F.struct(
+                F.lit(False).alias("rack"),
+                e["key"].alias("number"),
+                e["key"].cast("string").alias("name"),
+                quorum_of(F.shiftright(e["value"], 32).bitwiseAND(F.lit(3))).alias("quorum"),
+            ),
+        )
+        racks = F.transform(
+            "racks",
+            lambda rack, i: F.struct(
+                F.lit(True).alias("rack"),
+                (i + 1).alias("number"),
+                rack.alias("name"),
+                quorum_of(
+                    F.when(F.get("rack_quorum", i) == single_losses.LOST, single_losses.LOST)
+                    .when(F.get("rack_quorum_with", i) == single_losses.KEPT, single_losses.KEPT)
+                    .otherwise(single_losses.UNSURE)
+                ).alias("quorum"),
+            ),
+        )
+        return self.clusters.select(*base.SNAPSHOT, F.inline(F.concat(brokers, racks)))
+
+    def _held(self) -> DataFrame:
+        """By cluster, rack and number: the partitions with a replica there (`held`), and those led there (`led`)."""
+        replica = compiled(self._keyed).select(
+            "cluster",
+            "leader",
+            "racks",
+            F.size("replicas").alias("count"),
+            F.posexplode("replicas").alias("place", "id"),
+        )
+        first = patterns.is_first_in_rack(F.col("place")) | F.col("racks").isNull()
+        of_brokers = self._checkpointed(
+            replica.groupBy("cluster", F.col("id").alias("number")).agg(
+                F.count("*").alias("held"),
+                F.sum((F.col("leader") == F.col("id")).cast("long")).alias("led"),
+                F.sum(first.cast("long")).alias("first"),
+            )
+        )
+        rack = patterns.rack_of(patterns.code(F.col("number"))).alias("number")
+        by_rack = of_brokers.join(F.broadcast(self._codes()), "cluster").groupBy("cluster", rack)
+        of_racks = by_rack.agg(F.sum("first").alias("held"), F.sum("led").alias("led")).withColumn("rack", F.lit(True))
+        of_brokers = of_brokers.drop("first").withColumn("rack", F.lit(False))
+        return of_brokers.unionByName(of_racks)
+
+    def _codes(self) -> DataFrame:
+        return self.clusters.select("cluster", "code_at", "code_of")
+
+    def sets(self) -> DataFrame:
+        """The rows of `loss_sets`."""
+        packed = compiled(self._keyed).where(F.col("members").isNotNull()).groupBy("cluster", "replicas", *patterns.KEY)
+        of_patterns = self._patterns.where(F.size("sets") > 0).select(*patterns.KEY, "sets")
+        placed = packed.agg(F.count("*").alias("n")).join(F.broadcast(of_patterns), [*patterns.KEY])
+        one = F.lit(1).cast("long")
+        rows = self._with_alone(
+            placed,
+            lambda alone: alone.where(F.size("sets") > 0).withColumn("n", one),
+            ("cluster", "replicas", "n", "sets"),
+        )
+        found = rows.select("cluster", "replicas", "n", F.explode("sets").alias("found")).join(
+            F.broadcast(self._codes()), "cluster"
+        )
+        ids = F.transform("found.places", lambda i: F.get("replicas", i - 1))
+        of_racks = F.transform(ids, lambda id: patterns.rack_of(patterns.code(id)))
+        numbers = F.sort_array(F.when(F.col("found")["rack"], of_racks).otherwise(ids))
+        named = found.select(
+            "cluster", F.col("found")["rack"].alias("rack"), numbers.alias("numbers"), "n", "found.breaks"
+        )
+        counted = named.groupBy("cluster", "rack", "numbers").agg(
+            *(F.sum(F.when(has("breaks", BITS[n]), F.col("n")).otherwise(0)).alias(n) for n in IN_SETS)
+        )
+        of_clusters = self.clusters.select(*base.SNAPSHOT, F.col("racks").alias("names"))
+        members = F.transform(
+            "numbers", lambda i: F.when(F.col("rack"), F.get("names", i - 1)).otherwise(i.cast("string"))
+        )
+        return counted.join(F.broadcast(of_clusters), "cluster").select(
+            *base.SNAPSHOT,
+            F.when(F.col("rack"), "rack").otherwise("broker").alias("kind"),
+            members.alias("members"),
+            *IN_SETS,
+        )
+
+    def of_topics(self, by_loss: DataFrame) -> DataFrame:
+        """A row per topic, for `loss_verdicts`: `broker_losses`, `rack_losses`, `loss_partitions`, and FOUND over all partitions.
+
+        by_loss: `by_loss`, checkpointed.
+        """
+        names = self._names().select("cluster", "rack", "number", "name", "quorum")
+        of_loss = by_loss.join(F.broadcast(self.topics.select("tid", "cluster")), "tid")
+        named = of_loss.join(F.broadcast(names), ["cluster", "rack", "number"])
+        entry = F.struct(*loss_verdicts.ORDER, "name", "quorum", *BITS)
+        ordered = named.withColumns(loss_verdicts.order())
+        losses = ordered.groupBy("tid").agg(
+            *(
+                F.array_sort(F.collect_list(F.when(F.col("rack") == rack, entry))).alias(f"{kind}_losses")
+                for kind, rack in KINDS.items()
+            )
+        )
+        flagged = F.struct("partition", "of_broker", "of_broker_unsure", "of_rack", "of_rack_unsure")
+        ids = self.broken.groupBy("tid").agg(F.collect_list(flagged).alias("loss_partitions"))
+        totals = (
+            self.by_topic()
+            .groupBy("tid")
+            .agg(
+                *(F.bit_or(name).alias(name) for name in FOUND[2:]),
+                *(number_with("already", BITS[name]).alias(f"already_{name}") for name in loss_verdicts.ALREADY),
+            )
+        )
+        joined = totals.join(losses, "tid", "left").join(ids, "tid", "left")
+        of_clusters = F.broadcast(self.clusters.select("cluster", "unplaced"))
+        return (
+            self.topics.select("tid", "cluster", "topic").join(joined, "tid").drop("tid").join(of_clusters, "cluster")
+        )
+
+    def _already(self) -> DataFrame:
+        """A row per cluster of kind `already`."""
+        counted = self.by_topic().join(F.broadcast(self.topics.select("tid", "cluster")), "tid")
+        per_topic = counted.groupBy("cluster", "tid").agg(
+            *(number_with("already", bit).alias(name) for name, bit in BITS.items()),
+            F.sum(F.when(F.col("already_unsure") != 0, F.col("partitions")).otherwise(0)).alias("unknown"),
+        )
+        rows = per_topic.groupBy("cluster").agg(
+            F.sum("unknown").alias("unknown"), *(_with_topics(F.col(name)).alias(name) for name in BITS)
+        )
+        of_clusters = self.clusters.select(*base.SNAPSHOT)
+        return of_clusters.join(F.broadcast(rows), "cluster").select(
+            *base.SNAPSHOT, F.lit("already").alias("kind"), "unknown", *BITS
+        )
+
+
+def number_with(column: str, bit: int) -> Column:
+    """The number of `partitions` with this bit."""
+    return F.sum(F.when(has(column, bit), F.col("partitions")).otherwise(0))
+
+
+def _with_topics(partitions: Column) -> Column:
+    return F.struct(F.sum(partitions).alias("partitions"), F.sum((partitions > 0).cast("long")).alias("topics"))
+
+
+def _by_itself(rows: DataFrame) -> DataFrame:
+    """Rows of partitions as `partitions.facts` reads them, each of which stands for itself."""
+    none = {"partition_group": F.lit(None).cast("int"), "unchanged_reassignment": F.lit(False)}
+    return rows.withColumns({"ids": F.array("partition"), "leaders": F.array("leader"), **none})
+
+
+def of_plan(read: Reader, plan: Plan) -> Losses:
+    """The losses of a plan's snapshots, without an evaluation."""
+    attempts = [str(s.attempt_id) for s in plan.judged]
+    topics, clusters = loss_outcomes.facts_of(read, plan)
+    rows = read("partitions").where(F.col("attempt_id").isin(attempts))
+    return Losses(rows, topics, clusters, lambda frame: frame.localCheckpoint())

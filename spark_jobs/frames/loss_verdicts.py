@@ -1,0 +1,173 @@
+"""The verdict on a topic that must survive the loss of any one broker, or of any one rack.
+
+It fails if a loss breaks something that isn't broken without it, or if something is broken already.
+"""
+
+from collections.abc import Iterable
+from functools import reduce
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from durability.catalogue.causes import HOLDS_MAJORITY
+from durability.lake.loss_tables import VIEWS
+from spark_jobs.frames import base, target
+from spark_jobs.frames.columns import certain, possible, struct
+from spark_jobs.frames.loss_bits import BITS, has
+
+SHOWN = 20
+"""The most names in a list."""
+ORDER = ("harmless", "fewer")
+"""Sort losses, the worst first."""
+ALREADY = ("now_data", "now_availability", "now_writes", "structural_writes")
+GRAVEST = ("data", "availability", "writes")
+WHEN = {"now": "now", "structural": "structural", "worst": "worst-case"}
+
+
+def _of(name: str) -> dict[str, int]:
+    """The bits of a class, by view."""
+    return {view: BITS[f"{view}_{name}"] for view, classes in VIEWS.items() if name in classes}
+
+
+def _class_bits(name: str) -> int:
+    return sum(_of(name).values())
+
+
+def _sum(names: Iterable[str]) -> Column:
+    return reduce(Column.__add__, map(F.col, names))
+
+
+def order() -> dict[str, Column]:
+    """The columns ORDER of a loss with BITS as counts: the gravest class that it breaks, then how much."""
+    rank = F.lit(len(GRAVEST))
+    for place, name in reversed(list(enumerate(GRAVEST))):
+        broken = _sum(f"{view}_{name}" for view in _of(name))
+        rank = F.when(broken > 0, place).otherwise(rank)
+    return {"harmless": rank, "fewer": -_sum(BITS)}
+
+
+def verdict(control: str, kind: str) -> Column:
+    """The verdict of broker-loss and rack-loss. kind: `broker` or `rack`.
+
+    Reads a topic's row with its target, joined with `spark_jobs.assemble.failure_costs.Losses.of_topics`.
+    """
+    breaks, asked = F.coalesce(f"of_{kind}", F.lit(0)), target.survives(kind)
+    already = certain(reduce(Column.__or__, (F.col(f"already_{name}") > 0 for name in ALREADY)))
+    unknown = (F.col(f"of_{kind}_unsure") != 0) | (F.col("already_unsure") != 0) | ~F.col("partitions_known")
+    outcome = (
+        F.when(~asked, base.NOT_APPLICABLE)
+        .when((breaks != 0) | already, base.FAIL)
+        .when(possible(unknown), base.UNKNOWN)
+        .otherwise(base.PASS)
+    )
+    if kind == "rack":
+        # Where no rack is known, the cluster has one UNKNOWN.
+        outcome = F.when((F.size("racks") > 0) | ~asked, outcome)
+    gravest = F.lit(None).cast("string")
+    for name in reversed(GRAVEST):
+        gravest = F.when(has(breaks, _class_bits(name)), name).otherwise(gravest)
+    losses = F.filter(f"{kind}_losses", lambda one: one["harmless"] < len(GRAVEST))
+    losing = F.filter(losses, lambda one: one["quorum"] == "lost")["name"]
+    fails, because = outcome == base.FAIL, base.unknown_because()
+    unplaced = F.when((F.size("unplaced") > 0) & F.lit(kind == "rack"), "unplaced")
+    reason = F.when(fails, _reason(breaks, already, losing)).otherwise(F.coalesce(because[base.REASON], unplaced))
+    return base.verdict(
+        control,
+        outcome,
+        category=F.coalesce(gravest, F.when(already, _already_class())),
+        cause=_cause(kind, breaks, already, losing),
+        observed={
+            "lost": F.coalesce(F.slice(losses["name"], 1, SHOWN), F.array().cast("array<string>")),
+            "lost_count": F.coalesce(F.size(losses), F.lit(0)),
+            "breaks": gravest,
+            "when": F.when(fails, _when(breaks, gravest)),
+            "views": F.when(fails, _views(kind, losses)),
+            "already": F.when(fails, struct({name: F.col(f"already_now_{name}") for name in GRAVEST})),
+            "quorum": F.when(F.size(losing) > 0, "lost").otherwise("kept"),
+        },
+        required={"survive": F.lit(kind)},
+        evidence={
+            **because,
+            base.REASON: reason,
+            "losing_quorum": F.slice(losing, 1, SHOWN),
+            "racks": F.size("racks"),
+            "unplaced": F.slice("unplaced", 1, SHOWN),
+            "target": F.col(target.TARGET),
+        },
+        partitions=F.coalesce(_partitions(kind, gravest), F.array().cast("array<int>")),
+    )
+
+
+def _already_class() -> Column:
+    offline, refuses = F.col("already_now_availability") > 0, F.col("already_now_writes") > 0
+    return (
+        F.when(F.col("already_now_data") > 0, "data")
+        .when(offline, "availability")
+        .when(refuses, "writes")
+        .otherwise("writes")
+    )
+
+
+def _when(breaks: Column, gravest: Column) -> Column:
+    """The views in which the gravest class breaks."""
+    views = [
+        F.when(
+            reduce(Column.__or__, ((gravest == name) & has(breaks, _of(name)[view]) for name in classes)), WHEN[view]
+        )
+        for view, classes in VIEWS.items()
+    ]
+    return F.array_compact(F.array(*views))
+
+
+def _views(kind: str, losses: Column) -> Column:
+    """By view and class: the partitions that some loss breaks, and the losses that break most of them."""
+
+    def of_class(view: str, name: str) -> Column:
+        bit = f"{view}_{name}"
+        broken = F.filter("loss_partitions", lambda p: has(p[f"of_{kind}"], BITS[bit]))
+        harmful = F.filter(losses, lambda one: one[bit] > 0)
+        ordered = F.array_sort(
+            F.transform(harmful, lambda one: F.struct((-one[bit]).alias("n"), one["name"].alias("name")))
+        )
+        return struct({"partitions": F.coalesce(F.size(broken), F.lit(0)), "lost": F.slice(ordered["name"], 1, SHOWN)})
+
+    return struct({WHEN[v]: struct({name: of_class(v, name) for name in classes}) for v, classes in VIEWS.items()})
+
+
+def _partitions(kind: str, gravest: Column) -> Column:
+    """The partitions of the gravest class."""
+    bits = F.lit(0)
+    for name in GRAVEST:
+        bits = F.when(gravest == name, _class_bits(name)).otherwise(bits)
+    broken = F.filter("loss_partitions", lambda p: p[f"of_{kind}"].bitwiseAND(bits) != 0)
+    return F.sort_array(broken["partition"])
+
+
+def _reason(breaks: Column, already: Column, losing: Column) -> Column:
+    """A code for the text and the remedy: broken already, by the quorum, only because of today's ISR, or by the configuration."""
+    later = sum(bit for name, bit in BITS.items() if not name.startswith("now_"))
+    return (
+        F.when(already & (breaks == 0), "already")
+        .when(F.size(losing) > 0, "quorum")
+        .when(~has(breaks, later), "today")
+        .otherwise("configured")
+    )
+
+
+def _cause(kind: str, breaks: Column, already: Column, losing: Column) -> Column:
+    source = F.col("write_headroom_at_worst")["min_isr_source"]
+    structural = sum(bit for name, bit in BITS.items() if name.startswith("structural_"))
+    by_placement = F.lit("placement" if kind == "rack" else "configuration:topic")
+    reason = _reason(breaks, already, losing)
+    missing = F.coalesce(
+        *(base.dominant(f"{name}_causes") for name in ("offline", "under_min_isr", "under_replicated")),
+        base.min_isr_cause(source),
+    )
+    majority = F.concat(F.lit(f"{kind}:"), F.element_at(losing, 1), F.lit(HOLDS_MAJORITY))
+    one_rack = F.when((F.size("racks") == 1) & (F.col("unknown_racks") == 0) & F.lit(kind == "rack"), "racks:1")
+    configured = F.when(has(breaks, structural), by_placement).otherwise(base.min_isr_cause(source))
+    return (
+        F.when(reason.isin("already", "today"), missing)
+        .when(reason == "quorum", majority)
+        .otherwise(F.coalesce(target.infeasible(), one_rack, configured))
+    )

@@ -1,0 +1,70 @@
+"""What partitions answer before a loss and after it, in each view: now, and structural as the worse of two placements.
+
+Every prediction uses these views: of a stated loss (`spark_jobs.assemble.loss_outcomes`), and of each single broker and rack
+(`spark_jobs.assemble.failure_costs`).
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from spark_jobs.frames import losses, partitions
+from spark_jobs.frames.columns import certain
+from spark_jobs.frames.rack_health import NO_ERROR, NO_LEADER, NOT_ENOUGH_REPLICAS, TIMED_OUT
+
+BEFORE, NOW = "before", "now"
+WITHOUT = ("adding", "removing")
+"""The structural view is the worse of two: without the replicas that are being added, and without those being removed."""
+BY_SEVERITY = (NO_ERROR, NOT_ENOUGH_REPLICAS, TIMED_OUT, NO_LEADER)
+"""Answers to an acks=all write, the worst last."""
+
+
+def in_views(with_loss: DataFrame, key: Sequence[str]) -> DataFrame:
+    """One row per `key`, which identifies a row of `with_loss`.
+
+    with_loss: `partitions.facts` with the columns that `losses` reads, checkpointed because it is read four times.
+
+    - `before_answer`, `now_answer`, `adding_answer`, `removing_answer`: the answer to an acks=all write; NULL if unknown.
+    - `leader_before`, `leader_now`.
+    - `data_worst`: is an ISR of the effective minimum size lost?
+    - `all_lost`: are all replicas lost, of the worse placement?
+    """
+    views = [with_loss.withColumn("view", F.lit(BEFORE)), losses.after(with_loss).withColumn("view", F.lit(NOW))]
+    views += [losses.after(losses.whole(with_loss, w)).withColumn("view", F.lit(w)) for w in WITHOUT]
+    return _per_key(with_answers(reduce(DataFrame.unionByName, views)), key)
+
+
+def with_answers(facts: DataFrame) -> DataFrame:
+    """Each view's answer to an acks=all write (`acks_all_error`), by the rules for partitions as they are."""
+    live = partitions.live_members(facts)
+    return partitions.in_racks(partitions.judged(partitions.spans(partitions.shape(live))))
+
+
+def _per_key(judged: DataFrame, key: Sequence[str]) -> DataFrame:
+    def in_view(view: str, column: str) -> Column:
+        return F.max(F.when(F.col("view") == view, F.col(column)))
+
+    # An ISR of the effective minimum size may have acknowledged alone, also one of old and new replicas.
+    lost = F.size(F.array_intersect("replicas", "lost"))
+    worst = F.when(lost == 0, False).otherwise(lost >= F.col("effective_min_isr"))
+    possible_isr = F.when(F.col("view") != NOW, worst)
+    unsure = (F.col("view") != NOW) & worst.isNull()
+    gone = F.when(lost == 0, False).otherwise(F.forall("replicas", lambda id: F.array_contains("lost", id)))
+    of_placement = F.when(F.col("view").isin(*WITHOUT), gone)
+    unsure_placement = F.col("view").isin(*WITHOUT) & gone.isNull()
+    answers = [in_view(view, "acks_all_error").alias(f"{view}_answer") for view in (BEFORE, NOW, *WITHOUT)]
+    leaders = [in_view(view, "leader").alias(f"leader_{view}") for view in (BEFORE, NOW)]
+    data_worst = F.when(F.bool_or(possible_isr), True).when(~F.bool_or(unsure), False)
+    all_lost = F.when(F.bool_or(of_placement), True).when(~F.bool_or(unsure_placement), False)
+    return judged.groupBy(*key).agg(*answers, *leaders, data_worst.alias("data_worst"), all_lost.alias("all_lost"))
+
+
+def structural_answer() -> Column:
+    """The worse of the answers of both placements; NULL if one is unknown and the other isn't the worst."""
+    one, other = (F.col(f"{w}_answer") for w in WITHOUT)
+    answers = F.array(*map(F.lit, BY_SEVERITY))
+    place = F.greatest(F.array_position(answers, one), F.array_position(answers, other))
+    known = (one.isNotNull() & other.isNotNull()) | certain((one == NO_LEADER) | (other == NO_LEADER))
+    return F.when(known, F.element_at(answers, place.cast("int")))

@@ -1,0 +1,188 @@
+"""What the loss of any one broker, and of any one rack, breaks in a partition.
+
+Classes and views are those of `durability.lake.loss_tables.VIEWS`, a bit each (BITS). A loss breaks only what isn't broken
+without it. Brokers whose rack is unknown may stand in any rack, so each rack is lost twice: without them, and with all of them.
+"""
+
+from collections.abc import Callable
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from spark_jobs.frames import loss_sets, loss_views, losses
+from spark_jobs.frames.columns import certain, possible, struct
+from spark_jobs.frames.loss_bits import ALL, BITS
+from spark_jobs.frames.rack_health import NO_ERROR, NO_LEADER
+
+NOTHING, BROKER, RACK, RACK_WITH, ELSEWHERE, SET = "nothing", "broker", "rack", "rack-with", "elsewhere", "set"
+"""Losses: none; one broker; the brokers of one rack; these and all without a known rack; the latter alone; any set of brokers,
+while the quorum keeps its majority."""
+KEPT, LOST, UNSURE = 0, 1, 2
+"""The quorum after a loss."""
+
+
+def broken(facts: DataFrame, key: tuple[str, ...]) -> DataFrame:
+    """One row per `key` of `facts`: what breaks.
+
+    facts: `partitions.facts` with `unclean`, and `places`, per replica: its number from 1 (`id`), that of the first replica in
+        its rack (`rack`, 0 without a known rack), and the quorum (KEPT, LOST, UNSURE) after the loss of the broker (`own`), of
+        its rack (`of_rack`), of its rack with the nodes of unknown racks (`of_rack_with`), and of any other rack with them
+        (`elsewhere`).
+
+    - `losses`: array<struct<rack, place, breaks, unsure>>, for each loss that breaks something or may. place: the number of the
+      broker, or of the first replica in the rack; NULL if the replicas are unknown. breaks, unsure: BITS.
+    - `sets`: array<struct<rack, places, breaks>>: the smallest sets of brokers, and of racks, that break something (IN_SETS).
+    - `elsewhere`: BITS that the loss of a rack may break although no replica is known to stand there.
+    - `of_broker`, `of_broker_unsure`, `of_rack`, `of_rack_unsure`: BITS that any such loss breaks, or may break.
+    - `already`, `already_unsure`: BITS that are broken without a loss.
+    """
+    one = facts.select("*", F.explode(_slots()).alias("slot"))
+    lost = one.select("*", F.transform("slot.lost", lambda i: F.get("replicas", i - 1)).alias("lost"))
+    with_loss = lost.withColumns(
+        {name: F.col("slot")[field] for name, field in (("kind", "kind"), ("place", "place"), ("quorum_kept", "kept"))}
+    )
+    racks = F.transform("places", lambda p: p["rack"])
+    with_loss = with_loss.withColumn("racks_of_places", racks).drop("slot", "places").localCheckpoint()
+    each = (*key, "kind", "place")
+    placed, sure = F.col("replicas").isNotNull().alias("placed"), F.size(_sure()).alias("sure")
+    data = (column.alias(name) for name, column in losses.data().items())
+    harm = with_loss.select(*each, "unclean", "racks_of_places", sure, placed, *data)
+    answered = loss_views.in_views(with_loss, each).withColumn("structural", loss_views.structural_answer())
+    judged = answered.join(harm, [*each])
+    of_nothing = F.struct("before_answer", "structural", "sure", "placed", "racks_of_places")
+    losses_of = F.struct("kind", "place", *(name for name in judged.columns if name not in (*each, "racks_of_places")))
+    together = judged.groupBy(*key).agg(
+        F.first(F.when(F.col("kind") == NOTHING, of_nothing), ignorenulls=True).alias("nothing"),
+        F.collect_list(F.when(F.col("kind") != NOTHING, losses_of)).alias("each"),
+    )
+    with_bits = together.withColumn("each", F.transform("each", _with_bits))
+    of_sets = F.filter("each", lambda o: o["kind"] == SET)
+    sets = loss_sets.smallest(of_sets, F.col("nothing")["racks_of_places"])
+    columns = {"losses": _losses(), "sets": sets, "elsewhere": _elsewhere(), **_already()}
+    found = with_bits.select(*key, *(column.alias(name) for name, column in columns.items()))
+    return found.select("*", *(column.alias(name) for name, column in _of_any().items()))
+
+
+def _of_any() -> dict[str, Column]:
+    """What any loss of a kind breaks. What may break isn't listed where it breaks."""
+
+    def any_of(rack: bool, field: str, start: Column) -> Column:
+        of_kind = F.filter("losses", lambda o: o["rack"] == rack)
+        return F.aggregate(of_kind, start, lambda so_far, o: so_far.bitwiseOR(o[field]))
+
+    columns: dict[str, Column] = {}
+    for name, rack, more in (("of_broker", False, F.lit(0)), ("of_rack", True, F.col("elsewhere"))):
+        breaks = any_of(rack, "breaks", F.lit(0))
+        columns |= {name: breaks, f"{name}_unsure": any_of(rack, "unsure", more).bitwiseAND(F.bitwise_not(breaks))}
+    return columns
+
+
+def _sure() -> Column:
+    """The copies that certainly have every record acknowledged with acks=all."""
+    return F.when(F.col("elr_on"), F.array_union("isr", "elr")).otherwise(F.col("isr"))
+
+
+def _slots() -> Column:
+    """The losses of a partition, as array<struct<kind, place, lost, kept>>. lost: numbers of replicas."""
+
+    def numbers(test: Callable[[Column], Column]) -> Column:
+        return F.filter("places", test)["id"]
+
+    def slot(kind: str, place: Column, lost: Column, quorum: Column) -> Column:
+        kept = F.when(quorum == KEPT, True).when(quorum == LOST, False)
+        return struct({"kind": F.lit(kind), "place": place, "lost": lost, "kept": kept})
+
+    none = F.array().cast("array<int>")
+    firsts = F.filter("places", lambda p: p["rack"] == p["id"])
+    unplaced = numbers(lambda p: p["rack"] == 0)
+    more = (F.size(unplaced) > 0) | F.exists("places", lambda p: p["of_rack"] != p["of_rack_with"])
+
+    def in_rack(place: Column) -> Column:
+        return numbers(lambda p: p["rack"] == place["id"])
+
+    nothing = F.array(slot(NOTHING, F.lit(0), none, F.lit(KEPT)))
+    brokers = F.transform("places", lambda p: slot(BROKER, p["id"], F.array(p["id"]), p["own"]))
+    racks = F.transform(firsts, lambda p: slot(RACK, p["id"], in_rack(p), p["of_rack"]))
+    with_unplaced = F.transform(
+        firsts, lambda p: slot(RACK_WITH, p["id"], F.concat(in_rack(p), unplaced), p["of_rack_with"])
+    )
+    without = F.get("places", 0)["elsewhere"]
+    elsewhere = F.when(F.size(unplaced) > 0, F.array(slot(ELSEWHERE, F.lit(0), unplaced, without)))
+    sets = F.transform(loss_sets.masks(), lambda mask: slot(SET, mask, loss_sets.members(mask), F.lit(KEPT)))
+    listed = F.concat(
+        nothing,
+        brokers,
+        racks,
+        sets,
+        F.when(more, with_unplaced).otherwise(F.slice(with_unplaced, 1, 0)),
+        F.coalesce(elsewhere, F.slice(nothing, 1, 0)),
+    )
+    return F.coalesce(listed, nothing)
+
+
+def _conditions(one: Column) -> dict[str, Column]:
+    """By view and class: does this loss break it? NULL if unknown."""
+    before, placed = F.col("nothing")["before_answer"], F.col("nothing")["structural"]
+    return {
+        "now_data": one["at_risk"] | one["deleted"],
+        "now_availability": (one["now_answer"] == NO_LEADER) & (before != NO_LEADER),
+        "now_writes": (one["now_answer"] != NO_ERROR) & (before == NO_ERROR),
+        "structural_data": one["all_lost"],
+        "structural_availability": (one["structural"] == NO_LEADER) & (placed != NO_LEADER),
+        "structural_writes": (one["structural"] != NO_ERROR) & (placed == NO_ERROR),
+        "worst_data": one["data_worst"],
+        "worst_availability": one["data_worst"] & ~one["unclean"],
+    }
+
+
+def _bits(conditions: dict[str, Column], test: Callable[[Column], Column]) -> Column:
+    return reduce(Column.__add__, (F.when(test(c), BITS[name]).otherwise(0) for name, c in conditions.items()))
+
+
+def _with_bits(one: Column) -> Column:
+    found = _conditions(one)
+    breaks, may = _bits(found, certain), _bits(found, possible)
+    return struct({"kind": one["kind"], "place": one["place"], "breaks": breaks, "may": may})
+
+
+def _losses() -> Column:
+    """A rack breaks what it breaks without the brokers of unknown racks, and may break what it breaks with them."""
+
+    def with_unplaced(one: Column) -> Column:
+        same = F.filter("each", lambda o: (o["kind"] == RACK_WITH) & (o["place"] == one["place"]))
+        return F.coalesce(F.get(same, 0)["may"], F.lit(0))
+
+    def found(one: Column) -> Column:
+        is_rack = one["kind"] == RACK
+        may = one["may"].bitwiseOR(F.when(is_rack, with_unplaced(one)).otherwise(0))
+        unsure = may.bitwiseAND(F.bitwise_not(one["breaks"]))
+        return struct({"rack": is_rack, "place": one["place"], "breaks": one["breaks"], "unsure": unsure})
+
+    listed = F.transform(F.filter("each", lambda o: o["kind"].isin(BROKER, RACK)), found)
+    anything = F.filter(listed, lambda o: (o["breaks"] != 0) | (o["unsure"] != 0))
+    any_loss = F.array(*(F.struct(F.lit(rack).alias("rack"), *_unknown()) for rack in (False, True)))
+    return F.when(F.col("nothing")["placed"], anything).otherwise(any_loss)
+
+
+def _unknown() -> list[Column]:
+    none, breaks = F.lit(None).cast("int"), F.lit(0)
+    return [none.alias("place"), breaks.alias("breaks"), F.lit(ALL).alias("unsure")]
+
+
+def _elsewhere() -> Column:
+    return F.coalesce(F.get(F.filter("each", lambda o: o["kind"] == ELSEWHERE), 0)["may"], F.lit(0))
+
+
+def _already() -> dict[str, Column]:
+    nothing = F.col("nothing")
+    of_now, placed = nothing["before_answer"], nothing["structural"]
+    conditions = {
+        "now_data": nothing["sure"] == 0,
+        "now_availability": of_now == NO_LEADER,
+        "now_writes": of_now != NO_ERROR,
+        "structural_availability": placed == NO_LEADER,
+        "structural_writes": placed != NO_ERROR,
+    }
+    yes, may = _bits(conditions, certain), _bits(conditions, possible)
+    return {"already": yes, "already_unsure": may.bitwiseAND(F.bitwise_not(yes))}

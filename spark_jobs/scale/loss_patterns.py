@@ -1,0 +1,301 @@
+"""Judges the losses of equal partitions once.
+
+What a loss does to a partition depends on the states of its replicas, on which of them share a rack, and on its topic's settings.
+It doesn't depend on which brokers they are. So partitions are numbered by pattern, and the rules for losses judge each pattern.
+A pattern packs the first WIDTH replicas. Partitions that don't fit are judged by themselves.
+
+At 7 million partitions there are a few hundred patterns, and each partition costs one lookup.
+"""
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from spark_jobs.frames import quorum
+from spark_jobs.frames.columns import certain, struct
+from spark_jobs.frames.facts import REPLICA_FIELDS
+from spark_jobs.frames.single_losses import KEPT, LOST, UNSURE
+
+WIDTH = 6
+"""The most replicas of a packed pattern."""
+PLACES = range(WIDTH)
+MOST_STATES = 255
+BY_ID = 1_000_000
+"""Broker ids below this are looked up by place in an array."""
+OF_KIND = ("live", "caps", "min_isr", "min_isr_source")
+"""What rules for losses read of a broker."""
+SETTINGS = ("min_isr_readable", "own_min_isr", "own_min_isr_source", "has_observers", "elr_on", "unclean")
+OF_CLUSTER = ("recorded_min_isr", "reassignments_known")
+MEMBERS = ("isr", "elr", "adding", "removing")
+KEY = ("settings", "states", "racks", "quorums", "members")
+QUORUMS = ("own", "of_rack", "of_rack_with", "elsewhere")
+"""Quorums after losses that a broker's code has, two bits each (`single_losses.broken`)."""
+
+
+class Codes(NamedTuple):
+    """clusters: a row per cluster. kinds: one row with the array `kinds`, of distinct states of brokers."""
+
+    clusters: DataFrame
+    kinds: DataFrame
+
+
+# Clusters and topics, as numbers.
+
+
+def codes(clusters: DataFrame) -> Codes:
+    """clusters: `facts.clusters`. Adds `code_at` and `code_of`: by broker id its kind, rack and quorum codes, in one number.
+
+    - `rack_quorum`, `rack_quorum_with`: by place in `racks`, the quorum after the loss of that rack, and with the nodes that may
+      stand in it.
+    - `unplaced`: the brokers without a known rack.
+    """
+    state = struct({name: F.col("b")[name] for name in OF_KIND})
+    every = clusters.select(F.explode(F.map_values("broker")).alias("b")).select(state.alias("state"))
+    text = F.to_json("state", {"ignoreNullFields": "false"}).alias("text")
+    kinds = (
+        every.select(text, "state")
+        .distinct()
+        .agg(F.array_sort(F.collect_list(F.struct("text", "state"))).alias("kinds"))
+    )
+    racks_of = {"rack_quorum": _rack_quorum(with_unplaced=False), "rack_quorum_with": _rack_quorum(with_unplaced=True)}
+    unplaced = F.filter("brokers", lambda b: ~_placed(b["rack"]))["broker"]
+    with_racks = clusters.withColumns({"unplaced": unplaced, **racks_of}).crossJoin(F.broadcast(kinds))
+    coded = with_racks.withColumn("code_of", F.map_from_entries(F.transform("brokers", _coded)))
+    most = F.array_max(F.map_keys("code_of"))
+    by_id = F.transform(F.sequence(F.lit(0), F.least(most, F.lit(BY_ID))), lambda id: F.try_element_at("code_of", id))
+    return Codes(coded.withColumn("code_at", by_id).drop("kinds"), kinds)
+
+
+def _placed(rack: Column) -> Column:
+    return certain(F.array_contains("racks", rack))
+
+
+def _coded(broker: Column) -> Column:
+    """An entry of `code_of`: the number of the broker's state, its rack's place in `racks` (0: none), and quorums."""
+    state = struct({name: broker[name] for name in OF_KIND})
+    kind = F.array_position(F.col("kinds")["text"], F.to_json(state, {"ignoreNullFields": "false"}))
+    rack = F.coalesce(F.array_position("racks", broker["rack"]), F.lit(0))
+    of_rack = [F.coalesce(F.get(name, rack - 1), F.lit(KEPT)) for name in ("rack_quorum", "rack_quorum_with")]
+    # A rack without a replica of the partition may be lost with the nodes of unknown racks.
+    alike = F.array_distinct("rack_quorum_with")
+    of_rack.append(F.when(F.size(alike) == 1, F.get(alike, 0)).otherwise(UNSURE))
+    own = _quorum_code(F.array(broker["broker"]))
+    fields = zip((kind, rack, own, *of_rack), (0, 16, 32, 34, 36, 38), strict=True)
+    return F.struct(broker["broker"], _joined(fields))
+
+
+def _quorum_code(lost: Column) -> Column:
+    kept = quorum.left(lost)["kept"]
+    return F.when(kept, KEPT).when(~kept, LOST).otherwise(UNSURE)
+
+
+def _rack_quorum(with_unplaced: bool) -> Column:
+    """By place in `racks`: the quorum after the loss of the rack's brokers and voters."""
+
+    def lost(rack: Column) -> Column:
+        def gone(node: Column) -> Column:
+            there = certain(node["rack"] == rack)
+            return there | ~_placed(node["rack"]) if with_unplaced else there
+
+        # The rack of a combined node may be stated for its broker alone.
+        placed = F.filter("brokers", lambda b: _placed(b["rack"]))["broker"]
+        voters = F.filter(
+            "controllers", lambda c: gone(c) & (certain(c["rack"] == rack) | ~F.array_contains(placed, c["controller"]))
+        )
+        return F.concat(F.filter("brokers", gone)["broker"], voters["controller"])
+
+    return F.transform("racks", lambda rack: _quorum_code(lost(rack)))
+
+
+def numbered_topics(topics: DataFrame, clusters: DataFrame) -> DataFrame:
+    """Columns cluster, topic, `tid`, and the number `settings` of the topic's settings, with the settings as `of_settings`.
+
+    Checkpointed, since other frames refer to the numbers. Diskless topics are left out: their replicas have no meaning.
+    """
+    of_clusters = clusters.select("cluster", *OF_CLUSTER)
+    replicated = topics.where(~certain("diskless")).select("cluster", "topic", *SETTINGS)
+    joined = replicated.join(F.broadcast(of_clusters), "cluster")
+    of_settings = F.struct(*SETTINGS, *OF_CLUSTER)
+    same = joined.groupBy(of_settings.alias("of_settings")).agg(
+        F.collect_list(F.struct("cluster", "topic")).alias("named")
+    )
+    listed = same.withColumn("settings", F.monotonically_increasing_id()).select(
+        "settings", "of_settings", F.explode("named").alias("t")
+    )
+    named = listed.select("settings", "of_settings", "t.cluster", "t.topic")
+    return named.withColumn("tid", F.monotonically_increasing_id()).localCheckpoint()
+
+
+# Partitions.
+
+
+def keyed(rows: DataFrame, topics: DataFrame, clusters: DataFrame) -> DataFrame:
+    """Partitions with KEY, all NULL for those that don't fit: columns tid, cluster, partition, leader, replicas.
+
+    rows: the facts of partitions. topics: `numbered_topics`. clusters: `codes`.
+    """
+    of_clusters = clusters.select("cluster", "code_at", "code_of")
+    of_topics = topics.select("cluster", "topic", "tid", "settings")
+    joined = rows.join(F.broadcast(of_topics), ["cluster", "topic"]).join(F.broadcast(of_clusters), "cluster")
+    of_partition = ("tid", "cluster", "topic", "partition", "leader", "replicas")
+    # Each step selects from the step before, so that Spark computes shared expressions once.
+    ids = [F.get("replicas", F.lit(i)).alias(f"id_{i}") for i in PLACES]
+    with_ids = joined.select(*of_partition, *MEMBERS, "unreadable", "settings", "code_at", "code_of", *ids)
+    known = [F.when(F.col(f"id_{i}").isNotNull(), code(F.col(f"id_{i}"))).alias(f"code_{i}") for i in PLACES]
+    with_codes = with_ids.select(*(c for c in with_ids.columns if c not in ("code_at", "code_of")), *known)
+    masks = [
+        _sum(_flag(F.array_contains(name, F.col(f"id_{i}")), 1 << i) for i in PLACES).alias(f"in_{name}")
+        for name in MEMBERS
+    ]
+    racks = [rack_of(F.col(f"code_{i}")).alias(f"rack_{i}") for i in PLACES]
+    with_masks = with_codes.select("*", *masks, *racks)
+    fits = _fits()
+    return with_masks.select(
+        *of_partition,
+        F.when(fits, F.col("settings")).alias("settings"),
+        *(F.when(fits, value).alias(name) for name, value in _key().items()),
+    )
+
+
+def code(id: Column) -> Column:
+    """A broker's number in `code_of`. Reads `code_at`, too."""
+    by_place = F.when((id >= 0) & (id <= BY_ID), F.get("code_at", id))
+    # A broker that isn't listed has the code 0.
+    return F.coalesce(by_place, F.when(id > BY_ID, F.try_element_at("code_of", id)), F.lit(0)).cast("long")
+
+
+def rack_of(code: Column) -> Column:
+    """The place of a broker's rack in `racks`, from 1; 0 without a known rack."""
+    return F.shiftright(code, 16).bitwiseAND(F.lit(65535)).cast("int")
+
+
+def is_first_in_rack(place: Column) -> Column:
+    """Is the replica at this place, from 0, the first one of its partition in its rack?"""
+    return _byte("racks", place + 1, 4) == place + 1
+
+
+def _flag(condition: Column, number: int) -> Column:
+    return F.when(condition, number).otherwise(0).cast("long")
+
+
+def _sum(numbers: Iterable[Column]) -> Column:
+    return reduce(Column.__add__, numbers)
+
+
+def _joined(fields: Iterable[tuple[Column, int]]) -> Column:
+    """Small numbers in one, each from its bit on. NULL counts as 0."""
+    return _sum(F.shiftleft(F.coalesce(number.cast("long"), F.lit(0).cast("long")), bit) for number, bit in fields)
+
+
+def _key() -> dict[str, Column]:
+    """The parts of KEY besides the settings."""
+    each = [(i, F.col(f"code_{i}")) for i in PLACES]
+    return {
+        "states": _joined((code.bitwiseAND(F.lit(MOST_STATES)), 8 * i) for i, code in each),
+        "racks": _joined((_same_rack(i), 4 * i) for i in PLACES),
+        "quorums": _joined((F.shiftright(code, 32), 8 * i) for i, code in each),
+        "members": _members(),
+    }
+
+
+def _same_rack(i: int) -> Column:
+    """The first place, from 1, of a replica in the rack of the one at place i, from 0; 0 without a known rack."""
+    rack = F.col(f"rack_{i}")
+    found = F.when(rack == 0, 0)
+    for j in range(i):
+        found = found.when(F.col(f"rack_{j}") == rack, j + 1)
+    return found.when(rack.isNotNull(), i + 1)
+
+
+def _members() -> Column:
+    """The places of MEMBERS in a byte each, then the leader's place, what is unread, and the number of replicas.
+
+    The leader's place counts from 1. It is 0 without a leader, and 15 if the leader could not be read.
+    """
+    leads = _sum(_flag(F.col("leader") == F.col(f"id_{i}"), i + 1) for i in PLACES)
+    leader = F.when(certain(F.array_contains("unreadable", "leader")), 15).otherwise(leads)
+    unread = _sum(_flag(F.col(name).isNull(), 1 << i) for i, name in enumerate(MEMBERS))
+    masks = [F.col(f"in_{name}") for name in MEMBERS]
+    return _joined(zip((*masks, leader, unread, F.size("replicas")), (0, 8, 16, 24, 32, 36, 40), strict=True))
+
+
+def _fits() -> Column:
+    """Does its pattern describe the partition?"""
+    inside = [F.coalesce(F.bit_count(f"in_{name}") == F.size(name), F.lit(True)) for name in MEMBERS]
+    led = [certain(F.col("leader") == F.col(f"id_{i}")) for i in PLACES]
+    few = [F.coalesce(F.col(f"code_{i}").bitwiseAND(F.lit(65535)) <= MOST_STATES, F.lit(True)) for i in PLACES]
+    sized = certain(F.size("replicas") <= WIDTH)
+    return sized & (F.col("leader").isNull() | reduce(Column.__or__, led)) & reduce(Column.__and__, (*inside, *few))
+
+
+# Patterns, as facts that rules read.
+
+
+def facts_of(patterns: DataFrame, topics: DataFrame, kinds: DataFrame, like: DataFrame) -> DataFrame:
+    """Each pattern as a row of `partitions.facts`, with KEY, `unclean` and `places`. Brokers are numbered by place, from 1.
+
+    like: a frame with the columns of `partitions.facts`. Columns that rules for losses don't read are NULL.
+    """
+    of_settings = topics.select("settings", "of_settings").dropDuplicates(["settings"])
+    joined = (
+        patterns.join(F.broadcast(of_settings), "settings").crossJoin(F.broadcast(kinds)).select("*", "of_settings.*")
+    )
+    replicas = F.sequence(F.lit(1), F.shiftright("members", 40).cast("int"))
+    sized = joined.withColumn(
+        "replicas", F.when(F.shiftright("members", 40) > 0, replicas).otherwise(F.array().cast("array<int>"))
+    )
+    led = F.shiftright("members", 32).bitwiseAND(F.lit(15)).cast("int")
+    known = {
+        name: F.when(F.getbit(F.col("members"), F.lit(36 + i)) == 0, _mask(8 * i)) for i, name in enumerate(MEMBERS)
+    }
+    known |= {name: F.when(F.col("reassignments_known"), known[name]) for name in ("adding", "removing")}
+    known |= {
+        "leader": F.when((led > 0) & (led < 15), led),
+        "leader_known": led != 15,
+        "brokers": F.transform("replicas", _broker),
+        "diskless": F.lit(False),
+    }
+    with_facts = sized.withColumns(known)
+    with_facts = with_facts.withColumn("leading", F.try_element_at("brokers", F.col("leader")))
+    own = {*KEY, *with_facts.columns}
+    absent = [F.lit(None).cast(f.dataType).alias(f.name) for f in like.schema.fields if f.name not in own]
+    present = [name for name in like.columns if name in with_facts.columns]
+    places = F.transform("replicas", _place).alias("places")
+    return with_facts.select(*(k for k in KEY if k not in present), *present, "unclean", places, *absent)
+
+
+def _mask(first: int) -> Column:
+    return F.filter("replicas", lambda i: F.getbit(F.col("members"), F.lit(first) + i - 1) == 1)
+
+
+def _byte(column: str, i: Column, bits: int, first: int = 0, size: int | None = None) -> Column:
+    """`size` bits of a packed number with so many `bits` by place, for a place from 1. first: the first bit."""
+    shifted = F.call_function("shiftright", F.col(column), (i - 1) * bits + first)
+    return shifted.bitwiseAND(F.lit((1 << (size or bits)) - 1)).cast("int")
+
+
+def _broker(i: Column) -> Column:
+    state = F.try_element_at("kinds", F.nullif(_byte("states", i, 8), F.lit(0)))["state"]
+    given = {"broker": i, **{name: state[name] for name in OF_KIND}}
+    return struct({name: given.get(name, F.lit(None)).cast(kind) for name, kind in REPLICA_FIELDS.items()})
+
+
+def _place(i: Column) -> Column:
+    quorums = {name: _byte("quorums", i, 8, 2 * bit, 2) for bit, name in enumerate(QUORUMS)}
+    return struct({"id": i, "rack": _byte("racks", i, 4), **quorums})
+
+
+def places_of(codes: Column) -> Column:
+    """`places` of a partition that is judged by itself. codes: of all its replicas."""
+
+    def place(code: Column, index: Column) -> Column:
+        rack = rack_of(code)
+        same = F.filter(F.sequence(F.lit(1), F.size(codes)), lambda i: rack_of(F.get(codes, i - 1)) == rack)
+        quorums = {n: F.shiftright(code, 32 + 2 * i).bitwiseAND(F.lit(3)).cast("int") for i, n in enumerate(QUORUMS)}
+        first = F.when(rack == 0, 0).otherwise(F.element_at(same, 1))
+        return struct({"id": index + 1, "rack": first, **quorums})
+
+    return F.transform(codes, place)
