@@ -30,6 +30,7 @@ BOUNDS = {
     "capacity": "a partition on brokers {brokers} can't spare more replicas at once",
     "size": "a wave has a limited number of nodes",
     "voters": "a wave has a limited number of voters",
+    "three": "no three of brokers {brokers} may stop together",
     "search": "every assignment of nodes to waves was tried",
     "cover": "the largest possible waves don't cover all nodes in fewer",
 }

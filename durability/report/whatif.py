@@ -186,10 +186,12 @@ def _partitions(count: int, topics: int) -> str:
 
 def _quorum(found: Mapping[str, Any]) -> list[str]:
     quorum = found["quorum"]
-    # `_gaps` says that it is unknown.
-    if quorum is None or quorum["kept"] is None:
+    if quorum is None:
         return []
     left = f"{quorum['left']} of {quorum['voters']} voters left, {quorum['needed']} needed"
+    if quorum["kept"] is None:
+        # `_gaps` says that it is unknown whether they are enough.
+        return [f"At most {left}."]
     if quorum["kept"] is False:
         return [f"The controller quorum is lost ({left}): no leader is elected and no ISR shrinks."]
     return [f"The controller quorum keeps its majority: {left}."]

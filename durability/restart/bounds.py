@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from durability.restart.cliques import largest_clique
+from durability.restart.cliques import largest_clique, largest_without_three
 from durability.restart.rules import Rules
 
 
 @dataclass(frozen=True)
 class Bound:
-    """At least so many waves are needed. why: clique, capacity, size, voters, cover or search. brokers: what it rests on."""
+    """At least so many waves are needed. why: of `durability.report.restart.BOUNDS`. brokers: what it rests on."""
 
     waves: int
     why: str
@@ -40,11 +40,15 @@ def lower_bound(
 
 
 def better_bound(rules: Rules, bound: Bound, waves: int) -> Bound:
-    """The bound, or a larger one that takes a second: the largest possible waves can't cover all nodes in fewer.
+    """The bound, or a larger one that takes a second. waves: as many are enough.
 
-    waves: as many are enough.
+    Of nodes of which no three may stop together, a wave takes two. And the largest possible waves have to cover all nodes.
     """
     from durability.restart.cover import cover_bound
 
-    least = cover_bound(rules, waves)
-    return Bound(least, "cover") if least > bound.waves else bound
+    three = rules.named(largest_without_three(rules))
+    found = [bound, Bound(-(-len(three) // 2), "three", three)]
+    least = max(one.waves for one in found)
+    if least < waves:
+        found.append(Bound(cover_bound(rules, waves), "cover"))
+    return max(found, key=lambda one: one.waves)

@@ -1,4 +1,4 @@
-"""Nodes of which no two may stop together, as many as possible: the largest clique, or the largest one found."""
+"""Nodes of which no two, or no three, may stop together, as many as are found."""
 
 from __future__ import annotations
 
@@ -74,3 +74,50 @@ def _greedy(apart: list[int]) -> int:
         if clique.bit_count() > best.bit_count():
             best = clique
     return best
+
+
+def largest_without_three(rules: Rules) -> int:
+    """A mask of nodes of which no three may stop together, as many as are found: waves take at most two of them.
+
+    It grows from the pairs that conflict with the most third nodes, always by the node that leaves the most candidates.
+    """
+    if not any(most == 2 for _, most in rules.wide):
+        return 0
+    third = _third(rules)
+    count, best = len(rules.ids), 0
+    pairs = [(n, other) for n in range(count) for other in range(n)]
+    pairs.sort(key=lambda pair: -third[pair[0]][pair[1]].bit_count())
+    for first, second in pairs[:STARTS]:
+        chosen, candidates = 1 << first | 1 << second, third[first][second]
+        # By candidate, the nodes that it leaves as candidates.
+        leaves = [third[first][n] & third[second][n] for n in range(count)]
+        while candidates:
+            node = max(bits(candidates), key=lambda n: ((leaves[n] & candidates).bit_count(), -n))
+            chosen |= 1 << node
+            candidates &= leaves[node] & ~(1 << node)
+            leaves = [mask & others for mask, others in zip(leaves, third[node], strict=True)]
+        if chosen.bit_count() > best.bit_count():
+            best = chosen
+    return best
+
+
+def _third(rules: Rules) -> list[list[int]]:
+    """By pair of nodes, the nodes that must not be the third to stop with them."""
+    count = len(rules.ids)
+    every = (1 << count) - 1
+    third = [[0] * count for _ in range(count)]
+    for mask, most in rules.wide:
+        if most == 2:
+            members = list(bits(mask))
+            for n in members:
+                for other in members:
+                    third[n][other] |= mask
+    for n in range(count):
+        for other in range(count):
+            if rules.apart[n] >> other & 1:
+                third[n][other] = every
+            else:
+                # A third node that conflicts with one of the two is none with both.
+                third[n][other] |= rules.apart[n] | rules.apart[other]
+            third[n][other] &= ~(1 << n | 1 << other)
+    return third

@@ -106,6 +106,7 @@ def test_a_lost_quorum_is_said(tmp_path, kept, said):
     assert document["quorum"]["kept"] is kept and said in summary
     assert "keeps its majority" not in summary
     assert ("Unknown: whether the controllers keep a majority." in summary) is (kept is None)
+    assert ("At most 1 of 3 voters left, 2 needed." in summary) is (kept is None)
 
 
 def test_what_is_unknown_of_data_is_not_taken_for_safe(tmp_path):

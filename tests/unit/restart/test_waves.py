@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from durability.restart.cliques import largest_clique
+from durability.restart.cliques import largest_clique, largest_without_three
 from durability.restart.constraints import Partitions
 from durability.restart.cover import cover_bound
 from durability.restart.plan import Limits, plan
@@ -105,3 +105,15 @@ def test_bounds_hold(drawn):
 def test_a_ring_of_five_needs_three_waves():
     made = rules(range(5), {frozenset([n, (n + 1) % 5]): 1 for n in range(5)})
     assert (largest_clique(made).bit_count(), cover_bound(made, 5)) == (2, 3)
+
+
+@pytest.mark.parametrize("drawn", range(6))
+def test_no_three_of_the_nodes_of_a_bound_may_stop_together(drawn):
+    draw = random.Random(drawn)
+    sets = {frozenset(draw.sample(range(9), draw.randint(3, 5))): 2 for _ in range(25)}
+    sets |= {frozenset(draw.sample(range(9), 2)): 1 for _ in range(3)}
+    made = rules(range(9), sets)
+    found = list(bits(largest_without_three(made)))
+    for some in combinations(found, 3):
+        assert any(len(members & set(some)) > most for members, most in sets.items()), some
+    assert len(found) >= 3 and -(-len(found) // 2) <= len(exact(made, greedy(made, [1 << n for n in range(9)]), 0))
