@@ -30,6 +30,9 @@ BOUNDS = {
     "capacity": "a partition on brokers {brokers} can't spare more replicas at once",
     "size": "a wave has a limited number of nodes",
     "voters": "a wave has a limited number of voters",
+    "three": "no three of brokers {brokers} may stop together",
+    "search": "every assignment of nodes to waves was tried",
+    "cover": "the largest possible waves don't cover all nodes in fewer",
 }
 
 
@@ -53,11 +56,23 @@ def document(snapshot: Any, made: RestartPlan, limits: Limits) -> dict[str, Any]
         "bound": made.bound.waves,
         "bound_why": {"why": made.bound.why, "brokers": list(made.bound.brokers)},
         "proven": made.proven,
+        "valid": made.valid,
         "whole": made.whole,
-        "before": {"down": list(made.down), "partitions_not_in_sync": made.lagging},
+        "before": {
+            "down": list(made.down),
+            "unknown": list(made.unsure),
+            "partitions_not_in_sync": made.lagging,
+        },
+        "unknown": {
+            "nodes": list(made.unsure),
+            "partitions": made.unknown,
+            "topics": made.unread.topics,
+            "hidden_partitions": made.unread.hidden_partitions,
+            "quorum": made.unread.quorum,
+        },
         "unavoidable": _unavoidable(made.unavoidable),
         "by_rack": {
-            "valid": not made.by_rack,
+            "valid": False if made.by_rack else made.valid,
             "partitions": sum(count for _, count, _ in made.by_rack),
             "without_rack": list(made.no_racks),
         },
@@ -86,7 +101,12 @@ def _unavoidable(found: Iterable[tuple[Partitions, str]]) -> list[dict[str, Any]
 def summary(found: Mapping[str, Any], files: Mapping[str, Path]) -> list[str]:
     """The plan in about twenty lines, from the content of restart.json."""
     waves = found["waves"]
-    proof = "no plan has fewer" if found["proven"] else f"at least {found['bound']} are needed, fewer were not found"
+    if found["proven"]:
+        proof = "no plan has fewer"
+    elif found["valid"] is None:
+        proof = f"at least {found['bound']} are needed by what is known"
+    else:
+        proof = f"at least {found['bound']} are needed, fewer were not found"
     lines = [f"{found['cluster']} restarts in {plural(len(waves), 'wave')}: {proof}.", ""]
     lines += [f"  wave {number:>3}  nodes {', '.join(map(str, wave))}" for number, wave in enumerate(waves[:30], 1)]
     if len(waves) > 30:
@@ -98,7 +118,7 @@ def summary(found: Mapping[str, Any], files: Mapping[str, Path]) -> list[str]:
         lines.append(
             f"{plural(found['bound'], 'wave')} at least, because {BOUNDS[found['bound_why']['why']].format(brokers=named)}."
         )
-    lines += _before(found["before"])
+    lines += _before(found["before"]) + _unknown(found)
     counted: Counter[str] = Counter()
     for entry in found["unavoidable"]:
         counted[entry["happens"]] += entry["partitions"]
@@ -110,10 +130,28 @@ def summary(found: Mapping[str, Any], files: Mapping[str, Path]) -> list[str]:
 
 def _before(before: Mapping[str, Any]) -> list[str]:
     lines = []
+    if before["unknown"]:
+        lines.append(f"First find out whether these are up: {', '.join(map(str, before['unknown'][:20]))}.")
     if before["down"]:
         lines.append(f"First bring back what is down: {', '.join(map(str, before['down']))}.")
     if before["partitions_not_in_sync"]:
         lines.append(f"First let the ISR of {plural(before['partitions_not_in_sync'], 'partition')} become whole.")
+    return lines
+
+
+def _unknown(found: Mapping[str, Any]) -> list[str]:
+    """What is unknown, so that nobody knows whether the waves are valid."""
+    unknown = found["unknown"]
+    lines = []
+    if found["valid"] is None:
+        lines.append("The plan may stop writes of what is unknown. restart-check waits for it.")
+    if unknown["topics"]:
+        lines.append(f"Not planned for: {plural(unknown['topics'], 'topic')} whose partitions could not be read.")
+    if (hidden := unknown["hidden_partitions"]) != 0:
+        many = "topics that the auditor may not see" if hidden is None else f"{plural(hidden, 'hidden partition')}"
+        lines.append(f"Not planned for: {many}.")
+    if unknown["quorum"]:
+        lines.append("Unknown: which nodes vote in the controller quorum.")
     return lines
 
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from durability.atomic import atomic_files
 from durability.lake.conditions import of_result
 from durability.plain import plain
+from durability.report import clients
 from durability.report.data import losses
+from durability.report.data.clients import Known, stopped
 from durability.report.data.losses import CLASSES, VIEWS, Counts
 from durability.report.files import safe
 from durability.report.html import whatif as page
@@ -28,6 +30,8 @@ COLUMNS = (
     *("data", "back_with"),
 )
 LISTED, WORST = 8, 1_000
+KNOWN = Known()
+STALLED = "A producer that sends one of these in a request with others gets no answer for any of them meanwhile."
 WORDS = {
     "lost": "acknowledged records deleted by an unclean leader",
     "at_risk": "acknowledged records only on lost brokers",
@@ -38,10 +42,12 @@ WORDS = {
 }
 
 
-def write(lake: Any, plan: Plan, loss: Loss, unread: Mapping[str, Any], out: Path) -> dict[str, Path]:
+def write(
+    lake: Any, plan: Plan, loss: Loss, unread: Mapping[str, Any], out: Path, known: Known = KNOWN
+) -> dict[str, Path]:
     """Writes the prediction of a plan's cluster into the folder `out`; returns the files by name.
 
-    unread: what the snapshot lacks, see `durability.steps.whatif.unread`.
+    unread: what the snapshot lacks, see `durability.steps.whatif.unread`. known: what it knows of clients.
     """
     [snapshot] = plan.judged
     with atomic_files(out, *FILES) as (json_file, csv_file, html_file):
@@ -51,7 +57,7 @@ def write(lake: Any, plan: Plan, loss: Loss, unread: Mapping[str, Any], out: Pat
         for row in _rows(lake, plan):
             counts.add(row)
             writer.writerows({name: safe(cell) for name, cell in line.items()} for line in losses.lines([row]))
-        found = document(snapshot, loss, counts, unread)
+        found = document(snapshot, loss, counts, unread, known)
         json.dump(found, json_file, ensure_ascii=False, indent=1)
         json_file.write("\n")
         html_file.writelines(page.render(found, WORDS, sentences(found)))
@@ -68,7 +74,9 @@ def _rows(lake: Any, plan: Plan) -> Iterator[dict[str, Any]]:
             yield from batch.to_pylist()
 
 
-def document(snapshot: Any, loss: Loss, counts: Counts, unread: Mapping[str, Any]) -> dict[str, Any]:
+def document(
+    snapshot: Any, loss: Loss, counts: Counts, unread: Mapping[str, Any], known: Known = KNOWN
+) -> dict[str, Any]:
     """The content of whatif.json."""
     quorum = dict(counts.quorum or {})
     kept = quorum.pop("kept", None)
@@ -92,7 +100,7 @@ def document(snapshot: Any, loss: Loss, counts: Counts, unread: Mapping[str, Any
         "already": dict(counts.already),
         "stalls": counts.stalls,
         "acks_1_may_lose": counts.acks_1_may_lose,
-        "clients": {who: dict(found) for who, found in counts.clients.items() if found.total()},
+        "clients": stopped(counts, known, [item.name for item in loss.asked if item.kind == "rack"]),
         "unknown": {
             "partitions": counts.unknown,
             "quorum": kept is None,
@@ -132,7 +140,7 @@ def sentences(found: Mapping[str, Any]) -> list[str]:
     if found["stalls"]:
         lost = (found["quorum"] or {}).get("kept") is False
         until = "until the controllers have a majority again" if lost else "until the lost brokers are fenced"
-        said.append(f"acks=all writes of {plural(found['stalls'], 'partition')} wait {until}.")
+        said += [f"acks=all writes of {plural(found['stalls'], 'partition')} wait {until}.", STALLED]
     if found["acks_1_may_lose"]:
         said.append(f"acks=1 writes may be lost in {plural(found['acks_1_may_lose'], 'partition')} led there.")
     if any(views["structural"][name] != views["now"][name] for name in ("offline", "rejects")):
@@ -144,9 +152,7 @@ def sentences(found: Mapping[str, Any]) -> list[str]:
         said.append(
             f"With the smallest ISR that min.insync.replicas allows: {views['worst']['at_risk']:,} at risk of data loss."
         )
-    if found["clients"]:
-        said.append(f"Affected clients: {', '.join(found['clients'])}.")
-    return said + _gaps(found["unknown"])
+    return said + clients.sentences(found["clients"]) + _gaps(found["unknown"])
 
 
 def _gravest(now: Mapping[str, int]) -> str:
@@ -180,10 +186,12 @@ def _partitions(count: int, topics: int) -> str:
 
 def _quorum(found: Mapping[str, Any]) -> list[str]:
     quorum = found["quorum"]
-    # `_gaps` says that it is unknown.
-    if quorum is None or quorum["kept"] is None:
+    if quorum is None:
         return []
     left = f"{quorum['left']} of {quorum['voters']} voters left, {quorum['needed']} needed"
+    if quorum["kept"] is None:
+        # `_gaps` says that it is unknown whether they are enough.
+        return [f"At most {left}."]
     if quorum["kept"] is False:
         return [f"The controller quorum is lost ({left}): no leader is elected and no ISR shrinks."]
     return [f"The controller quorum keeps its majority: {left}."]

@@ -2,48 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from durability.restart.constraints import Constraints
-
-STARTS = 200
-"""Brokers from which a clique is grown."""
+from durability.restart.cliques import largest_clique, largest_without_three
+from durability.restart.rules import Rules
 
 
 @dataclass(frozen=True)
 class Bound:
-    """At least so many waves are needed. why: clique, capacity, size or voters. brokers: what it rests on."""
+    """At least so many waves are needed. why: of `durability.report.restart.BOUNDS`. brokers: what it rests on."""
 
     waves: int
     why: str
     brokers: tuple[int, ...] = ()
 
 
-def lower_bound(constraints: Constraints, most: int | None, voters: int, at_once: int) -> Bound:
-    """The best of the bounds. most: brokers per wave. voters, at_once: how many voters restart, and may restart together."""
-    found = [Bound(1 if constraints.brokers else 0, "size")]
+def lower_bound(
+    rules: Rules, capacity: Mapping[frozenset[int], int], most: int | None, voters: int, at_once: int
+) -> Bound:
+    """The best of the bounds that take little time.
+
+    capacity: of the partitions that are known, by their replicas. most: nodes per wave. voters, at_once: how many voters restart,
+    and may restart together.
+    """
+    count = len(rules.ids)
+    found = [Bound(1 if count else 0, "size")]
     if most:
-        found.append(Bound(-(-len(constraints.brokers) // most), "size"))
+        found.append(Bound(-(-count // most), "size"))
     if voters and at_once:
         found.append(Bound(-(-voters // at_once), "voters"))
-    for members, capacity in constraints.capacity.items():
-        found.append(Bound(-(-len(members) // capacity), "capacity", tuple(sorted(members))))
-    clique = _clique(constraints)
-    found.append(Bound(len(clique), "clique", tuple(sorted(clique))))
+    for members, spare in capacity.items():
+        found.append(Bound(-(-len(members) // spare), "capacity", tuple(sorted(members))))
+    clique = rules.named(largest_clique(rules))
+    found.append(Bound(len(clique), "clique", clique))
     return max(found, key=lambda bound: bound.waves)
 
 
-def _clique(constraints: Constraints) -> set[int]:
-    """Brokers of which no two may stop together, as many as greedy growth finds."""
-    conflicts = constraints.conflicts
-    by_degree = sorted(constraints.brokers, key=lambda broker: (-len(conflicts[broker]), broker))
-    best: set[int] = set()
-    for start in by_degree[:STARTS]:
-        clique, candidates = {start}, set(conflicts[start])
-        while candidates and len(clique) + len(candidates) > len(best):
-            broker = max(candidates, key=lambda b: (len(conflicts[b] & candidates), -b))
-            clique.add(broker)
-            candidates &= conflicts[broker]
-        if len(clique) > len(best):
-            best = clique
-    return best
+def better_bound(rules: Rules, bound: Bound, waves: int) -> Bound:
+    """The bound, or a larger one that takes a second. waves: as many are enough.
+
+    Of nodes of which no three may stop together, a wave takes two. And the largest possible waves have to cover all nodes.
+    """
+    from durability.restart.cover import cover_bound
+
+    three = rules.named(largest_without_three(rules))
+    found = [bound, Bound(-(-len(three) // 2), "three", three)]
+    least = max(one.waves for one in found)
+    if least < waves:
+        found.append(Bound(cover_bound(rules, waves), "cover"))
+    return max(found, key=lambda one: one.waves)

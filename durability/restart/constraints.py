@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import combinations
 
 
@@ -33,45 +32,25 @@ class Partitions:
 class Constraints:
     """The sets that limit waves, by their broker ids: `capacity` is the smallest one of the partitions with these replicas.
 
-    counts: how many partitions have these replicas and can spare at least one. examples: one of them.
+    known: the same without the partitions whose minimum is unknown, for bounds. counts: how many partitions have these replicas
+    and can spare at least one. examples: one of them.
     """
 
     brokers: tuple[int, ...]
     capacity: dict[frozenset[int], int] = field(default_factory=dict)
+    known: dict[frozenset[int], int] = field(default_factory=dict)
     counts: dict[frozenset[int], int] = field(default_factory=lambda: defaultdict(int))
     examples: dict[frozenset[int], tuple[str, int]] = field(default_factory=dict)
 
-    def add(self, members: frozenset[int], capacity: int, count: int, example: tuple[str, int]) -> None:
-        """Partitions that can spare `capacity` (at least 1) of `members`."""
+    def add(
+        self, members: frozenset[int], capacity: int, count: int, example: tuple[str, int], known: bool = True
+    ) -> None:
+        """Partitions that can spare `capacity` (at least 1) of `members`. known: False if that is an assumption."""
         self.counts[members] += max(count, 1)
+        if known:
+            self.known[members] = min(capacity, self.known.get(members, capacity))
         if capacity < self.capacity.get(members, len(members) + 1):
             self.capacity[members], self.examples[members] = capacity, example
-
-    @cached_property
-    def conflicts(self) -> dict[int, set[int]]:
-        """By broker, those that must not stop with it: they share a partition that can spare one replica."""
-        found: dict[int, set[int]] = {broker: set() for broker in self.brokers}
-        for members, capacity in self.capacity.items():
-            if capacity == 1:
-                for broker in members:
-                    found[broker] |= members
-        return {broker: others - {broker} for broker, others in found.items()}
-
-    @cached_property
-    def wider(self) -> dict[int, list[tuple[frozenset[int], int]]]:
-        """By broker, the sets of which more than one may stop at once, but not all, each with its capacity."""
-        found: dict[int, list[tuple[frozenset[int], int]]] = {broker: [] for broker in self.brokers}
-        for members, capacity in self.capacity.items():
-            if 1 < capacity < len(members):
-                for broker in members:
-                    found[broker].append((members, capacity))
-        return found
-
-    def allows(self, wave: set[int], broker: int) -> bool:
-        """May the broker stop together with the wave?"""
-        if self.conflicts[broker] & wave:
-            return False
-        return all(len(members & wave) < capacity for members, capacity in self.wider[broker])
 
     def broken_by(self, wave: Iterable[int]) -> list[frozenset[int]]:
         """The sets of which the wave takes too many, those of most partitions first."""
@@ -110,7 +89,7 @@ def constraints(
                 unavoidable.append((same, "unknown"))
             if len(members) > 1:
                 # Whatever the minimum is, one replica at a time is never worse.
-                made.add(members, 1, same.count, same.example)
+                made.add(members, 1, same.count, same.example, known=False)
             continue
         at_all = capacity + margin
         if at_all >= 1:

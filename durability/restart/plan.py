@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from durability.restart.bounds import Bound, lower_bound
+from durability.restart.bounds import Bound, better_bound, lower_bound
 from durability.restart.constraints import Constraints, Partitions, constraints, pairs_of
-from durability.restart.waves import fewest
+from durability.restart.rules import rules
+from durability.restart.waves import EXACT, exact, fewest, greedy
 
 LISTED = 20
 
@@ -15,11 +16,11 @@ LISTED = 20
 @dataclass(frozen=True)
 class Node:
     """A process that restarts. id: of the broker or controller. rack: None if it is unset or unknown. live: False if it is
-    known to be down. voter: does it vote in the controller quorum? leads: is it the quorum's leader?"""
+    known to be down, None if that is unknown. voter: does it vote in the controller quorum? leads: is it the quorum's leader?"""
 
     id: int
     rack: str | None
-    live: bool
+    live: bool | None
     broker: bool
     voter: bool = False
     leads: bool = False
@@ -28,19 +29,34 @@ class Node:
 @dataclass(frozen=True)
 class Limits:
     """margin: replicas that stay in sync above the minimum. most: nodes per wave, None for any. voters: voters per wave.
-    seconds: how long fewer waves are searched."""
+    seconds: of CPU time, the most for a search of fewer waves."""
 
     margin: int = 0
     most: int | None = None
     voters: int = 1
-    seconds: float = 5.0
+    seconds: float = 25.0
+
+
+@dataclass(frozen=True)
+class Unread:
+    """What the snapshot lacks. topics: how many have unread partitions. hidden_partitions: those of topics that the auditor may
+    not see, None if that is unknown. quorum: are the voters unknown?"""
+
+    topics: int = 0
+    hidden_partitions: int | None = 0
+    quorum: bool = False
+
+
+NOTHING = Unread()
 
 
 @dataclass(frozen=True)
 class RestartPlan:
     """waves: node ids, stopped together by controlled shutdown; the next wave starts when every ISR is whole.
 
-    bound: no plan has fewer waves. whole: were all brokers up and all replicas in sync? down: nodes that must come back first.
+    bound: no plan has fewer waves. whole: are all nodes known to be up, and all replicas in sync? down: nodes that must come back
+    first. unsure: nodes that may be down. lagging: partitions with replicas out of sync.
+    unknown: partitions whose replicas, ISR or minimum are unknown. unread: what else is.
     unavoidable: partitions that no plan spares, with what happens. by_rack: the sets that a wave per rack breaks, with the number
     of partitions and an example. costly: pairs of brokers of a rack that share such a partition, those of most partitions first.
     no_racks: brokers without a known rack.
@@ -50,46 +66,74 @@ class RestartPlan:
     bound: Bound
     whole: bool
     down: tuple[int, ...]
+    unsure: tuple[int, ...]
     lagging: int
     unavoidable: tuple[tuple[Partitions, str], ...]
     by_rack: tuple[tuple[frozenset[int], int, tuple[str, int]], ...]
     costly: tuple[tuple[tuple[int, int], int, tuple[str, int]], ...]
     no_racks: tuple[int, ...]
+    unknown: int
+    unread: Unread
+
+    @property
+    def valid(self) -> bool | None:
+        """Do the waves keep acks=all writes accepted, but for those of `unavoidable`? None if a fact is unknown that decides."""
+        return None if self.unsure or self.unknown or self.unread != NOTHING else True
 
     @property
     def proven(self) -> bool:
-        return len(self.waves) == self.bound.waves
+        """Are the waves known to be valid, and the fewest?"""
+        return self.valid is True and len(self.waves) == self.bound.waves
 
 
-def plan(partitions: Sequence[Partitions], nodes: Sequence[Node], limits: Limits) -> RestartPlan:
+def plan(
+    partitions: Sequence[Partitions], nodes: Sequence[Node], limits: Limits, unread: Unread = NOTHING
+) -> RestartPlan:
     """The plan for a cluster's nodes. If the cluster isn't whole, the waves are those for when it is."""
     lagging = sum(same.count for same in partitions if same.isr < same.replicas)
-    down = tuple(sorted(node.id for node in nodes if not node.live))
-    whole = not lagging and not down
-    made, unavoidable = constraints(partitions, [node.id for node in nodes], margin=limits.margin, whole=whole)
-    voters = {node.id for node in nodes if node.voter}
+    down = tuple(sorted(node.id for node in nodes if node.live is False))
+    unsure = tuple(sorted(node.id for node in nodes if node.live is None))
+    whole = not lagging and not down and not unsure
+    ids = [node.id for node in nodes]
+    made, unavoidable = constraints(partitions, ids, margin=limits.margin, whole=whole)
+    voters = frozenset(node.id for node in nodes if node.voter)
     # A quorum of one or two voters loses its majority whatever restarts.
     at_once = max(1, min(limits.voters, (len(voters) - 1) // 2))
-
-    def fits(wave: set[int], node: int) -> bool:
-        full = limits.most is not None and len(wave) >= limits.most
-        return not full and (node not in voters or len(wave & voters) < at_once)
+    of_nodes = {frozenset(ids): limits.most or len(ids)}
+    of_nodes[voters] = min(at_once, of_nodes.get(voters, at_once))
+    known = rules(ids, _tighter(made.known, of_nodes))
+    assumed = known if made.known == made.capacity else rules(ids, _tighter(made.capacity, of_nodes))
 
     racks = _racks(nodes)
-    bound = lower_bound(made, limits.most, len(voters), at_once)
-    waves = fewest(made, racks, fits, bound.waves, limits.seconds)
+    bound = lower_bound(known, made.known, limits.most, len(voters), at_once)
+    waves = greedy(assumed, [assumed.mask(rack) for rack in racks])
+    if len(waves) > bound.waves and len(ids) <= EXACT:
+        waves = exact(assumed, waves, bound.waves)
+        if known is assumed and len(waves) > bound.waves:
+            bound = Bound(len(waves), "search")
+    elif len(waves) > bound.waves:
+        bound = better_bound(known, bound, len(waves))
+        waves = fewest(assumed, waves, bound.waves, limits.seconds)
     broken = [members for wave in racks for members in made.broken_by(wave)]
     return RestartPlan(
-        waves=_ordered(waves, nodes),
+        waves=_ordered([{*assumed.named(wave)} for wave in waves], nodes),
         bound=bound,
         whole=whole,
         down=down,
+        unsure=unsure,
         lagging=lagging,
         unavoidable=tuple(unavoidable),
         by_rack=tuple((members, made.counts[members], made.examples[members]) for members in broken),
         costly=_costly(made, broken, racks),
         no_racks=tuple(sorted(node.id for node in nodes if node.rack is None and node.broker)),
+        unknown=sum(same.count for same in partitions if same.minimum is None),
+        unread=unread,
     )
+
+
+def _tighter(capacity: Mapping[frozenset[int], int], more: Mapping[frozenset[int], int]) -> dict[frozenset[int], int]:
+    """Both, with the smaller number where both have a set."""
+    return {**capacity, **{members: min(most, capacity.get(members, most)) for members, most in more.items()}}
 
 
 def _racks(nodes: Iterable[Node]) -> list[set[int]]:

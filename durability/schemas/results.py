@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from durability.remedies import plans as reassignment
 from durability.report import restart, whatif
-from durability.report.data import losses
+from durability.report.data import clients, losses
 from durability.report.data.results import KEYS, WAIVER_KEYS
 from durability.report.files import FORMAT
 from durability.report.words import CHANGES, OUTCOMES, SEVERITIES
@@ -159,6 +159,41 @@ UNPREDICTED = Object(
         "unplaced_controllers": Member(ListOf(COUNT)),
     },
 )
+STOPPED_GROUP = Object(
+    "stopped-group",
+    {
+        "group": TEXT,
+        "partition": Member(COUNT, about="of __consumer_offsets"),
+        "now": Member(Choice(clients.STOPPED)),
+        **dict.fromkeys(("type", "state"), OPTIONAL_TEXT),
+    },
+)
+APPLICATION = Object(
+    "application",
+    {
+        "application": TEXT,
+        "tags": Member(ListOf(Text()), about="client tags that name racks"),
+        "cold": Member(COUNT, about="tasks whose active and standbys all run in lost racks"),
+        "tasks": Member(ListOf(Text()), about="some of them"),
+        "unsure": Member(COUNT, about="tasks for which that is unknown"),
+        "untold": Member(Text(), nullable=True, about="why nothing is known about the application's tasks"),
+        "changelogs": Member(MapOf(COUNT), about="partitions of its changelogs that stop, by class"),
+    },
+)
+CLIENT = Object(
+    "client",
+    {
+        **dict.fromkeys(clients.STOPPED, Member(COUNT, optional=True)),
+        "of": Member(COUNT, optional=True, about="all partitions of the topics"),
+        "topics": Member(ListOf(Text()), optional=True, about="the first of those with partitions that stop"),
+        "topics_count": Member(COUNT, optional=True),
+        "groups": Member(ListOf(STOPPED_GROUP), optional=True, about="known groups whose partition stops, worst first"),
+        "groups_count": Member(COUNT, optional=True, nullable=True, about="null: a partition could not be read"),
+        "all_groups_known": Member(Flag(), optional=True),
+        "applications": Member(ListOf(APPLICATION), optional=True, about="Kafka Streams, most cold tasks first"),
+        "applications_count": Member(COUNT, optional=True),
+    },
+)
 WHATIF = Object(
     whatif.FORMAT,
     {
@@ -173,7 +208,7 @@ WHATIF = Object(
         "already": Member(MapOf(COUNT), about="partitions that the loss doesn't change and that don't accept writes"),
         "stalls": Member(COUNT, about="partitions whose writes wait until the lost brokers are fenced"),
         "acks_1_may_lose": Member(COUNT, about="partitions led by a lost broker"),
-        "clients": Member(MapOf(MapOf(COUNT))),
+        "clients": Member(MapOf(CLIENT), about="what stops, by kind of client"),
         "unknown": Member(UNPREDICTED),
     },
     about="A prediction of what a loss does (docs/losses.md).",
@@ -181,6 +216,18 @@ WHATIF = Object(
 
 NODES = Member(ListOf(COUNT))
 SHARED = {"partitions": Member(COUNT), "topic": Member(Text(), about="of one of them"), "partition": Member(COUNT)}
+UNPLANNED = Object(
+    "unplanned",
+    {
+        "nodes": NODES,
+        "partitions": Member(COUNT, about="whose replicas, ISR or minimum are unknown"),
+        "topics": Member(COUNT, about="topics whose partitions could not be read"),
+        "hidden_partitions": Member(
+            COUNT, nullable=True, about="of topics that the auditor may not see; null: unknown"
+        ),
+        "quorum": Member(Flag(), about="whether it is unknown which nodes vote"),
+    },
+)
 RESTART = Object(
     restart.FORMAT,
     {
@@ -202,7 +249,16 @@ RESTART = Object(
         ),
         "proven": Member(Flag()),
         "whole": Member(Flag(), about="whether all brokers are up and all replicas in sync"),
-        "before": Member(Object("before", {"down": NODES, "partitions_not_in_sync": Member(COUNT)})),
+        "valid": Member(
+            Flag(),
+            nullable=True,
+            about="whether the waves keep acks=all writes accepted, but for `unavoidable`; null: a fact is unknown",
+        ),
+        "before": Member(
+            Object("before", {"down": NODES, "unknown": NODES, "partitions_not_in_sync": Member(COUNT)}),
+            about="what must come back first; unknown: nodes that may be down",
+        ),
+        "unknown": Member(UNPLANNED),
         "unavoidable": Member(
             ListOf(
                 Object(
@@ -213,7 +269,9 @@ RESTART = Object(
             about="partitions that no plan spares",
         ),
         "by_rack": Member(
-            Object("by-rack", {"valid": Member(Flag()), "partitions": Member(COUNT), "without_rack": NODES}),
+            Object(
+                "by-rack", {"valid": Member(Flag(), nullable=True), "partitions": Member(COUNT), "without_rack": NODES}
+            ),
             about="whether a wave per rack would do",
         ),
         "costly": Member(ListOf(Object("costly", {"brokers": NODES, **SHARED})), about="pairs that cost waves"),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from durability.lake import Lake
     from durability.plan import Plan
     from durability.restart.constraints import Partitions
-    from durability.restart.plan import Limits, Node
+    from durability.restart.plan import Limits, Node, Unread
 
 
 def plan_waves(
@@ -33,9 +33,24 @@ def plan_waves(
     lake = settings.open_lake()
     evaluated = plan_evaluation(settings, NIGHTLY, run_id, f"{run_id}:1", [snapshot], [])
     submit(lake, evaluated)
-    made = plan(list(_partitions(lake, evaluated)), nodes(lake, snapshot), limits)
+    lacking = unread(settings, snapshot)
+    made = plan(list(_partitions(lake, evaluated)), nodes(lake, snapshot), limits, lacking)
     summary.text = f"{len(made.waves)} waves"
     return report.write(evaluated.judged[0], made, limits, settings.out)
+
+
+def unread(settings: Settings, snapshot: Mapping[str, Any]) -> Unread:
+    """What the snapshot lacks for a restart plan."""
+    from durability.lake.tables import CLUSTERS, CONTROLLERS
+    from durability.restart.plan import Unread
+    from durability.steps import whatif
+
+    lake = settings.open_lake()
+    [cluster] = lake.facts(CLUSTERS, snapshot).to_pylist()
+    voters = "voter" in lake.facts(CONTROLLERS, snapshot)["role"].to_pylist()
+    quorum = cluster["quorum_mode"] != "zookeeper" and not voters
+    lacking = whatif.unread(settings, snapshot)
+    return Unread(lacking["topics"] or 0, lacking["hidden_partitions"], quorum)
 
 
 def nodes(lake: Lake, snapshot: Mapping[str, Any]) -> list[Node]:
@@ -53,13 +68,22 @@ def nodes(lake: Lake, snapshot: Mapping[str, Any]) -> list[Node]:
             Node(
                 id=id,
                 rack=row["rack"] or None,
-                live=row["live"] is not False,
+                live=_live(broker, voter),
                 broker=broker is not None,
                 voter=voter is not None,
                 leads=voter is not None and bool(voter["leader"]),
             )
         )
     return found
+
+
+def _live(broker: Mapping[str, Any] | None, voter: Mapping[str, Any] | None) -> bool | None:
+    """Is the node known to be up? A voter that never caught up with the quorum's leader is taken to be down."""
+    states = [] if broker is None else [broker["live"]]
+    if voter is not None and not voter["leader"]:
+        caught_up = voter["caught_up"] if voter["live"] is None else voter["live"] and voter["caught_up"] is not False
+        states.append(caught_up)
+    return False if False in states else None if None in states else True
 
 
 def _partitions(lake: Lake, evaluated: Plan) -> Iterator[Partitions]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from durability.lake import Lake
     from durability.plan import Plan
     from durability.plan.lose import Item, Loss
+    from durability.report.data.clients import Known
 
 Submit = Callable[["Lake", "Plan", Mapping[str, Any]], None]
 """Submits the Spark job for a plan and what each cluster loses. Waits for its end."""
@@ -74,6 +75,23 @@ def unread(settings: Settings, snapshot: Mapping[str, Any]) -> dict[str, int | N
     return {"topics": len(topics), "hidden_partitions": hidden}
 
 
+def clients(settings: Settings, snapshot: Mapping[str, Any]) -> Known:
+    """What the snapshot knows of clients: groups, and what their places depend on."""
+    from durability.lake.tables import BROKERS, CLUSTERS, GROUPS, TOPICS
+    from durability.plan.applications import GROUP_COLUMNS
+    from durability.report.data.clients import Known
+
+    lake = settings.open_lake()
+    [cluster] = lake.facts(CLUSTERS, snapshot).to_pylist()
+    topics = lake.facts(TOPICS, snapshot).select(["topic", "partitions_known"]).to_pylist()
+    return Known(
+        groups=lake.facts(GROUPS, snapshot).select(GROUP_COLUMNS).to_pylist(),
+        all_groups=bool(cluster["streams_known"]),
+        racks=frozenset(rack for rack in lake.facts(BROKERS, snapshot)["rack"].to_pylist() if rack),
+        unread=frozenset(row["topic"] for row in topics if not row["partitions_known"]),
+    )
+
+
 @dataclass(frozen=True)
 class Prediction:
     """What is predicted: the loss of nodes of the snapshot's cluster, with the plan for the Spark job."""
@@ -103,6 +121,9 @@ def predict(settings: Settings, prediction: Prediction, submit: Submit, summary:
 
     lake, loss = settings.open_lake(), prediction.loss
     submit(lake, prediction.plan, {prediction.snapshot["cluster"]: loss.to_dict()})
-    files = whatif.write(lake, prediction.plan, loss, unread(settings, prediction.snapshot), settings.out)
+    snapshot = prediction.snapshot
+    files = whatif.write(
+        lake, prediction.plan, loss, unread(settings, snapshot), settings.out, clients(settings, snapshot)
+    )
     summary.text = f"{counted(len(loss.brokers), 'broker')}, {counted(len(loss.controllers), 'controller')}"
     return files

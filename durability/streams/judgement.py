@@ -99,11 +99,11 @@ def judge(group: Mapping[str, Any], application: Application | None) -> Placemen
         "standby_replicas": application.standby_replicas,
         "rack_aware_tags": list(application.rack_aware_tags),
     }
-    reason, unread = _unknown(group), _unread(group)
+    reason, unread = unknown_reason(group), _unread(group)
     if reason:
         return placement | {"unknown": clip(reason, 4 * NAMED), "unread": unread}
-    clients = _clients(group["clients"])
-    hosts = _hosts(clients, in_order(group["stateful_tasks"]))
+    clients = clients_of(group["clients"])
+    hosts = hosts_of(clients, in_order(group["stateful_tasks"]))
     placement |= _counted(clients, hosts, application)
     if any(client.tags is None for client in clients):
         undecided = clip(f"a client's tags are unknown{_because(group)}", 4 * NAMED)
@@ -125,7 +125,7 @@ def _unread(group: Mapping[str, Any]) -> str | None:
     return "bytes" if reason.startswith(FORMATS) else "access"
 
 
-def _unknown(group: Mapping[str, Any]) -> str | None:
+def unknown_reason(group: Mapping[str, Any]) -> str | None:
     """Why the group can't be evaluated; None if it can."""
     state = group.get("state")
     if state is not None and state != STABLE:
@@ -145,7 +145,7 @@ def _unknown(group: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _clients(rows: Sequence[Mapping[str, Any]]) -> list[Client]:
+def clients_of(rows: Sequence[Mapping[str, Any]]) -> list[Client]:
     """One client per process."""
     tags: dict[str, dict[str, str] | None] = {}
     active: defaultdict[str, set[str]] = defaultdict(set)
@@ -159,7 +159,8 @@ def _clients(rows: Sequence[Mapping[str, Any]]) -> list[Client]:
     return [Client(p, tags[p], frozenset(active[p]), frozenset(standby[p])) for p in sorted(tags)]
 
 
-def _hosts(clients: Sequence[Client], tasks: Sequence[str]) -> Hosts:
+def hosts_of(clients: Sequence[Client], tasks: Sequence[str]) -> Hosts:
+    """The clients with each task."""
     hosts: Hosts = {task: ([], []) for task in tasks}
     for n, client in enumerate(clients):
         for task in client.active & hosts.keys():

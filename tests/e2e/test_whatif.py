@@ -62,7 +62,7 @@ def test_a_loss_is_predicted_from_a_document_and_from_the_lake(tmp_path):
     assert problems("restart", plan) == []
     assert "eu restarts in 3 waves: no plan has fewer." in planned.stdout
     assert (plan["bound"], plan["proven"], plan["by_rack"]["valid"]) == (3, True, True)
-    assert plan["before"] == {"down": [], "partitions_not_in_sync": 1}
+    assert plan["before"] == {"down": [], "unknown": [], "partitions_not_in_sync": 1}
     assert [(entry["topic"], entry["happens"]) for entry in plan["unavoidable"]] == [("cache", "offline")]
 
     asked = {"topology": None, "lake": lake, "out": str(tmp_path / "drill"), "cluster": "eu", "lose": ["broker:2"]}

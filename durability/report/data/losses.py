@@ -66,6 +66,9 @@ class Counts:
     by_topic: dict[str, Counter[str]] = field(default_factory=dict)
     tier: dict[str, str | None] = field(default_factory=dict)
     clients: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    # Of topics of CLIENTS and FAMILIES: how many partitions they have, and the class of each that stops.
+    sizes: Counter[str] = field(default_factory=Counter)
+    stopped: dict[str, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
     quorum: Mapping[str, Any] | None = None
 
     def add(self, row: Row) -> None:
@@ -80,15 +83,19 @@ class Counts:
         self.stalls += count * bool(row["stalls"])
         self.acks_1_may_lose += count * bool(row["leader_lost"])
         self.unknown += count * (row["now"] is None)
+        client = client_of(row["topic"])
+        if client:
+            self.sizes[row["topic"]] += count
         if changes(row):
-            self._of_topic(row, count)
+            self._of_topic(row, count, client)
 
-    def _of_topic(self, row: Row, count: int) -> None:
+    def _of_topic(self, row: Row, count: int, client: str | None) -> None:
         found = [name for name in classes(row, "now") if name != "accepts"]
         self.by_topic.setdefault(row["topic"], Counter()).update({name: count for name in found})
         self.tier[row["topic"]] = row["tier"]
-        if client := client_of(row["topic"]):
-            self.clients[client].update({name: count for name in found if name not in DATA})
+        if client and (serving := [name for name in found if name not in DATA]):
+            self.clients[client].update({name: count for name in serving})
+            self.stopped[row["topic"]].update(dict.fromkeys(row["partitions"], serving[0]))
 
     def worst_topics(self) -> list[tuple[str, Counter[str]]]:
         """Topics that the loss changes, the worst first."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from durability.report import clients
 from durability.report.html.page import environment, stylesheet
 
 TOPICS = 300
@@ -23,6 +24,7 @@ def render(found: Mapping[str, Any], words: Mapping[str, str], sentences: Sequen
     now = found["views"]["now"]
     grave = any(now[name] for name in ("lost", "at_risk", "offline")) or (found["quorum"] or {}).get("kept") is False
     tone = "critical" if grave else "warning" if now["rejects"] else "unknown" if now["unknown"] else "good"
+    of_clients = clients.sentences(found["clients"])
     css, digest = stylesheet()
     yield from (
         environment()
@@ -33,7 +35,8 @@ def render(found: Mapping[str, Any], words: Mapping[str, str], sentences: Sequen
             found=found,
             tone=tone,
             headline=sentences[0],
-            sentences=sentences[1:],
+            sentences=[said for said in sentences[1:] if said not in of_clients],
+            clients=of_clients,
             classes=[(name, KINDS[name]) for name in KINDS],
             words=words,
             limit=TOPICS,

@@ -58,7 +58,7 @@ def test_partitions_and_topics_are_counted_by_class(tmp_path):
     assert document["topics"]["now"]["rejects"] == 1 and document["views"]["worst"]["at_risk"] == 1
     assert document["already"] == {"offline": 1}
     assert (document["stalls"], document["acks_1_may_lose"], document["unknown"]["partitions"]) == (3, 1, 1)
-    assert document["clients"] == {"consumer groups": {"offline": 1}}
+    assert document["clients"]["consumer groups"]["offline"] == 1
     assert document["lose"] == {
         **{"asked": ["broker:1", "broker:2"], "brokers": [1, 2], "controllers": [], "down_already": [2]},
     }
@@ -106,6 +106,7 @@ def test_a_lost_quorum_is_said(tmp_path, kept, said):
     assert document["quorum"]["kept"] is kept and said in summary
     assert "keeps its majority" not in summary
     assert ("Unknown: whether the controllers keep a majority." in summary) is (kept is None)
+    assert ("At most 1 of 3 voters left, 2 needed." in summary) is (kept is None)
 
 
 def test_what_is_unknown_of_data_is_not_taken_for_safe(tmp_path):

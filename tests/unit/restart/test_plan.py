@@ -2,13 +2,17 @@
 
 import random
 from itertools import product
+from types import SimpleNamespace
 
 import pytest
 
+from durability.report import restart
 from durability.restart.constraints import Partitions
-from durability.restart.plan import Limits, Node, plan
+from durability.restart.plan import Limits, Node, Unread, plan
+from tests.support.schemas import problems
 
 RACKS = ("az1", "az2", "az3")
+SNAPSHOT = SimpleNamespace(cluster="c", snapshot_id="s", captured_at="2026-11-21T02:00:00Z")
 
 
 def cluster(brokers, racks=3, voters=()):
@@ -99,6 +103,38 @@ def test_the_partitions_that_cost_waves_are_named():
     made = plan([*good, bad], cluster(6), Limits())
     assert made.by_rack == ((frozenset({1, 4, 5}), 7, ("bad", 0)),)
     assert made.costly == (((1, 4), 7, ("bad", 0)),)
+
+
+def test_a_node_whose_state_is_unknown_makes_no_plan_valid():
+    nodes = [Node(1, "az1", True, True), Node(2, "az2", None, True), Node(3, "az3", True, True)]
+    made = plan([same([1, 2, 3], 2)], nodes, Limits())
+    assert (made.valid, made.proven, made.whole, made.unsure, made.down) == (None, False, False, (2,), ())
+    found = restart.document(SNAPSHOT, made, Limits())
+    assert found["before"]["unknown"] == found["unknown"]["nodes"] == [2] and found["by_rack"]["valid"] is None
+    assert problems("restart", found) == []
+    said = "\n".join(restart.summary(found, {}))
+    assert "First find out whether these are up: 2." in said and "no plan has fewer" not in said
+
+
+@pytest.mark.parametrize(
+    "unread, said",
+    [
+        (Unread(topics=2), "Not planned for: 2 topics whose partitions could not be read."),
+        (Unread(hidden_partitions=None), "Not planned for: topics that the auditor may not see."),
+        (Unread(hidden_partitions=3), "Not planned for: 3 hidden partitions."),
+        (Unread(quorum=True), "Unknown: which nodes vote in the controller quorum."),
+    ],
+)
+def test_what_could_not_be_read_makes_no_plan_valid(unread, said):
+    made = plan([same([1, 2, 3], 2)], cluster(3), Limits(), unread)
+    assert (made.valid, made.proven) == (None, False)
+    assert said in restart.summary(restart.document(SNAPSHOT, made, Limits()), {})
+    assert plan([same([1, 2, 3], 2)], cluster(3), Limits()).valid is True
+
+
+def test_what_is_assumed_of_an_unknown_minimum_is_no_bound():
+    made = plan([same([1, 2, 3], None)], cluster(3), Limits())
+    assert (len(made.waves), made.bound.waves, made.valid, made.proven) == (3, 1, None, False)
 
 
 def test_what_is_down_or_lags_must_come_back_first():
