@@ -77,12 +77,10 @@ class Evaluation:
             None if plan.pulse else background.submit(lambda: self._checkpointed(self._outcomes_without_partitions()))
         )
         # Planning the losses takes as long as measuring the topics, so both happen concurrently.
-        self._losses = None if plan.pulse else background.submit(self._found_losses)
+        self._losses = background.submit(self._found_losses)
         # A row represents one topic or several equal topics.
         self._measured_once = self._checkpointed(self._measured(scanned))
         self.measured = groups.expand(self._measured_once)
-        # cluster, topic and tables.ONE_FAILURE of the evaluated snapshots (`distance.with_distance`); None: not computed
-        self.distances: DataFrame | None = None
         self.past = self.earlier = None
         if plan.look_back and plan.look_back.uncounted:
             self.past = history.Past(plan, read, self.resolved, self.tiers)
@@ -118,11 +116,12 @@ class Evaluation:
         return topics.measured(grouped.partitions, grouped.topics, expressions)
 
     def _found_losses(self) -> Losses:
-        return Losses(self._facts("partitions"), self.topics, self.base_clusters, self._checkpointed)
+        rows, by_name = self._facts("partitions"), not self.plan.pulse
+        return Losses(rows, self.topics, self.base_clusters, self._checkpointed, by_name)
 
     @property
     def losses(self) -> Losses:
-        """What single losses break, of a nightly run."""
+        """What single losses break. A pulse has their distances alone."""
         return self._losses.result()
 
     def health(self) -> DataFrame:
@@ -131,7 +130,7 @@ class Evaluation:
 
     def counters(self) -> DataFrame:
         """The rows of `health_counters` for the evaluated snapshots and for earlier snapshots that no run has counted."""
-        now = self._counted_now(self.distances)
+        now = self._counted_now(self._checkpointed(self.losses.distances()))
         return now if self.earlier is None else now.unionByName(self.earlier)
 
     def _counted_now(self, distances: DataFrame | None = None) -> DataFrame:

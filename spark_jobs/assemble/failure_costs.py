@@ -7,6 +7,7 @@ partitions that lose alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -14,6 +15,7 @@ from pyspark.sql import functions as F
 from durability.plan.plan import Plan
 from spark_jobs.assemble import loss_outcomes
 from spark_jobs.frames import base, loss_verdicts, partitions, single_losses
+from spark_jobs.frames.columns import certain
 from spark_jobs.frames.loss_bits import BITS, has
 from spark_jobs.lake_tables import Reader
 from spark_jobs.scale import loss_patterns as patterns
@@ -33,10 +35,19 @@ class Losses:
     """The losses of a run's partitions. Frames that are read several times are checkpointed."""
 
     def __init__(
-        self, rows: DataFrame, topics: DataFrame, clusters: DataFrame, checkpointed: Callable[[DataFrame], DataFrame]
+        self,
+        rows: DataFrame,
+        topics: DataFrame,
+        clusters: DataFrame,
+        checkpointed: Callable[[DataFrame], DataFrame],
+        by_name: bool = True,
     ):
-        """rows: the facts of partitions, a row each. topics, clusters: `facts.topics`, `facts.clusters`, checkpointed."""
+        """rows: the facts of partitions, a row each. topics, clusters: `facts.topics`, `facts.clusters`, checkpointed.
+
+        by_name: compute `broken` and `by_loss` too. `distances` needs neither.
+        """
         self._checkpointed = checkpointed
+        self._listed = topics.select("cluster", "topic", "partitions_known")
         coded = patterns.codes(clusters)
         self.clusters = checkpointed(coded.clusters)
         self.topics = patterns.numbered_topics(topics, clusters)
@@ -52,8 +63,9 @@ class Losses:
         of_patterns = patterns.facts_of(self._counted.select(*patterns.KEY).distinct(), self.topics, coded.kinds, facts)
         self._patterns = checkpointed(single_losses.broken(of_patterns, patterns.KEY))
         self._alone = None if alone.isEmpty() else checkpointed(self._judged_alone(facts, topics))
-        self.broken = checkpointed(self._broken())
-        self.by_loss = checkpointed(self._by_loss())
+        if by_name:
+            self.broken = checkpointed(self._broken())
+            self.by_loss = checkpointed(self._by_loss())
 
     def _judged_alone(self, facts: DataFrame, topics: DataFrame) -> DataFrame:
         """OF_PARTITION and FOUND of partitions that no pattern describes."""
@@ -91,6 +103,37 @@ class Losses:
         return self._with_alone(
             of_patterns, lambda alone: alone.withColumn("partitions", one), ("tid", "partitions", *FOUND[2:])
         )
+
+    def distances(self) -> DataFrame:
+        """cluster, topic and tables.ONE_FAILURE: how many partitions one loss would break now, or are broken already.
+
+        In a cluster that names no rack, all brokers may stand in one. Topics without a number above 0 have no row.
+        """
+        named = self.clusters.select("cluster", (F.size("racks") > 0).alias("named"))
+        numbered = self.topics.select("tid", "cluster", "topic").join(F.broadcast(named), "cluster")
+        of_now = {"refusing": BITS["now_writes"], "losing": BITS["now_data"]}
+        both = sum(of_now.values())
+        partitions, in_racks = F.col("partitions"), F.col("named")
+        unsure = F.col("of_broker_unsure").bitwiseOR(F.when(in_racks, F.col("of_rack_unsure")).otherwise(0))
+        undecided = unsure.bitwiseOR(F.col("already_unsure")).bitwiseAND(F.bitwise_not("already"))
+        counted = {}
+        for kind in KINDS:
+            for harm, bit in of_now.items():
+                near = has(f"of_{kind}", bit) | has("already", bit)
+                if kind == "rack":
+                    near = near | ~in_racks
+                counted[f"one_{kind}_from_{harm}"] = F.sum(F.when(near, partitions).otherwise(0))
+        counted["one_failure_unknown"] = F.sum(F.when(has(undecided, both), partitions).otherwise(0))
+        rows = self.by_topic().join(numbered, "tid").groupBy("cluster", "topic")
+        near_harm = rows.agg(*(number.alias(name) for name, number in counted.items()))
+        near_harm = near_harm.where(reduce(Column.__or__, (F.col(name) > 0 for name in counted)))
+        unlisted = self._listed.where(~certain("partitions_known")).select(
+            "cluster",
+            "topic",
+            *(F.lit(int(name == "one_failure_unknown")).cast("long").alias(name) for name in counted),
+        )
+        known = near_harm.join(F.broadcast(unlisted.select("cluster", "topic")), ["cluster", "topic"], "left_anti")
+        return known.unionByName(unlisted)
 
     def _by_loss(self) -> DataFrame:
         """A row per topic and loss that breaks partitions of it, or may: tid, rack (is it one?), number, BITS as counts, unknown.

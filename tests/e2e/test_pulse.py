@@ -76,17 +76,12 @@ def test_a_pulse_that_fails_leaves_no_staged_file_and_no_run(lake, run, step):
 
 @pytest.mark.slow
 def test_a_pulse_counts_by_the_tiers_of_the_last_night(lake, run, session, monkeypatch):
-    from spark_jobs.assemble import evaluation
+    from spark_jobs.assemble.failure_costs import Losses
 
-    write = evaluation.write_measures
     columns = f"cluster string, topic string, {', '.join(f'{name} bigint' for name in tables.ONE_FAILURE)}"
     near = session.createDataFrame([("eu", "shrunk", 1, 0, 1, 0, 0)], columns)
 
-    def with_near(made, written):
-        made.distances = near
-        write(made, written)
-
-    monkeypatch.setattr(evaluation, "write_measures", with_near)
+    monkeypatch.setattr(Losses, "distances", lambda losses: near)
     for kind, moment in (("pulse", "01:55"), ("nightly", "02:00"), ("pulse", "02:05")):
         assert run(kind, f"2026-11-20T{moment}:00Z") == "complete"
     first, night, last = sorted(lake.runs(), key=lambda r: r["captured_at"])

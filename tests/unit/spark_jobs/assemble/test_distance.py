@@ -64,13 +64,13 @@ def test_a_tier_has_all_its_partitions_and_none_where_no_run_resolved_it(spark):
 @pytest.fixture
 def counted(spark, monkeypatch):
     """Counts documents with these distances; returns the judge and the rows of `health_counters` by cluster and topic."""
-    from spark_jobs.assemble import evaluation
+    from spark_jobs.assemble import evaluation, failure_costs
 
     judge, written = Judge(spark), evaluation.write_measures
 
     def count(documents, near, resolved=None, **options):
         def with_near(made, write):
-            made.distances = near
+            monkeypatch.setattr(failure_costs.Losses, "distances", lambda losses: near)
             parts = [replace(part, resolved_result_id=resolved) for part in made.plan.snapshots]
             made.plan = replace(made.plan, snapshots=parts)
             written(made, write)
@@ -115,7 +115,8 @@ def test_a_pulse_has_the_tiers_of_the_last_nightly_run_and_without_one_it_knows_
     assert found == {"critical": (3, 1, 0, 2, 0, 0), "scratch": (1, 0, 0, 0, 0, 0)}
 
 
-def test_nothing_is_counted_where_nothing_was_computed(counted):
-    rows = counted([document(TABLE, cluster="eu")], None)
-    assert {numbers(row) for row in rows.values()} == {(None,) * 5}
-    assert {row["tiers"] is None for row in rows.values()} == {True} and ("eu", "payed") not in rows
+def test_nothing_is_counted_where_nothing_was_computed(spark):
+    from spark_jobs.assemble.distance import with_distance
+
+    topics = spark.createDataFrame([("eu", "orders")], "cluster string, topic string")
+    assert {numbers(row) for row in with_distance(topics, None).collect()} == {(None,) * 5}

@@ -236,3 +236,30 @@ def test_what_a_loss_costs_is_the_sum_over_topics(losses):
     # Without a quorum, the leader waits for the lost member of the ISR.
     assert numbers("rack", "az1")["now_writes"] == (3, 3)
     assert numbers("rack", "az1")["now_availability"] == (3, 3)
+
+
+def test_distances_count_what_one_loss_would_break_or_is_broken(losses):
+    table = """
+        topic    partition leader replicas isr   min
+        orders   0         1      1,2,3    1,2,3 2
+        orders   1         2      2,3,1    2,3   2
+        orders   2         3      3,2,1    3     2
+        scratch  0         4      4        4     1
+        near     0         1      1,4,2    1,4,2 2
+    """
+    racks = losses([document(table, brokers="1:az1 2:az2 3:az3 4:az1", quorum="101:az1 102:az2 103:az3")])
+    none = losses([document(table, brokers="1 2 3 4", quorum="101 102 103")])
+    found = [{r.topic: tuple(r)[2:] for r in one.distances().collect()} for one in (racks, none)]
+    assert found[0] == {"orders": (2, 1, 2, 1, 0), "scratch": (1, 1, 1, 1, 0), "near": (0, 0, 1, 0, 0)}
+    assert found[1] == {"orders": (2, 1, 3, 3, 0), "scratch": (1, 1, 1, 1, 0), "near": (0, 0, 1, 1, 0)}
+
+
+def test_distances_of_what_could_not_be_read_are_unknown(losses):
+    table = """
+        topic    leader replicas isr   min
+        orders   1      1,2,3    1,2,3 2
+        hidden   1      1,2,3    1,2,3 2
+    """
+    made = document(table, unreadable={"/topics/0/partitions/0/isr": "X", "/topics/1/partitions": "X"})
+    found = {r.topic: r.one_failure_unknown for r in losses([made]).distances().collect()}
+    assert found == {"orders": 1, "hidden": 1}
