@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-NAMES = ("topology", "policy", "waivers", "clusters", "findings", "plans", "whatif", "restart")
+NAMES = ("topology", "policy", "waivers", "clusters", "findings", "plans", "whatif", "restart", "drill")
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -28,6 +28,7 @@ def schema(name: str) -> dict[str, Any]:
         "plans": results.PLANS,
         "whatif": results.WHATIF,
         "restart": results.RESTART,
+        "drill": results.DRILL,
     }
     return file_schema(roots[name])
 
