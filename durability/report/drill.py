@@ -80,7 +80,7 @@ def _headline(drill: Mapping[str, Any]) -> list[str]:
     if drill["miniature"]:
         built = drill["miniature"]
         lines.append(
-            f"Rebuilt: {plural(built['placements'], 'placement')}, which stand for {plural(built['partitions'], 'partition')}, "
+            f"Rebuilt: {plural(built['placements'], 'placement')} for {plural(built['partitions'], 'partition')}, "
             f"on Kafka {built['kafka_version']} with {plural(len(built['brokers']), 'broker')}."
         )
     return lines + _ledger(drill["ledger"])

@@ -48,7 +48,7 @@ def write(lake: Any, plan: Plan, loss: Loss, unread: Mapping[str, Any], out: Pat
         counts = Counts()
         writer = csv.DictWriter(csv_file, COLUMNS, quoting=csv.QUOTE_ALL)
         writer.writeheader()
-        for row in _rows(lake, plan):
+        for row in rows(lake, plan):
             counts.add(row)
             writer.writerows({name: safe(cell) for name, cell in line.items()} for line in losses.lines([row]))
         found = document(snapshot, loss, counts, unread)
@@ -58,8 +58,8 @@ def write(lake: Any, plan: Plan, loss: Loss, unread: Mapping[str, Any], out: Pat
     return {name: out / name for name in FILES}
 
 
-def _rows(lake: Any, plan: Plan) -> Iterator[dict[str, Any]]:
-
+def rows(lake: Any, plan: Plan) -> Iterator[dict[str, Any]]:
+    """The rows of `loss_outcomes` of a plan's result."""
     from durability.lake.tables import LOSS_OUTCOMES
 
     result = of_result(plan)
@@ -77,12 +77,7 @@ def document(snapshot: Any, loss: Loss, counts: Counts, unread: Mapping[str, Any
         "cluster": snapshot.cluster,
         "snapshot_id": snapshot.snapshot_id,
         "captured_at": snapshot.captured_at,
-        "lose": {
-            "asked": [str(item) for item in loss.asked],
-            "brokers": list(loss.brokers),
-            "controllers": list(loss.controllers),
-            "down_already": list(loss.down_already),
-        },
+        "lose": loss.described(),
         "quorum": {**quorum, "kept": kept} if quorum.get("voters") is not None else None,
         "views": {view: {name: counts.partitions[view][name] for name in CLASSES} for view in VIEWS},
         "topics": {view: {name: len(counts.topics[view][name]) for name in CLASSES} for view in VIEWS},
