@@ -58,8 +58,8 @@ def write(lake: Any, plan: Plan, loss: Loss, unread: Mapping[str, Any], out: Pat
     return {name: out / name for name in FILES}
 
 
-def rows(lake: Any, plan: Plan) -> Iterator[dict[str, Any]]:
-    """The rows of `loss_outcomes` of a plan's result."""
+def rows(lake: Any, plan: Any) -> Iterator[dict[str, Any]]:
+    """The rows of `loss_outcomes` of a result. plan: its `run_id` and `result_id` count."""
     from durability.lake.tables import LOSS_OUTCOMES
 
     result = of_result(plan)

@@ -100,7 +100,7 @@ def test_eligible_leader_replicas_are_the_documents_unless_asked(stated, asked, 
 
 
 def test_an_old_release_has_no_eligible_leader_replicas():
-    with pytest.raises(Refused, match="need 4[.]1 or later"):
+    with pytest.raises(Refused, match="they need 4"):
         rebuilt(version="3.6.2", elr=True)
     made = rebuilt(version="3.6.2", features={miniature.ELR: 1})
     assert not made.elr and made.spec.features == {}
