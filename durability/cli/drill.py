@@ -10,7 +10,7 @@ import logging
 import os
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -75,6 +75,9 @@ def request(given: Given) -> Request:
     if version and version not in miniature.VERSIONS:
         raise Refused(f"{given.named('version')}: expected one of {', '.join(miniature.VERSIONS)}")
     built = miniature.rebuild(original, loss.brokers, loss.controllers, version, elr)
+    if unplaced := sorted({id for ids in loss.unplaced.values() for id in ids}):
+        note = f"nodes without a known rack, which may stand in the lost one, are kept: {', '.join(map(str, unplaced))}"
+        built = replace(built, not_rebuilt=(*built.not_rebuilt, note))
     return Request(topology, loss, built, given.folder("out", Path(given.text("out") or "out").absolute()))
 
 
