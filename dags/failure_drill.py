@@ -10,7 +10,7 @@ With `compare`, it then waits until you have stopped the brokers and they are fe
 | `cluster` | the cluster's name; may be empty if the lake has one cluster |
 | `lose` | what fails, one item per line: `broker:3`, `rack:az2`, `controller:101` |
 | `compare` | wait for the loss, and compare it with the prediction |
-| `within` | minutes to wait for the loss |
+| `within` | minutes to wait for the loss, after the prediction |
 
 | task | does | when it fails |
 |---|---|---|

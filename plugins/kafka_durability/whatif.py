@@ -50,7 +50,8 @@ class LossJob(SparkJob):
 class PredictOperator(LossJob):
     """Predicts for the run's params `cluster` and `lose`, and writes whatif.json, .csv and .html.
 
-    Returns the paths of the files by name, with `run_id` and `result_id` of the predicted rows in the lake.
+    Returns the paths of the files by name, with `run_id` and `result_id` of the predicted rows in the lake,
+    and `made_at`, RFC 3339.
     """
 
     def execute(self, context: Mapping[str, Any]) -> dict[str, str]:  # type: ignore[override]  # goes to XCom
@@ -63,7 +64,8 @@ class PredictOperator(LossJob):
             result_id = f"{run_id}:{context['ti'].try_number}"
             prediction = whatif.prepare(settings, snapshot, asked, LABEL, run_id, result_id)
             files = whatif.predict(settings, prediction, partial(self._submit, context), summary)
-            return {"run_id": run_id, "result_id": result_id, **{name: str(path) for name, path in files.items()}}
+            made = {"run_id": run_id, "result_id": result_id, "made_at": timezone.utcnow().isoformat()}
+            return made | {name: str(path) for name, path in files.items()}
 
 
 def predicted(made: Mapping[str, str]) -> Predicted:
@@ -74,8 +76,8 @@ def predicted(made: Mapping[str, str]) -> Predicted:
 class WaitForLossOperator(Step):
     """Waits until all brokers of the prediction are fenced. It is skipped unless the param `compare` is true.
 
-    Between two looks it is deferred, so that it takes no slot. The loss must happen within the param `within` (minutes), or the
-    task fails with the brokers that are still live. It stops no broker.
+    Between two looks it is deferred, so that it takes no slot. The loss must happen within the param `within`, in minutes after
+    the prediction, or the task fails with the brokers that are still live. It stops no broker.
     """
 
     template_fields = ("made",)
@@ -87,17 +89,16 @@ class WaitForLossOperator(Step):
     def execute(self, context: Mapping[str, Any]) -> Any:
         if not context["params"]["compare"]:
             raise AirflowSkipException("`compare` is false: nothing is waited for")
-        deadline = timezone.utcnow() + timedelta(minutes=context["params"]["within"])
-        return self.look(context, deadline.isoformat())
+        return self.look(context)
 
-    def look(self, context: Mapping[str, Any], deadline: str, event: Any = None) -> list[int]:
-        """Returns the fenced brokers, or defers until the next look. deadline: RFC 3339. event: the timer's."""
-        settings = Settings.from_params(context["params"])
-        ended = timezone.utcnow() >= datetime.fromisoformat(deadline)
+    def look(self, context: Mapping[str, Any], event: Any = None) -> list[int]:
+        """Returns the fenced brokers, or defers until the next look. event: the timer's."""
+        settings, minutes = Settings.from_params(context["params"]), context["params"]["within"]
+        ended = timezone.utcnow() >= datetime.fromisoformat(self.made["made_at"]) + timedelta(minutes=minutes)
         with reported(self.task_id) as summary:
-            lost = self._fenced(settings, context["params"]["within"], ended, summary)
+            lost = self._fenced(settings, minutes, ended, summary)
         if lost is None:
-            self.defer(trigger=TimeDeltaTrigger(POLL), method_name="look", kwargs={"deadline": deadline})
+            self.defer(trigger=TimeDeltaTrigger(POLL), method_name="look")
         return sorted(lost)
 
     def _fenced(self, settings: Settings, minutes: int, ended: bool, summary: StepSummary) -> frozenset[int] | None:
