@@ -10,7 +10,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory --no-builtin-rules
 
-export BOOTSTRAP COMMAND_CONFIG LOSE MARGIN MAX VOTERS WAVE BROKERS CLUSTER CLUSTERS TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON BASELINE ROUNDS SIZE SEED PLACEMENT PARTITIONS RESULTS
+export BOOTSTRAP COMMAND_CONFIG LOSE VERSION ELR MARGIN MAX VOTERS WAVE BROKERS CLUSTER CLUSTERS TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON BASELINE ROUNDS SIZE SEED PLACEMENT PARTITIONS RESULTS
 
 STATE := .state
 UV := $(STATE)/uv/bin/uv
@@ -52,7 +52,7 @@ help:  ## list the commands
 	echo "All options, and audits without Airflow: .venv/bin/kafka-durability audit --help"
 
 # Without this check, a mistyped option would audit the wrong thing.
-OPTIONS := BOOTSTRAP COMMAND_CONFIG CLUSTER CLUSTERS TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON BASELINE PYTHON ROUNDS SIZE SEED PLACEMENT PARTITIONS RESULTS LOSE MARGIN MAX VOTERS WAVE BROKERS
+OPTIONS := BOOTSTRAP COMMAND_CONFIG CLUSTER CLUSTERS TOPOLOGY POLICY WAIVERS OUT LAKE FAIL_ON BASELINE PYTHON ROUNDS SIZE SEED PLACEMENT PARTITIONS RESULTS LOSE VERSION ELR MARGIN MAX VOTERS WAVE BROKERS
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 UNKNOWN := $(filter-out $(OPTIONS),$(GIVEN))
 ifneq ($(UNKNOWN),)
@@ -66,6 +66,10 @@ audit: $(READY)  ## audit once: the embedded cluster, BOOTSTRAP= or TOPOLOGY=
 .PHONY: whatif
 whatif: $(READY)  ## predict a loss: LOSE=broker:3,rack:az2 [BOOTSTRAP= | TOPOLOGY= | LAKE=]
 	@exec $(PY) -m durability.cli whatif
+
+.PHONY: drill
+drill: $(READY)  ## rehearse a loss on an embedded cluster: LOSE=rack:az1 [TOPOLOGY=] [VERSION=4.3.1] [ELR=on]
+	@exec $(PY) -m durability.cli drill
 
 .PHONY: restart-plan
 restart-plan: $(READY)  ## plan in which waves brokers restart: [BOOTSTRAP= | TOPOLOGY= | LAKE=] [MARGIN=0] [MAX=] [VOTERS=1]

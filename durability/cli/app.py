@@ -186,6 +186,37 @@ def whatif(
     return run(checked(given), items, given.label("lose"))
 
 
+_VERSION = typer.Option(
+    "--version",
+    envvar="VERSION",
+    help="Kafka's release: 4.3.1 or 3.6.2 (default: as the document's).",
+    metavar="RELEASE",
+)
+_ELR = typer.Option(
+    "--elr", envvar="ELR", help="Eligible leader replicas, on or off (default: as the document's).", metavar="on|off"
+)
+
+
+@app.command(epilog="Exit status: 0 all as predicted and no record is missing, 1 a difference, 2 refused or failed.")
+def drill(
+    ctx: typer.Context,
+    lose: Annotated[str, _LOSE] = "",
+    topology: Annotated[str | None, _TOPOLOGY] = None,
+    cluster: Annotated[str | None, _CLUSTER] = None,
+    version: Annotated[str | None, _VERSION] = None,
+    elr: Annotated[str | None, _ELR] = None,
+    out: Annotated[str | None, _OUT] = None,
+) -> int:
+    """Rehearse a loss: rebuild a document in miniature on an embedded cluster, kill, and compare with the prediction.
+
+    Only processes on this machine are started and killed. Without a document it takes the shipped example.
+    """
+    from durability.cli import drill as rehearsal
+    from durability.cli.options import Given
+
+    return rehearsal.run(rehearsal.request(Given.of(ctx)))
+
+
 def _limit(name: str, help: str) -> Any:
     return typer.Option(name, envvar=name.removeprefix("--").upper(), help=help, metavar="N")
 

@@ -14,10 +14,11 @@ QUICK = Limits(deadline=10, connect_timeout=3, request_timeout=5, attempts=1)
 
 @dataclass(frozen=True)
 class Answer:
-    """cluster_id: Kafka's own id; None if it isn't stated. brokers: the number of live brokers."""
+    """cluster_id: Kafka's own id; None if it isn't stated. brokers: the number of live brokers. live: their ids."""
 
     cluster_id: str | None
     brokers: int
+    live: frozenset[int] = frozenset()
 
 
 def probe(name: str, settings: Mapping[str, object], *, limits: Limits = QUICK) -> Answer:
@@ -29,4 +30,5 @@ def probe(name: str, settings: Mapping[str, object], *, limits: Limits = QUICK) 
     """
     with connected(name, settings, limits) as wire:
         metadata = wire.run(wire.bootstrap)
-    return Answer(metadata.cluster_id or None, len(metadata.brokers))
+    live = frozenset(broker.node_id for broker in metadata.brokers)
+    return Answer(metadata.cluster_id or None, len(metadata.brokers), live)

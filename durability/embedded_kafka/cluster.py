@@ -124,6 +124,11 @@ class LocalCluster:
         return ",".join(f"127.0.0.1:{port}" for port in self._ports["broker"].values())
 
     @property
+    def addresses(self) -> list[str]:
+        """host:port of each broker whose process lives."""
+        return [f"127.0.0.1:{port}" for node, port in self._ports["broker"].items() if self._nodes[node].living]
+
+    @property
     def running(self) -> tuple[int, ...]:
         """Ids of the nodes whose process lives."""
         return tuple(node.id for node in self._nodes.values() if node.living)
@@ -164,6 +169,10 @@ class LocalCluster:
     def restart_rack(self, rack: str) -> None:
         """`restart_broker` for every process of a rack."""
         self._restart(self.spec.in_rack(rack))
+
+    def restart(self, nodes: Iterable[int]) -> None:
+        """`restart_broker` for several processes at once, controllers too."""
+        self._restart(nodes)
 
     def restore(self) -> None:
         """Starts every node that is down; returns when each partition has a leader and all its replicas in sync."""
@@ -250,9 +259,8 @@ class LocalCluster:
         """kafka-python's admin client of the living brokers, closed at the end. seconds: timeout of a request."""
         from kafka.admin import KafkaAdminClient
 
-        living = [f"127.0.0.1:{port}" for node, port in self._ports["broker"].items() if self._nodes[node].living]
         client = KafkaAdminClient(
-            bootstrap_servers=living, client_id="local-kafka", request_timeout_ms=int(seconds * 1000)
+            bootstrap_servers=self.addresses, client_id="local-kafka", request_timeout_ms=int(seconds * 1000)
         )
         try:
             yield client

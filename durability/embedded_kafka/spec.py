@@ -144,6 +144,19 @@ def as_properties(values: Mapping[str, str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    text = text.replace("\\", "\\\\").replace("\n", "\\n").replace("=", "\\=").replace(":", "\\:").replace("#", "\\#")
-    text = text.replace("!", "\\!")
-    return "\\" + text if text.startswith(" ") else text
+    r"""A key or value for java.util.Properties. What isn't printable ASCII is \\uXXXX, so a line end starts no property.
+
+    >>> print(_escaped("az\r=9"), _escaped(" \u00e9"))
+    az\u000d\=9 \ \u00e9
+    """
+    raw = text.encode("utf-16-be", "surrogatepass")
+    units = [int.from_bytes(raw[at : at + 2]) for at in range(0, len(raw), 2)]
+    written = "".join(_character(unit) for unit in units)
+    return "\\" + written if written.startswith(" ") else written
+
+
+def _character(unit: int) -> str:
+    """A UTF-16 code unit as a properties file has it."""
+    if not 32 <= unit < 127:
+        return f"\\u{unit:04x}"
+    return f"\\{chr(unit)}" if chr(unit) in "\\=:#!" else chr(unit)

@@ -44,6 +44,15 @@ class Loss:
         unplaced = {f"unplaced_{kind}": list(ids) for kind, ids in self.unplaced.items()}
         return {"brokers": list(self.brokers), "controllers": list(self.controllers), **unplaced}
 
+    def described(self) -> dict[str, list[Any]]:
+        """`lose` in whatif.json and drill.json."""
+        return {
+            "asked": [str(item) for item in self.asked],
+            "brokers": list(self.brokers),
+            "controllers": list(self.controllers),
+            "down_already": list(self.down_already),
+        }
+
 
 def parse(text: str, label: str = "--lose ") -> tuple[Item, ...]:
     """The items of a list that commas separate. A comma in a rack's name is written %2C. label: the option in messages.

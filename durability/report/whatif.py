@@ -54,7 +54,7 @@ def write(
         counts = Counts()
         writer = csv.DictWriter(csv_file, COLUMNS, quoting=csv.QUOTE_ALL)
         writer.writeheader()
-        for row in _rows(lake, plan):
+        for row in rows(lake, plan):
             counts.add(row)
             writer.writerows({name: safe(cell) for name, cell in line.items()} for line in losses.lines([row]))
         found = document(snapshot, loss, counts, unread, known)
@@ -64,8 +64,8 @@ def write(
     return {name: out / name for name in FILES}
 
 
-def _rows(lake: Any, plan: Plan) -> Iterator[dict[str, Any]]:
-
+def rows(lake: Any, plan: Any) -> Iterator[dict[str, Any]]:
+    """The rows of `loss_outcomes` of a result. plan: its `run_id` and `result_id` count."""
     from durability.lake.tables import LOSS_OUTCOMES
 
     result = of_result(plan)
@@ -85,12 +85,7 @@ def document(
         "cluster": snapshot.cluster,
         "snapshot_id": snapshot.snapshot_id,
         "captured_at": snapshot.captured_at,
-        "lose": {
-            "asked": [str(item) for item in loss.asked],
-            "brokers": list(loss.brokers),
-            "controllers": list(loss.controllers),
-            "down_already": list(loss.down_already),
-        },
+        "lose": loss.described(),
         "quorum": {**quorum, "kept": kept} if quorum.get("voters") is not None else None,
         "views": {view: {name: counts.partitions[view][name] for name in CLASSES} for view in VIEWS},
         "topics": {view: {name: len(counts.topics[view][name]) for name in CLASSES} for view in VIEWS},

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-NAMES = ("topology", "policy", "waivers", "clusters", "findings", "plans", "whatif", "restart", "losses")
+NAMES = ("topology", "policy", "waivers", "clusters", "findings", "plans", "whatif", "restart", "losses", "drill")
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -29,6 +29,7 @@ def schema(name: str) -> dict[str, Any]:
         "whatif": results.WHATIF,
         "restart": results.RESTART,
         "losses": losses.LOSSES,
+        "drill": results.DRILL,
     }
     return file_schema(roots[name])
 

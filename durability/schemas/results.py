@@ -5,12 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from durability.remedies import plans as reassignment
-from durability.report import restart, whatif
+from durability.report import drill, restart, whatif
 from durability.report.data import clients, losses
+from durability.report.data.drill import FIELDS
 from durability.report.data.results import KEYS, WAIVER_KEYS
 from durability.report.files import FORMAT
 from durability.report.words import CHANGES, OUTCOMES, SEVERITIES
-from durability.shapes import INT64, Anything, Choice, Constant, Flag, ListOf, MapOf, Member, Object, Text, Whole
+from durability.shapes import (
+    INT64,
+    Anything,
+    Choice,
+    Constant,
+    Flag,
+    ListOf,
+    MapOf,
+    Member,
+    Number,
+    Object,
+    Text,
+    Whole,
+)
 
 TEXT, OPTIONAL_TEXT, COUNT = Member(Text()), Member(Text(), nullable=True), Whole(high=INT64)
 MOMENT = Text(format="date-time")
@@ -277,4 +291,83 @@ RESTART = Object(
         "costly": Member(ListOf(Object("costly", {"brokers": NODES, **SHARED})), about="pairs that cost waves"),
     },
     about="In which waves brokers may restart (docs/losses.md).",
+)
+
+PLACE = {"topic": TEXT, "partition": Member(COUNT)}
+RACKED = Member(ListOf(Object("racked-node", {"id": Member(COUNT), "rack": OPTIONAL_TEXT})))
+MINIATURE = Object(
+    "miniature",
+    {
+        "kafka_version": TEXT,
+        "elr": Member(Flag(), about="whether eligible leader replicas (KIP-966) are on"),
+        "brokers": RACKED,
+        "controllers": RACKED,
+        "placements": Member(COUNT, about="distinct placements that were rebuilt, a partition for each"),
+        "partitions": Member(COUNT, about="partitions of the document that these stand for"),
+        "left_out": Member(
+            ListOf(Object("left-out", {"why": TEXT, "partitions": Member(COUNT)})),
+            about="partitions without a stand-in",
+        ),
+        "not_rebuilt": Member(ListOf(Text()), about="how the miniature differs from the document"),
+    },
+)
+LEDGER = Object(
+    "ledger",
+    {
+        "acknowledged": Member(
+            COUNT, about="records that brokers acknowledged with acks=all, before and after the loss"
+        ),
+        "found": Member(COUNT, about="records that are there after everything is back"),
+        "missing_as_predicted": Member(
+            COUNT, about="missing, where the prediction is that an unclean leader deletes some"
+        ),
+        "missing": Member(
+            ListOf(Object("missing", {**PLACE, "records": Member(COUNT)})), about="against the prediction"
+        ),
+        "unread": Member(COUNT, about="partitions that could not be read afterwards"),
+        "why_unread": OPTIONAL_TEXT,
+        "whole": Member(Flag()),
+    },
+)
+DRILL = Object(
+    drill.FORMAT,
+    {
+        "format": Member(Constant(drill.FORMAT)),
+        **dict.fromkeys(("cluster", "snapshot_id"), TEXT),
+        "captured_at": Member(MOMENT),
+        "lose": Member(LOST),
+        "quorum": Member(QUORUM, nullable=True, about="null without KRaft, or if no voter is known"),
+        "seen_at": Member(MOMENT, about="when the cluster was read again"),
+        "compared": Member(COUNT, about="partitions of which at least one field was compared"),
+        "agreed": Member(COUNT, about="partitions whose compared fields all agree"),
+        "agreement": Member(
+            Number(low=0, high=1), nullable=True, about="agreed / compared; null: nothing was compared"
+        ),
+        "fields": Member(MapOf(Object("of-field", {"compared": Member(COUNT), "agreed": Member(COUNT)}))),
+        "differs": Member(
+            ListOf(
+                Object(
+                    "differs",
+                    {
+                        **PLACE,
+                        "field": Member(Choice(FIELDS)),
+                        "predicted": Member(Anything(), nullable=True),
+                        "seen": Member(Anything(), nullable=True),
+                    },
+                )
+            ),
+            about="at most 1,000",
+        ),
+        "not_compared": Member(
+            ListOf(
+                Object(
+                    "not-compared",
+                    {"field": _choice(FIELDS, "null: the whole partition"), "why": TEXT, "partitions": Member(COUNT)},
+                )
+            )
+        ),
+        "miniature": Member(MINIATURE, nullable=True, about="the embedded cluster that stood for the document's"),
+        "ledger": Member(LEDGER, nullable=True),
+    },
+    about="A predicted loss against what happened (docs/losses.md).",
 )

@@ -73,7 +73,7 @@ def params() -> dict[str, Param]:
 
 
 def loss_params() -> dict[str, Param]:
-    """What is lost in a prediction, with the pattern that the form checks."""
+    """The form of `failure_drill`: what is lost, with the pattern that the form checks, and whether to wait for it."""
     item = {"type": "string", "pattern": r"^\s*((broker|controller):[0-9]{1,10}|rack:.+)\s*$"}
     return {
         "cluster": Param(
@@ -85,5 +85,9 @@ def loss_params() -> dict[str, Param]:
             items=item,
             minItems=1,
             description="What fails, one item per line: broker:3, rack:az2, controller:101",
+        ),
+        "compare": Param(False, type="boolean", description="Wait for the loss, read the cluster again and compare"),
+        "within": Param(
+            30, type="integer", minimum=1, maximum=240, description="With compare: minutes to wait until it is lost"
         ),
     }

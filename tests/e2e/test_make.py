@@ -85,7 +85,20 @@ def test_help_names_every_target():
     said = make(ROOT, "help").stdout
     assert all(
         f"make {target}" in said
-        for target in ("audit", "test", "up", "demo", "bench", "lint", "docs", "lock", "clean", "setup")
+        for target in (
+            "audit",
+            "whatif",
+            "drill",
+            "test",
+            "up",
+            "demo",
+            "bench",
+            "lint",
+            "docs",
+            "lock",
+            "clean",
+            "setup",
+        )
     )
 
 

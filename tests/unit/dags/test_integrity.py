@@ -79,6 +79,12 @@ def test_the_pulse_ends_with_the_verdicts(loaded):
     assert list(tasks) == ["plan", "collect", "gate", "publish", "evaluate", "conclude", "discard"]
 
 
+def test_a_drill_compares_after_the_loss_with_what_was_predicted_before_it(loaded):
+    tasks = loaded["dags"]["failure_drill"]["tasks"]
+    order = {name: set(task["upstream"]) for name, task in tasks.items()}
+    assert order == {"predict": set(), "wait": {"predict"}, "compare": {"predict", "wait"}}
+
+
 def test_nothing_is_removed_before_the_catalog_is_backed_up(loaded):
     upkeep = loaded["dags"]["lake_upkeep"]
     assert {name: task["upstream"] for name, task in upkeep["tasks"].items()} == {"backup": [], "upkeep": ["backup"]}
@@ -125,7 +131,7 @@ def test_the_runbook_names_every_task(loaded, dag_id):
 
 def test_a_run_can_be_told_what_to_read_and_where_to_write(loaded):
     wanted = ["clusters", "lake", "out", "policy", "topology", "waivers"]
-    more = {"failure_drill": ["cluster", "lose"]}
+    more = {"failure_drill": ["cluster", "lose", "compare", "within"]}
     assert {name: dag["params"] for name, dag in loaded["dags"].items()} == {
         name: sorted([*wanted, *more.get(name, [])]) for name in loaded["dags"]
     }
