@@ -30,7 +30,9 @@ def compiled(frame: DataFrame, whole: bool = True) -> DataFrame:
     ['false', 'true']
     """
     spark = frame.sparkSession.newSession()
-    for key, value in {**REQUIRED, **(COMPILED if whole else EXPRESSIONS)}.items():
+    # A new session has the application's settings alone. The frame may be written to a catalog of its own session.
+    catalogs = {k: v for k, v in frame.sparkSession.conf.getAll.items() if k.startswith("spark.sql.catalog.")}
+    for key, value in {**catalogs, **REQUIRED, **(COMPILED if whole else EXPRESSIONS)}.items():
         spark.conf.set(key, value)
     # All sessions share global views. The returned frame works without the view, and the view would keep the rows in memory.
     name = f"compiled_{uuid.uuid4().hex}"

@@ -64,10 +64,10 @@ def test_a_killed_audit_leaves_no_process(tmp_path, number, command):
         text=True,
         start_new_session=True,
     )
-    wait_for(lambda: len(children(tmp_path)) > 1, 60)
+    wait_for(lambda: len(children(tmp_path)) > 1, 180)
     program.send_signal(number)
-    _, said = program.communicate(timeout=60)
-    wait_for(lambda: not children(tmp_path), 30)
+    _, said = program.communicate(timeout=180)
+    wait_for(lambda: not children(tmp_path), 120)
     assert program.returncode == {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}[number]
     assert "Traceback" not in said
 

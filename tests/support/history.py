@@ -89,10 +89,13 @@ def _earlier(metadata, millis: int):
 
 def _rows(table, snapshot, name: str, topics) -> list[dict]:
     columns = dict(table.columns)
-    named = "resource" if "resource" in columns else "topic"
+    named = next((name for name in ("resource", "topic") if name in columns), None)
     keys = {name: snapshot[name] for name in ("cluster", "captured_at", "snapshot_id")}
     kind = "pulse" if snapshot["kind"] == "pulse" else "nightly"
-    rows = [keys | {"run_id": f"{kind}:{name}", "result_id": name, named: topic} for topic in topics]
+    keys |= {"run_id": f"{kind}:{name}", "result_id": name}
+    if named is None:
+        return [keys]
+    rows = [keys | {named: topic} for topic in topics]
     if table is tables.HEALTH_COUNTERS:
         return [row | dict.fromkeys(tables.COUNTED, 3) for row in rows]
     return rows

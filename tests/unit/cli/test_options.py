@@ -40,7 +40,7 @@ def audit(folder: Path, *flags: str, **given: str) -> subprocess.CompletedProces
     """`kafka-durability audit`, options in the environment or as flags."""
     environment = {**os.environ, "OUT": str(folder / "out"), "LAKE": str(folder / "lake"), **given}
     command = [sys.executable, "-m", "durability.cli", "audit", *flags]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT, timeout=60)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT, timeout=180)
 
 
 def test_a_typo_in_the_policy_is_refused_with_file_and_line(tmp_path, documents):

@@ -83,7 +83,7 @@ def test_a_killed_scheduler_is_started_again_and_its_workers_go(tmp_path: Path, 
     again = [pid for name in up.COMPONENTS for pid in ids(tmp_path / name)]
     assert all(map(watchdog._alive, again))
     process.terminate()
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=180)
     assert process.returncode == 128 + signal.SIGTERM
     assert "Airflow's scheduler was killed by signal 9: it is started again; its log is" in said
     assert not any(map(watchdog._alive, again)), "a component outlives `up`"
@@ -91,7 +91,7 @@ def test_a_killed_scheduler_is_started_again_and_its_workers_go(tmp_path: Path, 
 
 def test_a_component_that_ends_at_once_ends_all_and_is_named(tmp_path: Path, start) -> None:
     process = start(fails="api-server", settled=600)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=180)
     assert process.returncode == 2
     assert "Airflow's api-server ended with status 3: Airflow is stopped; its log is" in said
     left = [pid for name in up.COMPONENTS if (tmp_path / name).exists() for pid in ids(tmp_path / name)]

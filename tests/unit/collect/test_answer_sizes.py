@@ -13,7 +13,7 @@ from durability.collect.reasons import Unread
 from durability.collect.wire import connected
 from durability.errors import Unreachable
 
-QUICK = Limits(deadline=20, connect_timeout=5, request_timeout=5, attempts=1)
+QUICK = Limits(deadline=60, connect_timeout=20, request_timeout=20, attempts=1)
 ANNOUNCED = 499_000_000
 KEY = ApiVersionsResponse.ApiVersion
 VERSIONS = ApiVersionsResponse(

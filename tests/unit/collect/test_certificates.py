@@ -17,7 +17,7 @@ from cryptography.x509.oid import NameOID
 from durability.collect import Limits, collect
 from durability.errors import Unreachable
 
-QUICK = Limits(connect_timeout=5, attempts=1)
+QUICK = Limits(connect_timeout=20, attempts=1)
 NOW = datetime.now(UTC)
 DAY = timedelta(days=1)
 PEM, PKCS8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8

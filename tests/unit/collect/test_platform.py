@@ -19,7 +19,7 @@ TOPICS = {"orders": [[0, 1, 2], [1, 2, 0]]}
 
 def read(cluster_id: str, settings: dict[str, str], topics=TOPICS, **more):
     with fake_broker(cluster_id, topics, settings, **more) as address:
-        return collect("eu", {"bootstrap.servers": address}, limits=Limits(connect_timeout=2.0, request_timeout=5.0))
+        return collect("eu", {"bootstrap.servers": address}, limits=Limits(connect_timeout=20, request_timeout=20))
 
 
 @pytest.mark.parametrize(

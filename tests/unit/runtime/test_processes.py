@@ -49,7 +49,7 @@ def started(tmp_path: Path, how: str, command: list[str] | None = None):
     return launcher, session, Path(folder)
 
 
-def wait_for(condition, what: str, seconds: float = 30) -> None:
+def wait_for(condition, what: str, seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not so: {what}"
@@ -64,7 +64,7 @@ def test_nothing_is_left_of_a_killed_launcher(tmp_path: Path, how: str, number: 
     launcher, session, folder = started(tmp_path, how)
     descendants = watchdog.marked(session)
     launcher.send_signal(number)
-    launcher.wait(30)
+    launcher.wait(120)
     wait_for(lambda: not any(map(watchdog._alive, descendants)), "no descendant is left")
     wait_for(lambda: not folder.exists(), "its folder is removed")
 
@@ -73,7 +73,7 @@ def test_killing_the_make_above_ends_the_launcher_too(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text(f"run:\n\t@true; {sys.executable} launcher.py note killed\n")
     make, session, folder = started(tmp_path, "killed", ["make", "run"])
     make.kill()
-    make.wait(30)
+    make.wait(120)
     wait_for(lambda: not watchdog.marked(session), "no descendant is left")
     wait_for(lambda: not folder.exists(), "its folder is removed")
     wait_for(lambda: not processes_of(tmp_path), "the launcher itself is gone")
@@ -97,7 +97,7 @@ def test_close_ends_the_session_and_not_its_owner() -> None:
         child = session.popen(["sleep", "600"], log=session.folder / "log")
         assert watchdog.marked(session.id) == [child.pid]
         folder = session.folder
-    assert child.wait(5) == -signal.SIGTERM
+    assert child.wait(60) == -signal.SIGTERM
     assert not folder.exists()
     assert watchdog.marked(session.id) == []
 
@@ -109,7 +109,7 @@ def test_what_a_helper_starts_meanwhile_belongs_to_the_session(monkeypatch) -> N
             helped = subprocess.Popen(["sleep", "600"])
         other = subprocess.Popen(["sleep", "600"])
         wait_for(lambda: watchdog.marked(session.id) == [helped.pid], "the helper's child is the session's")
-    assert helped.wait(5) == -signal.SIGTERM
+    assert helped.wait(60) == -signal.SIGTERM
     assert other.poll() is None
     other.kill()
     other.wait()
@@ -132,7 +132,7 @@ def test_close_works_without_the_watchdog() -> None:
     session._watchdog.kill()
     session._watchdog.wait()
     session.close()
-    assert child.wait(5) == -signal.SIGTERM
+    assert child.wait(60) == -signal.SIGTERM
     assert not session.folder.exists()
 
 
