@@ -117,7 +117,7 @@ class Evaluation:
 
     def _found_losses(self) -> Losses:
         rows, by_name = self._facts("partitions"), not self.plan.pulse
-        return Losses(rows, self.topics, self.base_clusters, self._checkpointed, by_name)
+        return Losses(rows, self.topics, self.base_clusters, self._checkpointed, by_name, large=not self.plan.small)
 
     @property
     def losses(self) -> Losses:

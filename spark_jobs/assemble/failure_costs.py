@@ -7,7 +7,7 @@ partitions that lose alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -41,10 +41,12 @@ class Losses:
         clusters: DataFrame,
         checkpointed: Callable[[DataFrame], DataFrame],
         by_name: bool = True,
+        large: bool = False,
     ):
         """rows: the facts of partitions, a row each. topics, clusters: `facts.topics`, `facts.clusters`, checkpointed.
 
         by_name: compute `broken` and `by_loss` too. `distances` needs neither.
+        large: compile long plans too. That takes longer than to interpret them for few patterns.
         """
         self._checkpointed = checkpointed
         self._listed = topics.select("cluster", "topic", "partitions_known")
@@ -61,7 +63,9 @@ class Losses:
             _by_itself(rows.join(F.broadcast(alone), ["cluster", "topic", "partition"])), topics, clusters
         )
         of_patterns = patterns.facts_of(self._counted.select(*patterns.KEY).distinct(), self.topics, coded.kinds, facts)
-        self._patterns = checkpointed(single_losses.broken(of_patterns, patterns.KEY))
+        prepared = partial(compiled, whole=False) if large else (lambda frame: frame)
+        judged = single_losses.broken(of_patterns, patterns.KEY, prepared)
+        self._patterns = checkpointed(judged.withColumn("pattern", F.monotonically_increasing_id()))
         self._alone = None if alone.isEmpty() else checkpointed(self._judged_alone(facts, topics))
         if by_name:
             self.broken = checkpointed(self._broken())
@@ -240,9 +244,12 @@ class Losses:
 
     def sets(self) -> DataFrame:
         """The rows of `loss_sets`."""
-        packed = compiled(self._keyed).where(F.col("members").isNotNull()).groupBy("cluster", "replicas", *patterns.KEY)
-        of_patterns = self._patterns.where(F.size("sets") > 0).select(*patterns.KEY, "sets")
-        placed = packed.agg(F.count("*").alias("n")).join(F.broadcast(of_patterns), [*patterns.KEY])
+        of_patterns = self._patterns.where(F.size("sets") > 0)
+        numbered = compiled(self._keyed).join(
+            F.broadcast(of_patterns.select(*patterns.KEY, "pattern")), [*patterns.KEY]
+        )
+        packed = numbered.groupBy("cluster", "replicas", "pattern").agg(F.count("*").alias("n"))
+        placed = packed.join(F.broadcast(of_patterns.select("pattern", "sets")), "pattern")
         one = F.lit(1).cast("long")
         rows = self._with_alone(
             placed,
@@ -285,8 +292,9 @@ class Losses:
                 for kind, rack in KINDS.items()
             )
         )
-        flagged = F.struct("partition", "of_broker", "of_broker_unsure", "of_rack", "of_rack_unsure")
-        ids = self.broken.groupBy("tid").agg(F.collect_list(flagged).alias("loss_partitions"))
+        flags = loss_verdicts.packed(F.col("partition"), {kind: F.col(f"of_{kind}") for kind in KINDS})
+        harmed = compiled(self.broken).where((F.col("of_broker") != 0) | (F.col("of_rack") != 0))
+        ids = harmed.groupBy("tid").agg(F.collect_list(flags).alias("loss_partitions"))
         totals = (
             self.by_topic()
             .groupBy("tid")

@@ -3,7 +3,7 @@
 It fails if a loss breaks something that isn't broken without it, or if something is broken already.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import reduce
 
 from pyspark.sql import Column
@@ -35,6 +35,16 @@ def _class_bits(name: str) -> int:
 
 def _sum(names: Iterable[str]) -> Column:
     return reduce(Column.__add__, map(F.col, names))
+
+
+PACKED = {"rack": 0, "broker": 8}
+"""By kind: the first of the bits of a partition's flags in a packed number. The partition's id is above them."""
+
+
+def packed(partition: Column, of_kinds: Mapping[str, Column]) -> Column:
+    """A partition and what any loss of each kind breaks, as one number. Millions of them are collected."""
+    flags = [F.shiftleft(of_kinds[kind].cast("long"), first) for kind, first in PACKED.items()]
+    return reduce(Column.__add__, [F.shiftleft(partition.cast("long"), 16), *flags])
 
 
 def order() -> dict[str, Column]:
@@ -126,7 +136,7 @@ def _views(kind: str, losses: Column) -> Column:
 
     def of_class(view: str, name: str) -> Column:
         bit = f"{view}_{name}"
-        broken = F.filter("loss_partitions", lambda p: has(p[f"of_{kind}"], BITS[bit]))
+        broken = F.filter("loss_partitions", lambda p: has(p, BITS[bit] << PACKED[kind]))
         harmful = F.filter(losses, lambda one: one[bit] > 0)
         ordered = F.array_sort(
             F.transform(harmful, lambda one: F.struct((-one[bit]).alias("n"), one["name"].alias("name")))
@@ -141,8 +151,8 @@ def _partitions(kind: str, gravest: Column) -> Column:
     bits = F.lit(0)
     for name in GRAVEST:
         bits = F.when(gravest == name, _class_bits(name)).otherwise(bits)
-    broken = F.filter("loss_partitions", lambda p: p[f"of_{kind}"].bitwiseAND(bits) != 0)
-    return F.sort_array(broken["partition"])
+    broken = F.filter("loss_partitions", lambda p: F.shiftright(p, PACKED[kind]).bitwiseAND(bits) != 0)
+    return F.sort_array(F.transform(broken, lambda p: F.shiftright(p, 16).cast("int")))
 
 
 def _reason(breaks: Column, already: Column, losing: Column) -> Column:

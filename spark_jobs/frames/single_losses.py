@@ -22,8 +22,12 @@ KEPT, LOST, UNSURE = 0, 1, 2
 """The quorum after a loss."""
 
 
-def broken(facts: DataFrame, key: tuple[str, ...]) -> DataFrame:
+def broken(
+    facts: DataFrame, key: tuple[str, ...], prepared: Callable[[DataFrame], DataFrame] = lambda frame: frame
+) -> DataFrame:
     """One row per `key` of `facts`: what breaks.
+
+    prepared: makes the frame of which all plans start, for instance one that is compiled.
 
     facts: `partitions.facts` with `unclean`, and `places`, per replica: its number from 1 (`id`), that of the first replica in
         its rack (`rack`, 0 without a known rack), and the quorum (KEPT, LOST, UNSURE) after the loss of the broker (`own`), of
@@ -43,7 +47,7 @@ def broken(facts: DataFrame, key: tuple[str, ...]) -> DataFrame:
         {name: F.col("slot")[field] for name, field in (("kind", "kind"), ("place", "place"), ("quorum_kept", "kept"))}
     )
     racks = F.transform("places", lambda p: p["rack"])
-    with_loss = with_loss.withColumn("racks_of_places", racks).drop("slot", "places").localCheckpoint()
+    with_loss = prepared(with_loss.withColumn("racks_of_places", racks).drop("slot", "places").localCheckpoint())
     each = (*key, "kind", "place")
     placed, sure = F.col("replicas").isNotNull().alias("placed"), F.size(_sure()).alias("sure")
     data = (column.alias(name) for name, column in losses.data().items())
