@@ -13,13 +13,9 @@ from durability.remedies.finding import Finding
 from durability.remedies.steps import Remedy, Step, advice
 
 CONTROLLERS = (
-    "Place the controllers so that no rack holds half of them or more: one in each of three racks, for instance. Add a controller"
-    " in another rack, wait until it has caught up, then remove one from the rack. The cluster needs a majority at every moment"
+    "Run three or five controllers so that no rack has half of them. This takes three racks; the third needs no broker"
 )
-ONE_BY_ONE = (
-    "Add controllers, so that a majority is left when a broker that is a controller too fails: three survive one loss. Bring back"
-    " controllers that are down first"
-)
+ONE_BY_ONE = "Start controllers that are down. Run three or five of them, so that a majority is left when one fails"
 SPREAD = (
     "Move replicas so that no rack holds as many of a partition's replicas as min.insync.replicas, and the replicas in the other"
     " racks reach it: three replicas in three racks with min.insync.replicas 2, for instance"
