@@ -6,6 +6,7 @@ quorum's majority, controllers have to move.
 
 from __future__ import annotations
 
+from durability.catalogue.causes import worded
 from durability.catalogue.listing import listed
 from durability.remedies import elr, replicas, target
 from durability.remedies.cluster import facts_of
@@ -38,5 +39,7 @@ def remedy(finding: Finding) -> Remedy:
     if of_rack and evidence["racks"] == 1:
         return advice(THIRD_RACK)
     if facts.led is not False and target.differs(aims):
-        return target.remedy(finding)
+        missing = worded(evidence["missing"])
+        back = replicas.bring_back(missing, facts) if missing else []
+        return [*back, *target.remedy(finding)]
     return advice(SPREAD if of_rack else EACH)

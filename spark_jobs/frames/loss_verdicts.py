@@ -102,6 +102,8 @@ def verdict(control: str, kind: str) -> Column:
             **because,
             base.REASON: reason,
             "losing_quorum": F.slice(losing, 1, SHOWN),
+            # Replicas that are missing now may break it even at its target.
+            "missing": base.dominant("under_replicated_causes"),
             "racks": F.size("racks"),
             "unplaced": F.slice("unplaced", 1, SHOWN),
             "target": F.col(target.TARGET),

@@ -22,7 +22,7 @@ from tests.support.topology import document
 COUNTED = {"clusters": 2, "partitions": 6, "unknown": 0, "offline": 2, "under_min_isr": 0, "at_min_isr": 2}
 COUNTED |= {"under_replicated": 2, "at_min_isr_by_configuration": 0, "under_min_isr_by_configuration": 0}
 COUNTED |= dict.fromkeys(("under_min_rack_isr", "at_min_rack_isr", "at_min_rack_isr_by_placement", "rack_unknown"), 0)
-COUNTED |= dict.fromkeys(tables.ONE_FAILURE)
+COUNTED |= dict.fromkeys(tables.ONE_FAILURE, 0) | {"one_broker_from_refusing": 4, "one_rack_from_refusing": 4}
 
 
 def fact_rows(lake) -> dict[str, int]:
