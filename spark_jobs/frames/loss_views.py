@@ -5,7 +5,6 @@ Every prediction uses these views: of a stated loss (`spark_jobs.assemble.loss_o
 """
 
 from collections.abc import Sequence
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -21,19 +20,38 @@ BY_SEVERITY = (NO_ERROR, NOT_ENOUGH_REPLICAS, TIMED_OUT, NO_LEADER)
 """Answers to an acks=all write, the worst last."""
 
 
+CHANGED = ("replicas", "brokers", "isr", "leader", "leader_known", "elr", "adding", "removing", "leading")
+"""The columns of a partition that a view or a loss changes."""
+
+
 def in_views(with_loss: DataFrame, key: Sequence[str]) -> DataFrame:
     """One row per `key`, which identifies a row of `with_loss`.
 
-    with_loss: `partitions.facts` with the columns that `losses` reads, checkpointed because it is read four times.
+    with_loss: `partitions.facts` with the columns that `losses` reads.
 
     - `before_answer`, `now_answer`, `adding_answer`, `removing_answer`: the answer to an acks=all write; NULL if unknown.
     - `leader_before`, `leader_now`.
     - `data_worst`: is an ISR of the effective minimum size lost?
     - `all_lost`: are all replicas lost, of the worse placement?
     """
-    views = [with_loss.withColumn("view", F.lit(BEFORE)), losses.after(with_loss).withColumn("view", F.lit(NOW))]
-    views += [losses.after(losses.whole(with_loss, w)).withColumn("view", F.lit(w)) for w in WITHOUT]
-    return _per_key(with_answers(reduce(DataFrame.unionByName, views)), key)
+    # Each view from one plan: a plan for each takes longer to make than to run.
+    view = F.col("view")
+    rows = with_loss.select("*", F.explode(F.array(*map(F.lit, (BEFORE, NOW, *WITHOUT)))).alias("view"))
+    left_out = F.when(view == WITHOUT[0], F.col("adding")).when(view == WITHOUT[1], F.col("removing"))
+    structural = losses.whole(_as_is(rows.withColumn("left_out", left_out)), "left_out")
+    placed = _where(view.isin(*WITHOUT), structural).localCheckpoint()
+    after = _where(view != BEFORE, losses.after(_as_is(placed))).localCheckpoint()
+    return _per_key(with_answers(after), key)
+
+
+def _as_is(frame: DataFrame) -> DataFrame:
+    return frame.withColumns({f"as_is_{name}": F.col(name) for name in CHANGED})
+
+
+def _where(condition: Column, changed: DataFrame) -> DataFrame:
+    """CHANGED of `changed` in the rows for which the condition holds, else as they were (`_as_is`)."""
+    chosen = {name: F.when(condition, F.col(name)).otherwise(F.col(f"as_is_{name}")) for name in CHANGED}
+    return changed.withColumns(chosen).drop(*(f"as_is_{name}" for name in CHANGED))
 
 
 def with_answers(facts: DataFrame) -> DataFrame:
