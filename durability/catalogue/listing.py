@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from durability.catalogue.losing import broken_already, broken_by
+from durability.catalogue.losing import broken_already, broken_by, unplaced
 
 SHOWN = 10
 """The maximum number of ids or names in a sentence. A finding's `partitions` or `observed` lists all of them."""
@@ -168,6 +168,6 @@ FILTERS: dict[str, Callable[..., object]] = {
     f.__name__: f
     for f in (
         *(listed, named, lasted, gaps, copies_in_racks, answered, waited_for, cli_differs, wrong_setting),
-        *(task_standbys, spread_task, unread_application, broken_by, broken_already),
+        *(task_standbys, spread_task, unread_application, broken_by, broken_already, unplaced),
     )
 }

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 HARM = {
-    "data": "acknowledged writes are lost",
-    "availability": "nobody leads: reads and writes fail",
+    "data": "acknowledged writes can be lost",
+    "availability": "it goes offline: reads and writes fail",
     "writes": "acks=all writes are refused",
 }
 WHEN = {
     "now": "as things are now",
-    "structural": "also with all replicas in sync",
+    "structural": "even with all replicas in sync",
     "worst-case": "in the worst case that min.insync.replicas allows",
 }
 NAMED = 5
@@ -26,7 +26,7 @@ def broken_by(observed: Mapping[str, Any], kind: str, evidence: Mapping[str, Any
 
     >>> three = {"lost": ["3"], "lost_count": 1, "breaks": "data", "when": ["now", "structural"]}
     >>> broken_by(three, "broker", {"losing_quorum": []})
-    'if broker 3 fails, acknowledged writes are lost (as things are now, also with all replicas in sync)'
+    'if broker 3 fails, acknowledged writes can be lost (as things are now, even with all replicas in sync)'
     >>> lost = {"lost": ["az1", "az2"], "lost_count": 2, "breaks": "writes", "when": ["worst-case"]}
     >>> broken_by(lost, "rack", {"losing_quorum": ["az1"]})[:52]
     'if any one of racks az1, az2 fails, acks=all writes '
@@ -44,6 +44,17 @@ def broken_by(observed: Mapping[str, Any], kind: str, evidence: Mapping[str, Any
         )
         without = f"; {which} no majority"
     return f"if {who} fails, {HARM[observed['breaks']]} ({when}){without}"
+
+
+def unplaced(evidence: Mapping[str, Any]) -> str:
+    """The nodes that may stand in any rack.
+
+    >>> unplaced({"unplaced": [4], "unplaced_voters": [101, 102]})
+    'broker 4 and controllers 101, 102'
+    """
+    nodes = (("broker", evidence["unplaced"]), ("controller", evidence["unplaced_voters"]))
+    named = (f"{kind}{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}" for kind, ids in nodes if ids)
+    return " and ".join(named)
 
 
 def broken_already(observed: Mapping[str, Any]) -> str:

@@ -6,7 +6,6 @@ Only processes on this machine are started and killed. No address of another clu
 from __future__ import annotations
 
 import json
-import logging
 import os
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -17,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from durability import resources
-from durability.cli import audit, exit_status, inputs
+from durability.cli import audit, exit_status, inputs, job_log
 from durability.cli.console import Console
 from durability.cli.options import Given
-from durability.errors import AuditError, Refused, Unreachable
+from durability.errors import Refused, Unreachable
 from durability.plain import plain
 from durability.plan.lose import LISTED, Item
 from durability.plan.plan import to_text
@@ -116,7 +115,6 @@ def _on_or_off(given: Given, name: str) -> bool | None:
 def run(asked: Request, environ: Mapping[str, str] = os.environ) -> int:
     """Rehearses the loss. Returns 0 if all of it was as predicted and the ledger is whole, 1 if not, 2 if it failed."""
     from durability.runtime import jars, out_lock, processes
-    from durability.steps.evaluate import JobFailed
 
     console = Console()
     jars.java_command()
@@ -129,20 +127,10 @@ def run(asked: Request, environ: Mapping[str, str] = os.environ) -> int:
         processes.Session("durability-drill-") as session,
         session.adopting(),
     ):
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.unlink(missing_ok=True)
-        with audit.logging_to(log):
-            try:
-                drill = _Rehearsal(asked, session, log, console, environ).run()
-            except AuditError as error:
-                for problem in console.problems:
-                    if problem != str(error):
-                        console.error(problem)
-                raise
-            except JobFailed as error:
-                logging.getLogger("spark").error("%s", error)
-                console.error(f"{error}: {log}")
-                return exit_status.INCOMPLETE
+        rehearsal = _Rehearsal(asked, session, log, console, environ)
+        drill = job_log.logged(log, console, rehearsal.run)
+        if drill is None:
+            return exit_status.INCOMPLETE
         path = report.write(drill, asked.out)
     console.line()
     for line in report.summary(drill, path):

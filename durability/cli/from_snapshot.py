@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from durability.cli import audit, exit_status, inputs
+from durability.cli import audit, exit_status, inputs, job_log
 from durability.cli.console import Console
 from durability.cli.inputs import Input
 from durability.cli.options import Options
-from durability.errors import AuditError
 
 if TYPE_CHECKING:
     from durability.lake import Lake
@@ -42,7 +40,6 @@ def run(options: Options, name: str, work: Callable[[Work], None], environ: Mapp
     Raises AuditError for what a user can fix.
     """
     from durability.runtime import jars, out_lock, processes, run_lock, spark
-    from durability.steps.evaluate import JobFailed
 
     console = Console()
     jars.java_command()
@@ -53,27 +50,18 @@ def run(options: Options, name: str, work: Callable[[Work], None], environ: Mapp
         processes.Session(f"durability-{name}-") as session,
         session.adopting(),
     ):
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.unlink(missing_ok=True)
         environment = spark.environment(environ)
 
         def submit(lake: Lake, plan: Plan, job: str, *arguments: str) -> None:
             audit.submit(session, log, environment, lake, plan, job, *arguments)
 
-        with audit.logging_to(log):
-            try:
-                settings, snapshot = _snapshot(options, session, console, environ)
-                work(Work(settings, snapshot, submit, console, session.folder))
-            except AuditError as error:
-                for problem in console.problems:
-                    if problem != str(error):
-                        console.error(problem)
-                raise
-            except JobFailed as error:
-                logging.getLogger("spark").error("%s", error)
-                console.error(f"{error}: {log}")
-                return exit_status.INCOMPLETE
-    return exit_status.DONE
+        def on_snapshot() -> int:
+            settings, snapshot = _snapshot(options, session, console, environ)
+            work(Work(settings, snapshot, submit, console, session.folder))
+            return exit_status.DONE
+
+        status = job_log.logged(log, console, on_snapshot)
+    return exit_status.INCOMPLETE if status is None else status
 
 
 def _snapshot(

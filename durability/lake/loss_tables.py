@@ -13,8 +13,8 @@ VIEWS = {
 }
 """The classes of harm that a loss does, by view.
 
-Classes: all copies that certainly have every acknowledged record are lost (data), nobody leads (availability), an acks=all write
-is refused (writes). Views: from the ISR as it is (now), if all replicas were in sync (structural), from the ISR that
+Classes: all copies that certainly have every acknowledged record are lost (data), no leader is left (availability), an acks=all
+write is refused (writes). Views: from the ISR as it is (now), if all replicas were in sync (structural), from the ISR that
 min.insync.replicas allows (worst).
 """
 

@@ -17,6 +17,7 @@ PLANNERS: dict[str, Callable[[Finding], Remedy]] = {
     "isr-racks": replicas.isr_racks,
     "log-dirs": settings.log_dirs,
     "losses": losses.remedy,
+    "losses-unplaced": losses.unplaced,
     "place": target.place,
     "policy-feasible": racks.feasible,
     "racks-valid": min_racks.valid,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from durability.catalogue.causes import worded
 from durability.catalogue.listing import listed
-from durability.remedies import elr, replicas, target
+from durability.remedies import elr, racks, replicas, target
 from durability.remedies.cluster import facts_of
 from durability.remedies.finding import Finding
 from durability.remedies.steps import Remedy, Step, advice
@@ -22,6 +22,8 @@ SPREAD = (
     " racks reach it: three replicas in three racks with min.insync.replicas 2, for instance"
 )
 THIRD_RACK = "Add brokers in more racks: with one rack, every topic fails when it fails"
+STATE = "State the controllers' racks in clusters.yaml, then audit again"
+DESCRIBE = "Let the auditor describe all brokers, then audit again"
 EACH = "Give each partition more replicas than its min.insync.replicas, and a min.insync.replicas of 2 or more"
 
 
@@ -38,8 +40,20 @@ def remedy(finding: Finding) -> Remedy:
         return advice(f"{CONTROLLERS} (racks: {losing})" if of_rack else f"{ONE_BY_ONE} (brokers: {losing})")
     if of_rack and evidence["racks"] == 1:
         return advice(THIRD_RACK)
-    if facts.led is not False and target.differs(aims):
+    if facts.led is False:
+        return advice(replicas.CONTROLLERS_FIRST)
+    if target.differs(aims):
         missing = worded(evidence["missing"])
         back = replicas.bring_back(missing, facts) if missing else []
         return [*back, *target.remedy(finding)]
     return advice(SPREAD if of_rack else EACH)
+
+
+def unplaced(finding: Finding) -> Remedy:
+    """The remedy for nodes that may stand in any rack."""
+    evidence, facts = finding["evidence"], facts_of(finding)
+    brokers = evidence["unplaced"]
+    steps = [racks.set_racks(brokers, facts)] if brokers else []
+    if evidence["unplaced_voters"]:
+        steps.append(STATE)
+    return advice(*(steps or [DESCRIBE]))

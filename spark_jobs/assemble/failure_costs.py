@@ -75,10 +75,9 @@ class Losses:
         """OF_PARTITION and FOUND of partitions that no pattern describes."""
         unclean = topics.select("cluster", "topic", "unclean")
         numbers = self.topics.select("cluster", "topic", "tid")
-        of_clusters = self.clusters.select("cluster", "code_at", "code_of")
         joined = facts.join(F.broadcast(unclean), ["cluster", "topic"]).join(F.broadcast(numbers), ["cluster", "topic"])
         codes = F.transform("replicas", patterns.code)
-        with_codes = joined.join(F.broadcast(of_clusters), "cluster").withColumn("codes", codes)
+        with_codes = joined.join(F.broadcast(self._codes()), "cluster").withColumn("codes", codes)
         with_places = with_codes.withColumn("places", patterns.places_of(F.col("codes")))
         key = ("tid", "partition")
         found = single_losses.broken(with_places.drop("codes", "code_at", "code_of"), key)
@@ -188,8 +187,10 @@ class Losses:
         """All brokers and racks: `base.SNAPSHOT`, rack, number, name, quorum."""
 
         def quorum_of(code: Column) -> Column:
-            return (
-                F.when(code == single_losses.KEPT, "kept").when(code == single_losses.LOST, "lost").otherwise("unknown")
+            lost = F.when(code == single_losses.LOST, "lost")
+            # With ZooKeeper, nothing is known of the nodes that elect controllers.
+            return lost.when((code == single_losses.KEPT) & (F.col("quorum_mode") == "kraft"), "kept").otherwise(
+                "unknown"
             )
 
         brokers = F.transform(
@@ -222,7 +223,6 @@ class Losses:
             "cluster",
             "leader",
             "racks",
-            F.size("replicas").alias("count"),
             F.posexplode("replicas").alias("place", "id"),
         )
         first = patterns.is_first_in_rack(F.col("place")) | F.col("racks").isNull()
@@ -304,7 +304,12 @@ class Losses:
             )
         )
         joined = totals.join(losses, "tid", "left").join(ids, "tid", "left")
-        of_clusters = F.broadcast(self.clusters.select("cluster", "unplaced"))
+        unsure = [
+            F.bool_or((F.col("rack") == rack) & (F.col("quorum") == "unknown")).alias(f"{kind}_quorum_unsure")
+            for kind, rack in KINDS.items()
+        ]
+        of_clusters = self.clusters.select("cluster", "unplaced", "unplaced_voters")
+        of_clusters = F.broadcast(of_clusters.join(names.groupBy("cluster").agg(*unsure), "cluster", "left"))
         return (
             self.topics.select("tid", "cluster", "topic").join(joined, "tid").drop("tid").join(of_clusters, "cluster")
         )

@@ -112,7 +112,7 @@ def _of_base() -> list[Column | str]:
             "leader_certain"
         ),
         F.arrays_overlap("replicas", "lost").alias("any_lost"),
-        F.when(F.col("elr_on"), F.array_union("isr", "elr")).otherwise(F.col("isr")).alias("sure"),
+        losses.sure().alias("sure"),
     ]
 
 

@@ -28,5 +28,9 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
         cause="configuration:broker.rack",
         observed={"racks": F.size("racks")},
         required={"survive": F.lit("rack")},
-        evidence={base.REASON: F.lit("no-racks")},
+        evidence={
+            base.REASON: F.lit("no-racks"),
+            "unplaced": F.col("unracked_brokers"),
+            "unplaced_voters": F.array().cast("array<int>"),
+        },
     )

@@ -79,7 +79,10 @@ def verdict(control: str, kind: str) -> Column:
     losses = F.filter(f"{kind}_losses", lambda one: one["harmless"] < len(GRAVEST))
     losing = F.filter(losses, lambda one: one["quorum"] == "lost")["name"]
     fails, because = outcome == base.FAIL, base.unknown_because()
-    unplaced = F.when((F.size("unplaced") > 0) & F.lit(kind == "rack"), "unplaced")
+    # Nothing is unread, but nodes may stand in a lost rack.
+    nowhere = (F.size("unplaced") > 0) | (F.size("unplaced_voters") > 0)
+    read = (F.col("of_broker_unsure") == 0) & (F.col("already_unsure") == 0) & F.col("partitions_known")
+    unplaced = F.when(nowhere & read & F.lit(kind == "rack"), "unplaced")
     reason = F.when(fails, _reason(breaks, already, losing)).otherwise(F.coalesce(because[base.REASON], unplaced))
     # Reads `partition_health.measures`.
     broken = F.sort_array(F.array_union("offline_ids", "under_min_isr_ids"))
@@ -95,7 +98,9 @@ def verdict(control: str, kind: str) -> Column:
             "when": F.when(fails, _when(breaks, gravest)),
             "views": F.when(fails, _views(kind, losses)),
             "already": F.when(fails, struct({name: F.col(f"already_now_{name}") for name in GRAVEST})),
-            "quorum": F.when(F.size(losing) > 0, "lost").otherwise("kept"),
+            "quorum": F.when(F.size(losing) > 0, "lost")
+            .when(possible(f"{kind}_quorum_unsure"), "unknown")
+            .otherwise("kept"),
         },
         required={"survive": F.lit(kind)},
         evidence={
@@ -106,6 +111,7 @@ def verdict(control: str, kind: str) -> Column:
             "missing": base.dominant("under_replicated_causes"),
             "racks": F.size("racks"),
             "unplaced": F.slice("unplaced", 1, SHOWN),
+            "unplaced_voters": F.slice("unplaced_voters", 1, SHOWN),
             "target": F.col(target.TARGET),
         },
         partitions=F.coalesce(F.when(gravest.isNotNull(), _partitions(kind, gravest)), F.when(already, broken)),
@@ -113,13 +119,8 @@ def verdict(control: str, kind: str) -> Column:
 
 
 def _already_class() -> Column:
-    offline, refuses = F.col("already_now_availability") > 0, F.col("already_now_writes") > 0
-    return (
-        F.when(F.col("already_now_data") > 0, "data")
-        .when(offline, "availability")
-        .when(refuses, "writes")
-        .otherwise("writes")
-    )
+    offline = F.col("already_now_availability") > 0
+    return F.when(F.col("already_now_data") > 0, "data").when(offline, "availability").otherwise("writes")
 
 
 def _when(breaks: Column, gravest: Column) -> Column:

@@ -18,8 +18,6 @@ WITHOUT = ("adding", "removing")
 """The structural view is the worse of two: without the replicas that are being added, and without those being removed."""
 BY_SEVERITY = (NO_ERROR, NOT_ENOUGH_REPLICAS, TIMED_OUT, NO_LEADER)
 """Answers to an acks=all write, the worst last."""
-
-
 CHANGED = ("replicas", "brokers", "isr", "leader", "leader_known", "elr", "adding", "removing", "leading")
 """The columns of a partition that a view or a loss changes."""
 

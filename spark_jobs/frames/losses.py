@@ -92,6 +92,11 @@ def data() -> dict[str, Column]:
     }
 
 
+def sure() -> Column:
+    """The copies that certainly have every record acknowledged with acks=all."""
+    return F.when(F.col("elr_on"), F.array_union("isr", "elr")).otherwise(F.col("isr"))
+
+
 def _with_lost_down(facts: DataFrame) -> DataFrame:
     """`facts` with the lost brokers down. `alive`: ids of replicas that are certainly up, `maybe`: that may be up.
 

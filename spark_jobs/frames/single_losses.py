@@ -36,7 +36,8 @@ def broken(
 
     - `losses`: array<struct<rack, place, breaks, unsure>>, for each loss that breaks something or may. place: the number of the
       broker, or of the first replica in the rack; NULL if the replicas are unknown. breaks, unsure: BITS.
-    - `sets`: array<struct<rack, places, breaks>>: the smallest sets of brokers, and of racks, that break something (IN_SETS).
+    - `sets`: array<struct<rack, places, breaks>>: the smallest sets of brokers, and of racks, that break something. breaks: of
+      `loss_sets.COUNTED`.
     - `elsewhere`: BITS that the loss of a rack may break although no replica is known to stand there.
     - `of_broker`, `of_broker_unsure`, `of_rack`, `of_rack_unsure`: BITS that any such loss breaks, or may break.
     - `already`, `already_unsure`: BITS that are broken without a loss.
@@ -49,7 +50,7 @@ def broken(
     racks = F.transform("places", lambda p: p["rack"])
     with_loss = prepared(with_loss.withColumn("racks_of_places", racks).drop("slot", "places").localCheckpoint())
     each = (*key, "kind", "place")
-    placed, sure = F.col("replicas").isNotNull().alias("placed"), F.size(_sure()).alias("sure")
+    placed, sure = F.col("replicas").isNotNull().alias("placed"), F.size(losses.sure()).alias("sure")
     data = (column.alias(name) for name, column in losses.data().items())
     harm = with_loss.select(*each, "unclean", "racks_of_places", sure, placed, *data)
     answered = loss_views.in_views(with_loss, each).withColumn("structural", loss_views.structural_answer())
@@ -80,11 +81,6 @@ def _of_any() -> dict[str, Column]:
         breaks = any_of(rack, "breaks", F.lit(0))
         columns |= {name: breaks, f"{name}_unsure": any_of(rack, "unsure", more).bitwiseAND(F.bitwise_not(breaks))}
     return columns
-
-
-def _sure() -> Column:
-    """The copies that certainly have every record acknowledged with acks=all."""
-    return F.when(F.col("elr_on"), F.array_union("isr", "elr")).otherwise(F.col("isr"))
 
 
 def _slots() -> Column:

@@ -4,7 +4,8 @@ What a loss does to a partition depends on the states of its replicas, on which 
 It doesn't depend on which brokers they are. So partitions are numbered by pattern, and the rules for losses judge each pattern.
 A pattern packs the first WIDTH replicas. Partitions that don't fit are judged by themselves.
 
-At 7 million partitions there are a few hundred patterns, and each partition costs one lookup.
+Of 7 million partitions placed as Kafka places them, 175,575 pairs of topic and pattern are left, and 4,242 patterns. The keys
+take 33 CPU seconds, the rules 28.
 """
 
 from collections.abc import Iterable
@@ -50,7 +51,7 @@ def codes(clusters: DataFrame) -> Codes:
 
     - `rack_quorum`, `rack_quorum_with`: by place in `racks`, the quorum after the loss of that rack, and with the nodes that may
       stand in it.
-    - `unplaced`: the brokers without a known rack.
+    - `unplaced`, `unplaced_voters`: the brokers and voters without a known rack.
     """
     state = struct({name: F.col("b")[name] for name in OF_KIND})
     every = clusters.select(F.explode(F.map_values("broker")).alias("b")).select(state.alias("state"))
@@ -61,8 +62,11 @@ def codes(clusters: DataFrame) -> Codes:
         .agg(F.array_sort(F.collect_list(F.struct("text", "state"))).alias("kinds"))
     )
     racks_of = {"rack_quorum": _rack_quorum(with_unplaced=False), "rack_quorum_with": _rack_quorum(with_unplaced=True)}
-    unplaced = F.filter("brokers", lambda b: ~_placed(b["rack"]))["broker"]
-    with_racks = clusters.withColumns({"unplaced": unplaced, **racks_of}).crossJoin(F.broadcast(kinds))
+    nowhere = {
+        "unplaced": F.filter("brokers", lambda b: ~_placed(b["rack"]))["broker"],
+        "unplaced_voters": F.filter(quorum.voters(), _unplaced_controller)["controller"],
+    }
+    with_racks = clusters.withColumns({**nowhere, **racks_of}).crossJoin(F.broadcast(kinds))
     coded = with_racks.withColumn("code_of", F.map_from_entries(F.transform("brokers", _coded)))
     most = F.array_max(F.map_keys("code_of"))
     by_id = F.transform(F.sequence(F.lit(0), F.least(most, F.lit(BY_ID))), lambda id: F.try_element_at("code_of", id))
@@ -70,7 +74,8 @@ def codes(clusters: DataFrame) -> Codes:
 
 
 def _placed(rack: Column) -> Column:
-    return certain(F.array_contains("racks", rack))
+    # A controller may stand in a rack without brokers.
+    return certain(rack != "")
 
 
 def _coded(broker: Column) -> Column:
@@ -92,20 +97,22 @@ def _quorum_code(lost: Column) -> Column:
     return F.when(kept, KEPT).when(~kept, LOST).otherwise(UNSURE)
 
 
+def _unplaced_controller(controller: Column) -> Column:
+    # The rack of a combined node may be stated for its broker alone.
+    placed = F.filter("brokers", lambda b: _placed(b["rack"]))["broker"]
+    return ~_placed(controller["rack"]) & ~F.array_contains(placed, controller["controller"])
+
+
 def _rack_quorum(with_unplaced: bool) -> Column:
     """By place in `racks`: the quorum after the loss of the rack's brokers and voters."""
 
     def lost(rack: Column) -> Column:
-        def gone(node: Column) -> Column:
+        def gone(node: Column, unplaced: Column) -> Column:
             there = certain(node["rack"] == rack)
-            return there | ~_placed(node["rack"]) if with_unplaced else there
+            return there | unplaced if with_unplaced else there
 
-        # The rack of a combined node may be stated for its broker alone.
-        placed = F.filter("brokers", lambda b: _placed(b["rack"]))["broker"]
-        voters = F.filter(
-            "controllers", lambda c: gone(c) & (certain(c["rack"] == rack) | ~F.array_contains(placed, c["controller"]))
-        )
-        return F.concat(F.filter("brokers", gone)["broker"], voters["controller"])
+        brokers = F.filter("brokers", lambda b: gone(b, ~_placed(b["rack"])))["broker"]
+        return F.concat(brokers, F.filter("controllers", lambda c: gone(c, _unplaced_controller(c)))["controller"])
 
     return F.transform("racks", lambda rack: _quorum_code(lost(rack)))
 
