@@ -16,6 +16,7 @@ from durability.resources import create_private
 
 CATALOG_FILE = "catalog.db"
 _BUSY_SECONDS = 60
+_OWN_TABLES = frozenset({"iceberg_tables", "iceberg_namespace_properties"})
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,8 @@ def prepare(where: Place) -> None:
 
 
 def _refuse_foreign(folder: Path, names: set[str]) -> None:
-    if CATALOG_FILE not in names:
+    # Look for the catalog after the listing: another process may create the lake now, and the catalog is its first file.
+    if not (folder / CATALOG_FILE).exists():
         if "warehouse" in names:
             raise Refused(
                 f"the lake at {folder} has lost its catalog ({CATALOG_FILE}); `make restore LAKE={folder}` restores it"
@@ -90,7 +92,8 @@ def _refuse_foreign(folder: Path, names: set[str]) -> None:
             found = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except sqlite3.DatabaseError as error:
         raise Refused(f"{folder / CATALOG_FILE} can't be read as a lake's catalog ({error})") from None
-    if found and "iceberg_tables" not in found:
+    # A process that creates the catalog now may have created one table of the two.
+    if found and not found & _OWN_TABLES:
         raise Refused(f"{folder / CATALOG_FILE} is the database of something else, not a lake's catalog")
 
 

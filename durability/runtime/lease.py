@@ -72,15 +72,19 @@ def take(place: catalog.Place, run: str, seconds: float) -> Lease | None:
 def _make(connection: Connection) -> None:
     """Create the table if it is missing. If it exists, the catalog's user needs no permission to create tables."""
     import sqlalchemy
-    from sqlalchemy.exc import IntegrityError
+    from sqlalchemy.exc import IntegrityError, ProgrammingError
 
     if sqlalchemy.inspect(connection).has_table(TABLE):
         return
     try:
         connection.execute(sqlalchemy.text(_MAKE))
         connection.commit()
-    except IntegrityError:  # another run made it at the same moment (PostgreSQL)
+    except (IntegrityError, ProgrammingError):
+        # PostgreSQL's IF NOT EXISTS doesn't wait for a transaction that creates the same table. By the moment, the second
+        # one fails with unique_violation, duplicate_table or duplicate_object.
         connection.rollback()
+        if not sqlalchemy.inspect(connection).has_table(TABLE):
+            raise
 
 
 def release(place: catalog.Place, run: str) -> None:

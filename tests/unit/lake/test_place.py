@@ -4,9 +4,11 @@ import multiprocessing
 import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -99,6 +101,24 @@ def test_first_users_racing_in_one_process_all_succeed(tmp_path):
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: Lake(catalog.place(str(tmp_path / "lake"), {})).ensure(), range(4)))
     assert Lake.open(str(tmp_path / "lake")).snapshots() == []
+
+
+@pytest.mark.parametrize(("table", "fits"), [("iceberg_namespace_properties", True), ("accounts", False)])
+def test_a_catalog_that_another_user_is_creating_is_no_foreign_database(tmp_path, table, fits):
+    """The catalog's tables are created one after the other."""
+    with closing(sqlite3.connect(tmp_path / catalog.CATALOG_FILE)) as database:
+        database.execute(f"CREATE TABLE {table} (name TEXT)")
+    with nullcontext() if fits else pytest.raises(Refused, match="the database of something else"):
+        catalog.prepare(catalog.place(str(tmp_path), {}))
+
+
+def test_a_lake_that_another_user_creates_after_the_listing_is_one(tmp_path, monkeypatch):
+    def then_created(folder):
+        (tmp_path / catalog.CATALOG_FILE).touch()
+        return iter([SimpleNamespace(name=f"{catalog.CATALOG_FILE}-journal")])
+
+    monkeypatch.setattr(catalog.os, "scandir", then_created)
+    catalog.prepare(catalog.place(str(tmp_path), {}))
 
 
 def test_writers_at_once_lose_no_commit(lake):

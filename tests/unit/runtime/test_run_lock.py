@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import sqlalchemy
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from kafka_durability import operators
 from kafka_durability.step import holding
@@ -149,6 +150,28 @@ def test_many_runs_that_start_at_once_are_one(lake):
         taken = [*pool.map(lambda n: lease.take(catalog.place(lake), f"run {n}", 60), range(8))]
     assert taken.count(None) == 1
     assert len({other.run for other in taken if other}) == 1
+
+
+@pytest.mark.slow
+def test_a_table_that_another_run_makes_meanwhile_is_no_failure(postgresql, monkeypatch):
+    """PostgreSQL reports the same race as unique_violation or as duplicate_table."""
+    monkeypatch.setenv("DURABILITY_CATALOG", f"{postgresql}/postgres")
+    place = catalog.place("s3://bucket/meanwhile")
+    monkeypatch.setattr(lease, "_MAKE", lease._MAKE.replace("IF NOT EXISTS ", ""))
+    lease.take(place, "first", 60)
+    real, asked = sqlalchemy.inspect, []
+
+    def blind(connection):
+        """The first question comes before the other run has made its table."""
+        asked.append(connection)
+        return SimpleNamespace(has_table=lambda table: False) if len(asked) == 1 else real(connection)
+
+    monkeypatch.setattr(sqlalchemy, "inspect", blind)
+    assert lease.take(place, "second", 60).run == "first"
+    monkeypatch.setattr(lease, "_MAKE", "CREATE TABLE no_schema.lease (warehouse TEXT)")
+    monkeypatch.setattr(sqlalchemy, "inspect", lambda connection: SimpleNamespace(has_table=lambda table: False))
+    with pytest.raises(Unreachable, match="ProgrammingError"):
+        lease.take(place, "third", 60)
 
 
 def test_a_lake_that_is_not_made_yet_has_no_lease_and_gets_no_database(tmp_path, monkeypatch):
