@@ -260,21 +260,21 @@ class Evaluation:
         of_clusters = self._background.submit(
             lambda: self._checkpointed(outcomes.of_clusters(clusters, cluster_expressions))
         )
-        with_outcomes = outcomes.of_topics(of_topics, topic_expressions)
-        if self.plan.small:
-            rows = self._checkpointed(verdicts.row_per_outcome(with_outcomes))
-        else:
-            rows = groups.expand(verdicts.row_per_outcome(compiled(self._checkpointed(with_outcomes))), "resource")
+        rows = outcomes.of_topics(of_topics, topic_expressions)
         # Losses name brokers, which differ between equal topics.
         by_topic = targets if self.plan.small else self._with_targets(self.measured)
-        rows = rows.unionByName(self._loss_outcomes(by_topic))
-        return rows.unionByName(of_clusters.result()).unionByName(self._other_outcomes.result())
+        others = (
+            self._loss_outcomes(by_topic).unionByName(of_clusters.result()).unionByName(self._other_outcomes.result())
+        )
+        if self.plan.small:
+            return verdicts.row_per_outcome(rows.unionByName(others))
+        per_outcome = groups.expand(verdicts.row_per_outcome(compiled(self._checkpointed(rows))), "resource")
+        return per_outcome.unionByName(verdicts.row_per_outcome(others))
 
     def _loss_outcomes(self, topics: DataFrame) -> DataFrame:
         """Outcomes of the controls on losses. topics: with their targets, a row each."""
-        losses = self.losses.of_topics()
-        joined = topics.join(losses, ["cluster", "topic"], "left")
-        return verdicts.exploded(joined, "topic", F.col("topic"), self._loss_expressions.result())
+        joined = topics.join(self.losses.of_topics(), ["cluster", "topic"], "left")
+        return outcomes.of_topics(joined, self._loss_expressions.result())
 
     def _outcomes_without_partitions(self) -> DataFrame:
         """Outcomes of brokers, tiers, applications, and clusters without an accepted snapshot."""

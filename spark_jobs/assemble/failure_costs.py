@@ -46,16 +46,16 @@ class Losses:
         """rows: the facts of partitions, a row each. topics, clusters: `facts.topics`, `facts.clusters`, checkpointed.
 
         by_name: compute `broken` and `by_loss` too. `distances` needs neither.
-        large: compile long plans too. That takes longer than to interpret them for few patterns.
+        large: compile plans to Java. For few rows that takes longer than to interpret them.
         """
-        self._checkpointed = checkpointed
+        self._checkpointed, self._large = checkpointed, large
         self._listed = topics.select("cluster", "topic", "partitions_known")
         coded = patterns.codes(clusters)
         self.clusters = checkpointed(coded.clusters)
         self.topics = patterns.numbered_topics(topics, clusters)
-        self._keyed = checkpointed(patterns.keyed(compiled(rows, whole=False), self.topics, self.clusters))
+        self._keyed = checkpointed(patterns.keyed(self._compiled(rows, whole=False), self.topics, self.clusters))
         packed = self._keyed.where(F.col("members").isNotNull())
-        counted = compiled(packed).groupBy("tid", *patterns.KEY).agg(F.count("*").alias("partitions"))
+        counted = self._compiled(packed).groupBy("tid", *patterns.KEY).agg(F.count("*").alias("partitions"))
         self._counted = checkpointed(counted)
         # Partitions that no pattern describes are few, or none.
         alone = checkpointed(self._keyed.where(F.col("members").isNull()).select("cluster", "topic", "partition"))
@@ -63,13 +63,15 @@ class Losses:
             _by_itself(rows.join(F.broadcast(alone), ["cluster", "topic", "partition"])), topics, clusters
         )
         of_patterns = patterns.facts_of(self._counted.select(*patterns.KEY).distinct(), self.topics, coded.kinds, facts)
-        prepared = partial(compiled, whole=False) if large else (lambda frame: frame)
-        judged = single_losses.broken(of_patterns, patterns.KEY, prepared)
+        judged = single_losses.broken(of_patterns, patterns.KEY, partial(self._compiled, whole=False))
         self._patterns = checkpointed(judged.withColumn("pattern", F.monotonically_increasing_id()))
         self._alone = None if alone.isEmpty() else checkpointed(self._judged_alone(facts, topics))
         if by_name:
             self.broken = checkpointed(self._broken())
             self.by_loss = checkpointed(self._by_loss())
+
+    def _compiled(self, frame: DataFrame, whole: bool = True) -> DataFrame:
+        return compiled(frame, whole) if self._large else frame
 
     def _judged_alone(self, facts: DataFrame, topics: DataFrame) -> DataFrame:
         """OF_PARTITION and FOUND of partitions that no pattern describes."""
@@ -88,7 +90,9 @@ class Losses:
         anything = (F.size("losses") > 0) | (F.col("elsewhere") != 0)
         of_patterns = self._patterns.where(anything)
         packed = (
-            compiled(self._keyed).select(*OF_PARTITION, *patterns.KEY).join(F.broadcast(of_patterns), [*patterns.KEY])
+            self._compiled(self._keyed)
+            .select(*OF_PARTITION, *patterns.KEY)
+            .join(F.broadcast(of_patterns), [*patterns.KEY])
         )
         return self._with_alone(packed, lambda alone: alone.where(anything), (*OF_PARTITION, *FOUND))
 
@@ -143,7 +147,7 @@ class Losses:
 
         number: the broker's id, or the rack's place in the cluster's `racks`, from 1; NULL if the replicas are unknown.
         """
-        exploded = compiled(self.broken).select("tid", "cluster", "replicas", F.explode("losses").alias("loss"))
+        exploded = self._compiled(self.broken).select("tid", "cluster", "replicas", F.explode("losses").alias("loss"))
         id = F.get("replicas", F.col("loss")["place"] - 1).alias("id")
         one = exploded.select("tid", "cluster", "loss", id).join(F.broadcast(self._codes()), "cluster")
         rack = patterns.rack_of(patterns.code(F.col("id")))
@@ -219,7 +223,7 @@ class Losses:
 
     def _held(self) -> DataFrame:
         """By cluster, rack and number: the partitions with a replica there (`held`), and those led there (`led`)."""
-        replica = compiled(self._keyed).select(
+        replica = self._compiled(self._keyed).select(
             "cluster",
             "leader",
             "racks",
@@ -245,7 +249,7 @@ class Losses:
     def sets(self) -> DataFrame:
         """The rows of `loss_sets`."""
         of_patterns = self._patterns.where(F.size("sets") > 0)
-        numbered = compiled(self._keyed).join(
+        numbered = self._compiled(self._keyed).join(
             F.broadcast(of_patterns.select(*patterns.KEY, "pattern")), [*patterns.KEY]
         )
         packed = numbered.groupBy("cluster", "replicas", "pattern").agg(F.count("*").alias("n"))
@@ -293,7 +297,7 @@ class Losses:
             )
         )
         flags = loss_verdicts.packed(F.col("partition"), {kind: F.col(f"of_{kind}") for kind in KINDS})
-        harmed = compiled(self.broken).where((F.col("of_broker") != 0) | (F.col("of_rack") != 0))
+        harmed = self._compiled(self.broken).where((F.col("of_broker") != 0) | (F.col("of_rack") != 0))
         ids = harmed.groupBy("tid").agg(F.collect_list(flags).alias("loss_partitions"))
         totals = (
             self.by_topic()

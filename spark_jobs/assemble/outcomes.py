@@ -1,4 +1,8 @@
-"""Every control's outcome on every resource, before waivers and comparison."""
+"""Every control's outcome on every resource, before waivers and comparison.
+
+A frame has one row per resource with all of its outcomes (`verdicts.with_outcomes`). One row per outcome would be ten times as
+many, and a plan for each kind of resource that makes them takes longer to make than to run.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ def expressions(resource_type: str, plan: Plan) -> list[Column]:
 
 
 def of_topics(topics: DataFrame, expressions: list[Column]) -> DataFrame:
-    """One row per topic with all of its outcomes (`verdicts.with_outcomes`). One row per verdict would be ten times as many.
+    """Outcomes of topics.
 
     topics: measured, with their targets, and with readings over time if the lake has earlier snapshots.
     """
@@ -29,26 +33,26 @@ def of_topics(topics: DataFrame, expressions: list[Column]) -> DataFrame:
 
 def of_clusters(clusters: DataFrame, expressions: list[Column]) -> DataFrame:
     """Outcomes of clusters. clusters: with readings over time if the lake has earlier snapshots."""
-    return verdicts.exploded(clusters, "cluster", F.col("cluster"), expressions)
+    return verdicts.with_outcomes(clusters, "cluster", F.col("cluster"), expressions)
 
 
 def of_brokers(clusters: DataFrame, plan: Plan) -> DataFrame:
     """Outcomes of each cluster's `brokers`. clusters: as `facts.with_wants` returns them."""
     brokers = clusters.withColumn("b", F.explode("brokers"))
-    return verdicts.exploded(brokers, "broker", F.col("b")["broker"], expressions("broker", plan))
+    return verdicts.with_outcomes(brokers, "broker", F.col("b")["broker"], expressions("broker", plan))
 
 
 def of_tiers(clusters: DataFrame, requirements: Column, plan: Plan) -> DataFrame:
     """Outcomes of each cluster's `tiers_used`. requirements: a map from a tier's name to its requirements."""
     required = F.try_element_at(requirements, F.col("tier"))
     tiers = clusters.withColumn("tier", F.explode("tiers_used")).withColumn("required", required)
-    return verdicts.exploded(tiers, "tier", F.col("tier"), expressions("tier", plan))
+    return verdicts.with_outcomes(tiers, "tier", F.col("tier"), expressions("tier", plan))
 
 
 def of_applications(resolved: DataFrame, clusters: DataFrame, plan: Plan) -> DataFrame:
     """Outcomes of the clusters' Streams applications. resolved: rows of `resolved_policy`."""
     groups = applications.applications(resolved, clusters)
-    return verdicts.exploded(groups, "application", F.col("resource"), expressions("application", plan))
+    return verdicts.with_outcomes(groups, "application", F.col("resource"), expressions("application", plan))
 
 
 def of_missing(spark: SparkSession, plan: Plan) -> list[DataFrame]:

@@ -42,17 +42,12 @@ ALWAYS = ("control", "outcome", "observed", "required")
 """Fields of every verdict, including PASS."""
 
 
-def exploded(frame: DataFrame, resource_type: str, resource: Column, outcomes: list[Column]) -> DataFrame:
-    """One row per resource and outcome that isn't NULL, with `tier` and `provider`. A PASS has no details.
+def with_outcomes(frame: DataFrame, resource_type: str, resource: Column, outcomes: list[Column]) -> DataFrame:
+    """One row per resource, with `tier`, `provider` and the array `outcomes`, in which NULL is no outcome.
 
     frame: one row per resource, named by `resource`.
     outcomes: as `base.verdict` returns them.
     """
-    return row_per_outcome(with_outcomes(frame, resource_type, resource, outcomes))
-
-
-def with_outcomes(frame: DataFrame, resource_type: str, resource: Column, outcomes: list[Column]) -> DataFrame:
-    """The rows of `exploded` before they are exploded: one per resource, with all outcomes in the array `outcomes`."""
     present = frame.columns
     tier = F.col("tier") if "tier" in present else F.lit(None).cast("string")
     return frame.select(
@@ -69,7 +64,10 @@ def with_outcomes(frame: DataFrame, resource_type: str, resource: Column, outcom
 
 
 def row_per_outcome(resources: DataFrame) -> DataFrame:
-    """One row per outcome of `with_outcomes`. Controls that the cluster's provider is responsible for are NOT_APPLICABLE."""
+    """One row per outcome of `with_outcomes`. A PASS has no details.
+
+    Controls that the cluster's provider is responsible for are NOT_APPLICABLE.
+    """
     keys = (*IDENTITY, *([groups.NAMES] if groups.NAMES in resources.columns else ()))
     rows = resources.select(*keys, "wrong", "undecided", F.inline("outcomes")).where("outcome is not null")
     with_details = rows.select(*keys, *ALWAYS, "undecided", *(c.alias(n) for n, c in _details().items()))
@@ -215,4 +213,4 @@ def not_judged(spark: SparkSession, snapshots: list[dict[str, Any]], controls: l
         )
         for control in controls
     ]
-    return exploded(frame, "cluster", F.col("cluster"), outcomes)
+    return with_outcomes(frame, "cluster", F.col("cluster"), outcomes)

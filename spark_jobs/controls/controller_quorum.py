@@ -16,10 +16,9 @@ from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
 from spark_jobs.frames import base, quorum
-from spark_jobs.frames.columns import certain
+from spark_jobs.frames.columns import certain, let, struct
 
 CONTROL = "controller-quorum"
-MAX_LAG_MS = 10_000
 ADVICE = ("one-rack", "even-number")
 
 
@@ -55,12 +54,11 @@ class _Voters:
     """The columns about a cluster's voters that the rule reads."""
 
     def __init__(self) -> None:
-        self.all = quorum.voters()
+        self.all = F.col("voters")
         self.count = F.size(self.all)
-        self.racks = F.array_distinct(F.array_compact(F.concat(F.col("racks"), self.all["rack"])))
-        self.missing = F.sort_array(F.filter(self.all, quorum.is_missing)["controller"])
-        self.present = F.filter(self.all, lambda v: ~F.array_contains(self.missing, v["controller"]))
-        self.lagging = F.filter(self.present, lambda v: v["lag_ms"] > MAX_LAG_MS)["controller"]
+        self.racks, self.missing, self.present, self.lagging = (
+            F.col("voting")[name] for name in ("racks", "missing", "present", "lagging")
+        )
         self.no_leader = F.col("quorum_leader").isNull() & F.forall(self.all, lambda v: v["leader"].isNotNull())
 
         self.outsider = certain(~F.array_contains(self.all["controller"], F.col("quorum_leader")))
@@ -122,13 +120,24 @@ class _Voters:
 
 
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
-    """Reads `controllers`, `brokers`, `racks`, `quorum_mode` and `quorum_leader` of a cluster."""
+    """Reads `voters`, `voting`, `brokers`, `quorum_mode` and `quorum_leader` of a cluster."""
     voters = _Voters()
-    largest, problems = F.array_max(voters.by_rack())["n"], voters.problems()
-    worst = F.try_element_at(problems, F.lit(1))
+    found = {
+        "largest": F.array_max(voters.by_rack())["n"],
+        "problems": voters.problems(),
+        "blocking": voters.blocking(),
+        "lag_unknown": voters.lag_unknown(),
+        "unreached": voters.unreached(),
+    }
+    yield let(struct(found), lambda found: _verdict(voters, found))
+
+
+def _verdict(voters: _Voters, found: Column) -> Column:
+    largest, lag_unknown = found["largest"], found["lag_unknown"]
+    worst = F.try_element_at(found["problems"], F.lit(1))
     unread = F.col("quorum_mode").isNull() | (voters.count == 0)
-    lag_unread = F.size(F.array_except(voters.lag_unknown(), voters.missing)) > 0
-    yield base.verdict(
+    lag_unread = F.size(F.array_except(lag_unknown, voters.missing)) > 0
+    return base.verdict(
         CONTROL,
         F.when(F.col("quorum_mode") == "zookeeper", base.NOT_APPLICABLE)
         .when(unread, base.UNKNOWN)
@@ -140,22 +149,22 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
         cause="controller quorum",
         observed={
             "voters": F.when(~unread, voters.count),
-            "problems": problems,
+            "problems": found["problems"],
             "largest_rack": largest,
-            "blocking_racks": voters.blocking(),
+            "blocking_racks": found["blocking"],
             "missing": voters.missing,
             "lagging": voters.lagging,
             "leader": F.col("quorum_leader"),
             "problem": worst,
         },
-        required={"voters": F.lit(3), "max_lag_ms": F.lit(MAX_LAG_MS)},
+        required={"voters": F.lit(3), "max_lag_ms": F.lit(quorum.MAX_LAG_MS)},
         evidence={
             "majority": quorum.majority(voters.count),
             "present": F.size(voters.present),
             "no_leader": voters.no_leader,
             "rack_unknown": F.exists(voters.all, lambda v: v["rack"].isNull()),
-            "lag_unknown": voters.lag_unknown(),
-            "unreached": voters.unreached(),
+            "lag_unknown": lag_unknown,
+            "unreached": found["unreached"],
             "leader_is_voter": ~voters.outsider,
             "racks": voters.racks,
         },

@@ -9,73 +9,81 @@
 """
 
 from collections.abc import Iterable
+from functools import reduce
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
 from spark_jobs.frames import base, target
-from spark_jobs.frames.columns import certain
+from spark_jobs.frames.columns import certain, let, struct
 from spark_jobs.frames.racks import evenly_possible
 
 CONTROL = "policy-feasible"
+FEW = ("few_brokers", "few_racks", "few_beside", "few_in_a_rack", "few_allowed", "few_spare")
 
 
 def tier_verdicts(plan: Plan) -> Iterable[Column]:
     """Reads `tier`, its `required`, and the cluster's `brokers`, `brokers_known`, `racks`, `unknown_racks`,
     `unracked_brokers` and `rack_layout`."""
-    need, brokers_known = F.col("required"), F.col("brokers_known")
-    brokers, racks, unknown = F.size("brokers"), F.size("racks"), F.col("unknown_racks")
-    least, balanced = target.least_replicas(), certain(need["replica_rack_balance"])
+    yield let(struct(_wanted()), lambda wanted: let(struct(_short(wanted)), lambda short: _verdict(wanted, short)))
 
-    # Brokers. Each replica needs a separate one.
-    want_brokers = F.greatest(F.lit(0), need["replication_factor"], target.copies() + target.headroom())
-    few_brokers = brokers_known & (want_brokers > brokers)
 
-    # Racks. Those that remain after the loss of one must still be enough.
+def _wanted() -> dict[str, Column]:
+    """What the tier needs, and the brokers outside the fullest racks, for headroom with acknowledged racks."""
+    need, least = F.col("required"), target.least_replicas()
+    # Each replica needs a separate broker.
+    brokers = F.greatest(F.lit(0), need["replication_factor"], target.copies() + target.headroom())
+    # The racks that remain after the loss of one must still be enough.
     after_loss = F.when(target.survives("rack"), F.greatest(F.lit(1), need["acked_racks"]) + 1)
     spread = [need[key] for key in ("replica_racks", "min_insync_racks", "acked_racks")]
     in_own_racks = least - target.below_rf("replica_racks")
-    want_racks = F.greatest(F.lit(0), *spread, after_loss, in_own_racks, F.when(balanced, 1))
-    few_racks = want_racks > racks + unknown
+    racks = F.greatest(F.lit(0), *spread, after_loss, in_own_racks, F.when(need["replica_rack_balance"], 1))
+    beside = dict(zip(("beside_wanted", "beside", "beside_at_most"), target.beside(), strict=True))
+    return {"brokers": brokers, "racks": racks, "replicas": least, **beside}
 
-    # Brokers outside the fullest racks, for headroom with acknowledged racks.
-    want_beside, beside, beside_at_most = target.beside()
-    few_beside = certain(brokers_known & ~few_racks & (want_beside > beside_at_most))
 
-    # An even spread.
-    uneven = balanced & ~evenly_possible(F.col("rack_layout"), least)
-    few_in_a_rack = certain(brokers_known & ~few_racks & ~few_brokers & uneven & (unknown == 0))
+def _short(wanted: Column) -> dict[str, Column]:
+    """What the cluster, or the tier itself, doesn't allow; `uneven` and `unsure` may be due to unknown racks."""
+    brokers_known, unknown, racks = F.col("brokers_known"), F.col("unknown_racks"), F.size("racks")
+    few_brokers = brokers_known & (wanted["brokers"] > F.size("brokers"))
+    few_racks = wanted["racks"] > racks + unknown
+    balanced = certain(F.col("required")["replica_rack_balance"])
+    uneven = balanced & ~evenly_possible(F.col("rack_layout"), wanted["replicas"])
+    beside = certain(wanted["beside_wanted"] > wanted["beside"])
+    return {
+        "few_brokers": few_brokers,
+        "few_racks": few_racks,
+        "few_beside": certain(brokers_known & ~few_racks & (wanted["beside_wanted"] > wanted["beside_at_most"])),
+        "few_in_a_rack": certain(brokers_known & ~few_racks & ~few_brokers & uneven & (unknown == 0)),
+        "few_allowed": certain(wanted["replicas"] > target.at_most()),
+        "few_spare": certain(target.headroom() > target.below_rf("min_insync_replicas")),
+        "unsure": ((wanted["racks"] > racks) & (unknown > 0)) | beside | (uneven & (unknown > 0)),
+    }
 
-    # The tier's own contradictions.
-    few_allowed = certain(least > target.at_most())
-    few_spare = certain(target.headroom() > target.below_rf("min_insync_replicas"))
 
-    unsure = ((want_racks > racks) & (unknown > 0)) | certain(want_beside > beside) | (uneven & (unknown > 0))
-    yield base.verdict(
+def _verdict(wanted: Column, short: Column) -> Column:
+    few = {name: short[name] for name in FEW}
+    racks, unknown = F.size("racks"), F.col("unknown_racks")
+    return base.verdict(
         CONTROL,
-        F.when(few_brokers | few_racks | few_beside | few_in_a_rack | few_allowed | few_spare, base.FAIL)
-        .when(unsure | ~brokers_known, base.UNKNOWN)
+        F.when(reduce(Column.__or__, few.values()), base.FAIL)
+        .when(short["unsure"] | ~F.col("brokers_known"), base.UNKNOWN)
         .otherwise(base.PASS),
         cause=base.infeasible(F.col("tier")),
-        observed={"brokers": brokers, "racks": racks},
-        required={"brokers": want_brokers, "racks": want_racks},
+        observed={"brokers": F.size("brokers"), "racks": racks},
+        required={"brokers": wanted["brokers"], "racks": wanted["racks"]},
         evidence={
-            "few_brokers": few_brokers,
-            "few_racks": few_racks,
-            "few_beside": few_beside,
-            "few_in_a_rack": few_in_a_rack,
-            "few_allowed": few_allowed,
-            "few_spare": few_spare,
-            "replicas": least,
+            **few,
+            "replicas": wanted["replicas"],
             "at_most": target.at_most(),
             "smallest_rack": F.array_min(F.col("rack_layout")["racks"]),
             "below_rf": target.below_rf("min_insync_replicas"),
             "headroom": target.headroom(),
             "no_rack_named": (racks + unknown == 0) & (F.size("unracked_brokers") > 0),
-            "beside_wanted": want_beside,
-            "beside": beside,
-            "fullest_racks": need["acked_racks"] - 1,
+            "beside_wanted": wanted["beside_wanted"],
+            "beside": wanted["beside"],
+            "fullest_racks": F.col("required")["acked_racks"] - 1,
             "unracked_brokers": F.col("unracked_brokers"),
         },
     )

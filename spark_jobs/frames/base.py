@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from durability.catalogue import CONTROLS
 from durability.catalogue.model import CONTRADICTED, requirements
 from durability.plan.plan import Plan
-from spark_jobs.frames.columns import certain, struct
+from spark_jobs.frames.columns import certain, let, struct
 from spark_jobs.frames.flagged import Flagged, each
 from spark_jobs.frames.literals import literal, spark_type
 from spark_jobs.frames.settings import Setting, broker_setting, topic_setting
@@ -79,20 +79,26 @@ def verdict(
     evidence_of: the outcomes with evidence. Most topics pass or have no requirement, and their texts need none.
     severity_of: the category whose severity in the catalogue applies, if it isn't `category`.
     """
-    details = {
-        "category": F.lit(None).cast("string") if category is None else _column(category),
-        "severity": _severity(control, category if severity_of is None else severity_of),
-        "cause": _column(cause),
-        "partitions": F.lit(None).cast("array<int>") if partitions is None else partitions,
-        "evidence": F.when(outcome.isin(*evidence_of), as_json(evidence or {})),
-    }
-    return F.struct(
-        F.lit(control).alias("control"),
-        outcome.alias("outcome"),
-        _with(observed or {}, also_observed or {}).alias("observed"),
-        _with(required or {}, also_required or {}).alias("required"),
-        F.when(outcome != PASS, struct(details)).alias("details"),
-    )
+
+    def of(outcome: Column, category: Column | str | None) -> Column:
+        details = {
+            "category": F.lit(None).cast("string") if category is None else _column(category),
+            "severity": _severity(control, category if severity_of is None else severity_of),
+            "cause": _column(cause),
+            "partitions": F.lit(None).cast("array<int>") if partitions is None else partitions,
+            "evidence": F.when(outcome.isin(*evidence_of), as_json(evidence or {})),
+        }
+        return F.struct(
+            F.lit(control).alias("control"),
+            outcome.alias("outcome"),
+            _with(observed or {}, also_observed or {}).alias("observed"),
+            _with(required or {}, also_required or {}).alias("required"),
+            F.when(outcome != PASS, struct(details)).alias("details"),
+        )
+
+    if not isinstance(category, Column):
+        return let(outcome, lambda outcome: of(outcome, category))
+    return let(F.struct(outcome.alias("o"), category.alias("c")), lambda both: of(both["o"], both["c"]))
 
 
 def _with(members: Mapping[str, Column], also: Mapping[str, Column]) -> Column:

@@ -1,6 +1,6 @@
 """Expressions that facts and rules share. A fact that could not be read is NULL, and a condition on it is NULL too."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -35,3 +35,20 @@ def struct(fields: Mapping[str, Column]) -> Column:
 def live_brokers() -> Column:
     """The `brokers` of a cluster without those that are known to be down."""
     return F.filter("brokers", lambda b: possible(b["live"]))
+
+
+def let(value: Column, then: Callable[[Column], Column]) -> Column:
+    """`then(value)`, with `value` computed once.
+
+    A Python variable would put the whole expression in each place that reads it, and Spark would analyse and compute each one.
+
+    >>> spark.range(3).select(let(F.col("id") + 1, lambda n: n * n).alias("square")).show()
+    +------+
+    |square|
+    +------+
+    |     1|
+    |     4|
+    |     9|
+    +------+
+    """
+    return F.get(F.transform(F.array(value), then), 0)

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from durability.catalogue.model import CONTRADICTED, DISKLESS
 from durability.topology import diskless, observers, versions
-from spark_jobs.frames import settings
+from spark_jobs.frames import quorum, settings
 from spark_jobs.frames.columns import certain, live_brokers, possible, struct
 from spark_jobs.frames.effective_min_isr import (
     FIRST_ELR_METADATA_VERSION,
@@ -250,7 +250,7 @@ def clusters(read: Read) -> DataFrame:
 
     unknown = F.filter("brokers", lambda b: F.coalesce(b["rack_state"], F.lit("unknown")) == "unknown")
     elr_level = F.coalesce(F.try_element_at("features", F.lit("eligible.leader.replicas.version")), F.lit(0))
-    return frame.withColumns(
+    with_facts = frame.withColumns(
         {
             "broker": F.map_from_entries(F.transform("brokers", by_id)),
             "racks": F.array_sort(named_racks(F.col("brokers"))),
@@ -275,7 +275,8 @@ def clusters(read: Read) -> DataFrame:
             & (F.col("brokers_known") & (F.size(live_brokers()) > 0))
             & F.forall(live_brokers(), lambda b: b["unclean_by_default"]),
         }
-    ).withColumn("lost_racks", _lost_racks())
+    )
+    return quorum.with_voters(with_facts.withColumn("lost_racks", _lost_racks()))
 
 
 def _with_features(broker: Column) -> Column:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from durability.catalogue.causes import HOLDS_MAJORITY
 from durability.lake.loss_tables import VIEWS
 from spark_jobs.frames import base, target
-from spark_jobs.frames.columns import certain, possible, struct
+from spark_jobs.frames.columns import certain, let, possible, struct
 from spark_jobs.frames.loss_bits import BITS, has
 
 SHOWN = 20
@@ -78,19 +78,33 @@ def verdict(control: str, kind: str) -> Column:
         gravest = F.when(has(breaks, _class_bits(name)), name).otherwise(gravest)
     losses = F.filter(f"{kind}_losses", lambda one: one["harmless"] < len(GRAVEST))
     losing = F.filter(losses, lambda one: one["quorum"] == "lost")["name"]
+    found = {
+        "outcome": outcome,
+        "already": already,
+        "gravest": gravest,
+        "losses": losses,
+        "losing": losing,
+        "reason": _reason(breaks, already, losing),
+    }
+    return let(struct(found), lambda found: _verdict(control, kind, breaks, found))
+
+
+def _verdict(control: str, kind: str, breaks: Column, found: Column) -> Column:
+    outcome, already, gravest = found["outcome"], found["already"], found["gravest"]
+    losses, losing = found["losses"], found["losing"]
     fails, because = outcome == base.FAIL, base.unknown_because()
     # Nothing is unread, but nodes may stand in a lost rack.
     nowhere = (F.size("unplaced") > 0) | (F.size("unplaced_voters") > 0)
     read = (F.col("of_broker_unsure") == 0) & (F.col("already_unsure") == 0) & F.col("partitions_known")
     unplaced = F.when(nowhere & read & F.lit(kind == "rack"), "unplaced")
-    reason = F.when(fails, _reason(breaks, already, losing)).otherwise(F.coalesce(because[base.REASON], unplaced))
+    reason = F.when(fails, found["reason"]).otherwise(F.coalesce(because[base.REASON], unplaced))
     # Reads `partition_health.measures`.
     broken = F.sort_array(F.array_union("offline_ids", "under_min_isr_ids"))
     return base.verdict(
         control,
         outcome,
         category=F.coalesce(gravest, F.when(already, _already_class())),
-        cause=_cause(kind, breaks, already, losing),
+        cause=_cause(kind, breaks, losing, found["reason"]),
         observed={
             "lost": F.coalesce(F.slice(losses["name"], 1, SHOWN), F.array().cast("array<string>")),
             "lost_count": F.coalesce(F.size(losses), F.lit(0)),
@@ -169,11 +183,10 @@ def _reason(breaks: Column, already: Column, losing: Column) -> Column:
     )
 
 
-def _cause(kind: str, breaks: Column, already: Column, losing: Column) -> Column:
+def _cause(kind: str, breaks: Column, losing: Column, reason: Column) -> Column:
     source = F.col("write_headroom_at_worst")["min_isr_source"]
     structural = sum(bit for name, bit in BITS.items() if name.startswith("structural_"))
     by_placement = F.lit("placement" if kind == "rack" else "configuration:topic")
-    reason = _reason(breaks, already, losing)
     missing = F.coalesce(
         *(base.dominant(f"{name}_causes") for name in ("offline", "under_min_isr", "under_replicated")),
         base.min_isr_cause(source),

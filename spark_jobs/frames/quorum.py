@@ -1,14 +1,31 @@
 """The voters of a KRaft quorum, of a cluster's row."""
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from spark_jobs.frames.columns import certain, struct
 
+MAX_LAG_MS = 10_000
 
-def voters() -> Column:
-    """The cluster's `controllers` that vote."""
-    return F.filter("controllers", lambda c: c["role"] == "voter")
+
+def with_voters(clusters: DataFrame) -> DataFrame:
+    """Adds `voters`, the controllers that vote, each with `missing`, and `voting`, what rules read of all of them.
+
+    `voting`: struct<racks, missing, present, lagging>: the names of all racks, of brokers and voters; the ids of the voters that
+    are missing; the other voters; the ids of those that lag behind (MAX_LAG_MS). Columns of their own keep expressions small:
+    rules read them up to a hundred times.
+    """
+    voters = F.transform(
+        F.filter("controllers", lambda c: c["role"] == "voter"), lambda v: v.withField("missing", _is_missing(v))
+    )
+    present = F.filter("voters", lambda v: ~v["missing"])
+    voting = {
+        "racks": F.array_distinct(F.array_compact(F.concat(F.col("racks"), F.col("voters")["rack"]))),
+        "missing": F.sort_array(F.filter("voters", lambda v: v["missing"])["controller"]),
+        "present": present,
+        "lagging": F.filter(present, lambda v: v["lag_ms"] > MAX_LAG_MS)["controller"],
+    }
+    return clusters.withColumn("voters", voters).withColumn("voting", struct(voting))
 
 
 def majority(count: Column) -> Column:
@@ -16,7 +33,7 @@ def majority(count: Column) -> Column:
     return (F.floor(count / 2) + 1).cast("int")
 
 
-def is_missing(voter: Column) -> Column:
+def _is_missing(voter: Column) -> Column:
     """Did the voter never catch up with the leader, or is it or its combined broker known to be down?
 
     The leader isn't missing.
@@ -32,8 +49,8 @@ def left(lost: Column) -> Column:
     left: the voters that aren't known to be missing. kept: are they a majority? NULL where voters are unknown, or where a voter
     decides of which nothing is known. In ZooKeeper mode there are no voters, and ZooKeeper is taken to survive.
     """
-    everyone = voters()
-    remaining = F.filter(everyone, lambda v: ~F.array_contains(lost, v["controller"]) & ~is_missing(v))
+    everyone = F.col("voters")
+    remaining = F.filter(everyone, lambda v: ~F.array_contains(lost, v["controller"]) & ~v["missing"])
     there = F.filter(remaining, lambda v: certain(v["leader"]) | certain(v["caught_up"]) | certain(v["live"]))
     needed, stated = majority(F.size(everyone)), (F.col("quorum_mode") == "kraft") & (F.size(everyone) > 0)
     kept = F.when(F.size(there) >= needed, True).when(F.size(remaining) < needed, False)

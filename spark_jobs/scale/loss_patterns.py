@@ -64,7 +64,7 @@ def codes(clusters: DataFrame) -> Codes:
     racks_of = {"rack_quorum": _rack_quorum(with_unplaced=False), "rack_quorum_with": _rack_quorum(with_unplaced=True)}
     nowhere = {
         "unplaced": F.filter("brokers", lambda b: ~_placed(b["rack"]))["broker"],
-        "unplaced_voters": F.filter(quorum.voters(), _unplaced_controller)["controller"],
+        "unplaced_voters": F.filter("voters", _unplaced_controller)["controller"],
     }
     with_racks = clusters.withColumns({**nowhere, **racks_of}).crossJoin(F.broadcast(kinds))
     coded = with_racks.withColumn("code_of", F.map_from_entries(F.transform("brokers", _coded)))

@@ -109,11 +109,11 @@ def judge(spark, histories: dict[str, list[Moment]], policy: Policy, tiers: dict
     whole = control.judged(clusters, clusters, of_clusters, found, F.lit(readings.WHOLE), wanted)
     each = control.judged(topics, clusters, of_clusters, found, F.col("topic"), wanted)
     frames = [
-        verdicts.exploded(whole, "cluster", F.col("cluster"), control.cluster_verdicts(plan)),
-        verdicts.exploded(each, "topic", F.col("topic"), control.topic_verdicts(plan)),
+        verdicts.with_outcomes(whole, "cluster", F.col("cluster"), control.cluster_verdicts(plan)),
+        verdicts.with_outcomes(each, "topic", F.col("topic"), control.topic_verdicts(plan)),
     ]
     result: dict = {}
-    for finding in frames[0].unionByName(frames[1]).toArrow().to_pylist():
+    for finding in verdicts.row_per_outcome(frames[0].unionByName(frames[1])).toArrow().to_pylist():
         finding["observed"] = json.loads(finding["observed"])
         key = (finding["cluster"], "cluster" if finding["resource_type"] == "cluster" else finding["resource"])
         result.setdefault(key, {})[finding["category"] or finding["outcome"]] = finding
