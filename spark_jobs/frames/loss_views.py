@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from spark_jobs.frames import losses, partitions
-from spark_jobs.frames.columns import certain
+from spark_jobs.frames.columns import certain, possible
 from spark_jobs.frames.rack_health import NO_ERROR, NO_LEADER, NOT_ENOUGH_REPLICAS, TIMED_OUT
 
 BEFORE, NOW = "before", "now"
@@ -22,22 +22,31 @@ CHANGED = ("replicas", "brokers", "isr", "leader", "leader_known", "elr", "addin
 """The columns of a partition that a view or a loss changes."""
 
 
-def in_views(with_loss: DataFrame, key: Sequence[str]) -> DataFrame:
+def placements() -> Column:
+    """The structural views of a partition. Without a reassignment, both placements are the same."""
+    moving = possible((F.size("adding") > 0) | (F.size("removing") > 0))
+    return F.when(moving, F.array(*map(F.lit, WITHOUT))).otherwise(F.array(F.lit(WITHOUT[0])))
+
+
+def in_views(with_loss: DataFrame, key: Sequence[str], views: Column | None = None) -> DataFrame:
     """One row per `key`, which identifies a row of `with_loss`.
 
     with_loss: `partitions.facts` with the columns that `losses` reads.
+    views: an array of a row's views; all by default. The columns of other views are NULL.
 
     - `before_answer`, `now_answer`, `adding_answer`, `removing_answer`: the answer to an acks=all write; NULL if unknown.
     - `leader_before`, `leader_now`.
-    - `data_worst`: is an ISR of the effective minimum size lost?
+    - `min_isr_before`: the effective minimum size of the ISR.
+    - `data_worst`: is an ISR of the effective minimum size lost, in any of the views but `now`?
     - `all_lost`: are all replicas lost, of the worse placement?
     """
     # Each view from one plan: a plan for each takes longer to make than to run.
     view = F.col("view")
-    rows = with_loss.select("*", F.explode(F.array(*map(F.lit, (BEFORE, NOW, *WITHOUT)))).alias("view"))
+    views = F.concat(F.array(F.lit(BEFORE), F.lit(NOW)), placements()) if views is None else views
+    rows = with_loss.select("*", F.explode(views).alias("view"))
     left_out = F.when(view == WITHOUT[0], F.col("adding")).when(view == WITHOUT[1], F.col("removing"))
-    structural = losses.whole(_as_is(rows.withColumn("left_out", left_out)), "left_out")
-    placed = _where(view.isin(*WITHOUT), structural).localCheckpoint()
+    whole = losses.whole(_as_is(rows.withColumn("left_out", left_out)), "left_out")
+    placed = _where(view.isin(*WITHOUT), whole).localCheckpoint()
     after = _where(view != BEFORE, losses.after(_as_is(placed))).localCheckpoint()
     return _per_key(with_answers(after), key)
 
@@ -63,18 +72,34 @@ def _per_key(judged: DataFrame, key: Sequence[str]) -> DataFrame:
         return F.max(F.when(F.col("view") == view, F.col(column)))
 
     # An ISR of the effective minimum size may have acknowledged alone, also one of old and new replicas.
-    lost = F.size(F.array_intersect("replicas", "lost"))
-    worst = F.when(lost == 0, False).otherwise(lost >= F.col("effective_min_isr"))
+    worst = worst_case(F.col("effective_min_isr"))
     possible_isr = F.when(F.col("view") != NOW, worst)
     unsure = (F.col("view") != NOW) & worst.isNull()
-    gone = F.when(lost == 0, False).otherwise(F.forall("replicas", lambda id: F.array_contains("lost", id)))
+    gone = F.when(lost_replicas() == 0, False).otherwise(F.forall("replicas", lambda id: F.array_contains("lost", id)))
     of_placement = F.when(F.col("view").isin(*WITHOUT), gone)
     unsure_placement = F.col("view").isin(*WITHOUT) & gone.isNull()
-    answers = [in_view(view, "acks_all_error").alias(f"{view}_answer") for view in (BEFORE, NOW, *WITHOUT)]
-    leaders = [in_view(view, "leader").alias(f"leader_{view}") for view in (BEFORE, NOW)]
-    data_worst = F.when(F.bool_or(possible_isr), True).when(~F.bool_or(unsure), False)
-    all_lost = F.when(F.bool_or(of_placement), True).when(~F.bool_or(unsure_placement), False)
-    return judged.groupBy(*key).agg(*answers, *leaders, data_worst.alias("data_worst"), all_lost.alias("all_lost"))
+    one, other = (in_view(view, "acks_all_error") for view in WITHOUT)
+    answers = {
+        **{f"{view}_answer": in_view(view, "acks_all_error") for view in (BEFORE, NOW)},
+        f"{WITHOUT[0]}_answer": one,
+        f"{WITHOUT[1]}_answer": F.when(F.bool_or(F.col("view") == WITHOUT[1]), other).otherwise(one),
+        **{f"leader_{view}": in_view(view, "leader") for view in (BEFORE, NOW)},
+        "min_isr_before": in_view(BEFORE, "effective_min_isr"),
+        "data_worst": F.when(F.bool_or(possible_isr), True).when(~F.bool_or(unsure), False),
+        "all_lost": F.when(F.bool_or(of_placement), True).when(~F.bool_or(unsure_placement), False),
+    }
+    return judged.groupBy(*key).agg(*(answer.alias(name) for name, answer in answers.items()))
+
+
+def lost_replicas() -> Column:
+    """The number of lost replicas; NULL if the replicas are unknown."""
+    return F.size(F.array_intersect("replicas", "lost"))
+
+
+def worst_case(min_isr: Column, lost: Column | None = None) -> Column:
+    """Is an ISR of this size among the lost replicas? lost: their number, by default that of the row."""
+    number = lost_replicas() if lost is None else lost
+    return F.when(number == 0, False).otherwise(number >= min_isr)
 
 
 def structural_answer() -> Column:

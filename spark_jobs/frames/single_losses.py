@@ -52,10 +52,14 @@ def broken(
     each = (*key, "kind", "place")
     placed, sure = F.col("replicas").isNotNull().alias("placed"), F.size(losses.sure()).alias("sure")
     data = (column.alias(name) for name, column in losses.data().items())
-    harm = with_loss.select(*each, "unclean", "racks_of_places", sure, placed, *data)
-    answered = loss_views.in_views(with_loss, each).withColumn("structural", loss_views.structural_answer())
+    number = loss_views.lost_replicas().alias("lost_replicas")
+    harm = with_loss.select(*each, "unclean", "racks_of_places", number, sure, placed, *data)
+    # What holds before a loss is judged once.
+    of_now = F.when(F.col("kind") == NOTHING, loss_views.BEFORE).otherwise(loss_views.NOW)
+    views = F.concat(F.array(of_now), loss_views.placements())
+    answered = loss_views.in_views(with_loss, each, views).withColumn("structural", loss_views.structural_answer())
     judged = answered.join(harm, [*each])
-    of_nothing = F.struct("before_answer", "structural", "sure", "placed", "racks_of_places")
+    of_nothing = F.struct("before_answer", "min_isr_before", "structural", "sure", "placed", "racks_of_places")
     losses_of = F.struct("kind", "place", *(name for name in judged.columns if name not in (*each, "racks_of_places")))
     together = judged.groupBy(*key).agg(
         F.first(F.when(F.col("kind") == NOTHING, of_nothing), ignorenulls=True).alias("nothing"),
@@ -124,6 +128,7 @@ def _slots() -> Column:
 def _conditions(one: Column) -> dict[str, Column]:
     """By view and class: does this loss break it? NULL if unknown."""
     before, placed = F.col("nothing")["before_answer"], F.col("nothing")["structural"]
+    worst = one["data_worst"] | loss_views.worst_case(F.col("nothing")["min_isr_before"], one["lost_replicas"])
     return {
         "now_data": one["at_risk"] | one["deleted"],
         "now_availability": (one["now_answer"] == NO_LEADER) & (before != NO_LEADER),
@@ -131,8 +136,8 @@ def _conditions(one: Column) -> dict[str, Column]:
         "structural_data": one["all_lost"],
         "structural_availability": (one["structural"] == NO_LEADER) & (placed != NO_LEADER),
         "structural_writes": (one["structural"] != NO_ERROR) & (placed == NO_ERROR),
-        "worst_data": one["data_worst"],
-        "worst_availability": one["data_worst"] & ~one["unclean"],
+        "worst_data": worst,
+        "worst_availability": worst & ~one["unclean"],
     }
 
 
