@@ -65,7 +65,7 @@ audit: $(READY)  ## audit once: the embedded cluster, BOOTSTRAP= or TOPOLOGY=
 
 .PHONY: whatif
 whatif: $(READY)  ## predict a loss: LOSE=broker:3,rack:az2 [BOOTSTRAP= | TOPOLOGY= | LAKE=]
-	@exec $(PY) -m durability.cli whatif
+	@exec $(PY) -m durability.cli whatif --airflow
 
 .PHONY: drill
 drill: $(READY)  ## rehearse a loss on an embedded cluster: LOSE=rack:az1 [TOPOLOGY=] [VERSION=4.3.1] [ELR=on]

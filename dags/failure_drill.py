@@ -1,13 +1,14 @@
 """### What a failure would cost
 
 Predicts what happens to each partition of a cluster if the named brokers, racks and controllers fail at once. It stops no broker.
-The prediction comes from the cluster's newest accepted snapshot in the lake, by the same rules as the audit.
+The prediction comes from an accepted snapshot in the lake, by default the cluster's newest one, by the same rules as the audit.
 
 With `compare`, it then waits until you have stopped the brokers and they are fenced, reads the cluster again, and compares.
 
 | param | meaning |
 |---|---|
 | `cluster` | the cluster's name; may be empty if the lake has one cluster |
+| `snapshot` | a snapshot's id in the lake; may be empty for the newest accepted one |
 | `lose` | what fails, one item per line: `broker:3`, `rack:az2`, `controller:101` |
 | `compare` | wait for the loss, and compare it with the prediction |
 | `within` | minutes to wait for the loss, after the prediction |

@@ -122,7 +122,7 @@ _BASELINE = _option(
 )
 _AIRFLOW = typer.Option(
     "--airflow",
-    help="Run the steps as Airflow tasks, as the nightly DAG does, instead of in this process.",
+    help="Run the steps as Airflow tasks, as the DAGs do, instead of in this process.",
     rich_help_panel=EXITS,
 )
 
@@ -172,6 +172,7 @@ def whatif(
     policy: Annotated[str | None, _POLICY] = None,
     out: Annotated[str | None, _OUT] = None,
     lake: Annotated[str | None, _LAKE] = None,
+    airflow: Annotated[bool, _AIRFLOW] = False,
 ) -> int:
     """Predict what a loss of brokers, racks or controllers does to each partition.
 
@@ -183,7 +184,7 @@ def whatif(
 
     given = Given.of(ctx)
     items = parse(lose, given.label("lose"))
-    return run(checked(given), items, given.label("lose"))
+    return run(checked(given), items, given.label("lose"), airflow=airflow)
 
 
 _VERSION = typer.Option(

@@ -39,10 +39,10 @@ def run(options: Options, environ: Mapping[str, str] = os.environ, *, airflow: b
     console = Console()
     jars.java_command()
     if airflow:
-        from durability.cli import airflow_audit, airflow_home
+        from durability.cli import airflow_home, airflow_run
 
         airflow_home.require()
-        audit, log = partial(airflow_audit.run, environ=environ), options.out / "logs" / "airflow.log"
+        audit, log = partial(airflow_run.audit, environ=environ), options.out / "logs" / "airflow.log"
     else:
         audit, log = partial(_in_process, environ=environ), options.out / "logs" / "audit.log"
     if not jars.is_fetched("spark"):

@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 class Work:
     """A row of `snapshots`, the settings of steps, and what runs a Spark job: `submit(lake, plan, job, *arguments)`.
 
-    folder: for files of the run, private.
+    log: of what it runs. Files of the run are in the session's folder, which is private.
     """
 
     settings: Settings
     snapshot: dict[str, Any]
     submit: Callable[..., None]
     console: Console
-    folder: Path
+    session: Session
+    log: Path
 
 
 def run(options: Options, name: str, work: Callable[[Work], None], environ: Mapping[str, str] = os.environ) -> int:
@@ -57,7 +58,7 @@ def run(options: Options, name: str, work: Callable[[Work], None], environ: Mapp
 
         def on_snapshot() -> int:
             settings, snapshot = _snapshot(options, session, console, environ)
-            work(Work(settings, snapshot, submit, console, session.folder))
+            work(Work(settings, snapshot, submit, console, session, log))
             return exit_status.DONE
 
         status = job_log.logged(log, console, on_snapshot)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from durability.errors import Refused
 from durability.plain import plain
@@ -26,6 +26,15 @@ class Item:
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}"
+
+    @property
+    def stated(self) -> str:
+        """The item as `parse` reads it.
+
+        >>> Item("rack", "eu,west").stated
+        'rack:eu%2Cwest'
+        """
+        return f"{self.kind}:{quote(self.name)}"
 
 
 @dataclass(frozen=True)

@@ -21,14 +21,18 @@ Submit = Callable[["Lake", "Plan", Mapping[str, Any]], None]
 """Submits the Spark job for a plan and what each cluster loses. Waits for its end."""
 
 
-def newest(settings: Settings, cluster: str | None) -> dict[str, Any]:
-    """The row of the lake's newest accepted snapshot of the cluster.
+def newest(settings: Settings, cluster: str | None, snapshot_id: str | None = None) -> dict[str, Any]:
+    """The row of the lake's newest accepted snapshot of the cluster, or of the one with this id.
 
     cluster: None if the lake has only one cluster. Refused, with the names that there are, if no snapshot fits.
     """
     lake = settings.open_lake()
     lake.ensure()
     accepted = lake.snapshots(status="accepted", kind="full")
+    if snapshot_id is not None:
+        accepted = [row for row in accepted if row["snapshot_id"] == snapshot_id]
+        if not accepted:
+            raise Refused(f"the lake {settings.lake} has no accepted snapshot {snapshot_id}")
     names = sorted({row["cluster"] for row in accepted})
     name = _one_of(names, cluster, f"the lake {settings.lake}")
     return max((row for row in accepted if row["cluster"] == name), key=lambda row: row["captured_at"])

@@ -79,6 +79,9 @@ def loss_params() -> dict[str, Param]:
         "cluster": Param(
             None, type=["null", "string"], description="The cluster; may be empty if the lake has only one"
         ),
+        "snapshot": Param(
+            None, type=["null", "string"], description="A snapshot's id in the lake; empty: the newest accepted one"
+        ),
         "lose": Param(
             ["broker:1"],
             type="array",

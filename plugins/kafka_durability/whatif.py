@@ -59,7 +59,7 @@ class PredictOperator(LossJob):
         settings = Settings.from_params(params)
         with reported(self.task_id) as summary:
             asked = lose.parse(",".join(params["lose"]), LABEL)
-            snapshot = whatif.newest(settings, params["cluster"] or None)
+            snapshot = whatif.newest(settings, params["cluster"] or None, params["snapshot"] or None)
             run_id = run_of(context)
             result_id = f"{run_id}:{context['ti'].try_number}"
             prediction = whatif.prepare(settings, snapshot, asked, LABEL, run_id, result_id)

@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from tests import ROOT
-from tests.support.airflow import run_dag
+from durability.lake import Lake
+from tests.support.lake import publish
 from tests.support.schemas import problems
 from tests.support.topology import document
 
@@ -65,11 +65,14 @@ def test_a_loss_is_predicted_from_a_document_and_from_the_lake(tmp_path):
     assert plan["before"] == {"down": [], "unknown": [], "partitions_not_in_sync": 1}
     assert [(entry["topic"], entry["happens"]) for entry in plan["unavoidable"]] == [("cache", "offline")]
 
-    asked = {"topology": None, "lake": lake, "out": str(tmp_path / "drill"), "cluster": "eu", "lose": ["broker:2"]}
-    asked |= {name: str(ROOT / "policies" / f"{name}.yaml") for name in ("policy", "waivers", "clusters")}
-    spark = json.dumps({"conn_type": "spark", "host": "local[2]"})
-    assert run_dag(tmp_path, "failure_drill", asked, AIRFLOW_CONN_SPARK=spark) == {
-        **{"run": "success", "predict": "success"},
-        **dict.fromkeys(("wait", "compare"), "skipped"),
-    }
+    # Through Airflow, from the older of two snapshots.
+    (clusters / "us.json").unlink()
+    publish(
+        Lake.open(lake),
+        document("topic replicas isr min\nlate 1 1 1", cluster="eu", captured_at="2026-11-22T02:00:00Z"),
+    )
+    again = ("--lose", "broker:2", "--topology", str(clusters), "--lake", lake, "--out", str(tmp_path / "drill"))
+    drilled = predict(tmp_path, *again, "--airflow")
+    assert drilled.returncode == 0, drilled.stderr
+    assert "Without broker:2, in eu: 1 partition rejects acks=all writes" in drilled.stdout
     assert json.loads((tmp_path / "drill" / "whatif.json").read_text()) == found

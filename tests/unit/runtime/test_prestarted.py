@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from durability import resources
-from durability.cli import airflow_audit
+from durability.cli import airflow_run
 from durability.cli.inputs import Input
 from durability.plan.plan import SMALL
 from durability.runtime import prestarted, processes, spark, watchdog
@@ -136,9 +136,7 @@ def test_what_it_was_told_is_its_owners_alone(tmp_path, started, monkeypatch) ->
 
 def test_a_session_that_the_environment_names_is_not_ours(tmp_path, monkeypatch) -> None:
     options = SimpleNamespace(lake=str(tmp_path / "lake"), out=tmp_path / "out")
-    monkeypatch.setattr(airflow_audit.airflow_home, "private_home", lambda folder: folder)
+    monkeypatch.setattr(airflow_run.airflow_home, "private_home", lambda folder: folder)
     given = {**os.environ, prestarted.VARIABLE: "/nowhere"}
-    made = airflow_audit.airflow_environment(
-        options, Input("x", tmp_path / "clusters.yaml"), given, tmp_path, tmp_path / "journal"
-    )
+    made = airflow_run.airflow_environment(options, Input("x", tmp_path / "clusters.yaml"), given, tmp_path)
     assert prestarted.VARIABLE not in made

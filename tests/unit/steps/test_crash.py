@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from durability.cli import airflow_audit
+from durability.cli import airflow_run
 from durability.errors import Refused
 from durability.steps import crash, journal
 from durability.steps.evaluate import JobFailed, SparkEvaluation
@@ -150,6 +150,6 @@ def test_a_step_whose_process_was_killed_is_named(monkeypatch, tmp_path):
     root = Path(journal.__file__).parents[2]
     child = subprocess.Popen([sys.executable, "-c", script], cwd=root)
     console = Reporter()
-    airflow_audit._follow(child, Reader(events), console)
+    airflow_run._follow(child, Reader(events), console)
     ((step, text),) = console
     assert step == "cross_check" and text.startswith("cross_check stopped before its end: its process was killed")
