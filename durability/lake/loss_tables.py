@@ -18,6 +18,9 @@ write is refused (writes). Views: from the ISR as it is (now), if all replicas w
 min.insync.replicas allows (worst).
 """
 
+WHOLE_SETS = 8
+"""The most replicas of a partition of which `loss_sets` has all sets that break it. Of more it has those of up to three."""
+
 # What a loss of brokers and controllers does to partitions of one cluster; equal partitions of a topic are one row.
 LOSS_OUTCOMES = Table(
     "loss_outcomes",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from durability.restart.bounds import Bound, better_bound, lower_bound
 from durability.restart.constraints import Constraints, Partitions, constraints, pairs_of
+from durability.restart.nodes import Node
 from durability.restart.rules import rules
 from durability.restart.waves import EXACT, exact, fewest, greedy
 
@@ -14,22 +15,9 @@ LISTED = 20
 
 
 @dataclass(frozen=True)
-class Node:
-    """A process that restarts. id: of the broker or controller. rack: None if it is unset or unknown. live: False if it is
-    known to be down, None if that is unknown. voter: does it vote in the controller quorum? leads: is it the quorum's leader?"""
-
-    id: int
-    rack: str | None
-    live: bool | None
-    broker: bool
-    voter: bool = False
-    leads: bool = False
-
-
-@dataclass(frozen=True)
 class Limits:
     """margin: replicas that stay in sync above the minimum. most: nodes per wave, None for any. voters: voters per wave.
-    seconds: of CPU time, the most for a search of fewer waves."""
+    seconds: of CPU time, the most for a search of fewer waves; 0: neither waves nor a better bound are searched for."""
 
     margin: int = 0
     most: int | None = None
@@ -111,7 +99,7 @@ def plan(
         waves = exact(assumed, waves, bound.waves)
         if known is assumed and len(waves) > bound.waves:
             bound = Bound(len(waves), "search")
-    elif len(waves) > bound.waves:
+    elif len(waves) > bound.waves and limits.seconds:
         bound = better_bound(known, bound, len(waves))
         waves = fewest(assumed, waves, bound.waves, limits.seconds)
     broken = [members for wave in racks for members in made.broken_by(wave)]

@@ -61,6 +61,13 @@ def _minimal(label: str, name: Shape) -> Object:
     return Object(f"minimal-{label}", {**dict.fromkeys(COUNTED, Member(classes)), "count": count})
 
 
+RESTART = Object(
+    "restart",
+    {
+        "waves": Member(COUNT, about="of a valid plan"),
+        "bound": Member(COUNT, about="no valid plan has fewer; `kafka-durability restart-plan` searches longer"),
+    },
+)
 CLUSTER = Object(
     "cluster",
     {
@@ -77,6 +84,9 @@ CLUSTER = Object(
         "minimal": Member(_minimal("brokers", COUNT), about="sets that break something and contain no other such set"),
         "k_racks": Member(ListOf(K), about="k racks that fail at once"),
         "minimal_racks": Member(_minimal("racks", Text())),
+        "restart": Member(
+            RESTART, nullable=True, about="in how few waves all brokers and voters may restart; null: unknown"
+        ),
     },
 )
 LOSSES = Object(

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from durability.lake import Lake
     from durability.plan import Plan
     from durability.restart.constraints import Partitions
-    from durability.restart.plan import Limits, Node, Unread
+    from durability.restart.nodes import Node
+    from durability.restart.plan import Limits, Unread
 
 
 def plan_waves(
@@ -56,34 +57,9 @@ def unread(settings: Settings, snapshot: Mapping[str, Any]) -> Unread:
 def nodes(lake: Lake, snapshot: Mapping[str, Any]) -> list[Node]:
     """The brokers and voters of a snapshot."""
     from durability.lake.tables import BROKERS, CONTROLLERS
-    from durability.restart.plan import Node
+    from durability.restart import nodes
 
-    brokers = {row["broker"]: row for row in lake.facts(BROKERS, snapshot).to_pylist()}
-    voters = {row["controller"]: row for row in lake.facts(CONTROLLERS, snapshot).to_pylist() if row["role"] == "voter"}
-    found = []
-    for id in sorted(brokers.keys() | voters.keys()):
-        broker, voter = brokers.get(id), voters.get(id)
-        row = broker or voter or {}
-        found.append(
-            Node(
-                id=id,
-                rack=row["rack"] or None,
-                live=_live(broker, voter),
-                broker=broker is not None,
-                voter=voter is not None,
-                leads=voter is not None and bool(voter["leader"]),
-            )
-        )
-    return found
-
-
-def _live(broker: Mapping[str, Any] | None, voter: Mapping[str, Any] | None) -> bool | None:
-    """Is the node known to be up? A voter that never caught up with the quorum's leader is taken to be down."""
-    states = [] if broker is None else [broker["live"]]
-    if voter is not None and not voter["leader"]:
-        caught_up = voter["caught_up"] if voter["live"] is None else voter["live"] and voter["caught_up"] is not False
-        states.append(caught_up)
-    return False if False in states else None if None in states else True
+    return nodes.nodes(*(lake.facts(table, snapshot).to_pylist() for table in (BROKERS, CONTROLLERS)))
 
 
 def _partitions(lake: Lake, evaluated: Plan) -> Iterator[Partitions]:

@@ -6,11 +6,12 @@ A set is a number with a bit per replica. The bits of what breaks are those of `
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from durability.lake.loss_tables import WHOLE_SETS
 from spark_jobs.frames.columns import struct
 from spark_jobs.frames.loss_bits import BITS
 
-ALL_SETS, MOST = 8, 30
-"""The most replicas of which all sets are lost. Of more, up to MOST, any three replicas or racks are."""
+MOST = 30
+"""The most replicas of which sets are lost: all sets of up to WHOLE_SETS, else any three replicas or racks."""
 COUNTED = sum(bit for name, bit in BITS.items() if not name.startswith("worst_"))
 """The bits for which sets are counted. In the worst case, any min.insync.replicas replicas are such a set."""
 
@@ -36,7 +37,7 @@ def masks() -> Column:
 
     alone = F.transform("places", lambda p: _bit(p["id"]))
     units = F.array_distinct(F.concat(alone, F.filter(F.transform("places", in_rack), lambda mask: mask > 0)))
-    few = count.between(1, ALL_SETS)
+    few = count.between(1, WHOLE_SETS)
     every = F.sequence(F.lit(1), F.when(few, F.call_function("shiftleft", F.lit(1), count) - 1).otherwise(1))
     return F.when(few, every).when(count.between(1, MOST), joined(joined(units, units), units)).otherwise(none)
 

@@ -7,7 +7,8 @@ from durability.collect import collect
 from durability.embedded_kafka import seed
 from durability.restart.check import check
 from durability.restart.constraints import Partitions
-from durability.restart.plan import Limits, Node, plan
+from durability.restart.nodes import Node
+from durability.restart.plan import Limits, plan
 from tests.support.pasting import Writers
 
 

@@ -10,11 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from durability.lake.conditions import of_result
-from durability.lake.table import RESULT_KEYS
-from durability.lake.tables import BROKERS, FAILURE_COSTS, LOSS_SETS, VIEWS
+from durability.lake.loss_tables import WHOLE_SETS
+from durability.lake.table import RESULT_KEYS, Table
+from durability.lake.tables import BROKERS, CONTROLLERS, FAILURE_COSTS, LOSS_SETS, TOPICS, VIEWS
 from durability.plan.plan import Plan, SnapshotPart
-from durability.report.data import loss_sets
+from durability.report.data import loss_sets, waves
 from durability.report.data.loss_sets import LossSets
+from durability.restart.nodes import nodes
 
 ROWS = 1_000_000
 """The most rows of `loss_sets` that are read at once, if no single cluster has more."""
@@ -44,14 +46,17 @@ class FailureCosts:
                 costs[row["cluster"]].append(row)
         if not costs:
             return
-        brokers = self._brokers()
+        brokers = self._facts(BROKERS, ("broker", "rack", "live"))
+        controllers = self._facts(CONTROLLERS, ("controller", "role", "leader", "rack", "live", "caught_up"))
+        wide = self._wide()
         for names in groups(self._sizes(result, costs), ROWS):
             where = And(result, In("cluster", names))
             parts = self.lake.parts(LOSS_SETS, where, columns=loss_sets.COLUMNS)
             sets = pa.concat_tables([pa.schema(_fields()).empty_table(), *parts])
             for name in names:
                 mine = sets.filter(pc.equal(sets["cluster"], name))
-                yield entry(snapshots[name], costs[name], mine, brokers[name])
+                of_waves = None if name in wide else controllers[name]
+                yield entry(snapshots[name], costs[name], mine, brokers[name], of_waves)
 
     def _sizes(self, result: Any, clusters: Iterable[str]) -> Counter[str]:
         """The number of rows in `loss_sets` of each cluster."""
@@ -61,17 +66,30 @@ class FailureCosts:
             sizes.update({name: count for name, count in counted.items() if name in sizes})
         return sizes
 
-    def _brokers(self) -> defaultdict[str, list[Row]]:
-        """Rows of `brokers` by cluster."""
-        from pyiceberg.expressions import In
-
+    def _facts(self, table: Table, columns: Sequence[str]) -> defaultdict[str, list[Row]]:
+        """Rows of a table of facts by cluster."""
         found: defaultdict[str, list[Row]] = defaultdict(list)
-        attempts = {part.attempt_id for part in self.plan.judged if part.attempt_id}
-        if attempts:
-            columns = ("cluster", "broker", "rack", "live")
-            for row in self.lake.scan(BROKERS, In("attempt_id", attempts), columns=columns).to_pylist():
+        if attempts := self._attempts():
+            for row in self.lake.scan(table, attempts, columns=("cluster", *columns)).to_pylist():
                 found[row["cluster"]].append(row)
         return found
+
+    def _wide(self) -> set[str]:
+        """The clusters with a topic of so many replicas that `loss_sets` hasn't all of its sets."""
+        from pyiceberg.expressions import And, GreaterThan
+
+        attempts = self._attempts()
+        if not attempts:
+            return set()
+        where = And(attempts, GreaterThan("replication_factor", WHOLE_SETS))
+        return {*self.lake.scan(TOPICS, where, columns=("cluster",))["cluster"].to_pylist()}
+
+    def _attempts(self) -> Any:
+        """The condition on facts of the evaluated snapshots; None if there are none."""
+        from pyiceberg.expressions import In
+
+        attempts = {part.attempt_id for part in self.plan.judged if part.attempt_id}
+        return In("attempt_id", attempts) if attempts else None
 
 
 def _fields() -> list[pa.Field]:
@@ -95,10 +113,17 @@ def groups(sizes: Mapping[str, int], limit: int) -> list[list[str]]:
     return found
 
 
-def entry(snapshot: SnapshotPart, costs: Sequence[Row], sets: pa.Table, brokers: Sequence[Row]) -> dict[str, Any]:
+def entry(
+    snapshot: SnapshotPart,
+    costs: Sequence[Row],
+    sets: pa.Table,
+    brokers: Sequence[Row],
+    controllers: Sequence[Row] | None = None,
+) -> dict[str, Any]:
     """A cluster's entry in losses.json.
 
-    costs, brokers: its rows of `failure_costs` and `brokers`. sets: its rows of `loss_sets`, with `loss_sets.COLUMNS`.
+    costs, brokers, controllers: its rows of `failure_costs` and of these tables. sets: its rows of `loss_sets`, with
+    `loss_sets.COLUMNS`. Without controllers, nothing is said of restarts.
     """
     live = {row["broker"]: row["live"] for row in brokers}
     of_rack: defaultdict[str, list[bool | None]] = defaultdict(list)
@@ -124,11 +149,21 @@ def entry(snapshot: SnapshotPart, costs: Sequence[Row], sets: pa.Table, brokers:
         **{name: sorted(rows, key=worst_first) for name, rows in lost.items()},
     }
     for kind, label in KINDS.items():
-        nodes = sorted(row["lost"] for row in lost[label] if row["lost"] not in down[label])
-        of_kind = LossSets(nodes, sets.filter(pc.equal(sets["kind"], kind)))
+        live_nodes = sorted(row["lost"] for row in lost[label] if row["lost"] not in down[label])
+        of_kind = LossSets(live_nodes, sets.filter(pc.equal(sets["kind"], kind)))
         suffix = "" if kind == "broker" else "_racks"
         found[f"k{suffix}"], found[f"minimal{suffix}"] = of_kind.k(), of_kind.smallest(label)
+    known = controllers is not None and found["unknown"] == 0
+    found["restart"] = _restart(sets, brokers, controllers or ()) if known else None
     return found
+
+
+def _restart(sets: pa.Table, brokers: Sequence[Row], controllers: Sequence[Row]) -> dict[str, int]:
+    """The waves in which all nodes restart, also those that are down."""
+    ids = sorted(row["broker"] for row in brokers)
+    # What one broker stops, no waves spare. It may be a part of larger sets, which other partitions need.
+    stopping = LossSets(ids, sets.filter(pc.equal(sets["kind"], "broker"))).of("structural", "writes", least=2)
+    return waves.fewest(nodes(brokers, controllers), ids, stopping)
 
 
 def worst_first(cost: Row) -> tuple[Any, ...]:

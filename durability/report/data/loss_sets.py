@@ -38,7 +38,7 @@ class LossSets:
     @cached_property
     def minimal(self) -> dict[str, dict[str, KillingSets]]:
         """The minimal sets by view and class."""
-        return {view: {name: self._minimal(f"{view}_{name}") for name in CLASSES} for view in COUNTED}
+        return {view: {name: self.of(view, name) for name in CLASSES} for view in COUNTED}
 
     def k(self) -> list[dict[str, Any]]:
         """An entry for each k up to 3: the number of sets of k nodes, and by view and class how many break something.
@@ -74,11 +74,15 @@ class LossSets:
             "count": {view: {n: len(sets) for n, sets in of.items()} for view, of in self.minimal.items()},
         }
 
-    def _minimal(self, column: str) -> KillingSets:
+    def of(self, view: str, name: str, least: int = 1) -> KillingSets:
+        """The minimal ones among the sets of at least so many nodes, of a view and class."""
+        column = f"{view}_{name}"
+
         def breaking() -> Iterable[tuple[Ints, Ints]]:
             for members, counts in self._rows:
-                breaks = counts[column] > 0
-                yield members[breaks], counts[column][breaks]
+                if members.shape[1] >= least:
+                    breaks = counts[column] > 0
+                    yield members[breaks], counts[column][breaks]
 
         return minimal(killing_sets(len(self.nodes), breaking()))
 

@@ -111,6 +111,7 @@ def _summary(entry: Entry) -> dict[str, Any]:
         "worst": {kind: _cost(entry[kind][0]) if entry[kind] else None for kind in KINDS},
         "quorum": _quorum(entry),
         "fewest": {name: _fewest(entry["minimal"]["now"][name], "brokers") for name in CLASSES},
+        "restart": entry["restart"],
         "three": at[3]["now"]["data"]["probability"] if 3 in at else None,
     }
 

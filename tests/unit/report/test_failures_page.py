@@ -20,7 +20,7 @@ PAIR = Partition("pair", (1, 2), (1, 2), 2)
 
 def entry_of(cluster: Cluster) -> dict:
     costs, sets = rows_of([cluster])
-    return failure_costs.entry(snapshot(cluster.name), costs.to_pylist(), sets.select(COLUMNS), of_brokers(cluster))
+    return failure_costs.entry(snapshot(cluster.name), costs.to_pylist(), sets.select(COLUMNS), of_brokers(cluster), ())
 
 
 def page(out, *clusters: Cluster, rows=(), more=()) -> str:
@@ -50,6 +50,14 @@ def test_every_broker_and_rack_is_in_the_heat_map_with_its_numbers(tmp_path):
     assert "The controllers lose their majority without rack az2. Then no leader is elected" in words
     assert '<td class="num cell first h4" title="2 partitions of 1 topic">' in html
     assert '<td class="num cell w3" title="1 partition of 1 topic">' in html
+
+
+def test_the_fewest_waves_of_a_restart_are_told_or_that_they_are_unknown(tmp_path):
+    spread = Partition("spread", (1, 2, 3), (1, 2, 3), 2)
+    words, _ = parse(page(tmp_path, Cluster("eu", RACKS, [LONE, spread])))
+    assert "Restarts: in 3 waves all brokers and voters restart" in words and "No plan has fewer." in words
+    words, _ = parse(page(tmp_path, Cluster("eu", RACKS, [LONE, spread], unknown=1)))
+    assert "Restarts: it is unknown how few waves are enough." in words
 
 
 def test_k_failures_have_their_probabilities_and_the_smallest_sets_are_listed(tmp_path):
@@ -118,7 +126,7 @@ def test_a_fleet_has_a_line_per_cluster_and_details_of_the_worst(tmp_path):
     assert names == [f"c{n:02}" for n in range(12, 0, -1)]
     assert re.findall(r"<h3>(c\d\d)", html) == ["c12", "c11", "c10", "c09", "c08"]
     assert "Details of the 5 clusters that lose most. The details of the others are in losses.json." in words
-    assert "c12 3 12 12 12 12 az3 12 12 12 12 none 1 · 1 · 1 100 % broker , rack" in words
+    assert "c12 3 12 12 12 12 az3 12 12 12 12 none 1 · 1 · 1 100 % 1 broker , rack" in words
 
 
 def test_a_large_fleet_stays_small(tmp_path):

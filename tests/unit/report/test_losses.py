@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from itertools import combinations
 from math import comb
 
@@ -17,6 +18,8 @@ from durability.report.build import build
 from durability.report.data import failure_costs
 from durability.report.data.failure_costs import FailureCosts
 from durability.report.data.loss_sets import COLUMNS
+from durability.restart import plan as restart
+from durability.restart.nodes import Node
 from tests.support.failure_costs import KEYS, SETS, Cluster, Partition, of_brokers
 from tests.support.failure_costs import tables as rows_of
 from tests.support.report_cases import NIGHT, finding, findings, flagged, plan, snapshot, written
@@ -42,7 +45,29 @@ def entry_of(cluster: Cluster) -> dict:
     """The cluster's entry in losses.json."""
     costs, sets = rows_of([cluster])
     sets = sets.select(COLUMNS)
-    return failure_costs.entry(snapshot(cluster.name), costs.to_pylist(), sets, of_brokers(cluster))
+    return failure_costs.entry(snapshot(cluster.name), costs.to_pylist(), sets, of_brokers(cluster), controllers=())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_fewest_waves_are_those_of_the_restart_plan(seed):
+    """The report knows the killing sets alone, the plan knows the partitions."""
+    cluster = random_cluster("eu", seed, down=(2,) if seed % 3 == 0 else ())
+    limits = [
+        restart.Partitions(frozenset(p.replicas), frozenset(p.replicas), p.minimum, 1, (p.topic, 0))
+        for p in cluster.partitions
+    ]
+    nodes = [Node(id, rack, live=True, broker=True) for id, rack in cluster.brokers.items()]
+    waves = len(restart.plan(limits, nodes, restart.Limits()).waves)
+    assert entry_of(cluster)["restart"] == {"waves": waves, "bound": waves}
+    assert waves > 1
+
+
+def test_of_restarts_nothing_is_said_where_a_fact_or_a_set_is_missing():
+    cluster = random_cluster("eu", 1)
+    costs, sets = rows_of([cluster])
+    told = (snapshot("eu"), costs.to_pylist(), sets.select(COLUMNS), of_brokers(cluster))
+    assert failure_costs.entry(*told)["restart"] is None
+    assert entry_of(replace(cluster, unknown=1))["restart"] is None
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ import pytest
 
 from durability.report import restart
 from durability.restart.constraints import Partitions
-from durability.restart.plan import Limits, Node, Unread, plan
+from durability.restart.nodes import Node
+from durability.restart.plan import Limits, Unread, plan
 from tests.support.schemas import problems
 
 RACKS = ("az1", "az2", "az3")
