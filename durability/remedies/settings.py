@@ -119,14 +119,31 @@ def log_dirs(finding: Finding) -> Remedy:
     return [Step(Show(LOG_DIRS, broker), (about,))]
 
 
-def unread(finding: Finding) -> Remedy:
+def reassignments_unread(finding: Finding) -> Remedy:
     """What it takes to read reassignments and throttles: a controller that leads answers, and only to who may ask.
 
     Brokers that are down can have topics that the auditor may not see.
     """
-    facts, grant = facts_of(finding), "rant the auditor Describe and DescribeConfigs on cluster and topics"
+    return _unread(
+        finding, "reassignments are read from the one that leads", "Describe and DescribeConfigs on cluster and topics"
+    )
+
+
+def configs_unread(finding: Finding) -> Remedy:
+    """What it takes to read the configs of brokers and controllers."""
+    return _unread(finding, "the configs of those that are down can't be read", "DescribeConfigs on the cluster")
+
+
+def features_unread(finding: Finding) -> Remedy:
+    """What it takes to read the cluster's features, which brokers know from the quorum's leader."""
+    return _unread(finding, "the features are known where one leads", "Describe on the cluster")
+
+
+def _unread(finding: Finding, why: str, permission: str) -> Remedy:
+    """In an outage nodes come back first. A permission is missing only where nothing else explains what is unread."""
+    facts, grant = facts_of(finding), f"rant the auditor {permission}"
     if facts.led is False:
-        return advice("First bring back a majority of the controllers: reassignments are read from the one that leads")
+        return advice(f"First bring back a majority of the controllers: {why}")
     if facts.down:
         return advice(
             f"Start {listed(facts.down, 'broker ' if len(facts.down) == 1 else 'brokers ')}", f"If it stays, g{grant}"

@@ -165,13 +165,17 @@ def test_a_sentence_that_announces_a_command_goes_with_it():
 
 
 def test_while_brokers_are_down_what_is_unread_of_reassignments_comes_back_with_them():
-    (step,) = settings.unread({KEY: ClusterFacts(led=True, down=(4, 5))})
+    (step,) = settings.reassignments_unread({KEY: ClusterFacts(led=True, down=(4, 5))})
     assert step.about[0] == "Start brokers 4, 5" and step.about[1].startswith("If it stays, grant the auditor")
 
 
+UNREAD = [settings.reassignments_unread, settings.configs_unread, settings.features_unread]
+
+
+@pytest.mark.parametrize("planner", UNREAD)
 @pytest.mark.parametrize(("led", "said"), [(False, "First bring back a majority"), (True, "Grant"), (None, "Grant")])
-def test_without_a_controller_no_permission_is_asked_for(led, said):
-    (step,) = settings.unread({KEY: ClusterFacts(led=led)})
+def test_without_a_controller_no_permission_is_asked_for(planner, led, said):
+    (step,) = planner({KEY: ClusterFacts(led=led)})
     assert step.command is None and step.about[0].startswith(said)
 
 
