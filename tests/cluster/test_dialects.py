@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -106,17 +107,22 @@ def zookeeper(tmp_path):
         return subprocess.run(["bash", "-c", text], capture_output=True, text=True, env=given, timeout=120).stdout
 
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
-        yield shell
-        running.kill()
+        try:
+            until = time.monotonic() + 120
+            while "zookeeper" not in shell('zookeeper-shell "$ZOOKEEPER" ls / | tail -1'):
+                assert time.monotonic() < until and running.poll() is None, "ZooKeeper doesn't answer"
+            yield shell
+        finally:
+            running.kill()
 
 
 def test_zookeepers_shell_shows_a_running_reassignment(zookeeper):
     """The script for brokers that are gone looks for these names (`durability.remedies.gone`)."""
     assert "delete_topics" not in zookeeper(commands.ADMIN)
     for node in ("/admin", "/admin/delete_topics"):
-        zookeeper(f'zookeeper-shell "$ZOOKEEPER" create {node} x')
+        assert "Created" in zookeeper(f'zookeeper-shell "$ZOOKEEPER" create {node} x 2>&1')
     assert "delete_topics" in (idle := zookeeper(commands.ADMIN)) and "reassign_partitions" not in idle
-    zookeeper('zookeeper-shell "$ZOOKEEPER" create /admin/reassign_partitions x')
+    assert "Created" in zookeeper('zookeeper-shell "$ZOOKEEPER" create /admin/reassign_partitions x 2>&1')
     assert "reassign_partitions" in zookeeper(commands.ADMIN)
 
 

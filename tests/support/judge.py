@@ -6,7 +6,8 @@ import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -139,6 +140,21 @@ def _holds(rows_: pa.Table, where) -> pa.ChunkedArray:
     return pc.is_in(rows_[where.term.name], pa.array(sorted(values)))
 
 
+_NONE: dict = {}
+
+
+def no_losses(evaluation):
+    """The frames of `Losses` without a row, made once for the runs of a session."""
+    from spark_jobs.assemble.failure_costs import Losses
+
+    if not _NONE:
+        rows, topics, clusters = evaluation._facts("partitions"), evaluation.topics, evaluation.base_clusters
+        made = Losses(rows.where("false"), topics.where("false"), clusters.where("false"), evaluation._checkpointed)
+        for name in ("of_topics", "distances", "costs", "sets"):
+            _NONE[name] = getattr(made, name)().localCheckpoint()
+    return SimpleNamespace(**{name: partial(lambda frame: frame, frame) for name, frame in _NONE.items()})
+
+
 class Judge:
     """Keeps facts and results of its runs in memory, like a lake."""
 
@@ -204,13 +220,22 @@ class Judge:
         return LookBack(to_text(since), dict(Counter(e.cluster for e in found)), found) if found else None
 
     def run(
-        self, documents, policy: Policy | None = None, waivers=(), *, findings=True, earlier=(), **options
+        self, documents, policy: Policy | None = None, waivers=(), *, findings=True, losses=True, earlier=(), **options
     ) -> list[dict]:
         """The findings of one run over `documents` (each a different cluster), with observed and required as dicts.
 
         findings: False computes only the measures of topics, in a third of the time. A pulse has no findings.
+        losses: False leaves out what losses break, which takes a quarter of the time, and more if replicas are many.
         earlier: documents of the same clusters from before, in one folder with these.
         """
+        from spark_jobs.assemble import evaluation
+
+        with pytest.MonkeyPatch.context() as patch:
+            if not losses:
+                patch.setattr(evaluation.Evaluation, "_found_losses", no_losses)
+            return self._run(documents, policy, waivers, findings, earlier, **options)
+
+    def _run(self, documents, policy, waivers, findings, earlier, **options) -> list[dict]:
         from spark_jobs.assemble import evaluation
 
         policy = policy or shipped()

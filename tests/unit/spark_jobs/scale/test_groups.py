@@ -142,7 +142,8 @@ def first_night(spark, documents):
             with pytest.MonkeyPatch.context() as patch:
                 run_as(patch, patience, large)
                 judge = kept[patience, large] = Judge(spark)
-                judge.run(documents, strict_policy())
+                # Losses are judged without groups. Small and large runs go about them differently.
+                judge.run(documents, strict_policy(), losses=(patience, large) in WITH_LOSSES)
         return kept[patience, large]
 
     return judged
@@ -164,13 +165,14 @@ def rows_of(judge: Judge) -> dict[str, list]:
     }
 
 
-def results(spark, documents, **options) -> dict[str, list]:
+def results(spark, documents, *, losses=False, **options) -> dict[str, list]:
     judge = Judge(spark)
-    judge.run(documents, strict_policy(), **options)
+    judge.run(documents, strict_policy(), losses=losses, **options)
     return rows_of(judge)
 
 
 ALL, NONE = 0, 10**9
+WITH_LOSSES = ((NONE, False), (ALL, True))
 NOW = partition_groups.READS
 
 
@@ -183,11 +185,16 @@ def test_grouped_or_by_itself(spark, documents, as_run, first_night, monkeypatch
     as_run(ALL, large=True)
     monkeypatch.setattr(groups, "MOST", 1)
     found["too many to look up"] = results(spark, documents)
+    of_losses = {"failure_costs", "loss_sets"}
     of_topics = {"verdicts", "findings", "partition_health", "health_counters", "topic_posture"}
-    assert apart.keys() == of_topics | {"failure_costs", "loss_sets"}
-    assert len(apart["partition_health"]) > 300
+    assert apart.keys() == of_topics | of_losses
+    assert len(apart["partition_health"]) > 300 and len(apart["loss_sets"]) > 100
+    assert apart == found.pop("large")
+    without = found.pop("without groups")
+    for name in ("partition_health", "topic_posture"):
+        assert apart[name] == without[name], name
     for way, tables_ in found.items():
-        for name, rows_ in apart.items():
+        for name, rows_ in without.items():
             assert rows_ == tables_[name], (way, name)
 
 
@@ -212,9 +219,9 @@ def test_groups_of_an_earlier_version_join_nothing(spark, documents, as_run, fir
 
 def test_a_pulse_judges_through_one_or_by_itself(spark, documents, as_run, monkeypatch):
     as_run(ALL, large=True)
-    together = results(spark, documents, kind="pulse")
+    together = results(spark, documents, losses=True, kind="pulse")
     as_run(NONE, large=False)
-    apart = results(spark, documents, kind="pulse")
+    apart = results(spark, documents, losses=True, kind="pulse")
     assert apart.keys() == {"partition_health", "health_counters"}
     assert together == apart and len(apart["partition_health"]) > 300
 
@@ -252,9 +259,8 @@ def second_night(first: Judge, documents, looks_back: bool) -> tuple[dict[str, l
     ]
     judge, policy = again(first), strict_policy()
     lost = documents[-1]["cluster"]["id"]
-    found = judge.run(
-        later, policy, waivers, result="r2", previous=judge.plan, earlier=earlier, failed=[(lost, "no route")]
-    )
+    options = {"result": "r2", "previous": judge.plan, "earlier": earlier, "failed": [(lost, "no route")]}
+    found = judge.run(later, policy, waivers, losses=False, **options)
     return rows_of(judge), found
 
 
