@@ -14,11 +14,12 @@ from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
 from spark_jobs.assemble import loss_outcomes
-from spark_jobs.frames import base, loss_verdicts, partitions, single_losses
+from spark_jobs.frames import base, loss_verdicts, partitions, single_losses, target
 from spark_jobs.frames.columns import certain
 from spark_jobs.frames.loss_bits import BITS, has
 from spark_jobs.lake_tables import Reader
 from spark_jobs.scale import loss_patterns as patterns
+from spark_jobs.scale import packed_sets
 from spark_jobs.scale.compiled import compiled
 
 FOUND = (
@@ -50,24 +51,28 @@ class Losses:
         """
         self._checkpointed, self._large = checkpointed, large
         self._listed = topics.select("cluster", "topic", "partitions_known")
+        self._asking = topics.where(target.survives()).select("cluster", "topic")
         coded = patterns.codes(clusters)
         self.clusters = checkpointed(coded.clusters)
         self.topics = patterns.numbered_topics(topics, clusters)
         self._keyed = checkpointed(patterns.keyed(self._compiled(rows, whole=False), self.topics, self.clusters))
-        packed = self._keyed.where(F.col("members").isNotNull())
-        counted = self._compiled(packed).groupBy("tid", *patterns.KEY).agg(F.count("*").alias("partitions"))
-        self._counted = checkpointed(counted)
+        packed = self._compiled(self._keyed.where(F.col("members").isNotNull()))
+        counted = checkpointed(packed.groupBy("tid", *patterns.KEY).agg(F.count("*").alias("partitions")))
         # Partitions that no pattern describes are few, or none.
         alone = checkpointed(self._keyed.where(F.col("members").isNull()).select("cluster", "topic", "partition"))
         facts = partitions.facts(
             _by_itself(rows.join(F.broadcast(alone), ["cluster", "topic", "partition"])), topics, clusters
         )
-        of_patterns = patterns.facts_of(self._counted.select(*patterns.KEY).distinct(), self.topics, coded.kinds, facts)
+        of_patterns = patterns.facts_of(counted.select(*patterns.KEY).distinct(), self.topics, coded.kinds, facts)
         judged = single_losses.broken(of_patterns, patterns.KEY, partial(self._compiled, whole=False))
         self._patterns = checkpointed(judged.withColumn("pattern", F.monotonically_increasing_id()))
         self._alone = None if alone.isEmpty() else checkpointed(self._judged_alone(facts, topics))
+        numbers = F.broadcast(self._patterns.select(*patterns.KEY, "pattern"))
+        self._counted = counted.join(numbers, [*patterns.KEY]).select("tid", "pattern", "partitions")
         if by_name:
-            self.broken = checkpointed(self._broken())
+            numbered = packed.join(numbers, [*patterns.KEY]).select(*OF_PARTITION, "leader", "pattern")
+            self._numbered = checkpointed(numbered)
+            self._placed = checkpointed(self._by_place())
             self.by_loss = checkpointed(self._by_loss())
 
     def _compiled(self, frame: DataFrame, whole: bool = True) -> DataFrame:
@@ -83,18 +88,20 @@ class Losses:
         with_places = with_codes.withColumn("places", patterns.places_of(F.col("codes")))
         key = ("tid", "partition")
         found = single_losses.broken(with_places.drop("codes", "code_at", "code_of"), key)
-        return found.join(joined.select(*OF_PARTITION), [*key])
+        return found.join(joined.select(*OF_PARTITION, "leader"), [*key])
 
-    def _broken(self) -> DataFrame:
+    def broken(self) -> DataFrame:
         """OF_PARTITION and FOUND of each partition that a loss breaks, or may break."""
         anything = (F.size("losses") > 0) | (F.col("elsewhere") != 0)
-        of_patterns = self._patterns.where(anything)
-        packed = (
-            self._compiled(self._keyed)
-            .select(*OF_PARTITION, *patterns.KEY)
-            .join(F.broadcast(of_patterns), [*patterns.KEY])
-        )
+        packed = self._compiled(self._numbered).join(F.broadcast(self._patterns.where(anything)), "pattern")
         return self._with_alone(packed, lambda alone: alone.where(anything), (*OF_PARTITION, *FOUND))
+
+    def _by_place(self) -> DataFrame:
+        """By topic, pattern, place (from 0) and broker: the partitions with a replica there, `n`, and those led there, `led`."""
+        each = F.posexplode("replicas").alias("place", "id")
+        replicas = self._compiled(self._numbered).select("tid", "pattern", "leader", each)
+        led = F.sum((F.col("leader") == F.col("id")).cast("long"))
+        return replicas.groupBy("tid", "pattern", "place", "id").agg(F.count("*").alias("n"), led.alias("led"))
 
     def _with_alone(
         self, packed: DataFrame, of_alone: Callable[[DataFrame], DataFrame], columns: Sequence[str]
@@ -105,7 +112,7 @@ class Losses:
 
     def by_topic(self) -> DataFrame:
         """`tid`, and its partitions by what any loss breaks, for every topic: sums over patterns and odd partitions."""
-        of_patterns = self._counted.join(F.broadcast(self._patterns), [*patterns.KEY])
+        of_patterns = self._counted.join(F.broadcast(self._patterns), "pattern")
         one = F.lit(1).cast("long")
         return self._with_alone(
             of_patterns, lambda alone: alone.withColumn("partitions", one), ("tid", "partitions", *FOUND[2:])
@@ -147,19 +154,28 @@ class Losses:
 
         number: the broker's id, or the rack's place in the cluster's `racks`, from 1; NULL if the replicas are unknown.
         """
-        exploded = self._compiled(self.broken).select("tid", "cluster", "replicas", F.explode("losses").alias("loss"))
-        id = F.get("replicas", F.col("loss")["place"] - 1).alias("id")
-        one = exploded.select("tid", "cluster", "loss", id).join(F.broadcast(self._codes()), "cluster")
-        rack = patterns.rack_of(patterns.code(F.col("id")))
-        named = one.select(
-            "tid",
-            F.col("loss")["rack"].alias("rack"),
-            F.when(F.col("id").isNull() | ~F.col("loss")["rack"], F.col("id")).otherwise(rack).alias("number"),
-            F.col("loss")["breaks"].alias("breaks"),
-            (F.col("loss")["unsure"] != 0).alias("unsure"),
-        )
+        breaks = {
+            "rack": F.col("loss")["rack"],
+            "breaks": F.col("loss")["breaks"],
+            "unsure": F.col("loss")["unsure"] != 0,
+        }
+        columns = [column.alias(name) for name, column in breaks.items()]
+        losses = self._patterns.select("pattern", F.explode("losses").alias("loss"))
+        of_patterns = F.broadcast(losses.select("pattern", (F.col("loss")["place"] - 1).alias("place"), *columns))
+        packed = self._compiled(self._placed).join(of_patterns, ["pattern", "place"])
+
+        def of_alone(alone: DataFrame) -> DataFrame:
+            id = F.get("replicas", F.col("loss")["place"] - 1).alias("id")
+            exploded = alone.select("tid", "replicas", F.explode("losses").alias("loss"))
+            return exploded.select("tid", id, F.lit(1).cast("long").alias("n"), *columns)
+
+        each = self._with_alone(packed, of_alone, ("tid", "id", "n", *breaks))
+        placed = each.join(F.broadcast(self.topics.select("tid", "cluster")), "tid")
+        placed = placed.join(F.broadcast(self._codes()), "cluster")
+        rack, id = patterns.rack_of(patterns.code(F.col("id"))), F.col("id")
+        number = F.when(id.isNull() | ~F.col("rack"), id).otherwise(rack).alias("number")
         # Few different flags of many partitions are counted first.
-        counted = named.groupBy(*named.columns).agg(F.count("*").alias("n"))
+        counted = placed.groupBy("tid", "rack", number, "breaks", "unsure").agg(F.sum("n").alias("n"))
         return counted.groupBy("tid", "rack", "number").agg(
             *(F.sum(F.when(has("breaks", bit), F.col("n")).otherwise(0)).alias(name) for name, bit in BITS.items()),
             F.sum(F.when(F.col("unsure"), F.col("n")).otherwise(0)).alias("unknown"),
@@ -223,18 +239,20 @@ class Losses:
 
     def _held(self) -> DataFrame:
         """By cluster, rack and number: the partitions with a replica there (`held`), and those led there (`led`)."""
-        replica = self._compiled(self._keyed).select(
-            "cluster",
-            "leader",
-            "racks",
-            F.posexplode("replicas").alias("place", "id"),
-        )
-        first = patterns.is_first_in_rack(F.col("place")) | F.col("racks").isNull()
+        racks = F.broadcast(self._patterns.select("pattern", "racks"))
+        first = F.when(patterns.is_first_in_rack(F.col("place")), F.col("n")).otherwise(0)
+        packed = self._compiled(self._placed).join(racks, "pattern").withColumn("first", first)
+
+        def of_alone(alone: DataFrame) -> DataFrame:
+            one, leads = F.lit(1).cast("long"), (F.col("leader") == F.col("id")).cast("long")
+            each = alone.select("tid", "leader", F.explode("replicas").alias("id"))
+            return each.withColumns({"n": one, "first": one, "led": leads})
+
+        each = self._with_alone(packed, of_alone, ("tid", "id", "n", "led", "first"))
+        of_topics = each.join(F.broadcast(self.topics.select("tid", "cluster")), "tid")
         of_brokers = self._checkpointed(
-            replica.groupBy("cluster", F.col("id").alias("number")).agg(
-                F.count("*").alias("held"),
-                F.sum((F.col("leader") == F.col("id")).cast("long")).alias("led"),
-                F.sum(first.cast("long")).alias("first"),
+            of_topics.groupBy("cluster", F.col("id").alias("number")).agg(
+                *(F.sum(n).alias(name) for n, name in (("n", "held"), ("led", "led"), ("first", "first")))
             )
         )
         rack = patterns.rack_of(patterns.code(F.col("number"))).alias("number")
@@ -249,9 +267,7 @@ class Losses:
     def sets(self) -> DataFrame:
         """The rows of `loss_sets`."""
         of_patterns = self._patterns.where(F.size("sets") > 0)
-        numbered = self._compiled(self._keyed).join(
-            F.broadcast(of_patterns.select(*patterns.KEY, "pattern")), [*patterns.KEY]
-        )
+        numbered = self._compiled(self._numbered).join(F.broadcast(of_patterns.select("pattern")), "pattern")
         packed = numbered.groupBy("cluster", "replicas", "pattern").agg(F.count("*").alias("n"))
         placed = packed.join(F.broadcast(of_patterns.select("pattern", "sets")), "pattern")
         one = F.lit(1).cast("long")
@@ -260,18 +276,14 @@ class Losses:
             lambda alone: alone.where(F.size("sets") > 0).withColumn("n", one),
             ("cluster", "replicas", "n", "sets"),
         )
-        found = rows.select("cluster", "replicas", "n", F.explode("sets").alias("found")).join(
-            F.broadcast(self._codes()), "cluster"
-        )
-        ids = F.transform("found.places", lambda i: F.get("replicas", i - 1))
-        of_racks = F.transform(ids, lambda id: patterns.rack_of(patterns.code(id)))
-        numbers = F.sort_array(F.when(F.col("found")["rack"], of_racks).otherwise(ids))
-        named = found.select(
-            "cluster", F.col("found")["rack"].alias("rack"), numbers.alias("numbers"), "n", "found.breaks"
-        )
-        counted = named.groupBy("cluster", "rack", "numbers").agg(
-            *(F.sum(F.when(has("breaks", BITS[n]), F.col("n")).otherwise(0)).alias(n) for n in IN_SETS)
-        )
+        exploded = rows.select("cluster", "replicas", "n", F.explode("sets").alias("found"))
+        found = exploded.select("cluster", "replicas", "n", "found.*").join(F.broadcast(self._codes()), "cluster")
+
+        def number(id: Column) -> Column:
+            return F.when(F.col("rack"), patterns.rack_of(patterns.code(id))).otherwise(id)
+
+        sums = {name: F.sum(F.when(has("breaks", BITS[name]), F.col("n")).otherwise(0)) for name in IN_SETS}
+        counted = packed_sets.counted(found, number, ("cluster", "rack", "n", "breaks"), sums)
         of_clusters = self.clusters.select(*base.SNAPSHOT, F.col("racks").alias("names"))
         members = F.transform(
             "numbers", lambda i: F.when(F.col("rack"), F.get("names", i - 1)).otherwise(i.cast("string"))
@@ -297,8 +309,9 @@ class Losses:
             )
         )
         flags = loss_verdicts.packed(F.col("partition"), {kind: F.col(f"of_{kind}") for kind in KINDS})
-        harmed = self._compiled(self.broken).where((F.col("of_broker") != 0) | (F.col("of_rack") != 0))
-        ids = harmed.groupBy("tid").agg(F.collect_list(flags).alias("loss_partitions"))
+        harmed = self.broken().where((F.col("of_broker") != 0) | (F.col("of_rack") != 0))
+        asking = self.topics.join(self._asking, ["cluster", "topic"]).select("tid")
+        ids = harmed.join(F.broadcast(asking), "tid").groupBy("tid").agg(F.collect_list(flags).alias("loss_partitions"))
         totals = (
             self.by_topic()
             .groupBy("tid")

@@ -110,7 +110,7 @@ def test_each_loss_breaks_what_its_own_prediction_says(spark, losses):
     racks = {r.cluster: r.racks for r in found.clusters.select("cluster", "racks").collect()}
     topics = {r.tid: (r.cluster, r.topic) for r in found.topics.collect()}
     broken = {}
-    for row in found.broken.collect():
+    for row in found.broken().collect():
         for one in row.losses:
             cluster, topic = topics[row.tid]
             id = row.replicas[one.place - 1]
@@ -119,7 +119,7 @@ def test_each_loss_breaks_what_its_own_prediction_says(spark, losses):
             )
             item = f"rack:{rack}" if one.rack else f"broker:{id}"
             broken[cluster, item, topic, row.partition] = one.breaks, one.unsure
-    elsewhere = {(*topics[r.tid], r.partition): r.elsewhere for r in found.broken.collect()}
+    elsewhere = {(*topics[r.tid], r.partition): r.elsewhere for r in found.broken().collect()}
     wrong, compared, unsure = [], 0, 0
     for (name, topic, partition), row in rows.items():
         cluster, reading, item = name.split(" ", 2)
@@ -206,6 +206,27 @@ def test_the_smallest_sets_are_those_of_every_set(losses):
     }
     assert seen == dict(expected)
     assert {len(members) for _, kind, members, _ in seen if kind == "broker"} == {1, 2, 3, 4}
+
+
+def test_sets_of_large_ids_and_of_many_nodes(losses):
+    """Sets of up to three small ids are counted as numbers, all others as arrays."""
+    table = """
+        topic  replicas         isr              min
+        small  1,2,3            1,2,3            2
+        large  9000000,2,3      9000000,2,3      2
+        many   1,2,3,4,9000000  1,2,3,4,9000000  1
+    """
+    brokers = "1:az1 2:az2 3:az3 4:az4 9000000:az5"
+    rows = [row for row in losses([document(table, brokers=brokers)]).sets().collect() if row.structural_writes]
+    seen = {(row.kind, tuple(row.members)): row.structural_writes for row in rows}
+    every = ("1", "2", "3", "4", "9000000")
+    of_three = {("1", "2"): 1, ("1", "3"): 1, ("2", "3"): 2, ("2", "9000000"): 1, ("3", "9000000"): 1}
+    of_racks = {tuple(f"az{every.index(id) + 1}" for id in ids): n for ids, n in of_three.items()}
+    assert seen == {
+        **{("broker", ids): n for ids, n in of_three.items()},
+        **{("rack", racks): n for racks, n in of_racks.items()},
+        **{("broker", every): 1, ("rack", ("az1", "az2", "az3", "az4", "az5")): 1},
+    }
 
 
 def test_what_a_loss_costs_is_the_sum_over_topics(losses):
