@@ -46,7 +46,7 @@ class Losses:
     ):
         """rows: the facts of partitions, a row each. topics, clusters: `facts.topics`, `facts.clusters`, checkpointed.
 
-        by_name: compute `broken` and `by_loss` too. `distances` needs neither.
+        by_name: prepare `broken`, `costs`, `sets` and `of_topics` too. `distances` needs none of it.
         large: compile plans to Java. For few rows that takes longer than to interpret them.
         """
         self._checkpointed, self._large = checkpointed, large

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from durability.lake.conditions import of_result
 from durability.lake.loss_tables import WHOLE_SETS
 from durability.lake.table import RESULT_KEYS, Table
-from durability.lake.tables import BROKERS, CONTROLLERS, FAILURE_COSTS, LOSS_SETS, TOPICS, VIEWS
+from durability.lake.tables import BROKERS, CLUSTERS, CONTROLLERS, FAILURE_COSTS, LOSS_SETS, TOPICS, VIEWS
 from durability.plan.plan import Plan, SnapshotPart
 from durability.report.data import loss_sets, waves
 from durability.report.data.loss_sets import LossSets
@@ -48,14 +48,14 @@ class FailureCosts:
             return
         brokers = self._facts(BROKERS, ("broker", "rack", "live"))
         controllers = self._facts(CONTROLLERS, ("controller", "role", "leader", "rack", "live", "caught_up"))
-        wide = self._wide()
+        untold = self._untold(controllers)
         for names in groups(self._sizes(result, costs), ROWS):
             where = And(result, In("cluster", names))
             parts = self.lake.parts(LOSS_SETS, where, columns=loss_sets.COLUMNS)
             sets = pa.concat_tables([pa.schema(_fields()).empty_table(), *parts])
             for name in names:
                 mine = sets.filter(pc.equal(sets["cluster"], name))
-                of_waves = None if name in wide else controllers[name]
+                of_waves = None if name in untold else controllers[name]
                 yield entry(snapshots[name], costs[name], mine, brokers[name], of_waves)
 
     def _sizes(self, result: Any, clusters: Iterable[str]) -> Counter[str]:
@@ -74,15 +74,29 @@ class FailureCosts:
                 found[row["cluster"]].append(row)
         return found
 
-    def _wide(self) -> set[str]:
-        """The clusters with a topic of so many replicas that `loss_sets` hasn't all of its sets."""
-        from pyiceberg.expressions import And, GreaterThan
+    def _untold(self, controllers: Mapping[str, Sequence[Row]]) -> set[str]:
+        """The clusters of whose restarts nothing is said, because what was not seen may limit waves.
 
+        That is a topic that is hidden or unread, voters that are unknown, or so many replicas that `loss_sets` hasn't all sets.
+        """
+        from pyiceberg.expressions import And, EqualTo, GreaterThan, IsNull, Or
+
+        everyone = {part.cluster for part in self.plan.judged}
         attempts = self._attempts()
         if not attempts:
-            return set()
-        where = And(attempts, GreaterThan("replication_factor", WHOLE_SETS))
-        return {*self.lake.scan(TOPICS, where, columns=("cluster",))["cluster"].to_pylist()}
+            return everyone
+        unread = Or(EqualTo("partitions_known", False), IsNull("partitions_known"))
+        where = And(attempts, Or(GreaterThan("replication_factor", WHOLE_SETS), unread))
+        untold = {*self.lake.scan(TOPICS, where, columns=("cluster",))["cluster"].to_pylist()}
+
+        def seen(name: str, row: Row) -> bool:
+            voters = any(controller["role"] == "voter" for controller in controllers.get(name, ()))
+            quorum = voters or row["quorum_mode"] == "zookeeper"
+            return bool(row["topics_known"] and row["hidden_partitions"] == 0 and quorum)
+
+        facts = self._facts(CLUSTERS, ("topics_known", "hidden_partitions", "quorum_mode"))
+        whole = {name for name, rows in facts.items() if all(seen(name, row) for row in rows)}
+        return (everyone - whole) | untold
 
     def _attempts(self) -> Any:
         """The condition on facts of the evaluated snapshots; None if there are none."""

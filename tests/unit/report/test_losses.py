@@ -62,6 +62,36 @@ def test_the_fewest_waves_are_those_of_the_restart_plan(seed):
     assert waves > 1
 
 
+SEEN = {"topics_known": True, "hidden_partitions": 0, "quorum_mode": "kraft"}
+
+
+def test_of_restarts_nothing_is_said_where_what_was_not_seen_may_limit_waves(lake, stored):
+    seen = {
+        "whole": SEEN,
+        "zookeeper": SEEN | {"quorum_mode": "zookeeper"},
+        "hidden": SEEN | {"hidden_partitions": 3},
+        "maybe-hidden": SEEN | {"hidden_partitions": None},
+        "unlisted": SEEN | {"topics_known": False},
+        **dict.fromkeys(("no-voters", "wide", "unread"), SEEN),
+    }
+    stored(*(random_cluster(name, 1) for name in seen), seen=seen)
+
+    def add(table, rows):
+        at = {"captured_at": NIGHT}
+        rows = [{**row, **at, "attempt_id": f"attempt-{row['cluster']}"} for row in rows]
+        lake.append(table, pa.Table.from_pylist(rows, table.arrow))
+
+    voter = {"controller": 1, "role": "voter", "leader": True}
+    add(tables.CONTROLLERS, [{"cluster": name, **voter} for name in seen if name not in ("no-voters", "zookeeper")])
+    topics = [(name, 9 if name == "wide" else 3, name != "unread") for name in seen]
+    add(
+        tables.TOPICS,
+        [{"cluster": n, "topic": "t", "replication_factor": rf, "partitions_known": k} for n, rf, k in topics],
+    )
+    entries = FailureCosts(lake, plan(snapshots=[snapshot(name, attempt_id=f"attempt-{name}") for name in seen]))
+    assert {e["cluster"] for e in entries if e["restart"]} == {"whole", "zookeeper"}
+
+
 def test_of_restarts_nothing_is_said_where_a_fact_or_a_set_is_missing():
     cluster = random_cluster("eu", 1)
     costs, sets = rows_of([cluster])
@@ -74,13 +104,17 @@ def test_of_restarts_nothing_is_said_where_a_fact_or_a_set_is_missing():
 def stored(lake):
     """Writes clusters into a lake."""
 
-    def store(*clusters: Cluster):
+    def store(*clusters: Cluster, seen=None):
+        """seen: columns of `clusters` by name."""
         costs, sets = rows_of(clusters)
         lake.append(tables.FAILURE_COSTS, costs)
         lake.append(tables.LOSS_SETS, sets)
         at = {"captured_at": NIGHT}
         facts = [{**row, **at, "attempt_id": f"attempt-{of.name}"} for of in clusters for row in of_brokers(of)]
         lake.append(tables.BROKERS, pa.Table.from_pylist(facts, tables.BROKERS.arrow))
+        seen = seen or dict.fromkeys((of.name for of in clusters), SEEN | {"quorum_mode": "zookeeper"})
+        facts = [{"cluster": name, **row, **at, "attempt_id": f"attempt-{name}"} for name, row in seen.items()]
+        lake.append(tables.CLUSTERS, pa.Table.from_pylist(facts, tables.CLUSTERS.arrow))
         return lake
 
     return store
