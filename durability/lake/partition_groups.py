@@ -1,5 +1,7 @@
 """Groups partitions that no rule can tell apart. Each group is evaluated once, through its first partition.
 
+What a loss breaks depends on the places of replicas, so the replicas of equal partitions are alike place by place.
+
 A rule sees the settings of a partition's topic, the brokers that have the partition, and which of them are out of sync or down.
 Live brokers that differ only in their id and disks are interchangeable while they are in sync. So are racks in which all
 replicas are in sync: rules count them, and texts name them from the partition's own row. A partition under reassignment is in no
@@ -28,8 +30,10 @@ ITS_OWN = ("broker", "log_dirs")
 """Columns of a live broker that no rule reads for its partitions."""
 READ = frozenset(that_count_for_partitions())
 """The settings of a broker that a control reads for partitions. Other settings, such as `node.id`, differ on each broker."""
-READS = hashlib.sha256(json.dumps(["1", *sorted(READ)]).encode()).hexdigest()[:16]
-"""Identifies the settings that groups were built with. Groups built with fewer settings may join partitions that differ."""
+VERSION = "2"
+"""Changes when partitions are told apart that were in one group before. 2: the places of replicas."""
+READS = hashlib.sha256(json.dumps([VERSION, *sorted(READ)]).encode()).hexdigest()[:16]
+"""Identifies what groups were built with. Groups built with less may join partitions that differ."""
 _BITS = 62
 
 
@@ -91,17 +95,23 @@ def _placements(lists: dict[str, pa.Array], leaders: np.ndarray, brokers: list[d
     known = _Brokers(np.append(replicas.ravel(), leaders), brokers)
     of_replicas, of_leaders = known.places(replicas), known.places(leaders)
     there, in_sync, led = replicas >= 0, _in(isr, replicas), known.live[of_leaders]
-    # A row whose ISR has a broker without a replica, or a broker twice, is in no group.
-    sound = in_sync.sum(axis=1) == (isr >= 0).sum(axis=1)
+    eligible, leads = _in(matrices["elr"], replicas), (replicas == leaders[:, None]) & (replicas >= 0)
+    # A row whose leader, ISR or ELR is a broker without a replica, or has a broker twice, is in no group.
+    sound = (in_sync.sum(axis=1) == (isr >= 0).sum(axis=1)) & (leads.any(axis=1) | (leaders < 0))
+    sound &= eligible.sum(axis=1) == (matrices["elr"] >= 0).sum(axis=1)
     whole = sound & led & (in_sync == there).all(axis=1) & (elr < 0).all(axis=1)
     short = sound & ~whole
     named = there & ~(in_sync & led[:, None])
     leading = known.leading(of_leaders, of_replicas, in_sync)
     classes = known.in_sync(of_replicas, there & ~named, named)
     found = np.full(len(replicas), -1)
-    found[whole] = _numbered([*leading[whole].T, *np.sort(np.where(there, classes, 0)[whole], axis=1).T])
-    members = _with_named(classes[short], replicas[short], in_sync[short], named[short])
-    keys = np.column_stack([leading[short], members, elr[short]])
+    places = np.column_stack(
+        [np.where(leads.any(axis=1), leads.argmax(axis=1) + 1, 0), *known.first_in_rack(of_replicas).T]
+    )
+    found[whole] = _numbered([*leading[whole].T, *places[whole].T, *np.where(there, classes, 0)[whole].T])
+    # Causes name replicas that are out of sync, and all replicas of a partition without a leader.
+    members = np.where(named, -2 - 2 * replicas - in_sync, np.where(there, classes, 0))
+    keys = np.column_stack([leading, places, members, elr, eligible])[short]
     found[short] = found.max(initial=-1) + 1 + np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
     return found
 
@@ -153,6 +163,14 @@ class _Brokers:
         but_rack, whole = self._but_rack[leaders], self._kinds + self._classes[leaders]
         return np.column_stack([np.where(known, but_rack, whole), np.where(known, in_rack, 0)])
 
+    def first_in_rack(self, replicas: np.ndarray) -> np.ndarray:
+        """For each replica, the place of the first one in its rack, from 1; 0 without a known rack."""
+        racks = self._racks[replicas]
+        first = np.zeros(replicas.shape, np.int64)
+        for place in reversed(range(replicas.shape[1])):
+            first[(racks == racks[:, [place]]) & (racks > 0)] = place + 1
+        return first
+
     def in_sync(self, replicas: np.ndarray, in_sync: np.ndarray, named: np.ndarray) -> np.ndarray:
         """The class of each in-sync replica: its broker's facts without the rack, and which in-sync replicas share that rack.
 
@@ -201,17 +219,6 @@ def _read(column: str, value: Any) -> Any:
     if column == "unreadable_configs" and value is not None:
         return sorted(set(value) & READ)
     return value
-
-
-def _with_named(classes: np.ndarray, replicas: np.ndarray, in_sync: np.ndarray, named: np.ndarray) -> np.ndarray:
-    """Rows of numbers for partitions with a short ISR, equal for partitions that no rule can tell apart.
-
-    The classes of in-sync replicas come first, sorted, then the ids of `named` replicas in replica order. Causes name replicas
-    that are out of sync, and all replicas of a partition without a leader.
-    """
-    numbers = np.where(named, -2 - 2 * replicas - in_sync, np.where(replicas >= 0, classes, 0))
-    order = np.where(named, np.iinfo(np.int64).max - replicas.shape[1] + np.arange(replicas.shape[1]), numbers)
-    return np.take_along_axis(numbers, order.argsort(axis=1), axis=1)
 
 
 def _numbered(columns: list[np.ndarray]) -> np.ndarray:

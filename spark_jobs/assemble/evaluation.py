@@ -28,7 +28,7 @@ from spark_jobs.frames import facts, partitions, target
 from spark_jobs.frames.literals import literal, requirements
 from spark_jobs.history import rack_outage, readings
 from spark_jobs.lake_tables import Reader
-from spark_jobs.scale import groups
+from spark_jobs.scale import groups, loss_groups
 from spark_jobs.scale.compiled import compiled
 
 
@@ -68,6 +68,7 @@ class Evaluation:
         # The scan takes as long as preparing the frames to join it with.
         rows = groups.representatives(read, [s.attempt_id for s in plan.judged], plan.grouped)
         scanned = background.submit(self._scanned, groups.numbered(rows) if self._grouped else rows)
+        self._scan = scanned
         # Counters of previous runs need nothing from this run.
         self._counted = background.submit(self._counted_before) if plan.look_back else None
         self.base_clusters = self._checkpointed(facts.clusters(self._facts))
@@ -117,7 +118,10 @@ class Evaluation:
 
     def _found_losses(self) -> Losses:
         rows, by_name = self._facts("partitions"), not self.plan.pulse
-        return Losses(rows, self.topics, self.base_clusters, self._checkpointed, by_name, large=not self.plan.small)
+        without = [s.attempt_id for s in self.plan.judged if s.attempt_id not in set(self.plan.grouped)]
+        equal = loss_groups.Groups(self._scan.result(), without) if self._grouped else None
+        large = not self.plan.small
+        return Losses(rows, self.topics, self.base_clusters, self._checkpointed, by_name, large=large, groups=equal)
 
     @property
     def losses(self) -> Losses:
@@ -237,7 +241,7 @@ class Evaluation:
         return with_past.withColumn("before", rack_outage.remembered(F.col("before"), F.col("past")))
 
     def _with_targets(self, measured: DataFrame) -> DataFrame:
-        """`measured` with each topic's target. In small runs it is checkpointed, because each verdict reads the target."""
+        """`measured` with each topic's target, checkpointed, because each verdict reads the target."""
         rack_of = F.transform_values("broker", lambda _, broker: broker["rack"]).alias("rack_of")
         # A reassignment that could not be read may be running.
         reassigning = F.when(F.col("reassignments_known"), F.col("reassigning")).alias("cluster_reassigning")
@@ -245,8 +249,7 @@ class Evaluation:
         joined = measured.join(F.broadcast(of_clusters), "cluster")
         rows = joined.withColumn(isr_rack_spread.NAMES, isr_rack_spread.names())
         # Otherwise each topic's row would have a map of all brokers.
-        rows = target.with_target(rows, self.plan).drop("rack_of")
-        return self._checkpointed(rows) if self.plan.small else rows
+        return self._checkpointed(target.with_target(rows, self.plan).drop("rack_of"))
 
     def outcomes(self) -> DataFrame:
         """Every control's outcome on every resource, before waivers and comparison.
@@ -262,19 +265,18 @@ class Evaluation:
         )
         rows = outcomes.of_topics(of_topics, topic_expressions)
         # Losses name brokers, which differ between equal topics.
-        by_topic = targets if self.plan.small else self._with_targets(self.measured)
-        others = (
-            self._loss_outcomes(by_topic).unionByName(of_clusters.result()).unionByName(self._other_outcomes.result())
-        )
+        by_topic = groups.expand(targets)
+        of_losses = self._loss_outcomes(by_topic)
+        others = reduce(DataFrame.unionByName, (*of_losses, of_clusters.result(), self._other_outcomes.result()))
         if self.plan.small:
             return verdicts.row_per_outcome(rows.unionByName(others))
         per_outcome = groups.expand(verdicts.row_per_outcome(compiled(self._checkpointed(rows))), "resource")
         return per_outcome.unionByName(verdicts.row_per_outcome(others))
 
-    def _loss_outcomes(self, topics: DataFrame) -> DataFrame:
+    def _loss_outcomes(self, topics: DataFrame) -> list[DataFrame]:
         """Outcomes of the controls on losses. topics: with their targets, a row each."""
         joined = topics.join(self.losses.of_topics(), ["cluster", "topic"], "left")
-        return outcomes.of_topics(joined, self._loss_expressions.result())
+        return [outcomes.of_topics(joined, self._loss_expressions.result())]
 
     def _outcomes_without_partitions(self) -> DataFrame:
         """Outcomes of brokers, tiers, applications, and clusters without an accepted snapshot."""

@@ -18,8 +18,8 @@ from spark_jobs.frames import base, loss_verdicts, partitions, single_losses, ta
 from spark_jobs.frames.columns import certain
 from spark_jobs.frames.loss_bits import BITS, has
 from spark_jobs.lake_tables import Reader
+from spark_jobs.scale import loss_groups, packed_sets
 from spark_jobs.scale import loss_patterns as patterns
-from spark_jobs.scale import packed_sets
 from spark_jobs.scale.compiled import compiled
 
 FOUND = (
@@ -43,11 +43,13 @@ class Losses:
         checkpointed: Callable[[DataFrame], DataFrame],
         by_name: bool = True,
         large: bool = False,
+        groups: loss_groups.Groups | None = None,
     ):
         """rows: the facts of partitions, a row each. topics, clusters: `facts.topics`, `facts.clusters`, checkpointed.
 
         by_name: prepare `broken`, `costs`, `sets` and `of_topics` too. `distances` needs none of it.
         large: compile plans to Java. For few rows that takes longer than to interpret them.
+        groups: partitions that rules can't tell apart, if the lake has such groups.
         """
         self._checkpointed, self._large = checkpointed, large
         self._listed = topics.select("cluster", "topic", "partitions_known")
@@ -55,24 +57,26 @@ class Losses:
         coded = patterns.codes(clusters)
         self.clusters = checkpointed(coded.clusters)
         self.topics = patterns.numbered_topics(topics, clusters)
-        self._keyed = checkpointed(patterns.keyed(self._compiled(rows, whole=False), self.topics, self.clusters))
-        packed = self._compiled(self._keyed.where(F.col("members").isNotNull()))
-        counted = checkpointed(packed.groupBy("tid", *patterns.KEY).agg(F.count("*").alias("partitions")))
+        keyed = loss_groups.keyed(rows, groups, self.topics, self.clusters, checkpointed, self._compiled)
+        numbers = checkpointed(keyed.patterns.withColumn("pattern", F.monotonically_increasing_id()))
+        numbered = checkpointed(keyed.numbered(numbers).select(*OF_PARTITION, "pattern"))
         # Partitions that no pattern describes are few, or none.
-        alone = checkpointed(self._keyed.where(F.col("members").isNull()).select("cluster", "topic", "partition"))
+        alone = checkpointed(keyed.undescribed())
         facts = partitions.facts(
             _by_itself(rows.join(F.broadcast(alone), ["cluster", "topic", "partition"])), topics, clusters
         )
-        of_patterns = patterns.facts_of(counted.select(*patterns.KEY).distinct(), self.topics, coded.kinds, facts)
-        judged = single_losses.broken(of_patterns, patterns.KEY, partial(self._compiled, whole=False))
-        self._patterns = checkpointed(judged.withColumn("pattern", F.monotonically_increasing_id()))
+        of_patterns = patterns.facts_of(numbers.select(*patterns.KEY), self.topics, coded.kinds, facts)
+        of_places = patterns.BY_PLACE if large else ()
+        judged = single_losses.broken(of_patterns, patterns.KEY, partial(self._compiled, whole=False), of_places)
+        self._patterns = checkpointed(judged.join(numbers, [*patterns.KEY]))
         self._alone = None if alone.isEmpty() else checkpointed(self._judged_alone(facts, topics))
-        numbers = F.broadcast(self._patterns.select(*patterns.KEY, "pattern"))
-        self._counted = counted.join(numbers, [*patterns.KEY]).select("tid", "pattern", "partitions")
+        self._numbered = numbered
+        self._counted = checkpointed(
+            self._compiled(numbered).groupBy("tid", "pattern").agg(F.count("*").alias("partitions"))
+        )
         if by_name:
-            numbered = packed.join(numbers, [*patterns.KEY]).select(*OF_PARTITION, "leader", "pattern")
-            self._numbered = checkpointed(numbered)
-            self._placed = checkpointed(self._by_place())
+            alike = self._compiled(numbered).groupBy("cluster", "replicas", "pattern").agg(F.count("*").alias("n"))
+            self._placements = checkpointed(alike)
             self.by_loss = checkpointed(self._by_loss())
 
     def _compiled(self, frame: DataFrame, whole: bool = True) -> DataFrame:
@@ -96,13 +100,6 @@ class Losses:
         packed = self._compiled(self._numbered).join(F.broadcast(self._patterns.where(anything)), "pattern")
         return self._with_alone(packed, lambda alone: alone.where(anything), (*OF_PARTITION, *FOUND))
 
-    def _by_place(self) -> DataFrame:
-        """By topic, pattern, place (from 0) and broker: the partitions with a replica there, `n`, and those led there, `led`."""
-        each = F.posexplode("replicas").alias("place", "id")
-        replicas = self._compiled(self._numbered).select("tid", "pattern", "leader", each)
-        led = F.sum((F.col("leader") == F.col("id")).cast("long"))
-        return replicas.groupBy("tid", "pattern", "place", "id").agg(F.count("*").alias("n"), led.alias("led"))
-
     def _with_alone(
         self, packed: DataFrame, of_alone: Callable[[DataFrame], DataFrame], columns: Sequence[str]
     ) -> DataFrame:
@@ -112,7 +109,7 @@ class Losses:
 
     def by_topic(self) -> DataFrame:
         """`tid`, and its partitions by what any loss breaks, for every topic: sums over patterns and odd partitions."""
-        of_patterns = self._counted.join(F.broadcast(self._patterns), "pattern")
+        of_patterns = self._compiled(self._counted).join(F.broadcast(self._patterns), "pattern")
         one = F.lit(1).cast("long")
         return self._with_alone(
             of_patterns, lambda alone: alone.withColumn("partitions", one), ("tid", "partitions", *FOUND[2:])
@@ -162,7 +159,8 @@ class Losses:
         columns = [column.alias(name) for name, column in breaks.items()]
         losses = self._patterns.select("pattern", F.explode("losses").alias("loss"))
         of_patterns = F.broadcast(losses.select("pattern", (F.col("loss")["place"] - 1).alias("place"), *columns))
-        packed = self._compiled(self._placed).join(of_patterns, ["pattern", "place"])
+        placed = self._compiled(self._numbered).join(of_patterns, "pattern")
+        packed = placed.withColumns({"id": F.get("replicas", F.col("place")), "n": F.lit(1).cast("long")})
 
         def of_alone(alone: DataFrame) -> DataFrame:
             id = F.get("replicas", F.col("loss")["place"] - 1).alias("id")
@@ -170,6 +168,8 @@ class Losses:
             return exploded.select("tid", id, F.lit(1).cast("long").alias("n"), *columns)
 
         each = self._with_alone(packed, of_alone, ("tid", "id", "n", *breaks))
+        # Millions of partitions become few rows before brokers are looked up.
+        each = each.groupBy("tid", "id", *breaks).agg(F.sum("n").alias("n"))
         placed = each.join(F.broadcast(self.topics.select("tid", "cluster")), "tid")
         placed = placed.join(F.broadcast(self._codes()), "cluster")
         rack, id = patterns.rack_of(patterns.code(F.col("id"))), F.col("id")
@@ -185,12 +185,14 @@ class Losses:
         """The rows of `failure_costs`."""
         numbered = self.topics.select("tid", "cluster")
         per_name = (
-            self.by_loss.join(F.broadcast(numbered), "tid")
+            self._compiled(self.by_loss)
+            .join(F.broadcast(numbered), "tid")
             .groupBy("cluster", "rack", "number")
             .agg(F.sum("unknown").alias("unknown"), *(_with_topics(F.col(name)).alias(name) for name in BITS))
         )
         names = self._names().join(self._held(), ["cluster", "rack", "number"], "left")
-        joined = names.join(F.broadcast(per_name), ["cluster", "rack", "number"], "left")
+        # The leftmost frame decides whether a plan is compiled.
+        joined = names.join(F.broadcast(self._checkpointed(per_name)), ["cluster", "rack", "number"], "left")
         zero = F.lit(0).cast("long")
         nothing = F.struct(zero.alias("partitions"), zero.alias("topics"))
         rows = joined.select(
@@ -239,19 +241,21 @@ class Losses:
 
     def _held(self) -> DataFrame:
         """By cluster, rack and number: the partitions with a replica there (`held`), and those led there (`led`)."""
-        racks = F.broadcast(self._patterns.select("pattern", "racks"))
+        of_patterns = F.broadcast(self._patterns.select("pattern", "racks", patterns.leader_place().alias("leads")))
+        placed = self._compiled(self._placements).join(of_patterns, "pattern")
+        places = placed.select("cluster", "n", "racks", "leads", F.posexplode("replicas").alias("place", "id"))
         first = F.when(patterns.is_first_in_rack(F.col("place")), F.col("n")).otherwise(0)
-        packed = self._compiled(self._placed).join(racks, "pattern").withColumn("first", first)
+        led = F.when(F.col("leads") == F.col("place") + 1, F.col("n")).otherwise(0)
+        packed = places.withColumns({"first": first, "led": led})
 
         def of_alone(alone: DataFrame) -> DataFrame:
             one, leads = F.lit(1).cast("long"), (F.col("leader") == F.col("id")).cast("long")
-            each = alone.select("tid", "leader", F.explode("replicas").alias("id"))
+            each = alone.select("cluster", "leader", F.explode("replicas").alias("id"))
             return each.withColumns({"n": one, "first": one, "led": leads})
 
-        each = self._with_alone(packed, of_alone, ("tid", "id", "n", "led", "first"))
-        of_topics = each.join(F.broadcast(self.topics.select("tid", "cluster")), "tid")
+        each = self._with_alone(packed, of_alone, ("cluster", "id", "n", "led", "first"))
         of_brokers = self._checkpointed(
-            of_topics.groupBy("cluster", F.col("id").alias("number")).agg(
+            each.groupBy("cluster", F.col("id").alias("number")).agg(
                 *(F.sum(n).alias(name) for n, name in (("n", "held"), ("led", "led"), ("first", "first")))
             )
         )
@@ -266,24 +270,26 @@ class Losses:
 
     def sets(self) -> DataFrame:
         """The rows of `loss_sets`."""
-        of_patterns = self._patterns.where(F.size("sets") > 0)
-        numbered = self._compiled(self._numbered).join(F.broadcast(of_patterns.select("pattern")), "pattern")
-        packed = numbered.groupBy("cluster", "replicas", "pattern").agg(F.count("*").alias("n"))
-        placed = packed.join(F.broadcast(of_patterns.select("pattern", "sets")), "pattern")
-        one = F.lit(1).cast("long")
-        rows = self._with_alone(
-            placed,
-            lambda alone: alone.where(F.size("sets") > 0).withColumn("n", one),
-            ("cluster", "replicas", "n", "sets"),
+        sets = self._patterns.select("pattern", F.explode("sets").alias("found")).select("pattern", "found.*")
+        of_brokers, of_racks = (F.broadcast(sets.where(F.col("rack") == rack)) for rack in KINDS.values())
+        placements = self._compiled(self._placements)
+        # Few partitions differ in the racks of their replicas.
+        with_codes = placements.join(F.broadcast(self._codes()), "cluster")
+        in_racks = with_codes.groupBy("cluster", "pattern", patterns.racks_of_replicas().alias("replicas"))
+        rows = placements.join(of_brokers, "pattern").unionByName(
+            in_racks.agg(F.sum("n").alias("n")).join(of_racks, "pattern")
         )
-        exploded = rows.select("cluster", "replicas", "n", F.explode("sets").alias("found"))
-        found = exploded.select("cluster", "replicas", "n", "found.*").join(F.broadcast(self._codes()), "cluster")
 
-        def number(id: Column) -> Column:
-            return F.when(F.col("rack"), patterns.rack_of(patterns.code(id))).otherwise(id)
+        def of_alone(alone: DataFrame) -> DataFrame:
+            each = alone.select("cluster", "replicas", F.explode("sets").alias("found")).select("*", "found.*")
+            racks = F.transform("replicas", lambda id: patterns.rack_of(patterns.code(id)))
+            numbers = F.when(F.col("rack"), racks).otherwise(F.col("replicas"))
+            named = each.join(F.broadcast(self._codes()), "cluster").withColumn("replicas", numbers)
+            return named.withColumn("n", F.lit(1).cast("long"))
 
+        found = self._with_alone(rows, of_alone, ("cluster", "replicas", "n", "rack", "places", "breaks"))
         sums = {name: F.sum(F.when(has("breaks", BITS[name]), F.col("n")).otherwise(0)) for name in IN_SETS}
-        counted = packed_sets.counted(found, number, ("cluster", "rack", "n", "breaks"), sums)
+        counted = packed_sets.counted(found, ("cluster", "rack", "n", "breaks"), sums)
         of_clusters = self.clusters.select(*base.SNAPSHOT, F.col("racks").alias("names"))
         members = F.transform(
             "numbers", lambda i: F.when(F.col("rack"), F.get("names", i - 1)).otherwise(i.cast("string"))
@@ -298,7 +304,7 @@ class Losses:
     def of_topics(self) -> DataFrame:
         """A row per topic, for `loss_verdicts`: `broker_losses`, `rack_losses`, `loss_partitions`, and FOUND over all of it."""
         names = self._names().select("cluster", "rack", "number", "name", "quorum")
-        of_loss = self.by_loss.join(F.broadcast(self.topics.select("tid", "cluster")), "tid")
+        of_loss = self._compiled(self.by_loss).join(F.broadcast(self.topics.select("tid", "cluster")), "tid")
         named = of_loss.join(F.broadcast(names), ["cluster", "rack", "number"])
         entry = F.struct(*loss_verdicts.ORDER, "name", "quorum", *BITS)
         ordered = named.withColumns(loss_verdicts.order())
@@ -308,19 +314,23 @@ class Losses:
                 for kind, rack in KINDS.items()
             )
         )
-        flags = loss_verdicts.packed(F.col("partition"), {kind: F.col(f"of_{kind}") for kind in KINDS})
-        harmed = self.broken().where((F.col("of_broker") != 0) | (F.col("of_rack") != 0))
-        asking = self.topics.join(self._asking, ["cluster", "topic"]).select("tid")
-        ids = harmed.join(F.broadcast(asking), "tid").groupBy("tid").agg(F.collect_list(flags).alias("loss_partitions"))
-        totals = (
+        totals = self._checkpointed(
             self.by_topic()
             .groupBy("tid")
             .agg(
                 *(F.bit_or(name).alias(name) for name in FOUND[2:]),
                 *(number_with("already", BITS[name]).alias(f"already_{name}") for name in loss_verdicts.ALREADY),
+                *(
+                    F.struct(*(number_with(f"of_{kind}", bit).alias(name) for name, bit in BITS.items())).alias(
+                        f"{kind}_breaks"
+                    )
+                    for kind in KINDS
+                ),
             )
         )
-        joined = totals.join(losses, "tid", "left").join(ids, "tid", "left")
+        # The leftmost frame decides whether a plan is compiled.
+        parts = (self._checkpointed(losses), self._checkpointed(self._gravest(totals)))
+        joined = reduce(lambda rows, part: rows.join(part, "tid", "left"), parts, totals)
         unsure = [
             F.bool_or((F.col("rack") == rack) & (F.col("quorum") == "unknown")).alias(f"{kind}_quorum_unsure")
             for kind, rack in KINDS.items()
@@ -329,6 +339,21 @@ class Losses:
         of_clusters = F.broadcast(of_clusters.join(names.groupBy("cluster").agg(*unsure), "cluster", "left"))
         return (
             self.topics.select("tid", "cluster", "topic").join(joined, "tid").drop("tid").join(of_clusters, "cluster")
+        )
+
+    def _gravest(self, totals: DataFrame) -> DataFrame:
+        """`tid`, and for each kind of loss the partitions with the gravest harm: `broker_partitions`, `rack_partitions`.
+
+        Of topics that must survive losses alone. totals: `tid`, and what losses break in the topic.
+        """
+        asking = self.topics.join(self._asking, ["cluster", "topic"]).select("tid")
+        gravest = {f"gravest_{kind}": loss_verdicts.gravest_bits(F.col(f"of_{kind}")) for kind in KINDS}
+        of_topics = totals.join(asking, "tid").select("tid", *(column.alias(name) for name, column in gravest.items()))
+        each = self.broken().select("tid", "partition", *(f"of_{kind}" for kind in KINDS))
+        mine = {kind: F.col(f"of_{kind}").bitwiseAND(F.col(f"gravest_{kind}")) != 0 for kind in KINDS}
+        harmed = each.join(F.broadcast(of_topics), "tid").where(reduce(Column.__or__, mine.values()))
+        return harmed.groupBy("tid").agg(
+            *(F.collect_list(F.when(of, F.col("partition"))).alias(f"{kind}_partitions") for kind, of in mine.items())
         )
 
     def _already(self) -> DataFrame:

@@ -50,7 +50,8 @@ def members(mask: Column) -> Column:
 def smallest(found: Column, racks: Column) -> Column:
     """The smallest sets that break something, as array<struct<rack, places, breaks>>. A set of racks has all their replicas.
 
-    found: array<struct<place, breaks>>, by set. racks: by replica the number of the first one in its rack; 0 if unknown.
+    found: array<struct<place, breaks>>, by set, in the order of `masks`.
+    racks: by replica the number of the first one in its rack; 0 if unknown.
     """
     numbers = F.sequence(F.lit(1), F.greatest(F.size(racks), F.lit(1)))
 
@@ -66,6 +67,21 @@ def smallest(found: Column, racks: Column) -> Column:
         named = F.transform(places(mask), lambda i: F.get(racks, i - 1))
         return ~F.array_contains(named, 0) & ~F.exists(outside, lambda i: F.array_contains(named, F.get(racks, i - 1)))
 
+    # By replica the set of all in its rack.
+    units = F.transform(
+        numbers, lambda i: _together(F.filter(numbers, lambda j: F.get(racks, j - 1) == F.get(racks, i - 1)))
+    )
+
+    def without_one(one: Column, rack: bool) -> Column:
+        """What the largest parts of a set break, if all sets are there. A set breaks all that its parts break."""
+        mask = one["place"]
+
+        def rest(i: Column) -> Column:
+            return mask.bitwiseAND(F.bitwise_not(F.get(units, i - 1) if rack else _bit(i)))
+
+        parts = F.transform(firsts(mask) if rack else places(mask), lambda i: F.get(found, rest(i) - 1)["breaks"])
+        return F.aggregate(parts, F.lit(0), lambda bits, part: bits.bitwiseOR(F.coalesce(part, F.lit(0))))
+
     def among(sets: Column, rack: bool) -> Column:
         def smaller(one: Column) -> Column:
             return F.filter(
@@ -74,11 +90,14 @@ def smallest(found: Column, racks: Column) -> Column:
             )
 
         def own(one: Column) -> Column:
-            parts = F.aggregate(smaller(one), F.lit(0), lambda bits, o: bits.bitwiseOR(o["breaks"]))
+            any_part = F.aggregate(smaller(one), F.lit(0), lambda bits, o: bits.bitwiseOR(o["breaks"]))
+            parts = F.when(F.size(racks) <= WHOLE_SETS, without_one(one, rack)).otherwise(any_part)
             breaks = one["breaks"].bitwiseAND(F.lit(COUNTED)).bitwiseAND(F.bitwise_not(parts))
             inside = firsts(one["place"]) if rack else places(one["place"])
             return struct({"rack": F.lit(rack), "places": inside, "breaks": breaks})
 
-        return F.filter(F.transform(sets, own), lambda o: o["breaks"] != 0)
+        # Most sets break nothing.
+        harmful = F.filter(sets, lambda o: o["breaks"].bitwiseAND(F.lit(COUNTED)) != 0)
+        return F.filter(F.transform(harmful, own), lambda o: o["breaks"] != 0)
 
     return F.concat(among(found, False), among(F.filter(found, lambda o: of_racks(o["place"])), True))

@@ -3,7 +3,7 @@
 It fails if a loss breaks something that isn't broken without it, or if something is broken already.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import reduce
 
 from pyspark.sql import Column
@@ -37,14 +37,12 @@ def _sum(names: Iterable[str]) -> Column:
     return reduce(Column.__add__, map(F.col, names))
 
 
-PACKED = {"rack": 0, "broker": 8}
-"""By kind: the first of the bits of a partition's flags in a packed number. The partition's id is above them."""
-
-
-def packed(partition: Column, of_kinds: Mapping[str, Column]) -> Column:
-    """A partition and what any loss of each kind breaks, as one number. Millions of them are collected."""
-    flags = [F.shiftleft(of_kinds[kind].cast("long"), first) for kind, first in PACKED.items()]
-    return reduce(Column.__add__, [F.shiftleft(partition.cast("long"), 16), *flags])
+def gravest_bits(breaks: Column) -> Column:
+    """The bits of the gravest class among `breaks`; 0 if nothing breaks."""
+    bits = F.lit(0)
+    for name in reversed(GRAVEST):
+        bits = F.when(has(breaks, _class_bits(name)), _class_bits(name)).otherwise(bits)
+    return bits
 
 
 def order() -> dict[str, Column]:
@@ -128,7 +126,7 @@ def _verdict(control: str, kind: str, breaks: Column, found: Column) -> Column:
             "unplaced_voters": F.slice("unplaced_voters", 1, SHOWN),
             "target": F.col(target.TARGET),
         },
-        partitions=F.coalesce(F.when(gravest.isNotNull(), _partitions(kind, gravest)), F.when(already, broken)),
+        partitions=F.coalesce(F.when(gravest.isNotNull(), F.sort_array(f"{kind}_partitions")), F.when(already, broken)),
     )
 
 
@@ -153,23 +151,16 @@ def _views(kind: str, losses: Column) -> Column:
 
     def of_class(view: str, name: str) -> Column:
         bit = f"{view}_{name}"
-        broken = F.filter("loss_partitions", lambda p: has(p, BITS[bit] << PACKED[kind]))
+        partitions = F.coalesce(F.col(f"{kind}_breaks")[bit], F.lit(0)).cast("int")
         harmful = F.filter(losses, lambda one: one[bit] > 0)
         ordered = F.array_sort(
             F.transform(harmful, lambda one: F.struct((-one[bit]).alias("n"), one["name"].alias("name")))
         )
-        return struct({"partitions": F.coalesce(F.size(broken), F.lit(0)), "lost": F.slice(ordered["name"], 1, SHOWN)})
+        # Most topics break in few classes.
+        lost = F.when(partitions > 0, F.slice(ordered["name"], 1, SHOWN))
+        return struct({"partitions": partitions, "lost": F.coalesce(lost, F.array().cast("array<string>"))})
 
     return struct({WHEN[v]: struct({name: of_class(v, name) for name in classes}) for v, classes in VIEWS.items()})
-
-
-def _partitions(kind: str, gravest: Column) -> Column:
-    """The partitions of the gravest class."""
-    bits = F.lit(0)
-    for name in GRAVEST:
-        bits = F.when(gravest == name, _class_bits(name)).otherwise(bits)
-    broken = F.filter("loss_partitions", lambda p: F.shiftright(p, PACKED[kind]).bitwiseAND(bits) != 0)
-    return F.sort_array(F.transform(broken, lambda p: F.shiftright(p, 16).cast("int")))
 
 
 def _reason(breaks: Column, already: Column, losing: Column) -> Column:

@@ -23,11 +23,15 @@ KEPT, LOST, UNSURE = 0, 1, 2
 
 
 def broken(
-    facts: DataFrame, key: tuple[str, ...], prepared: Callable[[DataFrame], DataFrame] = lambda frame: frame
+    facts: DataFrame,
+    key: tuple[str, ...],
+    prepared: Callable[[DataFrame], DataFrame] = lambda frame: frame,
+    alike: tuple[str, ...] = (),
 ) -> DataFrame:
     """One row per `key` of `facts`: what breaks.
 
     prepared: makes the frame of which all plans start, for instance one that is compiled.
+    alike: some columns of the key. Rows that are equal in them differ in `places` alone, so their losses are judged together.
 
     facts: `partitions.facts` with `unclean`, and `places`, per replica: its number from 1 (`id`), that of the first replica in
         its rack (`rack`, 0 without a known rack), and the quorum (KEPT, LOST, UNSURE) after the loss of the broker (`own`), of
@@ -42,35 +46,55 @@ def broken(
     - `of_broker`, `of_broker_unsure`, `of_rack`, `of_rack_unsure`: BITS that any such loss breaks, or may break.
     - `already`, `already_unsure`: BITS that are broken without a loss.
     """
-    one = facts.select("*", F.explode(_slots()).alias("slot"))
-    lost = one.select("*", F.transform("slot.lost", lambda i: F.get("replicas", i - 1)).alias("lost"))
-    with_loss = lost.withColumns(
-        {name: F.col("slot")[field] for name, field in (("kind", "kind"), ("place", "place"), ("quorum_kept", "kept"))}
-    )
-    racks = F.transform("places", lambda p: p["rack"])
-    with_loss = prepared(with_loss.withColumn("racks_of_places", racks).drop("slot", "places").localCheckpoint())
-    each = (*key, "kind", "place")
-    placed, sure = F.col("replicas").isNotNull().alias("placed"), F.size(losses.sure()).alias("sure")
-    data = (column.alias(name) for name, column in losses.data().items())
-    number = loss_views.lost_replicas().alias("lost_replicas")
-    harm = with_loss.select(*each, "unclean", "racks_of_places", number, sure, placed, *data)
-    # What holds before a loss is judged once.
-    of_now = F.when(F.col("kind") == NOTHING, loss_views.BEFORE).otherwise(loss_views.NOW)
-    views = F.concat(F.array(of_now), loss_views.placements())
-    answered = loss_views.in_views(with_loss, each, views).withColumn("structural", loss_views.structural_answer())
-    judged = answered.join(harm, [*each])
-    of_nothing = F.struct("before_answer", "min_isr_before", "structural", "sure", "placed", "racks_of_places")
-    losses_of = F.struct("kind", "place", *(name for name in judged.columns if name not in (*each, "racks_of_places")))
-    together = judged.groupBy(*key).agg(
-        F.first(F.when(F.col("kind") == NOTHING, of_nothing), ignorenulls=True).alias("nothing"),
-        F.collect_list(F.when(F.col("kind") != NOTHING, losses_of)).alias("each"),
-    )
-    with_bits = together.withColumn("each", F.transform("each", _with_bits))
+    lost = F.array_distinct(F.transform("slots", lambda s: struct({name: s[name] for name in ("lost", "quorum")})))
+    listed = facts.withColumn("slots", _slots()).withColumn("different", lost).localCheckpoint()
+    once = _once(listed, key, alike) if alike else listed
+    answered = _answers(once, alike or key, prepared)
+    racks = F.transform("places", lambda p: p["rack"]).alias("racks_of_places")
+    with_bits = listed.select(*key, "slots", racks).join(answered, [*(alike or key)])
+    with_bits = with_bits.withColumn("each", F.transform(F.slice("slots", 2, F.size("slots")), _of_slot))
     of_sets = F.filter("each", lambda o: o["kind"] == SET)
-    sets = loss_sets.smallest(of_sets, F.col("nothing")["racks_of_places"])
+    sets = loss_sets.smallest(of_sets, F.col("racks_of_places"))
     columns = {"losses": _losses(), "sets": sets, "elsewhere": _elsewhere(), **_already()}
     found = with_bits.select(*key, *(column.alias(name) for name, column in columns.items()))
     return found.select("*", *(column.alias(name) for name, column in _of_any().items()))
+
+
+def _once(listed: DataFrame, key: tuple[str, ...], alike: tuple[str, ...]) -> DataFrame:
+    """A row for all that are equal in `alike`, with all their losses."""
+    every = F.array_distinct(F.flatten(F.collect_list("different"))).alias("every")
+    first = F.min(F.struct(*key)).alias("first")
+    together = listed.groupBy(*alike).agg(every, first).select("every", "first.*")
+    return listed.join(together, [*key]).withColumn("different", F.col("every")).drop("every")
+
+
+def _answers(facts: DataFrame, key: tuple[str, ...], prepared: Callable[[DataFrame], DataFrame]) -> DataFrame:
+    """One row per `key`: `different`, `nothing` (what holds before a loss), and `answers`: BITS of each one of `different`.
+
+    facts: with `different`, the losses as array<struct<lost, quorum>>, the first of which is NOTHING.
+    """
+    one = facts.select("*", F.posexplode("different").alias("number", "loss"))
+    quorum, replicas = F.col("loss")["quorum"], F.transform("loss.lost", lambda i: F.get("replicas", i - 1))
+    kept = F.when(quorum == KEPT, True).when(quorum == LOST, False)
+    with_loss = one.withColumns({"lost": replicas, "quorum_kept": kept}).drop("slots", "different", "loss", "places")
+    with_loss = prepared(with_loss.localCheckpoint())
+    each, is_nothing = (*key, "number"), F.col("number") == 0
+    placed, sure = F.col("replicas").isNotNull().alias("placed"), F.size(losses.sure()).alias("sure")
+    data = (column.alias(name) for name, column in losses.data().items())
+    harm = with_loss.select(*each, "unclean", loss_views.lost_replicas().alias("lost_replicas"), sure, placed, *data)
+    # What holds before a loss is judged once.
+    of_now = F.when(is_nothing, loss_views.BEFORE).otherwise(loss_views.NOW)
+    views = F.concat(F.array(of_now), loss_views.placements())
+    answered = loss_views.in_views(with_loss, each, views).withColumn("structural", loss_views.structural_answer())
+    judged = answered.join(harm, [*each])
+    of_nothing = F.struct("before_answer", "min_isr_before", "structural", "sure", "placed")
+    answers = F.struct("number", *(name for name in judged.columns if name not in each))
+    together = judged.groupBy(*key).agg(
+        F.first(F.when(is_nothing, of_nothing), ignorenulls=True).alias("nothing"),
+        F.array_sort(F.collect_list(answers)).alias("answers"),
+    )
+    with_bits = together.withColumn("answers", F.transform("answers", _with_bits))
+    return with_bits.join(facts.select(*key, "different"), [*key])
 
 
 def _of_any() -> dict[str, Column]:
@@ -88,14 +112,13 @@ def _of_any() -> dict[str, Column]:
 
 
 def _slots() -> Column:
-    """The losses of a partition, as array<struct<kind, place, lost, kept>>. lost: numbers of replicas."""
+    """The losses of a partition, NOTHING first, as array<struct<kind, place, lost, quorum>>. lost: numbers of replicas."""
 
     def numbers(test: Callable[[Column], Column]) -> Column:
         return F.filter("places", test)["id"]
 
     def slot(kind: str, place: Column, lost: Column, quorum: Column) -> Column:
-        kept = F.when(quorum == KEPT, True).when(quorum == LOST, False)
-        return struct({"kind": F.lit(kind), "place": place, "lost": lost, "kept": kept})
+        return struct({"kind": F.lit(kind), "place": place, "lost": F.array_sort(lost), "quorum": quorum})
 
     none = F.array().cast("array<int>")
     firsts = F.filter("places", lambda p: p["rack"] == p["id"])
@@ -148,7 +171,14 @@ def _bits(conditions: dict[str, Column], test: Callable[[Column], Column]) -> Co
 def _with_bits(one: Column) -> Column:
     found = _conditions(one)
     breaks, may = _bits(found, certain), _bits(found, possible)
-    return struct({"kind": one["kind"], "place": one["place"], "breaks": breaks, "may": may})
+    return struct({"breaks": breaks, "may": may})
+
+
+def _of_slot(slot: Column) -> Column:
+    """A loss, with what it breaks."""
+    number = F.array_position("different", struct({name: slot[name] for name in ("lost", "quorum")}))
+    answer = F.get("answers", number.cast("int") - 1)
+    return struct({**{name: slot[name] for name in ("kind", "place")}, **{n: answer[n] for n in ("breaks", "may")}})
 
 
 def _losses() -> Column:

@@ -3,7 +3,7 @@
 Of 7 million partitions placed as Kafka places them, 1.3 million sets of replicas are left, with eight smallest sets or so each.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -11,26 +11,21 @@ from pyspark.sql import functions as F
 FEW, BITS = 3, 21
 
 
-def counted(
-    found: DataFrame, of_replica: Callable[[Column], Column], kept: Sequence[str], counts: Mapping[str, Column]
-) -> DataFrame:
+def counted(found: DataFrame, kept: Sequence[str], counts: Mapping[str, Column]) -> DataFrame:
     """Sums over equal sets: `cluster`, `rack`, `numbers` (ascending), and `counts`.
 
-    found: replicas, places (numbers of replicas from 1), what `of_replica` reads, and `kept`.
-    of_replica: from a replica's id to the number of its node.
+    found: `replicas`, the numbers of their nodes; `places`, of the set's replicas, from 1; and `kept`.
     kept: cluster, rack and the columns that `counts` reads. counts: sums by name.
     """
     each = [F.get("replicas", F.get("places", F.lit(i)) - 1) for i in range(FEW)]
-    known = [F.when(id.isNotNull(), of_replica(id)).cast("long") for id in each]
-    numbers = [number.alias(f"number_{i}") for i, number in enumerate(known)]
+    numbers = [number.cast("long").alias(f"number_{i}") for i, number in enumerate(each)]
     size = F.size("places")
     one, other, third = (F.col(f"number_{i}") for i in range(FEW))
     lowest, highest = F.least(one, other, third), F.greatest(one, other, third)
     middle = F.when(F.col("size") == FEW, one + other + third - lowest - highest).otherwise(0)
     packed = lowest + F.shiftleft(highest, BITS) + F.shiftleft(middle, 2 * BITS)
     fit = (lowest >= 0) & (highest < 1 << BITS)
-    more = F.transform("places", lambda place: of_replica(F.get("replicas", place - 1)).cast("long"))
-    # What `of_replica` reads is wide, so it isn't kept.
+    more = F.transform("places", lambda place: F.get("replicas", place - 1).cast("long"))
     named = found.select(*kept, size.alias("size"), *numbers, F.when(size > FEW, F.sort_array(more)).alias("more"))
     keyed = named.select(
         *kept,

@@ -289,8 +289,8 @@ def read_of(broker: dict) -> str:
 
 
 def told_apart_by(row: dict, brokers: dict[int, dict]) -> tuple:
-    """What rules may see of a partition: who leads, the racks of those in sync and what stands in each, the ids of those
-    that are named, which rack the former share with these."""
+    """What rules may see of a partition: who leads, and of each replica its broker, by id if it is named, whether it is in the
+    ISR and in the ELR, which one is the first in its rack, and its rack if named ones stand there, too."""
 
     def of(id):
         return brokers.get(id, {"live": None, "rack_state": "unknown", "rack": None})
@@ -303,16 +303,22 @@ def told_apart_by(row: dict, brokers: dict[int, dict]) -> tuple:
     named = [b for b in row["replicas"] if b not in row["isr"] or not led]
     in_sync = [b for b in row["replicas"] if b not in named]
     by_id = {of(b)["rack"] for b in row["replicas"] if b in named or facts(b) == str(b)} - {None}
-    racks = {}
-    for b in in_sync:
-        rack = of(b)["rack"]
-        racks.setdefault(b if rack is None else rack, (rack if rack in by_id else None, []))[1].append(facts(b))
+    racks = [of(b)["rack"] for b in row["replicas"]]
+    replicas = [
+        (
+            (facts(b), rack if rack in by_id else None) if b in in_sync else b,
+            b in row["isr"],
+            b in row["elr"],
+            None if rack is None else racks.index(rack),
+            b == row["leader"],
+        )
+        for b, rack in zip(row["replicas"], racks, strict=True)
+    ]
     rack = of(row["leader"])["rack"]
     beside = [b for b in row["replicas"] if b in row["isr"] and rack is not None and of(b)["rack"] == rack]
     return (
         (facts(row["leader"]), None if facts(row["leader"]) == str(row["leader"]) else len(beside)),
-        tuple(sorted((str(label), tuple(sorted(members))) for label, members in racks.values())),
-        tuple((b, b in row["isr"]) for b in named),
+        tuple(replicas),
         *map(tuple, (row["elr"], row["last_known_elr"])),
     )
 

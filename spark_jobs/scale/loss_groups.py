@@ -1,0 +1,103 @@
+"""Numbers the patterns of partitions (`loss_patterns`) by group, where the lake has groups of equal partitions.
+
+All partitions of a group have one pattern (`durability.lake.partition_groups`), so its first partition is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from spark_jobs.scale import loss_patterns as patterns
+
+OF_GROUP = ("tid", "partition_group")
+MOST = 1_000_000
+"""The number of groups up to which they are looked up in memory."""
+
+
+class Groups(NamedTuple):
+    """rows: `groups.representatives`, checkpointed. without: the attempts whose groups can't be used."""
+
+    rows: DataFrame
+    without: Sequence[str]
+
+
+class Keyed(NamedTuple):
+    """Partitions with the keys of their patterns.
+
+    rows: the facts of the partitions that are in `groups`. groups: a row per group with KEY, and `ids` where no pattern describes
+    its partitions. alone: a row per other partition with KEY. Both are checkpointed. compiled: makes a frame that is compiled.
+    """
+
+    rows: DataFrame | None
+    groups: DataFrame | None
+    alone: DataFrame
+    topics: DataFrame
+    compiled: Callable[..., DataFrame]
+
+    @property
+    def patterns(self) -> DataFrame:
+        """The different KEYs."""
+        keys = self.alone.select(*patterns.KEY)
+        if self.groups is not None:
+            keys = keys.unionByName(self.groups.select(*patterns.KEY))
+        return keys.where(F.col("members").isNotNull()).distinct()
+
+    def undescribed(self) -> DataFrame:
+        """cluster, topic and partition of the partitions that no pattern describes."""
+        none = F.col("members").isNull()
+        found = self.alone.where(none).select("cluster", "topic", "partition")
+        if self.groups is None:
+            return found
+        of_groups = self.groups.where(none).select("cluster", "topic", F.explode("ids").alias("partition"))
+        return found.unionByName(of_groups)
+
+    def numbered(self, numbers: DataFrame) -> DataFrame:
+        """tid, cluster, partition, replicas and `pattern` of all others. numbers: a `pattern` for each KEY, checkpointed."""
+        columns = ("tid", "cluster", "partition", "replicas", "pattern")
+        numbers = F.broadcast(numbers)
+        described = self.alone.where(F.col("members").isNotNull())
+        alone = self.compiled(described).join(numbers, [*patterns.KEY]).select(*columns)
+        if self.rows is None or self.groups is None:
+            return alone
+        of_groups = self.groups.join(numbers, [*patterns.KEY]).select(*OF_GROUP, "pattern")
+        if self.groups.count() <= MOST:
+            of_groups = F.broadcast(of_groups)
+        facts = self.compiled(self.rows.select("cluster", "topic", "partition", "replicas", "partition_group"))
+        named = facts.join(F.broadcast(self.topics.select("cluster", "topic", "tid")), ["cluster", "topic"])
+        return named.join(of_groups, [*OF_GROUP]).select(*columns).unionByName(alone)
+
+
+def keyed(
+    rows: DataFrame,
+    groups: Groups | None,
+    topics: DataFrame,
+    clusters: DataFrame,
+    checkpointed: Callable[[DataFrame], DataFrame],
+    compiled: Callable[..., DataFrame],
+) -> Keyed:
+    """rows: the facts of all partitions. topics, clusters: as `loss_patterns.keyed` reads them."""
+
+    def key(some: DataFrame, keep: Sequence[str] = ()) -> DataFrame:
+        return patterns.keyed(compiled(some, whole=False), topics, clusters, keep)
+
+    if groups is None:
+        return Keyed(None, None, checkpointed(key(rows)), topics, compiled)
+    # A group doesn't tell which racks hold voters.
+    differ = [row.cluster for row in clusters.where(~patterns.alike_without_brokers()).select("cluster").collect()]
+    # The lake skips files without such rows, if nothing else is asked.
+    tests = [F.col("partition_group").isNull()]
+    tests += [
+        F.col(name).isin(list(some)) for name, some in (("attempt_id", groups.without), ("cluster", differ)) if some
+    ]
+    by_itself = reduce(Column.__or__, tests)
+    of_rows = groups.rows.where(~F.col("cluster").isin(differ)) if differ else groups.rows
+    of_groups = key(of_rows.where(F.col("partition_group").isNotNull()), ("partition_group", "ids"))
+    ids = F.when(F.col("members").isNull(), F.col("ids"))
+    of_groups = checkpointed(of_groups.withColumn("ids", ids))
+    alone = checkpointed(key(rows.where(by_itself)))
+    return Keyed(rows.where(~by_itself), of_groups, alone, topics, compiled)
