@@ -32,7 +32,7 @@ from pyiceberg.expressions import And, EqualTo, In
 
 from bench import fleet, floor, placements
 from bench.clock import Clock, Peak, machine, run
-from bench.peers import compare
+from bench.peers import compare, losses
 from durability import findings, resources
 from durability.lake import Lake, rows
 from durability.lake.attempt import Attempt
@@ -78,8 +78,9 @@ def _write_bare(tables: Mapping[str, pa.Table], folder: Path) -> None:
         pq.write_table(table, folder / f"{name}.parquet")
 
 
-PEERS = compare.PEERS
-NOT_OF_A_RUN = ("rows", "lake parquet", "bare parquet", "empty job", *PEERS)
+PEERS, LOSSES = compare.PEERS, "losses"
+"""Programs that compute the same in the same run. `losses` is DuckDB's, too."""
+NOT_OF_A_RUN = ("rows", "lake parquet", "bare parquet", "empty job", "no losses", *PEERS, LOSSES)
 """Steps for comparison only. A nightly run doesn't have them."""
 
 
@@ -108,11 +109,16 @@ def measured(folder: Path, size: int, seed: int, placement: str) -> dict:
     submit = partial(_submit, folder, lake, plan.partitions)
     with clock("empty job"):
         submit(empty)
+    facts = compare.inputs(warehouse, attempts, plan.policy, folder)
     with clock("evaluate"):
         submit(ROOT / "spark_jobs" / "evaluate.py", "--plan", str(plan.write(folder / "plan.json")))
-    for name in PEERS:
+    # The run is evaluated again, without losses.
+    again = planned(lake, snapshots, "bench:without-losses").write(folder / "again.json")
+    with clock("no losses"):
+        submit(ROOT / "bench" / "without_losses.py", "--plan", str(again))
+    for name in (*PEERS, LOSSES):
         with clock(name):
-            compare.run(name, compare.inputs(warehouse, attempts, plan.policy, folder), folder)
+            compare.run(name, facts, folder)
     with clock("cross-check"):
         checked = posture.flag(lake, plan, out)
     with clock("findings"):
@@ -124,6 +130,7 @@ def measured(folder: Path, size: int, seed: int, placement: str) -> dict:
     if refused or not checked.verified:
         raise SystemExit(f"the run isn't what it should be: {refused[:3]} {checked.problems[:3]}")
     differ = [line for name in PEERS for line in compare.differences(warehouse, plan.result_id, folder / name)]
+    differ += compare.differences(warehouse, plan.result_id, folder / LOSSES, losses.TABLES)
     print("\n".join(differ) or "the same rows from all three")
     return document(plan.partitions, not differ, highest, clock) | {
         "report_html_mb": round((out / "report.html").stat().st_size / 1e6, 2),
@@ -145,12 +152,12 @@ def worded(lake: Lake, plan: Plan) -> int:
     return lake.scan(FINDINGS, where, ["id"]).num_rows
 
 
-def planned(lake: Lake, snapshots: list[dict]) -> Plan:
+def planned(lake: Lake, snapshots: list[dict], result_id: str = "bench:1") -> Plan:
     """The plan of a nightly run over these snapshots, with the shipped policy."""
     return build_plan(
         lake,
-        run_id="bench",
-        result_id="bench:1",
+        run_id=result_id.partition(":")[0],
+        result_id=result_id,
         kind="nightly",
         policy=load_policy(POLICY),
         waivers=load_waivers(WAIVERS),
@@ -176,8 +183,10 @@ def document(partitions: int, equal: bool, peak_mb: int, clock: Clock) -> dict:
         },
         "evaluate": {
             "session_s": session,
-            "spark_s": round(clock.wall("evaluate") - session, 2),
+            "spark_s": round(clock.wall("no losses") - session, 2),
+            "losses_s": round(clock.wall("evaluate") - clock.wall("no losses"), 2),
             **{f"{name}_s": clock.wall(name) for name in PEERS},
+            "losses_duckdb_s": clock.wall(LOSSES),
         },
         **{f"{name.replace('-', '_')}_s": clock.wall(name) for name in of_run if name != "evaluate"},
         "total_s": round(sum(clock.wall(name) for name in of_run), 2),
@@ -209,7 +218,9 @@ def ratios(results: dict) -> dict[str, float]:
     collect, evaluate = results["collect"], results["evaluate"]
     found = {"rows to the lake, of a bare write": collect["lake_s"] / max(collect["parquet_s"], 0.01)}
     for name in PEERS:
-        found[f"evaluate, of {name}"] = evaluate["spark_s"] / max(evaluate[f"{name}_s"], 0.01)
+        found[f"evaluate without losses, of {name}"] = evaluate["spark_s"] / max(evaluate[f"{name}_s"], 0.01)
+    found["losses, of evaluate without them"] = evaluate["losses_s"] / max(evaluate["spark_s"], 0.01)
+    found["losses, of duckdb"] = evaluate["losses_s"] / max(evaluate["losses_duckdb_s"], 0.01)
     return found
 
 

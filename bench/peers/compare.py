@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import duckdb
@@ -84,12 +85,17 @@ def run(peer: str, inputs_file: Path, folder: Path) -> None:
     subprocess.run([sys.executable, "-m", f"bench.peers.{peer}", str(inputs_file), str(folder / peer)], check=True)
 
 
-def differences(warehouse: Path, result_id: str, theirs: Path) -> list[str]:
-    """Rows that only one side has, the lake's result or the peer's files in `theirs`: some of each, and how many."""
+def differences(
+    warehouse: Path, result_id: str, theirs: Path, tables: Mapping[str, str] = MappingProxyType(TABLES)
+) -> list[str]:
+    """Rows that only one side has, the lake's result or the peer's files in `theirs`: some of each, and how many.
+
+    tables: the lake's table, by the file in `theirs`.
+    """
     lines = []
     with duckdb.connect() as db:
         db.execute(f"SET memory_limit = '4GB'; SET temp_directory = '{theirs}/spill'")
-        for name, table in TABLES.items():
+        for name, table in tables.items():
             file = f"'{theirs}/{name}.parquet'"
             columns = [row[0] for row in db.execute(f"DESCRIBE FROM {file}").fetchall()]
             topics = f"AND resource_type = 'topic' AND control IN {CONTROLS}" if table == VERDICTS else ""

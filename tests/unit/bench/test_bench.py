@@ -16,7 +16,7 @@ import pytest
 
 from bench import collect, fleet, placements, scale
 from bench.clock import Clock, Peak
-from bench.peers import compare, program
+from bench.peers import compare, losses, program
 from durability.embedded_kafka.tools import Described
 from durability.errors import AuditError
 from durability.lake import partition_groups
@@ -168,6 +168,7 @@ def test_examples_in_docstrings():
 def document_of(seconds: float, equal: bool = True) -> dict:
     collect = {"lake_s": 4.0, "parquet_s": 2.0, "rows_s": 1.0}
     evaluate = {"session_s": 5.0, "spark_s": seconds, "duckdb_s": 1.0, "polars_s": 2.0}
+    evaluate |= {"losses_s": seconds / 2, "losses_duckdb_s": 0.5}
     numbers = {"rows": 10, "peak_mb": 7, "total_s": 9.0, "report_html_mb": 1.0, "worded": 600, "findings_s": 3.0}
     return {"equal": equal, "collect": collect, "evaluate": evaluate, **numbers}
 
@@ -189,19 +190,24 @@ def test_every_ratio_is_reported_of_every_fleet_that_is_asked_for(asked, fleets,
     lines = {line[:36].strip(): line[36:].split() for line in capsys.readouterr().out.splitlines()}
     assert lines["medians of 3 rounds"] == list(fleets)
     assert lines["findings worded a second"] == ["200"] * len(fleets)
-    assert lines["evaluate, of duckdb"] == ["4.0", "7.0"][: len(fleets)]
-    assert lines["evaluate, of polars"] == ["2.0", "3.5"][: len(fleets)]
+    assert lines["evaluate without losses, of duckdb"] == ["4.0", "7.0"][: len(fleets)]
+    assert lines["evaluate without losses, of polars"] == ["2.0", "3.5"][: len(fleets)]
+    assert lines["losses, of evaluate without them"] == ["0.5", "0.5"][: len(fleets)]
+    assert lines["losses, of duckdb"] == ["4.0", "7.0"][: len(fleets)]
 
 
 def test_a_step_is_reported_by_itself_and_in_the_total_and_peers_are_not():
     clock = Clock(Peak())
     steps = ("stage", "gate", "publish", "plan", "evaluate", "cross-check", "findings", "report")
     took = dict.fromkeys((*steps, *scale.NOT_OF_A_RUN), 1.0)
-    for name, seconds in (took | {"empty job": 5.0, "evaluate": 20.0, "duckdb": 4.0, "findings": 3.0}).items():
+    for name, seconds in (
+        took | {"empty job": 5.0, "evaluate": 20.0, "no losses": 18.0, "duckdb": 4.0, "findings": 3.0}
+    ).items():
         clock.add(name, seconds, seconds)
     found = scale.document(10, True, 7, clock)
     assert found["findings_s"] == 3.0 and found["cross_check_s"] == 1.0
-    assert found["evaluate"] == {"session_s": 5.0, "spark_s": 15.0, "duckdb_s": 4.0, "polars_s": 1.0}
+    peers = {"duckdb_s": 4.0, "polars_s": 1.0, "losses_duckdb_s": 1.0}
+    assert found["evaluate"] == {"session_s": 5.0, "spark_s": 13.0, "losses_s": 2.0, **peers}
     # stage, gate, publish, plan, cross-check, report; evaluate; findings
     assert found["total_s"] == 6 + 20.0 + 3.0
     assert found["steps"]["findings"] == {"wall": 3.0, "cpu": 3.0, "peak_mb": 0}
@@ -223,6 +229,8 @@ def test_options_that_make_no_sense_are_refused(option):
 def test_duckdb_and_polars_judge_as_spark_does(placement, spark, tmp_path, monkeypatch):
     """Three programs, one of them the rules: the same health, counters, posture and topics' verdicts, row by row.
 
+    DuckDB computes what losses break, too.
+
     The fleet has a rack of several brokers down, eligible leader replicas, topics whose replicas have to move for the racks
     that their tier requires, and a cluster without racks.
     """
@@ -230,7 +238,8 @@ def test_duckdb_and_polars_judge_as_spark_does(placement, spark, tmp_path, monke
     monkeypatch.setattr(Plan, "small", False)
     judge = Judge(spark)
     judge.run([t.document for t in fleet.topologies(15_000, seed=2075, placement=placement)])
-    held = judge.facts | {name: judge.latest[name] for name in compare.TABLES.values()}
+    results = (*compare.TABLES.values(), *losses.TABLES.values())
+    held = judge.facts | {name: judge.latest[name] for name in results}
     for name, table in held.items():
         folder = tmp_path / "lake" / "audit" / name / "data"
         folder.mkdir(parents=True)
@@ -250,6 +259,9 @@ def test_duckdb_and_polars_judge_as_spark_does(placement, spark, tmp_path, monke
             own = {"run_id", "result_id", "evidence", "provider", *compare.UNCOMPARED.get(table, ())}
             assert columns == set(judge.latest[table].column_names) - own
     assert len(judge.partition_health()) > 500
+    (tmp_path / "losses").mkdir()
+    losses.main(inputs, tmp_path / "losses")
+    assert compare.differences(tmp_path / "lake", judge.plan.result_id, tmp_path / "losses", losses.TABLES) == []
 
 
 def test_a_difference_is_reported_unless_it_is_of_a_control_that_peers_dont_know(tmp_path):
