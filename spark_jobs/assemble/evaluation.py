@@ -276,7 +276,9 @@ class Evaluation:
     def _loss_outcomes(self, topics: DataFrame) -> list[DataFrame]:
         """Outcomes of the controls on losses. topics: with their targets, a row each."""
         joined = topics.join(self.losses.of_topics(), ["cluster", "topic"], "left")
-        return [outcomes.of_topics(joined, self._loss_expressions.result())]
+        rows = outcomes.of_topics(joined, self._loss_expressions.result())
+        # In the compiled plan of all verdicts, these long expressions take twice as long.
+        return [rows if self.plan.small else self._checkpointed(rows)]
 
     def _outcomes_without_partitions(self) -> DataFrame:
         """Outcomes of brokers, tiers, applications, and clusters without an accepted snapshot."""
