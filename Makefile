@@ -96,8 +96,8 @@ demo: $(READY)  ## run the embedded cluster until Ctrl-C
 	@exec $(PY) -m durability.cli demo
 
 .PHONY: bench
-bench: $(READY)  ## measure a small audit, with SIZE= the steps over generated fleets, with PARTITIONS= a collection (docs/commands.md)
-	@exec $(PY) -m bench.$(if $(PARTITIONS),collect,$(if $(SIZE),scale,floor))
+bench: $(READY)  ## measure a small audit, with SIZE= the steps over generated fleets, with PARTITIONS= a collection, with BROKERS= losses and restarts (docs/commands.md)
+	@exec $(PY) -m bench.$(if $(BROKERS),failures,$(if $(PARTITIONS),collect,$(if $(SIZE),scale,floor)))
 
 .PHONY: lint
 lint: $(ENV_STAMP)  ## check style, types and the direction of imports

@@ -7,6 +7,7 @@ import importlib
 import itertools
 import json
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bench import collect, fleet, placements, scale
+from bench import collect, failures, fleet, placements, scale
 from bench.clock import Clock, Peak
 from bench.peers import compare, losses, program
 from durability.embedded_kafka.tools import Described
@@ -318,3 +319,22 @@ def test_a_collection_that_leaves_something_out_is_no_measurement():
             },
             [],
         )
+
+
+def test_losses_and_restarts_of_one_cluster_are_measured(tmp_path, capsys):
+    """Every pair of brokers whose loss stops writes is counted, and no wave has such a pair."""
+    results = tmp_path / "results.json"
+    assert failures.main({"BROKERS": "9", "SIZE": "40", "SEED": "3", "RESULTS": str(results)}) == 0
+    steps = json.loads(results.read_text())["steps"]
+    replicas = failures.placed(9, 40, 3)
+    pairs = {pair for ids in replicas.tolist() for pair in itertools.combinations(sorted(ids), 2)}
+    assert f"2: {len(pairs)}," in steps["k up to 3"]["found"] and len(pairs) < 36
+    waves, bound = map(int, re.findall(r"\d+", steps["restart plan"]["found"]))
+    assert bound <= waves < 9
+    assert capsys.readouterr().out.count(" s ") == 2
+
+
+@pytest.mark.parametrize("option", [{"BROKERS": "many"}, {"BROKERS": "2"}, {"SIZE": "0"}])
+def test_a_cluster_that_makes_no_sense_is_refused(option):
+    with pytest.raises(SystemExit, match=next(iter(option))):
+        failures.main(option)
