@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
-from spark_jobs.assemble import loss_outcomes
+from spark_jobs.assemble import loss_names, loss_outcomes
 from spark_jobs.frames import base, loss_verdicts, partitions, single_losses, target
 from spark_jobs.frames.columns import certain
 from spark_jobs.frames.loss_bits import BITS, has
@@ -47,7 +47,7 @@ class Losses:
     ):
         """rows: the facts of partitions, a row each. topics, clusters: `facts.topics`, `facts.clusters`, checkpointed.
 
-        by_name: prepare `broken`, `costs`, `sets` and `of_topics` too. `distances` needs none of it.
+        by_name: prepare `costs`, `sets` and `of_topics` too. `distances` needs none of it.
         large: compile plans to Java. For few rows that takes longer than to interpret them.
         groups: partitions that rules can't tell apart, if the lake has such groups.
         """
@@ -59,7 +59,6 @@ class Losses:
         self.topics = patterns.numbered_topics(topics, clusters)
         keyed = loss_groups.keyed(rows, groups, self.topics, self.clusters, checkpointed, self._compiled)
         numbers = checkpointed(keyed.patterns.withColumn("pattern", F.monotonically_increasing_id()))
-        numbered = checkpointed(keyed.numbered(numbers).select(*OF_PARTITION, "pattern"))
         # Partitions that no pattern describes are few, or none.
         alone = checkpointed(keyed.undescribed())
         facts = partitions.facts(
@@ -70,13 +69,13 @@ class Losses:
         judged = single_losses.broken(of_patterns, patterns.KEY, partial(self._compiled, whole=False), of_places)
         self._patterns = checkpointed(judged.join(numbers, [*patterns.KEY]))
         self._alone = None if alone.isEmpty() else checkpointed(self._judged_alone(facts, topics))
-        self._numbered = numbered
-        self._counted = checkpointed(
-            self._compiled(numbered).groupBy("tid", "pattern").agg(F.count("*").alias("partitions"))
-        )
+        self._ids = keyed.listed(numbers)
+        same = self._ids.groupBy("tid", "pattern")
+        self._counted = checkpointed(same.agg(F.sum(F.size("ids").cast("long")).alias("partitions")))
         if by_name:
-            alike = self._compiled(numbered).groupBy("cluster", "replicas", "pattern").agg(F.count("*").alias("n"))
-            self._placements = checkpointed(alike)
+            self._numbered = checkpointed(keyed.numbered(numbers))
+            alike = self._compiled(self._numbered).groupBy("cluster", "replicas", "pattern")
+            self._placements = checkpointed(alike.agg(F.count("*").alias("n")))
             self.by_loss = checkpointed(self._by_loss())
 
     def _compiled(self, frame: DataFrame, whole: bool = True) -> DataFrame:
@@ -93,12 +92,6 @@ class Losses:
         key = ("tid", "partition")
         found = single_losses.broken(with_places.drop("codes", "code_at", "code_of"), key)
         return found.join(joined.select(*OF_PARTITION, "leader"), [*key])
-
-    def broken(self) -> DataFrame:
-        """OF_PARTITION and FOUND of each partition that a loss breaks, or may break."""
-        anything = (F.size("losses") > 0) | (F.col("elsewhere") != 0)
-        packed = self._compiled(self._numbered).join(F.broadcast(self._patterns.where(anything)), "pattern")
-        return self._with_alone(packed, lambda alone: alone.where(anything), (*OF_PARTITION, *FOUND))
 
     def _with_alone(
         self, packed: DataFrame, of_alone: Callable[[DataFrame], DataFrame], columns: Sequence[str]
@@ -149,22 +142,28 @@ class Losses:
     def _by_loss(self) -> DataFrame:
         """A row per topic and loss that breaks partitions of it, or may: tid, rack (is it one?), number, BITS as counts, unknown.
 
-        number: the broker's id, or the rack's place in the cluster's `racks`, from 1; NULL if the replicas are unknown.
+        number: the broker's id, or the rack's place in the cluster's `racks`, from 1; NULL for what any of them may break.
+        unknown: the partitions that it may break, less those that any rack may break and this one breaks or leaves whole.
         """
+        loss = F.col("loss")
+        here = F.col("anywhere") & loss["rack"] & loss["place"].isNotNull()
+        unsure = (loss["unsure"] != 0).cast("int")
         breaks = {
-            "rack": F.col("loss")["rack"],
-            "breaks": F.col("loss")["breaks"],
-            "unsure": F.col("loss")["unsure"] != 0,
+            "rack": loss["rack"],
+            "breaks": loss["breaks"],
+            # What any rack may break is counted once, with NULL as its number.
+            "unsure": F.when(here, unsure - 1).otherwise(unsure),
         }
         columns = [column.alias(name) for name, column in breaks.items()]
-        losses = self._patterns.select("pattern", F.explode("losses").alias("loss"))
-        of_patterns = F.broadcast(losses.select("pattern", (F.col("loss")["place"] - 1).alias("place"), *columns))
+        every = F.explode(_with_elsewhere()).alias("loss"), (F.col("elsewhere") != 0).alias("anywhere")
+        losses = self._patterns.select("pattern", *every)
+        of_patterns = F.broadcast(losses.select("pattern", (loss["place"] - 1).alias("place"), *columns))
         placed = self._compiled(self._numbered).join(of_patterns, "pattern")
         packed = placed.withColumns({"id": F.get("replicas", F.col("place")), "n": F.lit(1).cast("long")})
 
         def of_alone(alone: DataFrame) -> DataFrame:
-            id = F.get("replicas", F.col("loss")["place"] - 1).alias("id")
-            exploded = alone.select("tid", "replicas", F.explode("losses").alias("loss"))
+            id = F.get("replicas", loss["place"] - 1).alias("id")
+            exploded = alone.select("tid", "replicas", *every)
             return exploded.select("tid", id, F.lit(1).cast("long").alias("n"), *columns)
 
         each = self._with_alone(packed, of_alone, ("tid", "id", "n", *breaks))
@@ -178,7 +177,7 @@ class Losses:
         counted = placed.groupBy("tid", "rack", number, "breaks", "unsure").agg(F.sum("n").alias("n"))
         return counted.groupBy("tid", "rack", "number").agg(
             *(F.sum(F.when(has("breaks", bit), F.col("n")).otherwise(0)).alias(name) for name, bit in BITS.items()),
-            F.sum(F.when(F.col("unsure"), F.col("n")).otherwise(0)).alias("unknown"),
+            F.sum(F.col("unsure") * F.col("n")).alias("unknown"),
         )
 
     def costs(self) -> DataFrame:
@@ -190,54 +189,24 @@ class Losses:
             .groupBy("cluster", "rack", "number")
             .agg(F.sum("unknown").alias("unknown"), *(_with_topics(F.col(name)).alias(name) for name in BITS))
         )
-        names = self._names().join(self._held(), ["cluster", "rack", "number"], "left")
+        names = loss_names.names(self.clusters).join(self._held(), ["cluster", "rack", "number"], "left")
         # The leftmost frame decides whether a plan is compiled.
-        joined = names.join(F.broadcast(self._checkpointed(per_name)), ["cluster", "rack", "number"], "left")
+        per_name = self._checkpointed(per_name)
+        of_any = per_name.where(F.col("number").isNull()).select("cluster", "rack", F.col("unknown").alias("of_any"))
+        joined = names.join(F.broadcast(per_name), ["cluster", "rack", "number"], "left")
+        joined = joined.join(F.broadcast(of_any), ["cluster", "rack"], "left")
         zero = F.lit(0).cast("long")
         nothing = F.struct(zero.alias("partitions"), zero.alias("topics"))
         rows = joined.select(
             *base.SNAPSHOT,
             F.when(F.col("rack"), "rack").otherwise("broker").alias("kind"),
             "name",
-            *(F.coalesce(n, zero).alias(n) for n in ("held", "led", "unknown")),
+            *(F.coalesce(n, zero).alias(n) for n in ("held", "led")),
+            (F.coalesce("unknown", zero) + F.coalesce("of_any", zero)).alias("unknown"),
             "quorum",
             *(F.coalesce(name, nothing).alias(name) for name in BITS),
         )
         return rows.unionByName(self._already(), allowMissingColumns=True)
-
-    def _names(self) -> DataFrame:
-        """All brokers and racks: `base.SNAPSHOT`, rack, number, name, quorum."""
-
-        def quorum_of(code: Column) -> Column:
-            lost = F.when(code == single_losses.LOST, "lost")
-            # With ZooKeeper, nothing is known of the nodes that elect controllers.
-            return lost.when((code == single_losses.KEPT) & (F.col("quorum_mode") == "kraft"), "kept").otherwise(
-                "unknown"
-            )
-
-        brokers = F.transform(
-            F.map_entries("code_of"),
-            lambda e: F.struct(
-                F.lit(False).alias("rack"),
-                e["key"].alias("number"),
-                e["key"].cast("string").alias("name"),
-                quorum_of(F.shiftright(e["value"], 32).bitwiseAND(F.lit(3))).alias("quorum"),
-            ),
-        )
-        racks = F.transform(
-            "racks",
-            lambda rack, i: F.struct(
-                F.lit(True).alias("rack"),
-                (i + 1).alias("number"),
-                rack.alias("name"),
-                quorum_of(
-                    F.when(F.get("rack_quorum", i) == single_losses.LOST, single_losses.LOST)
-                    .when(F.get("rack_quorum_with", i) == single_losses.KEPT, single_losses.KEPT)
-                    .otherwise(single_losses.UNSURE)
-                ).alias("quorum"),
-            ),
-        )
-        return self.clusters.select(*base.SNAPSHOT, F.inline(F.concat(brokers, racks)))
 
     def _held(self) -> DataFrame:
         """By cluster, rack and number: the partitions with a replica there (`held`), and those led there (`led`)."""
@@ -303,7 +272,7 @@ class Losses:
 
     def of_topics(self) -> DataFrame:
         """A row per topic, for `loss_verdicts`: `broker_losses`, `rack_losses`, `loss_partitions`, and FOUND over all of it."""
-        names = self._names().select("cluster", "rack", "number", "name", "quorum")
+        names = loss_names.names(self.clusters).select("cluster", "rack", "number", "name", "quorum")
         of_loss = self._compiled(self.by_loss).join(F.broadcast(self.topics.select("tid", "cluster")), "tid")
         named = of_loss.join(F.broadcast(names), ["cluster", "rack", "number"])
         entry = F.struct(*loss_verdicts.ORDER, "name", "quorum", *BITS)
@@ -349,11 +318,19 @@ class Losses:
         asking = self.topics.join(self._asking, ["cluster", "topic"]).select("tid")
         gravest = {f"gravest_{kind}": loss_verdicts.gravest_bits(F.col(f"of_{kind}")) for kind in KINDS}
         of_topics = totals.join(asking, "tid").select("tid", *(column.alias(name) for name, column in gravest.items()))
-        each = self.broken().select("tid", "partition", *(f"of_{kind}" for kind in KINDS))
+        broken = [f"of_{kind}" for kind in KINDS]
+        harmful = self._patterns.where(reduce(Column.__or__, (F.col(name) != 0 for name in broken)))
+        listed = self._compiled(self._ids).join(F.broadcast(harmful.select("pattern", *broken)), "pattern")
+        each = self._with_alone(
+            listed, lambda alone: alone.withColumn("ids", F.array("partition")), ("tid", "ids", *broken)
+        )
         mine = {kind: F.col(f"of_{kind}").bitwiseAND(F.col(f"gravest_{kind}")) != 0 for kind in KINDS}
         harmed = each.join(F.broadcast(of_topics), "tid").where(reduce(Column.__or__, mine.values()))
         return harmed.groupBy("tid").agg(
-            *(F.collect_list(F.when(of, F.col("partition"))).alias(f"{kind}_partitions") for kind, of in mine.items())
+            *(
+                F.flatten(F.collect_list(F.when(of, F.col("ids")))).alias(f"{kind}_partitions")
+                for kind, of in mine.items()
+            )
         )
 
     def _already(self) -> DataFrame:
@@ -370,6 +347,13 @@ class Losses:
         return of_clusters.join(F.broadcast(rows), "cluster").select(
             *base.SNAPSHOT, F.lit("already").alias("kind"), "unknown", *BITS
         )
+
+
+def _with_elsewhere() -> Column:
+    """`losses`, with what the loss of any rack may break: a loss without a place."""
+    breaks = (F.lit(0).alias("breaks"), F.col("elsewhere").alias("unsure"))
+    of_any = F.struct(F.lit(True).alias("rack"), F.lit(None).cast("int").alias("place"), *breaks)
+    return F.when(F.col("elsewhere") != 0, F.array_append("losses", of_any)).otherwise(F.col("losses"))
 
 
 def number_with(column: str, bit: int) -> Column:

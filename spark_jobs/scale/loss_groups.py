@@ -29,8 +29,8 @@ class Groups(NamedTuple):
 class Keyed(NamedTuple):
     """Partitions with the keys of their patterns.
 
-    rows: the facts of the partitions that are in `groups`. groups: a row per group with KEY, and `ids` where no pattern describes
-    its partitions. alone: a row per other partition with KEY. Both are checkpointed. compiled: makes a frame that is compiled.
+    rows: the facts of the partitions that are in `groups`. groups: a row per group with KEY and `ids`, its partitions. alone: a
+    row per other partition with KEY. Both are checkpointed. compiled: makes a frame that is compiled.
     """
 
     rows: DataFrame | None
@@ -56,9 +56,21 @@ class Keyed(NamedTuple):
         of_groups = self.groups.where(none).select("cluster", "topic", F.explode("ids").alias("partition"))
         return found.unionByName(of_groups)
 
+    def listed(self, numbers: DataFrame) -> DataFrame:
+        """All partitions that a pattern describes: tid, pattern, and `ids` of some with that pattern.
+
+        numbers: a `pattern` for each KEY.
+        """
+        columns = ("tid", "pattern", "ids")
+        alone = self.alone.withColumn("ids", F.array("partition"))
+        named = alone.join(F.broadcast(numbers), [*patterns.KEY]).select(*columns)
+        if self.groups is None:
+            return named
+        return named.unionByName(self.groups.join(F.broadcast(numbers), [*patterns.KEY]).select(*columns))
+
     def numbered(self, numbers: DataFrame) -> DataFrame:
-        """tid, cluster, partition, replicas and `pattern` of all others. numbers: a `pattern` for each KEY, checkpointed."""
-        columns = ("tid", "cluster", "partition", "replicas", "pattern")
+        """tid, cluster, replicas and `pattern` of each of these partitions. numbers: a `pattern` for each KEY, checkpointed."""
+        columns = ("tid", "cluster", "replicas", "pattern")
         numbers = F.broadcast(numbers)
         described = self.alone.where(F.col("members").isNotNull())
         alone = self.compiled(described).join(numbers, [*patterns.KEY]).select(*columns)
@@ -67,7 +79,7 @@ class Keyed(NamedTuple):
         of_groups = self.groups.join(numbers, [*patterns.KEY]).select(*OF_GROUP, "pattern")
         if self.groups.count() <= MOST:
             of_groups = F.broadcast(of_groups)
-        facts = self.compiled(self.rows.select("cluster", "topic", "partition", "replicas", "partition_group"))
+        facts = self.compiled(self.rows.select("cluster", "topic", "replicas", "partition_group"))
         named = facts.join(F.broadcast(self.topics.select("cluster", "topic", "tid")), ["cluster", "topic"])
         return named.join(of_groups, [*OF_GROUP]).select(*columns).unionByName(alone)
 
@@ -97,7 +109,5 @@ def keyed(
     by_itself = reduce(Column.__or__, tests)
     of_rows = groups.rows.where(~F.col("cluster").isin(differ)) if differ else groups.rows
     of_groups = key(of_rows.where(F.col("partition_group").isNotNull()), ("partition_group", "ids"))
-    ids = F.when(F.col("members").isNull(), F.col("ids"))
-    of_groups = checkpointed(of_groups.withColumn("ids", ids))
     alone = checkpointed(key(rows.where(by_itself)))
-    return Keyed(rows.where(~by_itself), of_groups, alone, topics, compiled)
+    return Keyed(rows.where(~by_itself), checkpointed(of_groups), alone, topics, compiled)

@@ -55,6 +55,16 @@ def moved(seed):
     return made
 
 
+def of_partitions(found):
+    """tid, partition, losses and elsewhere of each partition: of its pattern, or its own."""
+    from pyspark.sql import functions as F
+
+    columns = ("tid", "partition", "losses", "elsewhere")
+    named = found._ids.join(found._patterns, "pattern").withColumn("partition", F.explode("ids")).select(*columns)
+    rows = named if found._alone is None else named.unionByName(found._alone.select(*columns))
+    return rows.collect()
+
+
 def conditions(row, nothing):
     """By view and class: does the loss break the partition that holds without it? None: unknown."""
 
@@ -110,16 +120,24 @@ def test_each_loss_breaks_what_its_own_prediction_says(spark, losses):
     racks = {r.cluster: r.racks for r in found.clusters.select("cluster", "racks").collect()}
     topics = {r.tid: (r.cluster, r.topic) for r in found.topics.collect()}
     broken = {}
-    for row in found.broken().collect():
+    judged = of_partitions(found)
+    replicas = {
+        (m["cluster"]["id"], t["name"], p["partition"]): p["replicas"]
+        for m in documents
+        for t in m["topics"]
+        for p in t["partitions"]
+    }
+    assert len(judged) == len(replicas)
+    for row in judged:
         for one in row.losses:
             cluster, topic = topics[row.tid]
-            id = row.replicas[one.place - 1]
+            id = replicas[cluster, topic, row.partition][one.place - 1]
             rack = next(
                 b["rack"] for m in documents if m["cluster"]["id"] == cluster for b in m["brokers"] if b["id"] == id
             )
             item = f"rack:{rack}" if one.rack else f"broker:{id}"
             broken[cluster, item, topic, row.partition] = one.breaks, one.unsure
-    elsewhere = {(*topics[r.tid], r.partition): r.elsewhere for r in found.broken().collect()}
+    elsewhere = {(*topics[r.tid], r.partition): r.elsewhere for r in judged}
     wrong, compared, unsure = [], 0, 0
     for (name, topic, partition), row in rows.items():
         cluster, reading, item = name.split(" ", 2)
@@ -284,3 +302,17 @@ def test_distances_of_what_could_not_be_read_are_unknown(losses):
     made = document(table, unreadable={"/topics/0/partitions/0/isr": "X", "/topics/1/partitions": "X"})
     found = {r.topic: r.one_failure_unknown for r in losses([made]).distances().collect()}
     assert found == {"orders": 1, "hidden": 1}
+
+
+def test_a_broker_without_a_rack_may_stand_in_any(losses):
+    """Writes stop if az1 or az2 is lost, and may stop if az3 is: broker 4 may stand there. Nothing depends on broker 3."""
+    made = document(
+        "topic leader replicas isr min\nt 1 1,2,4 1,2,4 3\nu 1 1,2 1,2 1",
+        brokers="1:az1 2:az2 3:az3 4",
+    )
+    rows = {row.name: row for row in losses([made]).costs().collect() if row.kind == "rack"}
+    assert {name: (row.now_writes.partitions, row.unknown, row.held) for name, row in rows.items()} == {
+        "az1": (1, 0, 2),
+        "az2": (1, 0, 2),
+        "az3": (0, 1, 0),
+    }
