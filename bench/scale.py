@@ -4,6 +4,8 @@ In the same run and over the same files it also measures the rows alone, and as 
 the same rows into the lake, with `publish`. It measures an empty Spark job with the same settings, and DuckDB and Polars, whose
 verdicts on topics are compared with the lake's row by row (`bench.peers`). Generating the fleet isn't measured.
 
+The step `no losses` evaluates the fleet without the losses of brokers and racks, and `losses` computes these with DuckDB.
+
 There are two fleets: Kafka's assignor places the replicas of one, the other repeats few placements (`bench.placements`).
 PLACEMENT= restricts the run to one fleet, ROUNDS= repeats it and reports medians, RESULTS= names a file for the numbers.
 Each fleet and round has a separate process.
@@ -169,7 +171,10 @@ def planned(lake: Lake, snapshots: list[dict], result_id: str = "bench:1") -> Pl
 
 
 def document(partitions: int, equal: bool, peak_mb: int, clock: Clock) -> dict:
-    """RESULTS for a fleet: seconds of each step, those of `evaluate` without its session (the empty job's)."""
+    """RESULTS for a fleet: seconds of each step.
+
+    Of `evaluate`: `session_s`, an empty job's; `spark_s`, without session and losses; `losses_s`, what the losses take.
+    """
     session = clock.wall("empty job")
     of_run = [name for name in clock.steps if name not in NOT_OF_A_RUN]
     return {

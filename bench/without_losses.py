@@ -6,21 +6,24 @@ That is the part of `evaluate` that the peers' verdicts are compared with. What 
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import cast
+from unittest import mock
 
 from pyspark.sql import DataFrame
 
 from spark_jobs import evaluate
 from spark_jobs.assemble import evaluation
+from spark_jobs.assemble.failure_costs import Losses
 
 
 class WithoutLosses(evaluation.Evaluation):
     """An evaluation whose tables of losses are empty. It has no verdicts of `broker-loss` and `rack-loss`."""
 
-    def _found_losses(self) -> SimpleNamespace:  # type: ignore[override]
+    def _found_losses(self) -> Losses:
         def nothing() -> DataFrame:
             return self.spark.createDataFrame([], "cluster string")
 
-        return SimpleNamespace(costs=nothing, sets=nothing)
+        return cast(Losses, SimpleNamespace(costs=nothing, sets=nothing))
 
     def counters(self) -> DataFrame:
         now = self._counted_now()
@@ -31,5 +34,5 @@ class WithoutLosses(evaluation.Evaluation):
 
 
 if __name__ == "__main__":
-    evaluation.Evaluation = WithoutLosses  # type: ignore[misc]
-    evaluate.main()
+    with mock.patch.object(evaluation, "Evaluation", WithoutLosses):
+        evaluate.main()

@@ -12,10 +12,8 @@ import json
 import sys
 from pathlib import Path
 
-import duckdb
-
-from bench.peers import facts
-from bench.peers.program import MACROS, Files
+from bench.peers import program
+from bench.peers.program import Files
 from bench.placements import WIDEST
 
 TABLES = {"costs": "failure_costs", "sets": "loss_sets"}
@@ -84,7 +82,7 @@ WITH unpacked AS (
 )
 SELECT pattern, lost, rf, {_bits(CLASSES)} AS breaks, {_bits(ALREADY)} AS already FROM after
 """
-# The sets of replicas that are whole racks. `named`: replicas with a rack.
+# The sets of replicas that are whole racks.
 RACKS = f"""
 CREATE TEMP TABLE racks AS
 WITH firsts AS (
@@ -185,21 +183,11 @@ FROM sums JOIN cluster_facts USING (cluster)
 
 def main(inputs: Files, folder: Path) -> None:
     """Write costs and sets.parquet. inputs: Parquet files by table."""
-    with duckdb.connect() as db:
-        db.execute(f"SET memory_limit = '2500MB'; SET temp_directory = '{folder}/spill'")
-        db.execute("SET preserve_insertion_order = false")
-        for macro in MACROS:
-            db.execute(f"CREATE TEMP MACRO {macro}")
-        for name, paths in inputs.items():
-            db.read_parquet(paths).create_view(name)
-        for statement in (facts.BROKERS, facts.CLUSTERS, facts.TOPICS):
-            db.execute(statement)
-        for name in ("bit", "live"):
-            db.execute(f"SET VARIABLE {name} = (SELECT list({name} ORDER BY place) FROM broker_facts)")
+    with program.opened(inputs, folder) as db:
+        program.set_lists(db, ("bit", "live"))
         for statement in (PLACED, COUNTED, JUDGED, RACKS, BY_PLACE):
             db.execute(statement)
-        for name, query in {"costs": COSTS, "sets": SETS}.items():
-            db.execute(f"COPY ({query}) TO '{folder}/{name}.parquet' (FORMAT parquet, COMPRESSION zstd)")
+        program.write(db, {"costs": COSTS, "sets": SETS}, folder)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ earlier run to compare with, and no valid waiver.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -39,6 +40,22 @@ Measure = Callable[[duckdb.DuckDBPyConnection, Files], None]
 
 def run(measure: Measure, inputs: Files, folder: Path) -> None:
     """Write health, posture, verdicts and counters.parquet. inputs: Parquet files by table."""
+    with opened(inputs, folder) as db:
+        measure(db, inputs)
+        for statement in (topics.CATEGORIES, topics.TROUBLES, topics.OUTCOMES, topics.TARGETS, topics.RESULT):
+            db.execute(statement)
+        queries = {
+            "health": topics.HEALTH,
+            "posture": topics.POSTURE,
+            "verdicts": verdicts.query(),
+            "counters": counters.COUNTERS,
+        }
+        write(db, queries, folder)
+
+
+@contextmanager
+def opened(inputs: Files, folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database with the inputs as views and the tables of `facts`. It spills below `folder`."""
     with duckdb.connect() as db:
         db.execute(f"SET memory_limit = '2500MB'; SET temp_directory = '{folder}/spill'")
         db.execute("SET preserve_insertion_order = false")
@@ -48,13 +65,16 @@ def run(measure: Measure, inputs: Files, folder: Path) -> None:
             db.read_parquet(paths).create_view(name)
         for statement in (facts.BROKERS, facts.CLUSTERS, facts.TOPICS):
             db.execute(statement)
-        measure(db, inputs)
-        for statement in (topics.CATEGORIES, topics.TROUBLES, topics.OUTCOMES, topics.TARGETS, topics.RESULT):
-            db.execute(statement)
-        for name, query in {
-            "health": topics.HEALTH,
-            "posture": topics.POSTURE,
-            "verdicts": verdicts.query(),
-            "counters": counters.COUNTERS,
-        }.items():
-            db.execute(f"COPY ({query}) TO '{folder}/{name}.parquet' (FORMAT parquet, COMPRESSION zstd)")
+        yield db
+
+
+def set_lists(db: duckdb.DuckDBPyConnection, names: Iterable[str]) -> None:
+    """Set columns of `broker_facts` as variables: lists over the whole fleet's brokers, `getvariable('bit')[base + id]`."""
+    for name in names:
+        db.execute(f"SET VARIABLE {name} = (SELECT list({name} ORDER BY place) FROM broker_facts)")
+
+
+def write(db: duckdb.DuckDBPyConnection, queries: Mapping[str, str], folder: Path) -> None:
+    """Write the rows of each query to a file with its name."""
+    for name, query in queries.items():
+        db.execute(f"COPY ({query}) TO '{folder}/{name}.parquet' (FORMAT parquet, COMPRESSION zstd)")

@@ -31,7 +31,7 @@ ITS_OWN = ("broker", "log_dirs")
 READ = frozenset(that_count_for_partitions())
 """The settings of a broker that a control reads for partitions. Other settings, such as `node.id`, differ on each broker."""
 VERSION = "2"
-"""Changes when partitions are told apart that were in one group before. 2: the places of replicas."""
+"""Rises when groups become finer. Since version 2, replicas are compared place by place."""
 READS = hashlib.sha256(json.dumps([VERSION, *sorted(READ)]).encode()).hexdigest()[:16]
 """Identifies what groups were built with. Groups built with less may join partitions that differ."""
 _BITS = 62

@@ -67,8 +67,7 @@ class Evaluation:
         self._grouped = bool(plan.grouped) and not plan.small
         # The scan takes as long as preparing the frames to join it with.
         rows = groups.representatives(read, [s.attempt_id for s in plan.judged], plan.grouped)
-        scanned = background.submit(self._scanned, groups.numbered(rows) if self._grouped else rows)
-        self._scan = scanned
+        self._scan = background.submit(self._scanned, groups.numbered(rows) if self._grouped else rows)
         # Counters of previous runs need nothing from this run.
         self._counted = background.submit(self._counted_before) if plan.look_back else None
         self.base_clusters = self._checkpointed(facts.clusters(self._facts))
@@ -80,7 +79,7 @@ class Evaluation:
         # Planning the losses takes as long as measuring the topics, so both happen concurrently.
         self._losses = background.submit(self._found_losses)
         # A row represents one topic or several equal topics.
-        self._measured_once = self._checkpointed(self._measured(scanned))
+        self._measured_once = self._checkpointed(self._measured(self._scan))
         self.measured = groups.expand(self._measured_once)
         self.past = self.earlier = None
         if plan.look_back and plan.look_back.uncounted:

@@ -271,7 +271,13 @@ class Losses:
         )
 
     def of_topics(self) -> DataFrame:
-        """A row per topic, for `loss_verdicts`: `broker_losses`, `rack_losses`, `loss_partitions`, and FOUND over all of it."""
+        """A row per topic, for `loss_verdicts`: FOUND over all of it, and by kind of loss, as in `broker_losses`:
+
+        - `_losses`: what each one breaks, the worst first.
+        - `_breaks`: by BITS, the partitions that any of them breaks.
+        - `_partitions`: those with the gravest harm, of topics that must survive losses.
+        - `_quorum_unsure`: is the quorum after some of them unknown?
+        """
         names = loss_names.names(self.clusters).select("cluster", "rack", "number", "name", "quorum")
         of_loss = self._compiled(self.by_loss).join(F.broadcast(self.topics.select("tid", "cluster")), "tid")
         named = of_loss.join(F.broadcast(names), ["cluster", "rack", "number"])

@@ -3,7 +3,7 @@
 It fails if a loss breaks something that isn't broken without it, or if something is broken already.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import reduce
 
 from pyspark.sql import Column
@@ -39,10 +39,15 @@ def _sum(names: Iterable[str]) -> Column:
 
 def gravest_bits(breaks: Column) -> Column:
     """The bits of the gravest class among `breaks`; 0 if nothing breaks."""
-    bits = F.lit(0)
+    return _of_gravest(breaks, {name: F.lit(_class_bits(name)) for name in GRAVEST}, F.lit(0))
+
+
+def _of_gravest(breaks: Column, values: Mapping[str, Column], nothing: Column) -> Column:
+    """The value of the gravest class among `breaks`, or `nothing`."""
+    found = nothing
     for name in reversed(GRAVEST):
-        bits = F.when(has(breaks, _class_bits(name)), _class_bits(name)).otherwise(bits)
-    return bits
+        found = F.when(has(breaks, _class_bits(name)), values[name]).otherwise(found)
+    return found
 
 
 def order() -> dict[str, Column]:
@@ -71,9 +76,7 @@ def verdict(control: str, kind: str) -> Column:
     if kind == "rack":
         # Where no rack is known, the cluster has one UNKNOWN.
         outcome = F.when((F.size("racks") > 0) | ~asked, outcome)
-    gravest = F.lit(None).cast("string")
-    for name in reversed(GRAVEST):
-        gravest = F.when(has(breaks, _class_bits(name)), name).otherwise(gravest)
+    gravest = _of_gravest(breaks, {name: F.lit(name) for name in GRAVEST}, F.lit(None).cast("string"))
     losses = F.filter(f"{kind}_losses", lambda one: one["harmless"] < len(GRAVEST))
     losing = F.filter(losses, lambda one: one["quorum"] == "lost")["name"]
     found = {

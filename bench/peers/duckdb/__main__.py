@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from bench.peers.program import Files, run
+from bench.peers.program import Files, run, set_lists
 from bench.peers.topics import NEVER
 
 LISTS = ("bit", "live", "fault", "lag")
@@ -175,8 +175,7 @@ def measure(db: duckdb.DuckDBPyConnection, _: Files) -> None:
     """Make the tables of `topics.MEASURES`."""
     for macro in MACROS:
         db.execute(f"CREATE TEMP MACRO {macro}")
-    for name in LISTS:
-        db.execute(f"SET VARIABLE {name} = (SELECT list({name} ORDER BY place) FROM broker_facts)")
+    set_lists(db, LISTS)
     for statement in (PARTITIONS, CROWDED, UNHEALTHY, TOTALS, MEASURED, ACKS):
         db.execute(statement)
 
