@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from durability.catalogue.causes import WORDED, worded
-from durability.catalogue.listing import listed
+from durability.catalogue.listing import listed, named
 from durability.remedies import elr, gone, providers, target
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import RUNNING, UNAVAILABLE, UNDER_REPLICATED, Elect
@@ -54,7 +55,7 @@ def bring_back(causes: str, facts: ClusterFacts) -> Remedy:
     """The remedy for a short ISR, by its cause."""
     each = causes.split(", ")
     down, disks = (any(cause.endswith(state) for cause in each) for state in (" down", " offline"))
-    if (down or disks) and providers.refusal(facts.provider, providers.FILES) is not None:
+    if (down or disks) and _provided(facts):
         return _let_provider(each)
     if facts.led is False and (down or not disks):
         return advice(f"{CONTROLLERS_FIRST}. Then {_start(each)}" if down else f"{CONTROLLERS_FIRST} ({causes})")
@@ -159,6 +160,8 @@ def health(finding: Finding) -> Remedy:
         return elect(finding["resource"], finding["partitions"], finding["observed"]["isr"], facts)
     if evidence["shrunk"]:
         back = bring_back(finding["cause"], facts)
+        if evidence.get("first") and not _provided(facts):
+            back = [Step(about=_order(evidence["first"], evidence["unclean"])), *back]
         if finding["category"] == "under-min-isr" and evidence["growing"]:
             back = _or_take_back(back, evidence["cancel_harms"], facts)
         if evidence["target"]["elr_at_risk"]:
@@ -172,6 +175,33 @@ def health(finding: Finding) -> Remedy:
     copies, least = aims["replication_factor"], aims["min_insync_replicas"]
     headroom = None in (copies, least) or copies > least or finding["category"] != "at-min-isr"
     return target.remedy(finding) if target.differs(aims) and headroom else advice(NO_HEADROOM_WANTED)
+
+
+def _provided(facts: ClusterFacts) -> bool:
+    """Whether a provider, and not its customers, starts the brokers."""
+    return providers.refusal(facts.provider, providers.FILES) is not None
+
+
+def _order(first: Sequence[Mapping[str, Any]], unclean: bool | None) -> tuple[str, ...]:
+    """Which brokers start before others, and what happens if they don't.
+
+    first: `brokers` that have all acknowledged records, and the offline `partitions` whose other replicas may lack some.
+    unclean: is unclean leader election on? None: unknown.
+
+    >>> _order([{"brokers": [3], "partitions": [0, 4]}], True)  # doctest: +NORMALIZE_WHITESPACE
+    ('Start broker 3 before the other replicas of partitions 0, 4: these may lack acknowledged records.',
+     'Unclean leader election is on: if another replica starts first, it leads, and the records that it lacks are deleted.')
+    """
+    sentences = []
+    for found in first:
+        who = listed(found["brokers"], "broker " if len(found["brokers"]) == 1 else "brokers ")
+        sentences.append(
+            f"Start {who} before the other replicas of {named(found['partitions'])}: these may lack acknowledged records."
+        )
+    on = "Unclean leader election is on: if" if unclean else "If unclean leader election is on and"
+    if unclean is not False:
+        sentences.append(f"{on} another replica starts first, it leads, and the records that it lacks are deleted.")
+    return tuple(sentences)
 
 
 def _meanwhile(aims: target.Target) -> Remedy:

@@ -38,7 +38,11 @@ def defaults(finding: Finding) -> Remedy:
     waits = unsafe and (weak_min or len(evidence["min_insync_replicas"]) > 1)
     sentences = _in_files(finding)
     if "brokers-disagree" in weak and not waits:
-        sentences.append("Set the same values on all brokers and controllers")
+        same = "Set the same values on all brokers and controllers"
+        # The sentences on files name the restart already. Providers restart brokers themselves.
+        files = not sentences and providers.refusal(facts_of(finding).provider, providers.FILES) is None
+        where = f"where a server.properties states them, {ONE_BY_ONE}"
+        sentences.append(restart(same, where, facts_of(finding)) if files else same)
     if waits:
         sentences.append(elr.wait(finding))
     steps = [Step(about=(sentence,)) for sentence in sentences]

@@ -58,7 +58,21 @@ def measures() -> dict[str, Flagged]:
             ),
             f"{name}_cli": Flagged(found, lambda flagged: F.array_sort(F.array_distinct(each(flagged, "cli_differs")))),
         }
+        if category == "offline":
+            columns["offline_first"] = Flagged(found, _first)
     return columns
+
+
+def _first(flagged: Column) -> Column:
+    """The brokers that have to start before others, with the partitions that need them: the first SHOWN."""
+    brokers = F.array_sort(F.array_distinct(each(flagged, "starts_first")))
+    of_brokers = F.slice(brokers, 1, SHOWN)
+
+    def needing(first: Column) -> Column:
+        ids = F.flatten(F.filter(flagged, lambda p: certain(p["starts_first"] == first))["ids"])
+        return F.struct(first.alias("brokers"), F.sort_array(ids).alias("partitions"))
+
+    return F.transform(of_brokers, needing)
 
 
 def _contradictions(flagged: Column) -> Column:
@@ -113,6 +127,7 @@ def _of_category(category: str) -> Column:
             "growing": F.col("reassigning_partitions") > 0,
             "cancel_harms": F.size("cancel_harms") > 0,
             "target": F.col(target.TARGET),
+            **({"first": F.col("offline_first"), "unclean": F.col("unclean")} if offline else {}),
         },
         partitions=ids,
     )

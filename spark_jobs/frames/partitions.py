@@ -13,6 +13,7 @@ from spark_jobs.frames import acks, base, causes, rack_health, settings
 from spark_jobs.frames.columns import certain, possible, struct
 from spark_jobs.frames.effective_min_isr import effective_min_isr, enough_in_sync
 from spark_jobs.frames.facts import unlisted
+from spark_jobs.frames.losses import sure
 from spark_jobs.frames.rack_health import AT, NEITHER, UNDER, isr_category, racks_wanted
 from spark_jobs.frames.racks import against, balance, kip_1290_rack_span, layout, own_racks, rack_span
 
@@ -87,13 +88,33 @@ def live_members(facts: DataFrame) -> DataFrame:
     A dead broker isn't in sync, even if the ISR lists it. The leader removes it after replica.lag.time.max.ms, the KRaft
     controller after broker.session.timeout.ms, unless the quorum has lost its majority. Without a leader the ISR is used
     unchanged, because its last members stay in it when they fail.
+
+    `starts_first`: see `_starts_first`.
     """
     offline = F.when(F.col("leader").isNull(), True).otherwise(~F.col("leading")["live"])
     offline = F.when(F.col("diskless"), False).when(F.col("leader_known"), offline)
     dead = F.filter("brokers", lambda b: certain(~b["live"]) & F.array_contains("isr", b["broker"]))["broker"]
-    found = facts.select("*", offline.alias("offline"), F.when(possible(~offline), dead).alias("dead_in_isr"))
+    found = facts.select(
+        "*",
+        offline.alias("offline"),
+        F.when(possible(~offline), dead).alias("dead_in_isr"),
+        F.when(offline, _starts_first()).alias("starts_first"),
+    )
     without = F.filter("isr", lambda id: ~F.array_contains("dead_in_isr", id))
     return found.withColumn("live_isr", F.when(F.size("dead_in_isr") > 0, without).otherwise(F.col("isr")))
+
+
+def _starts_first() -> Column:
+    """Of an offline partition: the sorted ids of the brokers that have all its acknowledged records, if the rest may lack some.
+
+    If neither its ISR nor its ELR has a member, it is the broker that led last (KIP-966). NULL if a broker of them is up, if all
+    replicas are such copies, or if it is unknown. The same partitions have the same ids in a group of equal partitions.
+    """
+    known = F.col("elr_on").isNotNull() | (F.size("elr") == 0)
+    copies = F.when(known, F.when(F.size(sure()) > 0, sure()).otherwise(F.col("last_known_elr")))
+    up = F.filter("brokers", lambda b: certain(b["live"]))["broker"]
+    alone = (F.size(copies) > 0) & ~F.arrays_overlap(copies, up) & (F.size(F.array_except("replicas", copies)) > 0)
+    return F.when(alone, F.sort_array(copies))
 
 
 def shape(facts: DataFrame) -> DataFrame:
