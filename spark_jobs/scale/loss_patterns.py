@@ -53,8 +53,12 @@ def codes(clusters: DataFrame) -> Codes:
 
     - `rack_quorum`, `rack_quorum_with`: by place in `racks`, the quorum after the loss of that rack, and with the nodes that may
       stand in it.
+    - `racks`: the brokers' racks, then those that have controllers alone. Empty if no broker has a rack: then nothing is known of
+      the loss of one.
     - `unplaced`, `unplaced_voters`: the brokers and voters without a known rack.
     """
+    of_voters = F.filter(F.col("voting")["racks"], lambda rack: rack != "")
+    clusters = clusters.withColumn("racks", F.when(F.size("racks") > 0, of_voters).otherwise(F.col("racks")))
     state = struct({name: F.col("b")[name] for name in OF_KIND})
     every = clusters.select(F.explode(F.map_values("broker")).alias("b")).select(state.alias("state"))
     text = F.to_json("state", {"ignoreNullFields": "false"}).alias("text")

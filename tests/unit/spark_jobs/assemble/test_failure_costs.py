@@ -316,3 +316,16 @@ def test_a_broker_without_a_rack_may_stand_in_any(losses):
         "az2": (1, 0, 2),
         "az3": (0, 1, 0),
     }
+
+
+def test_a_rack_of_controllers_alone_is_a_rack_that_may_be_lost(losses):
+    """If no broker has a rack, nothing is known of the loss of any."""
+    table = "topic leader replicas isr min\nt 1 1,2 1,2 1"
+    hub = document(table, cluster="hub", brokers="1:az1 2:az2", quorum="101:hub 102:hub 103:az1")
+    unracked = document(table, cluster="unracked", brokers="1 2", quorum="101:hub 102:hub 103:az1")
+    rows = [row for row in losses([hub, unracked]).costs().collect() if row.kind == "rack"]
+    assert {(row.cluster, row.name): (row.held, row.quorum, row.now_availability.partitions) for row in rows} == {
+        ("hub", "az1"): (1, "kept", 0),
+        ("hub", "az2"): (1, "kept", 0),
+        ("hub", "hub"): (0, "lost", 0),
+    }
