@@ -167,7 +167,9 @@ def entry(
         of_kind = LossSets(live_nodes, sets.filter(pc.equal(sets["kind"], kind)))
         suffix = "" if kind == "broker" else "_racks"
         found[f"k{suffix}"], found[f"minimal{suffix}"] = of_kind.k(), of_kind.smallest(label)
-    known = controllers is not None and found["unknown"] == 0
+    # Waves consist of brokers, whatever their racks.
+    of_brokers = {row["unknown"] for row in costs if row["kind"] != "rack"}
+    known = controllers is not None and found["unknown"] is not None and of_brokers <= {0}
     found["restart"] = _restart(sets, brokers, controllers or ()) if known else None
     return found
 

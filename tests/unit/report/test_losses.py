@@ -100,6 +100,16 @@ def test_of_restarts_nothing_is_said_where_a_fact_or_a_set_is_missing():
     assert entry_of(replace(cluster, unknown=1))["restart"] is None
 
 
+def test_waves_need_no_racks():
+    """A broker without a rack may stand in any, so what a rack's loss breaks is unknown."""
+    cluster = random_cluster("eu", 1)
+    costs, sets = rows_of([cluster])
+    unsure = [row | {"unknown": 3} if row["kind"] == "rack" else row for row in costs.to_pylist()]
+    told = failure_costs.entry(snapshot("eu"), unsure, sets.select(COLUMNS), of_brokers(cluster), controllers=())
+    assert told["unknown"] == 3
+    assert told["restart"] == entry_of(cluster)["restart"] is not None
+
+
 @pytest.fixture
 def stored(lake):
     """Writes clusters into a lake."""
