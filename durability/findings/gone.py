@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from durability.findings import faults, quorum
-from durability.lake.tables import BROKERS
+from durability.lake.tables import BROKERS, TOPICS
 from durability.lake.tables import PARTITIONS as PARTITION_ROWS
 from durability.plan.plan import Plan
 from durability.remedies import gone, providers
 from durability.remedies.cluster import Gone
 from durability.remedies.plans import Broker, Placement, has_room
+from durability.topology import observers
 
 PARTITIONS = 20_000
 """The most partitions that one run plans. The next audit plans the others."""
@@ -32,6 +33,8 @@ class _Affected:
     rows: list[dict[str, Any]] = field(default_factory=list)
     load: Counter[int] = field(default_factory=Counter)
     left: int = 0
+    observed: set[str] = field(default_factory=set)
+    """Topics with observers, which Confluent's own tools move: a plan of Kafka's tool can't say which replicas they are."""
 
     @property
     def down(self) -> set[int]:
@@ -52,15 +55,22 @@ def make(lake: Any, plan: Plan, found: faults.Faults | None = None) -> dict[str,
     if not clusters:
         return {}
     brokers: defaultdict[str, list[Broker]] = defaultdict(list)
-    columns = ("attempt_id", "broker", "rack", "live", "log_dirs")
+    columns = ("attempt_id", "broker", "rack", "live", "log_dirs", "configs")
+    stated: defaultdict[str, list[dict[str, str | None]]] = defaultdict(list)
     for row in lake.scan(BROKERS, In("attempt_id", set(clusters)), columns=columns).to_pylist():
         brokers[row["attempt_id"]].append(Broker(row["broker"], row["rack"], row["live"], has_room(row["log_dirs"])))
+        stated[row["attempt_id"]].append(dict(row["configs"] or ()))
     affected = {attempt: _Affected(of) for attempt, of in brokers.items() if any(b.live is False for b in of)}
     # Without a controller no plan can run, and the brokers' facts will be outdated when there is one.
     led = quorum.led(lake, affected) if affected else {}
     affected = {attempt: of for attempt, of in affected.items() if led.get(clusters[attempt]) is not False}
     if not affected:
         return {}
+    for part in lake.parts(TOPICS, In("attempt_id", set(affected)), columns=("attempt_id", "topic", "configs")):
+        for row in part.to_pylist():
+            configs = None if row["configs"] is None else dict(row["configs"])
+            if observers.has_observers(configs, observers.by_default(stated[row["attempt_id"]])):
+                affected[row["attempt_id"]].observed.add(row["topic"])
     room = PARTITIONS
     for part in lake.parts(PARTITION_ROWS, In("attempt_id", set(affected)), columns=COLUMNS):
         for attempt in pc.unique(part["attempt_id"]).to_pylist():
@@ -98,7 +108,7 @@ def _planned(affected: _Affected, cluster: str) -> Gone:
 def _moves(affected: _Affected) -> Iterator[tuple[str, int, list[int]]]:
     placement = Placement(affected.brokers, affected.load)
     for row in sorted(affected.rows, key=lambda row: (row["topic"], row["partition"])):
-        if row["adding"] or row["removing"]:
+        if row["adding"] or row["removing"] or row["topic"] in affected.observed:
             continue
         replicas = gone.replaced(placement, row["replicas"], row["isr"] or (), row["leader"])
         if replicas is not None:

@@ -60,7 +60,7 @@ def advice(gone: Gone) -> str:
     noun, verb = ("broker ", "is") if len(gone.brokers) == 1 else ("brokers ", "are")
     more = "1 more stays" if gone.left == 1 else f"{gone.left:,} more stay"
     stay = (
-        f" {more}: no live replica is in sync, the live brokers don't suffice, or one run plans no more."
+        f" {more}: no live replica is in sync, the live brokers don't suffice, the topic has observers, or one run plans no more."
         if gone.left
         else ""
     )

@@ -65,3 +65,12 @@ def test_without_a_controller_nothing_is_planned():
     assert gone.make(Facts(drawn), RUN) == {}
     quorum["leader"] = 1
     assert list(gone.make(Facts(drawn), RUN)) == ["eu"]
+
+
+def test_topics_with_observers_are_left_to_confluents_tools():
+    constraints = '{"version":1,"replicas":[{"count":1}],"observers":[{"count":1}]}'
+    configs = {"a": {"confluent.placement.constraints": constraints}}
+    table = "topic replicas isr leader\na 1,3 1 1\nb 2,3 2 2"
+    drawn = document(table, brokers="1:a 2:b 3:c! 4:c", cluster="eu", configs=configs)
+    plan = gone.make(Facts(drawn), RUN)["eu"]
+    assert ([topic for topic, _, _ in plan.moves], plan.left) == (["b"], 1)
