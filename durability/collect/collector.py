@@ -9,14 +9,15 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from durability.collect import agreement, brokers, configs, groups, log_dirs, quorum, topics
+from durability.collect import agreement, brokers, configs, groups, log_dirs, topics
 from durability.collect.brokers import Registered
 from durability.collect.document import FENCED, NOT_DESCRIBED, OF_BROKERS, Facts, assemble
 from durability.collect.limits import Limits
 from durability.collect.notes import HIDDEN
-from durability.collect.reasons import Unread
+from durability.collect.reasons import REFUSED, Unread
 from durability.collect.topics import Reading
-from durability.collect.wire import Job, Wire, connected
+from durability.collect.voters import Voters
+from durability.collect.wire import GREETED_AT_ONCE, Job, Wire, connected
 from durability.errors import Unreachable
 
 OFFSETS = "__consumer_offsets"
@@ -24,14 +25,6 @@ REREADS = 4
 """The most further readings of all partitions while two consecutive ones disagree."""
 REREAD_PAUSE = 0.5
 """Seconds before such a reading."""
-REFUSED = "connection refused"
-"""In the reason of a broker on whose address nothing listens."""
-SEEN_WITHIN_MS = 10_000
-"""How far a voter may be behind to count as up for the quorum's leader."""
-FETCHED_WITHIN = 2.0
-"""Seconds until each voter has fetched from a new leader. Voters fetch at least every 0.5 s."""
-GREETED_AT_ONCE = 256
-"""Brokers that are connected to at the same time."""
 
 
 def read_cluster(
@@ -49,12 +42,10 @@ def _now() -> str:
 class _Collection:
     def __init__(self, wire: Wire, controller_racks: Mapping[int, str]):
         self.wire = wire
-        self.controller_racks = controller_racks
         self.facts = Facts(wire.cluster)
+        self.voters = Voters(wire, self.facts, controller_racks)
         self.shown: set[tuple[str, int]] = set()  # partitions that metadata has shown at any time
         self.group_errors: dict[int | None, str] = {}  # by broker; None: of the whole cluster
-        self.quorum_error: str | None = None
-        self.voter_refuses = False  # does nothing listen any more where the quorum's leader or a combined voter was?
         self.greeted: set[int] = set()  # brokers that were asked for their release
         self.asked: set[int] = set()  # brokers that were asked for the rest
         self.waited_for: set[int] = set()  # brokers that can't be reached, and that had the time to be fenced
@@ -68,16 +59,16 @@ class _Collection:
         self.facts.brokers, may_describe = await self._registered(metadata)
         if may_describe is False:
             self.group_errors[None] = "CLUSTER_AUTHORIZATION_FAILED: groups that may not be described aren't listed"
-        reading, *_ = await self.wire.gather([self._topics, self._quorum, self._per_broker])
+        reading, *_ = await self.wire.gather([self._topics, self.voters.describe, self._per_broker])
+        await self.voters.ask_voters()
         if reading is not None:
             await self._until_fenced()
             await self._reread(reading)
-        if self.wire.no_controller:
-            await self._without_controller(self.wire.no_controller.reason)
-        await self._voters()
+        await self.voters.without_leader()
+        await self.voters.read()
         await self._hidden()
         self._unlisted_groups()
-        return assemble(self.facts, self.controller_racks)
+        return assemble(self.facts, self.voters.racks)
 
     # -- Brokers -------------------------------------------------------------------------------------------------
 
@@ -228,7 +219,7 @@ class _Collection:
 
         Brokers that refused a connection are asked again, because they may have been restarted.
         """
-        if self.wire.no_controller:
+        if self.voters.leaderless():
             return {}
         lost = {b.id: why for b in self.facts.brokers if b.live and (why := self.wire.why_lost(b.id))}
         again = [broker for broker, why in lost.items() if REFUSED in why]
@@ -293,123 +284,7 @@ class _Collection:
     def _not_shown(self) -> set[tuple[str, int]]:
         return {p for dirs in self.facts.log_dirs.values() for p in dirs.sizes if p not in self.shown}
 
-    # -- Quorum and groups ---------------------------------------------------------------------------------------
-
-    async def _quorum(self) -> None:
-        """Reads the quorum, twice if a voter never caught up: a leader that is new knows no voter before it has fetched."""
-        try:
-            self.facts.quorum = found = await quorum.describe(self.wire)
-            if found and found.times_known and any(member.lag_ms is None for member in found.voters):
-                await self.wire.pause(FETCHED_WITHIN)
-                self.facts.quorum = await quorum.describe(self.wire)
-        except Unread as exc:
-            self.quorum_error = exc.reason
-
-    async def _voters(self) -> None:
-        """Configs of the voters. If one has died, reads the quorum again: another one leads, or none."""
-        await self._controllers()
-        if not self.voter_refuses or self.facts.quorum is None:
-            return
-        leader = self.facts.quorum.leader
-        await self._quorum()
-        if self.wire.no_controller:
-            await self._without_controller(self.wire.no_controller.reason)
-        elif self.quorum_error:
-            self.facts.quorum = None
-        elif self.facts.quorum.leader == leader:  # if it refuses, a firewall does
-            return
-        await self._controllers()
-
-    async def _greet_again(self) -> None:
-        """Greet each live broker again, because nobody fences brokers now. The connection shows which have died since."""
-
-        async def greet(broker: int) -> None:
-            with suppress(Unread):
-                await brokers.version(self.wire, broker)
-
-        live = [broker.id for broker in self.facts.brokers if broker.live]
-        await self.wire.gather([partial(greet, broker) for broker in live], at_once=GREETED_AT_ONCE)
-
-    async def _without_controller(self, reason: str) -> None:
-        """Read what is known while no controller leads: voters in the brokers' settings, and unreachable brokers.
-
-        Only the controller fences brokers. Without one, dead brokers are still called live, so an unreachable broker counts
-        as down.
-        """
-        facts = self.facts
-        await self._greet_again()
-        facts.unreachable = {b.id: why for b in facts.brokers if b.live and (why := self.wire.why_lost(b.id))}
-        addresses = quorum.stated_voters(facts.broker_configs.values())
-        # A quorum that was read before it lost its leader has the right voters, but outdated lags.
-        read = facts.quorum
-        voters = [member.id for member in read.voters] if read else list(addresses)
-        if voters:
-            self.quorum_error = None
-            addresses |= read.addresses if read else {}
-            unknown = [quorum.Member(node, None) for node in voters]
-            facts.quorum = quorum.Quorum(None, unknown, [], addresses, times_known=False)
-            facts.notes.add(("cluster", "quorum", "observers"), reason)
-
-    async def _controllers(self) -> None:
-        """Configs of the voters. A combined node has those of its broker, another one those of its own listener."""
-        facts = self.facts
-        if self.quorum_error:
-            facts.notes.add(("cluster", "quorum"), self.quorum_error)
-            facts.notes.add(("cluster", "controllers"), self.quorum_error)
-        if facts.quorum is None:
-            return
-        combined = {b.id for b in facts.brokers}
-        addresses = quorum.stated_voters(facts.broker_configs.values()) | facts.quorum.addresses
-        failed: dict[int, str] = {}
-
-        async def read(node: int) -> None:
-            try:
-                facts.controllers[node] = await configs.of_controller(self.wire, node, addresses.get(node, []))
-            except Unread as exc:
-                failed[node] = exc.reason
-                if addresses.get(node):
-                    self._note_reached(node, exc)
-            else:
-                facts.reached[node] = True
-
-        for node in sorted({m.id for m in facts.quorum.voters} & combined):
-            if node in facts.broker_configs:
-                facts.controllers[node] = facts.broker_configs[node]
-            else:
-                failed[node] = facts.notes.reason(("brokers", node, "configs")) or "BROKER_NOT_AVAILABLE"
-        await self.wire.gather([partial(read, m.id) for m in facts.quorum.voters if m.id not in combined])
-        leader = facts.quorum.leader
-        lost = [
-            self.wire.why_lost(m.id) if m.id in combined else failed.get(m.id)
-            for m in facts.quorum.voters
-            if m.id in combined or m.id == leader
-        ]
-        self.voter_refuses = leader is not None and any(REFUSED in (why or "") for why in lost)
-        for node, reason in sorted(failed.items()):
-            if facts.quorum.leader is None:
-                facts.notes.add(("cluster", "quorum", "voters", node, "lag_ms"), reason)
-            if facts.controllers:
-                facts.notes.add(("cluster", "controllers", node, "configs"), reason)
-            else:  # note the first reason
-                facts.notes.add(("cluster", "controllers"), reason)
-        for node, found in facts.controllers.items():
-            rack = found.values.get("broker.rack")
-            if rack and node not in combined:
-                self.controller_racks = {node: rack, **self.controller_racks}
-
-    def _note_reached(self, node: int, failure: Unread) -> None:
-        """Note whether a controller that didn't state its configs is up.
-
-        If it answers an error, it is up. If it refuses a connection, it is down, unless the quorum's leader saw it a moment
-        ago, because a firewall may refuse, too. If the connection times out, it is unknown.
-        """
-        quorum_ = self.facts.quorum
-        lags = {m.id: m.lag_ms for m in quorum_.voters} if quorum_ and quorum_.leader is not None else {}
-        lag = lags.get(node)
-        if not failure.connection:
-            self.facts.reached[node] = True
-        elif REFUSED in failure.reason and (lag is None or lag > SEEN_WITHIN_MS):
-            self.facts.reached[node] = False
+    # -- Groups ---------------------------------------------------------------------------------------------------
 
     def _unlisted_groups(self) -> None:
         """Note why groups may be missing: a broker didn't list its groups, or their coordinator is down."""

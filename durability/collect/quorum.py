@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,15 +42,35 @@ class Quorum:
 
 async def describe(wire: Wire) -> Quorum | None:
     """The quorum as its leader sees it; None in ZooKeeper mode, where brokers don't know the request."""
-    topic = DescribeQuorumRequest.TopicData
-    partition = topic.PartitionData(partition_index=0)
-    request = DescribeQuorumRequest(topics=[topic(topic_name=TOPIC, partitions=[partition])])
     try:
-        response = await wire.ask_controller(request, _error)
+        response = await wire.ask_controller(_request(), _error)
     except Unread as exc:
         if exc.reason == "UNSUPPORTED_VERSION":
             return None
         raise
+    return _parsed(response)
+
+
+async def describe_by_voters(wire: Wire, addresses: Mapping[int, Sequence[tuple[str, int]]]) -> Quorum | None:
+    """The quorum as its leader states it on its own listener; None if no voter says that it leads.
+
+    Brokers wait for a leader that hangs, though the voters have elected another one. addresses: of voters, by node id.
+    """
+    listeners = [address for of_node in addresses.values() for address in of_node]
+    try:
+        found = _parsed(await wire.ask_addresses(listeners, _request(), _error))
+    except Unread:
+        return None
+    return None if found.leader is None else found
+
+
+def _request() -> Any:
+    topic = DescribeQuorumRequest.TopicData
+    partition = topic.PartitionData(partition_index=0)
+    return DescribeQuorumRequest(topics=[topic(topic_name=TOPIC, partitions=[partition])])
+
+
+def _parsed(response: Any) -> Quorum:
     data = response.topics[0].partitions[0]
     voters, observers = list(data.current_voters), list(data.observers)
     # A leader that removed itself from the quorum is no voter any more (KIP-853).

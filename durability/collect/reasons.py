@@ -7,6 +7,9 @@ import re
 
 from kafka import errors
 
+REFUSED = "connection refused"
+"""In the reason of a node on whose address nothing listens."""
+
 
 class Unread(Exception):
     """A request had no usable answer. reason: as in `unreadable`. connection: the broker couldn't be reached."""
@@ -68,7 +71,7 @@ _CONNECTION = (
         "TLS failed: the broker's certificate isn't trusted",
         "ssl.ca.location: it needs the authority that issued the broker's certificate",
     ),
-    (r"ECONNREFUSED|refused", "connection refused", "that a broker listens on that address and port"),
+    (r"ECONNREFUSED|refused", REFUSED, "that a broker listens on that address and port"),
     (r"DNS|resol|Name or service", "the host name can't be resolved", "the host name in bootstrap.servers"),
     (
         r"WRONG_VERSION_NUMBER|wrong version|UNEXPECTED_EOF|record layer",

@@ -39,6 +39,8 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL + 1)
 
 AT_ONCE = 16
 """The most concurrent requests."""
+GREETED_AT_ONCE = 256
+"""Brokers that are connected to at the same time."""
 PATIENCE = 2.0
 """Seconds until other brokers are asked, too, if one doesn't forward a request to the controller."""
 NO_CONTROLLER = ("REQUEST_TIMED_OUT", "NOT_CONTROLLER", "BROKER_NOT_AVAILABLE")
@@ -278,11 +280,23 @@ class Wire:
             self._net.call_soon_with_future(partial(run, job, patience if turn else 0))
         return await result
 
-    async def ask_address(self, host: str, port: int, request: Any, code: Callable[[Any], int]) -> Any:
-        """The answer from an address that isn't a registered broker (a controller's listener). There is one attempt."""
+    async def ask_addresses(
+        self, addresses: Sequence[tuple[str, int]], request: Any, code: Callable[[Any], int]
+    ) -> Any:
+        """The first answer without an error from these addresses, which are asked at once, for PATIENCE seconds each."""
+        jobs = [partial(self.ask_address, host, port, request, code, PATIENCE) for host, port in addresses]
+        return await self._first(jobs, 0, lambda exc: False)
+
+    async def ask_address(
+        self, host: str, port: int, request: Any, code: Callable[[Any], int], seconds: float = 0
+    ) -> Any:
+        """The answer from an address that isn't a registered broker (a controller's listener). There is one attempt.
+
+        seconds: as in `_send`.
+        """
         manager = self._new_manager([f"[{host}]:{port}" if ":" in host else f"{host}:{port}"])
         try:
-            response = await self._send(manager, manager.cluster.bootstrap_brokers()[0].node_id, request)
+            response = await self._send(manager, manager.cluster.bootstrap_brokers()[0].node_id, request, seconds)
         except (kafka_errors.KafkaError, OSError) as exc:
             raise unread(exc) from exc
         if error := code(response):
@@ -362,6 +376,8 @@ class Wire:
 
     async def _metadata(self, server: Any) -> Any:
         request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
+        # A server that was asked before may be a controller, which knows other requests.
+        self._manager.broker_version_data = None
         response = await self._send(self._manager, server.node_id, request)
         if not response.brokers:
             raise Unread("BROKER_NOT_AVAILABLE: it knows no live broker")

@@ -13,8 +13,11 @@ from durability.topology.diskless import is_diskless
 
 MIN_ISR = "min.insync.replicas"
 NAMED = 5
-MAX_LAG_MS = 10_000
-"""A voter further behind may be down: until the next election the leader only states when the voter had caught up last."""
+MAX_LAG_MS = 2_000
+"""A voter further behind may be down: until the next election the leader only states when the voter had caught up last.
+
+Voters fetch at least every 0.5 s (controller.quorum.fetch.timeout.ms is 2 s by default).
+"""
 DECIDES = ("/topics", "/brokers", "/cluster/reassignments", "/cluster/quorum", "/cluster/consistent")
 HIDDEN = "/cluster/hidden_partitions"
 BESIDE = {"rack", "log_dirs", "offline_log_dirs", "kafka_version", "max_metadata_version", "bytes"}

@@ -8,7 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from durability.collect import Limits, brokers, collector, topics
+from durability.collect import voters as voters_module
 from durability.collect.brokers import Registered
+from durability.collect.configs import Configs
 from durability.collect.document import assemble
 from durability.collect.quorum import Member, Quorum
 from durability.collect.reasons import Unread
@@ -125,7 +127,7 @@ def test_a_dead_broker_that_only_replicas_name_leaves_hidden_topics_unknown(list
 def test_a_controller_is_down_where_nothing_listens_and_nobody_saw_it(failure, leader, lag, reached):
     collection = collector._Collection(Still(), {})
     collection.facts.quorum = Quorum(leader, [Member(1, 0), Member(101, lag)], [])
-    collection._note_reached(101, failure)
+    collection.voters._note_reached(101, failure)
     assert collection.facts.reached.get(101) is reached
 
 
@@ -153,7 +155,8 @@ def test_a_broker_that_dies_while_no_controller_leads_is_noticed_though_it_was_r
     """Nobody fences it, so it would be called live, and its partitions healthy."""
     collection = collector._Collection(Dying(), {})
     collection.facts.brokers = [Registered(broker, "a", False) for broker in (1, 2)]
-    asyncio.run(collection._without_controller("REQUEST_TIMED_OUT: no broker reaches a controller"))
+    collection.wire.no_controller = Unread("REQUEST_TIMED_OUT: no broker reaches a controller")
+    asyncio.run(collection.voters.without_leader())
     collection.facts.captured_at, collection.facts.reading = "2026-11-21T12:00:00.000Z", reading(1)
     document = assemble(collection.facts, {})
     assert [broker["live"] for broker in document["brokers"]] == [True, False]
@@ -195,13 +198,13 @@ def test_a_quorum_whose_leader_died_is_read_again(monkeypatch, voters):
     async def refused(wire, node, addresses):
         raise Unread("NETWORK_EXCEPTION: connection refused", connection=True)
 
-    monkeypatch.setattr(collector.quorum, "describe", described)
-    monkeypatch.setattr(collector.configs, "of_controller", refused)
+    monkeypatch.setattr(voters_module.quorum, "describe", described)
+    monkeypatch.setattr(voters_module.configs, "of_controller", refused)
     collection = collector._Collection(Led(), {})
     collection.facts.brokers = [Registered(broker, "a", False) for broker in (1, 2, 3)]
     collection.facts.quorum = Quorum(second, [Member(node, 0) for node in voters], [])
     collection.wire.gather = Dying.gather.__get__(collection.wire)
-    asyncio.run(collection._voters())
+    asyncio.run(collection.voters.read())
     assert collection.facts.quorum.leader == first
 
 
@@ -212,13 +215,13 @@ def test_a_quorum_that_lost_its_majority_while_it_was_read_has_no_leader(monkeyp
         wire.no_controller = Unread("REQUEST_TIMED_OUT: no broker reaches a controller")
         raise wire.no_controller
 
-    monkeypatch.setattr(collector.quorum, "describe", described)
+    monkeypatch.setattr(voters_module.quorum, "describe", described)
     monkeypatch.setattr(collector.brokers, "version", nothing)
     collection = collector._Collection(Led(), {})
     collection.facts.brokers = [Registered(broker, "a", False) for broker in (1, 2, 3)]
     collection.facts.quorum = Quorum(3, [Member(node, 0) for node in (1, 2, 3)], [])
     collection.wire.gather = Dying.gather.__get__(collection.wire)
-    asyncio.run(collection._voters())
+    asyncio.run(collection.voters.read())
     assert collection.facts.quorum.leader is None and list(collection.facts.unreachable) == [2]
 
 
@@ -229,7 +232,49 @@ def test_a_new_leader_is_asked_again_for_voters_that_it_does_not_know_yet(monkey
     async def described(wire):
         return Quorum(3, [Member(2, next(answers)), Member(3, 0)], [])
 
-    monkeypatch.setattr(collector.quorum, "describe", described)
+    monkeypatch.setattr(voters_module.quorum, "describe", described)
     collection = collector._Collection(Still(), {})
-    asyncio.run(collection._quorum())
+    asyncio.run(collection.voters.describe())
     assert collection.facts.quorum.voters[0].lag_ms == lag
+
+
+@pytest.mark.parametrize(
+    ("later", "reached"),
+    [(2_300, {101: True, 102: False}), (400, {101: True}), (None, {101: True, 102: False})],
+)
+def test_a_voter_that_refuses_and_fetches_no_more_is_down(monkeypatch, later, reached):
+    """Voter 102 died a moment ago. If it goes on fetching, a firewall refuses the connection."""
+    lags = iter([later, later])
+
+    async def described(wire):
+        return Quorum(101, [Member(101, 0), Member(102, next(lags))], [])
+
+    async def refused(wire, node, addresses):
+        if node == 102:
+            raise Unread("NETWORK_EXCEPTION: connection refused", connection=True)
+        return Configs({}, {})
+
+    monkeypatch.setattr(voters_module.quorum, "describe", described)
+    monkeypatch.setattr(voters_module.configs, "of_controller", refused)
+    collection = collector._Collection(Still(), {})
+    collection.facts.quorum = Quorum(101, [Member(101, 0), Member(102, 300)], [], {102: [("c", 9093)]})
+    collection.wire.gather = Dying.gather.__get__(collection.wire)
+    asyncio.run(collection.voters.read())
+    assert collection.facts.reached == reached
+
+
+def test_the_voters_are_asked_if_no_broker_reaches_a_controller(monkeypatch):
+    """The leader hangs, and so do the brokers that ask it. The voters have elected another one."""
+    found = Quorum(102, [Member(101, 9_000), Member(102, 0), Member(103, 20)], [])
+
+    async def by_voters(wire, addresses):
+        return found if addresses == {102: [("c", 9093)]} else None
+
+    monkeypatch.setattr(voters_module.quorum, "describe_by_voters", by_voters)
+    collection = collector._Collection(Still(), {})
+    collection.wire.no_controller = Unread("REQUEST_TIMED_OUT: no broker reaches a controller")
+    asyncio.run(collection.voters.ask_voters())
+    assert collection.voters.leaderless()
+    collection.facts.quorum = Quorum(101, [], [], {102: [("c", 9093)]})
+    asyncio.run(collection.voters.ask_voters())
+    assert not collection.voters.leaderless() and collection.facts.quorum is found
