@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from durability.lake.conditions import of_result
-from durability.lake.tables import PARTITION_HEALTH, PARTITIONS, STRINGS
+from durability.lake.tables import BROKERS, PARTITION_HEALTH, PARTITIONS, STRINGS
 from durability.plan.plan import Plan
 from durability.remedies.cluster import Fragile
 
@@ -18,7 +19,7 @@ COLUMNS = (
     *("cluster", "topic", "partitions", "categories", "categories_known"),
     *("effective_min_insync_replicas", "replication_factor", "out_of_sync"),
 )
-AT, UNDER = "at-min-isr", "under-min-isr"
+AT, UNDER, OFFLINE = "at-min-isr", "under-min-isr", "offline"
 KEYS = ("attempt_id", "topic", "partition")
 MOST = 200_000
 """Of more fragile partitions in all clusters it isn't looked up which brokers they need."""
@@ -27,20 +28,23 @@ MOST = 200_000
 def read(lake: Any, plan: Plan) -> dict[str, Fragile]:
     """By evaluated cluster its fragile partitions.
 
-    lake: has `parts(table, where, columns)`, which gives tables. A healthy partition has more replicas in sync than
-    min.insync.replicas, so it isn't in `partition_health`, and can do without any one of them.
+    lake: has `scan(table, where, columns)`, and `parts`, which gives the same in parts. A healthy partition has more replicas in
+    sync than min.insync.replicas, so it isn't in `partition_health`, and can do without any one of them.
     """
     from pyiceberg.expressions import In
 
     attempts = {s.attempt_id: s.cluster for s in plan.judged if s.attempt_id}
     found = {cluster: Fragile() for cluster in attempts.values()}
     by_cluster = pa.table({"cluster": list(attempts.values()), "attempt_id": list(attempts)})
-    result = of_result(plan)
+    result, up = of_result(plan), _with_failed_disks(lake, attempts)
     fragile = []
     for part in lake.parts(PARTITION_HEALTH, result, columns=COLUMNS):
         for kind, rows in _kinds(part).items():
             one = _each(part.filter(rows), kind)
-            _add(found, one, ["cluster"])
+            if kind == OFFLINE:
+                one = one.filter(pc.is_in(one["cluster"], pa.array([attempts[attempt] for attempt in up], pa.string())))
+            else:
+                _add(found, one, ["cluster"])
             fragile.append(one)
     each = pa.concat_tables(fragile).join(by_cluster, "cluster") if fragile else None
     if each is None or each.num_rows > MOST:
@@ -48,17 +52,40 @@ def read(lake: Any, plan: Plan) -> dict[str, Fragile]:
     if each.num_rows:
         found = {cluster: replace(whole, by_broker={}) for cluster, whole in found.items()}
         where = In("attempt_id", set(each["attempt_id"].to_pylist()))
-        for part in lake.parts(PARTITIONS, where, columns=(*KEYS, "isr")):
-            _add(found, _by_broker(part, each), ["cluster", "broker"])
+        for part in lake.parts(PARTITIONS, where, columns=(*KEYS, "isr", "elr")):
+            _add(found, _by_broker(part, each, up), ["cluster", "broker"])
         return found
     return {cluster: replace(whole, by_broker={}) for cluster, whole in found.items()}
+
+
+def _with_failed_disks(lake: Any, attempts: Mapping[str, str]) -> dict[str, set[int]]:
+    """By attempt the brokers that are up, of clusters in which one of them has an offline log dir."""
+    from pyiceberg.expressions import In
+
+    up: defaultdict[str, set[int]] = defaultdict(set)
+    failed = set()
+    columns = ("attempt_id", "broker", "live", "offline_log_dirs")
+    for row in lake.scan(BROKERS, In("attempt_id", set(attempts)), columns=columns).to_pylist() if attempts else ():
+        if row["live"]:
+            up[row["attempt_id"]].add(row["broker"])
+            failed |= {row["attempt_id"]} if row["offline_log_dirs"] else set()
+    return {attempt: up[attempt] for attempt in failed}
+
+
+def _copies(kind: str, up: set[int], isr: Any, elr: Any) -> list[int]:
+    """The brokers that a partition needs: those in its ISR. An offline one needs its last copies, if all of them are up."""
+    in_sync: list[int] = isr.as_py() or []
+    if kind != OFFLINE:
+        return in_sync
+    last = in_sync or elr.as_py() or []
+    return last if up.issuperset(last) else []
 
 
 def _kinds(part: pa.Table) -> dict[str, pa.Array]:
     """By member of Fragile, which rows of `partition_health` count in it."""
     # Arrow joins no list whose elements can't be NULL.
     texts = pc.fill_null(pc.binary_join(part["categories"].cast(STRINGS), ","), "")
-    at, under, offline = (pc.match_substring(texts, category) for category in (AT, UNDER, "offline"))
+    at, under, offline = (pc.match_substring(texts, category) for category in (AT, UNDER, OFFLINE))
     one = pc.fill_null(pc.less_equal(part["effective_min_insync_replicas"], 1), False)
     in_sync = pc.subtract(part["replication_factor"], pc.list_value_length(part["out_of_sync"]))
     few = pc.fill_null(pc.less_equal(in_sync, 1), True)
@@ -69,6 +96,7 @@ def _kinds(part: pa.Table) -> dict[str, pa.Array]:
         "single": single,
         "least": pc.and_(at, pc.invert(one)),
         "unknown": pc.and_(pc.invert(known), pc.invert(settled)),
+        OFFLINE: offline,
     }
 
 
@@ -81,12 +109,21 @@ def _each(rows: pa.Table, kind: str) -> pa.Table:
     return each.append_column("kind", pa.array([kind] * len(each), pa.string()))
 
 
-def _by_broker(part: pa.Table, each: pa.Table) -> pa.Table:
-    """cluster, broker, topic, partition and kind: a row per fragile partition of `part` and broker in its ISR."""
+def _by_broker(part: pa.Table, each: pa.Table, up: Mapping[str, set[int]]) -> pa.Table:
+    """cluster, broker, topic, partition and kind: a row per fragile partition of `part` and broker in its ISR.
+
+    up: by attempt the brokers that are up. An offline partition counts if its ISR, or else its ELR, consists of them.
+    """
     strings = {name: part[name].cast(pa.string()) for name in ("attempt_id", "topic")}
     keys = pa.table({**strings, "partition": part["partition"], "at": pa.array(range(part.num_rows), pa.int64())})
     joined = keys.join(each, list(KEYS), join_type="inner")
-    isr = part["isr"].combine_chunks().take(joined["at"].combine_chunks())
+    at = joined["at"].combine_chunks()
+    copies = [part[name].combine_chunks().take(at) for name in ("isr", "elr")]
+    isr = copies[0]
+    if OFFLINE in pc.unique(joined["kind"]).to_pylist():
+        named = zip(joined["kind"].to_pylist(), joined["attempt_id"].to_pylist(), strict=True)
+        of_rows = zip(named, *copies, strict=True)
+        isr = pa.array((_copies(kind, up.get(of, set()), *each) for (kind, of), *each in of_rows), isr.type)
     rows = joined.select(["cluster", "topic", "partition", "kind"]).take(pc.list_parent_indices(isr))
     return rows.append_column("broker", pc.list_flatten(isr))
 

@@ -34,7 +34,8 @@ class Fragile:
     single: a single replica is in sync, so the partition goes offline with it. least: no more replicas are in sync than
     min.insync.replicas, so acks=all writes stop without one. unknown: not all of their state could be read.
     by_broker: the partitions that have the broker in their ISR; None if it wasn't looked up. Partitions whose ISR is unknown
-    are in none.
+    are in none. offline: the partition has no leader though all its copies in sync are on brokers that are up: their disks
+    failed. It is counted by broker alone.
     """
 
     single: int = 0
@@ -44,6 +45,8 @@ class Fragile:
     unknown: int = 0
     first_unknown: str | None = None
     by_broker: Mapping[int, Fragile] | None = None
+    offline: int = 0
+    first_offline: str | None = None
 
     def of(self, brokers: Sequence[int]) -> list[Fragile]:
         """What a restart of each of these brokers harms; of all partitions if it is unknown which need which broker."""

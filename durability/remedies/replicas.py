@@ -8,11 +8,12 @@ from typing import Any
 
 from durability.catalogue.causes import WORDED, worded
 from durability.catalogue.listing import listed, named
+from durability.remedies import disks as disk_copies
 from durability.remedies import elr, gone, providers, target
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import RUNNING, UNAVAILABLE, UNDER_REPLICATED, Elect
 from durability.remedies.finding import Finding
-from durability.remedies.steps import Remedy, Step, advice, restart
+from durability.remedies.steps import Remedy, Step, advice
 
 CANCEL_HARMS = (
     "Don't cancel the reassignment: without the replicas being added, too few live replicas are in sync, and the partition can"
@@ -62,16 +63,16 @@ def bring_back(causes: str, facts: ClusterFacts) -> Remedy:
     if causes == NO_LEADER:
         return [Step(UNAVAILABLE, (ELECTION_MISSING,))]
     if down:
-        start = _start(each)
-        if disks:
-            failed = DISK.findall(causes)
+        start, failed = _start(each), DISK.findall(causes)
+        kept = disk_copies.only_copies(facts, [int(broker) for broker in failed])
+        if failed and kept is None:
             who, it = ("broker ", "it") if len(failed) == 1 else ("brokers ", "them")
             start += f", and replace the failed disks of {listed(failed, who)}: restart {it} when the others are back in sync"
         begin = Step(UNDER_REPLICATED, (f"{start[0].upper()}{start[1:]}. Then this lists no partition:",))
-        return [begin, *advice(_gone_for_good(facts))]
+        return [begin, *(advice(kept) if kept else ()), *advice(_gone_for_good(facts))]
     if disks:
         brokers = [int(broker) for broker in DISK.findall(causes)]
-        return advice(restart(f"Replace the disk ({causes})", "restart the broker", facts, brokers))
+        return advice(disk_copies.replaced(f"Replace the disk ({causes})", "restart the broker", facts, brokers))
     if causes == OBSERVERS:
         return advice(SEE_OBSERVERS)
     if causes == "unreadable":
@@ -162,8 +163,8 @@ def health(finding: Finding) -> Remedy:
         back = bring_back(finding["cause"], facts)
         if evidence.get("first") and not _provided(facts):
             back = [Step(about=_order(evidence["first"], evidence["unclean"])), *back]
-        if finding["category"] == "under-min-isr" and evidence["growing"]:
-            back = _or_take_back(back, evidence["cancel_harms"], facts)
+        if finding["category"] == "under-min-isr":
+            back = _or_take_back(back, evidence, facts)
         if evidence["target"]["elr_at_risk"]:
             return [Step(about=(elr.wait(finding),)), *back]
         if finding["category"] != "under-min-isr" or evidence["growing"]:
@@ -218,15 +219,19 @@ def _meanwhile(aims: target.Target) -> Remedy:
     )
 
 
-def _or_take_back(back: Remedy, harms: bool, facts: ClusterFacts) -> Remedy:
-    """Adds the advice to cancel: a reassignment that adds replicas raises the effective min ISR (seen on 4.3.1).
+def _or_take_back(back: Remedy, evidence: Mapping[str, Any], facts: ClusterFacts) -> Remedy:
+    """Adds what is to be known of cancelling: a reassignment that adds replicas raises the effective min ISR (seen on 4.3.1).
+
+    evidence: `cancel_harms`: would cancelling harm a partition? `growing`: would it restore the writes of one?
 
     Before 2.6 the tool can't cancel. Without a controller nothing can be cancelled.
     """
     if facts.led is False:
         return back
-    if harms:
+    if evidence["cancel_harms"]:
         return [*back, Step(about=(CANCEL_HARMS,))]
+    if not evidence["growing"]:
+        return back
     cancel = "Or cancel the reassignment: replicas being added count already."
     return [*back, Step(RUNNING, (cancel, CANCEL_FILE))] if not facts.before(2, 6) else back
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from durability.catalogue.listing import SHOWN, listed
-from durability.remedies import elr, providers
+from durability.remedies import disks, elr, providers
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import LOG_DIRS, ONE_BY_ONE, RUNNING, Config, Show, cluster_setting, topic_setting
 from durability.remedies.finding import Finding
@@ -118,9 +118,9 @@ def _default_min_isr(evidence: dict[str, Any], value: int) -> Step:
 
 def log_dirs(finding: Finding) -> Remedy:
     """Shows the broker's offline log directories."""
-    change, broker = "This shows the offline log dir. Replace its disk", finding["resource"]
-    about = restart(change, "restart the broker", facts_of(finding), [int(broker)])
-    return [Step(Show(LOG_DIRS, broker), (about,))]
+    broker, shows = finding["resource"], "This shows the offline log dir."
+    about = disks.replaced("Replace its disk", "restart the broker", facts_of(finding), [int(broker)])
+    return [Step(Show(LOG_DIRS, broker), (f"{shows} {about}",))]
 
 
 def reassignments_unread(finding: Finding) -> Remedy:

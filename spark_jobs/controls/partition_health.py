@@ -12,7 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
-from spark_jobs.frames import base, target
+from spark_jobs.frames import base, reassignment, target
 from spark_jobs.frames.columns import certain, possible
 from spark_jobs.frames.flagged import Flagged, each
 
@@ -44,7 +44,7 @@ def measures() -> dict[str, Flagged]:
     for category in CATEGORIES:
         name, found = base.column(category), flag(category)
         # The leader counts replicas being added, so an ISR can be complete and still below the minimum.
-        growing = F.col("reassigning") & F.lit(category == "under-min-isr")
+        growing = reassignment.cancel_restores() if category == "under-min-isr" else F.lit(False)
         columns |= {
             f"{name}_ids": base.partition_ids(found),
             f"{name}_shrunk": Flagged(found & (~F.col("isr_whole") | growing), lambda flagged: F.size(flagged) > 0),
@@ -58,6 +58,8 @@ def measures() -> dict[str, Flagged]:
             ),
             f"{name}_cli": Flagged(found, lambda flagged: F.array_sort(F.array_distinct(each(flagged, "cli_differs")))),
         }
+        if category == "under-min-isr":
+            columns["growing"] = Flagged(found & growing, lambda flagged: F.size(flagged) > 0)
         if category == "offline":
             columns["offline_first"] = Flagged(found, _first)
     return columns
@@ -124,7 +126,7 @@ def _of_category(category: str) -> Column:
             "blocking": F.col(f"{name}_blocking"),
             "cli_differs": F.col(f"{name}_cli"),
             "shrunk": shrunk,
-            "growing": F.col("reassigning_partitions") > 0,
+            "growing": F.col("growing"),
             "cancel_harms": F.size("cancel_harms") > 0,
             "target": F.col(target.TARGET),
             **({"first": F.col("offline_first"), "unclean": F.col("unclean")} if offline else {}),

@@ -7,14 +7,27 @@ from spark_jobs.frames.columns import certain, possible
 
 
 def cancel_harms() -> Column:
-    """Could the partition lose its leader, or acks=all writes that it accepts, if its reassignment were cancelled?
+    """Could the partition lose its leader, acks=all writes, or live replicas that would restore them, if it were cancelled?
 
-    The replicas that remain are those that aren't being added. Unknown counts as yes. False without a reassignment.
+    Unknown counts as yes. False without a reassignment.
     """
-    adding = F.col("adding")
-    remaining = F.filter("in_sync", lambda b: ~F.array_contains(adding, b["broker"]) & certain(b["live"]))
-    leads = possible(F.array_contains(adding, F.col("leader")))
+    leads = possible(F.array_contains("adding", F.col("leader")))
+    # A live replica that is being added still helps a partition that has too few without it.
+    joins = F.exists("brokers", lambda b: F.array_contains("adding", b["broker"]) & possible(b["live"]))
+    stops = (certain("enough") | joins) & ~certain(_enough())
+    return certain("reassigning") & (leads | ~certain(F.size(_remaining()) > 0) | stops)
+
+
+def cancel_restores() -> Column:
+    """Would the partition have enough replicas in sync, if its reassignment were cancelled? It counts those being added, too."""
+    return certain("reassigning") & certain(_enough())
+
+
+def _remaining() -> Column:
+    """The live replicas in sync that aren't being added."""
+    return F.filter("in_sync", lambda b: ~F.array_contains("adding", b["broker"]) & certain(b["live"]))
+
+
+def _enough() -> Column:
     # `rf` is the number of replicas that aren't being added.
-    enough = F.size(remaining) >= F.least(F.col("min_isr"), F.when(F.col("caps"), F.col("rf")))
-    stops = certain("enough") & ~certain(enough)
-    return certain("reassigning") & (leads | ~certain(F.size(remaining) > 0) | stops)
+    return F.size(_remaining()) >= F.least(F.col("min_isr"), F.when(F.col("caps"), F.col("rf")))

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 
 from durability.findings import fragile
-from durability.lake.tables import PARTITION_HEALTH, PARTITIONS
+from durability.lake.tables import BROKERS, PARTITION_HEALTH, PARTITIONS
 from durability.remedies.cluster import Fragile
 
 SNAPSHOTS = [SimpleNamespace(cluster=cluster, attempt_id=f"{cluster}-1") for cluster in ("eu", "us")]
@@ -16,16 +16,23 @@ ISR = {"a": [3], "b": [2], "c": [1, 3], "d": [2]}
 
 
 class Lake:
-    """`partition_health` and `partitions` in parts of two rows."""
+    """`partition_health` and `partitions` in parts of two rows, and `brokers`."""
 
-    def __init__(self, rows: list[dict]):
+    def __init__(self, rows: list[dict], brokers: list[dict] = ()):
         facts = [
             {"attempt_id": "eu-1", "topic": row["topic"], "partition": number, "isr": ISR.get(row["topic"])}
             for row in rows
             for number in (*row["partitions"], 9)
         ]
         health = pa.Table.from_pylist(rows, PARTITION_HEALTH.arrow)
-        self.tables = {"partition_health": health, "partitions": pa.Table.from_pylist(facts, PARTITIONS.arrow)}
+        self.tables = {
+            "partition_health": health,
+            "partitions": pa.Table.from_pylist(facts, PARTITIONS.arrow),
+            "brokers": pa.Table.from_pylist([{"attempt_id": "eu-1", **b} for b in brokers], BROKERS.arrow),
+        }
+
+    def scan(self, table, where, columns) -> pa.Table:
+        return self.tables[table.name].select(list(columns))
 
     def parts(self, table, where, columns) -> list[pa.Table]:
         whole = self.tables[table.name].select(list(columns))
@@ -78,3 +85,20 @@ def test_nothing_is_read_where_no_partition_is_fragile():
     lake = Lake([row("g", [0], ["under-replicated"], 1, 3, [1])])
     del lake.tables["partitions"]
     assert fragile.read(lake, RUN)["eu"] == Fragile(by_broker={})
+
+
+def test_which_copies_failed_disks_alone_have():
+    """Broker 1 is down. The disks of brokers 2 and 3, which are up, failed."""
+    rows = [row(topic, [0], ["offline"], 1, 3, [1]) for topic in "abcd"] + [row("d", [5], ["at-min-isr"], 1, 3, [1, 3])]
+    brokers = [{"broker": 1, "live": False}, *({"broker": b, "live": True, "offline_log_dirs": 1} for b in (2, 3))]
+    found = fragile.read(Lake(rows, brokers), RUN)["eu"]
+    assert found == Fragile(
+        single=1,
+        first_single="d-5",
+        by_broker={
+            2: Fragile(single=1, first_single="d-5", offline=2, first_offline="b-0"),
+            3: Fragile(offline=1, first_offline="a-0"),
+        },
+    )
+    whole = [broker | {"offline_log_dirs": 0} for broker in brokers]
+    assert fragile.read(Lake(rows, whole), RUN)["eu"].by_broker == {2: Fragile(single=1, first_single="d-5")}

@@ -1,0 +1,50 @@
+"""Failed disks of live brokers, and the copies that only these disks have.
+
+A broker whose disk was replaced returns with empty replicas. If it is the only member of a partition's ISR, it can lead again.
+The other replicas then delete what they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from durability.remedies.cluster import ClusterFacts
+from durability.remedies.steps import restart
+
+REPAIR = (
+    "With an empty disk a broker can lead them again, and their other replicas then delete their records. Repair the disk, or"
+    " copy what it has to a new one, and restart the broker. If its content is lost, first elect another replica that is up, if"
+    " there is one (kafka-leader-election, unclean). Acknowledged records that it lacks are lost then"
+)
+
+
+def replaced(change: str, act: str, facts: ClusterFacts, brokers: Sequence[int]) -> str:
+    """Advice to replace the failed disks of brokers and restart these; or to save what the disks have, if nothing else has it.
+
+    change, act: as `restart` takes them.
+    """
+    return only_copies(facts, brokers) or restart(change, act, facts, brokers)
+
+
+def only_copies(facts: ClusterFacts, brokers: Sequence[int]) -> str | None:
+    """Why the failed disks of these brokers must not be replaced by empty ones; None if nothing is known that forbids it.
+
+    >>> from durability.remedies.cluster import Fragile
+    >>> of_broker = {3: Fragile(offline=2, first_offline="orders-0")}
+    >>> only_copies(ClusterFacts(fragile=Fragile(by_broker=of_broker)), [3])  # doctest: +ELLIPSIS
+    "Don't replace the disk of broker 3 with an empty one: nothing else has the copies in sync of 2 partitions..."
+    >>> only_copies(ClusterFacts(fragile=Fragile(by_broker=of_broker)), [2])
+    """
+    of_brokers = (facts.fragile.by_broker if facts.fragile else None) or {}
+    holding = [broker for broker in brokers if broker in of_brokers and of_brokers[broker].offline]
+    if not holding:
+        return None
+    number, first = max((of_brokers[broker].offline, of_brokers[broker].first_offline) for broker in holding)
+    which = (
+        f"the disk of broker {holding[0]}"
+        if len(holding) == 1
+        else f"the disks of brokers {', '.join(map(str, holding))}"
+    )
+    what = f"partition {first}" if number == 1 else f"{number:,} partitions (such as {first})"
+    empty = "an empty one" if len(holding) == 1 else "empty ones"
+    return f"Don't replace {which} with {empty}: nothing else has the copies in sync of {what}. {REPAIR}"
