@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import threading
+import time
 
 import pytest
 
@@ -175,6 +176,35 @@ def test_a_broker_that_hangs_delays_the_collection_only_a_little(kafka, hung):
     index = next(i for i, b in enumerate(document["brokers"]) if b["id"] == hung)
     assert f"/brokers/{index}/configs" in unread(document)
     assert "configs" not in document["brokers"][index]
+
+
+def test_a_leader_of_the_quorum_that_hangs_is_not_taken_for_one_that_is_missing(kafka):
+    """Brokers wait for it. The voters have elected another one, and state that on their own listeners."""
+    leader = read(kafka)["cluster"]["quorum"]["leader"]
+    pid = kafka.pids()[leader]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        time.sleep(4)
+        document = read(kafka, limits=Limits(connect_timeout=1.0, request_timeout=3.0, controller_timeout=3.0))
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    quorum = document["cluster"]["quorum"]
+    assert quorum["leader"] in set(kafka.spec.controllers) - {leader}
+    hangs = next(voter for voter in quorum["voters"] if voter["id"] == leader)
+    assert hangs["lag_ms"] is None or hangs["lag_ms"] > 2_000 or hangs.get("live") is False
+    # Brokers wait for its answer to their heartbeats, too, so the new leader may have fenced them meanwhile.
+    kafka.wait_for_brokers(kafka.spec.brokers)
+
+
+def test_a_controller_among_the_bootstrap_servers_costs_nothing(kafka):
+    """It doesn't serve metadata. What it knows of requests says nothing of brokers."""
+    stated = kafka.cli("MetadataQuorumCommand", "describe", "--status")
+    port = re.search(r"CONTROLLER://[^:]+:(\d+)", stated)
+    assert port is not None, stated
+    for _ in range(6):  # the servers are asked in random order
+        bootstrap = f"127.0.0.1:{port[1]},{kafka.addresses[0]}"
+        document = collect("eu", {"bootstrap.servers": bootstrap}).document
+        assert len(document["brokers"]) == len(kafka.spec.brokers)
 
 
 def test_members_of_a_classic_group_that_is_no_streams_group_are_not_kept(kafka):

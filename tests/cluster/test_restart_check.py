@@ -1,9 +1,12 @@
 """The gate of a rolling restart, against a real cluster that is whole, broken, and whole again."""
 
+import time
+
 import pytest
 from typer.testing import CliRunner
 
 from durability.cli.app import app
+from durability.collect import collect
 from durability.embedded_kafka import seed
 
 
@@ -31,3 +34,18 @@ def test_a_wave_goes_while_the_cluster_is_whole_and_waits_while_it_is_not(kafka,
     assert f"wait: brokers are down: {spread[2]}" in waiting.output and "the ISR isn't whole" in waiting.output
     kafka.restore()
     assert said(one).exit_code == 0
+
+
+def test_a_controller_that_was_killed_a_moment_ago_keeps_the_next_one_running(kafka, said):
+    """A scripted roll: one controller stops, and the next one is asked for at once."""
+    kafka.wait_for_full_isr()
+    quorum = collect("eu", {"bootstrap.servers": kafka.bootstrap}).document["cluster"]["quorum"]
+    dead, other = (voter["id"] for voter in quorum["voters"] if voter["id"] != quorum["leader"])
+    assert said(str(other)).exit_code == 0
+    kafka.kill([dead])
+    time.sleep(0.5)
+    for node in (other, quorum["leader"]):
+        waiting = said(str(node))
+        assert waiting.exit_code == 1, waiting.output
+        assert f"controllers are down or have not caught up: {dead}" in waiting.output
+        assert "the controllers would lose their majority" in waiting.output
