@@ -70,14 +70,17 @@ def _set(node: Document, command: Config, source: str) -> None:
 
 
 def _elected(document: Document, command: Elect) -> Document:
-    """The first live replica of the ISR leads; none if there is no such replica, since the election isn't unclean."""
+    """The first live replica of the ISR, or of the ELR if the ISR is empty, leads. There may be none: it isn't unclean."""
     after = deepcopy(document)
     live = {b["id"] for b in after["brokers"] if b.get("live") is not False}
     for topic in after["topics"]:
         for partition in topic["partitions"] if topic["name"] == command.topic else ():
             if partition["partition"] == command.partition:
-                in_sync = [b for b in partition["replicas"] if b in partition["isr"] and b in live]
+                copies = partition["isr"] or partition.get("elr") or ()
+                in_sync = [b for b in partition["replicas"] if b in copies and b in live]
                 partition["leader"] = in_sync[0] if in_sync else None
+                if in_sync and not partition["isr"]:
+                    partition["isr"], partition["elr"] = in_sync[:1], [b for b in copies if b != in_sync[0]]
     return after
 
 

@@ -129,24 +129,24 @@ def _gone_for_good(facts: ClusterFacts) -> str:
     return move if facts.kraft is False else move + unregister
 
 
-def elect(topic: str, partitions: Sequence[int], in_sync: int | None, facts: ClusterFacts) -> Remedy:
+def elect(topic: str, electable: Sequence[int], facts: ClusterFacts) -> Remedy:
     """The remedy for partitions without a leader although their replicas are up.
 
-    in_sync: the size of the smallest ISR. KRaft's preferred election takes the first replica of the ISR that is up, so no record
-    is lost. ZooKeeper's controller takes no other than the partition's first replica.
+    electable: those of which a replica of the ISR, or of the ELR if the ISR is empty, is up. KRaft's preferred election takes the
+    first such replica, so no record is lost. ZooKeeper's controller takes no other than the partition's first replica.
     """
     if facts.led is False:
         return advice(CONTROLLERS_FIRST)
     look = Step(UNAVAILABLE, (ELECTION_MISSING,))
     if providers.refusal(facts.provider, providers.REASSIGN) is not None:
         return [look, *advice("Ask the cluster's provider to elect a leader: it runs the controllers")]
-    if not in_sync:
-        only = "With an empty ISR only replicas of the ELR can be elected without losing records."
+    if not electable:
+        only = "Only a replica of the ISR, or of the ELR if the ISR is empty, can be elected without losing records."
         return [look, Step(about=(only,))]
     if facts.kraft is False:
         return [look, Step(about=(MOVE_CONTROLLER,))]
-    asks = Step(about=("This asks the controller to elect a leader among the replicas in sync:",))
-    return [look, asks, *(Step(Elect(topic, number), alone=True) for number in partitions[:SHOWN])]
+    asks = Step(about=("This asks the controller to elect a leader that has all acknowledged records:",))
+    return [look, asks, *(Step(Elect(topic, number), alone=True) for number in electable[:SHOWN])]
 
 
 def of_cause(finding: Finding) -> Remedy:
@@ -158,9 +158,12 @@ def health(finding: Finding) -> Remedy:
     """The remedy for partition-health: bring replicas back, or change the configuration if every replica is in sync."""
     evidence, facts = finding["evidence"], facts_of(finding)
     if finding["cause"] == NO_LEADER:
-        return elect(finding["resource"], finding["partitions"], finding["observed"]["isr"], facts)
+        return elect(finding["resource"], evidence["electable"], facts)
     if evidence["shrunk"]:
         back = bring_back(finding["cause"], facts)
+        if evidence.get("electable"):
+            # Others are missing their brokers. These are missing an election.
+            back = [*elect(finding["resource"], evidence["electable"], facts), *back]
         if evidence.get("first") and not _provided(facts):
             back = [Step(about=_order(evidence["first"], evidence["unclean"])), *back]
         if finding["category"] == "under-min-isr":

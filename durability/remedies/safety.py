@@ -71,8 +71,8 @@ def reason(command: Command, finding: Finding, before: Sequence[Command] = ()) -
     if isinstance(command, Unregister):
         return "First move the broker's replicas to live brokers"
     if isinstance(command, Elect):
-        live = finding["observed"].get("isr")
-        return None if live else "No replica in sync is known to be up, and only such a replica may be elected"
+        up = command.partition in (finding["evidence"].get("electable") or ())
+        return None if up else "No replica in sync is known to be up, and only such a replica may be elected"
     return None
 
 

@@ -12,13 +12,15 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
-from spark_jobs.frames import base, reassignment, target
+from spark_jobs.frames import base, causes, reassignment, target
 from spark_jobs.frames.columns import certain, possible
 from spark_jobs.frames.flagged import Flagged, each
 
 CONTROL = "partition-health"
 SHOWN = 5
 """The most contradicting readings that a verdict has."""
+OF_OFFLINE = {"first": "offline_first", "unclean": "unclean", "electable": "electable"}
+"""Evidence on partitions without a leader, with the columns that have it."""
 CATEGORIES = ("offline", "under-min-isr", "at-min-isr", "under-replicated")
 
 
@@ -62,6 +64,7 @@ def measures() -> dict[str, Flagged]:
             columns["growing"] = Flagged(found & growing, lambda flagged: F.size(flagged) > 0)
         if category == "offline":
             columns["offline_first"] = Flagged(found, _first)
+            columns["electable"] = base.partition_ids(found & causes.electable())
     return columns
 
 
@@ -105,12 +108,12 @@ def _of_category(category: str) -> Column:
     missing = F.coalesce(base.dominant(f"{name}_causes"), unknown)
     offline = category == "offline"
     shrunk = F.lit(True) if offline else F.col(f"{name}_shrunk")
-    by_configuration = F.when(shrunk, category).otherwise("at-min-isr/configuration")
+    blocking = F.col(f"{name}_blocking")
     return base.verdict(
         CONTROL,
         F.when(F.size(ids) > 0, base.FAIL),
         category=category,
-        severity_of=by_configuration if category == "at-min-isr" else category,
+        severity_of=_severity_of(category, blocking, shrunk),
         cause=F.when(shrunk, missing).otherwise(base.min_isr_cause(worst["min_isr_source"])),
         observed={
             "category": F.lit(category),
@@ -123,16 +126,26 @@ def _of_category(category: str) -> Column:
         evidence={
             "replicas": worst["replica_count"],
             "caps": worst["caps"],
-            "blocking": F.col(f"{name}_blocking"),
+            "blocking": blocking,
             "cli_differs": F.col(f"{name}_cli"),
             "shrunk": shrunk,
             "growing": F.col("growing"),
             "cancel_harms": F.size("cancel_harms") > 0,
             "target": F.col(target.TARGET),
-            **({"first": F.col("offline_first"), "unclean": F.col("unclean")} if offline else {}),
+            **({name: F.col(column) for name, column in OF_OFFLINE.items()} if offline else {}),
         },
         partitions=ids,
     )
+
+
+def _severity_of(category: str, blocking: Column, shrunk: Column) -> Column | str:
+    """The category whose severity applies. A partition whose leader waits for a dead broker takes no acks=all writes now."""
+    if category not in ("at-min-isr", "under-replicated"):
+        return category
+    waiting = F.when(F.size(blocking) > 0, "waiting")
+    if category == "at-min-isr":
+        waiting = waiting.when(~shrunk, "at-min-isr/configuration")
+    return waiting.otherwise(category)
 
 
 def topic_verdicts(plan: Plan) -> Iterable[Column]:

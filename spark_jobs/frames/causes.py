@@ -41,6 +41,18 @@ def causes() -> Column:
     )
 
 
+def electable() -> Column:
+    """Is a broker up that a clean election makes the leader: one of the ISR or, if that is empty, one of the ELR (KIP-966)?
+
+    A preferred election takes the first such replica (`PartitionChangeBuilder.electPreferredLeader`).
+    """
+    copies = F.when(F.size("isr") > 0, F.col("isr")).otherwise(F.col("elr"))
+    there = F.exists(
+        "brokers", lambda b: certain(F.array_contains(copies, b["broker"]) & b["live"]) & _fault(b).isNull()
+    )
+    return F.col("leader").isNull() & F.col("leader_known") & certain(there)
+
+
 def _fault(broker: Column) -> Column:
     """Why a broker can't serve its replicas: it is down, or one of its log dirs is offline; else NULL."""
     disk = F.when(broker["lag_cause"].endswith(" disk-offline"), broker["lag_cause"])

@@ -105,16 +105,16 @@ def live_members(facts: DataFrame) -> DataFrame:
 
 
 def _starts_first() -> Column:
-    """Of an offline partition: the sorted ids of the brokers that have all its acknowledged records, if the rest may lack some.
+    """Of an offline partition: the sorted ids of the brokers that have all its acknowledged records, if others may start first.
 
-    If neither its ISR nor its ELR has a member, it is the broker that led last (KIP-966). NULL if a broker of them is up, if all
-    replicas are such copies, or if it is unknown. The same partitions have the same ids in a group of equal partitions.
+    If neither its ISR nor its ELR has a member, it is the broker that led last (KIP-966). NULL if a broker of them is up, if no
+    other replica is down, or if it is unknown. The same partitions have the same ids in a group of equal partitions.
     """
     known = F.col("elr_on").isNotNull() | (F.size("elr") == 0)
     copies = F.when(known, F.when(F.size(sure()) > 0, sure()).otherwise(F.col("last_known_elr")))
     up = F.filter("brokers", lambda b: certain(b["live"]))["broker"]
-    alone = (F.size(copies) > 0) & ~F.arrays_overlap(copies, up) & (F.size(F.array_except("replicas", copies)) > 0)
-    return F.when(alone, F.sort_array(copies))
+    others = F.exists("brokers", lambda b: possible(~b["live"]) & ~F.array_contains(copies, b["broker"]))
+    return F.when((F.size(copies) > 0) & ~F.arrays_overlap(copies, up) & others, F.sort_array(copies))
 
 
 def shape(facts: DataFrame) -> DataFrame:

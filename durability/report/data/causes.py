@@ -34,7 +34,9 @@ def priority(finding: Mapping[str, Any]) -> str:
     'now'
     """
     control, observed = finding["control"], finding["observed"]
-    active = (control, finding["category"]) in ACTIVE
+    # A partition at min ISR whose leader waits for a dead broker is critical.
+    waits = control == "partition-health" and finding["severity"] == "critical"
+    active = waits or (control, finding["category"]) in ACTIVE
     loses_data = control in ("broker-loss", "rack-loss") and observed.get("breaks") == "data"
     if finding["outcome"] == "FAIL" and (active or (loses_data and observed.get("when") == "now")):
         # Without a controller quorum nothing else can be fixed.

@@ -11,8 +11,14 @@ from typing import Any
 from durability.report.data.causes import Causes
 from durability.report.words import CHANGES, cause_title, is_resolved, joined, plural
 
-ACTIVE = {"offline": "with offline partitions now", "under-min-isr": "rejecting acks=all writes now"}
-"""Categories of partition-health that need action now."""
+WAITING = "waiting"
+"""A topic at min ISR, or under-replicated, whose leaders wait for a broker that is down. Only then it is critical."""
+ACTIVE = {
+    "offline": "with offline partitions now",
+    "under-min-isr": "rejecting acks=all writes now",
+    WAITING: "whose acks=all writes time out now",
+}
+"""Categories of partition-health that need action now, and WAITING."""
 ONE_COPY = "one-copy"
 STATES = ("critical", "warning", "UNKNOWN", "EXEMPT", ONE_COPY, *ACTIVE)
 NO_QUORUM = ("controller-quorum", "majority-lost")
@@ -87,8 +93,8 @@ class StatusCounter:
         topic = (finding["cluster"], finding["resource"])
         if state in self.topics:
             self.topics[state].add(topic)
-        if failed and control == "partition-health" and category in ACTIVE:
-            self.topics[category].add(topic)
+        if failed and control == "partition-health" and (category in ACTIVE or state == "critical"):
+            self.topics[category if category in ACTIVE else WAITING].add(topic)
         # With an effective min ISR of 1, acks=all may wait for the leader only.
         one = finding["observed"].get("effective_min_insync_replicas") == 1
         if failed and control == "min-insync-replicas" and one:

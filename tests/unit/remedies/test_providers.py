@@ -51,7 +51,7 @@ def test_no_refused_command_and_no_sentence_that_advises_one(provider):
     stuck = {"stuck": ["t-0"], "throttled_brokers": [1], "throttled_topics": []}
     each = [
         replicas.bring_back("broker:3 down", facts),
-        replicas.elect("t", [0], 2, facts),
+        replicas.elect("t", [0], facts),
         settings._stuck({**one, "observed": stuck, "evidence": {"cancel_harms": []}}, facts),
         [Step(Reassign("t", "plans/c/t.json", 1))],
         [Step(Unregister(3))],

@@ -167,7 +167,8 @@ def test_a_script_stops_at_a_command_that_fails():
     ],
 )
 def test_a_provider_that_does_it_itself_gets_no_command(provider, command):
-    said = finding(observed={"isr": 2}) | {"provider": provider}
+    said = finding() | {"provider": provider}
+    said["evidence"] |= {"electable": [0]}
     assert "Use the provider's own tools" in safety.reason(command, said)
     assert safety.reason(command, said | {"provider": "msk"}) is None
     assert safety.reason(topic_setting("t", UNCLEAN, "false"), said) is None
