@@ -165,7 +165,7 @@ def health(finding: Finding) -> Remedy:
         if finding["category"] == "under-min-isr" and evidence["growing"]:
             back = _or_take_back(back, evidence["cancel_harms"], facts)
         if evidence["target"]["elr_at_risk"]:
-            return [Step(about=(elr.wait(finding),)), *back]
+            return elr.before(back, finding)
         if finding["category"] != "under-min-isr" or evidence["growing"]:
             return back
         if facts.led is False:

@@ -72,7 +72,7 @@ def remedy(finding: Finding) -> Remedy:
     if target["too_few_brokers"]:
         return _too_few_brokers(target, finding)
     at_risk = target["elr_at_risk_in_cluster" if _everywhere(target, facts) else "elr_at_risk"]
-    if at_risk and (changes or safety.pinned(target, facts) is not None):
+    if at_risk and facts.led is not False and (changes or safety.pinned(target, facts) is not None):
         return advice(elr.wait(finding))
     if target.get("above_maximum") is not None and not changes and not _grows(target):
         return _remove(target["above_maximum"])
