@@ -78,7 +78,25 @@ def remedy(finding: Finding) -> Remedy:
         return _remove(target["above_maximum"])
     if changes or target["reassign"]:
         return _steps(finding)
+    if (evened := _evened(target)) is not None:
+        return advice(evened, AGAIN)
     return advice("Set the same min.insync.replicas on all brokers: partitions of this topic have different values")
+
+
+def _evened(target: Target) -> str | None:
+    """Advice on a minimum relative to the number of replicas, if partitions have different numbers of them; else None."""
+    below, fewest, most = (
+        target.get("below_replication_factor"),
+        target["replication_factor_now"],
+        target["most_replicas"],
+    )
+    if None in (below, fewest, most) or fewest >= most:
+        return None
+    return (
+        f"The tier requires min.insync.replicas rf-{below}, but the partitions of this topic have {fewest} to {most} replicas."
+        " First give all of them the same number of replicas: otherwise one value is too low for some or leaves others too little"
+        f" headroom. With {most} replicas, set min.insync.replicas={max(1, most - below)}"
+    )
 
 
 def _too_few_brokers(target: Target, finding: Finding) -> Remedy:
