@@ -256,14 +256,11 @@ def _why_lower(target: Target) -> str:
     elif enforced is not None and now is not None and enforced > now:
         why = "As configured now, every acks=all write is rejected."
     elif now is not None and target["min_insync_replicas_now"] > now:
-        why = (
-            "A value above the number of replicas leaves no headroom. An acks=all write then waits for"
-            f" {least} replicas instead of {_or(enforced, 'more')}."
-        )
+        why = f"A value above the number of replicas leaves no headroom. {_gives_up(target)}"
     else:
         why = (
-            f"The cluster has too few brokers to add a replica instead. An acks=all write then waits for {least} replicas"
-            f" instead of {_or(enforced, 'more')}."
+            "The cluster has too few brokers for another replica. To keep the guarantee of acks=all, add a broker first, then"
+            f" audit again. Otherwise lower the value. {_gives_up(target)}"
         )
     if least == target["replication_factor"]:
         why += (
@@ -275,6 +272,12 @@ def _why_lower(target: Target) -> str:
 
 def _reassign(finding: Finding, pin: Step | None) -> Step:
     """Executes the topic's plan (`durability.remedies.plans`). pin: the step before it."""
+def _gives_up(target: Target) -> str:
+    """The copies that acks=all no longer guarantees with the lower value."""
+    enforced = target["min_insync_replicas_enforced"]
+    return f"acks=all then guarantees {copies_in_words(target[KEY])} instead of {_or(enforced, 'more')}."
+
+
     topic = finding["resource"]
     command = Reassign(topic, f"plans/{folder(finding['cluster'])}/{topic}.json", THROTTLE)
     unless = safety.reason(command, finding, [pin.command] if pin is not None and pin.command is not None else [])
