@@ -315,6 +315,8 @@ def place(finding: Finding) -> Remedy:
     if target["too_few_racks"]:
         return advice(
             f"Add racks ({wanted} required, the cluster has {target['racks_there']}), or give the topic a tier that requires"
+        if target["unracked_brokers"]:
+            return advice(*racks.first_set(finding, target["unracked_brokers"]))
             " fewer"
         )
     if copies is None:
@@ -345,7 +347,9 @@ def acked(finding: Finding) -> Remedy:
     if evidence["no_rack_named"] and not evidence["target"]["too_few_brokers"]:
         return racks.of_topic(finding)
     if evidence["infeasible"]:
-        return advice(racks.MORE)
+        unracked = evidence["target"]["unracked_brokers"]
+        alone = unracked and not evidence["target"]["too_few_brokers"]
+        return advice(*racks.first_set(finding, unracked)) if alone else advice(racks.MORE)
     if differs(evidence["target"]):
         return remedy(finding)
     return advice(
