@@ -140,6 +140,7 @@ def _steps(finding: Finding) -> Remedy:
     at_once = raises and (not moves or (now is not None and least < now))
     at_last = safety.lowers_last(target)
     move = _reassign(finding, pin) if moves else None
+    later = raises and not at_once
     steps: Remedy = []
     if pin is not None and pinned is not None:
         enforced = target["min_insync_replicas_enforced"]
@@ -153,11 +154,11 @@ def _steps(finding: Finding) -> Remedy:
         steps.append(move)
     if pin is not None and at_last:
         steps.append(Step(about=("When the reassignment is complete, audit again for the last step.",)))
-    elif at_last or pin is not None or (raises and not at_once):
+    elif at_last or pin is not None or later:
         after = (
             f"When the reassignment is complete, audit again: then set min.insync.replicas={_or(least, 'as before')}."
         )
-        steps.append(Step(about=(after,)))
+        steps.append(Step(about=(after, *(_trade_off(target) if later else ()))))
     if moves or not _everywhere(target, facts):
         line = _target_line(target, topic) if lowers or raises or _grows(target) else _places(topic)
         steps[:1] = [replace(step, about=(line, *step.about)) for step in steps[:1]] or [Step(about=(line,))]
@@ -215,14 +216,15 @@ def _raise(target: Target, topic: str, facts: ClusterFacts) -> Step:
 
 
 def _trade_off(target: Target) -> tuple[str, ...]:
-    """What a higher min.insync.replicas costs if a rack is lost, with replicas spread evenly over the known racks."""
-    least, now, copies = target[KEY], target["min_insync_replicas_now"], target["replication_factor"]
-    racks_there = target["racks_there"]
-    if None in (least, now, copies) or not racks_there or racks_there < 2:
+    """What a higher min.insync.replicas costs if a rack is lost: acks=all writes that are accepted with the present value."""
+    least, now, racks_there = target[KEY], target["min_insync_replicas_now"], target["racks_there"]
+    losses = target.get("rack_losses") or []
+    if None in (least, now) or not racks_there or racks_there < 2:
         return ()
-    left = copies - -(-copies // racks_there)
-    if not now <= left < least:
+    costly = [(loss["left"], loss["replicas"]) for loss in losses if now <= loss["left"] < least]
+    if not costly:
         return ()
+    left, copies = min(costly)
     cost = (
         f"If a rack is lost, {left} of {copies} replicas can be left: acks=all writes are then rejected with"
         f" min.insync.replicas={least}, and accepted with {now}."
@@ -270,14 +272,14 @@ def _why_lower(target: Target) -> str:
     return why
 
 
-def _reassign(finding: Finding, pin: Step | None) -> Step:
-    """Executes the topic's plan (`durability.remedies.plans`). pin: the step before it."""
 def _gives_up(target: Target) -> str:
     """The copies that acks=all no longer guarantees with the lower value."""
     enforced = target["min_insync_replicas_enforced"]
     return f"acks=all then guarantees {copies_in_words(target[KEY])} instead of {_or(enforced, 'more')}."
 
 
+def _reassign(finding: Finding, pin: Step | None) -> Step:
+    """Executes the topic's plan (`durability.remedies.plans`). pin: the step before it."""
     topic = finding["resource"]
     command = Reassign(topic, f"plans/{folder(finding['cluster'])}/{topic}.json", THROTTLE)
     unless = safety.reason(command, finding, [pin.command] if pin is not None and pin.command is not None else [])
@@ -313,10 +315,10 @@ def place(finding: Finding) -> Remedy:
     if target["racks_there"] == 0:
         return racks.of_topic(finding)
     if target["too_few_racks"]:
-        return advice(
-            f"Add racks ({wanted} required, the cluster has {target['racks_there']}), or give the topic a tier that requires"
         if target["unracked_brokers"]:
             return advice(*racks.first_set(finding, target["unracked_brokers"]))
+        return advice(
+            f"Add racks ({wanted} required, the cluster has {target['racks_there']}), or give the topic a tier that requires"
             " fewer"
         )
     if copies is None:
