@@ -5,7 +5,7 @@ from __future__ import annotations
 from durability.remedies.cluster import KEY, facts_of
 from durability.remedies.commands import Feature, cluster_setting
 from durability.remedies.finding import Finding
-from durability.remedies.steps import Remedy, Step, advice
+from durability.remedies.steps import NO_CONTROLLER, Remedy, Step, advice
 
 FEATURE = "eligible.leader.replicas.version"
 UNREAD = (
@@ -19,8 +19,18 @@ WAIT = (
 
 
 def wait(finding: Finding) -> str:
-    """Why min.insync.replicas must not change while that could wipe an ELR."""
+    """Why min.insync.replicas must not change while that could wipe an ELR.
+
+    Without a controller nothing can be changed, whether ELR is on or not.
+    """
+    if facts_of(finding).led is False:
+        return NO_CONTROLLER
     return UNREAD if KEY in finding and facts_of(finding).elr is None else WAIT
+
+
+def before(back: Remedy, finding: Finding) -> Remedy:
+    """The steps that bring replicas back, after the warning. Without a controller these steps say what comes first."""
+    return back if facts_of(finding).led is False else [Step(about=(wait(finding),)), *back]
 
 
 def switch_on(finding: Finding) -> Remedy:

@@ -11,7 +11,7 @@ from durability.catalogue.listing import listed
 from durability.remedies import elr, racks, replicas, target
 from durability.remedies.cluster import facts_of
 from durability.remedies.finding import Finding
-from durability.remedies.steps import Remedy, Step, advice
+from durability.remedies.steps import Remedy, advice
 
 CONTROLLERS = (
     "Run three or five controllers so that no rack has half of them. This takes three racks; the third needs no broker"
@@ -34,7 +34,7 @@ def remedy(finding: Finding) -> Remedy:
     of_rack = finding["required"]["survive"] == "rack"
     if evidence["reason"] in ("already", "today") and not finding["cause"].startswith("configuration:"):
         back = replicas.of_cause(finding)
-        return [Step(about=(elr.wait(finding),)), *back] if aims["elr_at_risk"] else back
+        return elr.before(back, finding) if aims["elr_at_risk"] else back
     if evidence["reason"] == "quorum":
         losing = listed(evidence["losing_quorum"])
         return advice(f"{CONTROLLERS} (racks: {losing})" if of_rack else f"{ONE_BY_ONE} (brokers: {losing})")

@@ -6,7 +6,7 @@ from durability.catalogue.listing import listed
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import ONE_BY_ONE
 from durability.remedies.finding import Finding
-from durability.remedies.steps import Remedy, advice, restart
+from durability.remedies.steps import AGAIN, Remedy, advice, restart
 
 CONTRADICTS = "Change the tier: no cluster can meet it"
 MORE = "Add brokers or racks, or give these topics a tier that the cluster can meet"
@@ -29,10 +29,18 @@ def of_topic(finding: Finding) -> Remedy:
     return advice(set_racks(finding["evidence"]["target"]["unracked_brokers"], facts_of(finding)))
 
 
+def first_set(finding: Finding, unracked: list[int]) -> tuple[str, ...]:
+    """The remedy for too few racks where only some brokers have one: the others may be in further racks."""
+    return set_racks(unracked, facts_of(finding)), AGAIN
+
+
 def feasible(finding: Finding) -> Remedy:
     """The remedy for a tier that the cluster can't meet."""
     evidence = finding["evidence"]
     if evidence.get("few_allowed") or evidence.get("few_spare"):
         return advice(CONTRADICTS)
-    named = evidence["few_racks"] and evidence["no_rack_named"] and not evidence["few_brokers"]
-    return of_brokers(finding) if named else advice(MORE)
+    if evidence["few_brokers"] or not evidence["unracked_brokers"]:
+        return advice(MORE)
+    return (
+        of_brokers(finding) if evidence["no_rack_named"] else advice(*first_set(finding, evidence["unracked_brokers"]))
+    )

@@ -169,7 +169,7 @@ def health(finding: Finding) -> Remedy:
         if finding["category"] == "under-min-isr":
             back = _or_take_back(back, evidence, facts)
         if evidence["target"]["elr_at_risk"]:
-            return [Step(about=(elr.wait(finding),)), *back]
+            return elr.before(back, finding)
         if finding["category"] != "under-min-isr" or evidence["growing"]:
             return back
         if facts.led is False:

@@ -16,7 +16,7 @@ from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import Command, Config, Elect, Feature, Reassign, Show, Unregister
 from durability.remedies.finding import Finding
 from durability.remedies.plans import HALTED, LIMIT, NOTHING, ROOM, SUFFICE
-from durability.remedies.steps import Remedy
+from durability.remedies.steps import NO_CONTROLLER, Remedy
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 THROTTLED = ".replication.throttled."
@@ -174,6 +174,8 @@ def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) ->
     target, facts = finding["evidence"].get("target"), facts_of(finding)
     if target is None:
         return "The state of the topic's partitions is unknown"
+    if facts.led is False and target["offline"] != 0:
+        return NO_CONTROLLER
     if target["offline"] != 0:
         return f"{NO_LEADER}. No live broker has their data to copy"
     down = target["replicas_down"] or []

@@ -72,13 +72,31 @@ def remedy(finding: Finding) -> Remedy:
     if target["too_few_brokers"]:
         return _too_few_brokers(target, finding)
     at_risk = target["elr_at_risk_in_cluster" if _everywhere(target, facts) else "elr_at_risk"]
-    if at_risk and (changes or safety.pinned(target, facts) is not None):
+    if at_risk and facts.led is not False and (changes or safety.pinned(target, facts) is not None):
         return advice(elr.wait(finding))
     if target.get("above_maximum") is not None and not changes and not _grows(target):
         return _remove(target["above_maximum"])
     if changes or target["reassign"]:
         return _steps(finding)
+    if (evened := _evened(target)) is not None:
+        return advice(evened, AGAIN)
     return advice("Set the same min.insync.replicas on all brokers: partitions of this topic have different values")
+
+
+def _evened(target: Target) -> str | None:
+    """Advice on a minimum relative to the number of replicas, if partitions have different numbers of them; else None."""
+    below, fewest, most = (
+        target.get("below_replication_factor"),
+        target["replication_factor_now"],
+        target["most_replicas"],
+    )
+    if None in (below, fewest, most) or fewest >= most:
+        return None
+    return (
+        f"The tier requires min.insync.replicas rf-{below}, but the partitions of this topic have {fewest} to {most} replicas."
+        " First give all of them the same number of replicas: otherwise one value is too low for some or leaves others too little"
+        f" headroom. With {most} replicas, set min.insync.replicas={max(1, most - below)}"
+    )
 
 
 def _too_few_brokers(target: Target, finding: Finding) -> Remedy:
@@ -122,6 +140,7 @@ def _steps(finding: Finding) -> Remedy:
     at_once = raises and (not moves or (now is not None and least < now))
     at_last = safety.lowers_last(target)
     move = _reassign(finding, pin) if moves else None
+    later = raises and not at_once
     steps: Remedy = []
     if pin is not None and pinned is not None:
         enforced = target["min_insync_replicas_enforced"]
@@ -135,11 +154,11 @@ def _steps(finding: Finding) -> Remedy:
         steps.append(move)
     if pin is not None and at_last:
         steps.append(Step(about=("When the reassignment is complete, audit again for the last step.",)))
-    elif at_last or pin is not None or (raises and not at_once):
+    elif at_last or pin is not None or later:
         after = (
             f"When the reassignment is complete, audit again: then set min.insync.replicas={_or(least, 'as before')}."
         )
-        steps.append(Step(about=(after,)))
+        steps.append(Step(about=(after, *(_trade_off(target) if later else ()))))
     if moves or not _everywhere(target, facts):
         line = _target_line(target, topic) if lowers or raises or _grows(target) else _places(topic)
         steps[:1] = [replace(step, about=(line, *step.about)) for step in steps[:1]] or [Step(about=(line,))]
@@ -197,14 +216,15 @@ def _raise(target: Target, topic: str, facts: ClusterFacts) -> Step:
 
 
 def _trade_off(target: Target) -> tuple[str, ...]:
-    """What a higher min.insync.replicas costs if a rack is lost, with replicas spread evenly over the known racks."""
-    least, now, copies = target[KEY], target["min_insync_replicas_now"], target["replication_factor"]
-    racks_there = target["racks_there"]
-    if None in (least, now, copies) or not racks_there or racks_there < 2:
+    """What a higher min.insync.replicas costs if a rack is lost: acks=all writes that are accepted with the present value."""
+    least, now, racks_there = target[KEY], target["min_insync_replicas_now"], target["racks_there"]
+    losses = target.get("rack_losses") or []
+    if None in (least, now) or not racks_there or racks_there < 2:
         return ()
-    left = copies - -(-copies // racks_there)
-    if not now <= left < least:
+    costly = [(loss["left"], loss["replicas"]) for loss in losses if now <= loss["left"] < least]
+    if not costly:
         return ()
+    left, copies = min(costly)
     cost = (
         f"If a rack is lost, {left} of {copies} replicas can be left: acks=all writes are then rejected with"
         f" min.insync.replicas={least}, and accepted with {now}."
@@ -238,14 +258,11 @@ def _why_lower(target: Target) -> str:
     elif enforced is not None and now is not None and enforced > now:
         why = "As configured now, every acks=all write is rejected."
     elif now is not None and target["min_insync_replicas_now"] > now:
-        why = (
-            "A value above the number of replicas leaves no headroom. An acks=all write then waits for"
-            f" {least} replicas instead of {_or(enforced, 'more')}."
-        )
+        why = f"A value above the number of replicas leaves no headroom. {_gives_up(target)}"
     else:
         why = (
-            f"The cluster has too few brokers to add a replica instead. An acks=all write then waits for {least} replicas"
-            f" instead of {_or(enforced, 'more')}."
+            "The cluster has too few brokers for another replica. To keep the guarantee of acks=all, add a broker first, then"
+            f" audit again. Otherwise lower the value. {_gives_up(target)}"
         )
     if least == target["replication_factor"]:
         why += (
@@ -253,6 +270,12 @@ def _why_lower(target: Target) -> str:
             f" {least + 1} replicas."
         )
     return why
+
+
+def _gives_up(target: Target) -> str:
+    """The copies that acks=all no longer guarantees with the lower value."""
+    enforced = target["min_insync_replicas_enforced"]
+    return f"acks=all then guarantees {copies_in_words(target[KEY])} instead of {_or(enforced, 'more')}."
 
 
 def _reassign(finding: Finding, pin: Step | None) -> Step:
@@ -292,6 +315,8 @@ def place(finding: Finding) -> Remedy:
     if target["racks_there"] == 0:
         return racks.of_topic(finding)
     if target["too_few_racks"]:
+        if target["unracked_brokers"]:
+            return advice(*racks.first_set(finding, target["unracked_brokers"]))
         return advice(
             f"Add racks ({wanted} required, the cluster has {target['racks_there']}), or give the topic a tier that requires"
             " fewer"
@@ -324,7 +349,9 @@ def acked(finding: Finding) -> Remedy:
     if evidence["no_rack_named"] and not evidence["target"]["too_few_brokers"]:
         return racks.of_topic(finding)
     if evidence["infeasible"]:
-        return advice(racks.MORE)
+        unracked = evidence["target"]["unracked_brokers"]
+        alone = unracked and not evidence["target"]["too_few_brokers"]
+        return advice(*racks.first_set(finding, unracked)) if alone else advice(racks.MORE)
     if differs(evidence["target"]):
         return remedy(finding)
     return advice(

@@ -84,12 +84,61 @@ def most_held(layout: Column, replicas: Column, racks: Column) -> Column:
     """
 
     def held(level: Column, sizes: Column = layout["racks"]) -> Column:
-        return F.aggregate(sizes, F.lit(0), lambda total, size: total + F.least(size, level))
+        return _held(level, sizes)
 
     # Fill racks up to `level` - 1 replicas each, as far as possible. Each remaining replica goes to one of the larger racks.
     level = F.try_element_at(F.filter(F.sequence(F.lit(1), replicas), lambda n: held(n) >= replicas), F.lit(1))
     fullest = held(level - 1, F.slice(layout["racks"], F.lit(1), racks))
     return F.when(level.isNotNull(), fullest + F.least(racks, replicas - held(level - 1)))
+
+
+def losses(layout: Column) -> Column:
+    """What the loss of each named rack leaves of a partition's replicas: array<struct<left, replicas>>, each once.
+
+    layout: of the replicas. A replica without a known rack is left, whichever rack is lost.
+
+    >>> df = spark.createDataFrame([((5, [3, 2]),), ((4, [2, 2]),)], "layout struct<size: int, racks: array<int>>")
+    >>> df.select(losses(F.col("layout")).alias("losses")).show()
+    +----------------+
+    |          losses|
+    +----------------+
+    |[{2, 5}, {3, 5}]|
+    |        [{2, 4}]|
+    +----------------+
+    """
+    left = F.transform(
+        layout["racks"], lambda held: struct({"left": layout["size"] - held, "replicas": layout["size"]})
+    )
+    return F.array_distinct(left)
+
+
+def losses_if_even(layout: Column, replicas: Column) -> Column:
+    """The same for `replicas` spread evenly over the cluster's racks; NULL if fewer brokers have a rack.
+
+    layout: of a cluster's brokers.
+
+    >>> df = spark.createDataFrame([([3, 3],), ([4, 1],), ([1, 1],)], "racks array<int>")
+    >>> df.select("racks", losses_if_even(F.struct("racks"), F.lit(5)).alias("losses")).show()
+    +------+----------------+
+    | racks|          losses|
+    +------+----------------+
+    |[3, 3]|[{2, 5}, {3, 5}]|
+    |[4, 1]|[{1, 5}, {4, 5}]|
+    |[1, 1]|            NULL|
+    +------+----------------+
+    """
+    sizes = F.array_sort(layout["racks"])
+    level = F.try_element_at(F.filter(F.sequence(F.lit(1), replicas), lambda n: _held(n, sizes) >= replicas), F.lit(1))
+    # The remaining replicas go to the racks with most brokers, which are the last ones.
+    first = F.size(sizes) - (replicas - _held(level - 1, sizes))
+    held = F.transform(sizes, lambda size, place: F.least(size, level - 1) + F.when(place >= first, 1).otherwise(0))
+    laid_out = struct({"size": replicas, "racks": F.sort_array(held, asc=False)})
+    return F.when(level.isNotNull(), losses(laid_out))
+
+
+def _held(level: Column, sizes: Column) -> Column:
+    """The replicas in racks of `sizes` brokers with at most `level` replicas each."""
+    return F.aggregate(sizes, F.lit(0), lambda total, size: total + F.least(size, level))
 
 
 def rack_span(layout: Column) -> Column:

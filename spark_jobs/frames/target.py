@@ -307,13 +307,33 @@ def measures() -> dict[str, Column]:
     - `replicas_down`: the dead brokers that have replicas of the topic.
     - `leaders_unknown`: is it unknown for any partition whether it has a live leader?
     - `most_replicas`: the largest number of replicas of a partition; NULL if unknown.
+    - `losses_of_placed`: what the loss of each rack leaves of each partition's replicas, as they are placed (`racks.losses`).
     """
+    # During a reassignment, the last layout is the one once it is complete.
+    placed = F.when(~F.col("has_observers"), F.try_element_at("ends", F.lit(-1)))
     down = F.flatten(F.collect_list(F.when(F.size("replicas_down") > 0, F.col("replicas_down"))))
     return {
         "replicas_down": F.sort_array(F.array_distinct(down)),
         "leaders_unknown": F.bool_or(F.col("offline").isNull()),
         "most_replicas": F.when(F.bool_and(F.col("replica_count").isNotNull()), F.max("replica_count")),
+        "losses_of_placed": F.sort_array(F.array_distinct(F.flatten(F.collect_set(rack_counts.losses(placed))))),
     }
+
+
+def _rack_losses() -> Column:
+    """What the loss of each rack leaves at the target, if the target raises min.insync.replicas; else NULL.
+
+    A plan that adds or moves replicas is assumed to spread them evenly.
+    """
+    raises = F.col("target_min_insync_replicas") > F.col("min_insync_replicas_at_worst")["min_isr"]
+    evenly = rack_counts.losses_if_even(F.col("rack_layout"), F.col("target_replication_factor"))
+    return F.when(raises, F.when(F.col("reassign"), evenly).otherwise(F.col("losses_of_placed")))
+
+
+def _unracked() -> Column:
+    """The brokers without broker.rack, if the cluster has too few racks; else NULL."""
+    few = (F.size("racks") == 0) | certain(_too_few_racks()) | few_beside()
+    return F.when(few, F.col("unracked_brokers"))
 
 
 def with_target(topics: DataFrame, plan: Plan) -> DataFrame:
@@ -338,7 +358,7 @@ def with_target(topics: DataFrame, plan: Plan) -> DataFrame:
         "most_replicas": F.col("most_replicas"),
         "brokers": F.col("broker_count"),
         "racks_there": F.size("racks"),
-        "unracked_brokers": F.when(F.size("racks") == 0, F.col("unracked_brokers")),
+        "unracked_brokers": _unracked(),
         "too_few_brokers": _too_few_brokers(),
         "too_few_racks": _too_few_racks(),
         "at_most": F.when(_too_few_allowed(), at_most()),
@@ -348,6 +368,8 @@ def with_target(topics: DataFrame, plan: Plan) -> DataFrame:
         "replicas_down": F.col("replicas_down"),
         "highest_min_insync_replicas": within["min_isr"],
         "its_replication_factor": within["rf"],
+        "below_replication_factor": below_rf("min_insync_replicas"),
+        "rack_losses": _rack_losses(),
         "offline": F.when(~possible("leaders_unknown"), F.size("offline_ids")),
         "inherited_least": F.col("inherited_least"),
         "reassigning_in_cluster": F.col("cluster_reassigning"),

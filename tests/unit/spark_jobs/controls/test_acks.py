@@ -138,7 +138,9 @@ def test_on_two_racks_the_value_that_reaches_both_leaves_no_headroom(found):
     assert finding["observed"]["smallest_min_insync_replicas"] == 3
     assert "replication factor 4, min.insync.replicas 3 (now 3 and 2)" in finding["remediation"]
     # Three of three would leave no headroom: the value is raised when the fourth replica is there.
-    assert finding["remediation"].endswith("audit again: then set min.insync.replicas=3.")
+    raised, cost = finding["remediation"].splitlines()[-2:]
+    assert raised.endswith("audit again: then set min.insync.replicas=3.")
+    assert "2 of 4 replicas can be left: acks=all writes are then rejected" in cost
     assert one(found, cluster="two-racks", resource="u")["outcome"] == "PASS"
 
 

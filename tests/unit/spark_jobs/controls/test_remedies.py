@@ -239,7 +239,7 @@ def test_what_is_lowered_says_what_that_costs(targets):
     assert lines[0].endswith("--entity-name payments --add-config min.insync.replicas=2")
     assert "--execute --throttle" in lines[1] and lines[1].endswith("plans/old/payments.json")
     assert "--verify" in lines[2]
-    assert "waits for 2 replicas instead of 3" in remedy(targets, "whole", "three", "write-headroom")
+    assert "guarantees 2 copies instead of 3" in remedy(targets, "whole", "three", "write-headroom")
 
 
 def test_a_replica_is_added_before_a_minimum_is_lowered(targets):
