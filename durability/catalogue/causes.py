@@ -6,6 +6,9 @@ import re
 
 DISAGREE = "spark and expectations disagree"
 
+CONTROLLER_QUORUM = "controller quorum"
+"""The cause of what is wrong with the controllers."""
+
 HOLDS_MAJORITY = " holds the quorum's majority"
 """The end of a cause: without this broker or rack, the controllers have no majority."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 HARM = {
@@ -20,30 +20,78 @@ NAMED = 5
 
 
 def broken_by(observed: Mapping[str, Any], kind: str, evidence: Mapping[str, Any]) -> str:
-    """The end of a message: which loss breaks what, and when.
+    """The end of a message: which losses break the gravest class, and when.
 
     observed: of broker-loss or rack-loss. kind: `broker` or `rack`.
 
-    >>> three = {"lost": ["3"], "lost_count": 1, "breaks": "data", "when": ["now", "structural"]}
-    >>> broken_by(three, "broker", {"losing_quorum": []})
+    >>> def lost(breaks, quorum=(), down=(), **views):
+    ...     observed = {"breaks": breaks, "when": [*views], "views": {v: {breaks: {"lost": n}} for v, n in views.items()}}
+    ...     return broken_by(observed, "broker", {"losing_quorum": list(quorum), "down": list(down)})
+    >>> lost("data", now=["3"], structural=["3"])
     'if broker 3 fails, acknowledged writes can be lost (as things are now, even with all replicas in sync)'
-    >>> lost = {"lost": ["az1", "az2"], "lost_count": 2, "breaks": "writes", "when": ["worst-case"]}
-    >>> broken_by(lost, "rack", {"losing_quorum": ["az1"]})[:52]
-    'if any one of racks az1, az2 fails, acks=all writes '
+    >>> lost("availability", quorum=["1", "2"], now=["2", "3"])  # doctest: +NORMALIZE_WHITESPACE
+    'if any one of brokers 2, 3 fails, it goes offline: reads and writes fail (as things are now); without 2 the controllers have
+    no majority'
+    >>> lost("writes", now=["2"], structural=["2", "4"])  # doctest: +NORMALIZE_WHITESPACE
+    'if broker 2 fails, acks=all writes are refused (as things are now); if any one of brokers 2, 4 fails, the same happens (even
+    with all replicas in sync)'
+    >>> lost("data", down=["4"], now=["2", "4"])  # doctest: +NORMALIZE_WHITESPACE
+    'if broker 2 fails, or broker 4, which is down, is lost for good, acknowledged writes can be lost (as things are now)'
     """
-    lost, count = observed["lost"], observed["lost_count"]
+    said: list[str] = []
+    shown: list[str] = []
+    for views, names, count in _by_names(observed, evidence):
+        when = ", ".join(WHEN[view] for view in views)
+        harm = "the same happens" if said else HARM[observed["breaks"]]
+        # The other views suppose that all brokers are up.
+        down = [name for name in names if name in (evidence.get("down") or ())] if "now" in views else []
+        said.append(f"if {_fails(names, count, down, kind)}, {harm} ({when})")
+        shown += [name for name in names[:NAMED] if name not in shown]
+    return "; ".join(said) + _without_majority(shown, evidence)
+
+
+def _by_names(observed: Mapping[str, Any], evidence: Mapping[str, Any]) -> list[tuple[list[str], list[str], int]]:
+    """The views in which the gravest class breaks, together if the same losses break it, with these losses and their number."""
+    groups: list[tuple[list[str], list[str], int]] = []
+    for view in observed["when"]:
+        names = observed["views"][view][observed["breaks"]]["lost"]
+        count = (evidence.get("breaking") or {}).get(view, len(names))
+        same = next((g for g in groups if set(g[1]) == set(names) and g[2] == count), None)
+        if same is None:
+            groups.append(([view], list(names), count))
+        else:
+            same[0].append(view)
+    return groups
+
+
+def _fails(names: Sequence[str], count: int, down: Sequence[str], kind: str) -> str:
+    """The losses, and that they fail. down: those that are down already."""
+    up = [name for name in names if name not in down]
+    parts = []
+    if up:
+        parts.append(f"{_one_of(up, count - len(down), kind)} fails")
+    if down:
+        what = f"{_one_of(down, len(down), kind)}, which {'is' if len(down) == 1 else 'are'} down,"
+        parts.append(f"{what} is lost for good")
+    return ", or ".join(parts)
+
+
+def _one_of(names: Sequence[str], count: int, kind: str) -> str:
     more = f" (+{count - NAMED} more)" if count > NAMED else ""
-    names = ", ".join(lost[:NAMED]) + more
-    who = f"{kind} {names}" if count == 1 else f"any one of {kind}s {names}"
-    when = ", ".join(WHEN[view] for view in observed["when"])
-    quorum = evidence["losing_quorum"]
-    without = ""
-    if quorum:
-        which = (
-            "the controllers then have" if count == 1 else f"without {', '.join(quorum[:NAMED])} the controllers have"
-        )
-        without = f"; {which} no majority"
-    return f"if {who} fails, {HARM[observed['breaks']]} ({when}){without}"
+    listed = ", ".join(names[:NAMED]) + more
+    return f"{kind} {listed}" if count == 1 else f"any one of {kind}s {listed}"
+
+
+def _without_majority(names: Sequence[str], evidence: Mapping[str, Any]) -> str:
+    """The end of the sentence if the controllers have no majority, after the loss of one of these names or already."""
+    if evidence.get("majority_lost"):
+        already = "; the controllers have no majority already, so no leader is elected and no ISR shrinks"
+        return already if evidence.get("by_quorum") else ""
+    quorum = [name for name in names if name in evidence["losing_quorum"]]
+    if not quorum:
+        return ""
+    which = "the controllers then have" if len(names) == 1 else f"without {', '.join(quorum)} the controllers have"
+    return f"; {which} no majority"
 
 
 def unplaced(evidence: Mapping[str, Any]) -> str:

@@ -295,10 +295,9 @@ def too_many(finding: Finding) -> Remedy:
     return _remove(finding["required"]["replication_factor_at_most"])
 
 
-def _remove(wanted: int) -> Remedy:
+def _remove(wanted: int, choice: str = "Allow more replicas in the tier, or remove some") -> Remedy:
     return advice(
-        "Allow more replicas in the tier, or remove some: write a plan for kafka-reassign-partitions with at most"
-        f" {wanted} brokers for each of these partitions",
+        f"{choice}: write a plan for kafka-reassign-partitions with at most {wanted} brokers for each of these partitions",
         "Keep the first replica and as many racks. Remove replicas that are down or out of sync first",
         "The replicas that stay must be in sync, and more than min.insync.replicas. Otherwise bring replicas back first",
     )
@@ -314,6 +313,11 @@ def place(finding: Finding) -> Remedy:
         return remedy(finding)
     if target["racks_there"] == 0:
         return racks.of_topic(finding)
+    if (fewer := finding["evidence"].get("enough_racks_for")) is not None:
+        needed, there = finding["required"]["replica_racks"], target["racks_there"]
+        return _remove(
+            fewer, f"Add racks ({needed} required for so many replicas, the cluster has {there}), or remove replicas"
+        )
     if target["too_few_racks"]:
         if target["unracked_brokers"]:
             return advice(*racks.first_set(finding, target["unracked_brokers"]))

@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 
 from durability.plan.plan import Plan
 from spark_jobs.assemble import loss_names, loss_outcomes
-from spark_jobs.frames import base, loss_verdicts, partitions, single_losses, target
-from spark_jobs.frames.columns import certain
+from spark_jobs.frames import base, loss_verdicts, partitions, quorum, single_losses, target
+from spark_jobs.frames.columns import certain, struct
 from spark_jobs.frames.loss_bits import BITS, has
 from spark_jobs.lake_tables import Reader
 from spark_jobs.scale import loss_groups, packed_sets
@@ -24,7 +24,7 @@ from spark_jobs.scale.compiled import compiled
 
 FOUND = (
     *("losses", "elsewhere", "already", "already_unsure"),
-    *("of_broker", "of_broker_unsure", "of_rack", "of_rack_unsure"),
+    *("of_broker", "of_broker_unsure", "of_broker_kept", "of_rack", "of_rack_unsure", "of_rack_kept"),
 )
 """The columns of `single_losses.broken`."""
 IN_SETS = tuple(name for name in BITS if not name.startswith("worst_"))
@@ -277,11 +277,13 @@ class Losses:
         - `_breaks`: by BITS, the partitions that any of them breaks.
         - `_partitions`: those with the gravest harm, of topics that must survive losses.
         - `_quorum_unsure`: is the quorum after some of them unknown?
+
+        And of its cluster: `unplaced`, `unplaced_voters`, and `majority`, what the verdicts say of the quorum without a loss.
         """
-        names = loss_names.names(self.clusters).select("cluster", "rack", "number", "name", "quorum")
+        names = loss_names.names(self.clusters).select("cluster", "rack", "number", "name", *loss_names.STATES)
         of_loss = self._compiled(self.by_loss).join(F.broadcast(self.topics.select("tid", "cluster")), "tid")
         named = of_loss.join(F.broadcast(names), ["cluster", "rack", "number"])
-        entry = F.struct(*loss_verdicts.ORDER, "name", "quorum", *BITS)
+        entry = F.struct(*loss_verdicts.ORDER, "name", *loss_names.STATES, *BITS)
         ordered = named.withColumns(loss_verdicts.order())
         losses = ordered.groupBy("tid").agg(
             *(
@@ -310,7 +312,8 @@ class Losses:
             F.bool_or((F.col("rack") == rack) & (F.col("quorum") == "unknown")).alias(f"{kind}_quorum_unsure")
             for kind, rack in KINDS.items()
         ]
-        of_clusters = self.clusters.select("cluster", "unplaced", "unplaced_voters")
+        majority = struct(quorum.majority_of_cluster()).alias("majority")
+        of_clusters = self.clusters.select("cluster", "unplaced", "unplaced_voters", majority)
         of_clusters = F.broadcast(of_clusters.join(names.groupBy("cluster").agg(*unsure), "cluster", "left"))
         return (
             self.topics.select("tid", "cluster", "topic").join(joined, "tid").drop("tid").join(of_clusters, "cluster")
@@ -357,7 +360,7 @@ class Losses:
 
 def _with_elsewhere() -> Column:
     """`losses`, with what the loss of any rack may break: a loss without a place."""
-    breaks = (F.lit(0).alias("breaks"), F.col("elsewhere").alias("unsure"))
+    breaks = (F.lit(0).alias("breaks"), F.lit(0).alias("kept"), F.col("elsewhere").alias("unsure"))
     of_any = F.struct(F.lit(True).alias("rack"), F.lit(None).cast("int").alias("place"), *breaks)
     return F.when(F.col("elsewhere") != 0, F.array_append("losses", of_any)).otherwise(F.col("losses"))
 

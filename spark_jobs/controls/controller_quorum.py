@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from durability.catalogue.causes import CONTROLLER_QUORUM
 from durability.plan.plan import Plan
 from spark_jobs.frames import base, quorum
 from spark_jobs.frames.columns import certain, let, struct
@@ -146,7 +147,7 @@ def _verdict(voters: _Voters, found: Column) -> Column:
         .when(worst.isNotNull(), base.FAIL)
         .otherwise(base.PASS),
         category=worst,
-        cause="controller quorum",
+        cause=CONTROLLER_QUORUM,
         observed={
             "voters": F.when(~unread, voters.count),
             "problems": found["problems"],

@@ -35,7 +35,7 @@ def _wanted() -> dict[str, Column]:
     # Each replica needs a separate broker.
     brokers = F.greatest(F.lit(0), need["replication_factor"], target.copies() + target.headroom())
     # The racks that remain after the loss of one must still be enough.
-    after_loss = F.when(target.survives("rack"), F.greatest(F.lit(1), need["acked_racks"]) + 1)
+    after_loss = F.when(target.survives("rack"), F.greatest(F.lit(target.SURVIVING_RACKS), need["acked_racks"] + 1))
     spread = [need[key] for key in ("replica_racks", "min_insync_racks", "acked_racks")]
     in_own_racks = least - target.below_rf("replica_racks")
     racks = F.greatest(F.lit(0), *spread, after_loss, in_own_racks, F.when(need["replica_rack_balance"], 1))

@@ -59,13 +59,18 @@ def placement_cause() -> Column:
 def topic_verdicts(plan: Plan) -> Iterable[Column]:
     racks_at_most = F.size("racks") + F.col("unknown_racks")
     fails = base.outcome_of(CONTROL) == base.FAIL
+    allowed, least = target.allowed_racks(RULE.required), target.least_racks(RULE.required)
+    # The cluster can meet the tier, but not with as many replicas as the topic has.
+    too_many = F.col("brokers_known") & (allowed > racks_at_most) & (least <= racks_at_most)
+    enough_racks_for = F.when(too_many, racks_at_most + target.below_rf("replica_racks"))
     uneven = fails & ~certain(RULE.worst < RULE.required)
     yield base.verdict(
         CONTROL,
         base.outcome_of(CONTROL),
         category=F.when(uneven, UNEVEN),
         cause=F.coalesce(
-            base.not_feasible(target.allowed_racks(RULE.required), racks_at_most),
+            base.not_feasible(least, racks_at_most),
+            F.when(enough_racks_for.isNotNull(), "configuration:topic"),
             F.when(uneven & target.too_few_in_a_rack(), base.infeasible(F.col("tier"))),
             placement_cause(),
         ),
@@ -73,6 +78,6 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
         required={"replica_racks": RULE.required},
         also_observed={DIFFERENCE: F.col(DIFFERENCE)},
         also_required={"replica_rack_balance": F.when(balanced(), F.lit(True))},
-        evidence={"target": F.col(target.TARGET), **base.unknown_because()},
+        evidence={"target": F.col(target.TARGET), "enough_racks_for": enough_racks_for, **base.unknown_because()},
         partitions=F.when(uneven, F.col(UNEVEN_IDS)).otherwise(RULE.failing),
     )

@@ -9,11 +9,11 @@ from functools import reduce
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from durability.catalogue.causes import HOLDS_MAJORITY
+from durability.catalogue.causes import CONTROLLER_QUORUM, HOLDS_MAJORITY
 from durability.lake.loss_tables import VIEWS
 from spark_jobs.frames import base, target
 from spark_jobs.frames.columns import certain, let, possible, struct
-from spark_jobs.frames.loss_bits import BITS, has
+from spark_jobs.frames.loss_bits import ALL, BITS, has
 
 SHOWN = 20
 """The most names in a list."""
@@ -22,6 +22,8 @@ ORDER = ("harmless", "fewer")
 ALREADY = ("now_data", "now_availability", "now_writes", "structural_writes")
 GRAVEST = ("data", "availability", "writes")
 WHEN = {"now": "now", "structural": "structural", "worst": "worst-case"}
+LATER = sum(bit for name, bit in BITS.items() if not name.startswith("now_"))
+"""The bits of what breaks with another ISR than today's."""
 
 
 def _of(name: str) -> dict[str, int]:
@@ -65,6 +67,8 @@ def verdict(control: str, kind: str) -> Column:
     Reads a topic's row with its target, joined with `spark_jobs.assemble.failure_costs.Losses.of_topics`.
     """
     breaks, asked = F.coalesce(f"of_{kind}", F.lit(0)), target.survives(kind)
+    # What the quorum's loss alone breaks isn't among these. Acknowledged data never is.
+    kept = F.coalesce(f"of_{kind}_kept", F.lit(0))
     already = certain(reduce(Column.__or__, (F.col(f"already_{name}") > 0 for name in ALREADY)))
     unknown = (F.col(f"of_{kind}_unsure") != 0) | (F.col("already_unsure") != 0) | ~F.col("partitions_known")
     outcome = (
@@ -78,21 +82,27 @@ def verdict(control: str, kind: str) -> Column:
         outcome = F.when((F.size("racks") > 0) | ~asked, outcome)
     gravest = _of_gravest(breaks, {name: F.lit(name) for name in GRAVEST}, F.lit(None).cast("string"))
     losses = F.filter(f"{kind}_losses", lambda one: one["harmless"] < len(GRAVEST))
-    losing = F.filter(losses, lambda one: one["quorum"] == "lost")["name"]
+    losing = F.filter(losses, lambda one: one["quorum"] == "lost")
+    # A majority that is lost already is lost by no loss.
+    taking = F.when(certain(F.col("majority")["lost"]), F.slice(losing, 1, 0)).otherwise(losing)
     found = {
         "outcome": outcome,
         "already": already,
         "gravest": gravest,
         "losses": losses,
-        "losing": losing,
-        "reason": _reason(breaks, already, losing),
+        "losing": losing["name"],
+        "taking": taking["name"],
+        "outnumbering": F.filter(taking, lambda one: one["outnumbers"])["name"],
+        "reason": _reason(breaks, kept, already),
+        "while_kept": _while_kept(kept),
+        "by_quorum": has(breaks.bitwiseAND(F.bitwise_not(kept)).bitwiseAND(gravest_bits(breaks)), ALL),
     }
     return let(struct(found), lambda found: _verdict(control, kind, breaks, found))
 
 
 def _verdict(control: str, kind: str, breaks: Column, found: Column) -> Column:
     outcome, already, gravest = found["outcome"], found["already"], found["gravest"]
-    losses, losing = found["losses"], found["losing"]
+    losses, losing, majority = found["losses"], found["losing"], F.col("majority")
     fails, because = outcome == base.FAIL, base.unknown_because()
     # Nothing is unread, but nodes may stand in a lost rack.
     nowhere = (F.size("unplaced") > 0) | (F.size("unplaced_voters") > 0)
@@ -105,7 +115,7 @@ def _verdict(control: str, kind: str, breaks: Column, found: Column) -> Column:
         control,
         outcome,
         category=F.coalesce(gravest, F.when(already, _already_class())),
-        cause=_cause(kind, breaks, losing, found["reason"]),
+        cause=_cause(kind, breaks, found["outnumbering"], found["reason"]),
         observed={
             "lost": F.coalesce(F.slice(losses["name"], 1, SHOWN), F.array().cast("array<string>")),
             "lost_count": F.coalesce(F.size(losses), F.lit(0)),
@@ -121,7 +131,17 @@ def _verdict(control: str, kind: str, breaks: Column, found: Column) -> Column:
         evidence={
             **because,
             base.REASON: reason,
-            "losing_quorum": F.slice(losing, 1, SHOWN),
+            "while_kept": F.when(fails, found["while_kept"]),
+            # Does the gravest class break in some view only without the quorum?
+            "by_quorum": F.when(fails, found["by_quorum"]),
+            "breaking": F.when(fails, _breaking(losses, gravest)),
+            "down": F.filter(losses, lambda one: one["down"])["name"],
+            "losing_quorum": F.slice(found["taking"], 1, SHOWN),
+            "outnumbering": F.slice(found["outnumbering"], 1, SHOWN),
+            "majority_lost": certain(majority["lost"]),
+            "voters": majority["voters"],
+            "voters_missing": majority["missing"],
+            "few_racks": few_racks().isNotNull(),
             # Replicas that are missing now may break it even at its target.
             "missing": base.dominant("under_replicated_causes"),
             "racks": F.size("racks"),
@@ -155,9 +175,8 @@ def _views(kind: str, losses: Column) -> Column:
     def of_class(view: str, name: str) -> Column:
         bit = f"{view}_{name}"
         partitions = F.coalesce(F.col(f"{kind}_breaks")[bit], F.lit(0)).cast("int")
-        harmful = F.filter(losses, lambda one: one[bit] > 0)
         ordered = F.array_sort(
-            F.transform(harmful, lambda one: F.struct((-one[bit]).alias("n"), one["name"].alias("name")))
+            F.transform(_harmful(losses, bit), lambda one: F.struct((-one[bit]).alias("n"), one["name"].alias("name")))
         )
         # Most topics break in few classes.
         lost = F.when(partitions > 0, F.slice(ordered["name"], 1, SHOWN))
@@ -166,18 +185,40 @@ def _views(kind: str, losses: Column) -> Column:
     return struct({WHEN[v]: struct({name: of_class(v, name) for name in classes}) for v, classes in VIEWS.items()})
 
 
-def _reason(breaks: Column, already: Column, losing: Column) -> Column:
-    """A code for the text and the remedy: broken already, by the quorum, only because of today's ISR, or by the configuration."""
-    later = sum(bit for name, bit in BITS.items() if not name.startswith("now_"))
-    return (
-        F.when(already & (breaks == 0), "already")
-        .when(F.size(losing) > 0, "quorum")
-        .when(~has(breaks, later), "today")
-        .otherwise("configured")
-    )
+def _breaking(losses: Column, gravest: Column) -> Column:
+    """By view: the number of losses that break the gravest class."""
+
+    def number_of(view: str, classes: Iterable[str]) -> Column:
+        harmful = (F.when(gravest == name, F.size(_harmful(losses, f"{view}_{name}"))) for name in classes)
+        return F.coalesce(*harmful, F.lit(0))
+
+    return struct({WHEN[view]: number_of(view, classes) for view, classes in VIEWS.items()})
 
 
-def _cause(kind: str, breaks: Column, losing: Column, reason: Column) -> Column:
+def _harmful(losses: Column, bit: str) -> Column:
+    return F.filter(losses, lambda one: one[bit] > 0)
+
+
+def _reason(breaks: Column, kept: Column, already: Column) -> Column:
+    """A code for the text and the remedy, by the gravest class that breaks.
+
+    Codes: broken already, by the quorum's loss, only because of today's ISR, or by the configuration.
+    """
+    by_quorum = kept.bitwiseAND(gravest_bits(breaks)) == 0
+    return F.when(already & (breaks == 0), "already").when(by_quorum, "quorum").otherwise(_while_kept(kept))
+
+
+def _while_kept(kept: Column) -> Column:
+    """The code for what breaks although the quorum keeps its majority; NULL if that is nothing."""
+    return F.when(has(kept, LATER), "configured").when(kept != 0, "today")
+
+
+def few_racks() -> Column:
+    """The cause if the cluster has too few racks to survive the loss of one; else NULL. policy-feasible fails, too."""
+    return base.not_feasible(F.lit(target.SURVIVING_RACKS), F.size("racks") + F.col("unknown_racks"))
+
+
+def _cause(kind: str, breaks: Column, outnumbering: Column, reason: Column) -> Column:
     source = F.col("write_headroom_at_worst")["min_isr_source"]
     structural = sum(bit for name, bit in BITS.items() if name.startswith("structural_"))
     by_placement = F.lit("placement" if kind == "rack" else "configuration:topic")
@@ -185,11 +226,13 @@ def _cause(kind: str, breaks: Column, losing: Column, reason: Column) -> Column:
         *(base.dominant(f"{name}_causes") for name in ("offline", "under_min_isr", "under_replicated")),
         base.min_isr_cause(source),
     )
-    majority = F.concat(F.lit(f"{kind}:"), F.element_at(losing, 1), F.lit(HOLDS_MAJORITY))
-    one_rack = F.when((F.size("racks") == 1) & (F.col("unknown_racks") == 0) & F.lit(kind == "rack"), "racks:1")
+    majority = F.concat(F.lit(f"{kind}:"), F.try_element_at(outnumbering, F.lit(1)), F.lit(HOLDS_MAJORITY))
+    of_rack = F.lit(kind == "rack")
+    one_rack = F.when((F.size("racks") == 1) & (F.col("unknown_racks") == 0) & of_rack, "racks:1")
     configured = F.when(has(breaks, structural), by_placement).otherwise(base.min_isr_cause(source))
     return (
         F.when(reason.isin("already", "today"), missing)
-        .when(reason == "quorum", majority)
-        .otherwise(F.coalesce(target.infeasible(), one_rack, configured))
+        # Voters that are missing are to blame if all of them together would keep a majority.
+        .when(reason == "quorum", F.coalesce(majority, F.lit(CONTROLLER_QUORUM)))
+        .otherwise(F.coalesce(target.infeasible(), one_rack, F.when(of_rack, few_racks()), configured))
     )

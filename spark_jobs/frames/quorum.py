@@ -57,3 +57,20 @@ def left(lost: Column) -> Column:
     fields = {"voters": F.size(everyone), "left": F.size(remaining), "needed": needed}
     known = {name: F.when(stated, number) for name, number in fields.items()}
     return struct({**known, "kept": F.when(stated, kept).when(F.col("quorum_mode") == "zookeeper", True)})
+
+
+def majority_of_cluster() -> dict[str, Column]:
+    """`lost`: have the controllers no majority, as they are? `voters`: their number. `missing`: ids of those that are missing."""
+    stated = F.col("quorum_mode") == "kraft"
+    return {
+        "lost": certain(~left(F.array().cast("array<int>"))["kept"]),
+        "voters": F.when(stated, F.size("voters")),
+        "missing": F.when(stated, F.col("voting")["missing"]),
+    }
+
+
+def outnumbers(lost: Column) -> Column:
+    """Are these nodes so many voters that the others are no majority, even with all of them up?"""
+    others = F.filter("voters", lambda v: ~F.array_contains(lost, v["controller"]))
+    short = F.size(others) < majority(F.size("voters"))
+    return certain((F.col("quorum_mode") == "kraft") & (F.size("voters") > 0) & short)

@@ -38,12 +38,14 @@ def broken(
         its rack (`of_rack`), of its rack with the nodes of unknown racks (`of_rack_with`), and of any other rack with them
         (`elsewhere`).
 
-    - `losses`: array<struct<rack, place, breaks, unsure>>, for each loss that breaks something or may. place: the number of the
-      broker, or of the first replica in the rack; NULL if the replicas are unknown. breaks, unsure: BITS.
+    - `losses`: array<struct<rack, place, breaks, kept, unsure>>, for each loss that breaks something or may. place: the number of
+      the broker, or of the first replica in the rack; NULL if the replicas are unknown. breaks, unsure: BITS. kept: those of
+      `breaks` that break although the quorum keeps its majority.
     - `sets`: array<struct<rack, places, breaks>>: the smallest sets of brokers, and of racks, that break something. breaks: of
       `loss_sets.COUNTED`.
     - `elsewhere`: BITS that the loss of a rack may break although no replica is known to stand there.
     - `of_broker`, `of_broker_unsure`, `of_rack`, `of_rack_unsure`: BITS that any such loss breaks, or may break.
+    - `of_broker_kept`, `of_rack_kept`: BITS that any such loss breaks although the quorum keeps its majority.
     - `already`, `already_unsure`: BITS that are broken without a loss.
     """
     lost = F.array_distinct(F.transform("slots", lambda s: struct({name: s[name] for name in ("lost", "quorum")})))
@@ -108,6 +110,7 @@ def _of_any() -> dict[str, Column]:
     for name, rack, more in (("of_broker", False, F.lit(0)), ("of_rack", True, F.col("elsewhere"))):
         breaks = any_of(rack, "breaks", F.lit(0))
         columns |= {name: breaks, f"{name}_unsure": any_of(rack, "unsure", more).bitwiseAND(F.bitwise_not(breaks))}
+        columns[f"{name}_kept"] = any_of(rack, "kept", F.lit(0))
     return columns
 
 
@@ -176,9 +179,18 @@ def _with_bits(one: Column) -> Column:
 
 def _of_slot(slot: Column) -> Column:
     """A loss, with what it breaks."""
-    number = F.array_position("different", struct({name: slot[name] for name in ("lost", "quorum")}))
-    answer = F.get("answers", number.cast("int") - 1)
-    return struct({**{name: slot[name] for name in ("kind", "place")}, **{n: answer[n] for n in ("breaks", "may")}})
+    answer = _answer(slot["lost"], slot["quorum"])
+    # Among the sets that are lost is each broker, and each rack.
+    while_kept = F.coalesce(_answer(slot["lost"], F.lit(KEPT))["breaks"], answer["breaks"])
+    kept = F.when(slot["quorum"] == LOST, answer["breaks"].bitwiseAND(while_kept)).otherwise(answer["breaks"])
+    found = {"breaks": answer["breaks"], "kept": kept, "may": answer["may"]}
+    return struct({**{name: slot[name] for name in ("kind", "place")}, **found})
+
+
+def _answer(lost: Column, quorum: Column) -> Column:
+    """The element of `answers` for this loss; NULL if it wasn't judged."""
+    number = F.array_position("different", struct({"lost": lost, "quorum": quorum}))
+    return F.when(number > 0, F.get("answers", number.cast("int") - 1))
 
 
 def _losses() -> Column:
@@ -192,7 +204,7 @@ def _losses() -> Column:
         is_rack = one["kind"] == RACK
         may = one["may"].bitwiseOR(F.when(is_rack, with_unplaced(one)).otherwise(0))
         unsure = may.bitwiseAND(F.bitwise_not(one["breaks"]))
-        return struct({"rack": is_rack, "place": one["place"], "breaks": one["breaks"], "unsure": unsure})
+        return struct({"rack": is_rack, **{n: one[n] for n in ("place", "breaks", "kept")}, "unsure": unsure})
 
     listed = F.transform(F.filter("each", lambda o: o["kind"].isin(BROKER, RACK)), found)
     anything = F.filter(listed, lambda o: (o["breaks"] != 0) | (o["unsure"] != 0))
@@ -201,8 +213,8 @@ def _losses() -> Column:
 
 
 def _unknown() -> list[Column]:
-    none, breaks = F.lit(None).cast("int"), F.lit(0)
-    return [none.alias("place"), breaks.alias("breaks"), F.lit(ALL).alias("unsure")]
+    none, nothing = F.lit(None).cast("int"), F.lit(0)
+    return [none.alias("place"), nothing.alias("breaks"), nothing.alias("kept"), F.lit(ALL).alias("unsure")]
 
 
 def _elsewhere() -> Column:

@@ -22,6 +22,12 @@ COLUMNS = (
     *("target_own_racks", "target_rack_balance"),
 )
 TARGET, SPREAD = "target", "target_spread_replication_factor"
+SURVIVING_RACKS = 3
+"""The fewest racks with which a topic survives the loss of any one.
+
+Acknowledged records survive if no rack has min.insync.replicas replicas. Writes go on if the other racks have that many. With two
+racks, both can't be true.
+"""
 MORE = 8
 """How many replicas beyond those needed otherwise are tried."""
 
@@ -79,6 +85,12 @@ def _allowed(replicas: Column) -> Column:
 def allowed_racks(required: Column) -> Column:
     """The racks that the tier requires of a topic with no more replicas than it allows."""
     return F.when(below_rf("replica_racks").isNull(), required).otherwise(_allowed(required))
+
+
+def least_racks(required: Column) -> Column:
+    """The racks that the tier requires of a topic with no more replicas than it must have. policy-feasible counts these."""
+    below = below_rf("replica_racks")
+    return F.when(below.isNull(), required).otherwise(F.least(required, least_replicas() - below))
 
 
 def default_min_isr(plan: Plan) -> Column:

@@ -53,6 +53,7 @@ def codes(clusters: DataFrame) -> Codes:
 
     - `rack_quorum`, `rack_quorum_with`: by place in `racks`, the quorum after the loss of that rack, and with the nodes that may
       stand in it.
+    - `rack_outnumbers`: by place, whether the voters of other racks are no majority, even if all of them are up.
     - `racks`: the brokers' racks, then those that have controllers alone. Empty if no broker has a rack: then nothing is known of
       the loss of one.
     - `unplaced`, `unplaced_voters`: the brokers and voters without a known rack.
@@ -67,7 +68,11 @@ def codes(clusters: DataFrame) -> Codes:
         .distinct()
         .agg(F.array_sort(F.collect_list(F.struct("text", "state"))).alias("kinds"))
     )
-    racks_of = {"rack_quorum": _rack_quorum(with_unplaced=False), "rack_quorum_with": _rack_quorum(with_unplaced=True)}
+    racks_of = {
+        "rack_quorum": F.transform("racks", lambda rack: _quorum_code(_in_rack(rack))),
+        "rack_quorum_with": F.transform("racks", lambda rack: _quorum_code(_in_rack(rack, with_unplaced=True))),
+        "rack_outnumbers": F.transform("racks", lambda rack: quorum.outnumbers(_in_rack(rack))),
+    }
     nowhere = {
         "unplaced": F.filter("brokers", lambda b: ~_placed(b["rack"]))["broker"],
         "unplaced_voters": F.filter("voters", _unplaced_controller)["controller"],
@@ -109,18 +114,15 @@ def _unplaced_controller(controller: Column) -> Column:
     return ~_placed(controller["rack"]) & ~F.array_contains(placed, controller["controller"])
 
 
-def _rack_quorum(with_unplaced: bool) -> Column:
-    """By place in `racks`: the quorum after the loss of the rack's brokers and voters."""
+def _in_rack(rack: Column, with_unplaced: bool = False) -> Column:
+    """The ids of the rack's brokers and controllers, and of those that may stand there."""
 
-    def lost(rack: Column) -> Column:
-        def gone(node: Column, unplaced: Column) -> Column:
-            there = certain(node["rack"] == rack)
-            return there | unplaced if with_unplaced else there
+    def gone(node: Column, unplaced: Column) -> Column:
+        there = certain(node["rack"] == rack)
+        return there | unplaced if with_unplaced else there
 
-        brokers = F.filter("brokers", lambda b: gone(b, ~_placed(b["rack"])))["broker"]
-        return F.concat(brokers, F.filter("controllers", lambda c: gone(c, _unplaced_controller(c)))["controller"])
-
-    return F.transform("racks", lambda rack: _quorum_code(lost(rack)))
+    brokers = F.filter("brokers", lambda b: gone(b, ~_placed(b["rack"])))["broker"]
+    return F.concat(brokers, F.filter("controllers", lambda c: gone(c, _unplaced_controller(c)))["controller"])
 
 
 def numbered_topics(topics: DataFrame, clusters: DataFrame) -> DataFrame:
