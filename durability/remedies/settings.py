@@ -197,13 +197,22 @@ def _throttles_of_down(brokers: list[int]) -> Remedy:
 
 
 def _stuck(finding: Finding, facts: ClusterFacts) -> Remedy:
-    """Cancelling drops the replicas being added at once, so it is offered only if enough others are live and in sync."""
+    """Cancelling drops the replicas being added at once, so it is offered only if enough others are live and in sync.
+
+    Brokers cancel since 2.4, Kafka's tool since 2.6 (KIP-455).
+    """
     if facts.led is False:
         return advice(NO_CONTROLLER)
     if providers.refusal(facts.provider, providers.REASSIGN) is not None:
         return advice("Ask the cluster's provider why the reassignment makes no progress: it moves replicas itself")
-    observed, harms = finding["observed"], finding["evidence"]["cancel_harms"]
-    sentences = ["Bring back the brokers that it waits for, or the replicas that lag."]
+    observed, evidence = finding["observed"], finding["evidence"]
+    harms, cancellable, dead = evidence["cancel_harms"], evidence["cancellable"], evidence["waits_for"]
+    who = listed(dead, "broker " if len(dead) == 1 else "brokers ")
+    sentences = [
+        f"Bring back {who}, which stuck reassignments wait for, and the replicas that lag."
+        if dead
+        else "No stuck reassignment waits for a broker that is down. Find why replicas lag: load, disk, network."
+    ]
     throttled = (("broker", observed["throttled_brokers"]), ("topic", observed["throttled_topics"]))
     where = [listed(names, f"{kind} " if len(names) == 1 else f"{kind}s ") for kind, names in throttled if names]
     if where:
@@ -216,12 +225,40 @@ def _stuck(finding: Finding, facts: ClusterFacts) -> Remedy:
             f"Don't cancel the reassignment of {listed(harms)}: without the replicas being added, too few live replicas are in"
             " sync, and the partition can lose its leader or its writes."
         )
-    elif not facts.before(2, 6):
-        sentences.append(
-            "Or cancel it: run the tool with --cancel, which also removes the throttle, and a file that names the partitions,"
-            f" such as {_file(observed['stuck'])}"
+    if cancellable and not facts.before(2, 4):
+        # --cancel deletes the throttles of all live brokers.
+        others = bool(harms) or observed["reassigning"] > len(cancellable)
+        throttle = (
+            ". Add --preserve-throttles, since other reassignments run"
+            if others
+            else ", which also removes the throttle"
         )
+        tool = "the tool of Kafka 2.6 or later" if facts.before(2, 6) else "the tool"
+        sentences.append(
+            f"Or cancel the reassignment of {listed(cancellable)}: run {tool} with --cancel and a file that names these"
+            f" partitions, such as {_file(cancellable)}{throttle}"
+        )
+    if dead and (evidence["stuck_kept"] or facts.before(2, 4)):
+        sentences += _never_back(who, evidence["stuck_kept"] or observed["stuck"], facts)
     return [*advice(*sentences), Step(RUNNING)] if not facts.before(2, 6) else advice(*sentences)
+
+
+def _never_back(who: str, partitions: list[str], facts: ClusterFacts) -> list[str]:
+    """What ends a reassignment that can't be cancelled, if the brokers that it waits for are lost.
+
+    Since 2.4 a new plan replaces a running one (KIP-455). Older brokers accept no plan beside another.
+    """
+    lost = f"If {who} never {'comes' if who.startswith('broker ') else 'come'} back"
+    if facts.before(2, 4):
+        return [
+            f"{lost}, start a new broker with the same id and empty disks: it copies its replicas from their leaders. First see"
+            " that no partition without a leader has this id in its ISR: the empty replica would lead it, without its records."
+        ]
+    tool = "the tool of Kafka 2.6 or later" if facts.before(2, 6) else "the tool"
+    return [
+        f"{lost}, replace the plan of {listed(partitions)}: run {tool} with --execute --additional, without --throttle. The new"
+        " plan keeps the live replicas that are in sync, and names other live brokers in place of those that are lost."
+    ]
 
 
 def _file(partitions: list[str]) -> str:
