@@ -231,6 +231,7 @@ def _why_lower(target: Target) -> str:
     """The effect of lowering min.insync.replicas."""
     least, enforced = target[KEY], target["min_insync_replicas_enforced"]
     now = target["replication_factor_now"]
+    waits = f"{least} replicas" if enforced is None else f"{least} replicas instead of {enforced}"
     if enforced is not None and enforced <= least and target["rejects"]:
         why = "As configured now, some partitions reject every acks=all write. The others already enforce no more than this."
     elif enforced is not None and enforced <= least:
@@ -238,15 +239,9 @@ def _why_lower(target: Target) -> str:
     elif enforced is not None and now is not None and enforced > now:
         why = "As configured now, every acks=all write is rejected."
     elif now is not None and target["min_insync_replicas_now"] > now:
-        why = (
-            "A value above the number of replicas leaves no headroom. An acks=all write then waits for"
-            f" {least} replicas instead of {_or(enforced, 'more')}."
-        )
+        why = f"A value above the number of replicas leaves no headroom. An acks=all write then waits for {waits}."
     else:
-        why = (
-            f"The cluster has too few brokers to add a replica instead. An acks=all write then waits for {least} replicas"
-            f" instead of {_or(enforced, 'more')}."
-        )
+        why = f"The cluster has too few brokers to add a replica instead. An acks=all write then waits for {waits}."
     if least == target["replication_factor"]:
         why += (
             " It leaves no headroom: if one replica falls out of sync, acks=all writes are rejected. For headroom, give the topic"
