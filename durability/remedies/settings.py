@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from durability.catalogue.listing import SHOWN, listed
-from durability.remedies import elr, providers
+from durability.remedies import elr, providers, safety
 from durability.remedies.cluster import ClusterFacts, facts_of
-from durability.remedies.commands import LOG_DIRS, ONE_BY_ONE, RUNNING, Config, Show, cluster_setting, topic_setting
+from durability.remedies.commands import (
+    LOG_DIRS,
+    ONE_BY_ONE,
+    RUNNING,
+    Config,
+    Show,
+    broker_setting,
+    cluster_setting,
+    lines,
+    topic_setting,
+)
 from durability.remedies.finding import Finding
 from durability.remedies.steps import NO_CONTROLLER, NO_RESTART, Remedy, Step, advice, restart
 
@@ -31,33 +41,55 @@ def unclean_stated(finding: Finding) -> Remedy:
 def defaults(finding: Finding) -> Remedy:
     """The remedy for each weak default. It doesn't change min.insync.replicas while that could wipe an ELR or stop writes."""
     weak, required, evidence = finding["observed"]["problems"], finding["required"], finding["evidence"]
-    if facts_of(finding).led is False:
+    facts = facts_of(finding)
+    if facts.led is False:
         return advice(NO_RESTART)
     unsafe = evidence["elr_at_risk"]
-    weak_min = MIN_ISR in weak
-    waits = unsafe and (weak_min or len(evidence["min_insync_replicas"]) > 1)
-    sentences = _in_files(finding)
-    if "brokers-disagree" in weak and not waits:
-        same = "Set the same values on all brokers and controllers"
-        # The sentences on files name the restart already. Providers restart brokers themselves.
-        files = not sentences and providers.refusal(facts_of(finding).provider, providers.FILES) is None
-        where = f"where a server.properties states them, {ONE_BY_ONE}"
-        sentences.append(restart(same, where, facts_of(finding)) if files else same)
-    if waits:
-        sentences.append(elr.wait(finding))
-    steps = [Step(about=(sentence,)) for sentence in sentences]
-    if weak_min and not unsafe:
-        steps += _min_isr_of_brokers(evidence["overriding_brokers"], required["min_insync_replicas"])
-        if evidence["weak_elsewhere"] is not False:
-            steps.append(_default_min_isr(evidence, required["min_insync_replicas"]))
+    weak_min = MIN_ISR in weak and not unsafe
+    waits = unsafe and (MIN_ISR in weak or len(evidence["min_insync_replicas"]) > 1)
+    own = _min_isr_of_brokers(finding) if weak_min else []
+    steps: Remedy = []
     if UNCLEAN in weak:
         # This step doesn't depend on the others, and an unsafe step ends a remedy. So it goes first.
-        steps.insert(len(sentences), Step(cluster_setting(UNCLEAN, "false")))
-    return steps
+        steps.append(Step(cluster_setting(UNCLEAN, "false")))
+    if weak_min:
+        steps += own
+        if evidence["weak_elsewhere"] is not False:
+            steps.append(_default_min_isr(evidence, required["min_insync_replicas"]))
+    in_files = [step for step in steps if _only_in_files(step, finding)]
+    sentences = _in_files(finding, [step.command for step in in_files if isinstance(step.command, Config)])
+    if "brokers-disagree" in weak and not waits and not _agree_then(own, finding):
+        same = f"Set the same values on all brokers{'' if facts.kraft is False else ' and controllers'}"
+        # The sentences on files name the restart already. Providers restart brokers themselves.
+        files = not sentences and providers.refusal(facts.provider, providers.FILES) is None
+        where = f"where a server.properties states them, {ONE_BY_ONE}"
+        sentences.append(restart(same, where, facts) if files else same)
+    if waits:
+        sentences.append(elr.wait(finding))
+    return [*(Step(about=(sentence,)) for sentence in sentences), *(step for step in steps if step not in in_files)]
 
 
-def _in_files(finding: Finding) -> list[str]:
-    """Sentences on settings that only files of brokers have, and on the restarts that they take."""
+def _only_in_files(step: Step, finding: Finding) -> bool:
+    """Is this a safe change for which the cluster's release has no command, so that it takes files and a restart?"""
+    if step.command is None or step.unless is not None or lines(step.command, facts_of(finding)):
+        return False
+    provider = facts_of(finding).provider
+    return providers.refusal(provider, providers.FILES) is None and safety.reason(step.command, finding) is None
+
+
+def _agree_then(own: Remedy, finding: Finding) -> bool:
+    """Do brokers and controllers have the same values once the values of single brokers are set as `own` says?"""
+    evidence, least = finding["evidence"], finding["required"]["min_insync_replicas"]
+    others = any(len(evidence[name]) > 1 for name in ("replication_factors", "unclean_leader_elections"))
+    rest = [value for value in evidence["min_insync_replicas"] if value >= least]
+    return bool(own) and not others and rest == [least] and evidence["weak_elsewhere"] is False
+
+
+def _in_files(finding: Finding, more: Sequence[Config]) -> list[str]:
+    """Sentences on settings that only files of brokers have, and on the restart that they take.
+
+    more: changes for which the cluster's release has no command.
+    """
     weak, required, evidence, facts = (
         finding["observed"]["problems"],
         finding["required"],
@@ -65,14 +97,19 @@ def _in_files(finding: Finding) -> list[str]:
         facts_of(finding),
     )
     instead, sentences = providers.refusal(facts.provider, providers.FILES), []
+    stated, first, nodes = [], "", "every broker"
     if "default.replication.factor" in weak:
         key = "default_replication_factor" + ("_at_most" if evidence.get("above_maximum") else "")
         wanted, there = required[key], evidence.get("brokers")
-        few = there is not None and wanted > there
-        first = f"Add brokers first ({wanted} required, the cluster has {there}): until then topics can't be created with it. "
-        change = f"{first if few else ''}Set default.replication.factor={wanted}"
-        where = " in server.properties of every broker and controller"
-        sentences.append(change if instead else restart(change + where, ONE_BY_ONE, facts))
+        if there is not None and wanted > there:
+            enough = f"Add brokers first ({wanted} required, the cluster has {there})"
+            first = f"{enough}: until then topics can't be created with it. "
+        stated.append(f"default.replication.factor={wanted}")
+        nodes += "" if facts.kraft is False else " and controller"
+    stated += [f"{key}={value}" for command in more for key, value in command.values]
+    if stated:
+        change = f"{first}Set {', '.join(stated)}"
+        sentences.append(change if instead else restart(f"{change} in server.properties of {nodes}", ONE_BY_ONE, facts))
     if "auto.create.topics.enable" in weak:
         where = " there too" if sentences else "" if instead else " in server.properties of every broker"
         change = (
@@ -82,10 +119,15 @@ def _in_files(finding: Finding) -> list[str]:
     return [*sentences, instead] if instead and sentences else sentences
 
 
-def _min_isr_of_brokers(brokers: list[int], value: int) -> Remedy:
-    """Advice on brokers with a dynamic value of their own, which overrides the cluster-wide one."""
+def _min_isr_of_brokers(finding: Finding) -> Remedy:
+    """Raises the dynamic values of single brokers, which override the cluster-wide one; advice if that isn't safe now."""
+    brokers, value = finding["evidence"]["overriding_brokers"], finding["required"]["min_insync_replicas"]
     if not brokers:
         return []
+    steps = [Step(broker_setting(broker, MIN_ISR, value), alone=True) for broker in brokers]
+    raises = _default_min_isr(finding["evidence"], value).unless is None
+    if raises and not any(safety.reason(step.command, finding) for step in steps if step.command is not None):
+        return steps
     who = listed(brokers, "broker " if len(brokers) == 1 else "brokers ")
     return advice(
         f"A dynamic min.insync.replicas on {who} overrides the cluster-wide value: set it to {value}, or delete it (kafka-configs"
