@@ -95,13 +95,29 @@ def _alone(facts: ClusterFacts) -> list[str]:
     ]
 
 
+def _throttles_stay(topics: str, brokers: str, facts: ClusterFacts) -> list[str]:
+    """Lets the script name the throttles that stay if it ends before --verify deleted them. topics, brokers: joined by spaces."""
+    replicas, rate = "follower.replication.throttled.replicas", "follower.replication.throttled.rate"
+    of_topics = lines(Config("topics", "$topic", ((replicas, None),)), facts)
+    of_brokers = lines(Config("brokers", "$broker", ((rate, None),)), facts)
+    return [
+        "throttles_stay() {",
+        f'  echo "The script ended early. These throttles may stay: {replicas} of topics {topics}, {rate} of brokers {brokers}."',
+        '  echo "They slow replication down. Delete them when no reassignment runs:"',
+        *(f"  echo 'for topic in {topics}; do {line}; done'" for line in of_topics),
+        *(f"  echo 'for broker in {brokers}; do {line}; done'" for line in of_brokers),
+        "}",
+        "trap throttles_stay EXIT",
+    ]
+
+
 def script(gone: Gone, facts: ClusterFacts) -> str:
     """The script: it sets a throttle, runs the plan, waits, and unregisters the brokers if they have no replica left."""
     topics = " ".join(dict.fromkeys(topic for topic, _, _ in gone.moves))
     targets = " ".join(map(str, sorted({b for _, _, replicas in gone.moves for b in replicas})))
     throttled = lines(Config("topics", "$topic", (("follower.replication.throttled.replicas", "'*'"),)), facts)
     rate = lines(Config("brokers", "$broker", (("follower.replication.throttled.rate", str(THROTTLE)),)), facts)
-    move = lines(Reassign(topics, PLAN, None), facts)
+    start, wait = lines(Reassign(topics, PLAN, None), facts)
     text = [
         "#!/bin/bash",
         f"# Moves {_partitions(len(gone.moves))} from {listed(gone.brokers)} to live brokers, as {PLAN} states.",
@@ -109,10 +125,16 @@ def script(gone: Gone, facts: ClusterFacts) -> str:
         "set -euo pipefail",
         'cd "$(dirname "$0")"',
         *_alone(facts),
+        *_throttles_stay(topics, targets, facts),
         *(f"for topic in {topics}; do {line}; done" for line in throttled),
         *(f"for broker in {targets}; do {line}; done" for line in rate),
-        *move,
-        'if [[ $said = *"in progress"* ]]; then echo "not complete: run the command with --verify again"; exit 1; fi',
+        # With set -e, a command before && that fails doesn't end a script.
+        f'{start.removesuffix(" &&")} || {{ echo "the plan was not started"; exit 1; }}',
+        wait,
+        'if [[ $said = *"in progress"* || $said != *complete* ]]; then',
+        '  echo "not complete, or unknown: run the command with --verify again, which also deletes the throttles"; exit 1',
+        "fi",
+        "trap - EXIT",
     ]
     unregister = [line for broker in gone.brokers for line in lines(Unregister(broker), facts)]
     if unregister:

@@ -90,7 +90,8 @@ def _setting(command: Config, key: str, value: str | None, finding: Finding) -> 
         return None
     if command.entity == "topics":
         return _topic_min_isr(value, finding)
-    if command.name is not None or value is None:
+    own = command.name is not None and int(command.name) not in finding["evidence"].get("overriding_brokers", ())
+    if own or value is None:
         return f"Don't change {MIN_ISR} here: it is unknown which partitions the change affects"
     return _cluster_min_isr(int(value), finding)
 
@@ -138,7 +139,10 @@ def _raised(new: int, target: Any) -> str | None:
 
 
 def _cluster_min_isr(new: int, finding: Finding) -> str | None:
-    """A cluster-wide value applies at once to every topic without a value of its own."""
+    """A cluster-wide value applies at once to every topic without a value of its own.
+
+    A broker's own dynamic value applies to the partitions among them that the broker leads, so it follows the same rule.
+    """
     facts = facts_of(finding)
     if facts.elr is not False and _stated(finding, "elr_at_risk_in_cluster", "elr_at_risk") is not False:
         return elr.wait(finding).rstrip(".")

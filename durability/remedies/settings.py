@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from durability.catalogue.listing import SHOWN, listed
-from durability.remedies import disks, elr, providers
+from durability.remedies import disks, elr, providers, safety
 from durability.remedies.cluster import ClusterFacts, facts_of
-from durability.remedies.commands import LOG_DIRS, ONE_BY_ONE, RUNNING, Config, Show, cluster_setting, topic_setting
+from durability.remedies.commands import (
+    LOG_DIRS,
+    ONE_BY_ONE,
+    RUNNING,
+    Config,
+    Show,
+    broker_setting,
+    cluster_setting,
+    lines,
+    topic_setting,
+)
 from durability.remedies.finding import Finding
 from durability.remedies.steps import NO_CONTROLLER, NO_RESTART, Remedy, Step, advice, restart
 
@@ -31,33 +41,55 @@ def unclean_stated(finding: Finding) -> Remedy:
 def defaults(finding: Finding) -> Remedy:
     """The remedy for each weak default. It doesn't change min.insync.replicas while that could wipe an ELR or stop writes."""
     weak, required, evidence = finding["observed"]["problems"], finding["required"], finding["evidence"]
-    if facts_of(finding).led is False:
+    facts = facts_of(finding)
+    if facts.led is False:
         return advice(NO_RESTART)
     unsafe = evidence["elr_at_risk"]
-    weak_min = MIN_ISR in weak
-    waits = unsafe and (weak_min or len(evidence["min_insync_replicas"]) > 1)
-    sentences = _in_files(finding)
-    if "brokers-disagree" in weak and not waits:
-        same = "Set the same values on all brokers and controllers"
-        # The sentences on files name the restart already. Providers restart brokers themselves.
-        files = not sentences and providers.refusal(facts_of(finding).provider, providers.FILES) is None
-        where = f"where a server.properties states them, {ONE_BY_ONE}"
-        sentences.append(restart(same, where, facts_of(finding)) if files else same)
-    if waits:
-        sentences.append(elr.wait(finding))
-    steps = [Step(about=(sentence,)) for sentence in sentences]
-    if weak_min and not unsafe:
-        steps += _min_isr_of_brokers(evidence["overriding_brokers"], required["min_insync_replicas"])
-        if evidence["weak_elsewhere"] is not False:
-            steps.append(_default_min_isr(evidence, required["min_insync_replicas"]))
+    weak_min = MIN_ISR in weak and not unsafe
+    waits = unsafe and (MIN_ISR in weak or len(evidence["min_insync_replicas"]) > 1)
+    own = _min_isr_of_brokers(finding) if weak_min else []
+    steps: Remedy = []
     if UNCLEAN in weak:
         # This step doesn't depend on the others, and an unsafe step ends a remedy. So it goes first.
-        steps.insert(len(sentences), Step(cluster_setting(UNCLEAN, "false")))
-    return steps
+        steps.append(Step(cluster_setting(UNCLEAN, "false")))
+    if weak_min:
+        steps += own
+        if evidence["weak_elsewhere"] is not False:
+            steps.append(_default_min_isr(evidence, required["min_insync_replicas"]))
+    in_files = [step for step in steps if _only_in_files(step, finding)]
+    sentences = _in_files(finding, [step.command for step in in_files if isinstance(step.command, Config)])
+    if "brokers-disagree" in weak and not waits and not _agree_then(own, finding):
+        same = f"Set the same values on all brokers{'' if facts.kraft is False else ' and controllers'}"
+        # The sentences on files name the restart already. Providers restart brokers themselves.
+        files = not sentences and providers.refusal(facts.provider, providers.FILES) is None
+        where = f"where a server.properties states them, {ONE_BY_ONE}"
+        sentences.append(restart(same, where, facts) if files else same)
+    if waits:
+        sentences.append(elr.wait(finding))
+    return [*(Step(about=(sentence,)) for sentence in sentences), *(step for step in steps if step not in in_files)]
 
 
-def _in_files(finding: Finding) -> list[str]:
-    """Sentences on settings that only files of brokers have, and on the restarts that they take."""
+def _only_in_files(step: Step, finding: Finding) -> bool:
+    """Is this a safe change for which the cluster's release has no command, so that it takes files and a restart?"""
+    if step.command is None or step.unless is not None or lines(step.command, facts_of(finding)):
+        return False
+    provider = facts_of(finding).provider
+    return providers.refusal(provider, providers.FILES) is None and safety.reason(step.command, finding) is None
+
+
+def _agree_then(own: Remedy, finding: Finding) -> bool:
+    """Do brokers and controllers have the same values once the values of single brokers are set as `own` says?"""
+    evidence, least = finding["evidence"], finding["required"]["min_insync_replicas"]
+    others = any(len(evidence[name]) > 1 for name in ("replication_factors", "unclean_leader_elections"))
+    rest = [value for value in evidence["min_insync_replicas"] if value >= least]
+    return bool(own) and not others and rest == [least] and evidence["weak_elsewhere"] is False
+
+
+def _in_files(finding: Finding, more: Sequence[Config]) -> list[str]:
+    """Sentences on settings that only files of brokers have, and on the restart that they take.
+
+    more: changes for which the cluster's release has no command.
+    """
     weak, required, evidence, facts = (
         finding["observed"]["problems"],
         finding["required"],
@@ -65,14 +97,19 @@ def _in_files(finding: Finding) -> list[str]:
         facts_of(finding),
     )
     instead, sentences = providers.refusal(facts.provider, providers.FILES), []
+    stated, first, nodes = [], "", "every broker"
     if "default.replication.factor" in weak:
         key = "default_replication_factor" + ("_at_most" if evidence.get("above_maximum") else "")
         wanted, there = required[key], evidence.get("brokers")
-        few = there is not None and wanted > there
-        first = f"Add brokers first ({wanted} required, the cluster has {there}): until then topics can't be created with it. "
-        change = f"{first if few else ''}Set default.replication.factor={wanted}"
-        where = " in server.properties of every broker and controller"
-        sentences.append(change if instead else restart(change + where, ONE_BY_ONE, facts))
+        if there is not None and wanted > there:
+            enough = f"Add brokers first ({wanted} required, the cluster has {there})"
+            first = f"{enough}: until then topics can't be created with it. "
+        stated.append(f"default.replication.factor={wanted}")
+        nodes += "" if facts.kraft is False else " and controller"
+    stated += [f"{key}={value}" for command in more for key, value in command.values]
+    if stated:
+        change = f"{first}Set {', '.join(stated)}"
+        sentences.append(change if instead else restart(f"{change} in server.properties of {nodes}", ONE_BY_ONE, facts))
     if "auto.create.topics.enable" in weak:
         where = " there too" if sentences else "" if instead else " in server.properties of every broker"
         change = (
@@ -82,10 +119,15 @@ def _in_files(finding: Finding) -> list[str]:
     return [*sentences, instead] if instead and sentences else sentences
 
 
-def _min_isr_of_brokers(brokers: list[int], value: int) -> Remedy:
-    """Advice on brokers with a dynamic value of their own, which overrides the cluster-wide one."""
+def _min_isr_of_brokers(finding: Finding) -> Remedy:
+    """Raises the dynamic values of single brokers, which override the cluster-wide one; advice if that isn't safe now."""
+    brokers, value = finding["evidence"]["overriding_brokers"], finding["required"]["min_insync_replicas"]
     if not brokers:
         return []
+    steps = [Step(broker_setting(broker, MIN_ISR, value), alone=True) for broker in brokers]
+    raises = _default_min_isr(finding["evidence"], value).unless is None
+    if raises and not any(safety.reason(step.command, finding) for step in steps if step.command is not None):
+        return steps
     who = listed(brokers, "broker " if len(brokers) == 1 else "brokers ")
     return advice(
         f"A dynamic min.insync.replicas on {who} overrides the cluster-wide value: set it to {value}, or delete it (kafka-configs"
@@ -197,13 +239,22 @@ def _throttles_of_down(brokers: list[int]) -> Remedy:
 
 
 def _stuck(finding: Finding, facts: ClusterFacts) -> Remedy:
-    """Cancelling drops the replicas being added at once, so it is offered only if enough others are live and in sync."""
+    """Cancelling drops the replicas being added at once, so it is offered only if enough others are live and in sync.
+
+    Brokers cancel since 2.4, Kafka's tool since 2.6 (KIP-455).
+    """
     if facts.led is False:
         return advice(NO_CONTROLLER)
     if providers.refusal(facts.provider, providers.REASSIGN) is not None:
         return advice("Ask the cluster's provider why the reassignment makes no progress: it moves replicas itself")
-    observed, harms = finding["observed"], finding["evidence"]["cancel_harms"]
-    sentences = ["Bring back the brokers that it waits for, or the replicas that lag."]
+    observed, evidence = finding["observed"], finding["evidence"]
+    harms, cancellable, dead = evidence["cancel_harms"], evidence["cancellable"], evidence["waits_for"]
+    who = listed(dead, "broker " if len(dead) == 1 else "brokers ")
+    sentences = [
+        f"Bring back {who}, which stuck reassignments wait for, and the replicas that lag."
+        if dead
+        else "No stuck reassignment waits for a broker that is down. Find why replicas lag: load, disk, network."
+    ]
     throttled = (("broker", observed["throttled_brokers"]), ("topic", observed["throttled_topics"]))
     where = [listed(names, f"{kind} " if len(names) == 1 else f"{kind}s ") for kind, names in throttled if names]
     if where:
@@ -216,12 +267,40 @@ def _stuck(finding: Finding, facts: ClusterFacts) -> Remedy:
             f"Don't cancel the reassignment of {listed(harms)}: without the replicas being added, too few live replicas are in"
             " sync, and the partition can lose its leader or its writes."
         )
-    elif not facts.before(2, 6):
-        sentences.append(
-            "Or cancel it: run the tool with --cancel, which also removes the throttle, and a file that names the partitions,"
-            f" such as {_file(observed['stuck'])}"
+    if cancellable and not facts.before(2, 4):
+        # --cancel deletes the throttles of all live brokers.
+        others = bool(harms) or observed["reassigning"] > len(cancellable)
+        throttle = (
+            ". Add --preserve-throttles, since other reassignments run"
+            if others
+            else ", which also removes the throttle"
         )
+        tool = "the tool of Kafka 2.6 or later" if facts.before(2, 6) else "the tool"
+        sentences.append(
+            f"Or cancel the reassignment of {listed(cancellable)}: run {tool} with --cancel and a file that names these"
+            f" partitions, such as {_file(cancellable)}{throttle}"
+        )
+    if dead and (evidence["stuck_kept"] or facts.before(2, 4)):
+        sentences += _never_back(who, evidence["stuck_kept"] or observed["stuck"], facts)
     return [*advice(*sentences), Step(RUNNING)] if not facts.before(2, 6) else advice(*sentences)
+
+
+def _never_back(who: str, partitions: list[str], facts: ClusterFacts) -> list[str]:
+    """What ends a reassignment that can't be cancelled, if the brokers that it waits for are lost.
+
+    Since 2.4 a new plan replaces a running one (KIP-455). Older brokers accept no plan beside another.
+    """
+    lost = f"If {who} never {'comes' if who.startswith('broker ') else 'come'} back"
+    if facts.before(2, 4):
+        return [
+            f"{lost}, start a new broker with the same id and empty disks: it copies its replicas from their leaders. First see"
+            " that no partition without a leader has this id in its ISR: the empty replica would lead it, without its records."
+        ]
+    tool = "the tool of Kafka 2.6 or later" if facts.before(2, 6) else "the tool"
+    return [
+        f"{lost}, replace the plan of {listed(partitions)}: run {tool} with --execute --additional, without --throttle. The new"
+        " plan keeps the live replicas that are in sync, and names other live brokers in place of those that are lost."
+    ]
 
 
 def _file(partitions: list[str]) -> str:

@@ -275,7 +275,8 @@ def _why_lower(target: Target) -> str:
 def _gives_up(target: Target) -> str:
     """The copies that acks=all no longer guarantees with the lower value."""
     enforced = target["min_insync_replicas_enforced"]
-    return f"acks=all then guarantees {copies_in_words(target[KEY])} instead of {_or(enforced, 'more')}."
+    instead = "" if enforced is None else f" instead of {enforced}"
+    return f"acks=all then guarantees {copies_in_words(target[KEY])}{instead}."
 
 
 def _reassign(finding: Finding, pin: Step | None) -> Step:

@@ -73,6 +73,7 @@ def _measures(controls: list[ModuleType], *, outages: bool, targets: bool) -> di
         "reassigning_partitions": F.sum(F.col("reassigning").cast("int")),
         "led_isr_least": F.min(F.when(~F.col("offline"), F.col("isr_count"))),
         "stuck_partitions": base.partition_ids(reassignment_leftovers.stuck()),
+        "awaited_brokers": reassignment_leftovers.awaited(),
         "cancel_harms": base.partition_ids(reassignment.cancel_harms()),
         "unhealthy": F.sort_array(F.collect_list(F.when(~F.col("healthy"), _health_row()))),
     }
@@ -150,6 +151,7 @@ def _health_row() -> Column:
 def by_cluster(measured: DataFrame, plan: Plan) -> DataFrame:
     """What rules for clusters read of a cluster's topics, one row per cluster.
 
+    `awaited`: the dead brokers that stuck reassignments wait for.
     `unclean_undecided`: the number of topics whose unclean-leader-election depends on the controllers' settings.
     `cancel_harms`: partitions, by name, that would lose their leader or writes if their reassignment were cancelled.
     """
@@ -158,6 +160,7 @@ def by_cluster(measured: DataFrame, plan: Plan) -> DataFrame:
     return measured.groupBy("cluster").agg(
         F.sum("reassigning_partitions").alias("reassigning"),
         F.sort_array(F.flatten(F.collect_list(stuck))).alias("stuck"),
+        F.sort_array(F.array_distinct(F.flatten(F.collect_list("awaited_brokers")))).alias("awaited"),
         F.sort_array(F.flatten(F.collect_list(cancel_harms))).alias("cancel_harms"),
         *inherited.by_cluster(plan),
         F.sort_array(F.collect_list(F.when(F.size("throttles") > 0, F.struct("topic", "throttles")))).alias(

@@ -62,6 +62,7 @@ class _Voters:
         )
         self.no_leader = F.col("quorum_leader").isNull() & F.forall(self.all, lambda v: v["leader"].isNotNull())
 
+        self.unread = F.col("quorum_mode").isNull() | (self.count == 0)
         self.outsider = certain(~F.array_contains(self.all["controller"], F.col("quorum_leader")))
 
     def by_rack(self) -> Column:
@@ -104,9 +105,9 @@ class _Voters:
         return F.when(self.no_leader, F.sort_array(unknown["controller"]))
 
     def problems(self) -> Column:
-        """The categories that apply, worst first."""
+        """The categories that apply, worst first. None applies to a quorum that could not be read."""
         missing, short = F.size(self.missing) > 0, self.short()
-        return F.array_compact(
+        found = F.array_compact(
             F.array(
                 F.when(self.no_leader | (F.size(self.present) < quorum.majority(self.count)), "majority-lost"),
                 F.when(self.count < 3, "too-few-voters"),
@@ -118,6 +119,7 @@ class _Voters:
                 F.when((self.count >= 3) & (self.count % 2 == 0), "even-number"),
             )
         )
+        return F.when(~self.unread, found).otherwise(F.array().cast("array<string>"))
 
 
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
@@ -136,12 +138,11 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
 def _verdict(voters: _Voters, found: Column) -> Column:
     largest, lag_unknown = found["largest"], found["lag_unknown"]
     worst = F.try_element_at(found["problems"], F.lit(1))
-    unread = F.col("quorum_mode").isNull() | (voters.count == 0)
     lag_unread = F.size(F.array_except(lag_unknown, voters.missing)) > 0
     return base.verdict(
         CONTROL,
         F.when(F.col("quorum_mode") == "zookeeper", base.NOT_APPLICABLE)
-        .when(unread, base.UNKNOWN)
+        .when(voters.unread, base.UNKNOWN)
         .when(~worst.isin(*ADVICE), base.FAIL)
         .when(_blocking_possible(voters.all, voters.racks, largest) | lag_unread | voters.outsider, base.UNKNOWN)
         .when(worst.isNotNull(), base.FAIL)
@@ -149,7 +150,7 @@ def _verdict(voters: _Voters, found: Column) -> Column:
         category=worst,
         cause=CONTROLLER_QUORUM,
         observed={
-            "voters": F.when(~unread, voters.count),
+            "voters": F.when(~voters.unread, voters.count),
             "problems": found["problems"],
             "largest_rack": largest,
             "blocking_racks": found["blocking"],

@@ -10,16 +10,18 @@ from spark_jobs.frames import base
 from spark_jobs.frames.columns import certain
 
 CONTROL = "log-dirs"
+PATHS = "^(/brokers(/[^/]+(/(offline_)?log_dirs(/.*)?)?)?)?$"
+"""The unreadable paths that have log dirs at them, around them or in them."""
 
 
 def broker_verdicts(plan: Plan) -> Iterable[Column]:
     """Reads `b`, the broker, and its cluster's `source` and `unreadable`.
 
-    NOT_APPLICABLE for a document without log dirs, such as that of a planned cluster.
+    NOT_APPLICABLE for a document without log dirs that doesn't call any unreadable, such as that of a planned cluster.
     """
     broker = F.col("b")
     offline = broker["offline_log_dirs"]
-    unread = F.exists("unreadable", lambda u: u["path"].startswith("/brokers") | (u["path"] == ""))
+    unread = F.exists("unreadable", lambda u: u["path"].rlike(PATHS))
     left_out = (F.col("source") != "live") & ~certain(unread)
     yield base.verdict(
         CONTROL,

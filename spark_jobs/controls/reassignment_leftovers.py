@@ -21,8 +21,13 @@ SHOWN = 10
 
 
 def stuck() -> Column:
-    """Is a partition's reassignment stuck? Reads `reassigning`, `waits_for_dead` and `unchanged_reassignment`."""
-    return certain(F.col("reassigning") & (F.col("waits_for_dead") | certain("unchanged_reassignment")))
+    """Is a partition's reassignment stuck? Reads `reassigning`, `awaited_dead` and `unchanged_reassignment`."""
+    return certain(F.col("reassigning") & ((F.size("awaited_dead") > 0) | certain("unchanged_reassignment")))
+
+
+def awaited() -> Column:
+    """Measure: the dead brokers that stuck reassignments wait for."""
+    return F.array_distinct(F.flatten(F.collect_list(F.when(stuck(), F.col("awaited_dead")))))
 
 
 def _throttled(broker: Column) -> Column:
@@ -33,13 +38,13 @@ def _throttled(broker: Column) -> Column:
 
 def cluster_verdicts(plan: Plan) -> Iterable[Column]:
     """Reads a cluster's `brokers`, `throttled` topics, `unread_throttles` (topics), `reassigning` (partitions), `stuck`
-    and `cancel_harms` (names), and the columns that say which of these are known."""
+    and `cancel_harms` (names), `awaited` (brokers), and the columns that say which of these are known."""
     throttled = F.filter("brokers", lambda b: (F.size(b["throttles"]) > 0) | (F.size(b["default_throttles"]) > 0))
     own = F.filter("brokers", lambda b: F.size(b["throttles"]) > 0)
     broker_ids = throttled["broker"]
     throttled_topics = F.coalesce("throttled", F.array().cast("array<struct<topic:string,throttles:array<string>>>"))
     topic_names = throttled_topics["topic"]
-    stuck_names = F.coalesce("stuck", F.array().cast("array<string>"))
+    stuck_names, harmed = (F.coalesce(name, F.array().cast("array<string>")) for name in ("stuck", "cancel_harms"))
     reassigning = F.coalesce("reassigning", F.lit(0))
     left = ~(reassigning > 0) & ((F.size(broker_ids) > 0) | (F.size(topic_names) > 0))
     unread = (
@@ -72,7 +77,10 @@ def cluster_verdicts(plan: Plan) -> Iterable[Column]:
         required={"throttled_brokers": F.array(), "throttled_topics": F.array(), "stuck": F.array()},
         evidence={
             "left": left,
-            "cancel_harms": F.slice(F.coalesce("cancel_harms", F.array().cast("array<string>")), 1, SHOWN),
+            "cancel_harms": F.slice(harmed, 1, SHOWN),
+            "cancellable": F.slice(F.array_except(stuck_names, harmed), 1, SHOWN),
+            "stuck_kept": F.slice(F.array_intersect(stuck_names, harmed), 1, SHOWN),
+            "waits_for": F.coalesce("awaited", F.array().cast("array<int>")),
             "topics": F.slice(throttled_topics, 1, SHOWN),
             "brokers": F.slice(F.transform(own, _throttled), 1, SHOWN),
             "default_throttles": F.array_distinct(F.flatten(throttled["default_throttles"])),

@@ -42,7 +42,7 @@ def topic_verdicts(plan: Plan) -> Iterable[Column]:
             "unclean_leader_election": F.col("unclean"),
             "source": F.when(F.col("own_unclean").isNotNull(), F.col("unclean_source"))
             .when(certain(F.col("unclean") & F.col("unclean_by_default")), "default")
-            .otherwise("controller"),
+            .otherwise(F.col("unclean_default_source")),
         },
         required={"unclean_leader_election": F.col("required")["unclean_leader_election"]},
         evidence={"own": own},

@@ -265,6 +265,9 @@ def clusters(read: Read) -> DataFrame:
                 F.array_max(live_brokers()["default_rf"]), F.array_max(F.col("controllers")["default_rf"])
             ),
             "unclean_default": _unclean_default(),
+            "unclean_default_source": F.when(F.size(_dynamic_unclean()) > 0, "cluster-default")
+            .when(_brokers_decide(), "broker")
+            .otherwise("controller"),
             "release": F.coalesce(
                 release_number(F.col("kafka_version")),
                 F.when(F.col("finalized") >= FIRST_ELR_METADATA_VERSION, FIRST_ELR_RELEASE),
@@ -303,7 +306,7 @@ def _unclean_default() -> Column:
     The cluster-wide dynamic value applies, else the static value of the controllers. They elect leaders, so a broker's static
     value has no effect. Without a KRaft quorum, and in a document without controllers, the brokers' value applies.
     """
-    dynamic = F.filter("brokers", lambda b: b["unclean_source"] == "cluster-default")
+    dynamic = _dynamic_unclean()
     read = F.filter("controllers", lambda c: c["configs_known"])
     active = F.filter("controllers", lambda c: certain(c["leader"]))
     # Any controller may become the active one, so one that says true is enough. False needs the active one's value.
@@ -322,6 +325,11 @@ def _unclean_default() -> Column:
         .when(_brokers_decide(), by_broker)
         .otherwise(by_controller)
     )
+
+
+def _dynamic_unclean() -> Column:
+    """The brokers that state a cluster-wide dynamic unclean.leader.election.enable."""
+    return F.filter("brokers", lambda b: b["unclean_source"] == "cluster-default")
 
 
 def _brokers_decide() -> Column:
@@ -390,6 +398,7 @@ def topics(read: Read, resolved: DataFrame, clusters: DataFrame, tiers: Column) 
     of_cluster = clusters.select(
         *("cluster", "captured_at", "snapshot_id", "provider", "unclean_default", "elr_on", "racks", "unknown_racks"),
         *("unracked_brokers", "rack_layout", "brokers_known", "unclean_by_default", "default_rf"),
+        "unclean_default_source",
         F.size("brokers").alias("broker_count"),
         F.array_max(F.col("brokers")["min_racks"]).alias("cluster_min_racks"),
         min_racks_known.alias("cluster_min_racks_known"),

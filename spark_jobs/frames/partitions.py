@@ -357,8 +357,8 @@ def of_brokers(judged: DataFrame) -> DataFrame:
 
     - `missing_racks`: the lost racks with replicas out of sync, or with any replica of an offline partition.
     - `mixed_releases`: some brokers cap min.insync.replicas and some don't.
-    - `waits_for_dead`: a replica that stays after the reassignment is out of sync on a dead broker. KRaft completes the
-      reassignment only when all such replicas are in sync (KAFKA-19975).
+    - `awaited_dead`: the dead brokers that a reassignment waits for. A replica that stays after the reassignment is out of sync
+      there. KRaft completes the reassignment only when all such replicas are in sync (KAFKA-19975).
     - `replicas_down`: the dead brokers.
     """
     missing = F.filter(
@@ -375,7 +375,7 @@ def of_brokers(judged: DataFrame) -> DataFrame:
             "missing_racks": F.array_distinct(missing["rack"]),
             "mixed_releases": F.exists("brokers", lambda b: b["caps"]) & F.exists("brokers", lambda b: ~b["caps"]),
             "replicas_down": F.filter("brokers", lambda b: ~b["live"])["broker"],
-            "waits_for_dead": F.exists(waiting, lambda b: ~possible(b["live"])),
+            "awaited_dead": F.filter(waiting, lambda b: ~possible(b["live"]))["broker"],
         }
     )
 

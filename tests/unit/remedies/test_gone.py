@@ -97,12 +97,45 @@ def test_before_2_6_the_script_looks_for_a_reassignment_in_zookeeper(tmp_path, s
     assert (done.returncode == 0) is moves and ("another reassignment runs" in done.stdout) is not moves
 
 
-def run(folder, described: str, listed: str, facts=KRAFT) -> tuple[subprocess.CompletedProcess, str]:
-    """The script with tools that note that they ran. described: the replicas of one partition; listed: reassignments."""
+@pytest.mark.parametrize(
+    ("fails", "verified", "said"),
+    [
+        ("--execute", "is completed", "the plan was not started"),
+        ("--verify", "is completed", "not complete, or unknown"),
+        ("--entity-type brokers", "is completed", ""),
+        (None, "is something else", "not complete, or unknown"),
+    ],
+)
+def test_a_script_that_ends_early_names_the_throttles_that_stay(tmp_path, fails, verified, said):
+    done, ran = run(tmp_path, "Replicas: 1,2\tIsr", "No partition reassignments found.", fails=fails, verified=verified)
+    assert done.returncode == 1 and said in done.stdout and "unbound" not in done.stderr
+    assert "throttled.replicas of topics t u, follower.replication.throttled.rate of brokers 1 2 4 5." in done.stdout
+    deletes = [line for line in done.stdout.splitlines() if line.endswith("; done")]
+    assert [line.split("--delete-config ")[1] for line in deletes] == [
+        "follower.replication.throttled.replicas; done",
+        "follower.replication.throttled.rate; done",
+    ]
+    assert "kafka-cluster" not in ran
+
+
+def test_a_script_that_completes_says_nothing_of_throttles(tmp_path):
+    done, _ = run(tmp_path, "Replicas: 1,2\tIsr", "No partition reassignments found.")
+    assert done.returncode == 0 and "throttle" not in done.stdout
+
+
+def run(
+    folder, described: str, listed: str, facts=KRAFT, fails=None, verified="is completed"
+) -> tuple[subprocess.CompletedProcess, str]:
+    """The script with tools that note that they ran. described: the replicas of one partition; listed: reassignments.
+
+    fails: words of the commands that fail. verified: what --verify says of the partition.
+    """
     for tool in ("kafka-topics", "kafka-configs", "kafka-reassign-partitions", "kafka-cluster", "zookeeper-shell"):
         (folder / tool).write_text(
             f"#!/bin/bash\necho {tool} >> ran\n"
             f'[[ "$*" = *--list* || $0 = *zookeeper-shell ]] && {{ printf "{listed}\\n"; exit; }}\n'
+            f'[[ "$*" = *"{fails}"* ]] && exit 1\n'
+            f'[[ "$*" = *--verify* ]] && {{ echo "Reassignment of partition t-0 {verified}."; exit; }}\n'
             f'printf "Topic: t\\tPartition: 0\\t{described}: 1\\n"\n'
         )
         (folder / tool).chmod(0o755)

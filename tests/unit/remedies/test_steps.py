@@ -189,7 +189,7 @@ def test_without_a_controller_no_reassignment_is_cancelled():
     halted, led = ClusterFacts(led=False), ClusterFacts(led=True)
     back = bring_back("broker:3 down", halted)
     assert replicas._or_take_back(back, False, halted) == back
-    stuck = {"observed": {"stuck": ["t-0"], "throttled_brokers": [], "throttled_topics": []}}
-    finding = {**stuck, "evidence": {"cancel_harms": []}}
+    stuck = {"observed": {"stuck": ["t-0"], "reassigning": 1, "throttled_brokers": [], "throttled_topics": []}}
+    finding = {**stuck, "evidence": {"cancel_harms": [], "cancellable": ["t-0"], "stuck_kept": [], "waits_for": [3]}}
     assert "--cancel" not in render(settings.leftovers(finding | {KEY: halted}), halted)
     assert "--cancel" in render(settings.leftovers(finding | {KEY: led}), led)
