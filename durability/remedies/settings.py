@@ -59,7 +59,7 @@ def defaults(finding: Finding) -> Remedy:
     in_files = [step for step in steps if _only_in_files(step, finding)]
     sentences = _in_files(finding, [step.command for step in in_files if isinstance(step.command, Config)])
     if "brokers-disagree" in weak and not waits and not _agree_then(own, finding):
-        same = f"Set the same values on all brokers{'' if facts.kraft is False else ' and controllers'}"
+        same = f"Set the same values on all brokers{' and controllers' if _controllers(facts) else ''}"
         # The sentences on files name the restart already. Providers restart brokers themselves.
         files = not sentences and providers.refusal(facts.provider, providers.FILES) is None
         where = f"where a server.properties states them, {ONE_BY_ONE}"
@@ -67,6 +67,11 @@ def defaults(finding: Finding) -> Remedy:
     if waits:
         sentences.append(elr.wait(finding))
     return [*(Step(about=(sentence,)) for sentence in sentences), *(step for step in steps if step not in in_files)]
+
+
+def _controllers(facts: ClusterFacts) -> bool:
+    """Can there be controllers with files of their own? KRaft came with 2.8."""
+    return facts.kraft is not False and not facts.before(2, 8)
 
 
 def _only_in_files(step: Step, finding: Finding) -> bool:
@@ -105,7 +110,7 @@ def _in_files(finding: Finding, more: Sequence[Config]) -> list[str]:
             enough = f"Add brokers first ({wanted} required, the cluster has {there})"
             first = f"{enough}: until then topics can't be created with it. "
         stated.append(f"default.replication.factor={wanted}")
-        nodes += "" if facts.kraft is False else " and controller"
+        nodes += " and controller" if _controllers(facts) else ""
     stated += [f"{key}={value}" for command in more for key, value in command.values]
     if stated:
         change = f"{first}Set {', '.join(stated)}"
@@ -124,7 +129,8 @@ def _min_isr_of_brokers(finding: Finding) -> Remedy:
     brokers, value = finding["evidence"]["overriding_brokers"], finding["required"]["min_insync_replicas"]
     if not brokers:
         return []
-    steps = [Step(broker_setting(broker, MIN_ISR, value), alone=True) for broker in brokers]
+    overrides = "A dynamic min.insync.replicas on broker {} overrides the cluster-wide value:"
+    steps = [Step(broker_setting(b, MIN_ISR, value), (overrides.format(b),), alone=True) for b in brokers]
     raises = _default_min_isr(finding["evidence"], value).unless is None
     if raises and not any(safety.reason(step.command, finding) for step in steps if step.command is not None):
         return steps

@@ -321,7 +321,7 @@ def test_an_old_release_gets_its_own_tools(targets):
     ]
     plan = commands(remedy(targets, "0.10", "clicks", "replication-factor"))
     assert [c.split(" --")[1] for c in plan] == ['zookeeper "$ZOOKEEPER"'] * 2
-    assert "Set min.insync.replicas=2 in server.properties of every broker" in remedy(
+    assert "min.insync.replicas=2 in server.properties of every broker" in remedy(
         targets, "0.10", "0.10", "broker-defaults"
     )
 
