@@ -85,12 +85,11 @@ def remedy(finding: Finding) -> Remedy:
 
 def _evened(target: Target) -> str | None:
     """Advice on a minimum relative to the number of replicas, if partitions have different numbers of them; else None."""
-    below, fewest, most = (
-        target.get("below_replication_factor"),
-        target["replication_factor_now"],
-        target["most_replicas"],
-    )
-    if None in (below, fewest, most) or fewest >= most:
+    below = target.get("below_replication_factor")
+    if below is None:
+        return None
+    fewest, most = target["replication_factor_now"], target["most_replicas"]
+    if None in (fewest, most) or fewest >= most:
         return None
     return (
         f"The tier requires min.insync.replicas rf-{below}, but the partitions of this topic have {fewest} to {most} replicas."
