@@ -50,7 +50,7 @@ SELECT row_number() OVER ()::INT AS tid, cluster, captured_at, snapshot_id, topi
   CASE WHEN configs['min.insync.replicas'] IS NULL THEN cluster_facts.min_isr_source
     ELSE coalesce(config_sources['min.insync.replicas'], 'topic') END AS min_isr_source,
   CAST(coalesce(configs['unclean.leader.election.enable'], 'false') AS BOOLEAN) AS unclean,
-  CASE WHEN configs['unclean.leader.election.enable'] IS NULL THEN 'controller'
+  CASE WHEN configs['unclean.leader.election.enable'] IS NULL THEN 'broker'
     ELSE coalesce(config_sources['unclean.leader.election.enable'], 'topic') END AS unclean_source,
   tiers.* EXCLUDE tier,
   CASE WHEN min_insync_racks > 1 THEN min_insync_racks END AS wanted

@@ -178,7 +178,7 @@ def _reassign(command: Reassign, finding: Finding, before: Sequence[Command]) ->
     target, facts = finding["evidence"].get("target"), facts_of(finding)
     if target is None:
         return "The state of the topic's partitions is unknown"
-    if facts.led is False and target["offline"] != 0:
+    if facts.led is False:
         return NO_CONTROLLER
     if target["offline"] != 0:
         return f"{NO_LEADER}. No live broker has their data to copy"
