@@ -35,7 +35,7 @@ TABLES = {
 """The lake's table, by the file in which a peer writes its rows."""
 UNCOMPARED = {"health_counters": (*ONE_FAILURE, "tiers")}
 """Columns that the peers don't compute, by table."""
-FACTS = ("clusters", "brokers", "topics", "partitions")
+FACTS = ("clusters", "brokers", "controllers", "topics", "partitions")
 NUMBERS = (
     *("replication_factor", "min_insync_replicas", "write_headroom", "replica_racks", "min_insync_racks"),
     *("acked_copies", "acked_racks"),

@@ -137,6 +137,10 @@ names AS (
   UNION ALL
   SELECT broker_facts.cluster, 'rack', rack, sum(coalesce(first, 0)), sum(coalesce(led, 0))
   FROM broker_facts LEFT JOIN held ON held.cluster = broker_facts.cluster AND broker = id WHERE rack IS NOT NULL GROUP BY ALL
+  UNION ALL
+  SELECT DISTINCT cluster, 'rack', rack, 0, 0 FROM controllers
+  WHERE role = 'voter' AND rack <> '' AND cluster IN (SELECT cluster FROM broker_facts WHERE rack IS NOT NULL)
+    AND (cluster, rack) NOT IN (SELECT (cluster, rack) FROM broker_facts WHERE rack IS NOT NULL)
 ),
 already AS (
   SELECT cluster, 'already' AS kind, NULL AS name, {_PAIRS}
