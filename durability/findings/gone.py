@@ -66,15 +66,11 @@ def make(lake: Any, plan: Plan, found: faults.Faults | None = None) -> dict[str,
     affected = {attempt: of for attempt, of in affected.items() if led.get(clusters[attempt]) is not False}
     if not affected:
         return {}
-    for part in lake.parts(TOPICS, In("attempt_id", set(affected)), columns=("attempt_id", "topic", "configs")):
-        for row in part.to_pylist():
-            configs = None if row["configs"] is None else dict(row["configs"])
-            if observers.has_observers(configs, observers.by_default(stated[row["attempt_id"]])):
-                affected[row["attempt_id"]].observed.add(row["topic"])
     room = PARTITIONS
     for part in lake.parts(PARTITION_ROWS, In("attempt_id", set(affected)), columns=COLUMNS):
         for attempt in pc.unique(part["attempt_id"]).to_pylist():
             room -= _add(affected[attempt], part.filter(pc.equal(part["attempt_id"], attempt)), room)
+    _note_observers(lake, affected, stated)
     plans = {}
     for attempt, of in affected.items():
         cluster = clusters[attempt]
@@ -96,6 +92,18 @@ def _add(affected: _Affected, rows: pa.Table, room: int) -> int:
     affected.rows += kept
     affected.left += len(at) - len(kept)
     return len(kept)
+
+
+def _note_observers(lake: Any, affected: dict[str, _Affected], brokers: dict[str, list[dict[str, str | None]]]) -> None:
+    """Notes which topics of the kept partitions have observers. brokers: the configs of each, by attempt."""
+    from pyiceberg.expressions import In
+
+    topics = pa.array(sorted({row["topic"] for of in affected.values() for row in of.rows}), pa.string())
+    for part in lake.parts(TOPICS, In("attempt_id", set(affected)), columns=("attempt_id", "topic", "configs")):
+        for row in part.filter(pc.is_in(part["topic"].cast(pa.string()), topics)).to_pylist():
+            configs = None if row["configs"] is None else dict(row["configs"])
+            if observers.has_observers(configs, observers.by_default(brokers[row["attempt_id"]])):
+                affected[row["attempt_id"]].observed.add(row["topic"])
 
 
 def _planned(affected: _Affected, cluster: str) -> Gone:

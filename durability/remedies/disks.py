@@ -12,9 +12,9 @@ from durability.remedies.cluster import ClusterFacts
 from durability.remedies.steps import restart
 
 REPAIR = (
-    "With an empty disk a broker can lead them again, and their other replicas then delete their records. Repair the disk, or"
-    " copy what it has to a new one, and restart the broker. If its content is lost, first elect another replica that is up, if"
-    " there is one (kafka-leader-election, unclean). Acknowledged records that it lacks are lost then"
+    "A broker with an empty disk can lead again, and the other replicas then delete their records. Repair the disk, or copy what"
+    " it has to a new one, and restart the broker. If its content is lost, first elect another replica that is up, if there is"
+    " one (kafka-leader-election, unclean). Acknowledged records that it lacks are then lost"
 )
 
 
