@@ -17,8 +17,9 @@ from tests.support.lake import publish
 from tests.support.schemas import problems
 
 
-@pytest.mark.slow
-def test_a_loss_that_happens_is_compared_with_its_prediction(kafka, tmp_path):
+@pytest.fixture
+def topics(kafka):
+    """Three topics, removed at the end: other tests kill racks, and expect that no topic has all its replicas in one."""
     two = {"min.insync.replicas": "2"}
     topics = [
         seed.Topic("compared", ((1, 3, 5), (3, 1, 5)), two),
@@ -27,6 +28,14 @@ def test_a_loss_that_happens_is_compared_with_its_prediction(kafka, tmp_path):
     ]
     seed.create_topics(kafka, topics)
     kafka.wait_for_full_isr()
+    yield
+    with kafka.admin() as admin:
+        admin.delete_topics([topic.name for topic in topics])
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("topics")
+def test_a_loss_that_happens_is_compared_with_its_prediction(kafka, tmp_path):
     connection = {"bootstrap.servers": kafka.bootstrap}
     lake = Lake.open(str(tmp_path / "lake"))
     lake.ensure()
