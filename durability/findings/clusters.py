@@ -26,20 +26,23 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
     clusters = lake.scan(
         CLUSTERS, snapshots, columns=("cluster", "kafka_version", "quorum_mode", "features", "provider")
     ).to_pylist()
-    brokers = lake.scan(
-        BROKERS, snapshots, columns=("cluster", "broker", "live", "kafka_version", "configs", "config_sources")
-    ).to_pylist()
+    columns = ("cluster", "broker", "live", "kafka_version", "configs", "config_sources", "offline_log_dirs")
+    brokers = lake.scan(BROKERS, snapshots, columns=columns).to_pylist()
     quorums = quorum.read(lake, attempts)
     at_risk = fragile.read(lake, plan)
     stated: dict[str, list[str | None]] = {row["cluster"]: [row["kafka_version"]] for row in clusters}
     min_isr: defaultdict[str, list[int | None]] = defaultdict(list)
     down: defaultdict[str, list[int]] = defaultdict(list)
+    failed: defaultdict[str, list[int]] = defaultdict(list)
+    unknown = quorum.Quorum(None, None)
     for broker in brokers:
         if broker["live"] is False:
             down[broker["cluster"]].append(broker["broker"])
         else:
             min_isr[broker["cluster"]].append(_min_isr(broker["configs"], broker["config_sources"]))
             stated.setdefault(broker["cluster"], []).append(broker["kafka_version"])
+            if broker["offline_log_dirs"]:
+                failed[broker["cluster"]].append(broker["broker"])
     planned: defaultdict[str, set[str]] = defaultdict(set)
     without: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for made in plans.made:
@@ -51,12 +54,14 @@ def facts_of_clusters(lake: Any, plan: Plan, plans: Plans) -> dict[str, ClusterF
             release=_oldest(stated[row["cluster"]]),
             newest=_newest(stated[row["cluster"]]),
             kraft={"kraft": True, "zookeeper": False}.get(row["quorum_mode"]),
-            led=quorums[row["cluster"]].led if row["cluster"] in quorums else None,
-            spare_voter=quorums[row["cluster"]].spare if row["cluster"] in quorums else None,
+            led=quorums.get(row["cluster"], unknown).led,
+            spare_voter=quorums.get(row["cluster"], unknown).spare,
+            missing_voters=quorums.get(row["cluster"], unknown).missing,
             elr=None if row["features"] is None else dict(row["features"]).get(FEATURE, 0) > 0,
             highest_min_isr=_extreme(max, min_isr[row["cluster"]]),
             lowest_min_isr=_extreme(min, min_isr[row["cluster"]]),
             down=tuple(sorted(down[row["cluster"]])),
+            failed_disks=tuple(sorted(failed[row["cluster"]])),
             provider=row["provider"],
             fragile=at_risk.get(row["cluster"]),
             gone=plans.gone.get(row["cluster"]),

@@ -33,6 +33,7 @@ class _Affected:
     rows: list[dict[str, Any]] = field(default_factory=list)
     load: Counter[int] = field(default_factory=Counter)
     left: int = 0
+    running: int = 0
     observed: set[str] = field(default_factory=set)
     """Topics with observers, which Confluent's own tools move: a plan of Kafka's tool can't say which replicas they are."""
 
@@ -82,9 +83,14 @@ def make(lake: Any, plan: Plan, found: faults.Faults | None = None) -> dict[str,
 
 
 def _add(affected: _Affected, rows: pa.Table, room: int) -> int:
-    """Count the load of brokers and keep at most `room` partitions with a replica on a dead broker. Returns how many."""
+    """Count the load of brokers and the running reassignments.
+
+    Keep at most `room` partitions with a replica on a dead broker. Returns how many.
+    """
     replicas = rows["replicas"].combine_chunks()
     on = pc.list_flatten(replicas)
+    moving = [pc.greater(pc.fill_null(pc.list_value_length(rows[name]), 0), 0) for name in ("adding", "removing")]
+    affected.running += pc.sum(pc.or_(*moving)).as_py() or 0
     affected.load.update({entry["values"]: entry["counts"] for entry in pc.value_counts(on).to_pylist()})
     down = pc.is_in(on, pa.array(sorted(affected.down), on.type))
     at = pc.unique(pc.list_parent_indices(replicas).filter(down))
@@ -110,7 +116,7 @@ def _planned(affected: _Affected, cluster: str) -> Gone:
     moves = tuple(_moves(affected))
     brokers = sorted(affected.down & {b for row in affected.rows for b in row["replicas"]})
     left = affected.left + len(affected.rows) - len(moves)
-    return Gone(gone.script_path(cluster), tuple(brokers), moves, left)
+    return Gone(gone.script_path(cluster), tuple(brokers), moves, left, affected.running)
 
 
 def _moves(affected: _Affected) -> Iterator[tuple[str, int, list[int]]]:

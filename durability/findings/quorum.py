@@ -13,10 +13,11 @@ from durability.lake.tables import BROKERS, CLUSTERS, CONTROLLERS
 @dataclass(frozen=True)
 class Quorum:
     """led: does a controller lead a majority of the voters? None if unknown. spare: does a majority stay without one more voter?
-    None while that is unknown."""
+    None while that is unknown. missing: ids of the voters that are known to be down or never caught up."""
 
     led: bool | None
     spare: bool | None
+    missing: tuple[int, ...] = ()
 
 
 def read(lake: Any, attempts: Iterable[str]) -> dict[str, Quorum]:
@@ -57,13 +58,15 @@ def _of(voters: list[Mapping[str, Any]], down: set[int], leader: int | None) -> 
 
     down: ids of brokers that are down. A leader that is no voter is leaving the quorum, or answers contradict each other.
     """
-    up = sum(bool(row["leader"]) or not _missing(row, down) for row in voters)
+    missing = [row["controller"] for row in voters if not row["leader"] and _missing(row, down)]
+    up = len(voters) - len(missing)
     majority = len(voters) // 2 + 1
     stated = [row["leader"] for row in voters]
     outsider = leader is not None and not any(stated)
     leads = None if None in stated or outsider else any(stated)
     unknown = any(row["caught_up"] is None and row["lag_ms"] is None and not row["leader"] for row in voters)
-    return Quorum(False if up < majority else leads, False if up - 1 < majority else None if unknown else True)
+    spare = False if up - 1 < majority else None if unknown else True
+    return Quorum(False if up < majority else leads, spare, tuple(sorted(missing)))
 
 
 def _missing(voter: Mapping[str, Any], down: set[int]) -> bool:

@@ -18,13 +18,15 @@ class Gone:
 
     script: its path below the report's folder. brokers: those that are down. moves: topic, partition and new replicas.
     left: how many of their partitions stay: no live replica in sync leads them, their reassignment is running, or the live
-    brokers don't suffice.
+    brokers don't suffice. running: how many partitions of the cluster are being reassigned;
+    0 in a plan that was read from the lake.
     """
 
     script: str
     brokers: tuple[int, ...]
     moves: tuple[tuple[str, int, list[int]], ...]
     left: int
+    running: int = 0
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,8 @@ class ClusterFacts:
     highest_min_isr, lowest_min_isr: the highest and lowest min.insync.replicas of a live broker; None if unknown.
     spare_voter: does the quorum keep its majority without one more voter? None if unknown.
     provider: who runs the cluster, a key of the catalogue's providers; None if unknown.
-    down: brokers that are down.
+    down: brokers that are down. missing_voters: voters that are down or never caught up.
+    failed_disks: live brokers with an offline log dir.
     fragile: the partitions that a restart of a broker harms; None if unknown.
     gone: the plan for brokers that are down, if there is one.
     planned: topics that have a plan in OUT/plans. without: topics that need a plan and have none, with the reason.
@@ -82,6 +85,8 @@ class ClusterFacts:
     spare_voter: bool | None = None
     provider: str | None = None
     down: tuple[int, ...] = ()
+    missing_voters: tuple[int, ...] = ()
+    failed_disks: tuple[int, ...] = ()
     fragile: Fragile | None = None
     gone: Gone | None = None
     planned: frozenset[str] = frozenset()

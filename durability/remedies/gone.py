@@ -64,9 +64,16 @@ def advice(gone: Gone) -> str:
         if gone.left
         else ""
     )
+    verb_of_moves = "is" if gone.running == 1 else "are"
+    running = (
+        f" It can't start while {_partitions(gone.running)} {verb_of_moves} being reassigned: first let that complete, or"
+        " cancel it."
+        if gone.running
+        else ""
+    )
     return (
         f"If {listed(gone.brokers, noun)} {verb} gone for good, don't wait. {gone.script} moves {_partitions(len(gone.moves))} to"
-        f" live brokers, with a throttle.{stay} Read it, and see that their disks have room, before you run it."
+        f" live brokers, with a throttle.{running}{stay} Read it, and see that their disks have room, before you run it."
     )
 
 

@@ -174,16 +174,27 @@ def log_dirs(finding: Finding) -> Remedy:
 def reassignments_unread(finding: Finding) -> Remedy:
     """What it takes to read reassignments and throttles: a controller that leads answers, and only to who may ask.
 
-    Brokers that are down can have topics that the auditor may not see.
+    Brokers that are down and failed disks can have topics that the auditor may not see.
     """
+    failed = facts_of(finding).failed_disks
     return _unread(
-        finding, "reassignments are read from the one that leads", "Describe and DescribeConfigs on cluster and topics"
+        finding,
+        "reassignments are read from the one that leads",
+        "Describe and DescribeConfigs on cluster and topics",
+        [f"bring back the offline log dirs of {listed(failed, _nouns('broker', failed))}"] if failed else [],
     )
 
 
 def configs_unread(finding: Finding) -> Remedy:
     """What it takes to read the configs of brokers and controllers."""
-    return _unread(finding, "the configs of those that are down can't be read", "DescribeConfigs on the cluster")
+    facts = facts_of(finding)
+    voters = [voter for voter in facts.missing_voters if voter not in facts.down]
+    return _unread(
+        finding,
+        "the configs of those that are down can't be read",
+        "DescribeConfigs on the cluster",
+        [f"start {listed(voters, _nouns('controller', voters))}"] if voters else [],
+    )
 
 
 def features_unread(finding: Finding) -> Remedy:
@@ -191,16 +202,21 @@ def features_unread(finding: Finding) -> Remedy:
     return _unread(finding, "the features are known where one leads", "Describe on the cluster")
 
 
-def _unread(finding: Finding, why: str, permission: str) -> Remedy:
-    """In an outage nodes come back first. A permission is missing only where nothing else explains what is unread."""
+def _unread(finding: Finding, why: str, permission: str, more: Sequence[str] = ()) -> Remedy:
+    """In an outage nodes come back first. A permission is missing only where nothing else explains what is unread.
+
+    more: what explains it beside brokers that are down.
+    """
     facts, grant = facts_of(finding), f"rant the auditor {permission}"
     if facts.led is False:
         return advice(f"First bring back a majority of the controllers: {why}")
-    if facts.down:
-        return advice(
-            f"Start {listed(facts.down, 'broker ' if len(facts.down) == 1 else 'brokers ')}", f"If it stays, g{grant}"
-        )
-    return advice(f"G{grant}")
+    start = [f"start {listed(facts.down, _nouns('broker', facts.down))}"] if facts.down else []
+    first = ", and ".join([*start, *more])
+    return advice(first[0].upper() + first[1:], f"If it stays, g{grant}") if first else advice(f"G{grant}")
+
+
+def _nouns(noun: str, ids: Sequence[int]) -> str:
+    return f"{noun} " if len(ids) == 1 else f"{noun}s "
 
 
 def leftovers(finding: Finding) -> Remedy:

@@ -43,6 +43,7 @@ def test_partitions_with_a_live_leader_in_sync_leave(monkeypatch, most, moved, l
     plan = gone.make(Facts(DRAWN), RUN)["eu"]
     assert [(topic, partition) for topic, partition, _ in plan.moves] == moved
     assert (plan.brokers, plan.left, plan.script) == ((3,), left, "plans/eu/brokers+gone.sh")
+    assert plan.running == 1
     assert all(3 not in replicas and 4 in replicas for _, _, replicas in plan.moves)
 
 

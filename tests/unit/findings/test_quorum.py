@@ -41,10 +41,15 @@ GONE = {"lag_ms": None, "live": False}
     ("leader", "changed", "brokers", "expected"),
     [
         (1, {}, "1:a 2:b 3:c", Quorum(led=True, spare=True)),
-        (1, {3: {"lag_ms": None}}, "1:a 2:b 3:c", Quorum(led=True, spare=False)),
-        (1, {}, "1:a 2:b 3:c!", Quorum(led=True, spare=False)),
-        (1, {2: GONE, 3: GONE}, "1:a 2:b 3:c", Quorum(led=False, spare=False)),  # what is said of a leader is old
-        (None, {2: GONE, 3: GONE}, "1:a 2:b 3:c", Quorum(led=False, spare=False)),
+        (1, {3: {"lag_ms": None}}, "1:a 2:b 3:c", Quorum(led=True, spare=False, missing=(3,))),
+        (1, {}, "1:a 2:b 3:c!", Quorum(led=True, spare=False, missing=(3,))),
+        (
+            1,
+            {2: GONE, 3: GONE},
+            "1:a 2:b 3:c",
+            Quorum(led=False, spare=False, missing=(2, 3)),
+        ),  # what is said of a leader is old
+        (None, {2: GONE, 3: GONE}, "1:a 2:b 3:c", Quorum(led=False, spare=False, missing=(2, 3))),
         (None, {}, "1:a 2:b 3:c", Quorum(led=False, spare=True)),
         (9, {}, "1:a 2:b 3:c", Quorum(led=None, spare=True)),  # it leaves the quorum, or answers contradict each other
     ],

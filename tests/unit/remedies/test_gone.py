@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -164,6 +165,12 @@ def test_it_stands_beside_starting_them():
     assert first.startswith("# Start broker 3. Then this lists") and command.startswith("kafka-topics")
     assert last.startswith("# If broker 3 is gone for good, don't wait. plans/c/brokers+gone.sh moves 2 partitions")
     assert "brokers+gone" not in render(bring_back("broker:3 down", ClusterFacts()), ClusterFacts())
+
+
+def test_it_waits_for_reassignments_that_run():
+    assert "being reassigned" not in gone.advice(ONE)
+    assert "It can't start while 1 partition is being reassigned: first let" in gone.advice(replace(ONE, running=1))
+    assert "It can't start while 5 partitions are being reassigned: first let" in gone.advice(replace(ONE, running=5))
 
 
 @pytest.mark.parametrize(

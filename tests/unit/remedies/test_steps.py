@@ -169,6 +169,30 @@ def test_while_brokers_are_down_what_is_unread_of_reassignments_comes_back_with_
     assert step.about[0] == "Start brokers 4, 5" and step.about[1].startswith("If it stays, grant the auditor")
 
 
+@pytest.mark.parametrize(
+    ("planner", "facts", "first"),
+    [
+        (settings.configs_unread, {"missing_voters": (103,)}, "Start controller 103"),
+        (
+            settings.configs_unread,
+            {"missing_voters": (2, 101, 103), "down": (2,)},
+            "Start broker 2, and start controllers 101, 103",
+        ),
+        (settings.configs_unread, {"failed_disks": (1,)}, "Grant the auditor DescribeConfigs on the cluster"),
+        (settings.reassignments_unread, {"failed_disks": (1,)}, "Bring back the offline log dirs of broker 1"),
+        (settings.reassignments_unread, {"missing_voters": (103,)}, "Grant the auditor Describe and DescribeConfigs"),
+    ],
+)
+def test_nodes_and_disks_that_explain_what_is_unread_come_back_first(planner, facts, first):
+    (step,) = planner({KEY: ClusterFacts(led=True, **facts)})
+    assert step.about[0].startswith(first)
+    assert (
+        len(step.about) == 1
+        if first.startswith("Grant")
+        else step.about[1].startswith("If it stays, grant the auditor")
+    )
+
+
 UNREAD = [settings.reassignments_unread, settings.configs_unread, settings.features_unread]
 
 
