@@ -12,7 +12,7 @@ evaluates them with Spark. Great Expectations checks Spark's verdicts. Then it w
 | `evaluate` | one Spark job for the fleet | its log has Spark's; a clear writes under a new result id |
 | `cross_check` | Great Expectations over the posture; differences become UNKNOWN | clear it; see below |
 | `findings` | writes findings with texts once, then the `runs` row | clear it; existing findings are kept |
-| `report` | findings.json, findings.csv, losses.json, report.html in the out folder | clear it |
+| `report` | the files of a report (docs/findings.md) in the out folder | clear it |
 | `notify` | one digest to Slack, if there is a Connection for it | never fails the audit; its log says what went wrong |
 | `conclude` | fails if a cluster is missing or a verdict unverified | see below |
 

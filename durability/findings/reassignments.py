@@ -84,7 +84,7 @@ def write(lake: Any, plan: Plan, found: faults.Faults | None = None) -> Plans:
 def read(lake: Any, plan: Plan) -> Plans:
     """The stored plans of a run's result. lake: has `scan(table, where, columns) -> pa.Table`."""
     plans = Plans()
-    columns = ("cluster", "topic", "moves", "not_before", "why", "gone", "left")
+    columns = ("cluster", "topic", "moves", "not_before", "why", "gone", "left", "running")
     rows = lake.scan(PLANS, of_result(plan), columns=columns).sort_by(
         [("cluster", "ascending"), ("topic", "ascending")]
     )
@@ -185,7 +185,7 @@ def _rows(plans: Plans, plan: Plan) -> pa.Table:
     ]
     without = [row(cluster, topic, why=why) for (cluster, topic), why in plans.without.items()]
     of_brokers = [
-        row(cluster, topic, moves=moves, gone=list(one.brokers), left=one.left)
+        row(cluster, topic, moves=moves, gone=list(one.brokers), left=one.left, running=one.running)
         for cluster, one in plans.gone.items()
         for topic, moves in _by_topic(one).items()
     ]
@@ -204,4 +204,6 @@ def _add_gone(plans: Plans, row: Mapping[str, Any], moves: list[tuple[int, list[
     cluster = row["cluster"]
     earlier = plans.gone[cluster].moves if cluster in plans.gone else ()
     own = tuple((row["topic"], partition, replicas) for partition, replicas in moves)
-    plans.gone[cluster] = Gone(script_path(cluster), tuple(row["gone"]), (*earlier, *own), row["left"])
+    plans.gone[cluster] = Gone(
+        script_path(cluster), tuple(row["gone"]), (*earlier, *own), row["left"], row["running"] or 0
+    )

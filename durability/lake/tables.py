@@ -285,6 +285,7 @@ PLANS = Table(
         ("why", pa.string()),  # why there is no plan; NULL: there is one
         ("gone", INTS),  # the brokers that are down and whose replicas it moves; NULL: it leads to the topic's target
         ("left", pa.int32()),  # their partitions that stay
+        ("running", pa.int32()),  # partitions of the cluster that are being reassigned; NULL in lakes of before
     ),
     sort=("cluster", "topic"),
 )

@@ -18,8 +18,7 @@ class Gone:
 
     script: its path below the report's folder. brokers: those that are down. moves: topic, partition and new replicas.
     left: how many of their partitions stay: no live replica in sync leads them, their reassignment is running, or the live
-    brokers don't suffice. running: how many partitions of the cluster are being reassigned;
-    0 in a plan that was read from the lake.
+    brokers don't suffice. running: how many partitions of the cluster are being reassigned.
     """
 
     script: str

@@ -1,4 +1,4 @@
-"""Writes the files of a run's report: findings.json, findings.csv, report.html and others."""
+"""Writes the files of a run's report, FILES."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from durability.report.data.causes import Causes
 from durability.report.data.headline import StatusCounter
 from durability.report.data.run_data import RunData, read
 from durability.report.files import CsvWriter, JsonWriter
+from durability.report.formats import junit, metrics
 from durability.report.html import page
 from durability.report.html.failures import FailureRows
 from durability.report.html.rows import FindingRows
 from durability.report.losses import LossesWriter
 
-FILES = ("findings.json", "findings.csv", "report.html", "losses.json")
+FILES = ("findings.json", "findings.csv", "report.html", "losses.json", junit.FILE, metrics.FILE)
 APPLICATIONS = BROKERS = 1_000
 """The most applications and brokers that findings.json lists."""
 
@@ -55,13 +56,17 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]
         csv_file,
         html_file,
         losses_file,
+        junit_file,
+        metrics_file,
         *more,
     ):
-        as_json, as_csv = JsonWriter(json_file, head), CsvWriter(csv_file)
+        as_json, as_csv, as_junit = JsonWriter(json_file, head), CsvWriter(csv_file), junit.JUnit(run)
         for finding in results.documents(data.listed, plan.waivers):
-            for reader in (as_json, as_csv, causes, status, rows):
+            for reader in (as_json, as_csv, as_junit, causes, status, rows):
                 reader.add(finding)
         as_json.close()
+        as_junit.write(junit_file, data.counted)
+        metrics.write(metrics_file, run, data.counted, data.health, plan.waivers)
         losses, failures = LossesWriter(losses_file, run), FailureRows()
         for entry in data.losses:
             losses.add(entry)

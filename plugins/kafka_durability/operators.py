@@ -150,7 +150,7 @@ class FindingsOperator(EvaluatedStep):
 
 
 class ReportOperator(EvaluatedStep):
-    """Writes findings.json, findings.csv, losses.json and report.html. Returns their paths.
+    """Writes the files of a report; see `durability.report.build`. Returns their paths.
 
     Events of its outlets have the counts.
     """

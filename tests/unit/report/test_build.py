@@ -59,6 +59,8 @@ def test_a_result_is_reported_and_no_other(audited, tmp_path):
         "findings.csv": True,
         "report.html": True,
         "losses.json": True,
+        "findings.junit.xml": True,
+        "metrics.prom": True,
     }
     page = (out / "report.html").read_text()
     assert "/cluster/controllers" in page

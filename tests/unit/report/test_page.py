@@ -195,7 +195,9 @@ def hostile_fleet():
     rows = [finding("x", SCRIPT, o, change=c, waiver=0 if o == "EXEMPT" else None) for o, c in states]
     rows = [{**row, **texts, "cluster": SCRIPT, "resource_type": SCRIPT} for row in rows]
     waivers = [{**WAIVERS[0], **dict.fromkeys(("owner", "approved_by", "reason", "ticket", "control"), SCRIPT)}]
-    dead = snapshot(SCRIPT, "failed", reason=SCRIPT, sha256=SCRIPT, stale_snapshot=StaleSnapshot(SCRIPT, SCRIPT))
+    dead = snapshot(
+        SCRIPT, "failed", reason=SCRIPT, sha256=SCRIPT, stale_snapshot=StaleSnapshot(SCRIPT, "2026-11-20T02:00:00Z")
+    )
     health = [{"cluster": SCRIPT, "topic": SCRIPT, "partitions": [0], "categories": ["offline"], "cause": SCRIPT}]
     health[0]["cli_differs"] = SCRIPT
     counters = [{"cluster": SCRIPT, "topic": SCRIPT, "partitions": 1, "offline": 1}]

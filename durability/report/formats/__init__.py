@@ -1,0 +1,1 @@
+"""Reports for other programs: JUnit XML for CI servers, metrics for Prometheus."""
