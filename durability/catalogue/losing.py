@@ -12,7 +12,7 @@ HARM = {
 }
 WHEN = {
     "now": "as things are now",
-    "structural": "even with all replicas in sync",
+    "structural": "even with all replicas in sync and preferred leaders",
     "worst-case": "in the worst case that min.insync.replicas allows",
 }
 NAMED = 5
@@ -28,13 +28,13 @@ def broken_by(observed: Mapping[str, Any], kind: str, evidence: Mapping[str, Any
     ...     observed = {"breaks": breaks, "when": [*views], "views": {v: {breaks: {"lost": n}} for v, n in views.items()}}
     ...     return broken_by(observed, "broker", {"losing_quorum": list(quorum), "down": list(down)})
     >>> lost("data", now=["3"], structural=["3"])
-    'if broker 3 fails, acknowledged writes can be lost (as things are now, even with all replicas in sync)'
+    'if broker 3 fails, acknowledged writes can be lost (as things are now, even with all replicas in sync and preferred leaders)'
     >>> lost("availability", quorum=["1", "2"], now=["2", "3"])  # doctest: +NORMALIZE_WHITESPACE
     'if any one of brokers 2, 3 fails, it goes offline: reads and writes fail (as things are now); without 2 the controllers have
     no majority'
     >>> lost("writes", now=["2"], structural=["2", "4"])  # doctest: +NORMALIZE_WHITESPACE
     'if broker 2 fails, acks=all writes are refused (as things are now); if any one of brokers 2, 4 fails, the same happens (even
-    with all replicas in sync)'
+    with all replicas in sync and preferred leaders)'
     >>> lost("data", down=["4"], now=["2", "4"])  # doctest: +NORMALIZE_WHITESPACE
     'if broker 2 fails, or broker 4, which is down, is lost for good, acknowledged writes can be lost (as things are now)'
     """

@@ -20,8 +20,9 @@ CANCEL_HARMS = (
     " lose its leader or its writes."
 )
 CANCEL_FILE = (
-    "To cancel it, run the tool with --cancel and the file that started it, or another file that names the partitions. This also"
-    " removes the throttle."
+    'To cancel it, run the tool with --cancel and a file that names the partitions with "replicas": []. This also removes the'
+    " throttle. Don't use the file that started it if that names a broker that is down: the tool then waits for it, fails, and"
+    " leaves throttles."
 )
 
 NO_LEADER = WORDED["no-leader"]
