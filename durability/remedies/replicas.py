@@ -21,8 +21,8 @@ CANCEL_HARMS = (
 )
 CANCEL_FILE = (
     'To cancel it, run the tool with --cancel and a file that names the partitions with "replicas": []. This also removes the'
-    " throttle. Don't use the file that started it if that names a broker that is down: the tool then waits for it, fails, and"
-    " leaves throttles."
+    " throttle: add --preserve-throttles while other reassignments run. Don't use the file that started it if that names a broker"
+    " that is down: the tool then waits for it, fails, and leaves throttles."
 )
 
 NO_LEADER = WORDED["no-leader"]

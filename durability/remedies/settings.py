@@ -134,7 +134,7 @@ def _min_isr_of_brokers(finding: Finding) -> Remedy:
     raises = _default_min_isr(finding["evidence"], value).unless is None
     if raises and not any(safety.reason(step.command, finding) for step in steps if step.command is not None):
         return steps
-    who = listed(brokers, "broker " if len(brokers) == 1 else "brokers ")
+    who = listed(brokers, _nouns("broker", brokers))
     return advice(
         f"A dynamic min.insync.replicas on {who} overrides the cluster-wide value: set it to {value}, or delete it (kafka-configs"
         f" --entity-type brokers --entity-name). First give each topic that inherits it more than {value} replicas in sync."
@@ -215,7 +215,7 @@ def _unread(finding: Finding, why: str, permission: str, more: Sequence[str] = (
     return advice(first[0].upper() + first[1:], f"If it stays, g{grant}") if first else advice(f"G{grant}")
 
 
-def _nouns(noun: str, ids: Sequence[int]) -> str:
+def _nouns(noun: str, ids: Sequence[object]) -> str:
     return f"{noun} " if len(ids) == 1 else f"{noun}s "
 
 
@@ -278,7 +278,7 @@ def _stuck(finding: Finding, facts: ClusterFacts) -> Remedy:
         else "No stuck reassignment waits for a broker that is down. Find why replicas lag: load, disk, network."
     ]
     throttled = (("broker", observed["throttled_brokers"]), ("topic", observed["throttled_topics"]))
-    where = [listed(names, f"{kind} " if len(names) == 1 else f"{kind}s ") for kind, names in throttled if names]
+    where = [listed(names, _nouns(kind, names)) for kind, names in throttled if names]
     if where:
         sentences.append(
             f"Throttles are set on {' and '.join(where)}. They may be why there is no progress: raise their rate. They stay when"

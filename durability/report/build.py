@@ -1,4 +1,4 @@
-"""Writes the files of a run's report, FILES."""
+"""Writes the files of a run's report: those in FILES, reassignment plans, and the steps for lost racks."""
 
 from __future__ import annotations
 

@@ -6,13 +6,14 @@ No metric has a topic's name as label: a fleet has too many.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, TextIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
+from durability.plan.plan import from_text
 from durability.report.data import results
 from durability.report.data.health import Health
 
@@ -104,9 +105,9 @@ def _captured(snapshots: Iterable[Mapping[str, Any]]) -> Iterable[tuple[str, flo
 
 
 def _seconds(moment: str) -> float:
-    return datetime.fromisoformat(moment).timestamp()
+    return from_text(moment).timestamp()
 
 
-def _end(day: date | str) -> float:
+def _end(day: str) -> float:
     """The end of a waiver's last day, UTC."""
-    return (datetime.fromisoformat(str(day)).replace(tzinfo=UTC) + timedelta(days=1)).timestamp()
+    return (datetime.fromisoformat(day).replace(tzinfo=UTC) + timedelta(days=1)).timestamp()
