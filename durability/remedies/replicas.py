@@ -217,9 +217,11 @@ def _meanwhile(aims: target.Target) -> Remedy:
     restore = (
         f"set it to {now} again" if aims["min_insync_replicas_source"] == "topic" else "delete the topic's own value"
     )
+    harm = target.harm_of_undo(aims)
+    first = "Even with all replicas in sync, min.insync.replicas is above their number. " if harm else ""
     return advice(
-        f"If writes can't wait, set min.insync.replicas={left} on the topic. acks=all then guarantees no more than"
-        f" {target.copies_in_words(left)}. To undo it, {restore}, when the replicas are back."
+        f"{first}If writes can't wait, set min.insync.replicas={left} on the topic. acks=all then guarantees no more than"
+        f" {target.copies_in_words(left)}. To undo it, {restore}, {harm or 'when the replicas are back'}."
     )
 
 

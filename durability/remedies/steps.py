@@ -14,7 +14,7 @@ from durability.remedies.cluster import ClusterFacts, Fragile
 from durability.remedies.commands import Command, Config, Show, comment, in_words, lines, needs_controller
 
 AGAIN = "Then audit again"
-UNDO = "To undo it, when all replicas are in sync"
+UNDO, WHEN = "To undo it", "when all replicas are in sync"
 """Before that a higher min.insync.replicas can reject writes, or wipe an ELR. Replicas being added count, too."""
 NO_CONTROLLER = "No controller leads, so nothing can be changed now. First bring back a majority of the controllers"
 NO_RESTART = (
@@ -36,14 +36,15 @@ class Step:
     """One step of a remedy.
 
     command: None for advice. about: sentences on the step, such as what it changes or costs. unless: why the command must not run
-    now; None if its precondition holds. undo: the command that takes the step back. alone: may its command run although the one
-    before failed? Otherwise it runs only if that one succeeded.
+    now; None if its precondition holds. undo: the command that takes the step back. harm: what that does, if it harms.
+    alone: may its command run although the one before failed? Otherwise it runs only if that one succeeded.
     """
 
     command: Command | None = None
     about: tuple[str, ...] = ()
     unless: str | None = None
     undo: Command | None = None
+    harm: str | None = None
     alone: bool = False
 
 
@@ -137,7 +138,7 @@ def render(remedy: Sequence[Step], facts: ClusterFacts) -> str:
             broker = None if step.command.name is None or act is None else [int(step.command.name)]
             parts.append((False, words if act is None else restart(words, act, facts, broker)))
         if step.undo is not None:
-            parts += [(False, f"{UNDO}: {line}") for line in lines(step.undo, facts) if shell]
+            parts += [(False, f"{UNDO}, {step.harm or WHEN}: {line}") for line in lines(step.undo, facts) if shell]
     if any(runs for runs, _ in parts):
         return "\n".join(text if runs else comment(text) for runs, text in parts)
     return ". ".join(text.rstrip(".") if n + 1 < len(parts) else text for n, (_, text) in enumerate(parts))

@@ -116,13 +116,24 @@ def _too_few_brokers(target: Target, finding: Finding) -> Remedy:
     )
     in_sync = target["smallest_led_isr"]
     unless = None if in_sync is not None and in_sync >= now else "First bring back the out-of-sync replicas"
-    return [Step(about=(f"{more}.",)), Step(topic_setting(topic, MIN_ISR, now), (why,), unless, _undo(target, topic))]
+    lower = Step(topic_setting(topic, MIN_ISR, now), (why,), unless, _undo(target, topic), harm_of_undo(target))
+    return [Step(about=(f"{more}.",)), lower]
 
 
 def _undo(target: Target, topic: str) -> Config:
     """Restores the topic's present min.insync.replicas: a value of its own, or the inherited one."""
     own = target["min_insync_replicas_source"] == "topic"
     return topic_setting(topic, MIN_ISR, target["min_insync_replicas_now"] if own else None)
+
+
+def harm_of_undo(target: Target) -> str | None:
+    """What restoring the present min.insync.replicas does if brokers then reject every acks=all write, though all replicas are in
+    sync; None if they don't."""
+    replicas = target["replication_factor" if target["reassign"] else "replication_factor_now"]
+    enforced = target["min_insync_replicas_enforced"]
+    value = target["min_insync_replicas_now"] if enforced is None else enforced
+    above = value is not None and replicas is not None and value > replicas
+    return "which rejects every acks=all write until there are more replicas" if above else None
 
 
 def copies_in_words(number: int) -> str:
@@ -195,7 +206,8 @@ def _pin(target: Target, topic: str, value: int) -> Step:
         # A running reassignment has other numbers of replicas before and after it, also of a single partition.
         unless = safety.RUNNING_FIRST if target["reassigning_in_cluster"] else UNEVEN
         return Step(topic_setting(topic, MIN_ISR, value), unless=unless)
-    return Step(topic_setting(topic, MIN_ISR, value), (why,), undo=_undo(target, topic))
+    harm = harm_of_undo(target)
+    return Step(topic_setting(topic, MIN_ISR, value), (why,), undo=_undo(target, topic), harm=harm)
 
 
 def _raise(target: Target, topic: str, facts: ClusterFacts) -> Step:
@@ -243,7 +255,7 @@ def _lower(target: Target, topic: str) -> Step:
             unless="First add brokers for another replica. Without it only min.insync.replicas=1 gives the headroom, and acks=all"
             " then guarantees a single copy: decide this yourself",
         )
-    return Step(command, (_why_lower(target),), undo=_undo(target, topic))
+    return Step(command, (_why_lower(target),), undo=_undo(target, topic), harm=harm_of_undo(target))
 
 
 def _why_lower(target: Target) -> str:
@@ -377,5 +389,9 @@ def to_tier(target: Target, topic: str) -> Remedy:
         return []
     if least < 2 or in_sync is None or in_sync < least:
         return []
-    why = f"Until then, this accepts acks=all writes again. They have at least {least} copies, as the topic's tier requires."
-    return [Step(topic_setting(topic, MIN_ISR, least), (why,), undo=_undo(target, topic))]
+    harm = harm_of_undo(target)
+    why = "Until then, this accepts acks=all writes again."
+    if harm:
+        why = "Even with all replicas in sync, min.insync.replicas is above their number. This accepts acks=all writes again."
+    why += f" They have at least {least} copies, as the topic's tier requires."
+    return [Step(topic_setting(topic, MIN_ISR, least), (why,), undo=_undo(target, topic), harm=harm)]

@@ -217,3 +217,17 @@ def test_without_a_controller_no_reassignment_is_cancelled():
     finding = {**stuck, "evidence": {"cancel_harms": [], "cancellable": ["t-0"], "stuck_kept": [], "waits_for": [3]}}
     assert "--cancel" not in render(settings.leftovers(finding | {KEY: halted}), halted)
     assert "--cancel" in render(settings.leftovers(finding | {KEY: led}), led)
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (None, "To undo it, when all replicas are in sync: kafka-configs"),
+        ("which harms", "To undo it, which harms: kafka-configs"),
+    ],
+)
+def test_undoing_says_when_it_can_be_done_or_what_it_harms(harm, said):
+    step = Step(
+        topic_setting("t", "min.insync.replicas", 2), undo=topic_setting("t", "min.insync.replicas", 4), harm=harm
+    )
+    assert f"# {said}" in render([step], ClusterFacts(led=True))
