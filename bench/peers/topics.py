@@ -26,7 +26,8 @@ MEASURES = ("unhealthy", "measured", "acks")
 # `named` returns brokers that are down or failed, else those that lag, as one text, so that topics share a cause.
 CATEGORIES = """
 CREATE TEMP TABLE categories AS
-SELECT tid, category, list_sort(list(partition)) AS ids, bool_or(NOT whole) AS shrunk, bool_and(whole) AS whole,
+SELECT tid, category, list_sort(list(partition)) AS ids, bool_and(whole) AS whole,
+  bool_or(NOT whole AND NOT (category = 'under-min-isr' AND effective > rf)) AS shrunk,
   named(flatten(list(causes) FILTER (len(causes) > 0))) AS causes, min({isr: isr_count, rf: rf}) AS least
 FROM (SELECT *, unnest(categories) AS category FROM unhealthy) GROUP BY tid, category
 """

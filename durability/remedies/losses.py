@@ -61,6 +61,11 @@ def _of_replicas(finding: Finding, cause: str | None, why: str) -> Remedy:
     """
     evidence, facts = finding["evidence"], facts_of(finding)
     aims, of_rack = evidence["target"], finding["required"]["survive"] == "rack"
+    missing = worded(evidence["missing"])
+    if why == "today" and evidence["minimum_above_replicas"] and missing and facts.led is not False:
+        accept = replicas.accept_writes(aims, finding["resource"]) or target.remedy(finding)
+        back = replicas.bring_back(missing, facts)
+        return [*accept, *back] if evidence["reason"] == "already" else [*back, *accept]
     if why == "today" and cause is not None and not cause.startswith("configuration:"):
         back = replicas.bring_back(cause, facts)
         return elr.before(back, finding) if aims["elr_at_risk"] else back
@@ -70,7 +75,6 @@ def _of_replicas(finding: Finding, cause: str | None, why: str) -> Remedy:
         return advice(replicas.CONTROLLERS_FIRST)
     few = advice(TWO_RACKS) if of_rack and evidence.get("few_racks") else []
     if target.differs(aims):
-        missing = worded(evidence["missing"])
         back = replicas.bring_back(missing, facts) if missing else []
         return [*few, *back, *target.remedy(finding)]
     return few or advice(SPREAD if of_rack else EACH)

@@ -175,11 +175,23 @@ def health(finding: Finding) -> Remedy:
             return back
         if facts.led is False:
             return back
-        return [*back, *(target.to_tier(evidence["target"], finding["resource"]) or _meanwhile(evidence["target"]))]
+        return [*back, *accept_writes(evidence["target"], finding["resource"])]
+    if finding["category"] == "under-min-isr" and evidence["missing"]:
+        return _minimum_first(finding)
     aims = evidence["target"]
     copies, least = aims["replication_factor"], aims["min_insync_replicas"]
     headroom = None in (copies, least) or copies > least or finding["category"] != "at-min-isr"
     return target.remedy(finding) if target.differs(aims) and headroom else advice(NO_HEADROOM_WANTED)
+
+
+def _minimum_first(finding: Finding) -> Remedy:
+    """The remedy where replicas are missing, and the minimum rejects writes even if they come back."""
+    evidence, facts = finding["evidence"], facts_of(finding)
+    back = bring_back(evidence["missing"], facts)
+    if facts.led is False:
+        return back
+    aims = evidence["target"]
+    return [*(accept_writes(aims, finding["resource"]) or target.remedy(finding)), *back]
 
 
 def _provided(facts: ClusterFacts) -> bool:
@@ -209,6 +221,11 @@ def _order(first: Sequence[Mapping[str, Any]], unclean: bool | None) -> tuple[st
     return tuple(sentences)
 
 
+def accept_writes(aims: target.Target, topic: str) -> Remedy:
+    """The change that accepts acks=all writes with the replicas that are in sync now; empty if there is none."""
+    return target.to_tier(aims, topic) or _meanwhile(aims)
+
+
 def _meanwhile(aims: target.Target) -> Remedy:
     """The change that accepts acks=all writes before the replicas are back. It gives up copies, so no script does it."""
     left, now = aims["smallest_led_isr"], aims["min_insync_replicas_now"]
@@ -217,7 +234,7 @@ def _meanwhile(aims: target.Target) -> Remedy:
     restore = (
         f"set it to {now} again" if aims["min_insync_replicas_source"] == "topic" else "delete the topic's own value"
     )
-    harm = target.harm_of_undo(aims)
+    harm = target.harm_of_undo(aims, moved=False)
     first = "Even with all replicas in sync, min.insync.replicas is above their number. " if harm else ""
     return advice(
         f"{first}If writes can't wait, set min.insync.replicas={left} on the topic. acks=all then guarantees no more than"

@@ -126,10 +126,13 @@ def _undo(target: Target, topic: str) -> Config:
     return topic_setting(topic, MIN_ISR, target["min_insync_replicas_now"] if own else None)
 
 
-def harm_of_undo(target: Target) -> str | None:
+def harm_of_undo(target: Target, moved: bool = True) -> str | None:
     """What restoring the present min.insync.replicas does if brokers then reject every acks=all write, though all replicas are in
-    sync; None if they don't."""
-    replicas = target["replication_factor" if target["reassign"] else "replication_factor_now"]
+    sync; None if they don't.
+
+    moved: will the replicas that the target adds be there by then?
+    """
+    replicas = target["replication_factor" if target["reassign"] and moved else "replication_factor_now"]
     enforced = target["min_insync_replicas_enforced"]
     value = target["min_insync_replicas_now"] if enforced is None else enforced
     above = value is not None and replicas is not None and value > replicas

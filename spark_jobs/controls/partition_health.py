@@ -47,9 +47,13 @@ def measures() -> dict[str, Flagged]:
         name, found = base.column(category), flag(category)
         # The leader counts replicas being added, so an ISR can be complete and still below the minimum.
         growing = reassignment.cancel_restores() if category == "under-min-isr" else F.lit(False)
+        # Replicas that come back don't help where the minimum is above their number.
+        above = base.minimum_above_replicas() if category == "under-min-isr" else F.lit(False)
         columns |= {
             f"{name}_ids": base.partition_ids(found),
-            f"{name}_shrunk": Flagged(found & (~F.col("isr_whole") | growing), lambda flagged: F.size(flagged) > 0),
+            f"{name}_shrunk": Flagged(
+                found & ~above & (~F.col("isr_whole") | growing), lambda flagged: F.size(flagged) > 0
+            ),
             f"{name}_isr_whole": Flagged(
                 found, lambda flagged: (F.size(flagged) > 0) & F.forall(flagged, lambda p: p["isr_whole"])
             ),
@@ -129,6 +133,7 @@ def _of_category(category: str) -> Column:
             "blocking": blocking,
             "cli_differs": F.col(f"{name}_cli"),
             "shrunk": shrunk,
+            "missing": base.dominant(f"{name}_causes"),
             "growing": F.col("growing"),
             "cancel_harms": F.size("cancel_harms") > 0,
             "target": F.col(target.TARGET),

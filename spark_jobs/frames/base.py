@@ -162,6 +162,11 @@ def min_isr_cause(source: Column) -> Column:
     return F.when(source != "topic", "configuration:cluster-default").otherwise("configuration:topic")
 
 
+def minimum_above_replicas() -> Column:
+    """Does the partition's minimum reject acks=all writes even if all its replicas are in sync (before Kafka 3.7)?"""
+    return certain(F.col("effective_min_isr") > F.col("replica_count")) & ~certain("reassigning")
+
+
 def causes_where(flag: Column) -> Flagged:
     """Measure: the distinct causes of the partitions for which `flag` holds."""
     return Flagged(flag, lambda flagged: F.array_distinct(F.flatten(each(flagged, "causes"))))

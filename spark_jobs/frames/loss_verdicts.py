@@ -144,6 +144,7 @@ def _verdict(control: str, kind: str, breaks: Column, found: Column) -> Column:
             "few_racks": few_racks().isNotNull(),
             # Replicas that are missing now may break it even at its target.
             "missing": base.dominant("under_replicated_causes"),
+            "minimum_above_replicas": certain(F.col("already_structural_writes") > 0),
             "racks": F.size("racks"),
             "unplaced": F.slice("unplaced", 1, SHOWN),
             "unplaced_voters": F.slice("unplaced_voters", 1, SHOWN),
@@ -218,6 +219,12 @@ def few_racks() -> Column:
     return base.not_feasible(F.lit(target.SURVIVING_RACKS), F.size("racks") + F.col("unknown_racks"))
 
 
+def _rejected_by_minimum() -> Column:
+    """Does the minimum reject acks=all writes even if all replicas are in sync, and is nothing worse broken already?"""
+    worse = (F.col("already_now_data") > 0) | (F.col("already_now_availability") > 0)
+    return certain((F.col("already_structural_writes") > 0) & ~worse)
+
+
 def _cause(kind: str, breaks: Column, outnumbering: Column, reason: Column) -> Column:
     source = F.col("write_headroom_at_worst")["min_isr_source"]
     structural = sum(bit for name, bit in BITS.items() if name.startswith("structural_"))
@@ -231,7 +238,8 @@ def _cause(kind: str, breaks: Column, outnumbering: Column, reason: Column) -> C
     one_rack = F.when((F.size("racks") == 1) & (F.col("unknown_racks") == 0) & of_rack, "racks:1")
     configured = F.when(has(breaks, structural), by_placement).otherwise(base.min_isr_cause(source))
     return (
-        F.when(reason.isin("already", "today"), missing)
+        F.when((reason == "already") & _rejected_by_minimum(), base.min_isr_cause(source))
+        .when(reason.isin("already", "today"), missing)
         # Voters that are missing are to blame if all of them together would keep a majority.
         .when(reason == "quorum", F.coalesce(majority, F.lit(CONTROLLER_QUORUM)))
         .otherwise(F.coalesce(target.infeasible(), one_rack, F.when(of_rack, few_racks()), configured))
