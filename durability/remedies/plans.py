@@ -22,7 +22,10 @@ Partition = tuple[int, "list[int] | None", "list[int] | None"]
 """Id, replicas (None: could not be read), and the replicas being removed."""
 SUFFICE, LIMIT = "the live brokers and their racks don't suffice", "more than one run plans"
 ROOM = "the brokers with room on their disks, and their racks, don't suffice"
-NOTHING, UNREAD = "no replica has to move", "the replicas of a partition could not be read"
+NOTHING, UNREAD = (
+    "no replica has to move, apart from a running reassignment",
+    "the replicas of a partition could not be read",
+)
 MANAGED = "the provider places replicas itself"
 HALTED = "no controller leads, so no replica can be moved"
 """Why a topic has no plan."""

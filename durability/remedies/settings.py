@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from durability.catalogue.listing import SHOWN, listed
@@ -219,10 +220,16 @@ def _nouns(noun: str, ids: Sequence[object]) -> str:
     return f"{noun} " if len(ids) == 1 else f"{noun}s "
 
 
+DELETED_ALREADY = (
+    "A command that answers Invalid config(s) has nothing left to delete: kafka-reassign-partitions --verify deletes"
+    " throttles, too."
+)
+
+
 def leftovers(finding: Finding) -> Remedy:
     """Advice on a stuck reassignment, or the commands that delete leftover throttles.
 
-    kafka-configs fails if it should delete a setting that isn't set. So each command names only settings that are set.
+    kafka-configs fails if it should delete a setting that isn't set (until KAFKA-20506). So each command names set ones only.
     """
     if finding["observed"]["stuck"]:
         return _stuck(finding, facts_of(finding))
@@ -233,6 +240,8 @@ def leftovers(finding: Finding) -> Remedy:
     live = [b for b in brokers if b["broker"] not in down]
     named += [("brokers", str(b["broker"]), _dynamic(b)) for b in live if _dynamic(b)]
     steps = [Step(Config(kind, name, tuple((key, None) for key in keys)), alone=True) for kind, name, keys in named]
+    if steps:
+        steps[0] = replace(steps[0], about=(DELETED_ALREADY,))
     return [*steps, *_throttles_in_files(live, facts_of(finding)), *_throttles_of_down(down)]
 
 
@@ -295,7 +304,7 @@ def _stuck(finding: Finding, facts: ClusterFacts) -> Remedy:
         throttle = (
             ". Add --preserve-throttles, since other reassignments run"
             if others
-            else ", which also removes the throttle"
+            else ", which also removes these topics' throttles and the brokers'"
         )
         tool = "the tool of Kafka 2.6 or later" if facts.before(2, 6) else "the tool"
         sentences.append(
