@@ -9,9 +9,9 @@ from typing import Any
 from kafka.protocol.admin import DescribeConfigsRequest
 
 from durability.catalogue.settings import read_of_brokers, read_of_topics
-from durability.collect import platform
 from durability.collect.reasons import Unread, error_name
 from durability.collect.wire import Wire
+from durability.topology import platform
 
 TOPIC, BROKER = 2, 4  # org.apache.kafka.common.config.ConfigResource.Type
 

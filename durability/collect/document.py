@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from durability.collect import platform
 from durability.collect.brokers import Registered, Version
 from durability.collect.configs import Configs
 from durability.collect.groups import Groups
@@ -16,6 +15,7 @@ from durability.collect.notes import Notes
 from durability.collect.quorum import Member, Quorum
 from durability.collect.topics import Reading, Topic
 from durability.streams.groups import classic_entries
+from durability.topology import platform
 from durability.topology.document import FORMAT
 from durability.topology.kinds import PARTITION_LISTS
 from durability.topology.versions import parse

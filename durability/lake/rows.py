@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from durability.lake import tables
 from durability.lake.facts import Facts
 from durability.lake.partition_rows import partition_tables, replication_factors
 from durability.streams.internal_topics import by_application
+from durability.topology import platform
 from durability.topology.document import Topology
 from durability.topology.observers import by_default, has_observers
 from durability.topology.unreadable import pointer, tokens
@@ -85,12 +87,22 @@ def _provider(facts: Facts, declared: str) -> str:
 
 
 def _stated(facts: Facts) -> str | None:
-    """The provider in the document. A recognized platform has precedence over the stated provider."""
+    """The provider in the document. A recognized platform has precedence over the stated provider.
+
+    A document that doesn't state its platform is recognized by what it has: the cluster's id, and names of settings.
+    """
     stated = facts.cluster("provider")
-    found = (facts.cluster("implementation") or {}).get("name")
+    found = (facts.cluster("implementation") or {}).get("name") or _recognized(facts)
     if found not in PROVIDERS or found == KINDS.get(stated, stated):
         return stated
     return found if stated in (None, "self", "other") else CONTRADICTED
+
+
+def _recognized(facts: Facts) -> str | None:
+    described = chain(facts.document.get("brokers") or (), facts.document.get("topics") or ())
+    settings = {name for resource in described for name in resource.get("configs") or ()}
+    found = platform.recognized(facts.cluster("kafka_cluster_id"), (), settings)
+    return found[0] if found else None
 
 
 def _impossible(facts: Facts, declared: str) -> bool:

@@ -8,9 +8,9 @@ import pytest
 
 from durability.catalogue import CONTROLS, PROVIDERS
 from durability.collect import Limits, collect
-from durability.collect.platform import PLATFORMS, recognized
 from durability.lake import rows
 from durability.topology import validate
+from durability.topology.platform import PLATFORMS, recognized
 from tests.support.fake_broker import DESCRIBE_CONFIGS, fake_broker
 from tests.support.topology import document
 

@@ -90,6 +90,21 @@ def test_the_platform_that_was_recognized_counts_more_than_who_is_said_to_run_it
     assert only(doc, tables.CLUSTERS, provider=declared)["provider"] == provider
 
 
+@pytest.mark.parametrize(
+    ("parts", "declared", "provider"),
+    [
+        ({"cluster_kafka_cluster_id": "redpanda.1f5d"}, "self", "redpanda"),
+        ({"cluster_kafka_cluster_id": "redpanda.1f5d"}, "msk", "contradicted"),
+        ({"cluster_kafka_cluster_id": "lkc-1f5d", "cluster_provider": "confluent"}, "self", "confluent"),
+        ({"configs": {"orders": {"automq.table.topic.enable": "false"}}}, "self", "object-storage"),
+        ({"cluster_kafka_cluster_id": "MkU3OEVBNTcwNTJENDM2Qg"}, "self", "self"),
+    ],
+)
+def test_a_document_that_states_no_platform_is_recognized_by_what_it_has(parts, declared, provider):
+    doc = document(DRAWN, quorum=None, **parts)
+    assert only(doc, tables.CLUSTERS, provider=declared)["provider"] == provider
+
+
 def test_zookeeper_has_no_quorum():
     doc = document(DRAWN, quorum=None)
     assert only(doc, tables.CLUSTERS)["quorum_mode"] == "zookeeper" and not rows_of(doc, tables.CONTROLLERS)
