@@ -18,8 +18,9 @@ from durability.report.html import page
 from durability.report.html.failures import FailureRows
 from durability.report.html.rows import FindingRows
 from durability.report.losses import LossesWriter
+from durability.report.pdf import document as pdf
 
-FILES = ("findings.json", "findings.csv", "report.html", "losses.json", junit.FILE, metrics.FILE)
+FILES = ("findings.json", "findings.csv", "report.html", "losses.json", junit.FILE, metrics.FILE, pdf.FILE)
 APPLICATIONS = BROKERS = 1_000
 """The most applications and brokers that findings.json lists."""
 
@@ -58,6 +59,7 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]
         losses_file,
         junit_file,
         metrics_file,
+        pdf_file,
         *more,
     ):
         as_json, as_csv, as_junit = JsonWriter(json_file, head), CsvWriter(csv_file), junit.JUnit(run)
@@ -75,6 +77,8 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]
         headline = status.headline(counts, run["snapshots"])
         report = page.Report(run, counts, headline, causes, status.resolved, rows, lost, failures, data, plan, flagged)
         html_file.writelines(page.render(report))
+        json_file.flush()
+        pdf.build(pdf_file.buffer, report, Path(json_file.name))
         for file in more:
             data.outages.write(file)
     if not lowered:

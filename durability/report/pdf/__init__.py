@@ -1,0 +1,1 @@
+"""report.pdf: the report for people who sign it."""
