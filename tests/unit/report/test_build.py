@@ -61,6 +61,7 @@ def test_a_result_is_reported_and_no_other(audited, tmp_path):
         "losses.json": True,
         "findings.junit.xml": True,
         "metrics.prom": True,
+        "report.pdf": True,
     }
     page = (out / "report.html").read_text()
     assert "/cluster/controllers" in page
