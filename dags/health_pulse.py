@@ -52,7 +52,9 @@ with DAG(
 ):
     plan = PlanOperator(task_id="plan", kind="pulse")
     collect = CollectOperator.partial(task_id="collect", **settings.COLLECT_PULSE).expand(group=plan.output)
-    gate = GateOperator(task_id="gate", planned=plan.output, collected=collect.output, trigger_rule="all_done")
+    gate = GateOperator(
+        task_id="gate", planned=plan.output, collected=collect.output, kind="pulse", trigger_rule="all_done"
+    )
     publish = PublishOperator(task_id="publish", gated=gate.output, kind="pulse")
     evaluate = EvaluateOperator(task_id="evaluate", published=publish.output, kind="pulse", **settings.EVALUATE_PULSE)
     conclude = ConcludePulseOperator(task_id="conclude", evaluated=evaluate.output)

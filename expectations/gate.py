@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ import pyarrow as pa
 from durability.errors import AuditError, Refused
 from durability.lake.tables import BROKERS, CLUSTERS, PARTITIONS, TOPICS
 from expectations import contradictions
+from expectations.data_docs import FOLDER, GATE, write_data_docs
 from expectations.gx import validate
 
 if TYPE_CHECKING:
@@ -30,28 +32,68 @@ LIVE = "live"  # `clusters.source` of a cluster that was read over the network
 
 @dataclass(frozen=True)
 class Check:
-    """A count that must be zero. words: what is counted, to follow the number in a reason."""
+    """A count that must be zero.
+
+    words: what is counted, to follow the number in a reason. means: the sentence that holds if the count is zero.
+    """
 
     id: str
     words: str
+    means: str
 
 
 CHECKS = (
-    Check("files-readable", "staged files can't be read"),
-    Check("one-cluster-row", "too many or too few rows for the cluster itself"),
-    Check("consistent", "(the cluster changed while it was read)"),
-    Check("read-again", "(the cluster could not be read a second time, so it is unknown whether it changed)"),
-    Check("topics-readable", "(the topics as a whole could not be read, so there is nothing to judge)"),
-    Check("brokers-present", "(the cluster named no broker)"),
-    Check("declared-brokers", "broker rows more or fewer than the cluster declared"),
-    Check("declared-topics", "topic rows more or fewer than the cluster declared"),
-    Check("declared-partitions", "partition rows more or fewer than the cluster declared"),
-    Check("unique-brokers", "broker rows repeat a broker"),
-    Check("unique-topics", "topic rows repeat a topic"),
-    Check("unique-partitions", "partition rows repeat a partition"),
-    Check("topics-listed", "topics have partitions but no row of their own"),
-    Check("topics-complete", "topics lack partitions that they declared, or have others"),
-    Check("replicas-on-known-brokers", "broker ids named by partitions have no broker row"),
+    Check("files-readable", "staged files can't be read", "All staged files can be read."),
+    Check(
+        "one-cluster-row",
+        "too many or too few rows for the cluster itself",
+        "The reading has one row for the cluster itself.",
+    ),
+    Check("consistent", "(the cluster changed while it was read)", "The cluster didn't change while it was read."),
+    Check(
+        "read-again",
+        "(the cluster could not be read a second time, so it is unknown whether it changed)",
+        "The cluster was read a second time.",
+    ),
+    Check(
+        "topics-readable",
+        "(the topics as a whole could not be read, so there is nothing to judge)",
+        "The topics as a whole could be read.",
+    ),
+    Check("brokers-present", "(the cluster named no broker)", "The cluster named a broker."),
+    Check(
+        "declared-brokers",
+        "broker rows more or fewer than the cluster declared",
+        "The reading has as many brokers as the cluster declared.",
+    ),
+    Check(
+        "declared-topics",
+        "topic rows more or fewer than the cluster declared",
+        "The reading has as many topics as the cluster declared.",
+    ),
+    Check(
+        "declared-partitions",
+        "partition rows more or fewer than the cluster declared",
+        "The reading has as many partitions as the cluster declared.",
+    ),
+    Check("unique-brokers", "broker rows repeat a broker", "No broker has two rows."),
+    Check("unique-topics", "topic rows repeat a topic", "No topic has two rows."),
+    Check("unique-partitions", "partition rows repeat a partition", "No partition has two rows."),
+    Check(
+        "topics-listed",
+        "topics have partitions but no row of their own",
+        "Each topic with partitions has a row of its own.",
+    ),
+    Check(
+        "topics-complete",
+        "topics lack partitions that they declared, or have others",
+        "Each topic has the partitions that it declared.",
+    ),
+    Check(
+        "replicas-on-known-brokers",
+        "broker ids named by partitions have no broker row",
+        "Each broker that a partition names has a row.",
+    ),
 )
 UNREAD = {"read-again": ("/cluster/consistent",), "topics-readable": ("", "/topics")}
 """Unreadable paths whose reasons explain a failed check."""
@@ -68,9 +110,12 @@ class Verdict:
     counts: dict[str, int] = field(default_factory=dict)
 
 
-def check(lake: Lake, attempts: Sequence[Attempt]) -> list[Verdict]:
+def check(
+    lake: Lake, attempts: Sequence[Attempt], run: tuple[str, str] | None = None, out: Path | None = None
+) -> list[Verdict]:
     """One verdict per staged attempt, in order. An attempt with unreadable files is rejected, with the file's name.
 
+    run, out: name and time of the run, and the folder whose Data Docs get the gate's pages; without them none are written.
     Raises AuditError if there is no attempt, because nothing would have been checked.
     """
     if not attempts:
@@ -80,13 +125,15 @@ def check(lake: Lake, attempts: Sequence[Attempt]) -> list[Verdict]:
     counted = [_counts(lake, attempt) for attempt in attempts]
     ids = [c.id for c in CHECKS]
     frame = pd.DataFrame([[counts[id_] for id_ in ids] for counts, _ in counted], columns=ids)
-    validation = validate("snapshot_gate", frame.astype("int64"), _expectations())
+    validation = validate(GATE, frame.astype("int64"), _expectations(), run)
     failed: list[list[Check]] = [[] for _ in attempts]
     for one in CHECKS:
         if validation.checked[one.id] != len(attempts):
             raise RuntimeError(f"the gate checked {one.id} on {validation.checked[one.id]} of {len(attempts)} clusters")
         for row in validation.failed[one.id]:
             failed[row].append(one)
+    if run and out is not None:
+        write_data_docs(validation, [(a.cluster, a.attempt_id) for a in attempts], run[1], out / FOLDER)
     return [_verdict(a, *c, f) for a, c, f in zip(attempts, counted, failed, strict=True)]
 
 
@@ -107,6 +154,7 @@ def _expectations() -> list[Any]:
             min_value=0,
             max_value=0,
             severity=FailureSeverity.CRITICAL,
+            description=f"{c.id}: {c.means}",
             meta={"id": c.id, "words": c.words},
         )
         for c in CHECKS

@@ -32,21 +32,26 @@ RESULT_FORMAT = {
 class Validation:
     """A completed validation.
 
+    name: of the suite.
     failed: by meta id of the expectation, the flagged rows (positions).
     checked: by meta id, the number of checked rows.
-    result: the library's own.
+    key, result: the library's own. The context's store has the result under the key.
     """
 
+    name: str
     failed: dict[str, list[int]]
     checked: dict[str, int]
+    key: Any
     result: Any
     context: Any
 
 
-def validate(name: str, frame: pd.DataFrame, expectations: Sequence[Any]) -> Validation:
-    """Validate `frame` (unique row index 0..n-1, no nulls) against `expectations`. Each has an `id` in its meta.
+def validate(
+    name: str, frame: pd.DataFrame, expectations: Sequence[Any], run: tuple[str, str] | None = None
+) -> Validation:
+    """Run a Checkpoint of `expectations`, each with an `id` in its meta, over `frame` (row index 0..n-1, no nulls).
 
-    Raises RuntimeError if the library didn't evaluate every one of them.
+    run: name and time of the run, for Data Docs. Raises RuntimeError if the library didn't evaluate every expectation.
     """
     if frame.isna().to_numpy().any():
         raise RuntimeError(f"{name}: Great Expectations must get no nulls, its verdicts on them differ by expectation")
@@ -55,21 +60,29 @@ def validate(name: str, frame: pd.DataFrame, expectations: Sequence[Any]) -> Val
         raise RuntimeError(f"{name}: expectations need ids that differ, got {ids}")
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     import great_expectations as gx
+    from great_expectations.core.run_identifier import RunIdentifier
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False, metric_calculations=False)
     asset = context.data_sources.add_pandas(name).add_dataframe_asset(name)
-    batch = asset.add_batch_definition_whole_dataframe(name).get_batch({"dataframe": frame})
+    batch = asset.add_batch_definition_whole_dataframe(name)
     suite = context.suites.add(gx.ExpectationSuite(name=name, expectations=list(expectations)))
-    result: Any = batch.validate(suite, result_format=RESULT_FORMAT)
+    definition = context.validation_definitions.add(gx.ValidationDefinition(name=name, data=batch, suite=suite))
+    checkpoint = context.checkpoints.add(
+        gx.Checkpoint(name=name, validation_definitions=[definition], result_format=RESULT_FORMAT)
+    )
+    # The name becomes a folder's, and some file systems allow no colons.
+    identifier = RunIdentifier(run_name=run[0].replace(":", "-"), run_time=run[1]) if run else None
+    done: Any = checkpoint.run({"dataframe": frame}, run_id=identifier)
+    ((key, result),) = done.run_results.items()
     failed, checked = {}, {}
     for one in result.results:
         failed[one.expectation_config.meta["id"]] = _flagged(name, one)
         checked[one.expectation_config.meta["id"]] = one.result["element_count"]
     if sorted(failed) != sorted(ids) or len(result.results) != len(ids):
         raise RuntimeError(f"{name}: {len(ids)} expectations, but results for {sorted(failed)}")
-    return Validation(failed, checked, result, context)
+    return Validation(name, failed, checked, key, result, context)
 
 
 def _flagged(name: str, one: Any) -> list[int]:

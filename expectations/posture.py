@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from durability.catalogue import CONTROLS, SCALAR_CONTROLS
 from durability.lake.tables import DISAGREEMENTS, TOPIC_POSTURE, TOPICS, VERDICTS
-from expectations.data_docs import write_data_docs
+from expectations.data_docs import CROSS_CHECK, FOLDER, write_data_docs
 from expectations.gx import validate
 
 if TYPE_CHECKING:
@@ -62,11 +62,12 @@ def flag(lake: Lake, plan: Plan, out: Path) -> Flagged:
     checked = dict.fromkeys(SCALAR_CONTROLS, 0)
     flagged: dict[str, set[Topic]] = {control: set() for control in SCALAR_CONTROLS}
     if names:
-        validation = validate("topic_posture", _frame(posture), _expectations())
+        run = (plan.run_id, plan.started_at)
+        validation = validate(CROSS_CHECK, _frame(posture), _expectations(), run)
         for control in SCALAR_CONTROLS:
             checked[control] = validation.checked[control]
             flagged[control] = {names[row] for row in validation.failed[control]}
-        write_data_docs(validation, names, plan, Path(out) / "data_docs")
+        write_data_docs(validation, names, plan.started_at, Path(out) / FOLDER)
         problems += _not_looked_at(posture, checked)
     differences = _differences(posture, names, _spark_failures(lake, plan), flagged)
     _write(lake, plan, differences)

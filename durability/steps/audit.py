@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from durability.errors import Refused
+from durability.plan.plan import to_text
 from durability.steps import collect, conclude, cross_check, evaluate, findings, gate, notify, plan, publish, report
 from durability.steps.collect import Connect
 from durability.steps.evaluate import SparkEvaluation
@@ -61,7 +62,7 @@ def run(settings: Settings, services: Services, started_at: datetime | None = No
     run_id = f"audit:{started_at.isoformat()}"
     reporter = services.reporter
 
-    rows, attempts = snapshots(settings, services.connect, reporter)
+    rows, attempts = snapshots(settings, services.connect, reporter, (run_id, to_text(started_at)))
     with report_step("evaluate", reporter) as summary:
         evaluated = evaluate.plan_evaluation(settings, NIGHTLY, run_id, f"{run_id}:1", rows, attempts, started_at)
         services.evaluation.run(settings.open_lake(), evaluated, summary)
@@ -79,10 +80,11 @@ def run(settings: Settings, services: Services, started_at: datetime | None = No
 
 
 def snapshots(
-    settings: Settings, connect: Connect, reporter: StepReporter
+    settings: Settings, connect: Connect, reporter: StepReporter, run: tuple[str, str] | None = None
 ) -> tuple[list[dict[str, Any]], list[Attempt]]:
     """Takes a snapshot of each cluster that the settings name.
 
+    run: see `durability.steps.gate`.
     Returns their rows of `snapshots`, rejected ones included, and what was staged. Raises AuditError for an error that a user can
     fix, after reporting it.
     """
@@ -94,7 +96,7 @@ def snapshots(
         seconds = COLLECT_WITHIN.total_seconds()
         collected = collect.collect(settings, groups[0], connect, seconds, summary, THREADS)
     with report_step("gate", reporter) as summary:
-        gated = gate.gate(settings, groups, [collected], summary)
+        gated = gate.gate(settings, groups, [collected], summary, run)
     with report_step("publish", reporter) as summary:
         rows = publish.publish(settings, NIGHTLY, gated, summary)
     return rows, gated.attempts

@@ -14,11 +14,16 @@ LOST = "its collect task ended without a result; see that task's log"
 
 
 def gate(
-    settings: Settings, planned: Sequence[Sequence[Source]], groups: Sequence[Collected], summary: StepSummary
+    settings: Settings,
+    planned: Sequence[Sequence[Source]],
+    groups: Sequence[Collected],
+    summary: StepSummary,
+    run: tuple[str, str] | None = None,
 ) -> Gated:
     """The results of all groups with one verdict per attempt; see `expectations.gate`.
 
     A source without a result is a failure, for example after the loss of a worker.
+    run: name and time of a nightly run, whose Data Docs get the gate's pages.
     Raises Refused if documents were planned and none could be read.
     """
     from expectations.gate import check
@@ -28,7 +33,7 @@ def gate(
     summary.problems += [f"{f.cluster}: {f.reason}" for f in lost]
     if settings.topology and not attempts:
         raise Refused("no document could be read")
-    verdicts = check(settings.open_lake(), attempts) if attempts else []
+    verdicts = check(settings.open_lake(), attempts, run, settings.out) if attempts else []
     rejected = [v for v in verdicts if not v.accepted]
     summary.text = f"{len(verdicts) - len(rejected)} accepted, {len(rejected)} rejected"
     summary.problems += [f"{v.cluster}: snapshot rejected: {v.reason}" for v in rejected]

@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from durability.plan.plan import to_text
 from durability.resources import create_private
 from durability.runtime import out_lock
 from durability.steps import collect, conclude, cross_check, discard, findings, gate, notify, plan, publish, report
 from durability.steps.results import Collected, Gated
-from durability.steps.settings import Settings
+from durability.steps.settings import NIGHTLY, Settings
 from durability.steps.summary import StepSummary
 from durability.steps.task_artifacts import KEEP_DAYS, TaskArtifacts
 from kafka_durability.assets import announce
 from kafka_durability.hook import KafkaHook
 from kafka_durability.slack import webhook
-from kafka_durability.step import Step, artifacts_of, is_scheduled
+from kafka_durability.step import Step, artifacts_of, is_scheduled, run_of
 
 if TYPE_CHECKING:
     from durability.plan import Plan
@@ -76,13 +77,16 @@ class CollectOperator(Step):
 
 
 class GateOperator(Step):
-    """Checks each snapshot for contradictions and each planned source for a result. Returns a reference to `Gated`."""
+    """Checks each snapshot for contradictions and each planned source for a result. Returns a reference to `Gated`.
+
+    A nightly run's Data Docs get the gate's pages.
+    """
 
     template_fields = ("planned", "collected")
 
-    def __init__(self, *, planned: Any, collected: Any, **kwargs: Any):
+    def __init__(self, *, planned: Any, collected: Any, kind: str, **kwargs: Any):
         super().__init__(**kwargs)
-        self.planned, self.collected = planned, collected
+        self.planned, self.collected, self.kind = planned, collected, kind
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> dict[str, str]:
         if self.planned == []:
@@ -90,7 +94,8 @@ class GateOperator(Step):
         if not self.planned:
             raise AirflowFailException("nothing was planned; see the task `plan`")
         artifacts = artifacts_of(settings, context)
-        gated = gate.gate(settings, self.planned, collected_groups(artifacts, self.collected), summary)
+        run = (run_of(context), to_text(context["dag_run"].start_date)) if self.kind == NIGHTLY else None
+        gated = gate.gate(settings, self.planned, collected_groups(artifacts, self.collected), summary, run)
         return {"gated": artifacts.put("gate", asdict(gated))}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +15,7 @@ from durability.errors import AuditError
 from durability.lake.tables import TOPICS
 from durability.topology import validate
 from expectations import contradictions, gate, gx
+from expectations.data_docs import SUITES, write_data_docs
 from tests.support.topology import document, healthy
 
 GOOD = """
@@ -211,3 +214,31 @@ def test_negative_and_repeated_ids_are_values_like_others():
     )
     found = contradictions.scan(iter([batch]))
     assert found.brokers == {-1, 2, 3} and found.topics == {"a": (2, 2, 1)}
+
+
+def test_the_gates_pages_stand_beside_those_of_the_cross_check(lake, tmp_path):
+    hostile = "<script>alert(1)</script>"
+    made = staged(lake, healthy(cluster="eu"), healthy(cluster=hostile, cluster_consistent=False))
+    gate.check(lake, made)
+    assert not (tmp_path / "data_docs").exists(), "pulses have no pages"
+    run = ("audit-1", "2026-11-21T02:00:00Z")
+    for _ in range(2):
+        gate.check(lake, made, run, tmp_path)
+        validation = gx.validate("topic_posture", *_one_topic(), run)
+        write_data_docs(validation, [("eu", "orders")], run[1], tmp_path / "data_docs")
+    site = tmp_path / "data_docs"
+    index = (site / "index.html").read_text(encoding="utf-8")
+    linked = re.findall(r'href="([^"]+)"', index)
+    assert len(linked) == 4 and all((site / target).is_file() for target in linked)
+    assert [index.index(title) for title in SUITES.values()] == sorted(index.index(title) for title in SUITES.values())
+    pages = "".join((site / target).read_text(encoding="utf-8") for target in linked)
+    assert hostile not in pages and "&lt;script&gt;alert" in pages
+    assert all(f"{check.id}: {check.means}" in html.unescape(pages) for check in gate.CHECKS)
+
+
+def _one_topic():
+    import great_expectations.expectations as gxe
+    import pandas as pd
+
+    expectation = gxe.ExpectColumnValuesToBeBetween(column="a", min_value=0, max_value=0, meta={"id": "a"})
+    return pd.DataFrame({"a": [1]}), [expectation]
