@@ -195,7 +195,12 @@ WAIVER = _keys(
     owner=_needed(TEXT),
     reason=_needed(TEXT),
     expires=_needed(Day(), "The last day on which it counts, UTC"),
-    approved_by=_may(TEXT),
+    requested_by=_may(TEXT, "Who asked for it"),
+    approved_by=_may(TEXT, "Who approved it; another than the owner"),
+    approved_at=_may(Day(), "The day of the approval"),
+    approved_count=_may(Whole(low=0), "How many resources it covered then; the report compares it with today's number"),
+    risk=_may(TEXT, "What can happen"),
+    compensating_control=_may(TEXT, "What limits the risk in the meantime"),
     ticket=_may(TEXT),
 )
 WAIVERS = _file(

@@ -150,7 +150,14 @@ def _waiver(document: Document, index: int, stated: dict[str, Any]) -> Waiver:
     if not controls:
         hint = f"{did_you_mean(control, CONTROLS)} (controls: {', '.join(CONTROLS)})"
         raise document.refuse(("waivers", index, "control"), f"{shown(control)} matches no control{hint}")
-    return Waiver(index=index, controls=controls, **stated)
+    waiver = Waiver(index=index, controls=controls, **stated)
+    if waiver.approved_by and waiver.approved_by.strip().casefold() == waiver.owner.strip().casefold():
+        who = f"{shown(waiver.approved_by)} is the owner: name who else approved it, or leave approved_by out"
+        raise document.refuse(("waivers", index, "approved_by"), who)
+    if waiver.approved_at and waiver.approved_at > waiver.expires:
+        late = f"{waiver.approved_at} is after its last day {waiver.expires}"
+        raise document.refuse(("waivers", index, "approved_at"), late)
+    return waiver
 
 
 def load_clusters(path: Path | str) -> list[Cluster]:

@@ -195,6 +195,7 @@ class Waiver:
     index: position in the file, from 0. Findings refer to it.
     controls: ids of the controls that `control` matches.
     expires: the last day (UTC) on which the waiver is valid.
+    approved_count: the number of resources that it covered when it was approved.
     """
 
     index: int
@@ -207,14 +208,23 @@ class Waiver:
     expires: date
     approved_by: str | None = None
     ticket: str | None = None
+    requested_by: str | None = None
+    approved_at: date | None = None
+    approved_count: int | None = None
+    risk: str | None = None
+    compensating_control: str | None = None
 
     def applies(self, control: str, cluster: str, resource: str) -> bool:
         """True if it names this control on this resource, expired or not."""
         return control in self.controls and matches(self.cluster, cluster) and matches(self.resource, resource)
 
     def to_dict(self) -> dict[str, object]:
-        """As JSON values, with `expires` as YYYY-MM-DD."""
-        return {**asdict(self), "controls": list(self.controls), "expires": self.expires.isoformat()}
+        """As JSON values, with days as YYYY-MM-DD."""
+        days = {
+            name: day and day.isoformat()
+            for name, day in (("expires", self.expires), ("approved_at", self.approved_at))
+        }
+        return {**asdict(self), "controls": list(self.controls), **days}
 
 
 @dataclass(frozen=True)
@@ -259,7 +269,14 @@ def fingerprint(policy: Policy, waivers: Sequence[Waiver] = ()) -> str:
     ]
     content = {
         "policy": {**evaluated, "tiers": tiers_stated, "topics": selectors, "readings": readings},
-        "waivers": [waiver.to_dict() for waiver in waivers],
+        "waivers": [
+            {
+                name: value
+                for name, value in waiver.to_dict().items()
+                if value is not None or name in ("approved_by", "ticket")
+            }
+            for waiver in waivers
+        ],
     }
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_normal)
     return hashlib.sha256(text.encode()).hexdigest()

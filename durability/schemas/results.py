@@ -77,7 +77,14 @@ SUMMARY = Object(
         "resources": Member(MapOf(COUNT)),
     },
 )
-WAIVER = Object("waiver", {"index": Member(COUNT), **dict.fromkeys(WAIVER_KEYS, OPTIONAL_TEXT)})
+WAIVER = Object(
+    "waiver",
+    {
+        "index": Member(COUNT),
+        **dict.fromkeys(WAIVER_KEYS, OPTIONAL_TEXT),
+        "approved_count": Member(COUNT, nullable=True, about="how many resources it covered when it was approved"),
+    },
+)
 STATED = {
     "id": Member(Text(), about="the same in every run, for the same resource and control (and category)"),
     **dict.fromkeys(("cluster", "resource_type", "resource", "control"), TEXT),

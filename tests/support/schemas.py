@@ -31,6 +31,8 @@ BEYOND_POLICY = {
     "an expression that RE2 doesn't know": "is not a valid RE2 expression",
     "a control that there isn't": "matches no control",
     "a window that ends before it begins": "is not after `from`",
+    "a waiver that its owner approved": "is the owner: name who else approved it",
+    "an approval after the last day": "is after its last day",
     "a day that isn't in the calendar": r"expected a (day|moment) such as .* found .*[0-9]{4}-[0-9]{2}-[0-9]{2}",
     "a number written another way": r"expected a whole number, found a number \(\"0x|found a decimal number \(\"-?\d+\.0\"",
     "a key or an identity twice": "is there twice",

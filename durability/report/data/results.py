@@ -25,7 +25,10 @@ KEYS = (
     *("tier", "previous_severity"),
 )
 """Keys of an entry in findings.json's `findings`, in order."""
-WAIVER_KEYS = ("owner", "approved_by", "reason", "ticket", "expires")
+WAIVER_KEYS = (
+    *("owner", "approved_by", "reason", "ticket", "expires"),
+    *("requested_by", "approved_at", "approved_count", "risk", "compensating_control"),
+)
 ORDER = (*(f"FAIL/{s}" for s in SEVERITIES), "FAIL/", "UNKNOWN", "EXEMPT", "resolved")
 """Worst first. Resolved findings come last."""
 
@@ -91,7 +94,7 @@ def _outcomes_by(table: pa.Table, column: str, names: Iterable[str] = ()) -> dic
 
 def documents(listed: pa.Table, waivers: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Each row as an entry of findings.json's `findings`. A finding refers to the run's `waivers` by index."""
-    by_index = {waiver["index"]: {name: waiver[name] for name in ("index", *WAIVER_KEYS)} for waiver in waivers}
+    by_index = {waiver["index"]: {name: waiver.get(name) for name in ("index", *WAIVER_KEYS)} for waiver in waivers}
     for batch in listed.select(KEYS).to_batches(max_chunksize=BATCH):
         for row in batch.to_pylist():
             row["resource"] = row["resource"] or ""

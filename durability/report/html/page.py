@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +20,7 @@ from durability.report.data import outages
 from durability.report.data.causes import Causes
 from durability.report.data.headline import Headline, changes_text, is_first
 from durability.report.data.health import METRICS
+from durability.report.data.results import WAIVER_KEYS
 from durability.report.data.run_data import RunData
 from durability.report.html.charts import timeline_chart, trend_charts
 from durability.report.html.failures import FailureRows
@@ -217,14 +218,24 @@ def control_rows(counts: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]
 
 
 def waiver_rows(report: Report) -> list[dict[str, Any]]:
-    """Waivers with the number of findings that each exempts. Expired ones come first.
+    """Waivers with the numbers of findings and of resources that each exempts. Expired ones come first.
+
+    `grown`: it covers more resources than when it was approved.
 
     A waiver is valid through its last day in UTC. The newest snapshot decides whether it is expired.
     """
     exempted: Counter[int | None] = Counter()
+    covered: defaultdict[int | None, set[tuple[str, str, str]]] = defaultdict(set)
     for cause in report.causes.ranked("EXEMPT"):
-        exempted[cause.waiver["index"] if cause.waiver else None] += cause.findings
+        index = cause.waiver["index"] if cause.waiver else None
+        exempted[index] += cause.findings
+        covered[index].update((cause.cluster, *resource) for resource in cause.resources)
     days = [s["captured_at"][:10] for s in report.run["snapshots"] if s["captured_at"]]
     today = max(days, default=report.run["started_at"][:10])
-    rows = [w | {"expired": w["expires"] < today, "exempts": exempted[w["index"]]} for w in report.plan.waivers]
+    rows = []
+    for waiver in report.plan.waivers:
+        index, approved = waiver["index"], waiver.get("approved_count")
+        row = dict.fromkeys(WAIVER_KEYS) | waiver
+        row |= {"expired": waiver["expires"] < today, "exempts": exempted[index], "covers": len(covered[index])}
+        rows.append(row | {"grown": approved is not None and len(covered[index]) > approved})
     return sorted(rows, key=lambda r: (not r["expired"], r["expires"], r["index"]))

@@ -147,17 +147,31 @@ def _waivers(report: Report) -> Iterator[Flowable]:
         (
             "expired" if w["expired"] else "in force",
             f"{w['control']}\n{w['cluster']}\n{clipped(w['resource'], 200)}",
-            f"{clipped(w['owner'], 120)}\n"
-            + (f"approved by {clipped(w['approved_by'], 120)}" if w["approved_by"] else "no approver named"),
-            clipped(w["reason"], 300),
+            _people(w),
+            "\n".join(clipped(said, 300) for said in _reasons(w)),
             w["expires"],
-            f"{w['exempts']:,}",
+            f"{w['exempts']:,}"
+            + (f"\napproved for {w['approved_count']:,}" if w["approved_count"] is not None else ""),
         )
         for w in waivers[:WAIVERS]
     ]
     heads = ("State", "Control, cluster, resource", "Owner", "Reason", "Last day", "Exempts")
     yield table(heads, rows, (0.09, 0.28, 0.18, 0.25, 0.11, 0.09), "tmtttn")
     yield from _left(len(waivers) - WAIVERS, "more waiver")
+
+
+def _people(waiver: Mapping[str, Any]) -> str:
+    """Who owns, approved and requested it, one per line."""
+    approved = f"approved by {clipped(waiver['approved_by'], 120)}" if waiver["approved_by"] else "no approver named"
+    day = f", {waiver['approved_at']}" if waiver["approved_at"] else ""
+    asked = [f"requested by {clipped(waiver['requested_by'], 120)}"] if waiver["requested_by"] else []
+    return "\n".join([clipped(waiver["owner"], 120), f"{approved}{day}", *asked])
+
+
+def _reasons(waiver: Mapping[str, Any]) -> list[str]:
+    meanwhile = waiver["compensating_control"]
+    risk = [f"Risk: {waiver['risk']}"] if waiver["risk"] else []
+    return [waiver["reason"], *risk, *([f"Meanwhile: {meanwhile}"] if meanwhile else [])]
 
 
 def _unknown(report: Report) -> Iterator[Flowable]:

@@ -362,6 +362,9 @@ WRONG_WAIVER = [
     ("    owner: team-billing\n", "    ower: team-billing\n", 6, "did you mean owner?"),
     ("    owner: team-billing\n", "    owner: ''\n", 6, "found an empty string"),
     ("    owner: team-billing\n", "", 3, "`owner` is missing"),
+    ("head of platform", "'Team-Billing '", 7, "is the owner: name who else approved it"),
+    ("    ticket: OPS-1\n", "    approved_at: 2027-02-01\n", 9, "is after its last day 2027-01-31"),
+    ("    ticket: OPS-1\n", "    approved_count: -1\n", 9, "expected a whole number"),
 ]
 
 
@@ -377,6 +380,25 @@ def test_a_wrong_file_is_refused_with_its_line(load, loader, text, line, instead
     message = refused(load, loader, text.replace(line, instead, 1))
     assert message.startswith(f", line {where}: "), message
     assert words in message
+
+
+def test_who_approved_what_counts_in_the_fingerprint_where_it_is_stated(load):
+    added = """    requested_by: A. Engineer
+    approved_at: 2026-11-20
+    approved_count: 12
+    risk: a lost rack takes both copies
+    compensating_control: a daily copy to another region
+"""
+    policy = load(load_policy, POLICY)
+    marks = {fingerprint(policy, load(load_waivers, WAIVER))}
+    assert marks == {"8f071306855d89d5ae69952faca02ac24d1a870f0b38ace0efa8410ac4753454"}, (
+        "a file that doesn't use the keys keeps the fingerprint that it had"
+    )
+    for line in added.splitlines(keepends=True):
+        marks.add(fingerprint(policy, load(load_waivers, WAIVER + line)))
+    assert len(marks) == 6
+    (waiver,) = load(load_waivers, WAIVER + added)
+    assert (waiver.approved_at, waiver.approved_count) == (date(2026, 11, 20), 12)
 
 
 def test_a_tier_that_no_topic_can_meet_is_refused_with_the_reason(load):

@@ -377,3 +377,22 @@ def test_what_is_not_seen_is_shown(tmp_path):
     words, _ = parse(html)
     assert not {c for c in html if not c.isprintable() and c != "\n"}
     assert "orders\\u202egnp\\u200b\\x1b[2J" in words and "\u00fc" in words
+
+
+def test_a_waiver_that_covers_more_than_was_approved_says_so(tmp_path):
+    stated = {"requested_by": "A. Engineer", "approved_at": "2026-11-01", "risk": "one copy", "approved_count": 1}
+    waivers = [{**WAIVERS[0], **stated, "compensating_control": "a nightly copy"}]
+    rows = [finding(f"cache-{n}", "replication-factor", "EXEMPT", waiver=0) for n in range(2)]
+    words, _ = parse(render(rows, tmp_path, waivers=waivers))
+    for text in (
+        "approved for 1 resource, covers 2",
+        "approved by A. Reviewer, 2026-11-01",
+        "requested by A. Engineer",
+        "risk: one copy",
+        "meanwhile: a nightly copy",
+    ):
+        assert text in words
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert '<span class="note">approved for' in page
+    written([rows[0]], tmp_path, waivers=waivers)
+    assert '<span class="dim">approved for' in (tmp_path / "report.html").read_text(encoding="utf-8")

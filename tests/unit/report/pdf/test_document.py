@@ -66,7 +66,7 @@ def test_text_of_strangers_is_shown_and_is_no_markup(tmp_path):
 
 
 def test_a_waiver_says_who_accepts_what_until_when(tmp_path):
-    written([finding("cache-1", "replication-factor", "EXEMPT", waiver_index=0)], tmp_path)
+    written([finding("cache-1", "replication-factor", "EXEMPT", waiver=0)], tmp_path)
     text = words(read(tmp_path).pages)
     assert "approved by A. Reviewer" in text and "2027-01-31" in text and "no approver named" in text
     assert "Signature" in text
