@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from durability import resources
 from durability.errors import Refused
 from durability.policy.formats import FRAMEWORKS
 from durability.policy.yamlfile import Document, Place, did_you_mean, read, shown
@@ -53,6 +55,12 @@ def load_frameworks(path: Path | str) -> list[Framework]:
     stated = document.content["frameworks"]
     _once(document, ("frameworks",), "framework", [framework["id"] for framework in stated], "id")
     return [_framework(document, index, framework) for index, framework in enumerate(stated)]
+
+
+@cache
+def shipped_frameworks() -> tuple[Framework, ...]:
+    """The frameworks in policies/frameworks.yaml. Raises BadInput if the file was edited and is wrong now."""
+    return tuple(load_frameworks(resources.shipped("policies", "frameworks.yaml")))
 
 
 def _framework(document: Document, index: int, stated: dict[str, Any]) -> Framework:

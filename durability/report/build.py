@@ -7,19 +7,20 @@ from typing import Any
 
 from durability.atomic import atomic_files
 from durability.plan.plan import Plan
+from durability.policy import shipped_frameworks
 from durability.report import plans
 from durability.report.data import outages, results
 from durability.report.data.causes import Causes
 from durability.report.data.headline import StatusCounter
 from durability.report.data.run_data import RunData, read
 from durability.report.files import CsvWriter, JsonWriter
-from durability.report.formats import junit, metrics
+from durability.report.formats import junit, metrics, ocsf
 from durability.report.html import page
 from durability.report.html.failures import FailureRows
 from durability.report.html.rows import FindingRows
 from durability.report.losses import LossesWriter
 
-FILES = ("findings.json", "findings.csv", "report.html", "losses.json", junit.FILE, metrics.FILE)
+FILES = ("findings.json", "findings.csv", "report.html", "losses.json", junit.FILE, ocsf.FILE, metrics.FILE)
 APPLICATIONS = BROKERS = 1_000
 """The most applications and brokers that findings.json lists."""
 
@@ -29,7 +30,7 @@ def build(lake: Any, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]:
 
     lake: an object with `scan(table, where, columns) -> pa.Table` and `parts`, the same file by file.
     flagged: the result of `expectations.posture`.
-    Raises Refused if `out` can't be written.
+    Raises Refused if `out` can't be written, and BadInput if policies/frameworks.yaml is wrong.
     """
     files = write(read(lake, plan), plan, flagged, out)
     planned = plans.write(lake, plan, out)
@@ -57,12 +58,15 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]
         html_file,
         losses_file,
         junit_file,
+        ocsf_file,
         metrics_file,
         *more,
     ):
         as_json, as_csv, as_junit = JsonWriter(json_file, head), CsvWriter(csv_file), junit.JUnit(run)
+        teams = {part.cluster: part.team for part in plan.snapshots}
+        as_ocsf = ocsf.OcsfWriter(ocsf_file, run, shipped_frameworks(), teams)
         for finding in results.documents(data.listed, plan.waivers):
-            for reader in (as_json, as_csv, as_junit, causes, status, rows):
+            for reader in (as_json, as_csv, as_junit, as_ocsf, causes, status, rows):
                 reader.add(finding)
         as_json.close()
         as_junit.write(junit_file, data.counted)

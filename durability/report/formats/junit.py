@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from junitparser import Error, Failure, JUnitXml, Properties, Property, Skipped, TestCase, TestSuite
 
 from durability.report.data import results
-from durability.report.words import is_resolved, plural, readable, visible
+from durability.report.words import is_resolved, plural, visible, waived
 
 FILE = "findings.junit.xml"
 CASES = 10_000
@@ -90,20 +90,14 @@ def _case(finding: Mapping[str, Any]) -> TestCase:
     name = f"{finding['resource_type']} {finding['resource'] or finding['cluster']}{category}"
     case = TestCase(_text(name), finding["control"])
     outcome = finding["outcome"]
-    said = _waived(finding) if outcome == "EXEMPT" and finding["waiver"] else finding["message"]
+    said = finding["message"]
+    if outcome == "EXEMPT" and finding["waiver"]:
+        said = f"{waived(finding['waiver'])} ({said})"
     result = LEFT[outcome](_text(said), finding["severity"] if outcome == "FAIL" else outcome)
     if finding["remediation"]:
         result.text = _text(finding["remediation"])
     case.result = [result]
     return case
-
-
-def _waived(finding: Mapping[str, Any]) -> str:
-    """The waiver of an exempt finding, and what it exempts."""
-    waiver = finding["waiver"]
-    return (
-        f"{waiver['owner']} accepts this until {readable(waiver['expires'])}: {waiver['reason']} ({finding['message']})"
-    )
 
 
 def _passed(counted: pa.Table) -> list[tuple[str, str, int]]:

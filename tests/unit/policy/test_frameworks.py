@@ -11,6 +11,7 @@ from durability import resources
 from durability.errors import BadInput, Refused
 from durability.policy import load_frameworks
 from durability.policy.frameworks import named
+from tests import ROOT
 from tests.support.schemas import agreeing
 
 SHIPPED = resources.shipped("policies", "frameworks.yaml")
@@ -86,3 +87,11 @@ def test_the_shipped_file_claims_no_compliance_and_is_plain():
             for text in (requirement["shows"], requirement["not_shown"]):
                 assert not re.search(r"\bcompl(y|ies|iant|iance)\b", text, re.IGNORECASE)
                 assert all(len(sentence.split()) <= 25 for sentence in re.split(r"(?<=\.) ", text)), text
+
+
+def test_the_file_that_its_page_shows_can_be_loaded(tmp_path):
+    (shown,) = re.findall(
+        r"```yaml\n(.*?)```", (ROOT / "docs" / "frameworks.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+    (framework,) = load(tmp_path, shown)
+    assert framework.id == "iso27001"

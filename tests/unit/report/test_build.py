@@ -60,6 +60,7 @@ def test_a_result_is_reported_and_no_other(audited, tmp_path):
         "report.html": True,
         "losses.json": True,
         "findings.junit.xml": True,
+        "findings.ocsf.jsonl": True,
         "metrics.prom": True,
     }
     page = (out / "report.html").read_text()
