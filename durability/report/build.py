@@ -14,13 +14,22 @@ from durability.report.data.causes import Causes
 from durability.report.data.headline import StatusCounter
 from durability.report.data.run_data import RunData, read
 from durability.report.files import CsvWriter, JsonWriter
-from durability.report.formats import junit, metrics, ocsf
+from durability.report.formats import junit, markdown, metrics, ocsf
 from durability.report.html import page
 from durability.report.html.failures import FailureRows
 from durability.report.html.rows import FindingRows
 from durability.report.losses import LossesWriter
 
-FILES = ("findings.json", "findings.csv", "report.html", "losses.json", junit.FILE, ocsf.FILE, metrics.FILE)
+FILES = (
+    "findings.json",
+    "findings.csv",
+    "report.html",
+    "losses.json",
+    junit.FILE,
+    ocsf.FILE,
+    metrics.FILE,
+    markdown.FILE,
+)
 APPLICATIONS = BROKERS = 1_000
 """The most applications and brokers that findings.json lists."""
 
@@ -60,6 +69,7 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]
         junit_file,
         ocsf_file,
         metrics_file,
+        summary_file,
         *more,
     ):
         as_json, as_csv, as_junit = JsonWriter(json_file, head), CsvWriter(csv_file), junit.JUnit(run)
@@ -77,6 +87,7 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]
             failures.add(entry)
         losses.close()
         headline = status.headline(counts, run["snapshots"])
+        markdown.write(summary_file, head, headline, causes)
         report = page.Report(run, counts, headline, causes, status.resolved, rows, lost, failures, data, plan, flagged)
         html_file.writelines(page.render(report))
         for file in more:

@@ -1,1 +1,1 @@
-"""Reports for other programs: JUnit XML for CI servers, OCSF events for SIEMs, metrics for Prometheus."""
+"""Reports for other programs: JUnit XML and Markdown for CI, OCSF events for SIEMs, metrics for Prometheus."""

@@ -62,6 +62,7 @@ def test_a_result_is_reported_and_no_other(audited, tmp_path):
         "findings.junit.xml": True,
         "findings.ocsf.jsonl": True,
         "metrics.prom": True,
+        "summary.md": True,
     }
     page = (out / "report.html").read_text()
     assert "/cluster/controllers" in page
