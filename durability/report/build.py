@@ -7,7 +7,8 @@ from typing import Any
 
 from durability.atomic import atomic_files
 from durability.plan.plan import Plan
-from durability.policy import shipped_frameworks
+from durability.policy import Framework, shipped_frameworks
+from durability.policy.frameworks import named
 from durability.report import plans
 from durability.report.data import outages, results
 from durability.report.data.causes import Causes
@@ -34,21 +35,28 @@ APPLICATIONS = BROKERS = 1_000
 """The most applications and brokers that findings.json lists."""
 
 
-def build(lake: Any, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]:
+def build(lake: Any, plan: Plan, flagged: Any, out: Path, framework: str | None = None) -> dict[str, Path]:
     """Write the report of the result (plan.run_id, plan.result_id) into the folder `out`. Returns the paths by name.
 
     lake: an object with `scan(table, where, columns) -> pa.Table` and `parts`, the same file by file.
     flagged: the result of `expectations.posture`.
-    Raises Refused if `out` can't be written, and BadInput if policies/frameworks.yaml is wrong.
+    framework: the id of a framework. Only the controls that support it are reported. None: all controls.
+    Raises Refused if `out` can't be written or there is no such framework, and BadInput if policies/frameworks.yaml is wrong.
     """
-    files = write(read(lake, plan), plan, flagged, out)
+    cut = named(shipped_frameworks(), framework) if framework else None
+    files = write(read(lake, plan), plan, flagged, out, cut)
     planned = plans.write(lake, plan, out)
     return files | ({"plans": planned} if planned else {})
 
 
-def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]:
-    """Write the report of data that was already read. At the end the files replace those of an earlier report together."""
-    run = run_of(plan, flagged)
+def write(data: RunData, plan: Plan, flagged: Any, out: Path, cut: Framework | None = None) -> dict[str, Path]:
+    """Write the report of data that was already read. At the end the files replace those of an earlier report together.
+
+    cut: the framework whose controls are reported; None for all.
+    """
+    run = run_of(plan, flagged, cut)
+    if cut:
+        data = data.of_controls(cut.controls)
     counts = results.summarise(data.counted, [s["cluster"] for s in run["snapshots"]])
     lost = data.outages.clusters()
     head = {
@@ -74,7 +82,7 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]
     ):
         as_json, as_csv, as_junit = JsonWriter(json_file, head), CsvWriter(csv_file), junit.JUnit(run)
         teams = {part.cluster: part.team for part in plan.snapshots}
-        as_ocsf = ocsf.OcsfWriter(ocsf_file, run, shipped_frameworks(), teams)
+        as_ocsf = ocsf.OcsfWriter(ocsf_file, run, [cut] if cut else shipped_frameworks(), teams)
         for finding in results.documents(data.listed, plan.waivers):
             for reader in (as_json, as_csv, as_junit, as_ocsf, causes, status, rows):
                 reader.add(finding)
@@ -86,7 +94,7 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]
             losses.add(entry)
             failures.add(entry)
         losses.close()
-        headline = status.headline(counts, run["snapshots"])
+        headline = status.headline(counts, run)
         markdown.write(summary_file, head, headline, causes)
         report = page.Report(run, counts, headline, causes, status.resolved, rows, lost, failures, data, plan, flagged)
         html_file.writelines(page.render(report))
@@ -97,13 +105,14 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]
     return {name: out / name for name in FILES}
 
 
-def run_of(plan: Plan, flagged: Any) -> dict[str, Any]:
-    """The member `run` of findings.json."""
+def run_of(plan: Plan, flagged: Any, cut: Framework | None = None) -> dict[str, Any]:
+    """The member `run` of findings.json. cut: the framework whose controls are reported; None for all."""
     return {
         "id": plan.run_id,
         "started_at": plan.started_at,
         "verified": bool(flagged.verified),
         "policy": {"name": plan.policy.name, "sha256": plan.policy.sha256},
+        "framework": cut and {"id": cut.id, "title": cut.title, "controls": sorted(cut.controls)},
         "snapshots": [
             {
                 **{name: getattr(part, name) for name in ("cluster", "snapshot_id", "captured_at", "status", "reason")},

@@ -67,6 +67,7 @@ def _suite(cluster: str, snapshot: Mapping[str, Any], run: Mapping[str, Any], ca
     stated = {
         "run": run["id"],
         "policy": f"{run['policy']['name']} {run['policy']['sha256']}",
+        "framework": run["framework"] and run["framework"]["title"],
         "snapshot": snapshot.get("snapshot_id"),
         "snapshot_sha256": snapshot.get("sha256"),
     }

@@ -14,7 +14,7 @@ from durability.report import files
 from durability.report.build import FILES
 from tests.support.report_cases import NIGHT, SHA, finding, snapshot, written
 
-RUN_KEYS = {"id", "started_at", "verified", "policy", "snapshots"}
+RUN_KEYS = {"id", "started_at", "verified", "policy", "snapshots", "framework"}
 SNAPSHOT_KEYS = {"cluster", "snapshot_id", "captured_at", "status", "reason", "sha256"}
 FINDING_KEYS = {
     *("id", "cluster", "resource_type", "resource", "control", "outcome", "severity", "cause", "observed", "required"),
