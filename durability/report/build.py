@@ -15,7 +15,7 @@ from durability.report.data.causes import Causes
 from durability.report.data.headline import StatusCounter
 from durability.report.data.run_data import RunData, read
 from durability.report.files import CsvWriter, JsonWriter
-from durability.report.formats import junit, markdown, metrics, ocsf
+from durability.report.formats import junit, markdown, metrics, ocsf, oscal
 from durability.report.html import page
 from durability.report.html.failures import FailureRows
 from durability.report.html.rows import FindingRows
@@ -30,6 +30,7 @@ FILES = (
     ocsf.FILE,
     metrics.FILE,
     markdown.FILE,
+    *oscal.FILES,
 )
 APPLICATIONS = BROKERS = 1_000
 """The most applications and brokers that findings.json lists."""
@@ -68,8 +69,12 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path, cut: Framework | N
         "summary": counts,
     }
     causes, status, rows = Causes(), StatusCounter(), FindingRows()
-    lowered = data.outages.posture.num_rows > 0
-    with atomic_files(out, *FILES, *([outages.FILE] if lowered else ())) as (
+    wanted = {
+        outages.FILE: data.outages.posture.num_rows > 0,
+        oscal.POAM: counts["outcomes"]["FAIL"] + counts["outcomes"]["EXEMPT"] > 0,
+    }
+    more = [name for name, is_wanted in wanted.items() if is_wanted]
+    with atomic_files(out, *FILES, *more) as (
         json_file,
         csv_file,
         html_file,
@@ -78,13 +83,14 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path, cut: Framework | N
         ocsf_file,
         metrics_file,
         summary_file,
-        *more,
+        *others,
     ):
         as_json, as_csv, as_junit = JsonWriter(json_file, head), CsvWriter(csv_file), junit.JUnit(run)
         teams = {part.cluster: part.team for part in plan.snapshots}
-        as_ocsf = ocsf.OcsfWriter(ocsf_file, run, [cut] if cut else shipped_frameworks(), teams)
+        frameworks = [cut] if cut else shipped_frameworks()
+        as_ocsf, as_oscal = ocsf.OcsfWriter(ocsf_file, run, frameworks, teams), oscal.Oscal(run, frameworks)
         for finding in results.documents(data.listed, plan.waivers):
-            for reader in (as_json, as_csv, as_junit, as_ocsf, causes, status, rows):
+            for reader in (as_json, as_csv, as_junit, as_ocsf, as_oscal, causes, status, rows):
                 reader.add(finding)
         as_json.close()
         as_junit.write(junit_file, data.counted)
@@ -98,10 +104,12 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path, cut: Framework | N
         markdown.write(summary_file, head, headline, causes)
         report = page.Report(run, counts, headline, causes, status.resolved, rows, lost, failures, data, plan, flagged)
         html_file.writelines(page.render(report))
-        for file in more:
-            data.outages.write(file)
-    if not lowered:
-        (out / outages.FILE).unlink(missing_ok=True)
+        by_name = dict(zip((*oscal.FILES, *more), others, strict=True))
+        as_oscal.write(by_name, data.counted, causes)
+        if outages.FILE in by_name:
+            data.outages.write(by_name[outages.FILE])
+    for name in wanted.keys() - set(more):
+        (out / name).unlink(missing_ok=True)
     return {name: out / name for name in FILES}
 
 

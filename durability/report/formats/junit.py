@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from junitparser import Error, Failure, JUnitXml, Properties, Property, Skipped, TestCase, TestSuite
 
 from durability.report.data import results
@@ -44,7 +43,7 @@ class JUnit:
 
     def write(self, file: TextIO, counted: pa.Table) -> None:
         """Write the file. counted: every finding (columns `results.COUNTED`)."""
-        for cluster, control, number in _passed(counted):
+        for cluster, control, number in results.passed(counted):
             self.cases.setdefault(cluster, []).append(TestCase(f"{number:,} passed", control))
         for (cluster, outcome), number in sorted(self.left.items()):
             case = TestCase(plural(number, "more finding"), outcome)
@@ -99,13 +98,6 @@ def _case(finding: Mapping[str, Any]) -> TestCase:
         result.text = _text(finding["remediation"])
     case.result = [result]
     return case
-
-
-def _passed(counted: pa.Table) -> list[tuple[str, str, int]]:
-    """Cluster, control, and the number of verdicts that pass, as findings.json counts them."""
-    passed = counted.filter(pc.and_(pc.equal(counted["outcome"], "PASS"), pc.invert(results.resolved(counted))))
-    rows = passed.group_by(["cluster", "control"]).aggregate([([], "count_all")]).to_pylist()
-    return sorted((row["cluster"], row["control"], row["count_all"]) for row in rows)
 
 
 def _text(value: object) -> str:

@@ -63,6 +63,9 @@ def test_a_result_is_reported_and_no_other(audited, tmp_path):
         "findings.ocsf.jsonl": True,
         "metrics.prom": True,
         "summary.md": True,
+        "oscal/component-definition.json": True,
+        "oscal/assessment-plan.json": True,
+        "oscal/assessment-results.json": True,
     }
     page = (out / "report.html").read_text()
     assert "/cluster/controllers" in page
