@@ -62,7 +62,7 @@ with DAG(
     max_active_runs=1,  # each of two runs would take the other's results for "the previous run"
     dagrun_timeout=timedelta(hours=6),
     default_args=settings.DEFAULTS | {"alone": True},
-    params=settings.params(),
+    params=settings.params() | settings.report_params(),
     tags=["kafka", "durability"],
 ):
     plan = PlanOperator(task_id="plan", kind="nightly")

@@ -48,8 +48,9 @@ def sweep(folder: Path) -> None:
             lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                for kept in (path / OLD).glob("*"):
-                    kept.replace(folder / kept.name)
+                for kept in (path / OLD).rglob("*"):
+                    if kept.is_file():
+                        kept.replace(folder / kept.relative_to(path / OLD))
                 shutil.rmtree(path, ignore_errors=True)
             finally:
                 os.close(lock)
@@ -73,13 +74,15 @@ def _locked(folder: Path) -> tuple[Path, int]:
 def atomic_files(folder: Path, *names: str) -> Iterator[Sequence[TextIO]]:
     """Open UTF-8 text files that replace those in `folder` when the block ends. After an error, the old files stay.
 
-    Line ends are written as given. Either all files are replaced or none. Raises Refused if the folder can't be used, or if one
-    of the old files can't be replaced.
+    names: names, or paths in a subfolder. Line ends are written as given. Either all files are replaced or none. Raises
+    Refused if the folder can't be used, or if one of the old files can't be replaced.
     """
     with unfinished(folder) as temporary:
         for left in (left for name in names for left in folder.glob(f".{name}.*.tmp")):  # of versions before 0.1
             left.unlink(missing_ok=True)
         paths = [temporary / name for name in names]
+        for path in paths:
+            path.parent.mkdir(exist_ok=True)
         with ExitStack() as opened:
             files = [opened.enter_context(path.open("w", encoding="utf-8", newline="")) for path in paths]
             yield files
@@ -106,17 +109,20 @@ def _replace_together(paths: Sequence[Path], folder: Path, temporary: Path) -> N
     old.mkdir()
     done: list[Path] = []
     for path in paths:
-        target = folder / path.name
+        name = path.relative_to(temporary)
+        target = folder / name
         try:
+            target.parent.mkdir(exist_ok=True)
+            (old / name).parent.mkdir(exist_ok=True)
             if target.is_dir():
                 raise IsADirectoryError(None, "it is a folder")
             if target.exists():
-                _keep(target, old / path.name)
+                _keep(target, old / name)
             path.replace(target)
             done.append(target)
         except OSError as error:
             for moved in done:
-                kept = old / moved.name
+                kept = old / moved.relative_to(folder)
                 kept.replace(moved) if kept.exists() else moved.unlink(missing_ok=True)
             raise Refused(
                 f"{target}: can't be replaced: {error.strerror}; the files of the earlier run stay"

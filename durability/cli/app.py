@@ -100,6 +100,12 @@ _COMMAND_CONFIG = _option(
 )
 _POLICY = _option("--policy", JUDGED, "What is required of which topics (default: the shipped policy).")
 _WAIVERS = _option("--waivers", JUDGED, "Accepted risks (default: the shipped file, which lists none).")
+_FRAMEWORK = _option(
+    "--framework",
+    JUDGED,
+    "Report only the controls that support a framework: soc2, iso27001, nist800-53 or dora (default: all controls).",
+    "NAME",
+)
 _OUT = _option("--out", OUTPUT, "The folder for reports (default: out).", "FOLDER")
 _LAKE = _option(
     "--lake",
@@ -137,6 +143,7 @@ def audit(
     command_config: Annotated[str | None, _COMMAND_CONFIG] = None,
     policy: Annotated[str | None, _POLICY] = None,
     waivers: Annotated[str | None, _WAIVERS] = None,
+    framework: Annotated[str | None, _FRAMEWORK] = None,
     out: Annotated[str | None, _OUT] = None,
     lake: Annotated[str | None, _LAKE] = None,
     fail_on: Annotated[str | None, _FAIL_ON] = None,

@@ -40,6 +40,7 @@ class Input:
             out=options.out,
             lake=options.lake,
             topology=self.topology,
+            framework=options.framework,
         )
 
     def connect(self, name: str, environ: Mapping[str, str]) -> Mapping[str, object]:

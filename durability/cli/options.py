@@ -78,6 +78,7 @@ class Options:
     command_config: a properties file with security settings for `bootstrap`.
     policy, waivers, clusters: existing files.
     out: a folder. lake: a folder or an s3:// address.
+    framework: the id of a framework to whose controls the reports are cut; None for all controls.
     known: ids of the baseline's findings; None without a baseline. They are read first, because the audit may replace the
         file.
     """
@@ -93,6 +94,7 @@ class Options:
     lake: str
     fail_on: FailOn
     known: frozenset[str] | None
+    framework: str | None = None
 
     @property
     def source(self) -> str:
@@ -138,6 +140,7 @@ def checked(given: Given) -> Options:
         lake=lake if "://" in lake else str(given.folder("lake", Path(lake).absolute())),
         fail_on=fail_on,
         known=known_ids(baseline, fail_on) if baseline else None,
+        framework=_framework(given),
     )
 
 
@@ -157,6 +160,17 @@ def _fail_on(given: Given) -> FailOn | None:
     if stated and stated not in set(FailOn):
         raise Refused(f"{given.named('fail_on')}: expected one of {', '.join(FailOn)}")
     return FailOn(stated) if stated else None
+
+
+def _framework(given: Given) -> str | None:
+    from durability.policy import shipped_frameworks
+    from durability.policy.frameworks import named
+
+    stated = given.text("framework")
+    try:
+        return named(shipped_frameworks(), stated).id if stated else None
+    except Refused as error:
+        raise Refused(f"{given.named('framework')}: {error}") from None
 
 
 def _usable(load: Callable[[Path], object], path: Path | None) -> Path:

@@ -1,6 +1,7 @@
-"""The policy files: what is required of a fleet, which risks are waived, and the fleet's clusters."""
+"""The policy files: what is required of a fleet, which risks are waived, the fleet's clusters, and frameworks."""
 
 from durability.catalogue import CONTROLS, PROVIDERS
+from durability.policy.frameworks import Framework, load_frameworks, shipped_frameworks
 from durability.policy.load import load_clusters, load_policy, load_waivers
 from durability.policy.match import match_column, matches
 from durability.policy.model import Cluster, Retention, fingerprint
@@ -9,11 +10,14 @@ __all__ = [
     "CONTROLS",
     "PROVIDERS",
     "Cluster",
+    "Framework",
     "Retention",
     "fingerprint",
     "load_clusters",
+    "load_frameworks",
     "load_policy",
     "load_waivers",
     "match_column",
     "matches",
+    "shipped_frameworks",
 ]

@@ -1,13 +1,13 @@
-"""The formats of policy.yaml, waivers.yaml and clusters.yaml, as data.
+"""The formats of policy.yaml, waivers.yaml, clusters.yaml and frameworks.yaml, as data.
 
 `load` reads files by them, `durability.schemas` publishes them. Editors show a key's `about` beside it.
 """
 
 from __future__ import annotations
 
-from durability.catalogue import PROVIDERS, Requirement, requirements
+from durability.catalogue import CONTROLS, PROVIDERS, Requirement, requirements
 from durability.policy.model import DEGRADED, PERIODS
-from durability.policy.scalars import DURATION, EXPRESSION, RELATIVE, UP_TO_30_MINUTES, Day, Moment
+from durability.policy.scalars import DURATION, EXPRESSION, RELATIVE, UP_TO_30_MINUTES, Day, Moment, ShortName
 from durability.shapes import (
     INT16,
     INT64,
@@ -226,4 +226,29 @@ CLUSTERS = _file(
     "durability-clusters/1",
     "The fleet that the Kafka durability audit reads.",
     clusters=_needed(ListOf(CLUSTER)),
+)
+
+STRENGTHS = ("direct", "supporting")
+FRAMEWORK_REQUIREMENT = _keys(
+    "framework-requirement",
+    "A requirement that findings support.",
+    id=_needed(TEXT, "As the framework numbers it"),
+    title=_needed(TEXT, "A short name of it"),
+    controls=_needed(
+        ListOf(Choice(tuple(CONTROLS))), "Controls that support it; none: it is about the audit's records"
+    ),
+    strength=_needed(Choice(STRENGTHS), "Whether the controls check what it asks for, or a part or a precondition"),
+    shows=_needed(TEXT, "What findings of these controls show"),
+    not_shown=_needed(TEXT, "What else the requirement asks for"),
+)
+FRAMEWORK = _keys(
+    "framework",
+    id=_needed(ShortName(), "Its name in options and reports"),
+    title=_needed(TEXT),
+    requirements=_needed(ListOf(FRAMEWORK_REQUIREMENT, least=1)),
+)
+FRAMEWORKS = _file(
+    "durability-frameworks/1",
+    "Which requirements of frameworks the Kafka durability audit supports.",
+    frameworks=_needed(ListOf(FRAMEWORK, least=1)),
 )

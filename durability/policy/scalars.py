@@ -1,4 +1,4 @@
-"""Kinds of text that only the policy files have: durations, days, moments and expressions."""
+"""Kinds of text that only the policy files have: durations, days, moments, expressions and short names."""
 
 from __future__ import annotations
 
@@ -45,6 +45,14 @@ class Expression(Text):
     """An RE2 expression that has to match the whole of a value."""
 
     blank: bool = False
+
+
+@dataclass(frozen=True)
+class ShortName(Text):
+    """A name that options and file names have."""
+
+    words: str = "a short name such as soc2, of lower-case letters, digits, dots and hyphens"
+    pattern: str | None = "[a-z0-9][a-z0-9.-]{0,39}"
 
 
 DURATION, EXPRESSION = Duration(), Expression()

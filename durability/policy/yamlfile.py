@@ -19,7 +19,7 @@ import yaml
 
 from durability.errors import BadInput, printable
 from durability.policy.match import pattern_problem
-from durability.policy.scalars import UNITS, Day, Duration, Expression, Moment
+from durability.policy.scalars import UNITS, Day, Duration, Expression, Moment, ShortName
 from durability.shapes import (
     Anything,
     Choice,
@@ -291,6 +291,13 @@ def _expression(node: yaml.Node, shape: Expression) -> str:
     return expression
 
 
+def _short_name(node: yaml.Node, shape: ShortName) -> str:
+    word = _scalar_text(node, shape)
+    if not shape.fits(word):
+        raise _Wrong.instead_of(shape.words, node)
+    return word
+
+
 def _as_written(node: yaml.Node, shape: Text) -> str:
     """A fitting scalar as it is written, independent of its type in YAML."""
     if not shape.fits(node.value):
@@ -311,6 +318,7 @@ _SCALARS: dict[type[Shape], Callable[[yaml.Node, Any], Any]] = {
     Day: _day,
     Moment: _moment,
     Expression: _expression,
+    ShortName: _short_name,
 }
 
 

@@ -7,39 +7,51 @@ from typing import Any
 
 from durability.atomic import atomic_files
 from durability.plan.plan import Plan
+from durability.policy import Framework, shipped_frameworks
+from durability.policy.frameworks import named
 from durability.report import plans
 from durability.report.data import outages, results
 from durability.report.data.causes import Causes
 from durability.report.data.headline import StatusCounter
 from durability.report.data.run_data import RunData, read
 from durability.report.files import CsvWriter, JsonWriter
-from durability.report.formats import junit, metrics
+from durability.report.formats import junit, markdown, metrics, ocsf, oscal
 from durability.report.html import page
 from durability.report.html.failures import FailureRows
 from durability.report.html.rows import FindingRows
 from durability.report.losses import LossesWriter
 from durability.report.pdf import document as pdf
 
-FILES = ("findings.json", "findings.csv", "report.html", "losses.json", junit.FILE, metrics.FILE, pdf.FILE)
+FILES = (
+    *("findings.json", "findings.csv", "report.html", pdf.FILE, "losses.json"),
+    *(junit.FILE, ocsf.FILE, metrics.FILE, markdown.FILE, *oscal.FILES),
+)
 APPLICATIONS = BROKERS = 1_000
 """The most applications and brokers that findings.json lists."""
 
 
-def build(lake: Any, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]:
+def build(lake: Any, plan: Plan, flagged: Any, out: Path, framework: str | None = None) -> dict[str, Path]:
     """Write the report of the result (plan.run_id, plan.result_id) into the folder `out`. Returns the paths by name.
 
     lake: an object with `scan(table, where, columns) -> pa.Table` and `parts`, the same file by file.
     flagged: the result of `expectations.posture`.
-    Raises Refused if `out` can't be written.
+    framework: the id of a framework. Only the controls that support it are reported. None: all controls.
+    Raises Refused if `out` can't be written or there is no such framework, and BadInput if policies/frameworks.yaml is wrong.
     """
-    files = write(read(lake, plan), plan, flagged, out)
+    cut = named(shipped_frameworks(), framework) if framework else None
+    files = write(read(lake, plan), plan, flagged, out, cut)
     planned = plans.write(lake, plan, out)
     return files | ({"plans": planned} if planned else {})
 
 
-def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]:
-    """Write the report of data that was already read. At the end the files replace those of an earlier report together."""
-    run = run_of(plan, flagged)
+def write(data: RunData, plan: Plan, flagged: Any, out: Path, cut: Framework | None = None) -> dict[str, Path]:
+    """Write the report of data that was already read. At the end the files replace those of an earlier report together.
+
+    cut: the framework whose controls are reported; None for all.
+    """
+    run = run_of(plan, flagged, cut)
+    if cut:
+        data = data.of_controls(cut.controls)
     counts = results.summarise(data.counted, [s["cluster"] for s in run["snapshots"]])
     lost = data.outages.clusters()
     head = {
@@ -51,48 +63,51 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]
         "summary": counts,
     }
     causes, status, rows = Causes(), StatusCounter(), FindingRows()
-    lowered = data.outages.posture.num_rows > 0
-    with atomic_files(out, *FILES, *([outages.FILE] if lowered else ())) as (
-        json_file,
-        csv_file,
-        html_file,
-        losses_file,
-        junit_file,
-        metrics_file,
-        pdf_file,
-        *more,
-    ):
-        as_json, as_csv, as_junit = JsonWriter(json_file, head), CsvWriter(csv_file), junit.JUnit(run)
+    wanted = {
+        outages.FILE: data.outages.posture.num_rows > 0,
+        oscal.POAM: counts["outcomes"]["FAIL"] + counts["outcomes"]["EXEMPT"] > 0,
+    }
+    names = (*FILES, *(name for name, is_wanted in wanted.items() if is_wanted))
+    with atomic_files(out, *names) as opened:
+        files = dict(zip(names, opened, strict=True))
+        as_json, as_csv = JsonWriter(files["findings.json"], head), CsvWriter(files["findings.csv"])
+        as_junit = junit.JUnit(run)
+        teams = {part.cluster: part.team for part in plan.snapshots}
+        frameworks = [cut] if cut else shipped_frameworks()
+        as_ocsf, as_oscal = ocsf.OcsfWriter(files[ocsf.FILE], run, frameworks, teams), oscal.Oscal(run, frameworks)
         for finding in results.documents(data.listed, plan.waivers):
-            for reader in (as_json, as_csv, as_junit, causes, status, rows):
+            for reader in (as_json, as_csv, as_junit, as_ocsf, as_oscal, causes, status, rows):
                 reader.add(finding)
         as_json.close()
-        as_junit.write(junit_file, data.counted)
-        metrics.write(metrics_file, run, data.counted, data.health, plan.waivers)
-        losses, failures = LossesWriter(losses_file, run), FailureRows()
+        as_junit.write(files[junit.FILE], data.counted)
+        metrics.write(files[metrics.FILE], run, data.counted, data.health, plan.waivers)
+        losses, failures = LossesWriter(files["losses.json"], run), FailureRows()
         for entry in data.losses:
             losses.add(entry)
             failures.add(entry)
         losses.close()
-        headline = status.headline(counts, run["snapshots"])
+        headline = status.headline(counts, run)
+        markdown.write(files[markdown.FILE], head, headline, causes)
         report = page.Report(run, counts, headline, causes, status.resolved, rows, lost, failures, data, plan, flagged)
-        html_file.writelines(page.render(report))
-        json_file.flush()
-        pdf.build(pdf_file.buffer, report, Path(json_file.name))
-        for file in more:
-            data.outages.write(file)
-    if not lowered:
-        (out / outages.FILE).unlink(missing_ok=True)
+        files["report.html"].writelines(page.render(report))
+        as_oscal.write(files, data.counted, causes)
+        if outages.FILE in files:
+            data.outages.write(files[outages.FILE])
+        files["findings.json"].flush()
+        pdf.build(files[pdf.FILE].buffer, report, Path(files["findings.json"].name))
+    for name in wanted.keys() - set(names):
+        (out / name).unlink(missing_ok=True)
     return {name: out / name for name in FILES}
 
 
-def run_of(plan: Plan, flagged: Any) -> dict[str, Any]:
-    """The member `run` of findings.json."""
+def run_of(plan: Plan, flagged: Any, cut: Framework | None = None) -> dict[str, Any]:
+    """The member `run` of findings.json. cut: the framework whose controls are reported; None for all."""
     return {
         "id": plan.run_id,
         "started_at": plan.started_at,
         "verified": bool(flagged.verified),
         "policy": {"name": plan.policy.name, "sha256": plan.policy.sha256},
+        "framework": cut and {"id": cut.id, "title": cut.title, "controls": sorted(cut.controls)},
         "snapshots": [
             {
                 **{name: getattr(part, name) for name in ("cluster", "snapshot_id", "captured_at", "status", "reason")},

@@ -31,6 +31,15 @@ def is_resolved(finding: Mapping[str, Any]) -> bool:
     return finding["change"] == "resolved" and finding["outcome"] != "EXEMPT"
 
 
+def waived(waiver: Mapping[str, Any]) -> str:
+    """Who accepts a risk until when, and why.
+
+    >>> waived({"owner": "payments", "expires": "2027-01-31", "reason": "rebuilt every hour"})
+    'payments accepts this until 2027-01-31: rebuilt every hour'
+    """
+    return f"{waiver['owner']} accepts this until {readable(waiver['expires'])}: {waiver['reason']}"
+
+
 def readable(moment: str | None) -> str:
     """A time of findings.json, to the minute. Other text is unchanged.
 

@@ -9,7 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-NAMES = ("topology", "policy", "waivers", "clusters", "findings", "plans", "whatif", "restart", "losses", "drill")
+NAMES = (
+    *("topology", "policy", "waivers", "clusters", "frameworks"),
+    *("findings", "plans", "whatif", "restart", "losses", "drill"),
+)
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -24,6 +27,7 @@ def schema(name: str) -> dict[str, Any]:
         "policy": formats.POLICY,
         "waivers": formats.WAIVERS,
         "clusters": formats.CLUSTERS,
+        "frameworks": formats.FRAMEWORKS,
         "findings": results.FINDINGS,
         "plans": results.PLANS,
         "whatif": results.WHATIF,

@@ -63,6 +63,12 @@ RUN = Object(
         "started_at": Member(MOMENT),
         "verified": Member(Flag()),
         "policy": Member(Object("policy", {"name": TEXT, "sha256": TEXT})),
+        "framework": Member(
+            Object("cut-to-framework", {"id": TEXT, "title": TEXT, "controls": Member(ListOf(Text()))}),
+            optional=True,
+            nullable=True,
+            about="Only these controls are reported, those that support the framework; null: all",
+        ),
         "snapshots": Member(ListOf(SNAPSHOT)),
     },
 )

@@ -18,10 +18,16 @@ def plan(settings: Settings, kind: str, summary: StepSummary, groups: int = sour
 
     Tables are created here, once, because tasks that create them concurrently would fail.
     A nightly run also removes staged files of killed runs and pulses.
-    Raises BadInput for a wrong policy, waivers or clusters file. Raises Refused or Unreachable if the lake can't be used.
+    Raises BadInput for a wrong policy, waivers, clusters or frameworks file. Raises Refused for an unknown
+    framework. Raises Refused or Unreachable if the lake can't be used.
     """
-    from durability.policy import load_policy, load_waivers
+    from durability.policy import load_policy, load_waivers, shipped_frameworks
+    from durability.policy.frameworks import named
 
+    # It is refused here, not by the report after everything else was done.
+    frameworks = shipped_frameworks()
+    if settings.framework:
+        named(frameworks, settings.framework)
     policy = load_policy(settings.policy)
     load_waivers(settings.waivers)
     documents = settings.topology

@@ -17,4 +17,4 @@ def report(settings: Settings, plan: Plan, flagged: Flagged, summary: StepSummar
     """Write the reports; return their paths by name, for example findings.json. See `durability.report.build.build`."""
     from durability.report.build import build
 
-    return build(settings.open_lake(), plan, flagged, settings.out)
+    return build(settings.open_lake(), plan, flagged, settings.out, settings.framework)

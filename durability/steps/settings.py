@@ -24,6 +24,7 @@ class Settings:
 
     lake: a folder or an s3:// address.
     topology: a document or folder; None to read the clusters in the file `clusters` over the network.
+    framework: the framework to whose controls the reports are cut; None for all controls.
     """
 
     policy: Path
@@ -32,16 +33,20 @@ class Settings:
     out: Path
     lake: str
     topology: Path | None
+    framework: str | None = None
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Settings:
         """From a DAG run's params. Their keys are the fields of this class."""
         paths = {name: Path(params[name]) for name in ("policy", "waivers", "clusters", "out")}
-        return cls(**paths, lake=params["lake"], topology=Path(params["topology"]) if params["topology"] else None)
+        topology = Path(params["topology"]) if params["topology"] else None
+        # A run of an earlier version has no such param, and its tasks can be cleared.
+        return cls(**paths, lake=params["lake"], topology=topology, framework=params.get("framework") or None)
 
     def to_params(self) -> dict[str, str | None]:
-        """Params for `from_params`, as JSON values without secrets."""
-        return {name: None if value is None else str(value) for name, value in vars(self).items()}
+        """Params for `from_params`, as JSON values without secrets. Only DAGs that write reports have `framework`."""
+        stated = {name: None if value is None else str(value) for name, value in vars(self).items()}
+        return {name: value for name, value in stated.items() if name != "framework" or value}
 
     def open_lake(self) -> Lake:
         """The lake. Raises Refused or Unreachable if its address can't be used."""

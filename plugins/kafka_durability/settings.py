@@ -72,6 +72,12 @@ def params() -> dict[str, Param]:
     }
 
 
+def report_params() -> dict[str, Param]:
+    """The further params of a run that writes reports."""
+    about = "Report only the controls that support it: soc2, iso27001, nist800-53 or dora; empty: all controls"
+    return {"framework": Param(None, type=["null", "string"], description=about)}
+
+
 def loss_params() -> dict[str, Param]:
     """The form of `failure_drill`: what is lost, with the pattern that the form checks, and whether to wait for it."""
     item = {"type": "string", "pattern": r"^\s*((broker|controller):[0-9]{1,10}|rack:.+)\s*$"}

@@ -33,7 +33,7 @@ def test_every_file_of_the_packages_and_of_what_lies_beside_them_is_in_it():
 
 def test_the_packed_yaml_files_name_their_schema_where_it_is():
     packed = sorted((unpacked() / "durability" / "share").rglob("*.yaml"))
-    assert {path.name for path in packed} == {"policy.yaml", "waivers.yaml", "clusters.yaml"}
+    assert {path.name for path in packed} == {"policy.yaml", "waivers.yaml", "clusters.yaml", "frameworks.yaml"}
     for path in packed:
         stated = path.read_text().splitlines()[0].removeprefix("# yaml-language-server: $schema=")
         assert (path.parent / stated).resolve() == (

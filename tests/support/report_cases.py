@@ -19,6 +19,7 @@ from durability.lake.tables import (
     RESOLVED_POLICY,
 )
 from durability.plan.plan import Plan, PolicyPart, SnapshotPart
+from durability.policy import Framework
 from durability.report.build import run_of, write
 from durability.report.data import results
 from durability.report.data.health import Health
@@ -157,15 +158,22 @@ def run_data(rows: Sequence[dict] = (), health: Sequence[dict] = (), counters: S
     return RunData(findings(list(rows)).select(results.COUNTED), results.worst_first(findings(listed)), of, **more)
 
 
-def report(rows: Sequence[dict], out: Path, checked: SimpleNamespace | None = None, **more) -> dict[str, Path]:
+def report(
+    rows: Sequence[dict],
+    out: Path,
+    checked: SimpleNamespace | None = None,
+    cut: Framework | None = None,
+    **more,
+) -> dict[str, Path]:
     """Write the reports of these rows into `out`.
 
     checked: the result of the cross-check.
+    cut: the framework whose controls are reported.
     more: arguments of `run_data`, and fields of the plan.
     """
     names = ("health", "counters", "unread", "applications", "outages", "timelines", "trends", "objectives", "losses")
     stated = {name: more.pop(name) for name in names if name in more}
-    return write(run_data(rows, **stated), plan(**more), checked or flagged(), out)
+    return write(run_data(rows, **stated), plan(**more), checked or flagged(), out, cut)
 
 
 def written(rows: Sequence[dict], out: Path, **more) -> dict:

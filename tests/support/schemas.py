@@ -17,11 +17,11 @@ import yaml
 from jsonschema import Draft202012Validator, ValidationError, validators
 
 from durability.errors import BadInput
-from durability.policy import load_clusters, load_policy, load_waivers
+from durability.policy import load_clusters, load_frameworks, load_policy, load_waivers
 from durability.schemas import schema
 from durability.topology import validate
 
-FILES = {load_policy: "policy", load_waivers: "waivers", load_clusters: "clusters"}
+FILES = {load_policy: "policy", load_waivers: "waivers", load_clusters: "clusters", load_frameworks: "frameworks"}
 
 BEYOND_POLICY = {
     "a tier that isn't defined": "is not defined",
@@ -37,7 +37,7 @@ BEYOND_POLICY = {
     "a number written another way": r"expected a whole number, found a number \(\"0x|found a decimal number \(\"-?\d+\.0\"",
     "a key or an identity twice": "is there twice",
 }
-"""Reasons to refuse a policy, waivers or clusters file that no schema can express, in the reader's words."""
+"""Reasons to refuse a policy, waivers, clusters or frameworks file that no schema can express, in the reader's words."""
 BEYOND_TOPOLOGY = {
     "a replica on a broker that isn't described": "is not described under /brokers",
     "an identity twice": "is described twice",
@@ -77,7 +77,7 @@ def problems(name: str, document: object) -> list[str]:
 def agreeing(read: Callable, *args: Any) -> Any:
     """The result or error of a reader. Fails if its schema disagrees.
 
-    read: `load_policy`, `load_waivers` or `load_clusters` with a path, or `validate` with a document and its source.
+    read: `load_policy` or another loader of FILES with a path, or `validate` with a document and its source.
     """
     if read is validate:
         name, document, beyond = "topology", args[0], dict(BEYOND_TOPOLOGY)

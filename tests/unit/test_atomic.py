@@ -121,3 +121,25 @@ def test_a_files_mode_is_the_users_choice(tmp_path):
     finally:
         os.umask(before)
     assert (tmp_path / "findings.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_files_in_a_subfolder_are_replaced_together_with_the_others(tmp_path):
+    names = ("findings.json", "oscal/poam.json")
+    write(tmp_path, "old", names)
+    assert contents(tmp_path / "oscal") == {"poam.json": "old"}
+    (tmp_path / "oscal" / "results.json").mkdir()
+    with pytest.raises(Refused, match=r"oscal/results\.json: can't be replaced"):
+        write(tmp_path, "new", (*names, "oscal/results.json"))
+    assert contents(tmp_path) == {"findings.json": "old"}
+    assert contents(tmp_path / "oscal") == {"poam.json": "old"}
+    write(tmp_path, "newer", names)
+    assert contents(tmp_path) == {"findings.json": "newer"} and contents(tmp_path / "oscal") == {"poam.json": "newer"}
+
+
+def test_a_file_in_a_subfolder_comes_back_from_a_killed_run(tmp_path):
+    kept = tmp_path / ".unfinished-dead" / "old" / "oscal"
+    kept.mkdir(parents=True)
+    (kept / "poam.json").write_text("old")
+    (tmp_path / "oscal").mkdir()
+    with unfinished(tmp_path):
+        assert contents(tmp_path / "oscal") == {"poam.json": "old"}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from durability.catalogue import CONTROLS
 from durability.report.data.causes import Causes
 from durability.report.words import CHANGES, cause_title, is_resolved, joined, plural
 
@@ -100,8 +101,12 @@ class StatusCounter:
         if failed and control == "min-insync-replicas" and one:
             self.topics[ONE_COPY].add(topic)
 
-    def headline(self, summary: Mapping[str, Any], snapshots: Sequence[Mapping[str, Any]]) -> Headline:
-        """The sentences. summary: as in findings.json. snapshots: the run's."""
+    def headline(self, summary: Mapping[str, Any], run: Mapping[str, Any]) -> Headline:
+        """The sentences. summary and run: as in findings.json."""
+        found = self._headline(summary, run["snapshots"])
+        return replace(found, details=[*framework_note(run), *found.details])
+
+    def _headline(self, summary: Mapping[str, Any], snapshots: Sequence[Mapping[str, Any]]) -> Headline:
         evaluated = sum(s["status"] == "accepted" for s in snapshots)
         if not snapshots:
             return Headline("Nothing was evaluated: the run has no cluster.", "unknown")
@@ -184,6 +189,20 @@ class StatusCounter:
         return said
 
 
+def framework_note(run: Mapping[str, Any]) -> list[str]:
+    """A sentence that says which framework a run's reports were cut to. Empty if they have all controls.
+
+    >>> framework_note({"framework": {"id": "soc2", "title": "SOC 2", "controls": ["log-dirs", "rack-loss"]}})
+    ['This report has only the 2 of ... controls that support SOC 2.']
+    """
+    framework = run.get("framework")
+    if not framework:
+        return []
+    evaluated = sum(not control.planned for control in CONTROLS.values())
+    some = f"{len(framework['controls'])} of {plural(evaluated, 'control')}"
+    return [f"This report has only the {some} that support {framework['title']}."]
+
+
 def _by_number(cause: str) -> tuple[str, int, str]:
     """A sort key that puts racks after brokers, and broker 10 after broker 2."""
     kind, _, name = cause.partition(":")
@@ -222,4 +241,4 @@ def overview(document: Mapping[str, Any]) -> tuple[Headline, Causes]:
     for finding in document["findings"]:
         causes.add(finding)
         status.add(finding)
-    return status.headline(document["summary"], document["run"]["snapshots"]), causes
+    return status.headline(document["summary"], document["run"]), causes

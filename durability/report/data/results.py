@@ -79,6 +79,13 @@ def failed_by_severity(counted: pa.Table) -> dict[str, int]:
     return _count(failed, "severity", SEVERITIES)
 
 
+def passed(counted: pa.Table) -> list[tuple[str, str, int]]:
+    """Cluster, control, and the number of verdicts that pass, from rows with the columns COUNTED."""
+    present = counted.filter(pc.and_(pc.equal(counted["outcome"], "PASS"), pc.invert(resolved(counted))))
+    rows = present.group_by(["cluster", "control"]).aggregate([([], "count_all")]).to_pylist()
+    return sorted((row["cluster"], row["control"], row["count_all"]) for row in rows)
+
+
 def _count(table: pa.Table, column: str, names: Iterable[str] = ()) -> dict[str, int]:
     """The number of rows by value of a column. Each of `names` has an entry, even 0."""
     counts = {entry["values"]: entry["counts"] for entry in pc.value_counts(table[column]).to_pylist()}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -51,6 +51,12 @@ class RunData:
     trends: trends.Trends | None = None
     objectives: objectives.Objectives = field(default_factory=objectives.Objectives)
     losses: Iterable[dict[str, Any]] = ()
+
+    def of_controls(self, controls: Collection[str]) -> RunData:
+        """The same with the findings of these controls alone. What is about no control stays."""
+        names = pa.array(sorted(controls), pa.string())
+        counted, listed = (t.filter(pc.is_in(t["control"], names)) for t in (self.counted, self.listed))
+        return replace(self, counted=counted, listed=listed)
 
 
 def read(lake: Any, plan: Plan) -> RunData:

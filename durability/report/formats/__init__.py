@@ -1,1 +1,4 @@
-"""Reports for other programs: JUnit XML for CI servers, metrics for Prometheus."""
+"""Reports for other programs.
+
+JUnit XML and Markdown for CI, OCSF events for SIEMs, OSCAL for GRC tools, metrics for Prometheus.
+"""

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from junitparser import Error, Failure, JUnitXml, Properties, Property, Skipped, TestCase, TestSuite
 
 from durability.report.data import results
-from durability.report.words import is_resolved, plural, readable, visible
+from durability.report.words import is_resolved, plural, visible, waived
 
 FILE = "findings.junit.xml"
 CASES = 10_000
@@ -44,7 +43,7 @@ class JUnit:
 
     def write(self, file: TextIO, counted: pa.Table) -> None:
         """Write the file. counted: every finding (columns `results.COUNTED`)."""
-        for cluster, control, number in _passed(counted):
+        for cluster, control, number in results.passed(counted):
             self.cases.setdefault(cluster, []).append(TestCase(f"{number:,} passed", control))
         for (cluster, outcome), number in sorted(self.left.items()):
             case = TestCase(plural(number, "more finding"), outcome)
@@ -67,6 +66,7 @@ def _suite(cluster: str, snapshot: Mapping[str, Any], run: Mapping[str, Any], ca
     stated = {
         "run": run["id"],
         "policy": f"{run['policy']['name']} {run['policy']['sha256']}",
+        "framework": run["framework"] and run["framework"]["title"],
         "snapshot": snapshot.get("snapshot_id"),
         "snapshot_sha256": snapshot.get("sha256"),
     }
@@ -90,27 +90,14 @@ def _case(finding: Mapping[str, Any]) -> TestCase:
     name = f"{finding['resource_type']} {finding['resource'] or finding['cluster']}{category}"
     case = TestCase(_text(name), finding["control"])
     outcome = finding["outcome"]
-    said = _waived(finding) if outcome == "EXEMPT" and finding["waiver"] else finding["message"]
+    said = finding["message"]
+    if outcome == "EXEMPT" and finding["waiver"]:
+        said = f"{waived(finding['waiver'])} ({said})"
     result = LEFT[outcome](_text(said), finding["severity"] if outcome == "FAIL" else outcome)
     if finding["remediation"]:
         result.text = _text(finding["remediation"])
     case.result = [result]
     return case
-
-
-def _waived(finding: Mapping[str, Any]) -> str:
-    """The waiver of an exempt finding, and what it exempts."""
-    waiver = finding["waiver"]
-    return (
-        f"{waiver['owner']} accepts this until {readable(waiver['expires'])}: {waiver['reason']} ({finding['message']})"
-    )
-
-
-def _passed(counted: pa.Table) -> list[tuple[str, str, int]]:
-    """Cluster, control, and the number of verdicts that pass, as findings.json counts them."""
-    passed = counted.filter(pc.and_(pc.equal(counted["outcome"], "PASS"), pc.invert(results.resolved(counted))))
-    rows = passed.group_by(["cluster", "control"]).aggregate([([], "count_all")]).to_pylist()
-    return sorted((row["cluster"], row["control"], row["count_all"]) for row in rows)
 
 
 def _text(value: object) -> str:

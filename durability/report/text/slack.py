@@ -20,7 +20,7 @@ from slack_sdk.webhook import WebhookClient
 
 from durability.errors import AuditError
 from durability.report.data.causes import Cause, Causes
-from durability.report.data.headline import changes_text, is_first, missed_objectives, overview
+from durability.report.data.headline import changes_text, framework_note, is_first, missed_objectives, overview
 from durability.report.words import cause_title, is_command, joined, plural, readable
 
 SECTION, HEADER, LINE = 3_000, 150, 900
@@ -112,7 +112,8 @@ def _changes(document: Mapping[str, Any], waived: int) -> str:
 
 def _foot(run: Mapping[str, Any], paths: Sequence[Path | str]) -> str:
     policy = f"policy {escaped(run['policy']['name'], 60)} {code(run['policy']['sha256'][:12], 20)}"
-    return " · ".join([*(code(str(path), 200) for path in paths[:4]), policy, f"run {code(run['id'], 80)}"])
+    cut = [escaped(text, 200) for text in framework_note(run)]
+    return " · ".join([*cut, *(code(str(path), 200) for path in paths[:4]), policy, f"run {code(run['id'], 80)}"])
 
 
 def send(webhook_url: str, payload: dict[str, Any]) -> None:

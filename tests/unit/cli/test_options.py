@@ -56,6 +56,10 @@ def test_a_typo_in_the_policy_is_refused_with_file_and_line(tmp_path, documents)
     ("given", "said"),
     [
         ({"TOPOLOGY": "/nowhere/at/all"}, "error: TOPOLOGY=/nowhere/at/all: no such file or folder"),
+        (
+            {"FRAMEWORK": "soc1"},
+            'error: FRAMEWORK=soc1: there is no framework "soc1"; did you mean soc2? (known: soc2, ',
+        ),
         ({"BOOTSTRAP": "broker-without-port"}, "is not host:port"),
         ({"BOOTSTRAP": "broker:99999"}, "is not host:port"),
         ({"BOOTSTRAP": "a:1", "TOPOLOGY": "/tmp"}, "BOOTSTRAP and TOPOLOGY were both given"),

@@ -131,7 +131,7 @@ def test_the_runbook_names_every_task(loaded, dag_id):
 
 def test_a_run_can_be_told_what_to_read_and_where_to_write(loaded):
     wanted = ["clusters", "lake", "out", "policy", "topology", "waivers"]
-    more = {"failure_drill": ["cluster", "snapshot", "lose", "compare", "within"]}
+    more = {"failure_drill": ["cluster", "snapshot", "lose", "compare", "within"], "nightly_audit": ["framework"]}
     assert {name: dag["params"] for name, dag in loaded["dags"].items()} == {
         name: sorted([*wanted, *more.get(name, [])]) for name in loaded["dags"]
     }

@@ -60,8 +60,13 @@ def test_a_result_is_reported_and_no_other(audited, tmp_path):
         "report.html": True,
         "losses.json": True,
         "findings.junit.xml": True,
+        "findings.ocsf.jsonl": True,
         "metrics.prom": True,
         "report.pdf": True,
+        "summary.md": True,
+        "oscal/component-definition.json": True,
+        "oscal/assessment-plan.json": True,
+        "oscal/assessment-results.json": True,
     }
     page = (out / "report.html").read_text()
     assert "/cluster/controllers" in page

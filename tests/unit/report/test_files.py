@@ -12,9 +12,10 @@ from durability.errors import BadInput, Refused
 from durability.policy import CONTROLS
 from durability.report import files
 from durability.report.build import FILES
+from durability.report.formats.oscal import POAM
 from tests.support.report_cases import NIGHT, SHA, finding, snapshot, written
 
-RUN_KEYS = {"id", "started_at", "verified", "policy", "snapshots"}
+RUN_KEYS = {"id", "started_at", "verified", "policy", "snapshots", "framework"}
 SNAPSHOT_KEYS = {"cluster", "snapshot_id", "captured_at", "status", "reason", "sha256"}
 FINDING_KEYS = {
     *("id", "cluster", "resource_type", "resource", "control", "outcome", "severity", "cause", "observed", "required"),
@@ -173,7 +174,7 @@ def test_a_report_that_fails_leaves_the_one_before(tmp_path):
     with pytest.raises(ValueError):
         written([broken], tmp_path)
     assert json.loads((tmp_path / "findings.json").read_text()) == before
-    assert {p.name for p in tmp_path.iterdir()} == set(FILES)
+    assert {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()} == {*FILES, POAM}
 
 
 def test_an_output_folder_that_is_a_file_is_refused(tmp_path):

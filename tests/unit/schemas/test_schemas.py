@@ -15,7 +15,7 @@ from durability import schemas
 from durability.catalogue import PROVIDERS
 from durability.catalogue.causes import DISAGREE
 from durability.errors import BadInput
-from durability.policy import load_clusters, load_policy, load_waivers
+from durability.policy import load_clusters, load_frameworks, load_policy, load_waivers
 from durability.schemas.generate import text
 from durability.topology import read, validate
 from tests import ROOT
@@ -43,6 +43,7 @@ LOADERS = {
     "durability-policy/1": load_policy,
     "durability-waivers/1": load_waivers,
     "durability-clusters/1": load_clusters,
+    "durability-frameworks/1": load_frameworks,
 }
 
 # Every key there is, so that each is dropped and mistyped below.
@@ -125,7 +126,45 @@ CLUSTERS = {
         {"id": "us"},
     ],
 }
-READ = {"policy": (POLICY, load_policy), "waivers": (WAIVERS, load_waivers), "clusters": (CLUSTERS, load_clusters)}
+FRAMEWORKS = {
+    "format": "durability-frameworks/1",
+    "frameworks": [
+        {
+            "id": "soc2",
+            "title": "SOC 2",
+            "requirements": [
+                {
+                    "id": "A1.2",
+                    "title": "Availability",
+                    "controls": ["broker-loss", "rack-loss"],
+                    "strength": "direct",
+                    "shows": "Losses that break nothing.",
+                    "not_shown": "Backups.",
+                },
+            ],
+        },
+        {
+            "id": "dora",
+            "title": "DORA",
+            "requirements": [
+                {
+                    "id": "10(1)",
+                    "title": "Records",
+                    "controls": [],
+                    "strength": "supporting",
+                    "shows": "x",
+                    "not_shown": "y",
+                },
+            ],
+        },
+    ],
+}
+READ = {
+    "policy": (POLICY, load_policy),
+    "waivers": (WAIVERS, load_waivers),
+    "clusters": (CLUSTERS, load_clusters),
+    "frameworks": (FRAMEWORKS, load_frameworks),
+}
 WHOLE = {name: value for name, value in EXAMPLE.items() if name != "unreadable"} | {
     "groups": [{"group": "g", "type": "consumer", "state": None, "members": [{"member_id": "m", "metadata": "AAE="}]}]
 }
@@ -284,6 +323,11 @@ POLICY_EXCEPTIONS = {
     "an expression that RE2 doesn't know": (load_policy, changed(POLICY, "topics/0/match/topic", "(?=a)")),
     "a control that there isn't": (load_waivers, changed(WAIVERS, "waivers/0/control", "replicas")),
     "a window that ends before it begins": (load_policy, changed(POLICY, "maintenance/0/to", "2026-11-20T01:00Z")),
+    "a waiver that its owner approved": (
+        load_waivers,
+        changed(WAIVERS, "waivers/0/approved_by", WAIVERS["waivers"][0]["owner"]),
+    ),
+    "an approval after the last day": (load_waivers, changed(WAIVERS, "waivers/0/approved_at", "2099-01-01")),
     "a day that isn't in the calendar": (load_waivers, changed(WAIVERS, "waivers/0/expires", "2027-02-31")),
     "a number written another way": (load_policy, changed(POLICY, "tiers/critical/acked_racks", 2.0)),
     "a key or an identity twice": (load_clusters, changed(CLUSTERS, "clusters/1/id", "eu")),

@@ -39,7 +39,7 @@ def run(lake, tmp_path, monkeypatch):
         webhook=lambda: None,
         reporter=SimpleNamespace(**dict.fromkeys(("started", "progress", "problem", "done"), lambda *args: None)),
     )
-    settings = SimpleNamespace(open_lake=lambda: lake, out=tmp_path / "out", clusters=None)
+    settings = SimpleNamespace(open_lake=lambda: lake, out=tmp_path / "out", clusters=None, framework=None)
     return lambda: audit.run(settings, services)
 
 
