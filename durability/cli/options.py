@@ -78,6 +78,7 @@ class Options:
     command_config: a properties file with security settings for `bootstrap`.
     policy, waivers, clusters: existing files.
     out: a folder. lake: a folder or an s3:// address.
+    signing_key: a file with the key that signs the evidence.
     known: ids of the baseline's findings; None without a baseline. They are read first, because the audit may replace the
         file.
     """
@@ -93,6 +94,7 @@ class Options:
     lake: str
     fail_on: FailOn
     known: frozenset[str] | None
+    signing_key: Path | None = None
 
     @property
     def source(self) -> str:
@@ -138,6 +140,7 @@ def checked(given: Given) -> Options:
         lake=lake if "://" in lake else str(given.folder("lake", Path(lake).absolute())),
         fail_on=fail_on,
         known=known_ids(baseline, fail_on) if baseline else None,
+        signing_key=_signing_key(given),
     )
 
 
@@ -157,6 +160,18 @@ def _fail_on(given: Given) -> FailOn | None:
     if stated and stated not in set(FailOn):
         raise Refused(f"{given.named('fail_on')}: expected one of {', '.join(FailOn)}")
     return FailOn(stated) if stated else None
+
+
+def _signing_key(given: Given) -> Path | None:
+    """The file with the key, after reading it. An audit that can't sign as asked isn't started."""
+    if not given.text("signing_key"):
+        return None
+    from durability.evidence import keys
+
+    path = given.file("signing_key")
+    assert path is not None, "it is given"
+    keys.from_file(path)
+    return path
 
 
 def _usable(load: Callable[[Path], object], path: Path | None) -> Path:

@@ -79,7 +79,7 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]
             data.outages.write(file)
     if not lowered:
         (out / outages.FILE).unlink(missing_ok=True)
-    return {name: out / name for name in FILES}
+    return {name: out / name for name in (*FILES, *([outages.FILE] if lowered else ()))}
 
 
 def run_of(plan: Plan, flagged: Any) -> dict[str, Any]:

@@ -10,7 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from durability.errors import Refused
-from durability.steps import collect, conclude, cross_check, evaluate, findings, gate, notify, plan, publish, report
+from durability.steps import (
+    collect,
+    conclude,
+    cross_check,
+    evaluate,
+    evidence,
+    findings,
+    gate,
+    notify,
+    plan,
+    publish,
+    report,
+)
 from durability.steps.collect import Connect
 from durability.steps.evaluate import SparkEvaluation
 from durability.steps.settings import NIGHTLY, Settings
@@ -18,6 +30,7 @@ from durability.steps.sources import GROUPS
 from durability.steps.summary import StepReporter, report_step
 
 if TYPE_CHECKING:
+    from durability.evidence.keys import SigningKey
     from durability.lake import Attempt
 
 log = logging.getLogger(__name__)
@@ -36,12 +49,14 @@ class Services:
     evaluation: runs the Spark job.
     webhook: gives the address for the digest; None for no digest.
     reporter: receives the progress of each step.
+    signing_key: gives the key that signs the evidence; None for unsigned evidence.
     """
 
     connect: Connect
     evaluation: SparkEvaluation
     webhook: Callable[[], str | None]
     reporter: StepReporter
+    signing_key: Callable[[], SigningKey | None]
 
 
 @dataclass(frozen=True)
@@ -71,6 +86,7 @@ def run(settings: Settings, services: Services, started_at: datetime | None = No
         findings.findings(settings, evaluated, flagged, summary)
     with report_step("report", reporter) as summary:
         files = report.report(settings, evaluated, flagged, summary)
+        evidence.attest(settings, evaluated, flagged, files, services.signing_key, log, summary)
     with report_step("notify", reporter) as summary:
         notify.notify(settings, files["findings.json"], services.webhook, log, summary)
     with report_step("conclude", reporter) as summary:

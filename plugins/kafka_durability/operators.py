@@ -16,13 +16,26 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from durability.resources import create_private
 from durability.runtime import out_lock
-from durability.steps import collect, conclude, cross_check, discard, findings, gate, notify, plan, publish, report
+from durability.steps import (
+    collect,
+    conclude,
+    cross_check,
+    discard,
+    evidence,
+    findings,
+    gate,
+    notify,
+    plan,
+    publish,
+    report,
+)
 from durability.steps.results import Collected, Gated
 from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
 from durability.steps.task_artifacts import KEEP_DAYS, TaskArtifacts
 from kafka_durability.assets import announce
 from kafka_durability.hook import KafkaHook
+from kafka_durability.signing import signing_key
 from kafka_durability.slack import webhook
 from kafka_durability.step import Step, artifacts_of, is_scheduled
 
@@ -150,7 +163,7 @@ class FindingsOperator(EvaluatedStep):
 
 
 class ReportOperator(EvaluatedStep):
-    """Writes the files of a report; see `durability.report.build`. Returns their paths.
+    """Writes the files of a report (`durability.report.build`), and attests them. Returns their paths.
 
     Events of its outlets have the counts.
     """
@@ -159,6 +172,7 @@ class ReportOperator(EvaluatedStep):
         plan = self.plan(settings, context)
         with self._alone_in(settings):
             files = report.report(settings, plan, self.checked(), summary)
+            evidence.attest(settings, plan, self.checked(), files, signing_key, self.log, summary)
         announce(context, self.outlets, plan.run_id, files["findings.json"])
         return {name: str(path) for name, path in files.items()}
 
