@@ -6,6 +6,7 @@ A fact that isn't known is null, and `unknown` beside it has the reason.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -30,16 +31,26 @@ REPERFORM_SOURCES = (
 )
 _CLUSTER = (
     *("attempt_id", "kafka_cluster_id", "kafka_version", "quorum_mode", "source", "hidden_partitions", "unreadable"),
-    *("declared_brokers", "declared_topics", "declared_partitions"),
+    *("declared_brokers", "declared_topics", "declared_partitions", "collection"),
 )
 NOT_RECORDED = {
     "document": "the document isn't kept. Its SHA-256 is that of its canonical JSON, and the lake has the facts",
-    "principal": "the collector doesn't record the principal that it authenticates as",
-    "apis": "the collector doesn't record the APIs and versions of its requests",
-    "clock_offset_ms": "no API of Kafka states a broker's clock",
+    "acls": "the collector doesn't read the ACLs of its principal. What it could not read is UNKNOWN in the report",
 }
-NO_INVENTORY = "no inventory was compared"
 NOT_READ = "the snapshot has no facts"
+DOCUMENT = "a document doesn't state it, and nothing independent of the document was read"
+_EARLIER = "not recorded: an earlier version collected the snapshot"
+UNREAD = {
+    "kafka_cluster_id": "no broker stated it",
+    "kafka_version": "no broker stated it",
+    "principal": _EARLIER,
+    "apis": _EARLIER,
+    "clock_offset_ms": "the leader of a KRaft quorum states its clock since Kafka 3.4; none did",
+    "counts.log_dirs": "no log dirs could be read",
+    "counts.hidden_partitions": "not all log dirs could be read",
+    "counts.inventory": "no inventory was compared",
+}
+"""Reasons why a fact of a live cluster may be unknown."""
 
 
 def statement(subjects: Mapping[str, str], predicate: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,45 +115,47 @@ def _snapshots(lake: Any, plan: Plan) -> list[dict[str, Any]]:
 
 def _snapshot(part: SnapshotPart, cluster: Mapping[str, Any] | None, kept: Mapping[str, int]) -> dict[str, Any]:
     """The entry of a snapshot. cluster: its row of `clusters`; None without facts. kept: its rows in the lake."""
-    unknown = dict(NOT_RECORDED)
-    entry: dict[str, Any] = {
-        name: getattr(part, name)
-        for name in ("cluster", "status", "reason", "snapshot_id", "captured_at", "source", "sha256")
-    }
-    entry |= dict.fromkeys(NOT_RECORDED)
     row = cluster or {}
-    for name in ("kafka_cluster_id", "kafka_version"):
-        entry[name] = row.get(name)
     live = part.source == LIVE
-    counts = {
-        "declared": {n: row[f"declared_{n}"] for n in ("brokers", "topics", "partitions")}
-        if cluster and live
-        else None,
-        "kept": dict(kept) if cluster else None,
-        "hidden_partitions": row.get("hidden_partitions") if live else None,
-        "inventory": None,
-    }
-    if cluster and not live:
-        of_document = "a document states its own counts; nothing independent was read"
-        unknown |= {"counts.declared": of_document, "counts.hidden_partitions": of_document}
-    elif cluster and counts["hidden_partitions"] is None:
-        unknown["counts.hidden_partitions"] = "log dirs of a broker could not be read"
-    unread = "no broker stated it" if live else "the document doesn't state it"
-    why = NOT_READ if cluster is None else unread
-    unknown |= {name: why for name in ("kafka_cluster_id", "kafka_version") if entry[name] is None}
-    if part.sha256 is None:
-        unknown["sha256"] = NOT_READ
-    if cluster is None:
-        unknown |= dict.fromkeys(("counts.declared", "counts.kept", "counts.hidden_partitions", "unreadable"), NOT_READ)
-    unknown["counts.inventory"] = NO_INVENTORY
-    kraft = {"kraft": True, "zookeeper": False}.get(str(row.get("quorum_mode")))
+    facts = {name: row.get(name) for name in ("kafka_cluster_id", "kafka_version")}
+    facts |= {"principal": None, "apis": None, "clock_offset_ms": None}
+    counts: dict[str, Any] = {"declared": None, "kept": dict(kept) if cluster else None, "log_dirs": None}
+    counts |= {"hidden_partitions": row.get("hidden_partitions") if live else None, "inventory": None}
+    if cluster and live:
+        counts["declared"] = {name: row[f"declared_{name}"] for name in ("brokers", "topics", "partitions")}
+    if collection := json.loads(row.get("collection") or "null"):
+        facts |= {name: collection[name] for name in ("principal", "apis", "clock_offset_ms")}
+        counts["log_dirs"] = collection["log_dirs"]
+    reason = NOT_READ if cluster is None else DOCUMENT if not live else None
     return {
-        **entry,
+        **{
+            name: getattr(part, name)
+            for name in ("cluster", "status", "reason", "snapshot_id", "captured_at", "source")
+        },
+        "sha256": part.sha256,
+        **dict.fromkeys(NOT_RECORDED),
+        **facts,
         "counts": counts,
         "unreadable": len(row["unreadable"] or ()) if cluster else None,
-        "reperform": commands(entry["kafka_version"], kraft),
-        "unknown": dict(sorted(unknown.items())),
+        "reperform": commands(
+            row.get("kafka_version"), {"kraft": True, "zookeeper": False}.get(row.get("quorum_mode", ""))
+        ),
+        "unknown": _unknown(part, facts, counts, reason),
     }
+
+
+def _unknown(
+    part: SnapshotPart, facts: Mapping[str, Any], counts: Mapping[str, Any], reason: str | None
+) -> dict[str, str]:
+    """Why members of a snapshot's entry are null. reason: the one for all facts, if there is one."""
+    found = {name: reason or UNREAD[name] for name, value in facts.items() if value is None}
+    found |= {f"counts.{name}": reason or UNREAD[f"counts.{name}"] for name, value in counts.items() if value is None}
+    found["counts.inventory"] = UNREAD["counts.inventory"]
+    found |= {f"counts.declared.{n}": "not stated" for n, count in (counts["declared"] or {}).items() if count is None}
+    if part.sha256 is None:
+        found |= dict.fromkeys(("sha256", "unreadable"), NOT_READ)
+    named = {name: "unknown" for name in ("snapshot_id", "captured_at", "source") if getattr(part, name) is None}
+    return dict(sorted({**NOT_RECORDED, **named, **found}.items()))
 
 
 def inputs(read: Mapping[str, str | None], reasons: Mapping[str, str], as_evaluated: bool | None) -> dict[str, Any]:

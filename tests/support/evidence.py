@@ -32,6 +32,19 @@ CLUSTER = {
     "declared_topics": 2,
     "declared_partitions": 12,
     "hidden_partitions": 0,
+    "collection": json.dumps(
+        {
+            "principal": {
+                "security_protocol": "PLAINTEXT",
+                "sasl_mechanism": None,
+                "name": "User:ANONYMOUS",
+                "reason": None,
+            },
+            "apis": [{"api": "Metadata", "key": 3, "version": 13, "count": 4}],
+            "clock_offset_ms": -7,
+            "log_dirs": {"brokers": 3, "topics": 2, "partitions": 12},
+        }
+    ),
 }
 
 

@@ -23,7 +23,7 @@ SNAPSHOTS = [
     snapshot("document", source="document.json", attempt_id="attempt-2"),
     snapshot("us", **GONE),
 ]
-DOCUMENT = {**CLUSTER, "cluster": "document", "attempt_id": "attempt-2", "kafka_cluster_id": None}
+DOCUMENT = {**CLUSTER, "cluster": "document", "attempt_id": "attempt-2", "kafka_cluster_id": None, "collection": None}
 
 
 def predicate(folder: Path) -> dict:
@@ -55,11 +55,13 @@ def test_the_manifest_states_what_is_known_and_why_the_rest_is_not(tmp_path):
     )
     assert live["counts"]["declared"] == {"brokers": 3, "topics": 2, "partitions": 12}
     assert live["counts"]["kept"] == {"brokers": 0, "topics": 0, "partitions": 12}
-    assert live["counts"]["hidden_partitions"] == 0
+    assert (live["counts"]["hidden_partitions"], live["clock_offset_ms"]) == (0, -7)
+    assert live["counts"]["log_dirs"] == {"brokers": 3, "topics": 2, "partitions": 12}
+    assert live["principal"]["name"] == "User:ANONYMOUS" and live["apis"][0]["version"] == 13
     assert document["counts"]["declared"] is None and document["counts"]["kept"]["partitions"] == 12
     assert (gone["reason"], gone["counts"]["kept"], gone["kafka_cluster_id"]) == ("no broker answers", None, None)
     for entry in found["snapshots"]:
-        assert [name for name in unexplained(entry, {}) if name != "reason"] == []
+        assert {name for name in unexplained(entry, {}) if not name.endswith("reason")} <= {"principal.sasl_mechanism"}
     assert found["run"] | {"attested_at": None} == {
         "id": "run-1",
         "result_id": "result-1",
