@@ -67,7 +67,7 @@ with DAG(
     tags=["kafka", "durability"],
 ):
     plan = PlanOperator(task_id="plan", kind="nightly")
-    collect = CollectOperator.partial(task_id="collect", **settings.COLLECT).expand(group=plan.output)
+    collect = CollectOperator.partial(task_id="collect", keep=True, **settings.COLLECT).expand(group=plan.output)
     # all_done: after the loss of a group, its clusters are reported by name, and the others still get their report.
     gate = GateOperator(task_id="gate", planned=plan.output, collected=collect.output, trigger_rule="all_done")
     publish = PublishOperator(task_id="publish", gated=gate.output, kind="nightly", outlets=[settings.SNAPSHOTS])

@@ -34,13 +34,13 @@ _CLUSTER = (
     *("declared_brokers", "declared_topics", "declared_partitions", "collection"),
 )
 NOT_RECORDED = {
-    "document": "the document isn't kept. Its SHA-256 is that of its canonical JSON, and the lake has the facts",
     "acls": "the collector doesn't read the ACLs of its principal. What it could not read is UNKNOWN in the report",
 }
 NOT_READ = "the snapshot has no facts"
 DOCUMENT = "a document doesn't state it, and nothing independent of the document was read"
 _EARLIER = "not recorded: an earlier version collected the snapshot"
 UNREAD = {
+    "document": "the document wasn't kept. sha256 is that of its canonical JSON, and the lake has the facts",
     "kafka_cluster_id": "no broker stated it",
     "kafka_version": "no broker stated it",
     "principal": _EARLIER,
@@ -59,10 +59,13 @@ def statement(subjects: Mapping[str, str], predicate: Mapping[str, Any]) -> dict
     return {"_type": STATEMENT, "subject": listed, "predicateType": PREDICATE, "predicate": dict(predicate)}
 
 
-def predicate(lake: Any, plan: Plan, status: str, verified: bool, **stated: Any) -> dict[str, Any]:
+def predicate(
+    lake: Any, plan: Plan, status: str, verified: bool, documents: Mapping[str, str], **stated: Any
+) -> dict[str, Any]:
     """The statement's predicate. stated: the members that the writer knows.
 
     lake: an object with `scan(table, where, columns) -> pa.Table`.
+    documents: the file of each snapshot's document by attempt id.
     status: of the run (`durability.steps.conclude`). verified: did the cross-check confirm the verdicts?
     """
     return {
@@ -80,7 +83,7 @@ def predicate(lake: Any, plan: Plan, status: str, verified: bool, **stated: Any)
         "policy": {"name": plan.policy.name, "sha256": plan.policy.sha256},
         "code": {"name": NAME, "version": __version__, "sha256": sources(PACKAGES), "reperform": REPERFORM_SOURCES},
         "lake": plan.lake,
-        "snapshots": _snapshots(lake, plan),
+        "snapshots": _snapshots(lake, plan, documents),
     }
 
 
@@ -94,12 +97,12 @@ def sources(root: Path) -> str:
     return hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
-def _snapshots(lake: Any, plan: Plan) -> list[dict[str, Any]]:
+def _snapshots(lake: Any, plan: Plan, documents: Mapping[str, str]) -> list[dict[str, Any]]:
     read = [
         {"attempt_id": s.attempt_id, "captured_at": s.moment} for s in plan.snapshots if s.attempt_id and s.captured_at
     ]
     if not read:
-        return [_snapshot(part, None, {}) for part in plan.snapshots]
+        return [_snapshot(part, None, {}, None) for part in plan.snapshots]
     where = of_attempts(read)
     clusters = {row["attempt_id"]: row for row in lake.scan(CLUSTERS, where, list(_CLUSTER)).to_pylist()}
     rows = {
@@ -109,12 +112,18 @@ def _snapshots(lake: Any, plan: Plan) -> list[dict[str, Any]]:
     found = []
     for part in plan.snapshots:
         kept = {name: counts[part.attempt_id] for name, counts in rows.items()} | {"partitions": part.partitions}
-        found.append(_snapshot(part, clusters.get(part.attempt_id), kept))
+        document = documents.get(part.attempt_id or "")
+        found.append(_snapshot(part, clusters.get(part.attempt_id), kept, document))
     return found
 
 
-def _snapshot(part: SnapshotPart, cluster: Mapping[str, Any] | None, kept: Mapping[str, int]) -> dict[str, Any]:
-    """The entry of a snapshot. cluster: its row of `clusters`; None without facts. kept: its rows in the lake."""
+def _snapshot(
+    part: SnapshotPart, cluster: Mapping[str, Any] | None, kept: Mapping[str, int], document: str | None
+) -> dict[str, Any]:
+    """The entry of a snapshot. cluster: its row of `clusters`; None without facts. kept: its rows in the lake.
+
+    document: the file of its document; None if there is none.
+    """
     row = cluster or {}
     live = part.source == LIVE
     facts = {name: row.get(name) for name in ("kafka_cluster_id", "kafka_version")}
@@ -133,6 +142,7 @@ def _snapshot(part: SnapshotPart, cluster: Mapping[str, Any] | None, kept: Mappi
             for name in ("cluster", "status", "reason", "snapshot_id", "captured_at", "source")
         },
         "sha256": part.sha256,
+        "document": document,
         **dict.fromkeys(NOT_RECORDED),
         **facts,
         "counts": counts,
@@ -140,7 +150,7 @@ def _snapshot(part: SnapshotPart, cluster: Mapping[str, Any] | None, kept: Mappi
         "reperform": commands(
             row.get("kafka_version"), {"kraft": True, "zookeeper": False}.get(row.get("quorum_mode", ""))
         ),
-        "unknown": _unknown(part, facts, counts, reason),
+        "unknown": _unknown(part, {**facts, "document": document}, counts, reason),
     }
 
 
@@ -149,6 +159,8 @@ def _unknown(
 ) -> dict[str, str]:
     """Why members of a snapshot's entry are null. reason: the one for all facts, if there is one."""
     found = {name: reason or UNREAD[name] for name, value in facts.items() if value is None}
+    if found.get("document") == DOCUMENT:
+        found["document"] = UNREAD["document"]
     found |= {f"counts.{name}": reason or UNREAD[f"counts.{name}"] for name, value in counts.items() if value is None}
     found["counts.inventory"] = UNREAD["counts.inventory"]
     found |= {f"counts.declared.{n}": "not stated" for n, count in (counts["declared"] or {}).items() if count is None}

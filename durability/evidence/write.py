@@ -21,10 +21,11 @@ from durability.plan.plan import Plan, from_text
 from durability.policy import load_policy, load_waivers
 from durability.policy.model import fingerprint
 from durability.remedies.plans import INDEX
+from durability.remedies.plans import folder as safe_name
 from durability.report import plans
 
-REPORT, INPUTS = "report", "inputs"
-"""Folders of a run's evidence: copies of the report's files, and of policy, waivers and clusters file."""
+REPORT, INPUTS, DOCUMENTS = "report", "inputs", "documents"
+"""Folders of a run's evidence: copies of the report's files, of policy, waivers and clusters file, and of topology documents."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Audited:
 def write(lake: Any, run: Audited, out: Path, key: SigningKey | None, unsigned: str | None) -> Attested:
     """Copy the run's files, and write the manifest, its signature, SHA256SUMS and verify.py.
 
-    lake: an object with `scan(table, where, columns) -> pa.Table`.
+    lake: an object with `scan(table, where, columns) -> pa.Table`, and `documents` (`durability.lake.documents`).
     key: None to write an unsigned manifest. unsigned: why there is none.
     Raises Refused if `out` can't be written, and OSError if a file can't be copied.
     """
@@ -71,6 +72,7 @@ def write(lake: Any, run: Audited, out: Path, key: SigningKey | None, unsigned: 
         read, reasons = _inputs(run, folder)
         for relative, path in _report_files(run.files):
             _copy(path, folder / REPORT / relative)
+        documents = _documents(lake, run.plan, folder)
         _write(folder / "verify.py", Path(verify.__file__).read_bytes())
         if key:
             _write(folder / PUBLIC_KEY, key.public_pem)
@@ -90,6 +92,7 @@ def write(lake: Any, run: Audited, out: Path, key: SigningKey | None, unsigned: 
             run.plan,
             run.status,
             run.verified,
+            documents,
             folder=name,
             number=number,
             previous=previous,
@@ -154,6 +157,19 @@ def _inputs(run: Audited, folder: Path) -> tuple[dict[str, str | None], dict[str
         except OSError as error:
             reasons[name] = f"can't be read: {error.strerror}"
     return found, reasons
+
+
+def _documents(lake: Any, plan: Plan, folder: Path) -> dict[str, str]:
+    """Copy the documents of the run's snapshots. Returns the file of each by attempt id."""
+    found = {}
+    for part in plan.snapshots:
+        content = lake.documents.read(part.attempt_id) if part.attempt_id and part.sha256 else None
+        if content is not None:
+            name = f"{DOCUMENTS}/{safe_name(part.cluster)}.json.gz"
+            (folder / DOCUMENTS).mkdir(mode=0o700, exist_ok=True)
+            _write(folder / name, content)
+            found[str(part.attempt_id)] = name
+    return found
 
 
 def _as_evaluated(plan: Plan, folder: Path, read: Mapping[str, str | None]) -> bool | None:

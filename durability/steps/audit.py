@@ -108,7 +108,7 @@ def snapshots(
             raise Refused(f"{settings.clusters} lists no cluster: name one there")
     with report_step("collect", reporter) as summary:
         seconds = COLLECT_WITHIN.total_seconds()
-        collected = collect.collect(settings, groups[0], connect, seconds, summary, THREADS)
+        collected = collect.collect(settings, groups[0], connect, seconds, summary, THREADS, keep=True)
     with report_step("gate", reporter) as summary:
         gated = gate.gate(settings, groups, [collected], summary)
     with report_step("publish", reporter) as summary:

@@ -71,18 +71,22 @@ class CollectOperator(Step):
 
     Returns a reference to `Collected`. Every source in it has attempts or a failure. So this task succeeds even if no source
     could be read.
+
+    keep: also keep the documents for the run's evidence.
     """
 
     template_fields = ("group",)
 
-    def __init__(self, *, group: list[dict], **kwargs: Any):
+    def __init__(self, *, group: list[dict], keep: bool = False, **kwargs: Any):
         super().__init__(**kwargs)
-        self.group = group
+        self.group, self.keep = group, keep
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> dict[str, str]:
         # A cluster not read in time is reported by name. If Airflow ended the task, all clusters would be lost.
         seconds = (self.execution_timeout or timedelta(hours=1)).total_seconds() * IN_TIME
-        results = collect.collect(settings, self.group, lambda c: KafkaHook(c).settings(), seconds, summary)
+        results = collect.collect(
+            settings, self.group, lambda c: KafkaHook(c).settings(), seconds, summary, keep=self.keep
+        )
         ti = context["ti"]
         name = f"collect-{ti.map_index}-{ti.try_number}"
         return {"results": artifacts_of(settings, context).put(name, asdict(results))}

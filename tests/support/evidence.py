@@ -57,14 +57,14 @@ def new_key(path: Path, *options: str) -> Path:
     return path
 
 
-def lake(*clusters: dict) -> SimpleNamespace:
-    """A lake with these rows of `clusters` alone."""
+def lake_of(*clusters: dict, documents: dict[str, bytes] | None = None) -> SimpleNamespace:
+    """A lake with these rows of `clusters` alone. documents: as gzip, by attempt id."""
     rows = {tables.CLUSTERS: facts(list(clusters))}
 
     def scan(table, where, columns):
         return rows.get(table, table.arrow.empty_table()).select(columns)
 
-    return SimpleNamespace(scan=scan)
+    return SimpleNamespace(scan=scan, documents=SimpleNamespace(read=(documents or {}).get))
 
 
 def attest(out: Path, key: keys.SigningKey | None, *, clusters: tuple[dict, ...] = (CLUSTER,), **more) -> Attested:
@@ -76,7 +76,7 @@ def attest(out: Path, key: keys.SigningKey | None, *, clusters: tuple[dict, ...]
     entry = {"cluster": "eu-payments", "topic": "orders", "file": "eu-payments/orders.json"}
     (folder / "index.json").write_text(json.dumps({"plans": [entry], "without": []}))
     files = {**written, "plans": folder}
-    return write(lake(*clusters), Audited(plan(**more), "complete", True, files, POLICY), out, key, None)
+    return write(lake_of(*clusters), Audited(plan(**more), "complete", True, files, POLICY), out, key, None)
 
 
 def evaluated_policy() -> str:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from durability.evidence import keys, statement, verify
 from durability.evidence.write import Audited, write
+from durability.plan.plan import to_text
+from durability.topology import validate
 from tests import ROOT
-from tests.support.evidence import CLUSTER, POLICY, attest, evaluated_policy, lake, new_key, signed_chain
+from tests.support.evidence import CLUSTER, POLICY, attest, evaluated_policy, lake_of, new_key, signed_chain
 from tests.support.evidence import statement as stated
+from tests.support.lake import accepted
 from tests.support.report_cases import SHA, plan, snapshot
 
 GONE = {"status": "failed", "reason": "no broker answers", "attempt_id": "attempt-3", "sha256": None, "partitions": 0}
@@ -85,13 +90,13 @@ def test_inputs_are_those_of_the_run_or_it_is_said(tmp_path):
     assert predicate(made.folder)["inputs"]["as_evaluated"] is False and "were changed after" in made.problems[0]
     planned = replace(plan(), policy=replace(plan().policy, sha256=evaluated_policy()))
     run = Audited(planned, "complete", True, {}, POLICY | {"clusters": None})
-    made = write(lake(CLUSTER), run, tmp_path, None, "no key")
+    made = write(lake_of(CLUSTER), run, tmp_path, None, "no key")
     found = predicate(made.folder)
     assert found["inputs"]["as_evaluated"] is True and made.problems == []
     assert found["inputs"]["clusters"] is None and found["inputs"]["unknown"]["clusters"] == "this run doesn't use it"
     assert (made.folder / "inputs" / "policy.yaml").read_bytes() == POLICY["policy"].read_bytes()
     run = replace(run, inputs={"policy": tmp_path / "none", "waivers": POLICY["waivers"]})
-    found = predicate(write(lake(CLUSTER), run, tmp_path, None, "no key").folder)
+    found = predicate(write(lake_of(CLUSTER), run, tmp_path, None, "no key").folder)
     assert found["inputs"]["as_evaluated"] is None and "can't be read" in found["inputs"]["unknown"]["policy"]
 
 
@@ -142,3 +147,25 @@ def test_commands_are_those_of_the_release():
 
     assert "kafka-metadata-quorum" in shown("4.3.1", True) and "kafka-metadata-quorum" not in shown("3.6.2", False)
     assert "kafka-topics --zookeeper" in shown("2.1.0", False) and "--all " not in shown("2.1.0", False)
+
+
+def test_the_document_of_a_snapshot_is_kept_until_it_is_attested(lake, tmp_path):
+    example = json.loads((ROOT / "docs" / "examples" / "eu-payments.json").read_text())
+    topology = validate(example, "eu-payments.json")
+    attempt = lake.stage(topology)
+    lake.documents.keep(attempt, topology)
+    (row,) = lake.publish([attempt], accepted(attempt))
+    part = snapshot(attempt_id=attempt.attempt_id, sha256=row["sha256"], captured_at=to_text(row["captured_at"]))
+    missing = snapshot("us", attempt_id="none", captured_at=to_text(row["captured_at"]), source="us.json")
+    run = Audited(plan(snapshots=[part, missing]), "complete", True, {}, POLICY)
+    folder = write(lake, run, tmp_path / "out", None, "no key").folder
+    kept, lost = predicate(folder)["snapshots"]
+    command = f"gzip -dc {kept['document']} | sha256sum"
+    assert subprocess.check_output(command, shell=True, cwd=folder, text=True).split()[0] == kept["sha256"]
+    again = json.loads(subprocess.check_output(["gzip", "-dc", kept["document"]], cwd=folder))
+    assert validate(again, "again").sha256 == topology.sha256
+    assert kept["counts"]["kept"] == {"brokers": 3, "topics": 1, "partitions": part.partitions}
+    assert lost["document"] is None and lost["unknown"]["document"] == statement.NOT_READ
+    assert verify.verify(folder)[1] == 0
+    assert lake.documents.discard() == 0 and lake.documents.discard(timedelta(seconds=-1)) == 1
+    assert lake.documents.read(attempt.attempt_id) is None

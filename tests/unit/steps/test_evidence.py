@@ -13,7 +13,7 @@ from durability.evidence import keys, verify
 from durability.steps import evidence
 from durability.steps.summary import StepSummary
 from expectations.posture import Flagged
-from tests.support.evidence import CLUSTER, POLICY, lake, new_key
+from tests.support.evidence import CLUSTER, POLICY, lake_of, new_key
 from tests.support.report_cases import finding, plan, report
 
 SECRET = "hunter2"
@@ -25,7 +25,7 @@ def attest(tmp_path):
     """Attests a report; takes what gives the key, returns the folder and the step's summary."""
     out, summary = tmp_path / "out", StepSummary()
     files = report([finding("orders", "replication-factor")], out)
-    settings = SimpleNamespace(**POLICY, topology=None, out=out, open_lake=lambda: lake(CLUSTER))
+    settings = SimpleNamespace(**POLICY, topology=None, out=out, open_lake=lambda: lake_of(CLUSTER))
 
     def run(key, **changed):
         of = SimpleNamespace(**{**vars(settings), **changed})
