@@ -246,6 +246,7 @@ def _signed_payload(run: Run, keys: list[bytes] | None) -> bytes | None:
         return None
     if kind != PAYLOAD_TYPE:
         run.wrong(ENVELOPE, "its payload is no in-toto statement")
+        return None
     signed = pre_authentication_encoding(kind, payload)
     trusted = _trusted(run, keys)
     for key in trusted:
@@ -284,7 +285,7 @@ def _subjects(run: Run, statement: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for subject in subjects if isinstance(subjects, list) else []:
         try:
             name, sha256 = subject["name"], subject["digest"]["sha256"]
-            if name in known or not re.fullmatch("[0-9a-f]{64}", sha256):
+            if not isinstance(name, str) or name in known or not re.fullmatch("[0-9a-f]{64}", sha256):
                 raise ValueError
         except (KeyError, TypeError, ValueError):
             run.wrong(MANIFEST, "one of its subjects can't be read")

@@ -123,6 +123,20 @@ def the_manifest_is_no_json(folder, out):
     rewrite(folder, "manifest.json", b"[" * 100_000)
 
 
+@case("manifest.json: one of its subjects can't be read", sums=True, openssl=True)
+def a_subject_without_a_name(folder, out):
+    (folder / "manifest.dsse.json").unlink()
+    stated = statement(folder)
+    stated["subject"] += [{"name": 5, "digest": {"sha256": "0" * 64}}, {"name": [], "digest": None}, 7]
+    rewrite(folder, "manifest.json", json.dumps(stated).encode())
+
+
+@case("manifest.dsse.json: its payload is no in-toto statement", sums=True, openssl=False)
+def the_payloads_type(folder, out):
+    envelope = json.loads((folder / "manifest.dsse.json").read_text())
+    rewrite(folder, "manifest.dsse.json", json.dumps(envelope | {"payloadType": "\ud800"}, indent=1).encode())
+
+
 @case("manifest.dsse.json: its signature isn't one of its payload by the given key", sums=True, openssl=False)
 def the_payload(folder, out):
     envelope = json.loads((folder / "manifest.dsse.json").read_text())
