@@ -12,7 +12,7 @@ evaluates them with Spark. Great Expectations checks Spark's verdicts. Then it w
 | `evaluate` | one Spark job for the fleet | its log has Spark's; a clear writes under a new result id |
 | `cross_check` | Great Expectations over the posture; differences become UNKNOWN | clear it; see below |
 | `findings` | writes findings with texts once, then the `runs` row | clear it; existing findings are kept |
-| `report` | the files of a report (docs/findings.md) in the out folder | clear it |
+| `report` | the files of a report (docs/findings.md) in the out folder, and their evidence | clear it |
 | `notify` | one digest to Slack, if there is a Connection for it | never fails the audit; its log says what went wrong |
 | `conclude` | fails if a cluster is missing or a verdict unverified | see below |
 
@@ -28,7 +28,8 @@ and trigger a new run. Clearing `collect` with everything downstream also works 
 previous run. `notify` sends no digest twice.
 
 Connections: one of type `kafka` per cluster, as named in `clusters.yaml`; `spark` for spark-submit; optionally one of type
-`slackwebhook` for the digest, with the id `slackwebhook`, else `slack_default`. Pool: `kafka_durability` (see
+`slackwebhook` for the digest, with the id `slackwebhook`, else `slack_default`; optionally `kafka_durability_signing`
+with the key that signs the evidence. Pool: `kafka_durability` (see
 `docker-compose.yml`).
 """
 
@@ -66,7 +67,7 @@ with DAG(
     tags=["kafka", "durability"],
 ):
     plan = PlanOperator(task_id="plan", kind="nightly")
-    collect = CollectOperator.partial(task_id="collect", **settings.COLLECT).expand(group=plan.output)
+    collect = CollectOperator.partial(task_id="collect", keep=True, **settings.COLLECT).expand(group=plan.output)
     # all_done: after the loss of a group, its clusters are reported by name, and the others still get their report.
     gate = GateOperator(
         task_id="gate", planned=plan.output, collected=collect.output, kind="nightly", trigger_rule="all_done"

@@ -73,6 +73,11 @@ def airflow_environment(
     if what is not None and what.connection is not None:
         connection = {"conn_type": "kafka", "extra": dict(what.connection)}
         environment[f"AIRFLOW_CONN_{CONNECTION.upper()}"] = json.dumps(connection)
+    if options.signing_key:
+        from durability.evidence import keys
+
+        signing = {"conn_type": "generic", "extra": {"file": str(options.signing_key)}}
+        environment[f"AIRFLOW_CONN_{keys.CONNECTION.upper()}"] = json.dumps(signing)
     return {
         **environment,
         journal.VARIABLE: str(folder / "journal.jsonl"),

@@ -126,6 +126,12 @@ _BASELINE = _option(
     EXITS,
     "An earlier findings.json: its open findings don't count for --fail-on. Alone it means --fail-on new-critical.",
 )
+_SIGNING_KEY = _option(
+    "--signing-key",
+    OUTPUT,
+    "The key that signs the evidence: an Ed25519 private key (PEM) in a file of mode 0600. Without it, the key of the "
+    "Connection kafka_durability_signing; without that, the evidence is unsigned.",
+)
 _AIRFLOW = typer.Option(
     "--airflow",
     help="Run the steps as Airflow tasks, as the DAGs do, instead of in this process.",
@@ -148,6 +154,7 @@ def audit(
     lake: Annotated[str | None, _LAKE] = None,
     fail_on: Annotated[str | None, _FAIL_ON] = None,
     baseline: Annotated[str | None, _BASELINE] = None,
+    signing_key: Annotated[str | None, _SIGNING_KEY] = None,
     airflow: Annotated[bool, _AIRFLOW] = False,
 ) -> int:
     """Audit a cluster, a fleet, or topology documents once, and write the reports.
@@ -318,6 +325,38 @@ def restore(
         raise Refused(f"{Given.of(ctx).label('lake')}{location}: no such folder")
     with run_lock.held(location):  # a commit during the restore would be lost
         print("\n".join(map(plain, restore(location))))
+
+
+@app.command(epilog="Exit status: 0 as attested, 1 something differs, 2 nothing could be checked.")
+def verify(
+    folder: Annotated[str, typer.Argument(help="The folder evidence in OUT, or that of one run.", metavar="FOLDER")],
+    public_key: Annotated[
+        str | None,
+        typer.Option("--public-key", help="The signer's public key (PEM), or several in one file.", metavar="FILE"),
+    ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option("--after", help="The manifest that the first run must name as the one before.", metavar="SHA256"),
+    ] = None,
+    head: Annotated[
+        str | None, typer.Option("--head", help="The manifest that the last run must have.", metavar="SHA256")
+    ] = None,
+) -> int:
+    """Verify evidence: that files are as attested, who signed them, and that no run is missing.
+
+    It does what the verify.py of each run does. Without --public-key, the key in the folder is used, which proves no signer.
+    """
+    from pathlib import Path
+
+    from durability.errors import Refused
+    from durability.evidence.verify import UNCHECKED
+    from durability.evidence.verify import verify as check
+
+    lines, status = check(Path(folder), Path(public_key) if public_key else None, after, head)
+    if status == UNCHECKED:
+        raise Refused("\n".join(lines))
+    print("\n".join(lines))
+    return status
 
 
 @app.command()

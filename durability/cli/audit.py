@@ -19,6 +19,7 @@ from durability.cli.options import Options
 from durability.plain import plain_lines
 
 if TYPE_CHECKING:
+    from durability.evidence.keys import SigningKey
     from durability.lake import Lake
     from durability.plan import Plan
     from durability.runtime.processes import Session
@@ -106,6 +107,7 @@ def _in_process(
             evaluation=SparkEvaluation(partial(submit, session, log, environment), logging.getLogger("spark").info),
             webhook=lambda: notify.webhook_from_environment(environ),
             reporter=console,
+            signing_key=lambda: _signing_key(options, environ),
         )
         try:
             return audit.run(what.settings(options), services).status == conclude.COMPLETE
@@ -117,6 +119,14 @@ def _in_process(
         except Exception:
             logging.getLogger("durability").exception("the audit stopped before its end")
             return False  # reported by its step; the traceback is in the log
+
+
+def _signing_key(options: Options, environ: Mapping[str, str]) -> SigningKey | None:
+    """The key of --signing-key, else that of the Connection in the environment; None if there is none."""
+    from durability.evidence import keys
+    from durability.steps import evidence
+
+    return keys.from_file(options.signing_key) if options.signing_key else evidence.key_from_environment(environ)
 
 
 def submit(

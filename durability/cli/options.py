@@ -79,6 +79,7 @@ class Options:
     policy, waivers, clusters: existing files.
     out: a folder. lake: a folder or an s3:// address.
     framework: the id of a framework to whose controls the reports are cut; None for all controls.
+    signing_key: a file with the key that signs the evidence.
     known: ids of the baseline's findings; None without a baseline. They are read first, because the audit may replace the
         file.
     """
@@ -95,6 +96,7 @@ class Options:
     fail_on: FailOn
     known: frozenset[str] | None
     framework: str | None = None
+    signing_key: Path | None = None
 
     @property
     def source(self) -> str:
@@ -141,6 +143,7 @@ def checked(given: Given) -> Options:
         fail_on=fail_on,
         known=known_ids(baseline, fail_on) if baseline else None,
         framework=_framework(given),
+        signing_key=_signing_key(given),
     )
 
 
@@ -171,6 +174,18 @@ def _framework(given: Given) -> str | None:
         return named(shipped_frameworks(), stated).id if stated else None
     except Refused as error:
         raise Refused(f"{given.named('framework')}: {error}") from None
+
+
+def _signing_key(given: Given) -> Path | None:
+    """The file with the key, after reading it. An audit that can't sign as asked isn't started."""
+    if not given.text("signing_key"):
+        return None
+    from durability.evidence import keys
+
+    path = given.file("signing_key")
+    assert path is not None, "it is given"
+    keys.from_file(path)
+    return path
 
 
 def _usable(load: Callable[[Path], object], path: Path | None) -> Path:

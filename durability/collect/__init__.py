@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from durability.collect.limits import Limits
@@ -32,5 +33,5 @@ def collect(
     from durability.collect.collector import read_cluster
     from durability.topology import validate
 
-    document = read_cluster(cluster_id, settings, controllers=controllers or {}, limits=limits or Limits())
-    return validate(document, "live")
+    document, record = read_cluster(cluster_id, settings, controllers=controllers or {}, limits=limits or Limits())
+    return replace(validate(document, "live"), collection=record)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from durability.collect import agreement, brokers, configs, groups, log_dirs, topics
+from durability.collect import agreement, brokers, configs, groups, log_dirs, provenance, topics
 from durability.collect.brokers import Registered
 from durability.collect.document import FENCED, NOT_DESCRIBED, OF_BROKERS, Facts, assemble
 from durability.collect.limits import Limits
@@ -29,10 +29,12 @@ REREAD_PAUSE = 0.5
 
 def read_cluster(
     cluster_id: str, settings: Mapping[str, object], *, controllers: Mapping[int, str], limits: Limits
-) -> dict:
-    """The cluster's `kafka-topology/1` document; see `durability.collect.collect`."""
+) -> tuple[dict, dict[str, Any]]:
+    """The cluster's `kafka-topology/1` document (`durability.collect.collect`), and how it was read (`provenance.record`)."""
     with connected(cluster_id, settings, limits) as wire:
-        return wire.run(_Collection(wire, controllers).run)
+        collection = _Collection(wire, controllers)
+        document = wire.run(collection.run)
+        return document, provenance.record(wire.config, wire.requests, collection.facts)
 
 
 def _now() -> str:

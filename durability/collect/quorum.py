@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +31,8 @@ class Quorum:
 
     leader: None if there is none.
     addresses: controllers' listeners as (host, port), by node id (KIP-853).
+    leader_clock_ms: the leader's clock when it answered. None if it doesn't state it.
+    clock_offset_ms: how far the leader's clock is ahead of this machine's, to half the time of the request; None if unknown.
     times_known: does the leader state when members caught up? Kafka does since 3.4 (KIP-836). Otherwise lags are unread.
     """
 
@@ -38,17 +41,25 @@ class Quorum:
     observers: list[Member]
     addresses: dict[int, list[tuple[str, int]]] = field(default_factory=dict)
     times_known: bool = True
+    leader_clock_ms: int | None = field(default=None, compare=False)
+    clock_offset_ms: int | None = field(default=None, compare=False)
 
 
 async def describe(wire: Wire) -> Quorum | None:
     """The quorum as its leader sees it; None in ZooKeeper mode, where brokers don't know the request."""
     try:
+        asked = time.time()
         response = await wire.ask_controller(_request(), _error)
+        answered = time.time()
     except Unread as exc:
         if exc.reason == "UNSUPPORTED_VERSION":
             return None
         raise
-    return _parsed(response)
+    found = _parsed(response)
+    # For itself, the leader states its own clock as the time of being caught up (KIP-836).
+    if found.leader_clock_ms is not None:
+        found.clock_offset_ms = round(found.leader_clock_ms - (asked + answered) / 2 * 1000)
+    return found
 
 
 async def describe_by_voters(wire: Wire, addresses: Mapping[int, Sequence[tuple[str, int]]]) -> Quorum | None:
@@ -82,6 +93,7 @@ def _parsed(response: Any) -> Quorum:
         [_member(r, data.leader_id, caught_up) for r in observers],
         {node.node_id: [(at.host, at.port) for at in node.listeners] for node in response.nodes or ()},
         times_known=caught_up >= 0,
+        leader_clock_ms=caught_up if caught_up >= 0 else None,
     )
 
 

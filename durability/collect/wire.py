@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import logging
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -96,6 +97,7 @@ class Wire:
         self.deadline = time.monotonic() + limits.deadline
         self.request_timeout = config.pop("request_timeout_ms", limits.request_timeout * 1000) / 1000
         setup = config.pop("socket_connection_setup_timeout_ms", limits.connect_timeout * 1000)
+        self.config: Mapping[str, Any] = config
         self._config = {
             **config,
             "request_timeout_ms": int(self.request_timeout * 1000),
@@ -113,6 +115,7 @@ class Wire:
         self._lost: dict[int, Unread] = {}
         self.no_controller: Unread | None = None  # why no broker reaches a controller
         self.nodes: list[int] = []  # brokers that the cluster calls live, by id
+        self.requests: Counter[tuple[str, int, int]] = Counter()  # that were answered: name, API key, version
 
     def _new_manager(self, servers: Sequence[str]) -> KafkaConnectionManager:
         manager = KafkaConnectionManager(self._net, **{**self._config, "bootstrap_servers": list(servers)})
@@ -318,8 +321,11 @@ class Wire:
                 connection = manager.get_connection(node, refresh_metadata_on_err=False)
                 allow(connection, largest_answer(request))
                 # Send a copy, because the connection sets the version that its broker supports.
-                answer = connection.send_request(copy.copy(request), request_timeout_ms=left * 1000)
-                return await manager.wait_for(answer, left * 1000)
+                sent = copy.copy(request)
+                answer = connection.send_request(sent, request_timeout_ms=left * 1000)
+                response = await manager.wait_for(answer, left * 1000)
+                self.requests[type(sent).__name__.removesuffix("Request"), sent.API_KEY, sent.API_VERSION] += 1
+                return response
             except kafka_errors.KafkaConnectionError as exc:
                 if self._closed_while_authenticating(connection):
                     raise kafka_errors.SaslAuthenticationFailedError("closed by the broker") from exc

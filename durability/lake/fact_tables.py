@@ -32,6 +32,8 @@ CLUSTERS = Table(
         ("hidden_partitions", pa.int64()),  # on log dirs but not in metadata; NULL: log dirs unreadable
         ("unreadable", structs(path=pa.string(), reason=pa.string())),
         ("kafka_cluster_id", pa.string()),  # as brokers state it; NULL: unknown, as in most documents
+        # How it was read: JSON, see `durability.collect.provenance`; NULL: a document, or of an earlier version
+        ("collection", pa.string()),
     ),
 )
 

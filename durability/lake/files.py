@@ -100,20 +100,28 @@ class Files:
             return [entry for entry in entries if entry.type == fs.FileType.File]
 
     def text(self, address: str) -> str:
+        """The content of a text file."""
+        return self.read_bytes(address).decode(errors="replace")
+
+    def read_bytes(self, address: str) -> bytes:
         """The content of a file."""
         with (
             _storage_errors(f"the file {address} can't be read"),
-            self.system.open_input_stream(path_of(address)) as file,
+            self.system.open_input_stream(path_of(address), compression=None) as file,
         ):
-            return file.read().decode(errors="replace")
+            return file.read()
 
     def write_text(self, address: str, text: str) -> None:
-        """Write a small file atomically."""
+        """Write a small text file atomically."""
+        self.write_bytes(address, text.encode())
+
+    def write_bytes(self, address: str, content: bytes) -> None:
+        """Write a file atomically."""
         # An object appears in S3 only when it is complete. A local file is visible while it is written.
         partial = path_of(address) + ("" if self.warehouse.startswith("s3://") else ".partial")
         with _storage_errors(f"the file {address} can't be written"):
-            with self.system.open_output_stream(partial) as file:
-                file.write(text.encode())
+            with self.system.open_output_stream(partial, compression=None) as file:
+                file.write(content)
             if partial != path_of(address):
                 self.system.move(partial, path_of(address))
 

@@ -20,6 +20,7 @@ from durability.errors import Refused
 from durability.lake import catalog, encryption, restore, retention, rows, tables
 from durability.lake.attempt import FULL, PULSE, Attempt
 from durability.lake.conditions import captured_within, of_attempts
+from durability.lake.documents import Documents
 from durability.lake.facts import Facts
 from durability.lake.iceberg import Tables
 from durability.lake.tables import FACTS, Table
@@ -79,6 +80,11 @@ class Lake:
     def without_tls(self) -> str | None:
         """A warning if the lake is on an S3 store that is reached without TLS."""
         return encryption.without_tls() if self.place.folder is None else None
+
+    @property
+    def documents(self) -> Documents:
+        """The topology documents of recent snapshots."""
+        return Documents(self._tables.files)
 
     # Facts
 

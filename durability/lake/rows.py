@@ -7,6 +7,7 @@ the format. For example, an absent `consistent` is true, and a broker's version 
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
@@ -181,6 +182,7 @@ def cluster_row(facts: Facts, provider: str, team: str | None) -> dict:
         **_declared(facts),
         "hidden_partitions": facts.cluster("hidden_partitions", None if facts.topology.live else 0),
         "kafka_cluster_id": facts.cluster("kafka_cluster_id"),
+        "collection": facts.topology.collection and json.dumps(facts.topology.collection),
         "unreadable": [{"path": path, "reason": reason} for path, reason in unreadable.paths],
     }
 

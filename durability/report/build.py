@@ -97,7 +97,7 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path, cut: Framework | N
         pdf.build(files[pdf.FILE].buffer, report, Path(files["findings.json"].name))
     for name in wanted.keys() - set(names):
         (out / name).unlink(missing_ok=True)
-    return {name: out / name for name in FILES}
+    return {name: out / name for name in names}
 
 
 def run_of(plan: Plan, flagged: Any, cut: Framework | None = None) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def _clear(plans: Path) -> None:
     index = plans / INDEX
     if not index.is_file():
         return
-    for file in _listed(index):
+    for file in files(plans):
         if file.resolve().is_relative_to(plans.resolve()):
             file.unlink(missing_ok=True)
     index.unlink()
@@ -66,7 +66,9 @@ def _clear(plans: Path) -> None:
             path.rmdir()
 
 
-def _listed(index: Path) -> list[Path]:
+def files(plans: Path) -> list[Path]:
+    """The files that the index of a folder of plans lists, without the index. If it is damaged, those with the form of one."""
+    index = plans / INDEX
     try:
         found = json.loads(index.read_text(encoding="utf-8"))
         of_brokers = found.get("gone", ())

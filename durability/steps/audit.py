@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from durability.errors import Refused
 from durability.plan.plan import to_text
-from durability.steps import collect, conclude, cross_check, evaluate, findings, gate, notify, plan, publish, report
+from durability.steps import (
+    collect,
+    conclude,
+    cross_check,
+    evaluate,
+    evidence,
+    findings,
+    gate,
+    notify,
+    plan,
+    publish,
+    report,
+)
 from durability.steps.collect import Connect
 from durability.steps.evaluate import SparkEvaluation
 from durability.steps.settings import NIGHTLY, Settings
@@ -19,6 +31,7 @@ from durability.steps.sources import GROUPS
 from durability.steps.summary import StepReporter, report_step
 
 if TYPE_CHECKING:
+    from durability.evidence.keys import SigningKey
     from durability.lake import Attempt
 
 log = logging.getLogger(__name__)
@@ -37,12 +50,14 @@ class Services:
     evaluation: runs the Spark job.
     webhook: gives the address for the digest; None for no digest.
     reporter: receives the progress of each step.
+    signing_key: gives the key that signs the evidence; None for unsigned evidence.
     """
 
     connect: Connect
     evaluation: SparkEvaluation
     webhook: Callable[[], str | None]
     reporter: StepReporter
+    signing_key: Callable[[], SigningKey | None]
 
 
 @dataclass(frozen=True)
@@ -72,6 +87,7 @@ def run(settings: Settings, services: Services, started_at: datetime | None = No
         findings.findings(settings, evaluated, flagged, summary)
     with report_step("report", reporter) as summary:
         files = report.report(settings, evaluated, flagged, summary)
+        evidence.attest(settings, evaluated, flagged, files, services.signing_key, log, summary)
     with report_step("notify", reporter) as summary:
         notify.notify(settings, files["findings.json"], services.webhook, log, summary)
     with report_step("conclude", reporter) as summary:
@@ -94,7 +110,7 @@ def snapshots(
             raise Refused(f"{settings.clusters} lists no cluster: name one there")
     with report_step("collect", reporter) as summary:
         seconds = COLLECT_WITHIN.total_seconds()
-        collected = collect.collect(settings, groups[0], connect, seconds, summary, THREADS)
+        collected = collect.collect(settings, groups[0], connect, seconds, summary, THREADS, keep=True)
     with report_step("gate", reporter) as summary:
         gated = gate.gate(settings, groups, [collected], summary, run)
     with report_step("publish", reporter) as summary:

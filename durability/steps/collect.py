@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from durability.collect.fleet import ClusterRead, ClusterScheduler
 from durability.errors import AuditError, printable
@@ -19,6 +19,7 @@ from durability.steps.summary import StepSummary, counted
 
 if TYPE_CHECKING:
     from durability.lake import Attempt, Lake
+    from durability.topology import Topology
 
 log = logging.getLogger(__name__)
 
@@ -36,12 +37,14 @@ def collect(
     seconds: float,
     summary: StepSummary,
     threads: int = THREADS,
+    *,
+    keep: bool = False,
 ) -> Collected:
-    """Read `group` into the run's lake; see `collect_group`."""
+    """Read `group` into the run's lake; see `collect_group`. keep: also keep the documents (`Lake.documents`)."""
     lake = settings.open_lake()
     known = lake.kafka_cluster_ids(str(s["name"]) for s in group if "document" not in s)
     results = collect_group(
-        lake, group, connect, seconds=seconds, threads=threads, progress=summary.progress, known=known
+        lake, group, connect, seconds=seconds, threads=threads, progress=summary.progress, known=known, keep=keep
     )
     partitions = sum(a.partitions for a in results.attempts)
     summary.text = f"{counted(len(results.attempts), 'snapshot')}, {counted(partitions, 'partition')}"
@@ -58,6 +61,7 @@ def collect_group(
     threads: int = THREADS,
     progress: Callable[[int, int], None] = lambda done, total: None,
     known: Mapping[str, tuple[str, datetime]] = MappingProxyType({}),
+    keep: bool = False,
 ) -> Collected:
     """One result per source: facts staged in `lake` under a new attempt id, or a failure.
 
@@ -67,18 +71,37 @@ def collect_group(
     threads: how many clusters are read at once.
     progress: called with the numbers of finished clusters and of all clusters.
     known: by cluster, its Kafka cluster id and when it was read (`Lake.kafka_cluster_ids`).
+    keep: also keep the documents.
     """
+    stage = _Staging(lake, keep)
     results = Collected([str(s["name"]) for s in group])
     for source in group:
         if "document" in source:
-            _documents(lake, Path(str(source["document"])), results)
+            _documents(stage, Path(str(source["document"])), results)
     clusters = [s for s in group if "document" not in s]
     if clusters:
-        _clusters(lake, clusters, connect, seconds, threads, results, progress, known)
+        _clusters(stage, clusters, connect, seconds, threads, results, progress, known)
     return results
 
 
-def _documents(lake: Lake, path: Path, results: Collected) -> None:
+class _Staging:
+    """Stages topologies in a lake, and keeps their documents if `keep`."""
+
+    def __init__(self, lake: Lake, keep: bool):
+        self.lake, self.keep = lake, keep
+
+    def __call__(self, topology: Topology, **more: Any) -> Attempt:
+        """As `Lake.stage`. A document that can't be kept costs nothing else: evidence states that it is missing."""
+        attempt = self.lake.stage(topology, **more)
+        if self.keep:
+            try:
+                self.lake.documents.keep(attempt, topology)
+            except AuditError as error:
+                log.warning("the document of %s could not be kept: %s", topology.cluster, error)
+        return attempt
+
+
+def _documents(stage: _Staging, path: Path, results: Collected) -> None:
     """Stage each document of a file or folder. A cluster's earlier documents show the racks of its dead brokers."""
     from durability.topology.reading import read_each
 
@@ -86,7 +109,7 @@ def _documents(lake: Lake, path: Path, results: Collected) -> None:
     results.failures += [Failure(Path(error.file).name, str(error)) for error in errors]
     for topology in topologies:
         try:
-            results.attempts.append(lake.stage(topology, earlier=topologies))
+            results.attempts.append(stage(topology, earlier=topologies))
         except AuditError:  # a problem of the lake, which affects every document
             raise
         except Exception as error:
@@ -94,7 +117,7 @@ def _documents(lake: Lake, path: Path, results: Collected) -> None:
 
 
 def _clusters(
-    lake: Lake,
+    stage: _Staging,
     clusters: Sequence[Source],
     connect: Connect,
     seconds: float,
@@ -114,7 +137,7 @@ def _clusters(
             try:
                 source, prepared_settings = cluster.source
                 last = known.get(str(source["name"]))
-                result = _cluster(lake, source, prepared_settings, allowed, last)
+                result = _cluster(stage, source, prepared_settings, allowed, last)
             finally:
                 scheduler.done(cluster)
             if isinstance(result, Failure):
@@ -144,7 +167,7 @@ def _prepare(source: Source, connect: Connect) -> Mapping[str, object] | Excepti
 
 
 def _cluster(
-    lake: Lake,
+    stage: _Staging,
     source: Source,
     settings: Mapping[str, object] | Exception,
     seconds: float,
@@ -160,7 +183,7 @@ def _cluster(
         topology = collect(name, settings, controllers=controllers, limits=Limits(deadline=seconds))
         if last or source.get("kafka_cluster_id"):
             identity.check(topology, stated=source.get("kafka_cluster_id"), last=last)
-        return lake.stage(topology, provider=source.get("provider") or "self", team=source.get("team"))
+        return stage(topology, provider=source.get("provider") or "self", team=source.get("team"))
     except AuditError as error:
         return Failure(name, str(error))
     except Exception as error:

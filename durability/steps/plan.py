@@ -38,6 +38,7 @@ def plan(settings: Settings, kind: str, summary: StepSummary, groups: int = sour
     before = [] if documents else lake.snapshots(kind=SNAPSHOT_KINDS[kind], since=since)
     if kind == NIGHTLY:
         log.info("%s of killed runs removed", counted(lake.discard_orphans(), "staged file"))
+        log.info("%s of old snapshots removed", counted(lake.documents.discard(), "document"))
     what = str(listed[0]["name"]) if documents else counted(len(listed), "cluster")
     summary.text = f"{what}, policy {policy.name}"
     if warning := lake.without_tls():

@@ -59,11 +59,13 @@ class Topology:
     document: the `kafka-topology/1` document as it was read, with unknown fields.
     source: "live", or the file's name.
     sha256: of the canonical JSON, in hex.
+    collection: how a live cluster was read (`durability.collect.provenance`); None for a document.
     """
 
     document: dict = field(repr=False)
     source: str
     sha256: str
+    collection: dict | None = field(default=None, repr=False, compare=False)
 
     @property
     def cluster(self) -> str:

@@ -17,13 +17,26 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from durability.plan.plan import to_text
 from durability.resources import create_private
 from durability.runtime import out_lock
-from durability.steps import collect, conclude, cross_check, discard, findings, gate, notify, plan, publish, report
+from durability.steps import (
+    collect,
+    conclude,
+    cross_check,
+    discard,
+    evidence,
+    findings,
+    gate,
+    notify,
+    plan,
+    publish,
+    report,
+)
 from durability.steps.results import Collected, Gated
 from durability.steps.settings import NIGHTLY, Settings
 from durability.steps.summary import StepSummary
 from durability.steps.task_artifacts import KEEP_DAYS, TaskArtifacts
 from kafka_durability.assets import announce
 from kafka_durability.hook import KafkaHook
+from kafka_durability.signing import signing_key
 from kafka_durability.slack import webhook
 from kafka_durability.step import Step, artifacts_of, is_scheduled, run_of
 
@@ -59,18 +72,22 @@ class CollectOperator(Step):
 
     Returns a reference to `Collected`. Every source in it has attempts or a failure. So this task succeeds even if no source
     could be read.
+
+    keep: also keep the documents for the run's evidence.
     """
 
     template_fields = ("group",)
 
-    def __init__(self, *, group: list[dict], **kwargs: Any):
+    def __init__(self, *, group: list[dict], keep: bool = False, **kwargs: Any):
         super().__init__(**kwargs)
-        self.group = group
+        self.group, self.keep = group, keep
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> dict[str, str]:
         # A cluster not read in time is reported by name. If Airflow ended the task, all clusters would be lost.
         seconds = (self.execution_timeout or timedelta(hours=1)).total_seconds() * IN_TIME
-        results = collect.collect(settings, self.group, lambda c: KafkaHook(c).settings(), seconds, summary)
+        results = collect.collect(
+            settings, self.group, lambda c: KafkaHook(c).settings(), seconds, summary, keep=self.keep
+        )
         ti = context["ti"]
         name = f"collect-{ti.map_index}-{ti.try_number}"
         return {"results": artifacts_of(settings, context).put(name, asdict(results))}
@@ -155,7 +172,7 @@ class FindingsOperator(EvaluatedStep):
 
 
 class ReportOperator(EvaluatedStep):
-    """Writes the files of a report; see `durability.report.build`. Returns their paths.
+    """Writes the files of a report (`durability.report.build`), and attests them. Returns their paths.
 
     Events of its outlets have the counts.
     """
@@ -164,6 +181,7 @@ class ReportOperator(EvaluatedStep):
         plan = self.plan(settings, context)
         with self._alone_in(settings):
             files = report.report(settings, plan, self.checked(), summary)
+            evidence.attest(settings, plan, self.checked(), files, signing_key, self.log, summary)
         announce(context, self.outlets, plan.run_id, files["findings.json"])
         return {name: str(path) for name, path in files.items()}
 

@@ -15,7 +15,7 @@ from tests import ROOT
 
 VARIABLES = {
     *("BOOTSTRAP", "COMMAND_CONFIG", "CLUSTER", "CLUSTERS", "TOPOLOGY", "POLICY", "WAIVERS", "OUT", "LAKE"),
-    *("FAIL_ON", "BASELINE"),
+    *("FAIL_ON", "BASELINE", "SIGNING_KEY"),
 }
 
 
@@ -26,7 +26,7 @@ def run(*arguments: str, **environ: str):
 
 def test_help_names_every_command_and_hides_those_of_set_up():
     said = run("--help").output
-    for command in ("audit", "up", "demo", "restore", "schema"):
+    for command in ("audit", "up", "demo", "restore", "verify", "schema"):
         assert f"│ {command} " in said
     assert "migrate" not in said and "classes" not in said
 

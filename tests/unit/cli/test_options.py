@@ -247,3 +247,13 @@ def test_an_incomplete_audit_says_what_its_report_is_worth(tmp_path, monkeypatch
     console.problem("collect", "why")
     assert command._conclude(asked, False, 0.0, tmp_path / "log", console) == exit_status.INCOMPLETE
     assert said in errors.getvalue() and "error: why" in errors.getvalue()
+
+
+def test_a_signing_key_that_cannot_be_used_is_refused_before_anything_is_read(tmp_path, documents):
+    key = tmp_path / "key.pem"
+    key.write_text("hunter2")
+    key.chmod(0o644)
+    for path, said in ((key, "has mode 0644"), (tmp_path / "none.pem", "no such file")):
+        done = audit(tmp_path, TOPOLOGY=str(documents), SIGNING_KEY=str(path))
+        assert done.returncode == 2 and f"{path}" in done.stderr and said in done.stderr
+        assert "hunter2" not in done.stderr + done.stdout and not list((tmp_path / "out").iterdir())

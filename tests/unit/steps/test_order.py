@@ -37,9 +37,11 @@ def run(lake, tmp_path, monkeypatch):
         connect=None,
         evaluation=SimpleNamespace(run=lambda *args: None),
         webhook=lambda: None,
+        signing_key=lambda: None,
         reporter=SimpleNamespace(**dict.fromkeys(("started", "progress", "problem", "done"), lambda *args: None)),
     )
-    settings = SimpleNamespace(open_lake=lambda: lake, out=tmp_path / "out", clusters=None, framework=None)
+    inputs = dict.fromkeys(("policy", "waivers", "clusters", "topology", "framework"))
+    settings = SimpleNamespace(open_lake=lambda: lake, out=tmp_path / "out", **inputs)
     return lambda: audit.run(settings, services)
 
 

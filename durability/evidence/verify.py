@@ -1,0 +1,456 @@
+#!/usr/bin/env python3
+"""Verifies evidence of Kafka Durability Audit: that files are as attested, who signed them, and that no run is missing.
+
+This file needs Python 3.8 or later and nothing else. Take it from a place that you trust, not from the folder that you check:
+
+    python3 -I verify.py FOLDER --public-key pub.pem
+
+FOLDER is the folder of one run, or the folder `evidence` with all runs. A run's manifest is an in-toto Statement v1, and its
+signature a DSSE envelope with Ed25519 (RFC 8032). Exit status: 0 as attested, 1 something differs, 2 nothing could be checked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import hashlib
+import json
+import os
+import re
+import stat
+import sys
+from pathlib import Path
+from typing import Any, Iterator, Sequence  # noqa: UP035  # Python 3.8
+
+MANIFEST, ENVELOPE, SUMS = "manifest.json", "manifest.dsse.json", "SHA256SUMS"
+OWN = (MANIFEST, ENVELOPE, SUMS)
+"""Files that the manifest can't name, because they are made from it. It names all others."""
+PUBLIC_KEY, FOLDER = "pub.pem", "evidence"
+STATEMENT = "https://in-toto.io/Statement/v1"
+PREDICATE = "https://kafka-durability-audit.example/evidence/v1"
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+RUN = re.compile(r"([0-9]{6,})-[0-9TZ]+-[0-9a-f]{8}")
+"""The name of a run's folder: the run's number, when it started, and a hash."""
+UNFINISHED = ".unfinished-"
+"""The folder of a run that is being written has a name like this."""
+LARGEST = 256 << 20
+"""Bytes of the largest manifest, envelope or list of hashes that is read."""
+AS_ATTESTED, DIFFERS, UNCHECKED = 0, 1, 2
+
+
+class Unusable(Exception):
+    """Nothing can be checked. The text says why."""
+
+
+class Run:
+    """What is found in one run's folder.
+
+    problems: what isn't as attested, each with the file's name. notes: what else a reader must know.
+    digests: the SHA-256 of each file, by its path in the folder.
+    predicate: that of the signed statement, else of manifest.json. Empty if there is none.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.name = folder.absolute().name
+        self.problems: list[str] = []
+        self.notes: list[str] = []
+        self.digests: dict[str, str] = {}
+        self.predicate: dict[str, Any] = {}
+
+    @property
+    def sha256(self) -> str | None:
+        """The SHA-256 of the manifest."""
+        return self.digests.get(MANIFEST)
+
+    @property
+    def number(self) -> int:
+        named, stated = RUN.fullmatch(self.name), self.predicate.get("number")
+        return stated if isinstance(stated, int) else int(named[1]) if named else 0
+
+    def wrong(self, name: str, problem: str) -> None:
+        self.problems.append(f"{name}: {problem}")
+
+    def read(self, name: str) -> bytes | None:
+        """The bytes of a file; None if it is missing, no regular file, or too large."""
+        path = self.folder / name
+        return path.read_bytes() if name in self.digests and path.stat().st_size <= LARGEST else None
+
+
+# Ed25519 (RFC 8032, 5.1). Points are (X, Y, Z, T) in extended coordinates.
+
+FIELD, ORDER = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
+CURVE = -121665 * pow(121666, FIELD - 2, FIELD) % FIELD
+ROOT_OF_MINUS_1 = pow(2, (FIELD - 1) // 4, FIELD)
+DER = bytes.fromhex("302a300506032b6570032100")
+"""The bytes before a public key's own 32 bytes in DER (RFC 8410)."""
+Point = Sequence[int]
+
+
+def _add(p: Point, q: Point) -> Point:
+    a, b = (p[1] - p[0]) * (q[1] - q[0]) % FIELD, (p[1] + p[0]) * (q[1] + q[0]) % FIELD
+    c, d = 2 * p[3] * q[3] * CURVE % FIELD, 2 * p[2] * q[2] % FIELD
+    e, f, g, h = b - a, d - c, d + c, b + a
+    return e * f % FIELD, g * h % FIELD, f * g % FIELD, e * h % FIELD
+
+
+def _times(factor: int, point: Point) -> Point:
+    total: Point = (0, 1, 1, 0)
+    while factor:
+        if factor & 1:
+            total = _add(total, point)
+        point, factor = _add(point, point), factor >> 1
+    return total
+
+
+def _encoded(point: Point) -> bytes:
+    inverse = pow(point[2], FIELD - 2, FIELD)
+    x, y = point[0] * inverse % FIELD, point[1] * inverse % FIELD
+    return (y | (x & 1) << 255).to_bytes(32, "little")
+
+
+def _decoded(data: bytes) -> Point | None:
+    """The point of 32 bytes; None if they are no point."""
+    number = int.from_bytes(data, "little")
+    y, sign = number & (1 << 255) - 1, number >> 255
+    u, v = (y * y - 1) % FIELD, (CURVE * y * y + 1) % FIELD
+    x = u * pow(v, 3, FIELD) * pow(u * pow(v, 7, FIELD), (FIELD - 5) // 8, FIELD) % FIELD
+    if v * x * x % FIELD != u:
+        x = x * ROOT_OF_MINUS_1 % FIELD
+    if len(data) != 32 or y >= FIELD or v * x * x % FIELD != u or (x == 0 and sign):
+        return None
+    x = FIELD - x if x & 1 != sign else x
+    return x, y, 1, x * y % FIELD
+
+
+def signature_matches(public_key: bytes, message: bytes, signature: bytes) -> bool:
+    """Was an Ed25519 signature of 64 bytes made for a message with the private key of these 32 bytes?"""
+    point, base = _decoded(public_key), _decoded(b"\x58" + b"\x66" * 31)
+    factor = int.from_bytes(signature[32:], "little")
+    if point is None or base is None or len(signature) != 64 or factor >= ORDER:
+        return False
+    digest = int.from_bytes(hashlib.sha512(signature[:32] + public_key + message).digest(), "little") % ORDER
+    negative = (FIELD - point[0], point[1], point[2], FIELD - point[3])
+    return _encoded(_add(_times(factor, base), _times(digest, negative))) == signature[:32]
+
+
+def pre_authentication_encoding(payload_type: str, payload: bytes) -> bytes:
+    """The bytes that DSSE signs."""
+    kind = payload_type.encode()
+    return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
+
+
+def public_keys(text: bytes) -> list[bytes]:
+    """The keys, 32 bytes each, in a file of one or more PEM blocks. Raises ValueError for anything else."""
+    blocks = re.findall(rb"-----BEGIN PUBLIC KEY-----\s+([A-Za-z0-9+/=\s]+)-----END PUBLIC KEY-----", text)
+    try:
+        keys = [base64.b64decode(b"".join(block.split()), validate=True) for block in blocks]
+    except ValueError:
+        keys = []
+    if not keys or any(len(key) != len(DER) + 32 or not key.startswith(DER) for key in keys):
+        raise ValueError("it is no Ed25519 public key in PEM form")
+    return [key[len(DER) :] for key in keys]
+
+
+def key_id(public_key: bytes) -> str:
+    """The SHA-256 of a public key in DER, as `openssl pkey -pubin -in pub.pem -outform DER | sha256sum` prints it."""
+    return hashlib.sha256(DER + public_key).hexdigest()
+
+
+# One run
+
+
+def check_run(folder: Path, keys: list[bytes] | None = None) -> Run:
+    """Check the folder of one run. keys: public keys that the reader trusts; None to use the folder's own."""
+    run = Run(folder)
+    run.digests.update(_digests(run))
+    statement = _attested(run, keys)
+    subjects = dict(_subjects(run, statement))
+    _compare(run, subjects)
+    _check_sums(run, subjects)
+    return run
+
+
+def _digests(run: Run) -> Iterator[tuple[str, str]]:
+    """The path and the SHA-256 of each file. Links and devices are reported and not read."""
+    for place, folders, files in os.walk(run.folder):
+        for path in sorted(Path(place, name) for name in folders + files):
+            name = path.relative_to(run.folder).as_posix()
+            try:
+                mode = path.lstat().st_mode
+                if stat.S_ISREG(mode):
+                    yield name, _sha256(path)
+                elif not stat.S_ISDIR(mode):
+                    run.wrong(name, "added: it is a link or no regular file")
+                elif not os.listdir(path):
+                    run.wrong(name, "added: an empty folder")
+            except OSError as error:
+                run.wrong(name, f"can't be read: {error.strerror}")
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        for block in iter(lambda: file.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _attested(run: Run, keys: list[bytes] | None) -> dict[str, Any]:
+    """The statement: the signed one, else that of manifest.json; empty if there is none. Sets the run's predicate."""
+    manifest, payload = run.read(MANIFEST), _signed_payload(run, keys)
+    if manifest is None:
+        run.wrong(MANIFEST, "missing")
+    elif payload is not None and payload != manifest:
+        run.wrong(MANIFEST, f"differs from the payload of {ENVELOPE}")
+    statement = _object(manifest if payload is None else payload)
+    if statement.get("_type") != STATEMENT or statement.get("predicateType") != PREDICATE:
+        run.wrong(MANIFEST, "it is no evidence of this audit in a version that is known here")
+    run.predicate = _member(statement, "predicate")
+    signed = _member(run.predicate, "signing").get("signed") is True
+    if ENVELOPE in run.digests and not signed:
+        run.wrong(ENVELOPE, "added: the manifest says that it is not signed")
+    elif ENVELOPE not in run.digests and signed:
+        run.wrong(ENVELOPE, "missing, although the manifest says that it is signed")
+    elif not signed and keys is not None:
+        run.wrong(MANIFEST, "it is not signed, so no key can show who wrote it")
+    elif not signed:
+        run.notes.append("not signed: whoever may write to the folder may have changed everything in it")
+    return statement
+
+
+def _object(text: bytes | None) -> dict[str, Any]:
+    """The JSON object in a text; empty if it is none."""
+    try:
+        value = json.loads((text or b"").decode("utf-8"))
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _member(value: dict[str, Any], name: str) -> dict[str, Any]:
+    found = value.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _signed_payload(run: Run, keys: list[bytes] | None) -> bytes | None:
+    """The envelope's payload if one of the keys has signed it. Reports why not."""
+    if ENVELOPE not in run.digests:
+        return None
+    envelope = _object(run.read(ENVELOPE))
+    try:
+        kind, payload = str(envelope["payloadType"]), base64.b64decode(envelope["payload"], validate=True)
+        signatures = {base64.b64decode(s["sig"], validate=True): str(s.get("keyid")) for s in envelope["signatures"]}
+    except (KeyError, TypeError, ValueError, AttributeError):
+        run.wrong(ENVELOPE, "it is no DSSE envelope")
+        return None
+    if kind != PAYLOAD_TYPE:
+        run.wrong(ENVELOPE, "its payload is no in-toto statement")
+        return None
+    signed = pre_authentication_encoding(kind, payload)
+    trusted = _trusted(run, keys)
+    for key in trusted:
+        if any(signature_matches(key, signed, signature) for signature in signatures):
+            if keys is None:
+                own = "which is in the same folder and proves nothing about who signed: give the key that you know"
+                run.notes.append(f"signed by the key {key_id(key)}, {own}, with --public-key")
+            else:
+                run.notes.append(f"signed by the given key {key_id(key)}")
+            return payload
+    known, stated = {key_id(key) for key in trusted}, sorted(signatures.values())
+    whose = f"the key in {PUBLIC_KEY}" if keys is None else "the given key"
+    if known & set(stated):
+        run.wrong(ENVELOPE, f"its signature isn't one of its payload by {whose}")
+    elif known:
+        run.wrong(ENVELOPE, f"signed by another key ({', '.join(stated)}) than {whose} ({', '.join(sorted(known))})")
+    return None
+
+
+def _trusted(run: Run, keys: list[bytes] | None) -> list[bytes]:
+    """The keys to check with. Reports a pub.pem that is missing, no key, or another key than those given."""
+    try:
+        own = public_keys(run.read(PUBLIC_KEY) or b"")
+    except ValueError as error:
+        if PUBLIC_KEY in run.digests:
+            run.wrong(PUBLIC_KEY, str(error))
+        own = []
+    if keys is not None and set(own) - set(keys):
+        run.wrong(PUBLIC_KEY, f"another key ({', '.join(map(key_id, own))}) than the given one")
+    return own if keys is None else keys
+
+
+def _subjects(run: Run, statement: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The files that a statement attests, with their SHA-256."""
+    subjects, known = statement.get("subject"), set()
+    for subject in subjects if isinstance(subjects, list) else []:
+        try:
+            name, sha256 = subject["name"], subject["digest"]["sha256"]
+            if not isinstance(name, str) or name in known or not re.fullmatch("[0-9a-f]{64}", sha256):
+                raise ValueError
+        except (KeyError, TypeError, ValueError):
+            run.wrong(MANIFEST, "one of its subjects can't be read")
+        else:
+            known.add(name)
+            yield name, sha256
+
+
+def _compare(run: Run, subjects: dict[str, str]) -> None:
+    """Report files that differ, are missing, were renamed or were added."""
+    added = {name: sha256 for name, sha256 in run.digests.items() if name not in subjects and name not in OWN}
+    for name in sorted(subjects.keys() & run.digests.keys()):
+        if run.digests[name] != subjects[name]:
+            run.wrong(name, "differs from what was attested")
+    for name in sorted(subjects.keys() - run.digests.keys()):
+        now = next((other for other in sorted(added) if added[other] == subjects[name]), None)
+        run.wrong(name, f"renamed to {now}" if now else "missing")
+        added.pop(now or "", None)
+    for name in sorted(added) if subjects else ():
+        run.wrong(name, "added")
+
+
+def _check_sums(run: Run, subjects: dict[str, str]) -> None:
+    """Report where SHA256SUMS differs from what was attested. Of files that the manifest can't name, compare the files."""
+    text = run.read(SUMS)
+    if text is None:
+        run.wrong(SUMS, "missing")
+        return
+    stated: dict[str, str] = {}
+    for line in text.decode("utf-8", "replace").split("\n")[:-1]:
+        matched = re.fullmatch(r"([0-9a-f]{64}) [ *](.+)", line)
+        if matched and matched[2] not in stated:
+            stated[matched[2]] = matched[1]
+        else:
+            run.wrong(SUMS, "one of its lines can't be read")
+    expected = {name: run.digests[name] for name in OWN if name in run.digests and name != SUMS}
+    expected.update(subjects or {name: sha256 for name, sha256 in run.digests.items() if name != SUMS})
+    for name in sorted(expected.keys() | stated.keys()):
+        if name not in stated:
+            run.wrong(SUMS, f"has no line for {name}")
+        elif name not in expected:
+            run.wrong(SUMS, f"has a line for {name}, which was not attested")
+        elif stated[name] != expected[name]:
+            run.wrong(SUMS, f"states another hash for {name}")
+
+
+# All runs of a folder
+
+
+def check_chain(folder: Path, keys: list[bytes] | None, after: str | None, head: str | None) -> list[Run]:
+    """Check each run of a folder, and that each run names the manifest of the one before. Returns the runs in order.
+
+    after: the SHA-256 of the manifest that the first run must name; None: the first run must be number 1.
+    head: the SHA-256 of the manifest that the last run must have; None for any.
+    """
+    runs, others = [], Run(folder)
+    for path in sorted(folder.iterdir()):
+        if RUN.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
+            runs.append(check_run(path, keys))
+        elif not path.name.startswith(UNFINISHED):
+            others.wrong(path.name, "added: it is no run")
+    runs.sort(key=lambda run: (run.number, run.name))
+    for before, run in zip([None, *runs], runs):  # noqa: B905  # Python 3.8
+        _check_link(run, before, after)
+    if head is not None and (not runs or runs[-1].sha256 != head):
+        others.wrong(
+            "chain broken", f"no last run has the manifest {head}; runs are missing at the end, or were changed"
+        )
+    return [*runs, others] if others.problems else runs
+
+
+def _check_link(run: Run, before: Run | None, after: str | None) -> None:
+    named = _member(run.predicate, "previous")
+    sha256, folder = named.get("manifest_sha256"), named.get("folder")
+    if run.predicate and run.predicate.get("folder") != run.name:
+        run.wrong("the folder", f"renamed; it was {run.predicate.get('folder')}")
+    problem = None
+    if before is None:
+        if after is not None and sha256 != after:
+            problem = f"the run before isn't the one with the manifest {after}"
+        elif after is None and (named or run.number != 1):
+            problem = f"this is run number {run.number}, and the run before, {folder}, is missing"
+    elif run.number == before.number:
+        problem = f"{before.name} has the same number"
+    elif not named or (run.predicate and run.number != before.number + 1):
+        problem = f"a run is missing between {before.name} and this one"
+    elif sha256 != before.sha256:
+        problem = f"it names another manifest than that of the run before, {before.name}"
+    if problem:
+        run.wrong("chain broken", problem)
+
+
+# The program
+
+
+def verify(
+    path: Path, public_key: Path | None = None, after: str | None = None, head: str | None = None
+) -> tuple[list[str], int]:
+    """Check the folder of a run or of all runs. Returns the lines to print, and the exit status.
+
+    public_key: a file with the trusted public keys; None to use those in the folders, which prove no signer.
+    after, head: as in `check_chain`.
+    """
+    try:
+        keys = _given_keys(public_key)
+        folder, single = _evidence(path)
+        if single and (after or head):
+            raise Unusable(f"{path}: it is the folder of one run; name the folder of all runs to check their order")
+        runs = [check_run(folder, keys)] if single else check_chain(folder, keys, after, head)
+    except Unusable as error:
+        return [shown(str(error))], UNCHECKED
+    except OSError as error:
+        return [shown(f"{error.filename}: can't be read: {error.strerror}")], UNCHECKED
+    lines = [f"{run.name}: {problem}" for run in runs for problem in run.problems]
+    problems, checked = len(lines), [run for run in runs if run.digests]
+    notes: dict[str, list[str]] = {}
+    for run in runs:
+        for note in run.notes:
+            notes.setdefault(note, []).append(run.name)
+    lines += [f"note: {of[0] if len(of) == 1 else f'{len(of)} runs'}: {note}" for note, of in notes.items()]
+    extent = f"runs: {len(checked)}, files: {sum(len(run.digests) for run in checked)}"
+    lines.append(f"NOT as attested. Problems: {problems}, {extent}" if problems else f"As attested. {extent}")
+    if checked and checked[-1].sha256:
+        lines.append(f"last manifest: {checked[-1].sha256} ({checked[-1].name})")
+    return [shown(line) for line in lines], DIFFERS if problems else AS_ATTESTED
+
+
+def _given_keys(path: Path | None) -> list[bytes] | None:
+    try:
+        return None if path is None else public_keys(path.read_bytes())
+    except ValueError as error:
+        raise Unusable(f"{path}: {error}") from None
+
+
+def _evidence(path: Path) -> tuple[Path, bool]:
+    """The folder to check, and whether it is that of a single run."""
+    if not path.is_dir():
+        raise Unusable(f"{path}: no such folder")
+    if any((path / name).exists() for name in OWN):
+        return path, True
+    for folder in (path, path / FOLDER):
+        if folder.is_dir() and any(RUN.fullmatch(name) for name in os.listdir(folder)):
+            return folder, False
+    raise Unusable(f"{path}: no evidence in it; expected the folder of a run, or a folder with such folders")
+
+
+def shown(text: str) -> str:
+    """Text for a terminal. Names of files may have control characters."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def main() -> int:
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter, prog="verify.py")
+    parser.add_argument(
+        "folder", nargs="?", type=Path, default=Path(__file__).parent, help="default: that of this file"
+    )
+    parser.add_argument("--public-key", type=Path, metavar="FILE", help="the signer's public key (PEM), or several")
+    parser.add_argument("--after", metavar="SHA256", help="the manifest that the first run must name as the one before")
+    parser.add_argument("--head", metavar="SHA256", help="the manifest that the last run must have")
+    given = parser.parse_args()
+    lines, status = verify(given.folder, given.public_key, given.after, given.head)
+    print("\n".join(lines), file=sys.stderr if status == UNCHECKED else sys.stdout)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""The evidence of a run: a key or a disk that fails changes no verdict, and is told."""
+
+from __future__ import annotations
+
+import json
+import logging
+from types import SimpleNamespace
+
+import pytest
+
+from durability.errors import Unreachable
+from durability.evidence import keys, verify
+from durability.steps import evidence
+from durability.steps.summary import StepSummary
+from expectations.posture import Flagged
+from tests.support.evidence import CLUSTER, POLICY, lake_of, new_key
+from tests.support.report_cases import finding, plan, report
+
+SECRET = "hunter2"
+FLAGGED = Flagged(True, 0, {})
+
+
+@pytest.fixture
+def attest(tmp_path):
+    """Attests a report; takes what gives the key, returns the folder and the step's summary."""
+    out, summary = tmp_path / "out", StepSummary()
+    files = report([finding("orders", "replication-factor")], out)
+    settings = SimpleNamespace(**POLICY, topology=None, out=out, open_lake=lambda: lake_of(CLUSTER))
+
+    def run(key, **changed):
+        of = SimpleNamespace(**{**vars(settings), **changed})
+        return evidence.attest(of, plan(), FLAGGED, files, key, logging.getLogger("test"), summary), summary
+
+    return run
+
+
+def test_a_run_is_signed_with_the_configured_key(attest, tmp_path):
+    key = new_key(tmp_path / "key.pem")
+    folder, summary = attest(lambda: keys.from_file(key))
+    assert verify.verify(folder, key.with_suffix(".pub"))[1] == 0
+    assert summary.text == "11 files attested, signed"
+
+
+def test_without_a_key_the_manifest_says_that_it_is_unsigned(attest):
+    folder, summary = attest(lambda: evidence.key_from_environment({}))
+    signing = json.loads((folder / verify.MANIFEST).read_text())["predicate"]["signing"]
+    assert signing == {"signed": False, "key": None, "reason": "no signing key is configured"}
+    lines, status = verify.verify(folder)
+    assert status == 0 and "not signed" in lines[0] and summary.text == "10 files attested, unsigned"
+
+
+def test_a_key_that_cannot_be_used_leaves_the_manifest_unsigned_and_is_told(attest, tmp_path, caplog):
+    loose = new_key(tmp_path / "key.pem")
+    loose.chmod(0o644)
+    stated = json.dumps({"conn_type": "generic", "extra": {"file": str(loose)}})
+
+    def broken():
+        raise RuntimeError(SECRET)
+
+    for key, says in (
+        (lambda: evidence.key_from_environment({"AIRFLOW_CONN_KAFKA_DURABILITY_SIGNING": stated}), "has mode 0644"),
+        (broken, "the key can't be used: RuntimeError"),
+    ):
+        folder, summary = attest(key)
+        signing = json.loads((folder / verify.MANIFEST).read_text())["predicate"]["signing"]
+        assert signing["signed"] is False and says in signing["reason"]
+        assert any(says in problem for problem in summary.problems)
+    assert SECRET not in caplog.text + json.dumps(summary.problems)
+
+
+def test_evidence_that_cannot_be_written_is_told(attest, tmp_path):
+    def away():
+        raise Unreachable("the catalog doesn't answer")
+
+    for changed, says in (
+        ({"open_lake": away}, "the catalog doesn't answer"),
+        ({"out": tmp_path / "out/losses.json"}, ""),
+    ):
+        folder, summary = attest(lambda: None, **changed)
+        assert folder is None and says in summary.problems[-1]
+        assert summary.problems[-1].startswith("the report is written, but its evidence could not be: ")
