@@ -76,7 +76,8 @@ def test_the_nightly_audit_has_the_steps_of_the_architecture_in_their_order(load
 
 def test_the_pulse_ends_with_the_verdicts(loaded):
     tasks = loaded["dags"]["health_pulse"]["tasks"]
-    assert list(tasks) == ["plan", "collect", "gate", "publish", "evaluate", "conclude", "discard"]
+    assert list(tasks) == ["plan", "collect", "gate", "publish", "evaluate", "conclude", "alert", "discard"]
+    assert set(tasks["discard"]["upstream"]) == {"collect", "conclude", "alert"}, "alert reads what discard removes"
 
 
 def test_a_drill_compares_after_the_loss_with_what_was_predicted_before_it(loaded):
@@ -96,6 +97,8 @@ def test_a_lost_group_does_not_keep_the_others_from_being_judged_and_cannot_pass
         rules = {name: task["rule"] for name, task in dag["tasks"].items()}
         # Only the gathering task goes on after a failure, and it counts; the leaf doesn't, or the run would succeed.
         assert [name for name, rule in rules.items() if rule == "all_done"] == ["gate"]
+        # Alerts that are open, or still to be sent, don't wait for a pulse that succeeds.
+        assert rules.get("alert", "none_skipped") == "none_skipped"
         assert rules["conclude"] == "all_success"
 
 
