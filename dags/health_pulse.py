@@ -24,7 +24,7 @@ A pulse that is late is skipped, never queued: `max_active_runs` is 1 and there 
 sends open alerts to Alertmanager again. If a receiver can't be reached, the task succeeds and the next pulse tries again.
 
 Optional Connections: `slackwebhook`, `durability_pagerduty`, `durability_alertmanager`, and `durability_heartbeat_pulse`, whose
-address `conclude` requests.
+address `conclude` requests. If a run fails, Slack is told, at most once an hour.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ import pendulum
 from airflow.sdk import DAG
 from kafka_durability import settings
 from kafka_durability.evaluate import EvaluateOperator
+from kafka_durability.failures import tell_slack
 from kafka_durability.operators import (
     AlertOperator,
     CollectOperator,
@@ -54,6 +55,7 @@ with DAG(
     max_active_runs=1,  # a second pulse would ask the same brokers and make a slow pulse slower
     dagrun_timeout=timedelta(minutes=20),
     default_args=settings.PULSE_DEFAULTS,
+    on_failure_callback=tell_slack,
     params=settings.params(),
     tags=["kafka", "durability"],
 ):

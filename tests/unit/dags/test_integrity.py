@@ -27,6 +27,7 @@ print("DAGS", json.dumps({
     "errors": {str(k): v for k, v in bag.import_errors.items()},
     "dags": {d.dag_id: {
         "doc": d.doc_md, "runs": d.max_active_runs, "timeout": seconds(d.dagrun_timeout), "catchup": d.catchup,
+        "on_failure": d.on_failure_callback.__name__,
         "schedule": str(d.schedule), "params": sorted(d.params), "tasks": {t.task_id: task(t) for t in d.tasks},
     } for d in bag.dags.values()},
 }))
@@ -115,6 +116,7 @@ def test_limits_are_set_on_purpose(loaded, dag_id):
     dag = loaded["dags"][dag_id]
     assert dag["runs"] == 1
     assert dag["catchup"] is False
+    assert dag["on_failure"] == "tell_slack"
     assert dag["timeout"] > 0
     for name, task in dag["tasks"].items():
         assert task["owner"] == "kafka-platform", name

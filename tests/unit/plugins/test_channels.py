@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.util import find_spec
 
 import pytest
 
-from tests.support.airflow import result, run_in_airflow
+from tests.support.airflow import result, run_dag, run_in_airflow
 
 SECRET = "T0-hunter2"
 SEND = """
@@ -159,3 +160,17 @@ def test_pagerduty_gets_a_trigger_and_a_resolve_with_the_same_key(tmp_path, serv
     assert trigger["dedup_key"] == resolve["dedup_key"] == "eu/offline/broker:3 down/20261121T020000Z"
     assert trigger["payload"]["summary"].startswith("Partitions offline in eu")
     assert trigger["payload"]["severity"] == "critical"
+
+
+def test_a_run_that_fails_tells_slack_once_an_hour(tmp_path, server):
+    url = f"http://127.0.0.1:{server.server_port}/{SECRET}"
+    slack = connection("slackwebhook", password=url)
+    hour = None
+    while hour != (hour := datetime.now(UTC).hour):  # once more if an hour ended in between
+        server.received.clear()
+        conf = {"policy": str(tmp_path / "missing.yaml"), "lake": str(tmp_path / f"lake-{hour}"), "out": "out"}
+        for _ in range(2):
+            states = run_dag(tmp_path, "health_pulse", conf, AIRFLOW_CONN_SLACK_DEFAULT=slack, NO_PROXY="127.0.0.1")
+            assert (states["run"], states["plan"]) == ("failed", "failed")
+    ((_, _, body),) = server.received
+    assert body["text"] == "The run of health_pulse failed"
