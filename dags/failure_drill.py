@@ -30,6 +30,7 @@ from datetime import timedelta
 import pendulum
 from airflow.sdk import DAG
 from kafka_durability import settings
+from kafka_durability.failures import tell_slack
 from kafka_durability.whatif import CompareOperator, PredictOperator, WaitForLossOperator
 
 with DAG(
@@ -41,6 +42,7 @@ with DAG(
     max_active_runs=1,  # two would replace each other's files
     dagrun_timeout=timedelta(hours=8),
     default_args=settings.DEFAULTS,
+    on_failure_callback=tell_slack,
     params=settings.params() | settings.loss_params(),
     tags=["kafka", "durability"],
 ):

@@ -10,15 +10,21 @@ facts are staged for the Spark job, never committed, and removed at the end of t
 | `publish` | writes the `snapshots` rows: accepted, rejected or failed, and why | as above |
 | `evaluate` | counters and unhealthy partitions, by the same Spark job | as above |
 | `conclude` | writes the `runs` row; fails if a cluster could not be read | the row's `snapshots` names the cluster and why |
+| `alert` | pages for topics of tiers with `page_after`, and gives the all-clear | the lake can't be reached; see below |
 | `discard` | removes the staged facts, even after failures | never fails the pulse; see below |
 
 The `plan` of `nightly_audit` removes staged files that are a day old: those that `discard` could not remove, and those of killed
 runs. A pulse that has ended can't be continued by clearing a task in its middle, because its facts are gone. Trigger a new one,
 or clear `collect` with everything downstream.
 
-A pulse that is late is skipped, never queued: `max_active_runs` is 1 and there is no catch-up. Pulses send no notification. The
-nightly digest covers them: `nightly_audit` reads their counters over time, for the control `at-min-isr-over-time` and a timeline
-per cluster in its report.
+A pulse that is late is skipped, never queued: `max_active_runs` is 1 and there is no catch-up. The nightly digest covers pulses:
+`nightly_audit` reads their counters over time, for the control `at-min-isr-over-time` and a timeline per cluster in its report.
+
+`alert` (docs/alerts.md) also runs if `evaluate` failed. Then it decides nothing. It sends what earlier pulses could not send, and
+sends open alerts to Alertmanager again. If a receiver can't be reached, the task succeeds and the next pulse tries again.
+
+Optional Connections: `slackwebhook`, `durability_pagerduty`, `durability_alertmanager`, and `durability_heartbeat_pulse`, whose
+address `conclude` requests. If a run fails, Slack is told, at most once an hour.
 """
 
 from __future__ import annotations
@@ -29,7 +35,9 @@ import pendulum
 from airflow.sdk import DAG
 from kafka_durability import settings
 from kafka_durability.evaluate import EvaluateOperator
+from kafka_durability.failures import tell_slack
 from kafka_durability.operators import (
+    AlertOperator,
     CollectOperator,
     ConcludePulseOperator,
     DiscardOperator,
@@ -47,6 +55,7 @@ with DAG(
     max_active_runs=1,  # a second pulse would ask the same brokers and make a slow pulse slower
     dagrun_timeout=timedelta(minutes=20),
     default_args=settings.PULSE_DEFAULTS,
+    on_failure_callback=tell_slack,
     params=settings.params(),
     tags=["kafka", "durability"],
 ):
@@ -58,6 +67,8 @@ with DAG(
     publish = PublishOperator(task_id="publish", gated=gate.output, kind="pulse")
     evaluate = EvaluateOperator(task_id="evaluate", published=publish.output, kind="pulse", **settings.EVALUATE_PULSE)
     conclude = ConcludePulseOperator(task_id="conclude", evaluated=evaluate.output)
+    # none_skipped: it runs after failures too, but not for a fleet without a cluster.
+    alert = AlertOperator(task_id="alert", evaluated=evaluate.output, trigger_rule="none_skipped")
     # A teardown also runs after failures. `conclude` decides whether the pulse succeeded.
     discard = DiscardOperator(task_id="discard", collected=collect.output).as_teardown()
-    conclude >> discard
+    [conclude, alert] >> discard

@@ -29,6 +29,7 @@ from datetime import timedelta
 import pendulum
 from airflow.sdk import DAG
 from kafka_durability import settings
+from kafka_durability.failures import tell_slack
 from kafka_durability.upkeep import BackupOperator, UpkeepOperator
 
 with DAG(
@@ -40,6 +41,7 @@ with DAG(
     max_active_runs=1,  # two would compact the same files, and one of the two commits would fail
     dagrun_timeout=timedelta(hours=8),
     default_args=settings.DEFAULTS,
+    on_failure_callback=tell_slack,
     params=settings.params(),
     tags=["kafka", "durability"],
 ):

@@ -28,8 +28,9 @@ and trigger a new run. Clearing `collect` with everything downstream also works 
 previous run. `notify` sends no digest twice.
 
 Connections: one of type `kafka` per cluster, as named in `clusters.yaml`; `spark` for spark-submit; optionally one of type
-`slackwebhook` for the digest, with the id `slackwebhook`, else `slack_default`; optionally `kafka_durability_signing`
-with the key that signs the evidence. Pool: `kafka_durability` (see
+`slackwebhook` for the digest and for failed runs, with the id `slackwebhook`, else `slack_default`; optionally
+`kafka_durability_signing` with the key that signs the evidence, and `durability_heartbeat_nightly`, whose address
+`conclude` requests (docs/alerts.md). Pool: `kafka_durability` (see
 `docker-compose.yml`).
 """
 
@@ -42,6 +43,7 @@ from airflow.sdk import DAG
 from kafka_durability import settings
 from kafka_durability.assets import FINDINGS
 from kafka_durability.evaluate import EvaluateOperator
+from kafka_durability.failures import tell_slack
 from kafka_durability.operators import (
     CollectOperator,
     ConcludeOperator,
@@ -63,6 +65,7 @@ with DAG(
     max_active_runs=1,  # each of two runs would take the other's results for "the previous run"
     dagrun_timeout=timedelta(hours=6),
     default_args=settings.DEFAULTS | {"alone": True},
+    on_failure_callback=tell_slack,
     params=settings.params() | settings.report_params(),
     tags=["kafka", "durability"],
 ):

@@ -157,10 +157,14 @@ class Lake:
         for address in attempt.files.get(table.name, []):
             yield from self._tables.files.batches(address, columns, rows)
 
-    def read_files(self, table: Table, addresses: Iterable[str]) -> pa.Table:
-        """The rows of files staged for a fact table. Raises Refused with the file's name if one is damaged."""
-        parts = [self._tables.files.read(table, address) for address in addresses]
-        return pa.concat_tables([table.arrow.empty_table(), *parts])
+    def read_files(self, table: Table, addresses: Iterable[str], columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of files staged for a fact table, with all columns by default.
+
+        Raises Refused with the file's name if one is damaged.
+        """
+        parts = [self._tables.files.read(table, address, columns) for address in addresses]
+        schema = table.arrow if columns is None else pa.schema([table.arrow.field(name) for name in columns])
+        return pa.concat_tables([schema.empty_table(), *parts])
 
     def publish(self, attempts: Sequence[Attempt], verdicts: Iterable[Verdict]) -> list[dict[str, Any]]:
         """Commit attempts, with one commit per fact table, then their rows in `snapshots`. Returns these rows.

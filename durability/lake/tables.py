@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from durability.lake.alert_table import ALERTS
 from durability.lake.fact_tables import (
     BROKERS,
     CLUSTERS,
@@ -38,6 +39,7 @@ from durability.lake.table import (
 )
 
 __all__ = [
+    "ALERTS",
     "BROKERS",
     "CATALOG",
     "CLUSTERS",
@@ -336,6 +338,6 @@ RUNS = Table(
 
 RESULTS = (
     *(RESOLVED_POLICY, PARTITION_HEALTH, HEALTH_COUNTERS, TOPIC_POSTURE, VERDICTS, FINDINGS, DISAGREEMENTS, PLANS),
-    *(FAILURE_COSTS, LOSS_OUTCOMES, LOSS_SETS, RESTART_CAPACITY),
+    *(FAILURE_COSTS, LOSS_OUTCOMES, LOSS_SETS, RESTART_CAPACITY, ALERTS),
 )
 TABLES = {t.name: t for t in (*FACTS, SNAPSHOTS, *RESULTS, RUNS)}

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from durability.catalogue import CONTROLS, PROVIDERS, Requirement, requirements
-from durability.policy.model import DEGRADED, PERIODS
+from durability.policy.model import DEGRADED, PAGING, PERIODS
 from durability.policy.scalars import DURATION, EXPRESSION, RELATIVE, UP_TO_30_MINUTES, Day, Moment, ShortName
 from durability.shapes import (
     INT16,
@@ -85,11 +85,21 @@ OBJECTIVE = Object(
     about="The share of partition-minutes that should be more than one failure away from harm (docs/policy.md).",
     least=1,
 )
+_PAGE_AFTER = Object(
+    "page-delays",
+    {category: _may(DURATION, "Partitions of this category; without it they never page") for category in PAGING},
+    closed=True,
+    least=1,
+)
 TIER = _keys(
     "tier",
     "What a class of topics needs; a key that is left out isn't required.",
     **{key: required(requirement) for key, requirement in requirements().items()},
     objective=_may(OBJECTIVE, "What the report compares the time one failure away with; no control reads it"),
+    page_after=_may(
+        Either(DURATION, _PAGE_AFTER),
+        "How long its topics may be offline or under min ISR before pulses page; without it they never do",
+    ),
 )
 
 _ABOUT_EXPRESSION = "RE2 expression that matches the whole "

@@ -10,6 +10,7 @@ from durability.catalogue import CONTROLS
 from durability.policy.formats import CLUSTERS, POLICY, WAIVERS
 from durability.policy.match import matches
 from durability.policy.model import (
+    PAGING,
     Application,
     Cluster,
     Maintenance,
@@ -41,6 +42,9 @@ def load_policy(path: Path | str) -> Policy:
 
 def _tier(document: Document, name: str, requirements: dict[str, Any]) -> Tier:
     objective = requirements.pop("objective", {})
+    page_after = requirements.pop("page_after", {})
+    if isinstance(page_after, timedelta):
+        page_after = dict.fromkeys(PAGING, page_after)
     for key, value in requirements.items():
         if isinstance(value, dict):
             _check_range(document, value, ("tiers", name, key))
@@ -54,7 +58,7 @@ def _tier(document: Document, name: str, requirements: dict[str, Any]) -> Tier:
             "have that many in sync. Lower min_insync_replicas or raise replication_factor",
         )
     stated = {key: sorted(set(v)) if isinstance(v, list) else v for key, v in requirements.items()}
-    return Tier(name, stated, objective)
+    return Tier(name, stated, objective, page_after)
 
 
 def _check_range(document: Document, stated: dict[str, int], place: Place) -> None:

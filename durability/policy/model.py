@@ -15,6 +15,8 @@ IN_DATE = "a day not passed"
 """The requirement on a waiver's last day."""
 # Kafka marks these as internal and no others (org.apache.kafka.common.internals.Topic).
 KAFKA_INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+PAGING = ("offline", "under-min-isr")
+"""The categories of partitions (KIP-427) that a pulse can page for."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +28,17 @@ class Tier:
 
     objective: by class (writes, data), the percentage of partition-minutes in which no single loss does that harm. No control
         reads it.
+    page_after: by category (PAGING), how long a topic may be in it before a pulse pages. A category that is left out never
+        pages. No verdict depends on it.
     """
 
     name: str
     requirements: Mapping[str, Any] = field(default_factory=dict)
     objective: Mapping[str, float] = field(default_factory=dict)
+    page_after: Mapping[str, timedelta] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The stated requirements alone, without the name and the objective; JSON-ready.
+        """The stated requirements alone, without the name, the objective and the paging; JSON-ready.
 
         >>> Tier("scratch", {"replication_factor": 1, "survive": ()}).to_dict()
         {'replication_factor': 1}
@@ -251,7 +256,7 @@ def fingerprint(policy: Policy, waivers: Sequence[Waiver] = ()) -> str:
     """SHA-256 (hex) of the content of policy and waivers, independent of comments, layout, and the order of keys and tiers.
 
     The order of selectors counts, because the first match decides. The order of waivers counts, because findings refer to them
-    by position. `retention` doesn't count, because no verdict depends on it.
+    by position. `retention` and a tier's `page_after` don't count, because no verdict depends on them.
     """
     # Keys that came later change the fingerprint only of policies that use them.
     readings = {name: value for name, value in asdict(policy.readings).items() if value != {}}

@@ -18,6 +18,7 @@ from durability.plan.plan import to_text
 from durability.resources import create_private
 from durability.runtime import out_lock
 from durability.steps import (
+    alert,
     collect,
     conclude,
     cross_check,
@@ -31,10 +32,11 @@ from durability.steps import (
     report,
 )
 from durability.steps.results import Collected, Gated
-from durability.steps.settings import NIGHTLY, Settings
+from durability.steps.settings import NIGHTLY, PULSE, Settings
 from durability.steps.summary import StepSummary
 from durability.steps.task_artifacts import KEEP_DAYS, TaskArtifacts
 from kafka_durability.assets import announce
+from kafka_durability.channels import channels_of, heartbeat
 from kafka_durability.hook import KafkaHook
 from kafka_durability.signing import signing_key
 from kafka_durability.slack import webhook
@@ -222,6 +224,7 @@ class ConcludeOperator(EvaluatedStep):
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> str:
         plan = self.plan(settings, context)
         status = conclude.conclude(plan, self.checked(), summary)
+        heartbeat(NIGHTLY, self.log)
         if status != conclude.COMPLETE:
             raise AirflowFailException(f"the run is {status}. {'; '.join(conclude.unjudged(plan) or summary.problems)}")
         return status
@@ -233,9 +236,23 @@ class ConcludePulseOperator(EvaluatedStep):
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> str:
         plan = self.plan(settings, context)
         status = conclude.conclude_pulse(settings, plan, summary)
+        heartbeat(PULSE, self.log)
         if status != conclude.COMPLETE:
             raise AirflowFailException(f"the pulse is incomplete. {'; '.join(conclude.unjudged(plan))}")
         return status
+
+
+class AlertOperator(EvaluatedStep):
+    """Opens and closes alerts from a pulse, and sends what is due to the receivers that have a Connection.
+
+    Runs after a failure, too: what earlier pulses decided is sent, and Alertmanager gets open alerts again. A receiver that
+    can't be reached doesn't fail the task.
+    """
+
+    def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> str:
+        plan = self.plan(settings, context) if self.evaluated else None
+        alert.alert(settings, plan, run_of(context), channels_of, self.log, summary)
+        return summary.text
 
 
 class DiscardOperator(Step):

@@ -20,7 +20,7 @@ from spark_jobs.retention.removal import Removed, Upkeep
 from spark_jobs.session import table as name_of
 from tests import ROOT
 from tests.support.airflow import run_dag
-from tests.support.history import History, age, seen
+from tests.support.history import OF_PULSES, History, age, seen
 
 NOW = datetime(2026, 11, 22, 4, 30, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -96,7 +96,7 @@ def test_what_stays_reads_as_before_and_the_rest_is_gone(lake, session, history)
     left = {t.name: set(lake.scan(t)["result_id"].to_pylist()) for t in tables.RESULTS}
     assert not any(found & gone for found in left.values())
     for table in tables.RESULTS:
-        pulses = young if table in (tables.PARTITION_HEALTH, tables.HEALTH_COUNTERS) else set()
+        pulses = young if table in OF_PULSES else set()
         known = stay_in_full | pulses | {"not over"}
         if table is not tables.HEALTH_COUNTERS:
             assert left[table.name] == known

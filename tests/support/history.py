@@ -17,6 +17,8 @@ from tests.support.topology import healthy
 
 FLEET = ("eu", "us")
 
+OF_PULSES = (tables.PARTITION_HEALTH, tables.HEALTH_COUNTERS, tables.ALERTS)
+
 
 class History:
     """Writes to `lake` as runs would have done `ago` days before `now`."""
@@ -49,7 +51,7 @@ class History:
 
     def results(self, rows, name: str, kind: str) -> None:
         for table in tables.RESULTS:
-            if kind == "nightly" or table in (tables.PARTITION_HEALTH, tables.HEALTH_COUNTERS):
+            if kind == "nightly" or table in OF_PULSES:
                 topics = (None, "t-1") if table is tables.HEALTH_COUNTERS else ("t-1", "t-2")
                 self.lake.append(table, pa.Table.from_pylist([r for s in rows for r in _rows(table, s, name, topics)]))
 

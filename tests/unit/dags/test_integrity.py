@@ -27,6 +27,7 @@ print("DAGS", json.dumps({
     "errors": {str(k): v for k, v in bag.import_errors.items()},
     "dags": {d.dag_id: {
         "doc": d.doc_md, "runs": d.max_active_runs, "timeout": seconds(d.dagrun_timeout), "catchup": d.catchup,
+        "on_failure": d.on_failure_callback.__name__,
         "schedule": str(d.schedule), "params": sorted(d.params), "tasks": {t.task_id: task(t) for t in d.tasks},
     } for d in bag.dags.values()},
 }))
@@ -76,7 +77,8 @@ def test_the_nightly_audit_has_the_steps_of_the_architecture_in_their_order(load
 
 def test_the_pulse_ends_with_the_verdicts(loaded):
     tasks = loaded["dags"]["health_pulse"]["tasks"]
-    assert list(tasks) == ["plan", "collect", "gate", "publish", "evaluate", "conclude", "discard"]
+    assert list(tasks) == ["plan", "collect", "gate", "publish", "evaluate", "conclude", "alert", "discard"]
+    assert set(tasks["discard"]["upstream"]) == {"collect", "conclude", "alert"}, "alert reads what discard removes"
 
 
 def test_a_drill_compares_after_the_loss_with_what_was_predicted_before_it(loaded):
@@ -96,6 +98,8 @@ def test_a_lost_group_does_not_keep_the_others_from_being_judged_and_cannot_pass
         rules = {name: task["rule"] for name, task in dag["tasks"].items()}
         # Only the gathering task goes on after a failure, and it counts; the leaf doesn't, or the run would succeed.
         assert [name for name, rule in rules.items() if rule == "all_done"] == ["gate"]
+        # Alerts that are open, or still to be sent, don't wait for a pulse that succeeds.
+        assert rules.get("alert", "none_skipped") == "none_skipped"
         assert rules["conclude"] == "all_success"
 
 
@@ -112,6 +116,7 @@ def test_limits_are_set_on_purpose(loaded, dag_id):
     dag = loaded["dags"][dag_id]
     assert dag["runs"] == 1
     assert dag["catchup"] is False
+    assert dag["on_failure"] == "tell_slack"
     assert dag["timeout"] > 0
     for name, task in dag["tasks"].items():
         assert task["owner"] == "kafka-platform", name

@@ -216,6 +216,25 @@ def test_an_objective_counts_in_the_fingerprint_as_a_number(load, stated, same):
     )
 
 
+PAGING = POLICY.replace("survive: [rack, broker]", "page_after: 5m")
+
+
+@pytest.mark.parametrize(
+    ("stated", "minutes"),
+    [
+        ("5m", {"offline": 5, "under-min-isr": 5}),
+        ("{offline: 1m, under-min-isr: 1h}", {"offline": 1, "under-min-isr": 60}),
+        ("{offline: 2m}", {"offline": 2}),
+    ],
+)
+def test_a_tier_says_when_its_topics_page_and_no_verdict_depends_on_it(load, stated, minutes):
+    policy = load(load_policy, PAGING.replace("page_after: 5m", f"page_after: {stated}"))
+    tier = policy.tiers["critical"]
+    assert {category: after / timedelta(minutes=1) for category, after in tier.page_after.items()} == minutes
+    assert "page_after" not in tier.to_dict() and policy.tiers["scratch"].page_after == {}
+    assert fingerprint(policy) == fingerprint(load(load_policy, PAGING.replace("page_after: 5m", "survive: []")))
+
+
 @pytest.mark.parametrize("percent", [".nan", ".inf", "true", "1e2"])
 def test_what_is_no_percentage_is_refused(tmp_path, percent):
     (tmp_path / "file.yaml").write_text(OBJECTIVE.replace("99.9", percent))
@@ -232,6 +251,9 @@ WRONG_POLICY = [
     ("    replication_factor: 1", "    objective: 99.9", 6, "expected keys and values (writes, data)"),
     ("    replication_factor: 1", "    objective: {write: 99}", 6, "did you mean writes?"),
     ("    replication_factor: 1", "    objectives: {writes: 99}", 6, "did you mean objective?"),
+    ("    replication_factor: 1", "    page_after: soon", 6, "expected a duration such as 10s"),
+    ("    replication_factor: 1", "    page_after: {}", 6, "at least one of offline, under-min-isr is needed"),
+    ("    replication_factor: 1", "    page_after: {at-min-isr: 5m}", 6, 'unknown key "at-min-isr"'),
     ("    replication_factor: 1", "    replication_facto: 1", 6, "did you mean replication_factor?"),
     ("    replication_factor: 1", "    replication_factor: 0", 6, "from 1 to 32767, found 0"),
     ("    replication_factor: 1", "    replication_factor: '3'", 6, 'expected a whole number, found "3"'),

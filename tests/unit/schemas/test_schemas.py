@@ -63,6 +63,7 @@ POLICY = {
             "unclean_leader_election": False,
             "survive": ["broker", "rack"],
             "objective": {"writes": 99.9, "data": 99},
+            "page_after": {"offline": "1m", "under-min-isr": "5m"},
         },
         "scratch": {},
     },

@@ -1,0 +1,119 @@
+"""An alert in words, and as each receiver wants it.
+
+Names of clusters, racks and topics are strangers' text. Slack's markup is escaped; the other two take plain text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from durability.alerts.model import CLEAR, PAGE, Alert
+from durability.catalogue.causes import worded
+from durability.plain import plain
+from durability.report.text.slack import code, escaped
+from durability.report.words import plural, readable
+
+SUMMARY = 1_024
+"""The longest summary that PagerDuty accepts."""
+LABEL = 200
+CAUSES = 5
+RESOLVES_AFTER = timedelta(minutes=20)
+"""How long Alertmanager shows an alert that no pulse sends again: three pulses and some time to run."""
+NAMES = {
+    "offline": ("KafkaPartitionsOffline", "offline"),
+    "under-min-isr": ("KafkaPartitionsUnderMinIsr", "under min ISR"),
+}
+EFFECTS = {"offline": "Reads and writes fail.", "under-min-isr": "acks=all writes are rejected or time out."}
+SEVERITY = "critical"
+"""Both categories reject writes now, so both are critical in the catalogue."""
+
+
+def cause(alert: Alert) -> str:
+    """The causes of now, else those of the page, at most CAUSES.
+
+    >>> from datetime import datetime
+    >>> when = datetime(2026, 11, 21)
+    >>> cause(Alert("k", "eu", "offline", "no-leader", frozenset(), when, when, when, tuple("abcdefg")))
+    'a, b, c, d, e and 2 more'
+    """
+    texts = alert.now or (alert.cause,)
+    more = f" and {len(texts) - CAUSES} more" if len(texts) > CAUSES else ""
+    return worded(", ".join(texts[:CAUSES])) + more  # type: ignore[operator]  # text gives text
+
+
+def title(alert: Alert, event: str) -> str:
+    """What is wrong where, or that it is over, in one line."""
+    start = {PAGE: "Partitions", CLEAR: "Over: partitions"}[event]
+    return plain(f"{start} {NAMES[alert.category][1]} in {alert.cluster}: {cause(alert)}")
+
+
+def details(alert: Alert, event: str) -> str:
+    """The extent, the tier, and since when; of an all-clear, from when to when."""
+    extent = f"{plural(alert.partitions, 'partition')} of {plural(alert.topics, 'topic')} in tier {alert.tier}"
+    seen = f"first seen {_time(alert.first_seen)}, last seen {_time(alert.last_seen)}"
+    if event == CLEAR:
+        return plain(f"{extent}; {seen}. {alert.why or 'Two pulses or more no longer see it'}.")
+    examples = f", such as {', '.join(alert.examples)}" if alert.examples else ""
+    return plain(f"{EFFECTS[alert.category]} {extent}{examples}; {seen}.")
+
+
+def slack(alert: Alert, event: str, missed: bool = False) -> dict[str, Any]:
+    """The payload for Slack's webhook. missed: its page never arrived, so this message is the first one."""
+    mark = ":rotating_light:" if event == PAGE else ":white_check_mark:"
+    late = " The page could not be delivered." if missed else ""
+    headline = escaped(title(alert, event), 600)
+    text = f"{mark} *{headline}*\n{escaped(details(alert, event), 1_500)}{late}\n{code(alert.key, 300)}"
+    return {"text": headline, "blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": text}}]}
+
+
+def pagerduty(alert: Alert, event: str) -> dict[str, Any]:
+    """The arguments of `PagerdutyEventsHook.send_event`."""
+    return {
+        "summary": title(alert, event)[:SUMMARY],
+        "severity": SEVERITY,
+        "source": plain(alert.cluster),
+        "action": "trigger" if event == PAGE else "resolve",
+        "dedup_key": alert.key,
+        "component": plain(alert.cause)[:LABEL],
+        "group": plain(alert.team or alert.cluster),
+        "class_type": alert.category,
+        "custom_details": {"about": details(alert, event), "tier": alert.tier, "partitions": alert.partitions},
+    }
+
+
+def alertmanager(alerts: Iterable[Alert], now: datetime) -> list[dict[str, Any]]:
+    """The body of `POST /api/v2/alerts`. Labels are the same for the whole life of an alert; none is a topic.
+
+    Alertmanager resolves an alert at `endsAt`, so each pulse sends open ones again.
+    """
+    return [
+        {
+            "labels": {
+                name: plain(value)[:LABEL]
+                for name, value in (
+                    ("alertname", NAMES[alert.category][0]),
+                    ("cluster", alert.cluster),
+                    ("category", alert.category),
+                    ("tier", alert.tier),
+                    ("severity", SEVERITY),
+                    ("cause", alert.cause),
+                    ("team", alert.team),
+                )
+                if value  # Alertmanager has no empty labels
+            },
+            "annotations": {"summary": title(alert, PAGE), "description": details(alert, PAGE)},
+            "startsAt": _rfc3339(alert.first_seen),
+            "endsAt": _rfc3339(alert.closed or now + RESOLVES_AFTER),
+        }
+        for alert in alerts
+    ]
+
+
+def _rfc3339(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _time(moment: datetime) -> str:
+    return readable(_rfc3339(moment))

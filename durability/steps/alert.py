@@ -1,0 +1,67 @@
+"""Step alert: pages for partitions that pulses see offline or under min ISR, and gives the all-clear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from durability.steps.settings import Settings
+from durability.steps.summary import StepSummary, counted
+
+if TYPE_CHECKING:
+    from durability.alerts.deliver import Channel
+    from durability.alerts.model import Alert
+    from durability.plan import Plan
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def alert(
+    settings: Settings,
+    plan: Plan | None,
+    run_id: str,
+    channels_of: Callable[[str | None], Iterable[Channel]],
+    log: Any,
+    summary: StepSummary,
+    clock: Callable[[], datetime] = now,
+) -> list[Alert]:
+    """Decide which alerts open and close, record that in the lake, then send what is due. Returns the alerts.
+
+    A receiver that fails is logged and gets it with the next pulse. Nothing is raised for it.
+
+    plan: the pulse's plan; None if it evaluated nothing. Then no alert changes, and only what is due is sent.
+    channels_of: the receivers of a team's alerts; None: of clusters without a team.
+    Raises Refused or Unreachable if the lake can't be used.
+    """
+    from durability.alerts import decide, deliver, store
+    from durability.alerts.model import OPEN
+    from durability.alerts.observe import observe
+    from durability.policy import load_policy
+
+    lake = settings.open_lake()
+    run = (run_id, plan.result_id if plan else run_id)
+    alerts = store.load(lake, clock())
+    states = {one.key: one.state for one in alerts}
+    if plan:
+        pulses = observe(lake, plan, load_policy(settings.policy))
+        alerts = decide.advance(alerts, pulses, [part.cluster for part in plan.snapshots], clock())
+    channels = {team: list(channels_of(team)) for team in {one.team for one in alerts}}
+
+    def remember(changed: Iterable[Alert]) -> None:
+        store.write(lake, changed, run, clock())
+
+    remember(
+        one
+        for one in alerts
+        if states.get(one.key) != one.state or deliver.unfinished(one, channels[one.team], clock())
+    )
+    alerts = deliver.deliver(alerts, lambda team: channels[team], remember, clock, log)
+    deliver.refresh([one for one in alerts if one.state == OPEN], channels, clock(), log)
+    paged = [one for one in alerts if one.state == OPEN]
+    summary.text = counted(len(paged), "open alert")
+    if paged and not all(channels[one.team] for one in paged):
+        summary.text += "; no Connection to send them to"
+    return alerts

@@ -1,0 +1,183 @@
+"""The receivers of alerts, one per Connection that exists: Slack, PagerDuty, Alertmanager.
+
+A team with a Connection of its own gets its alerts there: `slackwebhook_payments`, `durability_pagerduty_payments`. Addresses and
+keys are secrets, so errors of the libraries, which may contain them, are never shown.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from durability.errors import AuditError
+from durability.steps.notify import CONNECTIONS as SLACK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from durability.alerts.model import Alert
+
+PAGERDUTY = ("durability_pagerduty",)
+ALERTMANAGER = "durability_alertmanager"
+HEARTBEAT = "durability_heartbeat"
+TIMEOUT = 10
+
+
+def channels_of(team: str | None) -> list[Any]:
+    """The receivers of a team's alerts (`durability.alerts.deliver.Channel`)."""
+    made: list[Any] = []
+    if found := first(_of_team(team, PAGERDUTY)):
+        made.append(PagerDuty(found))
+    if first([ALERTMANAGER]):
+        made.append(Alertmanager(ALERTMANAGER))
+    if found := first(_of_team(team, SLACK)):
+        made.append(Slack(found))
+    return made
+
+
+def first(connections: Sequence[str]) -> str | None:
+    """The first Connection that exists; None if there is none."""
+    for connection in connections:
+        try:
+            BaseHook.get_connection(connection)
+        except AirflowNotFoundException:
+            continue
+        return connection
+    return None
+
+
+def _of_team(team: str | None, connections: Sequence[str]) -> list[str]:
+    """A team's own Connection, then the general ones. Connection ids have letters, digits and underscores."""
+    own = re.sub(r"[^a-z0-9]+", "_", (team or "").lower()).strip("_")
+    return [*([f"{connections[0]}_{own}"] if own else []), *connections]
+
+
+class NotSent(AuditError):
+    """A message didn't arrive. Its text has no secret in it."""
+
+
+@contextmanager
+def _errors(connection: str) -> Iterator[None]:
+    """Turn any error into NotSent with its type alone, because its text may contain an address or a key."""
+    try:
+        yield
+    except AuditError:
+        raise
+    except Exception as error:
+        reason = error.args[0] if error.args else None
+        cause = getattr(reason, "reason", None)
+        kind = type(cause if isinstance(cause, Exception) else error).__name__
+        raise NotSent(f"Connection {connection}: {kind}") from None
+
+
+class Slack:
+    """A Slack channel, through the webhook of its Connection."""
+
+    name, keyed = "slack", False
+
+    def __init__(self, connection: str):
+        self.connection = connection
+
+    def send(self, alert: Alert, event: str, missed: bool) -> None:
+        from durability.alerts import messages
+
+        post_to_slack(self.connection, messages.slack(alert, event, missed))
+
+    def refresh(self, alerts: Sequence[Alert], now: datetime) -> None:
+        """Slack shows a message until somebody deletes it."""
+
+
+def post_to_slack(connection: str, payload: dict[str, Any]) -> None:
+    """Post to the webhook of a Connection. Raises NotSent or NotificationFailed."""
+    from durability.report.text import slack
+
+    with _errors(connection):
+        from airflow.providers.slack.hooks.slack_webhook import SlackWebhookHook
+
+        slack.send(SlackWebhookHook(slack_webhook_conn_id=connection).client.url, payload)
+
+
+class PagerDuty:
+    """A PagerDuty service. The provider is an extra of this package, and is needed only if the Connection exists."""
+
+    name, keyed = "pagerduty", True
+
+    def __init__(self, connection: str):
+        self.connection = connection
+
+    def send(self, alert: Alert, event: str, missed: bool) -> None:
+        from durability.alerts import messages
+
+        try:
+            hooks = import_module("airflow.providers.pagerduty.hooks.pagerduty_events")
+        except ImportError as error:
+            raise NotSent(
+                f"the Connection {self.connection} exists, but {error.name} isn't installed: "
+                "pip install 'kafka-durability-audit[pagerduty]'"
+            ) from None
+        with _errors(self.connection):
+            hook = hooks.PagerdutyEventsHook(pagerduty_events_conn_id=self.connection)
+            hook.send_event(**messages.pagerduty(alert, event))
+
+    def refresh(self, alerts: Sequence[Alert], now: datetime) -> None:
+        """An incident stays open until it is resolved."""
+
+
+class Alertmanager:
+    """Prometheus's Alertmanager (v2), through a Connection of type http. Labels route; it has no Connection per team."""
+
+    name, keyed = "alertmanager", True
+
+    def __init__(self, connection: str):
+        self.connection = connection
+
+    def send(self, alert: Alert, event: str, missed: bool) -> None:
+        self.refresh([alert], datetime.now(UTC))
+
+    def refresh(self, alerts: Sequence[Alert], now: datetime) -> None:
+        from durability.alerts import messages
+
+        request(self.connection, "POST", "api/v2/alerts", messages.alertmanager(alerts, now))
+
+
+def request(connection: str, method: str, endpoint: str | None = None, json: object = None) -> None:
+    """One request to the address of a Connection of type http. Raises NotSent unless the answer is 2xx."""
+    with _errors(connection):
+        from airflow.providers.http.hooks.http import HttpHook
+
+        class Silent(HttpHook):
+            """Logs nothing: the hook logs addresses and answers, and the address of a heartbeat is a secret."""
+
+            @property
+            def log(self) -> Any:
+                return logging.Logger("silent", level=logging.CRITICAL + 1)
+
+        hook = Silent(method=method, http_conn_id=connection)
+        answer = hook.run(
+            endpoint, json=json, extra_options={"timeout": TIMEOUT, "check_response": False, "allow_redirects": False}
+        )
+    if not 200 <= answer.status_code < 300:
+        raise NotSent(f"Connection {connection}: HTTP {answer.status_code}")
+
+
+def heartbeat(kind: str, log: Any) -> None:
+    """Request the address of the kind's heartbeat Connection, if there is one. Never raises.
+
+    Each kind of run has its own: a nightly run that died must not be hidden by pulses.
+    """
+    try:
+        found = first([f"{HEARTBEAT}_{kind}"])
+        if found is not None:
+            request(found, "GET")
+    except Exception as error:
+        log.warning(
+            "the heartbeat could not be sent: %s", error if isinstance(error, AuditError) else type(error).__name__
+        )

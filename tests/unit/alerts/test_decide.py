@@ -1,0 +1,186 @@
+"""Pulses replayed: what is paged, once, and when it is over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from durability.alerts import decide
+from durability.alerts.model import KEY, OPEN, PENDING, ClusterPulse, key_of
+from tests.unit.alerts.replay import AFTER, EVERY, START, UNREAD, Replay, problem
+
+THREE = "broker:3 down"
+
+
+@pytest.mark.parametrize(
+    ("pulses", "events"),
+    [
+        (". 3 3 3 . . .", [(10, THREE), (25, "clear")]),
+        (". 3 . . . .", []),
+        ("3 . 3 . . .", [(10, THREE), (20, "clear")]),
+        ("3 3 . 3 . 3 3 . 3 . . .", [(5, THREE), (50, "clear")]),  # flapping
+        ("3 ? 3 ? . ? . .", [(10, THREE), (30, "clear")]),
+        ("3 ? ? ? .", []),
+        ("? ? ?", []),
+        ("3 3 ? ? ? ?", [(5, THREE)]),
+        ("3 . . 3 . . 3 . . 3", []),
+    ],
+)
+def test_one_page_and_one_all_clear(pulses, events):
+    assert Replay().line(pulses).events == events
+
+
+@pytest.mark.parametrize(
+    ("pulses", "events"),
+    [
+        ("1 1 1 2 2 2 3 3 3 . .", [(5, "broker:1 down"), (50, "clear")]),  # a rolling restart, slow
+        ("1 1 . 2 2 . 3 3 . .", [(5, "broker:1 down"), (45, "clear")]),
+        ("1 2 3 4 5 6 . .", []),  # each broker is down for less than two pulses
+        ("3 3 3,4 3,4 4 4 . . .", [(5, THREE), (15, "broker:4 down"), (25, "clear"), (35, "clear")]),
+        ("3 3,4 3,4 . .", [(5, "broker:3 down, broker:4 down"), (20, "clear")]),
+        ("3,4 3,4 4 3 . .", [(5, "broker:3 down, broker:4 down"), (25, "clear")]),
+    ],
+)
+def test_a_cause_that_moves_on_is_one_alert_and_one_on_top_is_another(pulses, events):
+    assert Replay().line(pulses).events == events
+
+
+def test_who_follows_an_alert_by_its_key_learns_that_its_cause_moved():
+    replay = Replay().line("1 1 2")
+    (alert,) = replay.alerts
+    assert (alert.revision, alert.now, alert.cause) == (1, ("broker:2 down",), "broker:1 down")
+
+
+def test_a_rack_and_its_brokers_are_the_same_thing():
+    racks = {("eu", "az2"): frozenset({"broker:3", "broker:4"})}
+    replay = Replay()
+    for minute, text in enumerate(("broker:3 down", "rack:az2 down", "rack:az2 down", "broker:4 down", "", "")):
+        replay.pulse(minute * 5, eu=[problem(text, racks=racks)] if text else "")
+    assert replay.events == [(5, "rack:az2 down"), (25, "clear")]
+
+
+def test_two_clusters_and_two_categories_have_alerts_of_their_own():
+    replay = Replay()
+    both = [problem(THREE), problem(THREE, "under-min-isr")]
+    for minute in (0, 5):
+        replay.pulse(minute, eu=both, us=THREE)
+    replay.pulse(10, eu=both, us="")
+    replay.pulse(15, eu=UNREAD, us="")
+    assert [said[:3] for said in replay.said] == [(5, "eu", "page")] * 2 + [(5, "us", "page"), (15, "us", "clear")]
+    assert len({alert.key for alert in replay.alerts}) == 3
+
+
+def test_a_tier_waits_for_its_own_delay():
+    replay = Replay()
+    slow = problem("broker:1 down", tier="standard", after=timedelta(minutes=30))
+    for minute in range(0, 20, 5):
+        replay.pulse(minute, eu=[slow])
+    for minute in range(20, 30, 5):
+        replay.pulse(minute, eu=[slow, problem("broker:1 down")])
+    (alert,) = replay.alerts
+    assert replay.events == [(25, "broker:1 down")]
+    assert (alert.tier, alert.after, alert.partitions) == ("critical", AFTER, 6)
+
+
+def test_the_all_clear_takes_as_long_as_the_tiers_delay():
+    replay = Replay()
+    slow = [problem(THREE, after=timedelta(minutes=20))]
+    for minute in range(0, 30, 5):
+        replay.pulse(minute, eu=slow)
+    for minute in (30, 35, 40, 45):
+        assert [event for _, event in replay.events] == [THREE]
+        replay.pulse(minute, eu="")
+    assert replay.events == [(20, THREE), (45, "clear")]
+
+
+def test_what_is_newly_unknown_is_no_all_clear():
+    replay = Replay()
+    for minute in (0, 5):
+        replay.pulse(minute, eu=THREE, unknown={"offline": 2})
+    for minute in (10, 15, 20):
+        replay.pulse(minute, eu="", unknown={"offline": 3})
+    assert replay.events == [(5, THREE)]
+    for minute in (25, 30):
+        replay.pulse(minute, eu="", unknown={"offline": 2})
+    assert replay.events == [(5, THREE), (30, "clear")]
+
+
+def test_after_a_gap_without_pulses_a_page_is_confirmed_again_and_an_open_one_stays():
+    replay = Replay()
+    for minute in (0, 120, 125):
+        replay.pulse(minute, eu=THREE)
+    assert replay.events == [(125, THREE)]
+    for minute in (300, 305, 310):
+        replay.pulse(minute, eu=THREE if minute == 300 else "")
+    assert replay.events == [(125, THREE), (310, "clear")]
+
+
+def test_an_old_pulse_decides_nothing():
+    pulse = ClusterPulse("eu", START, None, (problem(THREE),))
+    assert decide.advance([], [pulse], ["eu"], START + timedelta(hours=3)) == []
+
+
+def test_a_cluster_that_is_no_longer_listed_keeps_its_alert_for_a_day():
+    replay = Replay().line("3 3")
+    replay.pulse(23 * 60, listed=("us",))
+    assert [alert.state for alert in replay.alerts] == [OPEN]
+    replay.pulse(25 * 60, listed=("us",))
+    assert [(alert.state, alert.why) for alert in replay.alerts] == [("closed", decide.NOT_LISTED)]
+
+
+def test_a_tier_that_no_longer_pages_is_over():
+    replay = Replay().line("3 3")
+    for minute in (10, 15):
+        replay.pulse(minute, eu=[])
+    assert replay.events == [(5, THREE), (15, "clear")]
+
+
+WORDS = st.sampled_from([".", "?", "1", "2", "1,2", "3"])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(WORDS, min_size=1, max_size=30), st.data())
+def test_repeated_and_cleared_tasks_change_nothing(words, data):
+    once, again = Replay().line(" ".join(words)), Replay()
+    for number in range(len(words)):
+        again.one(words, number, repeat=data.draw(st.integers(1, 3)))
+        again.one(words, data.draw(st.integers(0, number)))  # the task of an earlier pulse is cleared
+    assert again.said == once.said and again.alerts == once.alerts
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(WORDS, min_size=1, max_size=40))
+def test_every_alert_is_paged_at_most_once_and_only_for_what_two_pulses_saw(words):
+    replay = Replay().line(" ".join(words))
+    for alert in replay.alerts:
+        if alert.opened is None:
+            continue
+        seen = [START + n * EVERY for n, word in enumerate(words) if word not in ".?"]
+        assert sum(alert.first_seen <= moment <= alert.opened for moment in seen) >= 2
+        assert alert.opened - alert.first_seen >= AFTER
+        assert (alert.closed is None) == (alert.state == OPEN)
+    states = [(cluster, event) for _, cluster, event, _ in replay.said]
+    opened = [alert for alert in replay.alerts if alert.opened]
+    assert states.count(("eu", "page")) == len(opened)
+    assert states.count(("eu", "clear")) == sum(alert.closed is not None for alert in opened)
+    tracked = [alert for alert in replay.alerts if alert.state in (OPEN, PENDING)]
+    assert sum(len(alert.subjects) for alert in tracked) == len({s for alert in tracked for s in alert.subjects})
+
+
+@given(st.text(min_size=1), st.text())
+def test_keys_are_short_and_tell_alerts_apart(cluster, cause):
+    key = key_of(cluster, "under-min-isr", cause, START)
+    assert len(key) <= KEY and key.isascii() and key.isprintable()
+    assert key != key_of(cluster + "x", "under-min-isr", cause, START)
+    assert key != key_of(cluster, "under-min-isr", cause, START + EVERY)
+
+
+def test_alerts_of_others_are_left_alone():
+    (alert,) = Replay().line("3 3").alerts
+    other = replace(alert, cluster="asia", key="other")
+    pulse = ClusterPulse("eu", START + 2 * EVERY, None, (problem(THREE),))
+    assert other in decide.advance([alert, other], [pulse], ["eu", "asia"], START + 2 * EVERY)
