@@ -15,6 +15,7 @@ from durability.report.data.run_data import RunData, read
 from durability.report.files import CsvWriter, JsonWriter
 from durability.report.formats import junit, metrics
 from durability.report.html import page
+from durability.report.html.facets import Facets
 from durability.report.html.failures import FailureRows
 from durability.report.html.rows import FindingRows
 from durability.report.losses import LossesWriter
@@ -49,7 +50,8 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]
         "objectives": [entry.to_dict() for entry in data.objectives.entries if data.objectives.counted],
         "summary": counts,
     }
-    causes, status, rows = Causes(), StatusCounter(), FindingRows()
+    causes, status, rows, facets = Causes(), StatusCounter(), FindingRows(), Facets()
+    teams = {part.cluster: part.team for part in plan.snapshots}
     lowered = data.outages.posture.num_rows > 0
     with atomic_files(out, *FILES, *([outages.FILE] if lowered else ())) as (
         json_file,
@@ -61,8 +63,8 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]
         *more,
     ):
         as_json, as_csv, as_junit = JsonWriter(json_file, head), CsvWriter(csv_file), junit.JUnit(run)
-        for finding in results.documents(data.listed, plan.waivers):
-            for reader in (as_json, as_csv, as_junit, causes, status, rows):
+        for finding in results.documents(data.listed, plan.waivers, teams):
+            for reader in (as_json, as_csv, as_junit, causes, status, rows, facets):
                 reader.add(finding)
         as_json.close()
         as_junit.write(junit_file, data.counted)
@@ -73,7 +75,9 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]
             failures.add(entry)
         losses.close()
         headline = status.headline(counts, run["snapshots"])
-        report = page.Report(run, counts, headline, causes, status.resolved, rows, lost, failures, data, plan, flagged)
+        report = page.Report(
+            run, counts, headline, causes, status.resolved, rows, facets, lost, failures, data, plan, flagged
+        )
         html_file.writelines(page.render(report))
         for file in more:
             data.outages.write(file)

@@ -17,7 +17,7 @@ COLUMNS = (
     *("id", "cluster", "resource_type", "resource", "control", "category", "outcome", "severity", "cause"),
     *("observed", "required", "partition_count", "partitions", "message", "remediation", "change", "why", "since"),
     *("tier", "waiver_owner", "waiver_approved_by", "waiver_reason", "waiver_ticket", "waiver_expires"),
-    "previous_severity",
+    *("previous_severity", "team"),
 )
 """The columns of findings.csv."""
 FORMULA = re.compile(

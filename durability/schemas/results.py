@@ -101,7 +101,8 @@ def _more(about: str) -> Member:
     return Member(ListOf(MapOf(Anything())), optional=True, about=about)
 
 
-FINDING = Object("finding", {key: STATED.get(key, OPTIONAL_TEXT) for key in KEYS})
+TEAM = Member(Text(), nullable=True, optional=True, about="the team that owns the cluster; null if none is named")
+FINDING = Object("finding", {**{key: STATED.get(key, OPTIONAL_TEXT) for key in KEYS}, "team": TEAM})
 FINDINGS = Object(
     FORMAT,
     {

@@ -179,4 +179,4 @@ def findings_json(rows: Sequence[dict], snapshots: Sequence[dict] | None = None)
     data = run_data(rows)
     run = run_of(plan(snapshots=snapshots or [snapshot()]), flagged())
     summary = results.summarise(data.counted, [s["cluster"] for s in run["snapshots"]])
-    return {"run": run, "summary": summary, "findings": list(results.documents(data.listed, plan().waivers))}
+    return {"run": run, "summary": summary, "findings": list(results.documents(data.listed, plan().waivers, {}))}

@@ -6,7 +6,7 @@ Rows are counted and sorted as Arrow columns and become Python objects in batche
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -24,7 +24,7 @@ KEYS = (
     *("observed", "required", "partitions", "message", "remediation", "change", "why", "since", "waiver"),
     *("tier", "previous_severity"),
 )
-"""Keys of an entry in findings.json's `findings`, in order."""
+"""Keys of an entry in findings.json's `findings`, in order. `team` comes after them."""
 WAIVER_KEYS = ("owner", "approved_by", "reason", "ticket", "expires")
 ORDER = (*(f"FAIL/{s}" for s in SEVERITIES), "FAIL/", "UNKNOWN", "EXEMPT", "resolved")
 """Worst first. Resolved findings come last."""
@@ -89,8 +89,13 @@ def _outcomes_by(table: pa.Table, column: str, names: Iterable[str] = ()) -> dic
     return {name: {**dict.fromkeys(OUTCOMES, 0), **found[name]} for name in sorted(found)}
 
 
-def documents(listed: pa.Table, waivers: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Each row as an entry of findings.json's `findings`. A finding refers to the run's `waivers` by index."""
+def documents(
+    listed: pa.Table, waivers: Sequence[dict[str, Any]], teams: Mapping[str, str | None]
+) -> Iterator[dict[str, Any]]:
+    """Each row as an entry of findings.json's `findings`.
+
+    A finding refers to the run's `waivers` by index. teams: by cluster, the team that owns it.
+    """
     by_index = {waiver["index"]: {name: waiver[name] for name in ("index", *WAIVER_KEYS)} for waiver in waivers}
     for batch in listed.select(KEYS).to_batches(max_chunksize=BATCH):
         for row in batch.to_pylist():
@@ -99,6 +104,7 @@ def documents(listed: pa.Table, waivers: Sequence[dict[str, Any]]) -> Iterator[d
             row["partitions"] = row["partitions"] or []
             row["since"] = to_text(row["since"])
             row["waiver"] = None if row["waiver"] is None else by_index[row["waiver"]]
+            row["team"] = teams.get(row["cluster"])
             yield row
 
 

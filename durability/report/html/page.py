@@ -22,6 +22,7 @@ from durability.report.data.headline import Headline, changes_text, is_first
 from durability.report.data.health import METRICS
 from durability.report.data.run_data import RunData
 from durability.report.html.charts import timeline_chart, trend_charts
+from durability.report.html.facets import Facets
 from durability.report.html.failures import FailureRows
 from durability.report.html.objectives import objective_rows
 from durability.report.html.rows import QUOTAS, Budget, FindingRows
@@ -66,6 +67,7 @@ class Report:
     causes: Causes
     resolved: Counter[str]
     rows: FindingRows
+    facets: Facets
     outages: Sequence[dict[str, Any]]
     failures: FailureRows
     data: RunData
@@ -74,16 +76,26 @@ class Report:
 
 
 def render(report: Report) -> Iterator[str]:
-    """The page in pieces. It loads nothing and runs no script, and its policy (CSP) forbids both."""
-    css, digest = stylesheet()
+    """The page in pieces. It loads nothing and runs one script of its own. Its policy (CSP) forbids anything else."""
     template = environment().get_template("report.html.j2")
-    yield from template.generate(css=css, css_hash=digest, **context(report))
+    yield from template.generate(**style_and_script(), **context(report))
+
+
+def style_and_script() -> dict[str, str]:
+    """The template's variables for the CSS and the script, with their hashes."""
+    css, css_hash = stylesheet()
+    script, script_hash = _text_and_hash("find.js")
+    return {"css": css, "css_hash": css_hash, "script": script, "script_hash": script_hash}
 
 
 def stylesheet() -> tuple[str, str]:
     """The pages' CSS, and its SHA-256 as a Content-Security-Policy names it."""
-    css = (HERE / "report.css").read_text(encoding="utf-8")
-    return css, base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    return _text_and_hash("report.css")
+
+
+def _text_and_hash(name: str) -> tuple[str, str]:
+    text = (HERE / name).read_text(encoding="utf-8")
+    return text, base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 @cache
@@ -113,6 +125,8 @@ def context(report: Report) -> dict[str, Any]:
     snapshots, data, policy = report.run["snapshots"], report.data, report.plan.policy
     missing = [s for s in snapshots if not accepted(s)]
     topics, unhealthy = data.health.topics(TOPICS)
+    for kind in ("FAIL", "UNKNOWN", "EXEMPT"):
+        report.facets.mark(report.rows.shown[kind])
     changed = None if is_first(report.run) else changes_text(report.counts["changes"], report.headline.waived)
     return {
         **{name: getattr(report, name) for name in ("run", "counts", "headline", "plan", "flagged")},
@@ -124,6 +138,7 @@ def context(report: Report) -> dict[str, Any]:
         "clusters": first(cluster_rows(report), CLUSTERS),
         "controls": control_rows(report.counts["controls"]),
         "rows": report.rows.shown,
+        "facets": report.facets,
         "left_out": {kind: report.rows.left_out(kind) for kind in QUOTAS},
         "fresh": [r for r in report.rows.shown["FAIL"] if r["change"] == "new"][:NEW],
         "health": {"shown": topics, "left": unhealthy - len(topics)},
