@@ -1,4 +1,4 @@
-"""Writes the files of a run's report: those in FILES, reassignment plans, and the steps for lost racks."""
+"""Writes the files of a run's report: those in FILES, teams' pages, reassignment plans, and the steps for lost racks."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from durability.report.data import outages, results
 from durability.report.data.causes import Causes
 from durability.report.data.headline import StatusCounter
 from durability.report.data.run_data import RunData, read
+from durability.report.data.teams import team_pages, with_teams
 from durability.report.files import CsvWriter, JsonWriter
 from durability.report.formats import junit, metrics
 from durability.report.html import page
@@ -19,6 +20,7 @@ from durability.report.html.facets import Facets
 from durability.report.html.failures import FailureRows
 from durability.report.html.rows import FindingRows
 from durability.report.losses import LossesWriter
+from durability.report.teams import TeamPages
 
 FILES = ("findings.json", "findings.csv", "report.html", "losses.json", junit.FILE, metrics.FILE)
 APPLICATIONS = BROKERS = 1_000
@@ -50,8 +52,8 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]
         "objectives": [entry.to_dict() for entry in data.objectives.entries if data.objectives.counted],
         "summary": counts,
     }
-    causes, status, rows, facets = Causes(), StatusCounter(), FindingRows(), Facets()
-    teams = {part.cluster: part.team for part in plan.snapshots}
+    listed, pages = with_teams(data.listed, plan), team_pages(plan)
+    causes, status, rows, facets, of_teams = Causes(), StatusCounter(), FindingRows(), Facets(pages), TeamPages(pages)
     lowered = data.outages.posture.num_rows > 0
     with atomic_files(out, *FILES, *([outages.FILE] if lowered else ())) as (
         json_file,
@@ -63,8 +65,8 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]
         *more,
     ):
         as_json, as_csv, as_junit = JsonWriter(json_file, head), CsvWriter(csv_file), junit.JUnit(run)
-        for finding in results.documents(data.listed, plan.waivers, teams):
-            for reader in (as_json, as_csv, as_junit, causes, status, rows, facets):
+        for finding in results.documents(listed, plan.waivers):
+            for reader in (as_json, as_csv, as_junit, causes, status, rows, facets, of_teams):
                 reader.add(finding)
         as_json.close()
         as_junit.write(junit_file, data.counted)
@@ -81,6 +83,7 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path) -> dict[str, Path]
         html_file.writelines(page.render(report))
         for file in more:
             data.outages.write(file)
+    of_teams.write(plan, run, facets, out)
     if not lowered:
         (out / outages.FILE).unlink(missing_ok=True)
     return {name: out / name for name in FILES}

@@ -31,6 +31,15 @@ def is_resolved(finding: Mapping[str, Any]) -> bool:
     return finding["change"] == "resolved" and finding["outcome"] != "EXEMPT"
 
 
+def state(outcome: str, severity: str | None) -> str:
+    """What a finding is shown as: a failure's severity, else the outcome.
+
+    >>> state("FAIL", "info"), state("EXEMPT", "critical")
+    ('info', 'EXEMPT')
+    """
+    return severity or "warning" if outcome == "FAIL" else outcome
+
+
 def readable(moment: str | None) -> str:
     """A time of findings.json, to the minute. Other text is unchanged.
 

@@ -93,6 +93,7 @@ STATED = {
     "since": Member(MOMENT, nullable=True, about="the snapshot in which a run found it first"),
     "waiver": Member(WAIVER, nullable=True, about="who accepted it until when"),
     "previous_severity": _choice(SEVERITIES, "of a resolved one"),
+    "team": Member(Text(), nullable=True, optional=True, about="who owns the resource; null if no team is named"),
 }
 """Members of a finding other than OPTIONAL_TEXT."""
 
@@ -101,8 +102,7 @@ def _more(about: str) -> Member:
     return Member(ListOf(MapOf(Anything())), optional=True, about=about)
 
 
-TEAM = Member(Text(), nullable=True, optional=True, about="the team that owns the cluster; null if none is named")
-FINDING = Object("finding", {**{key: STATED.get(key, OPTIONAL_TEXT) for key in KEYS}, "team": TEAM})
+FINDING = Object("finding", {key: STATED.get(key, OPTIONAL_TEXT) for key in KEYS})
 FINDINGS = Object(
     FORMAT,
     {

@@ -6,7 +6,7 @@ Rows are counted and sorted as Arrow columns and become Python objects in batche
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -22,9 +22,9 @@ COUNTED = ("cluster", "resource_type", "resource", "control", "outcome", "severi
 KEYS = (
     *("id", "cluster", "resource_type", "resource", "control", "category", "outcome", "severity", "cause"),
     *("observed", "required", "partitions", "message", "remediation", "change", "why", "since", "waiver"),
-    *("tier", "previous_severity"),
+    *("tier", "previous_severity", "team"),
 )
-"""Keys of an entry in findings.json's `findings`, in order. `team` comes after them."""
+"""Keys of an entry in findings.json's `findings`, in order. `team` is of `data.teams`, the others are of the lake."""
 WAIVER_KEYS = ("owner", "approved_by", "reason", "ticket", "expires")
 ORDER = (*(f"FAIL/{s}" for s in SEVERITIES), "FAIL/", "UNKNOWN", "EXEMPT", "resolved")
 """Worst first. Resolved findings come last."""
@@ -89,12 +89,10 @@ def _outcomes_by(table: pa.Table, column: str, names: Iterable[str] = ()) -> dic
     return {name: {**dict.fromkeys(OUTCOMES, 0), **found[name]} for name in sorted(found)}
 
 
-def documents(
-    listed: pa.Table, waivers: Sequence[dict[str, Any]], teams: Mapping[str, str | None]
-) -> Iterator[dict[str, Any]]:
-    """Each row as an entry of findings.json's `findings`.
+def documents(listed: pa.Table, waivers: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Each row as an entry of findings.json's `findings`. listed: rows with the columns KEYS.
 
-    A finding refers to the run's `waivers` by index. teams: by cluster, the team that owns it.
+    A finding refers to the run's `waivers` by index.
     """
     by_index = {waiver["index"]: {name: waiver[name] for name in ("index", *WAIVER_KEYS)} for waiver in waivers}
     for batch in listed.select(KEYS).to_batches(max_chunksize=BATCH):
@@ -104,7 +102,6 @@ def documents(
             row["partitions"] = row["partitions"] or []
             row["since"] = to_text(row["since"])
             row["waiver"] = None if row["waiver"] is None else by_index[row["waiver"]]
-            row["team"] = teams.get(row["cluster"])
             yield row
 
 

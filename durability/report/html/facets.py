@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
-from durability.report.words import OUTCOMES, SEVERITIES, clipped, is_resolved
+from durability.report.words import OUTCOMES, SEVERITIES, clipped, is_resolved, state
 
 NAMES = ("cluster", "team", "tier", "control", "severity", "outcome")
 """The members of a finding that a page filters by, in the order of the fields."""
@@ -18,17 +18,23 @@ FIXED: Mapping[str, tuple[str, ...]] = {"severity": SEVERITIES, "outcome": OUTCO
 """Values in their own order. Those of the other members are sorted."""
 OPTIONS, COMBINATIONS = 2_000, 20_000
 """The most values of a member, and the most combinations whose numbers of findings are written."""
+STATES = ("critical", "warning", "info", "UNKNOWN", "EXEMPT")
+"""What findings are counted as (`words.state`), worst first."""
 LENGTH = 120
-NONE = "none"
+NONE = "(none)"
 """How the option for findings without a tier or team is called."""
 Key = tuple[Any, ...]
 
 
 class Facets:
-    """Counts findings by their members NAMES. Resolved findings aren't counted."""
+    """Counts findings by their members NAMES. Resolved findings aren't counted.
 
-    def __init__(self) -> None:
+    pages: by team, the file of its page in the folder of teams.
+    """
+
+    def __init__(self, pages: Mapping[str, str] | None = None) -> None:
         self._counts: Counter[Key] = Counter()
+        self.pages = pages or {}
 
     def add(self, finding: Mapping[str, Any]) -> None:
         if not is_resolved(finding):
@@ -50,15 +56,32 @@ class Facets:
 
     @property
     def choices(self) -> list[dict[str, Any]]:
-        """For each member its `name` and `options`: pairs of a value and the number of findings. Members without values have
-        none."""
+        """For each member its `name` and `options`: a value, the number of findings, and the team's page if there is one."""
         chosen = []
         for place, (name, values) in enumerate(zip(NAMES, self._values, strict=True)):
             counts: Counter[Any] = Counter()
             for key, count in self._counts.items():
                 counts[key[place]] += count
-            chosen.append({"name": name, "options": [(text, counts[value]) for value, (_, text) in values.items()]})
+            pages = self.pages if name == "team" else {}
+            options = [(text, counts[value], pages.get(value)) for value, (_, text) in values.items()]
+            chosen.append({"name": name, "options": options})
         return chosen
+
+    def teams(self) -> list[dict[str, Any]]:
+        """Each team with its `file`, and by state the number of its findings, most critical ones first.
+
+        If there are teams, the findings without a team come last, with the team None.
+        """
+        states: dict[str | None, Counter[str]] = {}
+        for key, count in self._counts.items():
+            of = dict(zip(NAMES, key, strict=True))
+            states.setdefault(of["team"], Counter())[state(of["outcome"], of["severity"])] += count
+        nothing: Counter[str] = Counter()
+        found = [(team, file, states.get(team, nothing)) for team, file in self.pages.items()]
+        found.sort(key=lambda row: (*(-row[2][name] for name in STATES), row[0]))
+        rows: list[dict[str, Any]] = [{"team": team, "file": file, "states": of} for team, file, of in found]
+        nobody = [{"team": None, "file": None, "states": states[None]}] if rows and None in states else []
+        return rows + nobody
 
     @property
     def counts(self) -> str:

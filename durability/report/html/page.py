@@ -47,8 +47,8 @@ CAUSES = {"FAIL": (60, 0.5), "UNKNOWN": (40, 0.25)}
 """By outcome, the most causes and the most mebibytes of their text."""
 TOPICS, BROKERS, CLUSTERS, WAIVERS, PATHS, NEW = 150, 60, 300, 200, 300, 12
 OUTAGES, STEPS, TIMELINES, TRENDS = 20, 12, 24, 5
-APPLICATIONS = 100
-"""The most applications that are shown."""
+APPLICATIONS, TEAMS = 100, 30
+"""The most applications and teams that are shown."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,7 @@ def context(report: Report) -> dict[str, Any]:
         "controls": control_rows(report.counts["controls"]),
         "rows": report.rows.shown,
         "facets": report.facets,
+        "teams": first(report.facets.teams(), TEAMS),
         "left_out": {kind: report.rows.left_out(kind) for kind in QUOTAS},
         "fresh": [r for r in report.rows.shown["FAIL"] if r["change"] == "new"][:NEW],
         "health": {"shown": topics, "left": unhealthy - len(topics)},

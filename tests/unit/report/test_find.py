@@ -124,11 +124,11 @@ def test_every_finding_of_a_short_list_is_found(opened, page):
 def test_what_is_not_counted_is_never_claimed_to_be_all(chromium, tmp_path, monkeypatch):
     monkeypatch.setattr(facets, "COMBINATIONS", 3)
     monkeypatch.setitem(QUOTAS, "FAIL", (4, 1.0))
-    report(rows(), tmp_path, snapshots=[snapshot("eu"), snapshot("us")])
+    report(rows(), tmp_path, snapshots=[snapshot("eu"), snapshot("us", team="web")])
     chromium.open(tmp_path / "report.html")
-    choose(chromium, cluster="us")
+    choose(chromium, team="web")
     assert shown(chromium) == ["hostile", "reversed"]
-    assert said(chromium) == "2 findings on this page match. Others may be in findings.csv."
+    assert said(chromium) == "2 findings on this page match. Others may be in findings.csv or in teams/web.html."
 
 
 def test_the_keyboard_searches_and_clears(opened):
