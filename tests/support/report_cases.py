@@ -164,7 +164,18 @@ def report(rows: Sequence[dict], out: Path, checked: SimpleNamespace | None = No
     checked: the result of the cross-check.
     more: arguments of `run_data`, and fields of the plan.
     """
-    names = ("health", "counters", "unread", "applications", "outages", "timelines", "trends", "objectives", "losses")
+    names = (
+        "health",
+        "counters",
+        "unread",
+        "applications",
+        "outages",
+        "timelines",
+        "trends",
+        "objectives",
+        "losses",
+        "placements",
+    )
     stated = {name: more.pop(name) for name in names if name in more}
     return write(run_data(rows, **stated), plan(**more), checked or flagged(), out)
 

@@ -143,6 +143,7 @@ def context(report: Report) -> dict[str, Any]:
         "left_out": {kind: report.rows.left_out(kind) for kind in QUOTAS},
         "fresh": [r for r in report.rows.shown["FAIL"] if r["change"] == "new"][:NEW],
         "health": {"shown": topics, "left": unhealthy - len(topics)},
+        "placements": data.placements,
         "evaluated": len(missing) < len(snapshots),
         "applications": first(data.applications, APPLICATIONS),
         "brokers": first(data.health.brokers(), BROKERS),
