@@ -64,6 +64,7 @@ class PolicyPart:
     readings: dict[str, Any] = field(default_factory=dict)
     maintenance: list[dict[str, str]] = field(default_factory=list)
     objectives: dict[str, dict[str, float]] = field(default_factory=dict)
+    owners: list[dict[str, str | None]] = field(default_factory=list)
 
     @property
     def required(self) -> dict[str, dict[str, Any]]:
@@ -282,4 +283,5 @@ def policy_part(policy: Policy, waivers: list[Waiver]) -> PolicyPart:
             {"cluster": m.cluster, "from": to_text(m.start), "to": to_text(m.end), "reason": m.reason}
             for m in policy.maintenance
         ],
+        owners=[asdict(owner) for owner in policy.owners],
     )

@@ -159,6 +159,20 @@ READINGS = _keys(
         )
     ),
 )
+OWNER = _keys(
+    "owner",
+    "Who the findings on matching resources are for.",
+    match=_may(
+        _keys(
+            "owner-match",
+            "Conditions that must all be met. A topic has no group and a group no topic: state one of them.",
+            cluster=_may(EXPRESSION, _ABOUT_EXPRESSION + "cluster id"),
+            topic=_may(EXPRESSION, _ABOUT_EXPRESSION + "topic name"),
+            group=_may(EXPRESSION, _ABOUT_EXPRESSION + "id of a Streams group"),
+        )
+    ),
+    team=_needed(TEXT, "The team"),
+)
 MAINTENANCE = _keys(
     "maintenance",
     "A window in which the clusters may be at min ISR.",
@@ -194,6 +208,7 @@ POLICY = _file(
     readings=_may(READINGS),
     maintenance=_may(ListOf(MAINTENANCE)),
     retention=_may(RETENTION),
+    owners=_may(ListOf(OWNER), "Which team findings are for: the first line that matches, else the cluster's team"),
 )
 
 WAIVER = _keys(

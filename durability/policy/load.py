@@ -14,6 +14,7 @@ from durability.policy.model import (
     Application,
     Cluster,
     Maintenance,
+    Owner,
     Policy,
     Readings,
     Retention,
@@ -37,6 +38,7 @@ def load_policy(path: Path | str) -> Policy:
         readings=_readings(document, stated.get("readings", {})),
         maintenance=tuple(_maintenance(document, i, window) for i, window in enumerate(stated.get("maintenance", []))),
         retention=_retention(stated.get("retention", {})),
+        owners=tuple(Owner(line["team"], **line.get("match", {})) for line in stated.get("owners", [])),
     )
 
 

@@ -139,6 +139,19 @@ class Readings:
 
 
 @dataclass(frozen=True)
+class Owner:
+    """A line of `owners`: the team that findings on matching resources are for. Conditions are RE2 expressions; None for any.
+
+    topic, group: only topics, or only Kafka Streams applications, meet these.
+    """
+
+    team: str
+    cluster: str | None = None
+    topic: str | None = None
+    group: str | None = None
+
+
+@dataclass(frozen=True)
 class Maintenance:
     """A window [start, end) in UTC in which the clusters matching an RE2 expression may be degraded."""
 
@@ -182,6 +195,7 @@ class Policy:
     readings: Readings = field(default_factory=Readings)
     maintenance: tuple[Maintenance, ...] = ()
     retention: Retention = field(default_factory=Retention)
+    owners: tuple[Owner, ...] = ()
 
     @property
     def last_tier(self) -> str | None:
@@ -256,7 +270,7 @@ def fingerprint(policy: Policy, waivers: Sequence[Waiver] = ()) -> str:
     """SHA-256 (hex) of the content of policy and waivers, independent of comments, layout, and the order of keys and tiers.
 
     The order of selectors counts, because the first match decides. The order of waivers counts, because findings refer to them
-    by position. `retention` and a tier's `page_after` don't count, because no verdict depends on them.
+    by position. `retention`, `owners` and a tier's `page_after` don't count, because no verdict depends on them.
     """
     # Keys that came later change the fingerprint only of policies that use them.
     readings = {name: value for name, value in asdict(policy.readings).items() if value != {}}
@@ -267,7 +281,7 @@ def fingerprint(policy: Policy, waivers: Sequence[Waiver] = ()) -> str:
     for name, tier in policy.tiers.items():
         if tier.objective:
             tiers_stated[name]["objective"] = {harm: float(percent) for harm, percent in tier.objective.items()}
-    evaluated = {name: value for name, value in asdict(policy).items() if name != "retention"}
+    evaluated = {name: value for name, value in asdict(policy).items() if name not in ("retention", "owners")}
     selectors = [
         {name: value for name, value in asdict(s).items() if name != "replication_factor" or value is not None}
         for s in policy.topics

@@ -1,4 +1,4 @@
-"""Writes the files of a run's report: those in FILES, reassignment plans, and the steps for lost racks."""
+"""Writes the files of a run's report: those in FILES, teams' pages, reassignment plans, and the steps for lost racks."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from durability.report.data import outages, results
 from durability.report.data.causes import Causes
 from durability.report.data.headline import StatusCounter
 from durability.report.data.run_data import RunData, read
+from durability.report.data.teams import team_pages, with_teams
 from durability.report.files import CsvWriter, JsonWriter
 from durability.report.formats import junit, markdown, metrics, ocsf, oscal
 from durability.report.html import page
+from durability.report.html.facets import Facets
 from durability.report.html.failures import FailureRows
 from durability.report.html.rows import FindingRows
 from durability.report.losses import LossesWriter
 from durability.report.pdf import document as pdf
+from durability.report.teams import TeamPages
 
 FILES = (
     *("findings.json", "findings.csv", "report.html", pdf.FILE, "losses.json"),
@@ -54,15 +57,9 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path, cut: Framework | N
         data = data.of_controls(cut.controls)
     counts = results.summarise(data.counted, [s["cluster"] for s in run["snapshots"]])
     lost = data.outages.clusters()
-    head = {
-        "run": run,
-        "applications": data.applications[:APPLICATIONS],
-        "brokers": data.health.brokers()[:BROKERS],
-        "rack_outages": lost,
-        "objectives": [entry.to_dict() for entry in data.objectives.entries if data.objectives.counted],
-        "summary": counts,
-    }
-    causes, status, rows = Causes(), StatusCounter(), FindingRows()
+    head = _head(run, data, lost, counts)
+    listed, pages = with_teams(data.listed, plan), team_pages(plan)
+    causes, status, rows, facets, of_teams = Causes(), StatusCounter(), FindingRows(), Facets(pages), TeamPages(pages)
     wanted = {
         outages.FILE: data.outages.posture.num_rows > 0,
         oscal.POAM: counts["outcomes"]["FAIL"] + counts["outcomes"]["EXEMPT"] > 0,
@@ -72,11 +69,10 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path, cut: Framework | N
         files = dict(zip(names, opened, strict=True))
         as_json, as_csv = JsonWriter(files["findings.json"], head), CsvWriter(files["findings.csv"])
         as_junit = junit.JUnit(run)
-        teams = {part.cluster: part.team for part in plan.snapshots}
         frameworks = [cut] if cut else shipped_frameworks()
-        as_ocsf, as_oscal = ocsf.OcsfWriter(files[ocsf.FILE], run, frameworks, teams), oscal.Oscal(run, frameworks)
-        for finding in results.documents(data.listed, plan.waivers):
-            for reader in (as_json, as_csv, as_junit, as_ocsf, as_oscal, causes, status, rows):
+        as_ocsf, as_oscal = ocsf.OcsfWriter(files[ocsf.FILE], run, frameworks), oscal.Oscal(run, frameworks)
+        for finding in results.documents(listed, plan.waivers):
+            for reader in (as_json, as_csv, as_junit, as_ocsf, as_oscal, causes, status, rows, facets, of_teams):
                 reader.add(finding)
         as_json.close()
         as_junit.write(files[junit.FILE], data.counted)
@@ -88,16 +84,31 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path, cut: Framework | N
         losses.close()
         headline = status.headline(counts, run)
         markdown.write(files[markdown.FILE], head, headline, causes)
-        report = page.Report(run, counts, headline, causes, status.resolved, rows, lost, failures, data, plan, flagged)
+        report = page.Report(
+            run, counts, headline, causes, status.resolved, rows, facets, lost, failures, data, plan, flagged
+        )
         files["report.html"].writelines(page.render(report))
         as_oscal.write(files, data.counted, causes)
         if outages.FILE in files:
             data.outages.write(files[outages.FILE])
         files["findings.json"].flush()
         pdf.build(files[pdf.FILE].buffer, report, Path(files["findings.json"].name))
+    of_teams.write(plan, run, facets, out)
     for name in wanted.keys() - set(names):
         (out / name).unlink(missing_ok=True)
     return {name: out / name for name in names}
+
+
+def _head(run: dict[str, Any], data: RunData, lost: list[dict[str, Any]], counts: dict[str, Any]) -> dict[str, Any]:
+    """The members of findings.json apart from the findings."""
+    return {
+        "run": run,
+        "applications": data.applications[:APPLICATIONS],
+        "brokers": data.health.brokers()[:BROKERS],
+        "rack_outages": lost,
+        "objectives": [entry.to_dict() for entry in data.objectives.entries if data.objectives.counted],
+        "summary": counts,
+    }
 
 
 def run_of(plan: Plan, flagged: Any, cut: Framework | None = None) -> dict[str, Any]:

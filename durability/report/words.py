@@ -40,6 +40,15 @@ def waived(waiver: Mapping[str, Any]) -> str:
     return f"{waiver['owner']} accepts this until {readable(waiver['expires'])}: {waiver['reason']}"
 
 
+def state(outcome: str, severity: str | None) -> str:
+    """What a finding is shown as: a failure's severity, else the outcome.
+
+    >>> state("FAIL", "info"), state("EXEMPT", "critical")
+    ('info', 'EXEMPT')
+    """
+    return severity or "warning" if outcome == "FAIL" else outcome
+
+
 def readable(moment: str | None) -> str:
     """A time of findings.json, to the minute. Other text is unchanged.
 

@@ -106,6 +106,7 @@ STATED = {
     "since": Member(MOMENT, nullable=True, about="the snapshot in which a run found it first"),
     "waiver": Member(WAIVER, nullable=True, about="who accepted it until when"),
     "previous_severity": _choice(SEVERITIES, "of a resolved one"),
+    "team": Member(Text(), nullable=True, optional=True, about="who owns the resource; null if no team is named"),
 }
 """Members of a finding other than OPTIONAL_TEXT."""
 

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
+from durability.report.html import page
+
+OWN_SCRIPT = (Path(page.__file__).parent / "find.js").read_text(encoding="utf-8")
+"""The script of the pages."""
 VOID = {"meta", "br", "wbr", "hr", "img", "input", "link", "path", "rect", "circle", "use"}
 SCRIPT = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
 """A name that would be run if it weren't escaped."""
 
 
 class Reader(HTMLParser):
-    """Collects a page's text, ids, links and tags. Fails on a tag that isn't closed in the right place."""
+    """Collects a page's text, ids, links, tags and scripts. Fails on a tag that isn't closed in the right place.
+
+    The pages' own script, at the end, is in `scripts` and not in `tags`, so that tests can look for others.
+    """
 
     def __init__(self):
         super().__init__(convert_charrefs=True)
-        self.open, self.text, self.ids, self.tags, self.attributes = [], [], [], set(), []
+        self.open, self.text, self.ids, self.tags, self.attributes, self.scripts = [], [], [], set(), [], []
 
     def handle_starttag(self, tag, attrs):
         self.tags.add(tag)
@@ -32,7 +40,9 @@ class Reader(HTMLParser):
         assert self.open and self.open.pop() == tag, f"</{tag}> at {self.getpos()}"
 
     def handle_data(self, data):
-        if not self.open or self.open[-1] != "style":
+        if self.open and self.open[-1] == "script":
+            self.scripts.append(data)
+        elif not self.open or self.open[-1] != "style":
             self.text.append(data)
 
 
@@ -42,5 +52,12 @@ def parse(html: str) -> tuple[str, Reader]:
     reader.feed(html)
     reader.close()
     assert not reader.open
+    if reader.scripts == [OWN_SCRIPT]:
+        reader.tags.discard("script")
     words = re.sub(r"\s+", " ", " ".join(reader.text))
     return words, reader
+
+
+def without_script(html: str) -> str:
+    """The page without its own script."""
+    return html.replace(f"<script>{OWN_SCRIPT}</script>", "")

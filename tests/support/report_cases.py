@@ -25,6 +25,7 @@ from durability.report.data import results
 from durability.report.data.health import Health
 from durability.report.data.outages import Outages
 from durability.report.data.run_data import UNREAD, RunData
+from durability.report.data.teams import with_teams
 
 NIGHT = datetime(2026, 11, 21, 2, tzinfo=UTC)
 SHA = "0123456789abcdef" * 4
@@ -171,7 +172,18 @@ def report(
     cut: the framework whose controls are reported.
     more: arguments of `run_data`, and fields of the plan.
     """
-    names = ("health", "counters", "unread", "applications", "outages", "timelines", "trends", "objectives", "losses")
+    names = (
+        "health",
+        "counters",
+        "unread",
+        "applications",
+        "outages",
+        "timelines",
+        "trends",
+        "objectives",
+        "losses",
+        "placements",
+    )
     stated = {name: more.pop(name) for name in names if name in more}
     return write(run_data(rows, **stated), plan(**more), checked or flagged(), out, cut)
 
@@ -187,4 +199,8 @@ def findings_json(rows: Sequence[dict], snapshots: Sequence[dict] | None = None)
     data = run_data(rows)
     run = run_of(plan(snapshots=snapshots or [snapshot()]), flagged())
     summary = results.summarise(data.counted, [s["cluster"] for s in run["snapshots"]])
-    return {"run": run, "summary": summary, "findings": list(results.documents(data.listed, plan().waivers))}
+    return {
+        "run": run,
+        "summary": summary,
+        "findings": list(results.documents(with_teams(data.listed, plan()), plan().waivers)),
+    }

@@ -58,23 +58,32 @@ class Health:
         counted = (*METRICS.values(), "unknown")
         return sorted(rows, key=lambda b: (*(-b[name] for name in counted), b["cluster"], b["broker"]))
 
+    @cached_property
+    def _unhealthy(self) -> pa.Table:
+        """The counters of topics with unhealthy partitions, worst first."""
+        counted = self.counters.filter(pc.is_valid(self.counters["topic"]))
+        total = reduce(pc.add, (pc.fill_null(counted[name], 0) for name in WORST_FIRST))
+        counted = counted.filter(pc.not_equal(total, 0))
+        keys = [*((name, "descending") for name in WORST_FIRST), ("topic", "ascending")]
+        return counted.take(pc.sort_indices(counted, sort_keys=keys))
+
+    def worst(self, limit: int) -> list[tuple[str, str]]:
+        """Cluster and name of the worst topics with unhealthy partitions."""
+        return [(row["cluster"], row["topic"]) for row in self._unhealthy.slice(0, limit).to_pylist()]
+
     def topics(self, limit: int) -> tuple[list[dict[str, Any]], int]:
         """The worst topics with unhealthy partitions, and the number of such topics.
 
         Each has its counters, `ids` by category, `causes`, and `differs` (notes on kafka-topics, with partitions).
         """
-        counted = self.counters.filter(pc.is_valid(self.counters["topic"]))
-        total = reduce(pc.add, (pc.fill_null(counted[name], 0) for name in WORST_FIRST))
-        counted = counted.filter(pc.not_equal(total, 0))
-        keys = [*((name, "descending") for name in WORST_FIRST), ("topic", "ascending")]
-        worst = counted.take(pc.sort_indices(counted, sort_keys=keys).slice(0, limit)).to_pylist()
+        worst = self._unhealthy.slice(0, limit).to_pylist()
         details: dict[tuple[str, str], TopicDetails] = {(t["cluster"], t["topic"]): TopicDetails() for t in worst}
         names = pc.binary_join_element_wise(self.partitions["cluster"], self.partitions["topic"], "\0")
         wanted = pa.array(["\0".join(pair) for pair in details], pa.string())
         for batch in self.partitions.filter(pc.is_in(names, wanted)).select(DETAILS).to_batches(max_chunksize=5_000):
             for row in batch.to_pylist():
                 details[row["cluster"], row["topic"]].add(row)
-        return [{**t, **details[t["cluster"], t["topic"]].texts()} for t in worst], counted.num_rows
+        return [{**t, **details[t["cluster"], t["topic"]].texts()} for t in worst], self._unhealthy.num_rows
 
 
 class TopicDetails:

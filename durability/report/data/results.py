@@ -22,9 +22,9 @@ COUNTED = ("cluster", "resource_type", "resource", "control", "outcome", "severi
 KEYS = (
     *("id", "cluster", "resource_type", "resource", "control", "category", "outcome", "severity", "cause"),
     *("observed", "required", "partitions", "message", "remediation", "change", "why", "since", "waiver"),
-    *("tier", "previous_severity"),
+    *("tier", "previous_severity", "team"),
 )
-"""Keys of an entry in findings.json's `findings`, in order."""
+"""Keys of an entry in findings.json's `findings`, in order. `team` is of `data.teams`, the others are of the lake."""
 WAIVER_KEYS = (
     *("owner", "approved_by", "reason", "ticket", "expires"),
     *("requested_by", "approved_at", "approved_count", "risk", "compensating_control"),
@@ -100,7 +100,10 @@ def _outcomes_by(table: pa.Table, column: str, names: Iterable[str] = ()) -> dic
 
 
 def documents(listed: pa.Table, waivers: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Each row as an entry of findings.json's `findings`. A finding refers to the run's `waivers` by index."""
+    """Each row as an entry of findings.json's `findings`. listed: rows with the columns KEYS.
+
+    A finding refers to the run's `waivers` by index.
+    """
     by_index = {waiver["index"]: {name: waiver.get(name) for name in ("index", *WAIVER_KEYS)} for waiver in waivers}
     for batch in listed.select(KEYS).to_batches(max_chunksize=BATCH):
         for row in batch.to_pylist():

@@ -20,7 +20,7 @@ from durability.lake.tables import (
     TOPIC_POSTURE,
 )
 from durability.plan.plan import Plan
-from durability.report.data import failure_costs, lost_racks, moments, objectives, results, timeline, trends
+from durability.report.data import failure_costs, lost_racks, moments, objectives, placements, results, timeline, trends
 from durability.report.data import outages as rack_outages
 from durability.report.data.applications import COLUMNS, applications
 from durability.report.data.health import DETAILS, Health
@@ -39,6 +39,7 @@ class RunData:
     unread: rows of UNREAD.
     applications: entries of findings.json.
     losses: the clusters' entries of losses.json. Each is made when the iteration comes to it.
+    placements: of the worst topics (`placements.read`).
     """
 
     counted: pa.Table
@@ -51,6 +52,7 @@ class RunData:
     trends: trends.Trends | None = None
     objectives: objectives.Objectives = field(default_factory=objectives.Objectives)
     losses: Iterable[dict[str, Any]] = ()
+    placements: Sequence[dict[str, Any]] = ()
 
     def of_controls(self, controls: Collection[str]) -> RunData:
         """The same with the findings of these controls alone. What is about no control stays."""
@@ -96,5 +98,6 @@ def read(lake: Any, plan: Plan) -> RunData:
         trends=trends.read(lake, plan, results.failed_by_severity(counted), gaps),
         objectives=objectives.read(lake, plan, gaps),
         losses=failure_costs.FailureCosts(lake, plan),
+        placements=placements.read(lake, plan, health.worst(placements.TOPICS)),
         **more,
     )

@@ -43,17 +43,10 @@ class OcsfWriter:
 
     run: as in findings.json.
     frameworks: whose requirements the events name.
-    teams: the team that owns a cluster, by cluster.
     """
 
-    def __init__(
-        self,
-        file: TextIO,
-        run: Mapping[str, Any],
-        frameworks: Sequence[Framework] = (),
-        teams: Mapping[str, str | None] | None = None,
-    ):
-        self.file, self.run_id, self.teams = file, run["id"], teams or {}
+    def __init__(self, file: TextIO, run: Mapping[str, Any], frameworks: Sequence[Framework] = ()):
+        self.file, self.run_id = file, run["id"]
         self.snapshots = {snapshot["cluster"]: snapshot for snapshot in run["snapshots"]}
         self.started = _milliseconds(run["started_at"])
         self.head = _opened(_class(run))
@@ -100,7 +93,7 @@ class OcsfWriter:
     def _resource(self, finding: Mapping[str, Any]) -> dict[str, Any]:
         cluster, kind, name = finding["cluster"], finding["resource_type"], finding["resource"] or finding["cluster"]
         resource = {"uid": f"{cluster}/{kind}/{name}", "name": name, "type": kind, "namespace": cluster}
-        if team := self.teams.get(cluster):
+        if team := finding["team"]:
             resource["owner"] = {"name": team, "type_id": 99, "type": "Team"}
         if finding["tier"]:
             resource["criticality"] = finding["tier"]

@@ -23,6 +23,7 @@ from durability.report.data.health import METRICS
 from durability.report.data.results import WAIVER_KEYS
 from durability.report.data.run_data import RunData
 from durability.report.html.charts import timeline_chart, trend_charts
+from durability.report.html.facets import Facets
 from durability.report.html.failures import FailureRows
 from durability.report.html.objectives import objective_rows
 from durability.report.html.rows import QUOTAS, Budget, FindingRows
@@ -47,8 +48,8 @@ CAUSES = {"FAIL": (60, 0.5), "UNKNOWN": (40, 0.25)}
 """By outcome, the most causes and the most mebibytes of their text."""
 TOPICS, BROKERS, CLUSTERS, WAIVERS, PATHS, NEW = 150, 60, 300, 200, 300, 12
 OUTAGES, STEPS, TIMELINES, TRENDS = 20, 12, 24, 5
-APPLICATIONS = 100
-"""The most applications that are shown."""
+APPLICATIONS, TEAMS = 100, 30
+"""The most applications and teams that are shown."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Report:
     causes: Causes
     resolved: Counter[str]
     rows: FindingRows
+    facets: Facets
     outages: Sequence[dict[str, Any]]
     failures: FailureRows
     data: RunData
@@ -75,16 +77,26 @@ class Report:
 
 
 def render(report: Report) -> Iterator[str]:
-    """The page in pieces. It loads nothing and runs no script, and its policy (CSP) forbids both."""
-    css, digest = stylesheet()
+    """The page in pieces. It loads nothing and runs one script of its own. Its policy (CSP) forbids anything else."""
     template = environment().get_template("report.html.j2")
-    yield from template.generate(css=css, css_hash=digest, **context(report))
+    yield from template.generate(**style_and_script(), **context(report))
+
+
+def style_and_script() -> dict[str, str]:
+    """The template's variables for the CSS and the script, with their hashes."""
+    css, css_hash = stylesheet()
+    script, script_hash = _text_and_hash("find.js")
+    return {"css": css, "css_hash": css_hash, "script": script, "script_hash": script_hash}
 
 
 def stylesheet() -> tuple[str, str]:
     """The pages' CSS, and its SHA-256 as a Content-Security-Policy names it."""
-    css = (HERE / "report.css").read_text(encoding="utf-8")
-    return css, base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    return _text_and_hash("report.css")
+
+
+def _text_and_hash(name: str) -> tuple[str, str]:
+    text = (HERE / name).read_text(encoding="utf-8")
+    return text, base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 @cache
@@ -114,6 +126,8 @@ def context(report: Report) -> dict[str, Any]:
     snapshots, data, policy = report.run["snapshots"], report.data, report.plan.policy
     missing = [s for s in snapshots if not accepted(s)]
     topics, unhealthy = data.health.topics(TOPICS)
+    for kind in ("FAIL", "UNKNOWN", "EXEMPT"):
+        report.facets.mark(report.rows.shown[kind])
     changed = None if is_first(report.run) else changes_text(report.counts["changes"], report.headline.waived)
     return {
         **{name: getattr(report, name) for name in ("run", "counts", "headline", "plan", "flagged")},
@@ -125,9 +139,12 @@ def context(report: Report) -> dict[str, Any]:
         "clusters": first(cluster_rows(report), CLUSTERS),
         "controls": control_rows(report.counts["controls"]),
         "rows": report.rows.shown,
+        "facets": report.facets,
+        "teams": first(report.facets.teams(), TEAMS),
         "left_out": {kind: report.rows.left_out(kind) for kind in QUOTAS},
         "fresh": [r for r in report.rows.shown["FAIL"] if r["change"] == "new"][:NEW],
         "health": {"shown": topics, "left": unhealthy - len(topics)},
+        "placements": data.placements,
         "evaluated": len(missing) < len(snapshots),
         "applications": first(data.applications, APPLICATIONS),
         "brokers": first(data.health.brokers(), BROKERS),

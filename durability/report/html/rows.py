@@ -46,9 +46,9 @@ class FindingRows:
     finding of the cluster has isn't repeated (`same_fix`: that row).
     """
 
-    def __init__(self) -> None:
-        self.shown: dict[str, list[dict[str, Any]]] = {kind: [] for kind in QUOTAS}
-        self._budgets = {kind: Budget(*quota) for kind, quota in QUOTAS.items()}
+    def __init__(self, quotas: Mapping[str, tuple[int, float]] = QUOTAS) -> None:
+        self.shown: dict[str, list[dict[str, Any]]] = {kind: [] for kind in quotas}
+        self._budgets = {kind: Budget(*quota) for kind, quota in quotas.items()}
         self._unhealthy: dict[tuple, dict[str, Any]] = {}
         self._scripts: dict[tuple[str, str], dict[str, Any]] = {}
         self._merged = 0

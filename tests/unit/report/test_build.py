@@ -67,6 +67,7 @@ def test_a_result_is_reported_and_no_other(audited, tmp_path):
         "oscal/component-definition.json": True,
         "oscal/assessment-plan.json": True,
         "oscal/assessment-results.json": True,
+        "oscal/poam.json": True,
     }
     page = (out / "report.html").read_text()
     assert "/cluster/controllers" in page

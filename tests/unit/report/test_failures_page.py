@@ -43,7 +43,7 @@ def test_the_worst_broker_and_rack_are_named_with_what_breaks(tmp_path):
 def test_every_broker_and_rack_is_in_the_heat_map_with_its_numbers(tmp_path):
     html = page(tmp_path, Cluster("eu", RACKS, [LONE, LONE, PAIR], quorum={"az2"}))
     words, _ = parse(html)
-    rows = words[words.index("no loss broken already") : words.index("The darker a cell")]
+    rows = words[words.index("no loss broken already") : words.index("The stronger a cell")]
     assert rows.startswith("no loss broken already 0 0 0 0 0 0 0 0 rack az2 1 0 0 0 1 0 0 1 0 0 lost")
     assert "rack az3 2 2 2 2 2 2 2 2 2 2 kept rack-loss" in rows
     assert "broker 1 1 1 0 0 1 0 0 1 0 0 kept broker-loss broker 2 1 0" in rows

@@ -18,6 +18,7 @@ from durability.report.data import objectives
 from durability.report.html.objectives import objective_rows
 from durability.report.text import slack
 from durability.report.text.console import summary_text
+from tests.support.html import without_script
 from tests.support.report_cases import SHA, finding, health_counters, plan, snapshot, written
 from tests.support.schemas import problems
 
@@ -280,7 +281,7 @@ def test_a_missed_objective_is_in_every_report(tmp_path):
     texts = [text for text in re.sub("<[^>]*>", "|", row).split("|") if text.strip()]
     assert texts[:6] == ["gold", "acks=all writes stop", "broker", "2 %", "0 %", "99 %"]
     assert [text.strip() for text in texts[6:]] == ["missed", "200 %", "200 %", "200 %", html.escape(HOSTILE)]
-    assert "<script" not in page
+    assert "<script" not in without_script(page)
     assert [e["state"] for e in document["objectives"]] == ["missed", None, None, None]
     line = "Objective missed over 30 days: gold (writes, loss of a broker)."
     assert line in summary_text(document, []) and line in slack.digest(document)["blocks"][1]["text"]["text"]

@@ -11,7 +11,7 @@ from datetime import timedelta
 from durability.plan.plan import StaleSnapshot
 from durability.policy import CONTROLS
 from durability.report.words import CAVEATS
-from tests.support.html import SCRIPT, parse
+from tests.support.html import OWN_SCRIPT, SCRIPT, parse
 from tests.support.report_cases import (
     NIGHT,
     SHA,
@@ -175,17 +175,26 @@ def test_every_control_of_the_catalogue_is_explained(tmp_path):
     assert "control-home-made" in reader.ids
 
 
-def test_the_page_loads_nothing_and_runs_nothing(tmp_path):
+def test_the_page_loads_nothing_and_runs_its_own_script_only(tmp_path):
     html = render([finding("a", "replication-factor")], tmp_path)
     _, reader = parse(html)
     assert not reader.tags & {"script", "link", "img", "iframe", "object", "embed", "form", "base"}
     assert not [name for _, name, _ in reader.attributes if name.startswith("on") or name in ("src", "style")]
     assert not re.search(r"url\(|@import|https?:", html)
     css = re.search(r"<style>(.*?)</style>", html, re.S)[1]
-    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    assert reader.scripts == [OWN_SCRIPT] and html.count("<script") == 1
+    style, script = (base64.b64encode(hashlib.sha256(t.encode()).digest()).decode() for t in (css, OWN_SCRIPT))
     assert not re.search(r"@media \(max-width", css)  # of screens alone: paper is narrow too, and can't be scrolled
     policy = next(v for _, name, v in reader.attributes if name == "content" and "default-src" in v)
-    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    parts = dict(part.strip().split(" ", 1) for part in policy.split(";"))
+    assert parts == {
+        "default-src": "'none'",
+        "style-src": f"'sha256-{style}'",
+        "script-src": f"'sha256-{script}'",
+        "require-trusted-types-for": "'script'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
 
 
 def hostile_fleet():

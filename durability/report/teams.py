@@ -1,0 +1,74 @@
+"""Writes the teams' pages into OUT/teams, and the list of teams."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from durability.atomic import unfinished
+from durability.plan.plan import Plan
+from durability.report.data.teams import FOLDER, INDEX, may_have
+from durability.report.html import team as page
+from durability.report.html.facets import Facets
+from durability.report.html.rows import FindingRows
+from durability.resources import create_private
+
+
+class TeamPages:
+    """Collects the findings of each team, worst first, one at a time.
+
+    pages: by team, the file of its page.
+    """
+
+    def __init__(self, pages: Mapping[str, str]):
+        self.pages = pages
+        quotas = page.quotas(len(pages))
+        self._found = {team: page.TeamFindings(team, FindingRows(quotas)) for team in pages}
+
+    def add(self, finding: Mapping[str, Any]) -> None:
+        if finding["team"] in self._found:
+            self._found[finding["team"]].add(finding)
+
+    def write(self, plan: Plan, run: Mapping[str, Any], facets: Facets, out: Path) -> None:
+        """Write the pages and the list. Pages of an earlier run are removed. Each file is replaced atomically.
+
+        run: as in findings.json. facets: of all findings.
+        """
+        folder = out / FOLDER
+        if self.pages:
+            create_private(folder)
+            with unfinished(out) as temporary:
+                for team, found in self._found.items():
+                    own = may_have(team, plan)
+                    snapshots = [snapshot for snapshot in run["snapshots"] if snapshot["cluster"] in own]
+                    _replace(folder / self.pages[team], page.render(run, found, snapshots), temporary)
+                # The list comes last. It names no page that isn't there.
+                _replace(folder / INDEX, page.render_index(run, facets.teams()), temporary)
+        _remove_others(folder, {INDEX, *self.pages.values()} if self.pages else set())
+
+
+def _replace(path: Path, pieces: Iterable[str], temporary: Path) -> None:
+    partial = temporary / "page"
+    with partial.open("w", encoding="utf-8") as file:
+        file.writelines(pieces)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def _remove_others(folder: Path, names: set[str]) -> None:
+    """Remove pages of teams that are gone. Files that no run wrote stay."""
+    if not folder.is_dir():
+        return
+    for path in folder.glob("*.html"):
+        if path.name not in names and path.is_file() and _is_ours(path):
+            path.unlink(missing_ok=True)
+    if not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def _is_ours(path: Path) -> bool:
+    with path.open("rb") as file:
+        return page.MARK.encode() in file.read(2_000)
