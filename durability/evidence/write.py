@@ -23,9 +23,13 @@ from durability.policy.model import fingerprint
 from durability.remedies.plans import INDEX
 from durability.remedies.plans import folder as safe_name
 from durability.report import plans
+from durability.report.formats import ocsf
 
 REPORT, INPUTS, DOCUMENTS = "report", "inputs", "documents"
 """Folders of a run's evidence: copies of the report's files, of policy, waivers and clusters file, and of topology documents."""
+
+NOT_KEPT = (ocsf.FILE,)
+"""Files that are not copied: findings.json has the same findings, and this form takes four times as much."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +138,8 @@ def _name(number: int, plan: Plan) -> str:
 def _report_files(files: Mapping[str, Path]) -> Iterator[tuple[str, Path]]:
     """The name and the path of each file that the run's report consists of."""
     for name, path in sorted(files.items()):
+        if name in NOT_KEPT:
+            continue
         if path.is_dir():
             for file in (path / INDEX, *plans.files(path)):
                 yield f"{name}/{file.relative_to(path).as_posix()}", file
