@@ -13,7 +13,7 @@ evaluates them with Spark. Great Expectations checks Spark's verdicts. Then it w
 | `cross_check` | Great Expectations over the posture; differences become UNKNOWN | clear it; see below |
 | `findings` | writes findings with texts once, then the `runs` row | clear it; existing findings are kept |
 | `report` | the files of a report (docs/findings.md) in the out folder, and their evidence | clear it |
-| `notify` | one digest to Slack, if there is a Connection for it | never fails the audit; its log says what went wrong |
+| `notify` | digests to Slack, of the fleet and of teams, where there are Connections | never fails the audit; see its log |
 | `conclude` | fails if a cluster is missing or a verdict unverified | see below |
 
 **`conclude` failed**: the report is written and says which clusters are UNKNOWN and why. Fix the cause (address, ACLs, broker)

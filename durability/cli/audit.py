@@ -105,7 +105,7 @@ def _in_process(
         services = audit.Services(
             connect=lambda name: what.connect(name, environ),
             evaluation=SparkEvaluation(partial(submit, session, log, environment), logging.getLogger("spark").info),
-            webhook=lambda: notify.webhook_from_environment(environ),
+            webhook=lambda team: notify.webhook_from_environment(environ, team),
             reporter=console,
             signing_key=lambda: _signing_key(options, environ),
         )

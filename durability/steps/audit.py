@@ -26,6 +26,7 @@ from durability.steps import (
 )
 from durability.steps.collect import Connect
 from durability.steps.evaluate import SparkEvaluation
+from durability.steps.notify import WebhookOf
 from durability.steps.settings import NIGHTLY, Settings
 from durability.steps.sources import GROUPS
 from durability.steps.summary import StepReporter, report_step
@@ -48,14 +49,14 @@ class Services:
 
     connect: gives a Connection's settings.
     evaluation: runs the Spark job.
-    webhook: gives the address for the digest; None for no digest.
+    webhook: gives the channel of a team's digest, or of the fleet's.
     reporter: receives the progress of each step.
     signing_key: gives the key that signs the evidence; None for unsigned evidence.
     """
 
     connect: Connect
     evaluation: SparkEvaluation
-    webhook: Callable[[], str | None]
+    webhook: WebhookOf
     reporter: StepReporter
     signing_key: Callable[[], SigningKey | None]
 

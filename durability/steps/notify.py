@@ -1,65 +1,158 @@
-"""Step notify: sends the run's digest to Slack if there is a webhook."""
+"""Step notify: sends the run's digests to Slack, to the fleet's channel and to those of teams, where there are webhooks."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from durability.addresses import is_loopback
 from durability.collect.connections import stated_connection
 from durability.errors import AuditError
+from durability.policy import load_clusters, load_policy
 from durability.steps.settings import Settings
-from durability.steps.summary import StepSummary
+from durability.steps.summary import StepSummary, counted
+
+if TYPE_CHECKING:
+    from durability.report.text.digest import Digests
 
 CONNECTIONS = ("slackwebhook", "slack_default")
-"""Ids of the Connection with the webhook. The first one that exists is used."""
+"""Ids of the Connection with the webhook of the fleet's channel. The first one that exists is used."""
 
 
-def notify(
-    settings: Settings, findings: Path, webhook: Callable[[], str | None], log: Any, summary: StepSummary
-) -> None:
-    """Send the digest of a findings.json and put the outcome into `summary`. Errors are logged, not raised.
+@dataclass(frozen=True)
+class Webhook:
+    """A channel's incoming webhook.
 
-    The lake records sent digests, so that a repeated step sends none twice.
+    url: its address, a secret.
+    report_url: of the folder with the reports, for links; None if they aren't served.
+    unchanged: send a digest although nothing changed?
+    """
 
-    webhook: returns the webhook's address or None. The address is a secret, so neither it nor its Connection is logged.
+    url: str
+    report_url: str | None = None
+    unchanged: bool = False
+
+    @classmethod
+    def of(cls, url: str, extra: Mapping[str, Any]) -> Webhook:
+        """With `report_url` and `unchanged` of a Connection's extra. Raises AuditError for values that can't be used."""
+        link, unchanged = extra.get("report_url"), extra.get("unchanged", False)
+        if link is not None and not re.fullmatch(r"https?://[^\s<>|]{1,400}", str(link)):
+            raise AuditError("`report_url` in the Connection's extra is no address that begins with https://")
+        if not isinstance(unchanged, bool):
+            raise AuditError("`unchanged` in the Connection's extra is neither true nor false")
+        return cls(url, link, unchanged)
+
+
+FAILED = "failed, see the log"
+WebhookOf = Callable[[str | None], Webhook | None]
+"""Gives the webhook of a team's own channel, or of the fleet's channel for None; None if there is none."""
+
+
+def team_connection(team: str) -> str | None:
+    """The id of a team's own Connection. Ids have letters, digits and underscores. None if its name has neither.
+
+    >>> team_connection("Pay & Co"), team_connection("...")
+    ('slackwebhook_pay_co', None)
+    """
+    own = re.sub(r"[^a-z0-9]+", "_", team.lower()).strip("_")
+    return f"{CONNECTIONS[0]}_{own}" if own else None
+
+
+def notify(settings: Settings, findings: Path, webhook: WebhookOf, log: Any, summary: StepSummary) -> None:
+    """Send the digests of a findings.json and put the outcome into `summary`. Errors are logged, not raised.
+
+    The lake records sent digests, so that a repeated step sends none twice. Without news none is sent, unless the Connection asks
+    for it. One channel's fault costs no other channel its digest.
+
     log: a logger of Python or Airflow.
     """
-    summary.text = "failed, see the log"
-    try:
-        url = webhook()
-        if url is None:
-            summary.text = "no slackwebhook Connection"
-            return
-        from durability.report.files import load
-        from durability.report.text import slack
 
-        document = load(findings)
-        digest = slack.digest(document, paths=[findings.with_name("report.html")])
-        lake, name = settings.open_lake(), _name(document["run"]["id"], digest)
-        if lake.was_sent(name):
-            summary.text = "sent before"
-            return
-        slack.send(url, digest)
-        summary.text = "sent"
-        try:
-            lake.remember_sent(name)
-        except AuditError as error:
-            log.warning(
-                "the digest is sent, but the lake can't remember that, so this step would send it again: %s", error
-            )
-        if _crosses_the_network_unencrypted(url):
-            warning = "the webhook's address is http, so that digest and address cross the network unencrypted"
-            log.warning("%s", warning)
-            summary.text += f". Warning: {warning}"
+    @cache
+    def read() -> Digests:
+        """Read at the first channel, because it imports slack_sdk, which a user without Slack need not have."""
+        from durability.report.files import load
+        from durability.report.text import digest
+
+        return digest.read(load(findings))
+
+    outcomes = [_tell(team, webhook, settings, read, findings, log) for team in [None, *_teams(settings, log)]]
+    summary.text = _summary([outcome for outcome in outcomes if outcome])
+
+
+def _teams(settings: Settings, log: Any) -> list[str]:
+    """The teams that the policy's owners and the clusters file name, sorted."""
+    try:
+        named = {line.team or "" for line in load_policy(settings.policy).owners}
+        if settings.clusters and not settings.topology:
+            named |= {cluster.team or "" for cluster in load_clusters(settings.clusters)}
+    except AuditError as error:
+        log.error("teams get no digests: %s", error)
+        return []
+    return sorted(named - {""})
+
+
+def _tell(
+    team: str | None,
+    webhook: WebhookOf,
+    settings: Settings,
+    read: Callable[[], Digests],
+    findings: Path,
+    log: Any,
+) -> str | None:
+    """What happened to the digest of a team, or of the fleet; None if it has no channel. Errors are logged without secrets."""
+    whose = f"the digest of team {team}" if team else "the digest"
+    try:
+        channel = webhook(team)
+        if channel is None or (team and team not in read().teams):
+            return None
+        return _send(settings.open_lake(), read(), team, channel, findings, log)
     except ModuleNotFoundError as error:
-        log.error("the digest could not be sent: %s isn't installed; it comes with the extra 'airflow'", error.name)
+        log.error("%s could not be sent: %s isn't installed; it comes with the extra 'airflow'", whose, error.name)
     except Exception as error:
-        log.error("the digest could not be sent: %s", error if isinstance(error, AuditError) else type(error).__name__)
+        log.error("%s could not be sent: %s", whose, error if isinstance(error, AuditError) else type(error).__name__)
+    return FAILED
+
+
+def _send(lake: Any, digests: Digests, team: str | None, channel: Webhook, findings: Path, log: Any) -> str:
+    """Send one digest, unless it was sent before or has no news. Returns what happened."""
+    from durability.report.text import digest, slack
+
+    if not channel.unchanged and not digests.has_news(team):
+        return "nothing changed"
+    page = findings.with_name("report.html")
+    message = digest.payload(digests, team, [page], channel.report_url)
+    name = _name(digests.run["id"], [team, message] if team else message)
+    if lake.was_sent(name):
+        return "sent before"
+    slack.send(channel.url, message)
+    said = "sent"
+    try:
+        lake.remember_sent(name)
+    except AuditError as error:
+        log.warning("the digest is sent, but the lake can't remember that, so this step would send it again: %s", error)
+    if _crosses_the_network_unencrypted(channel.url):
+        warning = "the webhook's address is http, so that digest and address cross the network unencrypted"
+        log.warning("%s", warning)
+        said += f". Warning: {warning}"
+    return said
+
+
+def _summary(outcomes: list[str]) -> str:
+    """What happened to the digests, in a few words.
+
+    >>> _summary([]), _summary(["sent"]), _summary(["sent", "nothing changed"])
+    ('no slackwebhook Connection', 'sent', '2 digests: sent; nothing changed')
+    """
+    if not outcomes:
+        return "no slackwebhook Connection"
+    return outcomes[0] if len(outcomes) == 1 else f"{counted(len(outcomes), 'digest')}: {'; '.join(outcomes)}"
 
 
 def _crosses_the_network_unencrypted(url: str) -> bool:
@@ -67,20 +160,23 @@ def _crosses_the_network_unencrypted(url: str) -> bool:
     return stated.scheme.lower() == "http" and not is_loopback(stated.hostname or "")
 
 
-def _name(run_id: str, digest: Mapping[str, Any]) -> str:
+def _name(run_id: str, message: Any) -> str:
     """The digest's key in the lake. A digest with other content gets another key."""
-    return hashlib.sha256(json.dumps([run_id, digest], sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([run_id, message], sort_keys=True).encode()).hexdigest()
 
 
-def webhook_from_environment(environ: Mapping[str, str]) -> str | None:
-    """The webhook of the first of `CONNECTIONS` in AIRFLOW_CONN_<ID> (JSON), for runs without Airflow; None if there is none.
+def webhook_from_environment(environ: Mapping[str, str], team: str | None = None) -> Webhook | None:
+    """The webhook of the first of `CONNECTIONS`, or of a team's own one, in AIRFLOW_CONN_<ID> (JSON), for runs without Airflow.
 
-    As in Airflow's hook, `password` is the whole address or the path after `host`.
+    None if there is none. As in Airflow's hook, `password` is the whole address or the path after `host`.
     """
-    for connection in CONNECTIONS:
+    own = team_connection(team) if team else None
+    for connection in CONNECTIONS if team is None else [own] if own else []:
         stated = stated_connection(connection, environ)
         if stated and stated.get("password"):
             password = str(stated["password"])
             host = str(stated.get("host") or "https://hooks.slack.com/services").rstrip("/")
-            return password if "://" in password else f"{host}/{password.lstrip('/')}"
+            extra = stated.get("extra")
+            url = password if "://" in password else f"{host}/{password.lstrip('/')}"
+            return Webhook.of(url, extra if isinstance(extra, Mapping) else {})
     return None

@@ -13,8 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from durability.catalogue import CONTROLS
 from durability.policy import Framework
 from durability.policy.frameworks import FrameworkRequirement
+from durability.report.text import digest
 from durability.report.text.console import summary_text
-from durability.report.text.slack import digest
 from durability.steps.settings import Settings
 from tests.support.report_cases import finding, report
 from tests.support.schemas import problems
@@ -75,7 +75,7 @@ def test_every_reader_is_told(out):
     assert NOTE in (out / "report.html").read_text()
     assert NOTE in (out / "summary.md").read_text()
     assert NOTE in " ".join(summary_text(document, []).split())
-    assert NOTE in json.dumps(digest(document))
+    assert NOTE in json.dumps(digest.payload(digest.read(document)))
 
 
 def test_a_whole_report_says_nothing_of_it(tmp_path):

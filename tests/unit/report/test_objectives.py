@@ -16,7 +16,7 @@ from durability.lake import tables
 from durability.plan.plan import PolicyPart
 from durability.report.data import objectives
 from durability.report.html.objectives import objective_rows
-from durability.report.text import slack
+from durability.report.text import digest
 from durability.report.text.console import summary_text
 from tests.support.html import without_script
 from tests.support.report_cases import SHA, finding, health_counters, plan, snapshot, written
@@ -284,7 +284,10 @@ def test_a_missed_objective_is_in_every_report(tmp_path):
     assert "<script" not in without_script(page)
     assert [e["state"] for e in document["objectives"]] == ["missed", None, None, None]
     line = "Objective missed over 30 days: gold (writes, loss of a broker)."
-    assert line in summary_text(document, []) and line in slack.digest(document)["blocks"][1]["text"]["text"]
+    assert (
+        line in summary_text(document, [])
+        and line in digest.payload(digest.read(document))["blocks"][1]["text"]["text"]
+    )
     assert problems("findings", document) == []
 
 
@@ -294,7 +297,10 @@ def test_a_met_or_unknown_objective_is_in_the_page_alone(tmp_path):
         'k-UNKNOWN"' in page.partition('<table class="objectives">')[2]
         and document["objectives"][0]["state"] == "unknown"
     )
-    assert "Objective" not in summary_text(document, []) + slack.digest(document)["blocks"][1]["text"]["text"]
+    assert (
+        "Objective"
+        not in summary_text(document, []) + digest.payload(digest.read(document))["blocks"][1]["text"]["text"]
+    )
 
 
 def test_used_budgets_are_lower_bounds_while_time_is_unknown():

@@ -1,4 +1,4 @@
-"""The digest's shape, and its delivery to a server that is busy, broken or absent."""
+"""The delivery of messages to a server that is busy, broken or absent."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from durability.errors import AuditError
-from durability.report.text import slack
-from tests.support.report_cases import finding, findings_json, snapshot
+from durability.report.text import digest, slack
+from tests.support.report_cases import finding, findings_json
 
 SECRET = "T000/B000/supersecret"
 
@@ -62,7 +62,7 @@ def waits(monkeypatch):
 
 
 def test_a_digest_arrives_as_it_was_made(server):
-    payload = slack.digest(findings_json([finding("a", "replication-factor")]))
+    payload = digest.payload(digest.read(findings_json([finding("a", "replication-factor")])))
     slack.send(server.url, payload)
     assert server.received == [payload]
 
@@ -130,55 +130,3 @@ def test_the_address_is_never_logged(server, waits, caplog):
     with caplog.at_level(logging.DEBUG):
         slack.send(server.url, {"text": "x"})
     assert "supersecret" not in caplog.text
-
-
-def section(payload):
-    return payload["blocks"][1]["text"]["text"]
-
-
-def test_the_digest_is_three_lines_worst_cause_first():
-    rows = [
-        finding("a", "replication-factor", cause="configuration:topic", severity="warning", remediation="add"),
-        finding(
-            "b", "partition-health", category="offline", cause="broker:3 down", remediation="start 3", change="new"
-        ),
-        finding("c", "log-dirs", "UNKNOWN", cause="unreadable"),
-        finding("d", "log-dirs", "PASS", change="resolved", why="fixed"),
-    ]
-    payload = slack.digest(
-        findings_json(rows, [snapshot(), snapshot("dead", "failed")]),
-        paths=["out/report.html"],
-    )
-    lines = section(payload).split("\n")
-    assert len(lines) == 3
-    assert lines[0] == ":red_circle: *1 of 3 topics has critical findings: 1 with offline partitions now.*"
-    assert lines[1].startswith(
-        "*Worst:* Broker 3 down in eu-payments (1 critical), 1 finding on 1 topic. Fix first: `start 3`"
-    )
-    assert "Then Topics' own configuration in eu-payments (1 warning)." in lines[1]
-    assert lines[2] == "1 new, 2 persisting, 1 resolved, 1 unknown. Not evaluated: dead."
-    foot = payload["blocks"][2]["elements"][0]["text"]
-    assert "`out/report.html`" in foot
-
-
-def test_strangers_cannot_call_the_channel_or_break_out_of_code():
-    hostile = "<!channel> <https://evil.example|x> & `*rm*`\n*new line*"
-    row = finding("a", "standby-spread", cause=hostile, remediation=hostile, cluster=hostile)
-    payload = slack.digest(findings_json([row], [snapshot(hostile, "failed", reason=hostile), snapshot()]))
-    assert "<" not in json.dumps(payload["blocks"][:2])
-    assert len(section(payload).split("\n")) == 3
-    assert "`&lt;!channel&gt; &lt;https://evil.example|x&gt; &amp; '*rm*' *new line*`" in section(payload)
-
-
-def test_slacks_limits_hold_for_the_longest_texts():
-    long = "<&>" * 5_000
-    rows = [
-        finding(f"{i}{long}", "log-dirs", cause=f"{i}{long}", remediation=long, cluster=f"{i}{long}") for i in range(9)
-    ]
-    snapshots = [snapshot(f"{i}{long}", "failed") for i in range(60)] + [snapshot()]
-    payload = slack.digest(findings_json(rows, snapshots), paths=[long] * 9)
-    assert len(payload["blocks"]) <= 50
-    assert len(payload["text"]) <= 3_000
-    assert len(payload["blocks"][0]["text"]["text"]) <= 150
-    assert len(section(payload)) <= 3_000
-    assert len(payload["blocks"][2]["elements"][0]["text"]) <= 3_000

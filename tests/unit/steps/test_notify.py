@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import json
 import logging
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
 
-from durability.errors import Unreachable
+from durability.errors import AuditError, Unreachable
+from durability.plan.plan import PolicyPart
 from durability.report.text import slack
-from durability.steps.notify import notify, webhook_from_environment
+from durability.steps.notify import Webhook, notify, webhook_from_environment
 from durability.steps.summary import StepSummary
-from tests.support.report_cases import finding, written
+from tests.support.report_cases import SHA, finding, written
 
 SECRET = "T0/B0/hunter2"
+
+
+SHIPPED = Path(__file__).parents[3] / "policies" / "policy.yaml"
+
+
+def of(lake, policy=SHIPPED) -> SimpleNamespace:
+    """Settings of a run."""
+    return SimpleNamespace(open_lake=lambda: lake, policy=policy, clusters=None, topology=None)
+
+
+def fleet(url: str, **more):
+    """The fleet's channel alone."""
+    return lambda team: None if team else Webhook(url, **more)
 
 
 @pytest.mark.parametrize(
@@ -30,8 +46,11 @@ SECRET = "T0/B0/hunter2"
 )
 def test_the_webhook_is_read_as_airflows_hook_reads_it(connection, expected):
     stated = json.dumps({"conn_type": "slackwebhook", **connection})
-    assert webhook_from_environment({"AIRFLOW_CONN_SLACKWEBHOOK": stated}) == expected
-    assert webhook_from_environment({"AIRFLOW_CONN_SLACK_DEFAULT": stated}) == expected
+    channel = expected and Webhook(expected)
+    assert webhook_from_environment({"AIRFLOW_CONN_SLACKWEBHOOK": stated}) == channel
+    assert webhook_from_environment({"AIRFLOW_CONN_SLACK_DEFAULT": stated}) == channel
+    assert webhook_from_environment({"AIRFLOW_CONN_SLACKWEBHOOK_PAY_CO": stated}, "Pay & Co") == channel
+    assert webhook_from_environment({"AIRFLOW_CONN_SLACKWEBHOOK": stated}, "Pay & Co") is None
     assert webhook_from_environment({}) is None
 
 
@@ -46,27 +65,25 @@ def test_the_webhook_is_read_as_airflows_hook_reads_it(connection, expected):
     ],
 )
 def test_a_webhook_without_tls_is_warned_of(tmp_path, monkeypatch, caplog, address, warned):
-    monkeypatch.setattr("durability.report.files.load", lambda _: {"run": {"id": "r"}})
-    monkeypatch.setattr("durability.report.text.slack.digest", lambda *_, **__: {})
     monkeypatch.setattr("durability.report.text.slack.send", lambda *_: None)
-    summary = StepSummary()
-    settings = SimpleNamespace(open_lake=lambda: Mock(**{"was_sent.return_value": False}))
-    notify(settings, tmp_path / "findings.json", lambda: address + SECRET, logging.getLogger("test"), summary)
+    written([finding("orders", "replication-factor", change="new")], tmp_path)
+    summary, settings = StepSummary(), of(Mock(**{"was_sent.return_value": False}))
+    notify(settings, tmp_path / "findings.json", fleet(address + SECRET), logging.getLogger("test"), summary)
     assert summary.text.startswith("sent")
     assert ("the webhook's address is http" in summary.text) is warned is ("unencrypted" in caplog.text)
     assert SECRET not in caplog.text + summary.text
 
 
 def test_a_digest_that_cannot_be_sent_fails_nothing(tmp_path, caplog):
-    def unusable() -> str:
+    def unusable(team):
         return webhook_from_environment({"AIRFLOW_CONN_SLACKWEBHOOK": f"slackwebhook://:{SECRET}@"})
 
-    def unknown() -> str:
+    def unknown(team):
         raise RuntimeError(SECRET)
 
     for webhook in (unusable, unknown):
         summary = StepSummary()
-        settings = SimpleNamespace(open_lake=lambda: None)
+        settings = of(None)
         notify(settings, Path(tmp_path / "findings.json"), webhook, logging.getLogger("test"), summary)
         assert summary.text == "failed, see the log"
     assert "AIRFLOW_CONN_SLACKWEBHOOK can't be used" in caplog.text and "RuntimeError" in caplog.text
@@ -76,35 +93,112 @@ def test_a_digest_that_cannot_be_sent_fails_nothing(tmp_path, caplog):
 def test_no_digest_is_sent_twice(lake, tmp_path, monkeypatch):
     sent = []
     monkeypatch.setattr(slack, "send", lambda url, payload: sent.append(payload))
-    settings = SimpleNamespace(open_lake=lambda: lake)
+    settings = of(lake)
 
     def step() -> str:
         summary = StepSummary()
-        notify(settings, tmp_path / "findings.json", lambda: "https://chat.example/x", logging.getLogger("t"), summary)
+        notify(settings, tmp_path / "findings.json", fleet("https://chat.example/x"), logging.getLogger("t"), summary)
         return summary.text
 
-    written([finding("orders", "replication-factor")], tmp_path)
+    written([finding("orders", "replication-factor", change="new")], tmp_path)
     assert [step(), step()] == ["sent", "sent before"] and len(sent) == 1
-    written([finding("orders", "replication-factor", "UNKNOWN")], tmp_path)
+    written([finding("orders", "replication-factor", "UNKNOWN", change="new")], tmp_path)
     assert step() == "sent" and len(sent) == 2, "evaluated again, the run says something else"
 
 
 def test_a_digest_that_cannot_be_remembered_is_still_sent(lake, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(slack, "send", lambda url, payload: None)
     monkeypatch.setattr(type(lake), "remember_sent", Mock(side_effect=Unreachable("no space left")))
-    written([finding("orders", "replication-factor")], tmp_path)
-    summary, settings = StepSummary(), SimpleNamespace(open_lake=lambda: lake)
-    notify(settings, tmp_path / "findings.json", lambda: "https://chat.example/x", logging.getLogger("t"), summary)
+    written([finding("orders", "replication-factor", change="new")], tmp_path)
+    summary, settings = StepSummary(), of(lake)
+    notify(settings, tmp_path / "findings.json", fleet("https://chat.example/x"), logging.getLogger("t"), summary)
     assert summary.text == "sent" and "the digest is sent, but" in caplog.text and "no space left" in caplog.text
 
 
 def test_a_digest_that_failed_is_sent_by_the_next_try(lake, tmp_path, monkeypatch):
-    settings = SimpleNamespace(open_lake=lambda: lake)
-    written([finding("orders", "replication-factor")], tmp_path)
+    settings = of(lake)
+    written([finding("orders", "replication-factor", change="new")], tmp_path)
     said = []
     for answer in (slack.NotificationFailed("503"), None):
         monkeypatch.setattr(slack, "send", Mock(side_effect=answer))
         summary = StepSummary()
-        notify(settings, tmp_path / "findings.json", lambda: "https://chat.example/x", logging.getLogger("t"), summary)
+        notify(settings, tmp_path / "findings.json", fleet("https://chat.example/x"), logging.getLogger("t"), summary)
         said.append(summary.text)
     assert said == ["failed, see the log", "sent"]
+
+
+OWNED = """\
+format: durability-policy/1
+tiers: {any: {replication_factor: 3}}
+topics: [{tier: any}]
+owners:
+  - {match: {topic: orders}, team: Pay & Co}
+  - {match: {topic: audit}, team: risk}
+"""
+
+
+def test_each_team_has_its_own_channel_and_one_fault_costs_that_digest_alone(lake, tmp_path, monkeypatch, caplog):
+    (tmp_path / "policy.yaml").write_text(OWNED)
+    sent = []
+    monkeypatch.setattr(slack, "send", lambda url, payload: sent.append((url, payload)))
+    owners = [{"team": "Pay & Co", "topic": "orders", "group": None, "cluster": None}]
+    owners.append({"team": "risk", "topic": "audit", "group": None, "cluster": None})
+    rows = [finding(name, "replication-factor", change="new") for name in ("orders", "audit", "other")]
+    written(rows, tmp_path, policy=PolicyPart(name="p", sha256=SHA, tiers={}, last_tier="any", owners=owners))
+
+    def webhook(team):
+        if team == "risk":
+            raise RuntimeError(SECRET)
+        return Webhook(f"https://chat.example/{team}", report_url="https://reports.example/night")
+
+    summary = StepSummary()
+    notify(of(lake, tmp_path / "policy.yaml"), tmp_path / "findings.json", webhook, logging.getLogger("t"), summary)
+    assert summary.text == "3 digests: sent; sent; failed, see the log"
+    assert "the digest of team risk could not be sent: RuntimeError" in caplog.text and SECRET not in caplog.text
+    (_, of_fleet), (url, of_team) = sent
+    assert url == "https://chat.example/Pay & Co"
+    assert "<https://reports.example/night/report.html|report>" in json.dumps(of_fleet)
+    assert "<https://reports.example/night/teams/pay-co-" in json.dumps(of_team)
+    assert "3 findings" in json.dumps(of_fleet) and "1 finding on 1 topic" in json.dumps(of_team)
+
+
+@pytest.mark.parametrize("unchanged", [False, True])
+def test_nothing_is_sent_if_nothing_changed_unless_the_connection_asks_for_it(lake, tmp_path, monkeypatch, unchanged):
+    sent = []
+    monkeypatch.setattr(slack, "send", lambda url, payload: sent.append(payload))
+    written([finding("orders", "replication-factor", change="persisting")], tmp_path)
+    summary, channel = StepSummary(), fleet("https://chat.example/x", unchanged=unchanged)
+    notify(of(lake), tmp_path / "findings.json", channel, logging.getLogger("t"), summary)
+    assert (summary.text, len(sent)) == (("sent", 1) if unchanged else ("nothing changed", 0))
+
+
+@pytest.mark.parametrize(
+    ("extra", "says"),
+    [
+        ({"report_url": "javascript:alert(1)"}, "`report_url`"),
+        ({"report_url": "https://x|<!here>"}, "`report_url`"),
+        ({"unchanged": "no"}, "`unchanged`"),
+    ],
+)
+def test_an_extra_that_cannot_be_used_is_told(extra, says):
+    with pytest.raises(AuditError, match=says):
+        Webhook.of("https://chat.example/x", extra)
+
+
+def test_without_slack_sdk_only_a_channel_that_exists_fails(tmp_path):
+    """The wheel without its extra `airflow` has no slack_sdk."""
+    program = f"""
+import logging, pathlib, sys
+from types import SimpleNamespace
+sys.modules["slack_sdk"] = sys.modules["slack_sdk.webhook"] = None
+from durability.steps.notify import Webhook, notify
+from durability.steps.summary import StepSummary
+settings = SimpleNamespace(open_lake=lambda: None, policy=pathlib.Path({str(SHIPPED)!r}), clusters=None, topology=None)
+for channel in (None, Webhook("https://chat.example/x")):
+    summary = StepSummary()
+    notify(settings, pathlib.Path("findings.json"), lambda team: channel, logging.getLogger(), summary)
+    print(summary.text)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.splitlines() == ["no slackwebhook Connection", "failed, see the log"]
+    assert "it comes with the extra 'airflow'" in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -36,11 +37,12 @@ def run(lake, tmp_path, monkeypatch):
     services = SimpleNamespace(
         connect=None,
         evaluation=SimpleNamespace(run=lambda *args: None),
-        webhook=lambda: None,
+        webhook=lambda team: None,
         signing_key=lambda: None,
         reporter=SimpleNamespace(**dict.fromkeys(("started", "progress", "problem", "done"), lambda *args: None)),
     )
     inputs = dict.fromkeys(("policy", "waivers", "clusters", "topology", "framework"))
+    inputs["policy"] = Path(__file__).parents[3] / "policies" / "policy.yaml"
     settings = SimpleNamespace(open_lake=lambda: lake, out=tmp_path / "out", **inputs)
     return lambda: audit.run(settings, services)
 
