@@ -76,7 +76,7 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path, cut: Framework | N
                 reader.add(finding)
         as_json.close()
         as_junit.write(files[junit.FILE], data.counted)
-        metrics.write(files[metrics.FILE], run, data.counted, data.health, plan.waivers)
+        metrics.write(files[metrics.FILE], run, data.counted, data.health, plan.waivers, data.objectives)
         losses, failures = LossesWriter(files["losses.json"], run), FailureRows()
         for entry in data.losses:
             losses.add(entry)

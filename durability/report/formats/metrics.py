@@ -16,15 +16,22 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from durability.plan.plan import from_text
 from durability.report.data import results
 from durability.report.data.health import Health
+from durability.report.data.objectives import Objective, Objectives
 
 FILE = "metrics.prom"
 PREFIX = "kafka_durability"
+STATES = ("one_failure_away", "unknown", "all")
 CATEGORIES = ("offline", "under_min_isr", "at_min_isr", "under_replicated", "unknown")
 """Counts of a cluster's partitions (KIP-427). A partition may be in several."""
 
 
 def write(
-    file: TextIO, run: Mapping[str, Any], counted: pa.Table, health: Health, waivers: Sequence[Mapping[str, Any]]
+    file: TextIO,
+    run: Mapping[str, Any],
+    counted: pa.Table,
+    health: Health,
+    waivers: Sequence[Mapping[str, Any]],
+    objectives: Objectives,
 ) -> None:
     """Write the metrics.
 
@@ -67,7 +74,38 @@ def write(
         ("waiver", "owner"),
         ((w["index"], w["owner"], _end(w["expires"])) for w in waivers),
     )
+    if objectives.counted:
+        _add_objectives(registry, objectives.entries)
     file.write(generate_latest(registry).decode())
+
+
+def _add_objectives(registry: CollectorRegistry, entries: Sequence[Objective]) -> None:
+    """The time one failure away from harm. Unknown time is never good: it is a value of its own."""
+    labels = ("tier", "harm", "loss")
+    _add(
+        registry,
+        "objective_partition_minutes",
+        "Partition-minutes one failure away from harm, unknown, and all of them, in the period up to the run",
+        (*labels, "period", "state"),
+        (
+            (entry.tier, entry.harm, entry.loss, period, state, value)
+            for entry in entries
+            for period, minutes in entry.minutes.items()
+            for state, value in zip(STATES, minutes, strict=True)
+        ),
+    )
+    _add(
+        registry,
+        "objective_budget_used_ratio",
+        "Share of the period's budget that is certainly used: its burn rate, 1 if the budget would just last",
+        (*labels, "period"),
+        (
+            (entry.tier, entry.harm, entry.loss, period, used)
+            for entry in entries
+            for period in entry.minutes
+            if (used := entry.used(period)) is not None
+        ),
+    )
 
 
 def _add(

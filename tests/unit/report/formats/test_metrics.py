@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from prometheus_client.parser import text_string_to_metric_families
 
 from durability.plan.plan import StaleSnapshot
+from durability.report.data.objectives import Minutes, Objective, Objectives
 from tests.support.report_cases import NIGHT, finding, report, snapshot
 from tests.unit.report.formats.test_junit import ROWS
 
@@ -84,3 +85,33 @@ def test_text_of_strangers_stays_a_label(tmp_path):
     found = metrics(tmp_path, [row], snapshots=[snapshot(hostile)])
     assert found["kafka_durability_snapshot_accepted"] == {(hostile,): 1}
     assert all(name.startswith("kafka_durability_") for name in found)
+
+
+def test_the_time_one_failure_away_from_harm_and_the_budget_that_it_uses(tmp_path):
+    minutes = {"1h": Minutes(0, 60, 60), "6h": Minutes(3, 0, 600), "30d": Minutes(40, 5, 1000)}
+    entries = [Objective("gold", "writes", "broker", 99.0, minutes), Objective("silver", "data", "rack", None, minutes)]
+    report(ROWS, tmp_path, objectives=Objectives(entries))
+    order = ("tier", "harm", "loss", "period", "state")
+    samples = [
+        (
+            sample.name.removeprefix("kafka_durability_objective_"),
+            tuple(sample.labels[name] for name in order if name in sample.labels),
+            sample.value,
+        )
+        for family in text_string_to_metric_families((tmp_path / "metrics.prom").read_text())
+        for sample in family.samples
+        if "objective" in sample.name
+    ]
+    used = {labels: value for name, labels, value in samples if name == "budget_used_ratio"}
+    assert used == {
+        ("gold", "writes", "broker", "1h"): 0,  # unknown time isn't used, and isn't good either
+        ("gold", "writes", "broker", "6h"): 0.5,
+        ("gold", "writes", "broker", "30d"): 4,
+    }
+    minutes_of = {labels[3:]: value for name, labels, value in samples if "minutes" in name and labels[0] == "silver"}
+    assert minutes_of["1h", "unknown"] == 60 and minutes_of["30d", "one_failure_away"] == 40
+    assert len(minutes_of) == 9
+
+
+def test_without_anything_counted_there_are_no_objectives(tmp_path):
+    assert not [name for name in metrics(tmp_path) if "objective" in name]

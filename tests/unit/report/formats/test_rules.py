@@ -8,6 +8,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from durability.report.data.objectives import PERIODS, Minutes, Objective, Objectives
 from durability.report.formats.metrics import PREFIX
 from tests import ROOT
 from tests.support.report_cases import report
@@ -24,7 +25,9 @@ MATCHER = re.compile(r'(\w+)\s*(?:=~|!~|!=|=)\s*"([^"]*)"')
 def exported(tmp_path_factory) -> dict[str, dict[str, set[str]]]:
     """By metric, the values of each label."""
     folder = tmp_path_factory.mktemp("report")
-    report(ROWS, folder, counters=[{"partitions": 12, "offline": 1}])
+    minutes = dict.fromkeys(PERIODS, Minutes(2.0, 0.0, 100.0))
+    objectives = Objectives([Objective("gold", "writes", "broker", 99.0, minutes)])
+    report(ROWS, folder, counters=[{"partitions": 12, "offline": 1}], objectives=objectives)
     found: dict[str, dict[str, set[str]]] = {}
     for family in text_string_to_metric_families((folder / "metrics.prom").read_text()):
         for sample in family.samples:
@@ -44,7 +47,7 @@ def test_a_rule_selects_what_is_exported(rule, exported):
         labels |= set(exported[metric])
         for label, values in MATCHER.findall(matchers):
             assert set(values.split("|")) <= exported[metric][label], "a value that is never exported never fires"
-    used = {name.strip() for by in re.findall(r"by \(([^)]*)\)", rule["expr"]) for name in by.split(",")}
+    used = {name.strip() for by in re.findall(r"(?:by|on) \(([^)]*)\)", rule["expr"]) for name in by.split(",")}
     used |= set(re.findall(r"\$labels\.(\w+)", str(rule["annotations"])))
     assert used <= labels
     assert rule["labels"]["severity"] in ("warning", "info"), "what a night finds never pages"
