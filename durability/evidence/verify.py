@@ -215,7 +215,7 @@ def _attested(run: Run, keys: list[bytes] | None) -> dict[str, Any]:
     elif not signed and keys is not None:
         run.wrong(MANIFEST, "it is not signed, so no key can show who wrote it")
     elif not signed:
-        run.notes.append("not signed: whoever may write to the folder may have changed everything in it")
+        run.notes.append("not signed: anyone with write access to the folder could have changed any file")
     return statement
 
 
@@ -241,9 +241,12 @@ def _signed_payload(run: Run, keys: list[bytes] | None) -> bytes | None:
     try:
         kind, payload = str(envelope["payloadType"]), base64.b64decode(envelope["payload"], validate=True)
         signatures = {base64.b64decode(s["sig"], validate=True): str(s.get("keyid")) for s in envelope["signatures"]}
+        extra = set(envelope) - {"payloadType", "payload", "signatures"} or len(envelope["signatures"]) != 1
     except (KeyError, TypeError, ValueError, AttributeError):
         run.wrong(ENVELOPE, "it is no DSSE envelope")
         return None
+    if extra:
+        run.wrong(ENVELOPE, "it has more than a payload and one signature")
     if kind != PAYLOAD_TYPE:
         run.wrong(ENVELOPE, "its payload is no in-toto statement")
         return None
@@ -257,6 +260,8 @@ def _signed_payload(run: Run, keys: list[bytes] | None) -> bytes | None:
             else:
                 run.notes.append(f"signed by the given key {key_id(key)}")
             return payload
+    if not trusted:
+        run.wrong(ENVELOPE, "there is no public key to check its signature with")
     known, stated = {key_id(key) for key in trusted}, sorted(signatures.values())
     whose = f"the key in {PUBLIC_KEY}" if keys is None else "the given key"
     if known & set(stated):
@@ -315,8 +320,11 @@ def _check_sums(run: Run, subjects: dict[str, str]) -> None:
         run.wrong(SUMS, "missing")
         return
     stated: dict[str, str] = {}
-    for line in text.decode("utf-8", "replace").split("\n")[:-1]:
-        matched = re.fullmatch(r"([0-9a-f]{64}) [ *](.+)", line)
+    *lines, rest = text.decode("utf-8", "replace").split("\n")
+    if rest:
+        run.wrong(SUMS, "there is text after its last line")
+    for line in lines:
+        matched = re.fullmatch(r"([0-9a-f]{64})  (.+)", line)
         if matched and matched[2] not in stated:
             stated[matched[2]] = matched[1]
         else:

@@ -24,7 +24,7 @@ FILES = dict(
     re.findall(r"^`((?:durability|spark_jobs|tests)/\S+)`:\n\n```\w+\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
 )
 NEW = ("retention-time", "replica-fetchers")
-COPIED = ("durability", "spark_jobs", "expectations", "policies", "tests", "docs")
+COPIED = ("durability", "spark_jobs", "expectations", "policies", "tests", "docs", "dags")
 POLICY = """
 format: durability-policy/1
 name: extending
@@ -55,7 +55,8 @@ def copy(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("extended")
     for name in COPIED:
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "README.md", root)
+    for name in ("README.md", "pyproject.toml"):
+        shutil.copy(ROOT / name, root)
     if (ROOT / ".cache").exists():
         (root / ".cache").symlink_to((ROOT / ".cache").resolve())
     for name, content in FILES.items():

@@ -66,7 +66,7 @@ class Runs:
             Lake.open(settings.lake)
             planned = [[{"name": run.name, "document": str(run)}]]
             collected.append(work(o.CollectOperator, group=planned[0]))
-            gated = work(o.GateOperator, planned=planned, collected=collected)
+            gated = work(o.GateOperator, planned=planned, collected=collected, kind=kind)
             published = work(o.PublishOperator, gated=gated, kind=kind)
             evaluated = self.evaluate(settings, context, published, kind)
             if kind == "pulse":

@@ -242,6 +242,29 @@ def a_name_with_control_characters(folder, out):
     (folder / "report" / "a\x1b]0;owned\x07\nAs attested.").write_text("")
 
 
+@case("SHA256SUMS: there is text after its last line", sums=True, openssl=False)
+def text_behind_the_sums(folder, out):
+    rewrite(folder, "SHA256SUMS", (folder / "SHA256SUMS").read_bytes() + b"approved")
+
+
+@case("manifest.dsse.json: it has more than a payload and one signature", sums=True, openssl=True)
+def a_second_signature(folder, out):
+    envelope = json.loads((folder / "manifest.dsse.json").read_bytes())
+    envelope["signatures"].append({"keyid": "0" * 64, "sig": base64.b64encode(b"x" * 64).decode()})
+    rewrite(folder, "manifest.dsse.json", json.dumps(envelope).encode())
+
+
+def test_a_signature_without_any_key_to_check_it_is_named(out):
+    """A forger without the key deletes pub.pem, and leaves the old signature beside a manifest of their own."""
+    folder = runs(out)[-1]
+    stated = statement(folder)
+    (folder / "pub.pem").unlink()
+    stated["subject"] = [subject for subject in stated["subject"] if subject["name"] != "pub.pem"]
+    rewrite(folder, "manifest.json", json.dumps(stated).encode())
+    status, said = verified(folder)
+    assert status == 1 and "manifest.dsse.json: there is no public key to check its signature with" in said
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_a_tampered_run_is_found_and_named(out, name):
     tamper, says, sums, openssl = CASES[name]

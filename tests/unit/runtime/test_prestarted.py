@@ -135,7 +135,7 @@ def test_what_it_was_told_is_its_owners_alone(tmp_path, started, monkeypatch) ->
 
 
 def test_a_session_that_the_environment_names_is_not_ours(tmp_path, monkeypatch) -> None:
-    options = SimpleNamespace(lake=str(tmp_path / "lake"), out=tmp_path / "out")
+    options = SimpleNamespace(lake=str(tmp_path / "lake"), out=tmp_path / "out", signing_key=None)
     monkeypatch.setattr(airflow_run.airflow_home, "private_home", lambda folder: folder)
     given = {**os.environ, prestarted.VARIABLE: "/nowhere"}
     made = airflow_run.airflow_environment(options, Input("x", tmp_path / "clusters.yaml"), given, tmp_path)
