@@ -38,6 +38,7 @@ TOO_OLD = timedelta(minutes=30)
 UNREAD_FOR = timedelta(days=1)
 """A cluster that isn't listed any more loses its alerts after that time."""
 NOT_LISTED = "the cluster is no longer listed"
+NO_LONGER_PAGED = "the policy no longer pages for its tier: the partitions may still be so"
 
 
 def advance(
@@ -182,4 +183,5 @@ def _missed(alert: Alert, pulse: ClusterPulse) -> Alert:
         return replace(alert, state=DROPPED)
     if pulse.moment - alert.last_seen < (alert.after or timedelta(0)):
         return alert
-    return replace(alert, state=CLOSED, closed=pulse.moment)
+    pages = pulse.paging is None or alert.tier in pulse.paging.get(alert.category, ())
+    return replace(alert, state=CLOSED, closed=pulse.moment, why=None if pages else NO_LONGER_PAGED)

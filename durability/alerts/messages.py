@@ -13,7 +13,7 @@ from durability.alerts.model import CLEAR, PAGE, Alert
 from durability.catalogue.causes import worded
 from durability.plain import plain
 from durability.report.text.slack import code, escaped
-from durability.report.words import plural, readable
+from durability.report.words import joined, plural, readable
 
 SUMMARY = 1_024
 """The longest summary that PagerDuty accepts."""
@@ -45,13 +45,15 @@ def cause(alert: Alert) -> str:
 
 def title(alert: Alert, event: str) -> str:
     """What is wrong where, or that it is over, in one line."""
-    start = {PAGE: "Partitions", CLEAR: "Over: partitions"}[event]
+    start = {PAGE: "Partitions", CLEAR: "Closed: partitions" if alert.why else "Over: partitions"}[event]
     return plain(f"{start} {NAMES[alert.category][1]} in {alert.cluster}: {cause(alert)}")
 
 
 def details(alert: Alert, event: str) -> str:
-    """The extent, the tier, and since when; of an all-clear, from when to when."""
-    extent = f"{plural(alert.partitions, 'partition')} of {plural(alert.topics, 'topic')} in tier {alert.tier}"
+    """The extent, the tiers, and since when; of an all-clear, from when to when."""
+    tiers = sorted({sight.tier for sight in alert.tiers if not sight.missed}) or [alert.tier or ""]
+    which = f"tier {tiers[0]}" if len(tiers) == 1 else f"tiers {joined(tiers)}"
+    extent = f"{plural(alert.partitions, 'partition')} of {plural(alert.topics, 'topic')} in {which}"
     seen = f"first seen {_time(alert.first_seen)}, last seen {_time(alert.last_seen)}"
     if event == CLEAR:
         return plain(f"{extent}; {seen}. {alert.why or 'Two pulses or more no longer see it'}.")

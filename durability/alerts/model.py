@@ -54,6 +54,7 @@ class ClusterPulse:
 
     problems: of topics whose tier pages.
     unknown: by category, the partitions and unread topics of such tiers that may be in it.
+    paging: by category, the tiers that page for it; None if that isn't known.
     """
 
     cluster: str
@@ -61,6 +62,7 @@ class ClusterPulse:
     team: str | None = None
     problems: tuple[Problem, ...] = ()
     unknown: Mapping[str, int] = field(default_factory=dict)
+    paging: Mapping[str, frozenset[str]] | None = None
 
 
 @dataclass(frozen=True)

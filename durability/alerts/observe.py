@@ -40,8 +40,9 @@ def observe(lake: Lake, plan: Plan, policy: Policy) -> list[ClusterPulse]:
     A cluster whose topics could not be listed is left out, as one that could not be read.
     """
     read = _listed(lake, plan)
-    if not any(tier.page_after for tier in policy.tiers.values()):
-        return [ClusterPulse(part.cluster, part.moment, part.team) for part in read]
+    page = {c: frozenset(name for name, tier in policy.tiers.items() if c in (tier.page_after or ())) for c in PAGING}
+    if not any(page.values()):
+        return [ClusterPulse(part.cluster, part.moment, part.team, paging=page) for part in read]
     rows = _unhealthy(lake, plan)
     unread = _staged(lake, plan, TOPICS, ("cluster", "topic", "internal", "replication_factor", "partitions_known"))
     named = {(row["cluster"], row["topic"]) for row in rows}
@@ -79,6 +80,7 @@ def observe(lake: Lake, plan: Plan, policy: Policy) -> list[ClusterPulse]:
                 if cluster == part.cluster
             ),
             unknown[part.cluster],
+            page,
         )
         for part in read
     ]

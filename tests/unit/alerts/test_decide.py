@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from durability.alerts import decide
-from durability.alerts.model import KEY, OPEN, PENDING, ClusterPulse, key_of
+from durability.alerts import decide, messages
+from durability.alerts.model import CLEAR, KEY, OPEN, PAGE, PENDING, ClusterPulse, key_of
 from tests.unit.alerts.replay import AFTER, EVERY, START, UNREAD, Replay, problem
 
 THREE = "broker:3 down"
@@ -184,3 +184,26 @@ def test_alerts_of_others_are_left_alone():
     other = replace(alert, cluster="asia", key="other")
     pulse = ClusterPulse("eu", START + 2 * EVERY, None, (problem(THREE),))
     assert other in decide.advance([alert, other], [pulse], ["eu", "asia"], START + 2 * EVERY)
+
+
+def test_what_the_policy_no_longer_pages_for_is_not_said_to_be_over():
+    alerts = Replay().line("3 3").alerts
+    for minute in (15, 20):
+        moment = START + timedelta(minutes=minute)
+        pulse = ClusterPulse("eu", moment, "payments", paging={"offline": frozenset({"other"})})
+        alerts = decide.advance(alerts, [pulse], ["eu"], moment)
+    (alert,) = alerts
+    assert (alert.state, alert.why) == ("closed", decide.NO_LONGER_PAGED)
+    assert messages.title(alert, CLEAR).startswith("Closed: partitions offline in eu")
+    assert "no longer pages" in messages.details(alert, CLEAR) and "no longer see it" not in messages.details(
+        alert, CLEAR
+    )
+
+
+def test_partitions_of_several_tiers_are_said_to_be_of_all_of_them():
+    alerts = []
+    for minute in (0, 5, 10):
+        moment = START + timedelta(minutes=minute)
+        problems = (problem(THREE), problem(THREE, tier="scratch"))
+        alerts = decide.advance(alerts, [ClusterPulse("eu", moment, None, problems)], ["eu"], moment)
+    assert "6 partitions of 2 topics in tiers critical and scratch" in messages.details(alerts[0], PAGE)
