@@ -100,17 +100,19 @@ def changes(lake: Any, runs: Sequence[Row]) -> Changes:
 def document(before: Open, during: Changes, after: Open, controls: Collection[str] | None) -> dict[str, Any]:
     """The member `exceptions` of period.json. controls: those to count; None for all.
 
-    Numbers whose findings aren't in the lake are None.
+    Failures of clusters that no run of the period evaluated aren't counted. Numbers whose findings aren't in the lake are None.
     """
     keys = {(c, control, s) for c, control, o, s in (*before.counts, *during.opened, *after.counts) if o == "FAIL"}
     keys |= during.closed.keys()
     rows = [
-        _row(key, before, during, after) for key in sorted(keys, key=_order) if controls is None or key[1] in controls
+        _row(key, before, during, after)
+        for key in sorted(keys, key=_order)
+        if key[0] in after.as_of and (controls is None or key[1] in controls)
     ]
     whole_start = all(map(before.kept, after.as_of)) if before.as_of else None
     start = _sum(rows, "open_at_start") if whole_start else None
-    opened, end = (None if during.lost else _sum(rows, "opened")), (None if after.lost else _sum(rows, "open_at_end"))
-    closed = None if during.lost else _by_why(row["closed"] for row in rows)
+    opened, closed = (None, None) if during.lost else (_sum(rows, "opened"), _by_why(row["closed"] for row in rows))
+    end = None if after.lost else _sum(rows, "open_at_end")
     other = None
     if start is not None and opened is not None and end is not None and closed is not None:
         other = end - (start + opened - sum(closed.values()))
@@ -141,8 +143,8 @@ def _row(key: tuple[str, str, str | None], before: Open, during: Changes, after:
         "control": control,
         "severity": severity,
         "open_at_start": before.counts[of_fail] if before.kept(cluster) else None,
-        "opened": during.opened[of_fail],
-        "closed": dict(sorted(during.closed.get(key, {}).items())),
+        "opened": None if during.lost else during.opened[of_fail],
+        "closed": None if during.lost else dict(sorted(during.closed.get(key, {}).items())),
         "open_at_end": after.counts[of_fail] if after.kept(cluster) else None,
         "oldest_since": to_text(since),
         "oldest_days": None if since is None else (after.as_of[cluster][1] - since).days,
@@ -159,7 +161,7 @@ def _apart(
             "cluster": key[0],
             "control": key[1],
             "open_at_start": start[key] if before.kept(key[0]) else None,
-            "opened": opened[key],
+            "opened": None if during.lost else opened[key],
             "open_at_end": end[key] if after.kept(key[0]) else None,
         }
         for key in sorted({*start, *opened, *end})
@@ -180,18 +182,22 @@ def _sums(named: dict[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
         **named,
         "opened": _sum(rows, "opened"),
         "closed": _by_why(row["closed"] for row in rows),
-        "open_at_end": None if any(row["open_at_end"] is None for row in rows) else _sum(rows, "open_at_end"),
+        "open_at_end": _sum(rows, "open_at_end"),
         "oldest_days": max((row["oldest_days"] for row in rows if row["oldest_days"] is not None), default=None),
     }
 
 
-def _sum(rows: Iterable[Row], name: str) -> int:
-    return sum(row[name] or 0 for row in rows)
+def _sum(rows: Iterable[Row], name: str) -> int | None:
+    """The sum of a column; None if it has a None: a sum of some rows would look like all."""
+    values = [row[name] for row in rows]
+    return None if None in values else sum(values)
 
 
-def _by_why(closed: Iterable[Mapping[str, int]]) -> dict[str, int]:
+def _by_why(closed: Iterable[Mapping[str, int] | None]) -> dict[str, int] | None:
     total: Counter[str] = Counter()
     for counts in closed:
+        if counts is None:
+            return None
         total.update(counts)
     return dict(sorted(total.items()))
 

@@ -176,9 +176,7 @@ def _unknown(
             f"{joined(ended, NAMED)}: no snapshot at the end of the period. The lake doesn't know if a cluster was retired."
         )
     if night(runs[0]["captured_at"]) > period.start:
-        said.append(
-            f"The lake's first nightly run is of {night(runs[0]['captured_at'])}. Earlier runs, if any, were removed."
-        )
+        said.append(f"The lake's first nightly run is of {night(runs[0]['captured_at'])}. What was before isn't known.")
     for lost, what in ((during.lost, "opened and closed"), (after.lost, "left open"), (before.lost, "found before")):
         if lost:
             said.append(
@@ -187,6 +185,8 @@ def _unknown(
     fresh = sorted(after.as_of.keys() - before.as_of.keys())
     if fresh:
         said.append(f"{joined(fresh, NAMED)}: no run before the period, so what was open at its start isn't known.")
+    if unseen := [c["cluster"] for c in found["clusters"] if c["cluster"] not in after.as_of]:
+        said.append(f"{joined(unseen, NAMED)}: not evaluated in the period, so exceptions there aren't counted.")
     unknown = sum(row["open_at_end"] or 0 for row in found["exceptions"]["unknown"])
     if unknown:
         said.append(f"{plural(unknown, 'verdict')} at the end of the period are UNKNOWN. They are not compliant.")

@@ -162,9 +162,11 @@ def test_expected_nights_done_nights_and_each_gap_with_its_reason(october):
 
 def test_a_cluster_whose_last_snapshot_is_before_the_period_is_a_gap_of_the_whole_period(october):
     made = Nights(october)
-    made.snapshot("gone", -20)
-    made.write()
-    gone = of(evidence.document(october, OCTOBER, None, NOW), "gone")
+    made.run(-20, [made.snapshot("gone", -20)], [{"id": "g", "cluster": "gone"}])
+    found = evidence.document(made.write(), OCTOBER, None, NOW)
+    gone = of(found, "gone")
+    assert found["exceptions"]["open_at_end"] == 2  # of eu
+    assert any(said.startswith("gone: not evaluated in the period") for said in found["unknown"])
     assert (gone["expected"], gone["done"], gone["last_accepted"]) == (10, 0, None)
     assert sum(gap["nights"] for gap in gone["gaps"]) == 10
     assert {gap["reason"] for gap in gone["gaps"]} == {"no snapshot", "no run that night"}
@@ -206,11 +208,17 @@ def test_exceptions_opened_closed_and_open_at_the_end_and_unknown_apart(october)
     assert (unknown["cluster"], unknown["opened"], unknown["open_at_end"]) == ("us", 1, 1)
 
 
-def test_findings_that_retention_removed_make_numbers_unknown_and_not_zero(lake):
+def test_findings_that_retention_removed_make_numbers_unknown_and_not_zero(lake, tmp_path):
     made = Nights(lake)
     made.run(1, [made.snapshot("eu", 1)], [{"id": "a"}])
     made.findings.clear()
-    found = evidence.document(made.write(), OCTOBER, None, NOW)
+    made.run(2, [made.snapshot("eu", 2)], [{"id": "b"}, {"id": "c", "outcome": "UNKNOWN", "severity": None}])
+    made.run(3, [made.snapshot("eu", 3)], [{"id": "b", "change": "persisting"}])
+    made.findings.pop()
+    folder, found = evidence.write(made.write(), OCTOBER, tmp_path, None, NOW)
+    (row,) = found["exceptions"]["rows"]
+    assert (row["opened"], row["closed"], row["open_at_end"]) == (None, None, None)
+    assert (folder / "period.html").is_file()
     assert [found["exceptions"][name] for name in ("opened", "closed", "open_at_end")] == [None, None, None]
     assert sum("no longer has all findings" in said for said in found["unknown"]) == 2
 
