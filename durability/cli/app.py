@@ -359,6 +359,48 @@ def verify(
     return status
 
 
+_LAKE_ALONE = _option(
+    "--lake", INPUT, "The lake: a folder or s3://bucket/prefix (default: that of cluster audits).", "PLACE"
+)
+
+
+@app.command(epilog="Exit status: 0 done, 2 refused or failed.")
+def evidence(
+    ctx: typer.Context,
+    start: Annotated[str, typer.Option("--from", help="The period's first day (UTC).", metavar="YYYY-MM-DD")],
+    end: Annotated[str, typer.Option("--to", help="The first day after the period.", metavar="YYYY-MM-DD")],
+    lake: Annotated[str | None, _LAKE_ALONE] = None,
+    out: Annotated[str | None, _OUT] = None,
+    framework: Annotated[str | None, _FRAMEWORK] = None,
+) -> int:
+    """Write what the lake has about a period, for an auditor who signs it: nights done, exceptions, policies, waivers.
+
+    It reads the lake only, and writes OUT/period/FROM_TO/period.json and period.html.
+    """
+    from durability.cli.evidence import period
+    from durability.cli.options import Given
+
+    return period(Given.of(ctx), start, end)
+
+
+@app.command(epilog="Exit status: 0 done, 2 refused or failed.")
+def sample(
+    ctx: typer.Context,
+    n: Annotated[str, typer.Option("--n", help="How many verdicts.", metavar="N")] = "25",
+    seed: Annotated[str, typer.Option("--seed", help="The same seed picks the same verdicts.", metavar="N")] = "1",
+    lake: Annotated[str | None, _LAKE_ALONE] = None,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", help="Only verdicts on this cluster.", metavar="NAME")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> int:
+    """Pick verdicts of the newest complete nightly run, with the facts and Kafka's command that shows them again."""
+    from durability.cli import evidence
+    from durability.cli.options import Given
+
+    return evidence.sample(Given.of(ctx), as_json)
+
+
 @app.command()
 def schema(
     name: Annotated[

@@ -142,7 +142,7 @@ def checked(given: Given) -> Options:
         lake=lake if "://" in lake else str(given.folder("lake", Path(lake).absolute())),
         fail_on=fail_on,
         known=known_ids(baseline, fail_on) if baseline else None,
-        framework=_framework(given),
+        framework=framework(given),
         signing_key=_signing_key(given),
     )
 
@@ -165,7 +165,8 @@ def _fail_on(given: Given) -> FailOn | None:
     return FailOn(stated) if stated else None
 
 
-def _framework(given: Given) -> str | None:
+def framework(given: Given) -> str | None:
+    """The id of the framework that the options name; None without one. Raises Refused for an unknown one."""
     from durability.policy import shipped_frameworks
     from durability.policy.frameworks import named
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from durability.remedies.commands import BOOTSTRAP, ZOOKEEPER
 from durability.topology.versions import at_least
 
@@ -39,3 +41,41 @@ def commands(kafka_version: str | None, kraft: bool | None = None) -> list[dict[
         if known:
             found.append({"shows": shows, "command": known})
     return found
+
+
+def of_resource(kind: str, name: str, kafka_version: str | None, kraft: bool | None = None) -> list[dict[str, str]]:
+    """The commands that show one resource again: what each `shows`, and the `command`. Names are quoted for a shell.
+
+    kind: resource_type of a finding. A tier and a waiver have none, nor has a name that a terminal can't show.
+
+    >>> [c["command"] for c in of_resource("topic", "a b", "4.3.1")][0]
+    'kafka-topics --bootstrap-server "$BOOTSTRAP" --describe --topic \\'a b\\''
+    """
+    if not name.isprintable():
+        return []
+    word, since = shlex.quote(name), {"topics": "2.2", "configs": "2.5"}
+    server = {
+        tool: ZOOKEEPER if at_least(kafka_version, first) is False else BOOTSTRAP for tool, first in since.items()
+    }
+    everything = "" if server["configs"] == ZOOKEEPER else " --all"
+    if kind == "topic":
+        return [
+            {
+                "shows": "leader, replicas and ISR of its partitions",
+                "command": f"kafka-topics {server['topics']} --describe --topic {word}",
+            },
+            {
+                "shows": "its settings and their sources",
+                "command": f"kafka-configs {server['configs']} --describe{everything} --entity-type topics --entity-name {word}",
+            },
+        ]
+    if kind == "broker":
+        settings = f"--describe{everything} --entity-type brokers --entity-name {word}"
+        return [
+            {"shows": "brokers, and the APIs of each", "command": f"kafka-broker-api-versions {BOOTSTRAP}"},
+            {"shows": "its settings and their sources", "command": f"kafka-configs {server['configs']} {settings}"},
+        ]
+    if kind == "application":
+        members = f"kafka-consumer-groups {BOOTSTRAP} --describe --group {word} --members --verbose"
+        return [{"shows": "its members", "command": members}]
+    return commands(kafka_version, kraft) if kind == "cluster" else []

@@ -1,0 +1,164 @@
+"""Expected cluster-nights of a period against done ones. A night is a day in UTC, by the time of the snapshot.
+
+A night is done if the cluster's full snapshot was accepted and evaluated by a run that is complete and verified.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+from durability.errors import Refused
+from durability.plan.plan import ACCEPTED, COUNTED
+from durability.report.words import joined
+
+COMPLETE = "complete"
+DAY = timedelta(days=1)
+NO_RUN, NO_SNAPSHOT = "no run that night", "no snapshot"
+NOT_EVALUATED = "accepted, but no run has evaluated the snapshot"
+NOT_VERIFIED = "run unverified: the second check did not confirm its verdicts"
+NAMED = 3
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Period:
+    """The days from `start` on, without `end`."""
+
+    start: date
+    end: date
+
+    @classmethod
+    def of(cls, start: str, end: str, today: date) -> Period:
+        """From two days as YYYY-MM-DD. Raises Refused if they are no period, or if it isn't over.
+
+        >>> Period.of("2026-10-01", "2026-11-01", date(2026, 11, 27)).days
+        31
+        """
+        first, last = (_day(text, name) for text, name in ((start, "--from"), (end, "--to")))
+        if first >= last:
+            raise Refused(f"--from {first} must be before --to {last}, the first day after the period")
+        if last > today + DAY:
+            raise Refused(f"--to {last}: the period isn't over; the last possible value today is {today + DAY}")
+        return cls(first, last)
+
+    @property
+    def days(self) -> int:
+        return (self.end - self.start).days
+
+    @property
+    def since(self) -> datetime:
+        return datetime.combine(self.start, time(), UTC)
+
+    @property
+    def until(self) -> datetime:
+        return datetime.combine(self.end, time(), UTC)
+
+    def has(self, moment: datetime) -> bool:
+        return self.since <= moment < self.until
+
+
+def _day(text: str, name: str) -> date:
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").date()
+    except ValueError:
+        raise Refused(f"{name} {text}: expected a day as YYYY-MM-DD") from None
+
+
+def night(moment: datetime) -> date:
+    """The day in UTC."""
+    return moment.astimezone(UTC).date()
+
+
+def count(period: Period, snapshots: Iterable[Row], runs: Sequence[Row], first: Mapping[str, datetime]) -> list[dict]:
+    """By cluster its expected nights, the done ones, and gaps with their reasons.
+
+    snapshots: full snapshots of the period, with status, reason and published_at.
+    runs: nightly runs, superseded results included.
+    first: by cluster, when it was first in the lake. Nights are expected from then on, also after the last snapshot.
+    """
+    by_night, ran = _evaluated(period, runs), set()
+    ran |= {day for _, day in by_night} | {night(run["captured_at"]) for run in runs}
+    taken: defaultdict[tuple[str, date], list[Row]] = defaultdict(list)
+    for row in snapshots:
+        taken[row["cluster"], night(row["captured_at"])].append(row)
+    ran |= {day for _, day in taken}
+    return [
+        _of_cluster(period, name, first[name], taken, by_night, ran)
+        for name in sorted(first)
+        if night(first[name]) < period.end
+    ]
+
+
+def _of_cluster(
+    period: Period,
+    cluster: str,
+    first: datetime,
+    taken: Mapping[tuple[str, date], Sequence[Row]],
+    by_night: Mapping[tuple[str, date], Sequence[tuple[Row, Row]]],
+    ran: set[date],
+) -> dict[str, Any]:
+    start = max(period.start, night(first))
+    expected = (period.end - start).days
+    done = evaluated = 0
+    gaps: list[dict[str, Any]] = []
+    accepted = []
+    for day in (start + DAY * number for number in range(expected)):
+        here, runs = taken.get((cluster, day), ()), by_night.get((cluster, day), ())
+        if any(row["status"] == ACCEPTED for row in (*here, *(part for _, part in runs))):
+            accepted.append(day)
+        reason, counts = _gap(cluster, here, runs, day in ran)
+        evaluated += counts
+        if reason is None:
+            done += 1
+        elif gaps and gaps[-1]["reason"] == reason and date.fromisoformat(gaps[-1]["last"]) + DAY == day:
+            gaps[-1].update(last=day.isoformat(), nights=gaps[-1]["nights"] + 1)
+        else:
+            gaps.append({"first": day.isoformat(), "last": day.isoformat(), "nights": 1, "reason": reason})
+    return {
+        "cluster": cluster,
+        "expected_from": start.isoformat(),
+        "last_accepted": accepted[-1].isoformat() if accepted else None,
+        "expected": expected,
+        "done": done,
+        "evaluated": evaluated,
+        "gaps": gaps,
+    }
+
+
+def _evaluated(period: Period, runs: Iterable[Row]) -> dict[tuple[str, date], list[tuple[Row, Row]]]:
+    """By cluster and night, the runs that name it, with its part of the run."""
+    found: defaultdict[tuple[str, date], list[tuple[Row, Row]]] = defaultdict(list)
+    for run in runs:
+        for part in run["snapshots"] or ():
+            moment = part["captured_at"] or run["captured_at"]
+            if part["status"] != COUNTED and period.has(moment):
+                found[part["cluster"], night(moment)].append((run, part))
+    return found
+
+
+def _gap(cluster: str, taken: Sequence[Row], runs: Sequence[tuple[Row, Row]], ran: bool) -> tuple[str | None, bool]:
+    """Why a night isn't done (None: it is), and whether a verified run evaluated the cluster."""
+    judged = [run for run, part in runs if part["status"] == ACCEPTED]
+    verified = [run for run in judged if run["verified"]]
+    if any(run["status"] == COMPLETE for run in verified):
+        return None, True
+    if verified:
+        return _incomplete(cluster, verified[-1]), True
+    if judged:
+        return NOT_VERIFIED, False
+    if any(row["status"] == ACCEPTED for row in taken):
+        return NOT_EVALUATED, False
+    failed = sorted(taken, key=lambda row: row["published_at"]) or [part for _, part in runs]
+    if failed:
+        return f"{failed[-1]['status']}: {failed[-1]['reason'] or 'the lake has no reason'}", False
+    return NO_SNAPSHOT if ran else NO_RUN, False
+
+
+def _incomplete(cluster: str, run: Row) -> str:
+    others = sorted({part["cluster"] for part in run["snapshots"] if part["status"] not in (ACCEPTED, COUNTED)})
+    named = joined([name for name in others if name != cluster], NAMED) or "a cluster"
+    return f"run incomplete: it did not evaluate {named}"

@@ -1,0 +1,95 @@
+"""The waivers of a period's runs: when each was in the file, what it exempted, and whether it has expired.
+
+A run's row has all waivers of its file. A finding has the index of the waiver that exempts it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from durability.evidence.exceptions import grouped, is_in
+from durability.evidence.nights import Period, night
+
+STATED = (
+    *("control", "cluster", "resource", "owner", "requested_by", "approved_by", "approved_at", "approved_count"),
+    *("reason", "risk", "compensating_control", "ticket", "expires"),
+)
+Row = Mapping[str, Any]
+
+
+@dataclass
+class _Waiver:
+    stated: dict[str, Any]
+    first: str
+    last: str = ""
+    last_run: str = ""
+    exempted: Counter[str] = field(default_factory=Counter)  # findings by result id
+    covers: int = 0
+
+
+def read(lake: Any, period: Period, runs: Sequence[Row], controls: Collection[str] | None) -> list[dict[str, Any]]:
+    """The member `waivers` of period.json: expired ones first, then by the day on which they expire.
+
+    runs: oldest first. controls: those whose waivers are listed; None for all.
+    """
+    found: dict[str, _Waiver] = {}
+    by_index: dict[tuple[str, int], _Waiver] = {}
+    for run in runs:
+        for stated in json.loads(run["waivers"] or "[]"):
+            key = json.dumps({name: value for name, value in stated.items() if name != "index"}, sort_keys=True)
+            day = night(run["captured_at"]).isoformat()
+            waiver = found.setdefault(key, _Waiver(stated, day))
+            waiver.last, waiver.last_run = day, run["result_id"]
+            by_index[run["result_id"], stated["index"]] = waiver
+    exempt = is_in("outcome", ("EXEMPT",))
+    for row in grouped(lake, runs, exempt, ("result_id", "waiver")) if found else ():
+        if waiver_of := by_index.get((row["result_id"], row["waiver"])):
+            waiver_of.exempted[row["result_id"]] += row["count_all"]
+    _cover(lake, runs, found.values(), by_index)
+    nights = {run["result_id"]: night(run["captured_at"]) for run in runs}
+    rows = [
+        _row(waiver, period, nights)
+        for waiver in found.values()
+        if controls is None or set(waiver.stated.get("controls") or ()) & set(controls)
+    ]
+    order = {state: place for place, state in enumerate(("expired in the period", "expired before", "valid"))}
+    return sorted(rows, key=lambda row: (order[row["state"]], row["expires"], row["control"], row["cluster"]))
+
+
+def _cover(lake: Any, runs: Sequence[Row], waivers: Any, by_index: Mapping[tuple[str, int], _Waiver]) -> None:
+    """Count the resources that each waiver covers in the last run that has it."""
+    last = {waiver.last_run for waiver in waivers if waiver.exempted}
+    resources: defaultdict[int, set[tuple]] = defaultdict(set)
+    keys = ("result_id", "waiver", "cluster", "resource_type", "resource")
+    of_last = [run for run in runs if run["result_id"] in last]
+    for row in grouped(lake, of_last, is_in("outcome", ("EXEMPT",)), keys):
+        waiver = by_index.get((row["result_id"], row["waiver"]))
+        if waiver is not None and waiver.last_run == row["result_id"]:
+            resources[id(waiver)].add((row["cluster"], row["resource_type"], row["resource"]))
+    for waiver in waivers:
+        waiver.covers = len(resources[id(waiver)])
+
+
+def _row(waiver: _Waiver, period: Period, nights: Mapping[str, date]) -> dict[str, Any]:
+    stated = waiver.stated
+    return {
+        **{name: stated.get(name) for name in STATED},
+        "state": _state(date.fromisoformat(stated["expires"]), period),
+        "first_night": waiver.first,
+        "last_night": waiver.last,
+        "nights_used": len({nights[result] for result in waiver.exempted}),
+        "findings_at_most": max(waiver.exempted.values(), default=0),
+        "covers_at_last": waiver.covers,
+    }
+
+
+def _state(expires: date, period: Period) -> str:
+    """A waiver is valid through the day on which it expires."""
+    if expires >= period.end:
+        return "valid"
+    return "expired in the period" if expires >= period.start else "expired before"

@@ -1,0 +1,34 @@
+"""period.html: the evidence of a period as a page to read and sign, in the report's style."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from durability.report.html.page import environment, first, stylesheet
+
+CLUSTERS, GAPS, ROWS, WAIVERS, POLICIES = 300, 400, 300, 300, 100
+
+
+def render(found: Mapping[str, Any], sha256: str) -> Iterator[str]:
+    """The page in pieces. found: the content of period.json. sha256: of that file."""
+    css, digest = stylesheet()
+    counts, exceptions = found["nights"], found["exceptions"]
+    gaps = [{"cluster": cluster["cluster"], **gap} for cluster in found["clusters"] for gap in cluster["gaps"]]
+    apart = [{"outcome": name, **row} for name in ("unknown", "exempt") for row in exceptions[name]]
+    known = counts["done"] == counts["expected"] and exceptions["open_at_end"] == 0
+    template = environment().get_template("period.html.j2")
+    yield from template.generate(
+        css=css,
+        css_hash=digest,
+        found=found,
+        sha256=sha256,
+        tone="good" if known else "unknown",
+        clusters=first(found["clusters"], CLUSTERS),
+        gaps=first(gaps, GAPS),
+        rows=first(exceptions["rows"], ROWS),
+        apart=first(apart, ROWS),
+        waivers=first(found["waivers"], WAIVERS),
+        policies=first(found["policies"]["in_force"], POLICIES),
+        pulses=first(found["pulses"], CLUSTERS),
+    )

@@ -1,0 +1,324 @@
+"""The evidence of a period, from rows written by hand. The expected numbers are counted by hand in the comments."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import UTC, date, datetime, timedelta
+from html.parser import HTMLParser
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from durability.cli.app import app
+from durability.errors import Refused
+from durability.evidence import period as evidence
+from durability.evidence.nights import Period
+from durability.lake import tables
+from durability.policy import shipped_frameworks
+from durability.policy.frameworks import named
+
+NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
+OCTOBER = Period(date(2026, 10, 1), date(2026, 10, 11))  # ten nights
+HOSTILE = "<script>alert(1)</script>\u202e\x07"
+
+
+def at(day: int, hour: int = 2) -> datetime:
+    return datetime(2026, 10, 1, hour, tzinfo=UTC) + timedelta(days=day - 1)
+
+
+def waiver(**stated) -> dict:
+    base = dict.fromkeys(("approved_by", "ticket", "requested_by", "approved_at", "approved_count", "risk"))
+    return {
+        **base,
+        "index": 0,
+        "control": "replication-factor",
+        "controls": ["replication-factor"],
+        "cluster": "eu",
+        "resource": "orders",
+        "owner": "team-a",
+        "reason": "small",
+        "compensating_control": None,
+        **stated,
+    }
+
+
+class Nights:
+    """Writes nights into a lake: a run's snapshots, findings and row."""
+
+    def __init__(self, lake):
+        self.lake, self.snapshots, self.findings, self.runs = lake, [], [], []
+
+    def snapshot(self, cluster: str, day: int, status: str = "accepted", reason: str | None = None, **more) -> dict:
+        row = {
+            "cluster": cluster,
+            "captured_at": at(day),
+            "snapshot_id": f"{cluster}@{day}",
+            "attempt_id": f"{cluster}-{day}",
+            "status": status,
+            "reason": reason,
+            "published_at": at(day, 3),
+            "kind": "full",
+            **more,
+        }
+        self.snapshots.append(row)
+        return row
+
+    def run(self, day: int, parts, findings=(), status="complete", verified=True, policy="p1", waivers=(), **more):
+        run = {"run_id": f"run-{day}", "result_id": f"run-{day}:1", **more}
+        rows = [{**self.finding(f"{run['run_id']}-{i}", day), **run, **f} for i, f in enumerate(findings)]
+        self.findings += [{k: v for k, v in row.items() if k in tables.FINDINGS.arrow.names} for row in rows]
+        changes, outcomes = {"new": 0, "resolved": 0}, {"FAIL": 0, "UNKNOWN": 0, "EXEMPT": 0, "PASS": 0}
+        for row in rows:
+            if row["change"] in changes:
+                changes[row["change"]] += 1
+            if row["change"] != "resolved" or row["outcome"] == "EXEMPT":
+                outcomes[row["outcome"]] += 1
+        names = ("cluster", "snapshot_id", "attempt_id", "captured_at", "status", "reason")
+        self.runs.append(
+            {
+                **{"kind": "nightly", "captured_at": at(day), "started_at": at(day), "finished_at": at(day, 4)},
+                **{"status": status, "verified": verified, "policy_name": "policy", "policy_sha256": policy},
+                "waivers": json.dumps(list(waivers)),
+                "snapshots": [{name: part[name] for name in names} for part in parts],
+                "summary": json.dumps({"changes": changes, "outcomes": outcomes}),
+                **run,
+            }
+        )
+
+    def finding(self, id: str, day: int) -> dict:
+        return {
+            **{"cluster": "eu", "captured_at": at(day), "id": id, "resource_type": "topic", "resource": "orders"},
+            **{"control": "replication-factor", "outcome": "FAIL", "severity": "critical", "since": at(day)},
+            **{"change": "new", "why": None, "waiver": None, "previous_severity": None},
+        }
+
+    def write(self):
+        for table, rows in (
+            (tables.SNAPSHOTS, self.snapshots),
+            (tables.FINDINGS, self.findings),
+            (tables.RUNS, self.runs),
+        ):
+            if rows:
+                self.lake.append(table, pa.Table.from_pylist(rows, table.arrow))
+        return self.lake
+
+
+@pytest.fixture
+def october(lake):
+    """eu and us. eu has all kinds of gaps. us has its first snapshot on the 2nd and vanishes after the 4th."""
+    made = Nights(lake)
+    fixed = {"change": "resolved", "outcome": "PASS", "severity": None, "previous_severity": "critical", "why": "fixed"}
+    old = {"id": "a", "change": "persisting", "since": at(-9)}  # of 21 September
+    risk = {"id": "w", "outcome": "EXEMPT", "waiver": 0, "change": "persisting", "resource": "audit"}
+    accepted = waiver(expires="2026-10-05", approved_by="cro", approved_count=3)
+    unused = waiver(resource="nothing", expires="2027-01-01")
+
+    made.run(-1, [made.snapshot("eu", -1)], [{**old, "change": "new"}])  # 29 September: eu was there before
+    made.run(1, [made.snapshot("eu", 1)], [old, {"id": "b", "severity": "warning"}], waivers=[accepted])
+    both = [made.snapshot("eu", 2), made.snapshot("us", 2)]
+    blind = {"id": "u", "cluster": "us", "outcome": "UNKNOWN", "severity": None, "control": "write-headroom"}
+    made.run(2, both, [old, {"id": "b", **fixed, "previous_severity": "warning"}, blind, risk], waivers=[accepted])
+    # 3rd: no run at all.
+    rejected = made.snapshot("eu", 4, "rejected", "contradicts itself")
+    made.run(4, [rejected, made.snapshot("us", 4)], [{**blind, "change": "persisting"}], "incomplete", waivers=[unused])
+    made.run(5, [made.snapshot("eu", 5)], [old], "unverified", False, policy="p2", waivers=[unused])
+    lost = [made.snapshot("eu", day, "failed", f"no answer {HOSTILE}") for day in (6, 7)]
+    for part, day in zip(lost, (6, 7), strict=True):
+        made.run(day, [part], (), "incomplete", policy="p2", waivers=[unused])
+    made.snapshot("eu", 8)  # accepted, but its run died
+    made.run(9, [made.snapshot("eu", 9)], [{"id": "a", **fixed}, {"id": "c"}], policy="p2", waivers=[unused])
+    opened = {"id": "d", "control": "write-headroom", "severity": "warning"}
+    made.run(10, [made.snapshot("eu", 10)], [{"id": "c", "change": "persisting", "since": at(9)}, opened], policy="p2")
+    return made.write()
+
+
+def of(found: dict, cluster: str) -> dict:
+    return next(row for row in found["clusters"] if row["cluster"] == cluster)
+
+
+def test_expected_nights_done_nights_and_each_gap_with_its_reason(october):
+    found = evidence.document(october, OCTOBER, None, NOW)
+    eu, us = of(found, "eu"), of(found, "us")
+    assert (eu["expected_from"], eu["expected"], eu["done"], eu["evaluated"]) == ("2026-10-01", 10, 4, 4)  # 1, 2, 9, 10
+    assert [(g["first"][-2:], g["last"][-2:], g["nights"], g["reason"]) for g in eu["gaps"]] == [
+        ("03", "03", 1, "no run that night"),
+        ("04", "04", 1, "rejected: contradicts itself"),
+        ("05", "05", 1, "run unverified: the second check did not confirm its verdicts"),
+        ("06", "07", 2, f"failed: no answer {HOSTILE}"),
+        ("08", "08", 1, "accepted, but no run has evaluated the snapshot"),
+    ]
+    # us is expected until the end, although its last snapshot is of the 4th.
+    assert (us["expected_from"], us["expected"], us["done"], us["evaluated"]) == ("2026-10-02", 9, 1, 2)
+    assert [(g["first"][-2:], g["last"][-2:], g["nights"], g["reason"]) for g in us["gaps"]] == [
+        ("03", "03", 1, "no run that night"),
+        ("04", "04", 1, "run incomplete: it did not evaluate eu"),
+        ("05", "10", 6, "no snapshot"),
+    ]
+    assert found["nights"] == {"expected": 19, "done": 5, "evaluated": 6}
+    assert any(said.startswith("us: no snapshot at the end") for said in found["unknown"])
+
+
+def test_a_cluster_whose_last_snapshot_is_before_the_period_is_a_gap_of_the_whole_period(october):
+    made = Nights(october)
+    made.run(-20, [made.snapshot("gone", -20)], [{"id": "g", "cluster": "gone"}])
+    found = evidence.document(made.write(), OCTOBER, None, NOW)
+    gone = of(found, "gone")
+    assert found["exceptions"]["open_at_end"] == 2  # of eu
+    assert any(said.startswith("gone: not evaluated in the period") for said in found["unknown"])
+    assert (gone["expected"], gone["done"], gone["last_accepted"]) == (10, 0, None)
+    assert sum(gap["nights"] for gap in gone["gaps"]) == 10
+    assert {gap["reason"] for gap in gone["gaps"]} == {"no snapshot", "no run that night"}
+
+
+def test_policies_in_force_and_their_change(october):
+    policies = evidence.document(october, OCTOBER, None, NOW)["policies"]
+    assert [(p["sha256"], p["first_night"][-2:], p["last_night"][-2:], p["runs"]) for p in policies["in_force"]] == [
+        ("p1", "01", "04", 3),
+        ("p2", "05", "10", 5),
+    ]
+    assert policies["changes"] == 1
+
+
+def test_exceptions_opened_closed_and_open_at_the_end_and_unknown_apart(october):
+    found = evidence.document(october, OCTOBER, None, NOW)["exceptions"]
+    # Open on 29 September: a. Opened: b, c, d. Fixed: b, a. Open on the 10th: c of the 9th, and d.
+    assert {name: found[name] for name in ("open_at_start", "opened", "closed", "other", "open_at_end")} == {
+        "open_at_start": None,  # us wasn't evaluated before the period
+        "opened": 3,
+        "closed": {"fixed": 2},
+        "other": None,
+        "open_at_end": 2,
+    }
+    rows = {(row["cluster"], row["control"], row["severity"]): row for row in found["rows"]}
+    of_eu = rows["eu", "replication-factor", "critical"]
+    assert (of_eu["open_at_start"], of_eu["opened"], of_eu["closed"], of_eu["open_at_end"]) == (1, 1, {"fixed": 1}, 1)
+    assert (of_eu["oldest_since"], of_eu["oldest_days"]) == ("2026-10-09T02:00:00Z", 1)
+    assert [(row["severity"], row["opened"], row["open_at_end"]) for row in found["by_severity"]] == [
+        ("critical", 1, 1),
+        ("warning", 2, 1),
+        ("info", 0, 0),
+    ]
+    assert [(row["cluster"], row["as_of"][:10]) for row in found["by_cluster"]] == [
+        ("eu", "2026-10-10"),
+        ("us", "2026-10-04"),
+    ]
+    (unknown,) = found["unknown"]
+    assert (unknown["cluster"], unknown["opened"], unknown["open_at_end"]) == ("us", 1, 1)
+
+
+def test_findings_that_retention_removed_make_numbers_unknown_and_not_zero(lake, tmp_path):
+    made = Nights(lake)
+    made.run(1, [made.snapshot("eu", 1)], [{"id": "a"}])
+    made.findings.clear()
+    made.run(2, [made.snapshot("eu", 2)], [{"id": "b"}, {"id": "c", "outcome": "UNKNOWN", "severity": None}])
+    made.run(3, [made.snapshot("eu", 3)], [{"id": "b", "change": "persisting"}])
+    made.findings.pop()
+    folder, found = evidence.write(made.write(), OCTOBER, tmp_path, None, NOW)
+    (row,) = found["exceptions"]["rows"]
+    assert (row["opened"], row["closed"], row["open_at_end"]) == (None, None, None)
+    assert (folder / "period.html").is_file()
+    assert [found["exceptions"][name] for name in ("opened", "closed", "open_at_end")] == [None, None, None]
+    assert sum("no longer has all findings" in said for said in found["unknown"]) == 2
+
+
+def test_a_run_that_was_repeated_counts_once_with_its_last_result(lake):
+    made = Nights(lake)
+    part = made.snapshot("eu", 1)
+    made.run(1, [part], [{"id": "a"}], "unverified", False)
+    made.run(1, [part], [{"id": "a"}], result_id="run-1:2", finished_at=at(1, 5))
+    found = evidence.document(made.write(), OCTOBER, None, NOW)
+    assert (of(found, "eu")["done"], found["exceptions"]["opened"], found["exceptions"]["open_at_end"]) == (1, 1, 1)
+
+
+def test_waivers_used_and_expired(october):
+    used, unused = evidence.document(october, OCTOBER, None, NOW)["waivers"]
+    assert (used["state"], used["expires"], used["approved_by"]) == ("expired in the period", "2026-10-05", "cro")
+    assert (used["first_night"], used["last_night"]) == ("2026-10-01", "2026-10-02")
+    # It exempted one finding, on the 2nd. It was approved for three resources and covered one.
+    assert [used[n] for n in ("nights_used", "findings_at_most", "approved_count", "covers_at_last")] == [1, 1, 3, 1]
+    assert (unused["state"], unused["nights_used"], unused["covers_at_last"]) == ("valid", 0, 0)
+
+
+def test_pulses_and_their_longest_gap(october):
+    made = Nights(october)
+    for day, hour in ((1, 6), (1, 12), (8, 12)):
+        part = made.snapshot("eu", day, captured_at=at(day, hour), kind="pulse")
+        moments = dict.fromkeys(("captured_at", "started_at", "finished_at"), at(day, hour))
+        made.run(
+            day, [part], kind="pulse", verified=None, run_id=f"pulse-{day}-{hour}", result_id=f"{day}-{hour}", **moments
+        )
+    # From the 1st 12:00 to the 8th 12:00 are seven days. The pulse's snapshot makes no night done.
+    found = evidence.document(made.write(), OCTOBER, None, NOW)
+    assert found["pulses"] == [{"cluster": "eu", "pulses": 3, "longest_gap_seconds": 7 * 86400}]
+    assert of(found, "eu")["done"] == 4
+
+
+def test_a_framework_cuts_exceptions_and_waivers_and_no_nights(october):
+    framework = named(shipped_frameworks(), "soc2")
+    cut = evidence.document(october, OCTOBER, framework, NOW)
+    assert cut["nights"]["expected"] == 19
+    assert {row["control"] for row in cut["exceptions"]["rows"]} <= framework.controls
+    assert cut["framework"]["requirements"][0]["not_shown"]
+
+
+class Seen(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.text = set(), ""
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_the_page_shows_the_hash_of_the_file_and_escapes_hostile_text(october, tmp_path):
+    folder, found = evidence.write(october, OCTOBER, tmp_path / "out", None, NOW)
+    content = (folder / "period.json").read_bytes()
+    assert folder.name == "2026-10-01_2026-10-11" and json.loads(content) == found
+    page = (folder / "period.html").read_text()
+    seen = Seen()
+    seen.feed(page)
+    assert hashlib.sha256(content).hexdigest() in seen.text
+    assert "script" not in seen.tags and "<script>alert(1)</script>" in seen.text
+    assert "\u202e" not in page and "\x07" not in page
+    assert "default-src 'none'" in page and "Reviewed by" in seen.text
+    assert seen.text.index("Unknown") < seen.text.index("Policies in force")
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "said"),
+    [
+        ("2026-11-01", "2026-10-01", "--from 2026-11-01 must be before --to 2026-10-01"),
+        ("2026-11-01", "2026-11-01", "must be before"),
+        ("1.10.2026", "2026-11-01", "--from 1.10.2026: expected a day as YYYY-MM-DD"),
+        ("2026-11-01", "2026-12-01", "the period isn't over"),
+    ],
+)
+def test_what_is_no_period_is_refused(start, end, said):
+    with pytest.raises(Refused, match=said):
+        Period.of(start, end, NOW.date())
+
+
+def test_the_command_writes_the_files_and_refuses_what_it_cannot_do(october, tmp_path):
+    def run(*arguments: str):
+        return CliRunner().invoke(app, ["evidence", "--out", str(tmp_path / "out"), *arguments], env={"LAKE": ""})
+
+    lake = ("--lake", october.location)
+    done = run("--from", "2026-10-01", "--to", "2026-10-11", *lake)
+    assert done.exit_code == 0 and "5 of 19 cluster-nights done" in done.output
+    assert (tmp_path / "out" / "period" / "2026-10-01_2026-10-11" / "period.html").is_file()
+    for arguments, said in (
+        (("--from", "2026-01-01", "--to", "2026-02-01", *lake), "has no nightly run from 2026-01-01 to 2026-02-01"),
+        (
+            ("--from", "2026-10-01", "--to", "2026-10-11", "--framework", "sox", *lake),
+            "--framework sox: there is no framework",
+        ),
+        (("--from", "2026-10-01", "--to", "2026-10-11", "--lake", str(tmp_path / "none")), "no lake there"),
+    ):
+        refused = run(*arguments)
+        assert refused.exit_code == 2 and said in refused.output
+    assert not (tmp_path / "none").exists()

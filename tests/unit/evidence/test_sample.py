@@ -1,0 +1,133 @@
+"""Samples of verdicts, from rows written by hand."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from durability.cli.app import app
+from durability.errors import Refused
+from durability.evidence import sample
+from durability.evidence.reperform import of_resource
+from durability.lake import tables
+
+NIGHT = datetime(2026, 10, 1, 2, tzinfo=UTC)
+NAMES = ("orders", "a'; rm -rf ~", "bell\x07")
+
+
+def rows(lake, table, *given: dict, **shared) -> None:
+    keys = {"cluster": "eu", "captured_at": NIGHT, "snapshot_id": "eu@1", **shared}
+    lake.append(table, pa.Table.from_pylist([keys | row for row in given], table.arrow))
+
+
+def run_row(number: int, status: str = "complete", verified: bool = True) -> dict:
+    part = {"cluster": "eu", "snapshot_id": "eu@1", "attempt_id": "eu-1", "captured_at": NIGHT, "status": "accepted"}
+    return {
+        **{"run_id": f"run-{number}", "result_id": f"run-{number}:1", "kind": "nightly", "captured_at": NIGHT},
+        **{"started_at": NIGHT, "finished_at": NIGHT.replace(hour=2 + number), "status": status, "verified": verified},
+        **{"policy_name": "p", "policy_sha256": "0", "waivers": "[]", "snapshots": [part], "summary": "{}"},
+    }
+
+
+def finding(id: str, outcome: str, resource: str = "orders", **more) -> dict:
+    return {
+        **{"id": id, "control": "write-headroom", "resource_type": "topic", "resource": resource, "outcome": outcome},
+        **{"observed": "{}", "change": None, **more},
+    }
+
+
+@pytest.fixture
+def audited(lake):
+    """Run 1 with 40 verdicts that count, and a newer run that is incomplete."""
+    result = {"run_id": "run-1", "result_id": "run-1:1"}
+    passing = [finding(f"p{n}", "PASS", f"topic-{n}") for n in range(35)]
+    gone = finding("r", "PASS", change="resolved", why="fixed")
+    waived = finding("w", "EXEMPT", change="resolved", why="waived")
+    others = [finding("n", "NOT_APPLICABLE"), gone, waived, finding("u", "UNKNOWN", change="new")]
+    failing = [finding(f"f{n}", "FAIL", name, severity="critical", change="new") for n, name in enumerate(NAMES)]
+    rows(lake, tables.FINDINGS, *passing, *others, *failing, **result)
+    rows(lake, tables.FINDINGS, finding("late", "FAIL"), run_id="run-2", result_id="run-2:1")
+    attempt = {"attempt_id": "eu-1"}
+    rows(lake, tables.CLUSTERS, {"kafka_version": "4.3.1", "quorum_mode": "kraft"}, **attempt)
+    configs = {"configs": {"min.insync.replicas": "2"}, "config_sources": {"min.insync.replicas": "topic"}}
+    rows(lake, tables.TOPICS, *({"topic": name, **configs} for name in NAMES), **attempt)
+    partition = {"leader": 1, "replicas": [1, 2, 3], "isr": [1, 2], "elr": []}
+    unread = {"partition": 1, "leader": None, "replicas": None, "isr": None, "elr": None, "unreadable": ["leader"]}
+    rows(
+        lake,
+        tables.PARTITIONS,
+        {"topic": NAMES[0], "partition": 0, **partition},
+        {"topic": NAMES[0], **unread},
+        **attempt,
+    )
+    for row in (run_row(1), run_row(2, "incomplete"), run_row(3, verified=False)):
+        lake.commit_run(row)
+    return lake
+
+
+def test_the_same_seed_picks_what_anybody_can_pick_by_hashing(audited):
+    found = sample.document(audited, 7, 7, None)
+    population = {"verdicts": 40, "FAIL": 3, "UNKNOWN": 1, "EXEMPT": 1, "PASS": 35}
+    assert found["population"] == population and found["run"]["run_id"] == "run-1"
+    ids = [*(f"p{n}" for n in range(35)), "w", "u", "f0", "f1", "f2"]
+    expected = sorted(ids, key=lambda id: hashlib.sha256(f"7:eu:{id}".encode()).digest())[:7]
+    assert [row["id"] for row in found["sample"]] == expected
+    assert sample.document(audited, 7, 8, None)["sample"] != found["sample"]
+
+
+def test_facts_are_those_of_the_lake_and_unread_ones_are_unknown(audited):
+    whole = {row["id"]: row for row in sample.document(audited, 1_000, 7, "eu")["sample"]}
+    facts = whole["f0"]["facts"]
+    assert (facts["min_insync_replicas"], facts["min_insync_replicas_source"]) == (2, "topic")
+    first, second = facts["partitions"]
+    assert (first["leader"], first["replicas"], first["isr"]) == (1, [1, 2, 3], [1, 2])
+    assert second["leader"] is None and second["unreadable"] == ["leader"]
+    assert whole["p1"]["facts"] is None and whole["p1"]["reason"] == sample.REMOVED
+    said = list(sample.lines(sample.document(audited, 1_000, 7, "eu")))
+    assert "   partition 1: leader unknown, replicas unknown, isr unknown, elr unknown" in said
+    assert "   partition 0: leader 1, replicas 1,2,3, isr 1,2, elr none" in said
+
+
+def test_commands_quote_names_and_a_terminal_gets_no_control_character(audited):
+    found = sample.document(audited, 1_000, 7, None)
+    whole = {row["id"]: row["commands"] for row in found["sample"]}
+    describe, configs = (shlex.split(command["command"]) for command in whole["f1"])
+    assert describe == ["kafka-topics", "--bootstrap-server", "$BOOTSTRAP", "--describe", "--topic", NAMES[1]]
+    assert configs[0] == "kafka-configs" and configs[-2:] == ["--entity-name", NAMES[1]] and "--all" in configs
+    assert whole["f2"] == []
+    text = "\n".join(sample.lines(found))
+    assert "\x07" not in text and "no command: the name has characters" in text
+
+
+def test_old_releases_are_asked_through_zookeeper():
+    describe, configs = (row["command"] for row in of_resource("topic", "orders", "2.1.0"))
+    assert '--zookeeper "$ZOOKEEPER"' in describe and '--zookeeper "$ZOOKEEPER"' in configs and "--all" not in configs
+    assert of_resource("waiver", "x", "4.3.1") == []
+
+
+def test_the_command_prints_json_and_refuses_what_it_cannot_do(audited, lake, tmp_path):
+    def run(*arguments: str):
+        return CliRunner().invoke(app, ["sample", *arguments], env={"LAKE": ""})
+
+    done = run("--n", "3", "--seed", "7", "--lake", audited.location, "--json")
+    assert done.exit_code == 0 and len(json.loads(done.output)["sample"]) == 3
+    for arguments, said in (
+        (("--n", "0", "--lake", audited.location), "--n 0: expected a whole number from 1 to 1,000"),
+        (("--seed", "x", "--lake", audited.location), "--seed x: expected a whole number"),
+        (("--cluster", "us", "--lake", audited.location), "has no cluster us; it has eu"),
+        (("--lake", str(tmp_path / "none")), "no lake there"),
+    ):
+        refused = run(*arguments)
+        assert refused.exit_code == 2 and said in refused.output
+
+
+def test_a_lake_without_a_complete_verified_run_is_refused(lake):
+    lake.commit_run(run_row(2, "incomplete"))
+    with pytest.raises(Refused, match="no nightly run that is complete and verified"):
+        sample.document(lake, 1, 1, None)
