@@ -24,7 +24,7 @@ A pulse that is late is skipped, never queued: `max_active_runs` is 1 and there 
 sends open alerts to Alertmanager again. If a receiver can't be reached, the task succeeds and the next pulse tries again.
 
 Optional Connections: `slackwebhook`, `durability_pagerduty`, `durability_alertmanager`, and `durability_heartbeat_pulse`, whose
-address `conclude` requests. If a run fails, Slack is told, at most once an hour.
+address `conclude` requests. If a run fails, Slack gets a message, at most once per hour.
 """
 
 from __future__ import annotations

@@ -40,7 +40,8 @@ class SigningKey:
 def from_file(path: Path) -> SigningKey:
     """The key in a PEM file. Raises Refused unless it is a regular file that only its owner can use, with such a key."""
     try:
-        with path.open("rb") as file:
+        # Opening a pipe would wait for its writer.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             state = os.fstat(file.fileno())
             if not stat.S_ISREG(state.st_mode):
                 raise Refused(f"the signing key {path} is no regular file")

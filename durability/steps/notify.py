@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -74,28 +75,37 @@ def notify(settings: Settings, findings: Path, webhook: WebhookOf, log: Any, sum
     log: a logger of Python or Airflow.
     """
 
+    teams = _teams(settings, log)
+
     @cache
     def read() -> Digests:
         """Read at the first channel, because it imports slack_sdk, which a user without Slack need not have."""
         from durability.report.files import load
         from durability.report.text import digest
 
-        return digest.read(load(findings))
+        return digest.read(load(findings), teams)
 
-    outcomes = [_tell(team, webhook, settings, read, findings, log) for team in [None, *_teams(settings, log)]]
+    outcomes = [_tell(team, webhook, settings, read, findings, log) for team in [None, *teams]]
     summary.text = _summary([outcome for outcome in outcomes if outcome])
 
 
-def _teams(settings: Settings, log: Any) -> list[str]:
-    """The teams that the policy's owners and the clusters file name, sorted."""
+def _teams(settings: Settings, log: Any) -> dict[str, set[str]]:
+    """The clusters of each team that the policy's owners or the clusters file name. Two teams never share a Connection."""
     try:
-        named = {line.team or "" for line in load_policy(settings.policy).owners}
-        if settings.clusters and not settings.topology:
-            named |= {cluster.team or "" for cluster in load_clusters(settings.clusters)}
+        named: dict[str, set[str]] = {line.team: set() for line in load_policy(settings.policy).owners if line.team}
+        for cluster in load_clusters(settings.clusters) if settings.clusters and not settings.topology else ():
+            if cluster.team:
+                named.setdefault(cluster.team, set()).add(cluster.id)
     except AuditError as error:
         log.error("teams get no digests: %s", error)
-        return []
-    return sorted(named - {""})
+        return {}
+    connections = Counter(map(team_connection, named))
+    for team in sorted(named):
+        connection = team_connection(team)
+        if connection is not None and connections[connection] > 1:
+            log.error("team %s gets no digest: another team's Connection has the same id, %s", team, connection)
+            del named[team]
+    return dict(sorted(named.items()))
 
 
 def _tell(
@@ -110,7 +120,7 @@ def _tell(
     whose = f"the digest of team {team}" if team else "the digest"
     try:
         channel = webhook(team)
-        if channel is None or (team and team not in read().teams):
+        if channel is None or (team and team not in read().teams and not read().missing(team)):
             return None
         return _send(settings.open_lake(), read(), team, channel, findings, log)
     except ModuleNotFoundError as error:

@@ -13,7 +13,7 @@ from durability.plain import plain
 
 log = logging.getLogger("airflow.task")
 OFTEN = "health_pulse"
-"""This DAG runs every few minutes. Its failures are told once an hour."""
+"""This DAG runs every few minutes. Its failures are reported once per hour of the clock (UTC)."""
 
 
 def tell_slack(context: Mapping[str, Any]) -> None:
@@ -38,7 +38,7 @@ def tell_slack(context: Mapping[str, Any]) -> None:
             lake.remember_sent(name)
     except Exception as error:
         reason = error if isinstance(error, AuditError) else type(error).__name__
-        log.error("Slack could not be told that the run failed: %s", reason)
+        log.error("the message about the failed run could not be sent to Slack: %s", reason)
 
 
 def payload(dag_id: str, run_id: str, task_id: str | None, reason: str) -> dict[str, Any]:
@@ -47,8 +47,8 @@ def payload(dag_id: str, run_id: str, task_id: str | None, reason: str) -> dict[
 
     where = f" Its task {code(task_id, 80)} failed." if task_id else ""
     why = f" Airflow's reason: {escaped(plain(reason), 200)}." if reason else ""
-    often = " Further failures of this DAG within this hour are not told." if dag_id == OFTEN else ""
-    text = f":x: *The run of {code(dag_id, 80)} failed.*{where}{why} Run {code(run_id, 150)}; its log says more.{often}"
+    often = " Further failures of this DAG in this hour are not reported." if dag_id == OFTEN else ""
+    text = f":x: *The run of {code(dag_id, 80)} failed.*{where}{why} See the log of run {code(run_id, 150)}.{often}"
     return {
         "text": f"The run of {escaped(dag_id, 80)} failed",
         "blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": text}}],

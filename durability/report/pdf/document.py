@@ -55,9 +55,9 @@ def _page_one(report: Report, fingerprint: str) -> Iterator[Flowable]:
         [1 / 7] * 7,
         "n" * 7,
     )
-    yield text("Not known", "h2")
+    yield text("Unknown", "h2")
     yield from _not_known(report)
-    yield text("What was judged, and by what", "h2")
+    yield text("Scope and inputs", "h2")
     stated = [
         ("run", run["id"]),
         ("cross-check", "Spark and Great Expectations agree" if run["verified"] else "not verified"),
@@ -113,7 +113,7 @@ def _clusters(report: Report) -> Iterator[Flowable]:
 def _causes(report: Report) -> Iterator[Flowable]:
     """What fails, by cause, with the fix of the most urgent findings."""
     causes = cause_rows(report.causes, "FAIL")
-    yield text("What fails, by cause", "h2")
+    yield text("Failures by cause", "h2")
     if not causes["shown"]:
         yield text("Nothing fails.")
     for row in causes["shown"][:CAUSES]:
@@ -176,7 +176,7 @@ def _reasons(waiver: Mapping[str, Any]) -> list[str]:
 
 def _unknown(report: Report) -> Iterator[Flowable]:
     unknown, unread = cause_rows(report.causes, "UNKNOWN"), unread_rows(report.data.unread)
-    yield text("Unknown", "h2")
+    yield text("Unknown in detail", "h2")
     yield text("A fact that could not be read never counts as compliant.")
     rows = [
         (row["group"].cluster, clipped(cause_title(row["group"].cause), 300), row["group"].extent, row["example"])

@@ -9,7 +9,7 @@ Slack's limits are 50 blocks per message, 3000 characters per section and 150 pe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -73,35 +73,42 @@ class Found:
 
 @dataclass(frozen=True)
 class Digests:
-    """What a run's digests are made of. teams: by team, the findings of its resources."""
+    """What a run's digests are made of.
+
+    teams: by team, the findings of its resources. clusters: by team, the clusters that it owns.
+    """
 
     run: Mapping[str, Any]
     headline: Headline
     missed: str | None
     fleet: Found
     teams: Mapping[str, Found]
+    clusters: Mapping[str, Collection[str]]
 
     @property
     def today(self) -> date:
         return date.fromisoformat(self.run["started_at"][:10])
 
-    @property
-    def missing(self) -> list[str]:
-        """Clusters that were not evaluated."""
-        return [s["cluster"] for s in self.run["snapshots"] if s["status"] != "accepted"]
+    def missing(self, team: str | None = None) -> list[str]:
+        """Clusters that were not evaluated: of the fleet, or of a team."""
+        all_ = [s["cluster"] for s in self.run["snapshots"] if s["status"] != "accepted"]
+        return [name for name in all_ if name in self.clusters.get(team, ())] if team else all_
+
+    def found(self, team: str | None) -> Found:
+        return self.teams.get(team, Found()) if team else self.fleet
 
     def has_news(self, team: str | None = None) -> bool:
         """Is there something that yesterday's digest didn't have, or that must not be forgotten?
 
         A cluster that was not evaluated and a run that isn't verified are news each time.
         """
-        found = self.teams[team] if team else self.fleet
+        found = self.found(team)
         changed = bool(found.changes["new"] or found.changes["resolved"] or found.ending(self.today))
-        return changed or (not team and (is_first(self.run) or bool(self.missing) or not self.run["verified"]))
+        return changed or bool(self.missing(team)) or (not team and (is_first(self.run) or not self.run["verified"]))
 
 
-def read(document: Mapping[str, Any]) -> Digests:
-    """What a findings.json has for digests, in one pass over its findings."""
+def read(document: Mapping[str, Any], clusters: Mapping[str, Collection[str]] | None = None) -> Digests:
+    """What a findings.json has for digests, in one pass over its findings. clusters: by team, those that it owns."""
     status, fleet, teams = StatusCounter(), Found(), dict[str, Found]()
     for finding in document["findings"]:
         status.add(finding)
@@ -109,20 +116,20 @@ def read(document: Mapping[str, Any]) -> Digests:
         if team := finding.get("team"):
             teams.setdefault(team, Found()).add(finding)
     headline = status.headline(document["summary"], document["run"])
-    return Digests(document["run"], headline, missed_objectives(document), fleet, teams)
+    return Digests(document["run"], headline, missed_objectives(document), fleet, teams, clusters or {})
 
 
 def payload(
     digests: Digests, team: str | None = None, paths: Sequence[Path | str] = (), url: str | None = None
 ) -> dict:
     """The message, in Block Kit. paths: files to name. url: of the folder with the reports, to link them."""
-    run, found = digests.run, digests.teams[team] if team else digests.fleet
+    run, found = digests.run, digests.found(team)
     whose = "".join(c for c in team or "" if c.isprintable())[:80]
     title = f"Kafka durability{f', {whose}' if whose else ''}, {readable(run['started_at'])}"
     first = f"*{escaped(team, 80)}: {found.counts}*" if team else _headline(digests)
     sections = [[first, *([escaped(digests.missed, LINE)] if digests.missed and not team else [])]]
     sections += [_new(run, found), _persisting(found), _resolved(found)]
-    sections += [_unknown(found, [] if team else digests.missing), _waivers(found, digests.today)]
+    sections += [_unknown(found, digests.missing(team)), _waivers(found, digests.today)]
     blocks: list[dict[str, Any]] = [{"type": "header", "text": {"type": "plain_text", "text": title[:HEADER]}}]
     blocks += [{"type": "section", "text": {"type": "mrkdwn", "text": _fitting(lines)}} for lines in sections if lines]
     foot = _foot(run, team, paths, url)

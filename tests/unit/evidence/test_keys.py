@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -72,6 +73,9 @@ def test_what_is_no_key_is_refused_and_never_shown(key, tmp_path):
             with pytest.raises(Refused, match=says) as refused:
                 read()
             assert body[:20] not in str(refused.value)
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    with pytest.raises(Refused, match="is no regular file"):
+        keys.from_file(tmp_path / "pipe")
     for path, says in ((tmp_path / "none", "No such file"), (tmp_path, "Is a directory")):
         with pytest.raises(Refused, match=f"the signing key {path} can't be read: {says}"):
             keys.from_file(path)

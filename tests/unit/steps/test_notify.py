@@ -17,7 +17,7 @@ from durability.plan.plan import PolicyPart
 from durability.report.text import slack
 from durability.steps.notify import Webhook, notify, webhook_from_environment
 from durability.steps.summary import StepSummary
-from tests.support.report_cases import SHA, finding, written
+from tests.support.report_cases import SHA, finding, snapshot, written
 
 SECRET = "T0/B0/hunter2"
 
@@ -202,3 +202,28 @@ for channel in (None, Webhook("https://chat.example/x")):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert done.stdout.splitlines() == ["no slackwebhook Connection", "failed, see the log"]
     assert "it comes with the extra 'airflow'" in done.stderr
+
+
+def test_a_team_is_told_if_its_cluster_could_not_be_evaluated_and_teams_never_share_a_channel(
+    lake, tmp_path, monkeypatch, caplog
+):
+    listed = [("eu-payments", "pay"), ("us", "gone"), ("x", "Pay & Co"), ("y", "pay-co")]
+    lines = "".join(f"  - {{id: {cluster}, team: {team}}}\n" for cluster, team in listed)
+    (tmp_path / "clusters.yaml").write_text(f"format: durability-clusters/1\nclusters:\n{lines}")
+    sent = []
+    monkeypatch.setattr(slack, "send", lambda url, payload: sent.append((url, json.dumps(payload))))
+    written([], tmp_path, snapshots=[snapshot(), snapshot("us", "failed", reason="no broker answers")])
+    settings = of(lake)
+    settings.clusters = tmp_path / "clusters.yaml"
+    summary = StepSummary()
+    channels = {None: "fleet", "pay": "pay", "gone": "gone", "Pay & Co": "both", "pay-co": "both"}
+    notify(
+        settings,
+        tmp_path / "findings.json",
+        lambda team: Webhook(f"https://{channels[team]}.example"),
+        logging.getLogger("t"),
+        summary,
+    )
+    assert [url for url, _ in sent] == ["https://fleet.example", "https://gone.example"]
+    assert all("Not evaluated: us." in text for _, text in sent)
+    assert caplog.text.count("gets no digest: another team's Connection has the same id, slackwebhook_pay_co") == 2

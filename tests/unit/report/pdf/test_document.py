@@ -31,7 +31,7 @@ def test_page_one_says_what_was_judged_by_what_and_what_is_not_known(tmp_path):
     lost = snapshot("us-orders", status="failed", reason="no broker answers at 10.0.0.1:9092", sha256=None)
     written(rows, tmp_path, snapshots=[snapshot(), lost])
     first = words(read(tmp_path).pages[:1])
-    assert "Not known us-orders was not evaluated: no broker answers at 10.0.0.1:9092" in first
+    assert "Unknown us-orders was not evaluated: no broker answers at 10.0.0.1:9092" in first
     assert "Not readable by the auditor" in first and "1 of 1" not in first
     joined = first.replace(" ", "")
     fingerprint = hashlib.sha256((tmp_path / "findings.json").read_bytes()).hexdigest()
