@@ -56,14 +56,16 @@ WebhookOf = Callable[[str | None], Webhook | None]
 """Gives the webhook of a team's own channel, or of the fleet's channel for None; None if there is none."""
 
 
-def team_connection(team: str) -> str | None:
+def team_connection(team: str, kind: str = CONNECTIONS[0]) -> str | None:
     """The id of a team's own Connection. Ids have letters, digits and underscores. None if its name has neither.
+
+    kind: the id of the Connection without a team.
 
     >>> team_connection("Pay & Co"), team_connection("...")
     ('slackwebhook_pay_co', None)
     """
     own = re.sub(r"[^a-z0-9]+", "_", team.lower()).strip("_")
-    return f"{CONNECTIONS[0]}_{own}" if own else None
+    return f"{kind}_{own}" if own else None
 
 
 def notify(settings: Settings, findings: Path, webhook: WebhookOf, log: Any, summary: StepSummary) -> None:

@@ -7,24 +7,23 @@ keys are secrets, so errors of the libraries, which may contain them, are never 
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseHook
-from airflow.sdk.exceptions import AirflowNotFoundException
-
 from durability.errors import AuditError
 from durability.steps.notify import CONNECTIONS as SLACK
+from durability.steps.notify import team_connection
+from kafka_durability.connections import find
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from durability.alerts.model import Alert
 
+log = logging.getLogger("airflow.task")
 PAGERDUTY = ("durability_pagerduty",)
 ALERTMANAGER = "durability_alertmanager"
 HEARTBEAT = "durability_heartbeat"
@@ -33,31 +32,21 @@ TIMEOUT = 10
 
 def channels_of(team: str | None) -> list[Any]:
     """The receivers of a team's alerts (`durability.alerts.deliver.Channel`)."""
+    kinds = (PagerDuty, _of_team(team, PAGERDUTY)), (Alertmanager, [ALERTMANAGER]), (Slack, _of_team(team, SLACK))
     made: list[Any] = []
-    if found := first(_of_team(team, PAGERDUTY)):
-        made.append(PagerDuty(found))
-    if first([ALERTMANAGER]):
-        made.append(Alertmanager(ALERTMANAGER))
-    if found := first(_of_team(team, SLACK)):
-        made.append(Slack(found))
+    for kind, ids in kinds:
+        try:
+            if found := find(*ids):
+                made.append(kind(found.conn_id))
+        except AuditError as error:  # the other receivers still get their alerts
+            log.error("alerts are not sent to %s: %s", kind.name, error)
     return made
 
 
-def first(connections: Sequence[str]) -> str | None:
-    """The first Connection that exists; None if there is none."""
-    for connection in connections:
-        try:
-            BaseHook.get_connection(connection)
-        except AirflowNotFoundException:
-            continue
-        return connection
-    return None
-
-
 def _of_team(team: str | None, connections: Sequence[str]) -> list[str]:
-    """A team's own Connection, then the general ones. Connection ids have letters, digits and underscores."""
-    own = re.sub(r"[^a-z0-9]+", "_", (team or "").lower()).strip("_")
-    return [*([f"{connections[0]}_{own}"] if own else []), *connections]
+    """A team's own Connection, then the general ones."""
+    own = team_connection(team, connections[0]) if team else None
+    return [*([own] if own else []), *connections]
 
 
 class NotSent(AuditError):
@@ -174,9 +163,9 @@ def heartbeat(kind: str, log: Any) -> None:
     Each kind of run has its own: a nightly run that died must not be hidden by pulses.
     """
     try:
-        found = first([f"{HEARTBEAT}_{kind}"])
+        found = find(f"{HEARTBEAT}_{kind}")
         if found is not None:
-            request(found, "GET")
+            request(found.conn_id, "GET")
     except Exception as error:
         log.warning(
             "the heartbeat could not be sent: %s", error if isinstance(error, AuditError) else type(error).__name__

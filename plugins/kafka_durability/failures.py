@@ -22,10 +22,11 @@ def tell_slack(context: Mapping[str, Any]) -> None:
     The lake remembers what was told. If it can't be used, Slack is told each time.
     """
     from durability.steps.notify import CONNECTIONS
-    from kafka_durability.channels import first, post_to_slack
+    from kafka_durability.channels import post_to_slack
+    from kafka_durability.connections import find
 
     try:
-        connection = first(CONNECTIONS)
+        connection = find(*CONNECTIONS)
         if connection is None:
             return
         dag_id, run_id = context["dag"].dag_id, str(context["run_id"])
@@ -33,7 +34,7 @@ def tell_slack(context: Mapping[str, Any]) -> None:
         lake = _lake(context)
         if lake is not None and lake.was_sent(name):
             return
-        post_to_slack(connection, payload(dag_id, run_id, _task(context), str(context.get("reason") or "")))
+        post_to_slack(connection.conn_id, payload(dag_id, run_id, _task(context), str(context.get("reason") or "")))
         if lake is not None:
             lake.remember_sent(name)
     except Exception as error:

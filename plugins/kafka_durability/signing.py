@@ -10,13 +10,10 @@ if TYPE_CHECKING:
 
 def signing_key() -> SigningKey | None:
     """The key of the Connection `kafka_durability_signing`; None if there is none. Raises Refused if it can't be used."""
-    from airflow.sdk import BaseHook
-    from airflow.sdk.exceptions import AirflowNotFoundException
-
     from durability.evidence import keys
+    from kafka_durability.connections import find
 
-    try:
-        connection = BaseHook.get_connection(keys.CONNECTION)
-    except AirflowNotFoundException:
+    connection = find(keys.CONNECTION)
+    if connection is None:
         return None
     return keys.from_connection({"password": connection.password, "extra": connection.extra_dejson})

@@ -6,7 +6,6 @@ import json
 import threading
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from importlib.util import find_spec
 
 import pytest
 
@@ -126,13 +125,33 @@ def test_receivers_that_fail_are_named_by_their_connection_and_show_no_secret(tm
     assert "HTTP 404" in told["slack", "page"] and SECRET not in output
 
 
-@pytest.mark.skipif(find_spec("pagerduty") is not None, reason="the provider is installed")
+WITHOUT_THE_PROVIDER = """
+import sys
+sys.modules["pagerduty"] = None  # importing it fails, as where it isn't installed
+"""
+
+
 def test_a_missing_provider_of_pagerduty_is_named_with_what_to_install(tmp_path):
-    output = run_in_airflow(
-        tmp_path, SEND, TEAM="", AIRFLOW_CONN_DURABILITY_PAGERDUTY=connection("pagerduty_events", password=SECRET)
-    )
+    stated = connection("pagerduty_events", password=SECRET)
+    output = run_in_airflow(tmp_path, WITHOUT_THE_PROVIDER + SEND, TEAM="", AIRFLOW_CONN_DURABILITY_PAGERDUTY=stated)
     ((name, _, text), _) = result(output)
     assert name == "pagerduty" and "pip install 'kafka-durability-audit[pagerduty]'" in text
+    assert SECRET not in output
+
+
+def test_a_connection_that_airflow_cannot_parse_is_named_and_costs_no_other_receiver(tmp_path, server):
+    output = run_in_airflow(
+        tmp_path,
+        SEND,
+        TEAM="",
+        NO_PROXY="127.0.0.1",
+        AIRFLOW_CONN_DURABILITY_PAGERDUTY=connection("pagerduty_events", password=SECRET)[:-1],
+        AIRFLOW_CONN_SLACKWEBHOOK=connection(
+            "slackwebhook", password=f"http://127.0.0.1:{server.server_port}/{SECRET}"
+        ),
+    )
+    assert [name for name, *_ in result(output)] == ["slack", "slack"] and len(server.received) == 2
+    assert "alerts are not sent to pagerduty: AIRFLOW_CONN_DURABILITY_PAGERDUTY is set, but" in output
     assert SECRET not in output
 
 
@@ -144,7 +163,6 @@ ApiClient.url = property(lambda client: os.environ["URL"], lambda client, https:
 
 
 def test_pagerduty_gets_a_trigger_and_a_resolve_with_the_same_key(tmp_path, server):
-    pytest.importorskip("pagerduty")
     output = run_in_airflow(
         tmp_path,
         TO_THE_SERVER + SEND,

@@ -16,7 +16,8 @@ from durability.errors import AuditError
 from kafka_durability.signing import signing_key
 stated, found = json.loads(os.environ["STATED"]), []
 for connection in stated:
-    os.environ["AIRFLOW_CONN_KAFKA_DURABILITY_SIGNING"] = json.dumps(connection)
+    text = connection if isinstance(connection, str) else json.dumps(connection)
+    os.environ["AIRFLOW_CONN_KAFKA_DURABILITY_SIGNING"] = text
     try:
         found.append(signing_key().id)
     except AuditError as error:
@@ -35,7 +36,11 @@ def test_the_key_comes_from_the_connections_password_or_the_file_in_its_extra(tm
         {"conn_type": "generic", "extra": {"file": str(file)}},
         {"conn_type": "generic", "extra": {"file": str(loose)}},
         {"conn_type": "generic", "host": "nowhere"},
+        '{"conn_type": "generic", "password": "hunter2"',
     ]
-    found = result(run_in_airflow(tmp_path, READ, STATED=json.dumps(stated)))
+    output = run_in_airflow(tmp_path, READ, STATED=json.dumps(stated))
+    found = result(output)
     assert found[:2] == [keys.from_file(file).id] * 2
-    assert "has mode 0644" in found[2] and "has no key" in found[3] and found[4] is None
+    assert "has mode 0644" in found[2] and "has no key" in found[3]
+    assert found[4].startswith("AIRFLOW_CONN_KAFKA_DURABILITY_SIGNING is set, but it is no Connection")
+    assert "hunter2" not in output and found[5] is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import promql_parser as promql
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
@@ -55,6 +56,5 @@ def test_a_rule_selects_what_is_exported(rule, exported):
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 def test_a_rule_is_promql(rule):
-    promql = pytest.importorskip("promql_parser")
     assert promql.parse(rule["expr"])
     assert "for" not in rule or promql.parse_duration(rule["for"])
