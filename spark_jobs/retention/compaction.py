@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -28,16 +29,14 @@ OPTIONS = {
 def maintain(spark: SparkSession, table: Table, plan: RetentionPlan) -> Iterator[str]:
     """Compact past days, rewrite manifests, expire states and remove orphan files. Yields a line per action."""
     name = session.table(spark, table.name)
-    if crowded(spark, name, plan.compact_before):
+    if _data_files(_loaded(spark, name)) > 1 and crowded(spark, name, plan.compact_before):
         before, after = compact(spark, table, plan.compact_before)
         yield f"files={before}->{after}"
-    manifests = spark.table(f"{name}.manifests").count()
+    manifests = _manifests(_loaded(spark, name))
     if manifests >= MANIFESTS:
         _call(spark, "rewrite_manifests", table, "use_caching => false")
         yield f"manifests_rewritten={manifests}"
-    states = spark.table(f"{name}.snapshots").where(F.col("committed_at") < F.lit(plan.expire_before))
-    if not states.join(spark.table(f"{name}.refs"), "snapshot_id", "left_anti").isEmpty():
-        _call(spark, "expire_snapshots", table, f"older_than => {timestamp(plan.expire_before)}", "retain_last => 1")
+    if expire(_loaded(spark, name), plan.expire_before):
         yield f"expired_before={plan.expire_before:%Y-%m-%dT%H:%M}"
     # Spark has no file system for S3 here, so Iceberg's own client lists S3.
     on_s3 = (spark.conf.get(f"spark.sql.catalog.{CATALOG}.warehouse") or "").startswith("s3://")
@@ -45,6 +44,35 @@ def maintain(spark: SparkSession, table: Table, plan: RetentionPlan) -> Iterator
     orphans = _call(spark, "remove_orphan_files", table, f"older_than => {timestamp(plan.orphans_before)}", *listing)
     if orphans:
         yield f"orphans_removed={len(orphans)}"
+
+
+def expire(stored: JavaObject, before: datetime) -> bool:
+    """Expire a table's states older than `before`, and delete files that no state needs. Returns whether there were any.
+
+    Iceberg's library does it without Spark. The procedure `expire_snapshots` took 2.5 s per table for a few files, because it
+    finds unused files with joins.
+    """
+    millis = int(before.timestamp() * 1000)
+    named = {ref.snapshotId() for ref in stored.refs().values()}
+    if not any(s.timestampMillis() < millis and s.snapshotId() not in named for s in stored.snapshots()):
+        return False
+    stored.expireSnapshots().expireOlderThan(millis).retainLast(1).commit()
+    return True
+
+
+def _loaded(spark: SparkSession, name: str) -> JavaObject:
+    """A table's present state, as Iceberg's `org.apache.iceberg.Table`."""
+    return spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
+
+
+def _data_files(stored: JavaObject) -> int:
+    current = stored.currentSnapshot()
+    return 0 if current is None else int(current.summary()["total-data-files"])
+
+
+def _manifests(stored: JavaObject) -> int:
+    current = stored.currentSnapshot()
+    return 0 if current is None else current.allManifests(stored.io()).size()
 
 
 def crowded(spark: SparkSession, name: str, before: datetime) -> bool:
@@ -76,7 +104,7 @@ def compact(spark: SparkSession, table: Table, before: datetime) -> tuple[int, i
 def drop_files(spark: SparkSession, name: str, paths: Sequence[str]) -> None:
     """Remove files from a table in one commit. It reads no data and doesn't conflict with concurrent appends."""
     jvm = spark._jvm
-    delete = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name).newDelete()
+    delete = _loaded(spark, name).newDelete()
     for path in paths:
         # Don't pass a Java String: py4j would call SnapshotProducer's own deleteFile(String), which deletes the file
         # itself but not its entry in the table.
