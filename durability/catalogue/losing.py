@@ -8,8 +8,10 @@ from typing import Any
 HARM = {
     "data": "acknowledged writes can be lost",
     "availability": "it goes offline: reads and writes fail",
-    "writes": "acks=all writes are refused",
 }
+REFUSED, TIMED_OUT = "are refused with NOT_ENOUGH_REPLICAS", "time out with REQUEST_TIMED_OUT"
+"""What acks=all writes do where a partition stops accepting them. Without the controllers' majority no ISR shrinks, so its leader
+waits for the lost members. A leader with too few members in sync refuses at once."""
 WHEN = {
     "now": "as things are now",
     "structural": "even with all replicas in sync and preferred leaders",
@@ -26,23 +28,35 @@ def broken_by(observed: Mapping[str, Any], kind: str, evidence: Mapping[str, Any
 
     >>> def lost(breaks, quorum=(), down=(), **views):
     ...     observed = {"breaks": breaks, "when": [*views], "views": {v: {breaks: {"lost": n}} for v, n in views.items()}}
-    ...     return broken_by(observed, "broker", {"losing_quorum": list(quorum), "down": list(down)})
+    ...     timed_out = {view: len({*names} & {*quorum}) for view, names in views.items()}
+    ...     refused = {view: len(names) - timed_out[view] for view, names in views.items()}
+    ...     evidence = {"losing_quorum": list(quorum), "down": list(down), "refused": refused, "timed_out": timed_out}
+    ...     return broken_by(observed, "broker", evidence)
     >>> lost("data", now=["3"], structural=["3"])
     'if broker 3 fails, acknowledged writes can be lost (as things are now, even with all replicas in sync and preferred leaders)'
     >>> lost("availability", quorum=["1", "2"], now=["2", "3"])  # doctest: +NORMALIZE_WHITESPACE
     'if any one of brokers 2, 3 fails, it goes offline: reads and writes fail (as things are now); without 2 the controllers have
     no majority'
     >>> lost("writes", now=["2"], structural=["2", "4"])  # doctest: +NORMALIZE_WHITESPACE
-    'if broker 2 fails, acks=all writes are refused (as things are now); if any one of brokers 2, 4 fails, the same happens (even
-    with all replicas in sync and preferred leaders)'
+    'if broker 2 fails, acks=all writes are refused with NOT_ENOUGH_REPLICAS (as things are now); if any one of brokers 2, 4
+    fails, the same happens (even with all replicas in sync and preferred leaders)'
+    >>> lost("writes", quorum=["2"], now=["2"])  # doctest: +NORMALIZE_WHITESPACE
+    'if broker 2 fails, acks=all writes time out with REQUEST_TIMED_OUT (as things are now); the controllers then have no
+    majority'
+    >>> lost("writes", quorum=["2"], now=["2", "4"])  # doctest: +NORMALIZE_WHITESPACE
+    'if any one of brokers 2, 4 fails, acks=all writes are refused with NOT_ENOUGH_REPLICAS or time out with
+    REQUEST_TIMED_OUT (as things are now); without 2 the controllers have no majority'
     >>> lost("data", down=["4"], now=["2", "4"])  # doctest: +NORMALIZE_WHITESPACE
     'if broker 2 fails, or broker 4, which is down, is lost for good, acknowledged writes can be lost (as things are now)'
     """
     said: list[str] = []
     shown: list[str] = []
+    last = None
     for views, names, count in _by_names(observed, evidence):
         when = ", ".join(WHEN[view] for view in views)
-        harm = "the same happens" if said else HARM[observed["breaks"]]
+        of_class = HARM.get(observed["breaks"]) or _failing_writes(views[0], count, evidence)
+        harm = "the same happens" if of_class == last else of_class
+        last = of_class
         # The other views suppose that all brokers are up.
         down = [name for name in names if name in (evidence.get("down") or ())] if "now" in views else []
         said.append(f"if {_fails(names, count, down, kind)}, {harm} ({when})")
@@ -62,6 +76,12 @@ def _by_names(observed: Mapping[str, Any], evidence: Mapping[str, Any]) -> list[
         else:
             same[0].append(view)
     return groups
+
+
+def _failing_writes(view: str, count: int, evidence: Mapping[str, Any]) -> str:
+    """What acks=all writes do after any of these losses, of which there are `count`."""
+    answers = {REFUSED: evidence["timed_out"].get(view) != count, TIMED_OUT: evidence["refused"].get(view) != count}
+    return f"acks=all writes {' or '.join(answer for answer, possible in answers.items() if possible)}"
 
 
 def _fails(names: Sequence[str], count: int, down: Sequence[str], kind: str) -> str:
@@ -105,23 +125,31 @@ def unplaced(evidence: Mapping[str, Any]) -> str:
     return " and ".join(named)
 
 
-def broken_already(observed: Mapping[str, Any]) -> str:
+def broken_already(observed: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
     """The message of a topic that a loss can't newly break, because it is broken.
 
-    >>> broken_already({"already": {"data": 0, "availability": 1, "writes": 3}})
-    'broken without a loss: 1 partition offline, 3 partitions refuse acks=all writes'
+    evidence: `waiting`, the number of partitions whose leaders wait for brokers that are down.
+
+    >>> def broken(data, availability, writes, waiting):
+    ...     already = {"data": data, "availability": availability, "writes": writes}
+    ...     return broken_already({"already": already}, {"waiting": waiting})
+    >>> broken(0, 1, 3, 1)  # doctest: +NORMALIZE_WHITESPACE
+    'broken without a loss: 1 partition offline, in 1 partition acks=all writes are refused with NOT_ENOUGH_REPLICAS, in 1
+    partition acks=all writes time out with REQUEST_TIMED_OUT'
+    >>> broken(0, 0, 0, 0)
+    'acks=all writes are never accepted, as configured'
     """
-    said = {
-        "data": "without a copy that is in sync",
-        "availability": "offline",
-        "writes": "refuse acks=all writes",
-    }
-    counts = ((observed["already"][name], text) for name, text in said.items())
-    found = [f"{n} partition{'' if n == 1 else 's'} {text if n != 1 else _one(text)}" for n, text in counts if n]
+    already, waiting = observed["already"], evidence["waiting"]
+    # Partitions without a leader accept no writes either.
+    refused = already["writes"] - already["availability"] - waiting
+    parts = [f"{_many(already['data'])} without a copy that is in sync"] if already["data"] else []
+    parts += [f"{_many(already['availability'])} offline"] if already["availability"] else []
+    answers = ((refused, REFUSED), (waiting, TIMED_OUT))
+    parts += [f"in {_many(count)} acks=all writes {answer}" for count, answer in answers if count > 0]
     return (
-        f"broken without a loss: {', '.join(found)}" if found else "acks=all writes are never accepted, as configured"
+        f"broken without a loss: {', '.join(parts)}" if parts else "acks=all writes are never accepted, as configured"
     )
 
 
-def _one(text: str) -> str:
-    return text.replace("refuse ", "refuses ")
+def _many(partitions: int) -> str:
+    return f"{partitions} partition{'' if partitions == 1 else 's'}"

@@ -25,6 +25,8 @@ REREADS = 4
 """The most further readings of all partitions while two consecutive ones disagree."""
 REREAD_PAUSE = 0.5
 """Seconds before such a reading."""
+GREETING_PAUSE = 0.02
+"""Seconds until it is seen again whether a broker has answered."""
 
 
 def read_cluster(
@@ -49,6 +51,7 @@ class _Collection:
         self.shown: set[tuple[str, int]] = set()  # partitions that metadata has shown at any time
         self.group_errors: dict[int | None, str] = {}  # by broker; None: of the whole cluster
         self.greeted: set[int] = set()  # brokers that were asked for their release
+        self.all_greeted = False  # has each of the first brokers answered, or had the time for it?
         self.asked: set[int] = set()  # brokers that were asked for the rest
         self.waited_for: set[int] = set()  # brokers that can't be reached, and that had the time to be fenced
 
@@ -56,12 +59,8 @@ class _Collection:
         metadata = await self.wire.bootstrap()
         self.facts.kafka_cluster_id = metadata.cluster_id or None
         self.facts.hosts = frozenset(broker.host for broker in metadata.brokers)
-        # All at once: a broker that doesn't answer costs one timeout, and nothing else is asked of it.
-        await self._versions(broker.node_id for broker in metadata.brokers)
-        self.facts.brokers, may_describe = await self._registered(metadata)
-        if may_describe is False:
-            self.group_errors[None] = "CLUSTER_AUTHORIZATION_FAILED: groups that may not be described aren't listed"
-        reading, *_ = await self.wire.gather([self._topics, self.voters.describe, self._per_broker])
+        # At once, so that a broker that hangs and controllers that are gone cost the longer of their timeouts, not both.
+        reading, _ = await self.wire.gather([partial(self._from_brokers, metadata), self._quorum])
         await self.voters.ask_voters()
         if reading is not None:
             await self._until_fenced()
@@ -71,6 +70,25 @@ class _Collection:
         await self._hidden()
         self._unlisted_groups()
         return assemble(self.facts, self.voters.racks)
+
+    async def _from_brokers(self, metadata: Any) -> Reading | None:
+        """The first reading of topics, and what brokers themselves state."""
+        # All at once: a broker that doesn't answer costs one timeout, and nothing else is asked of it.
+        try:
+            await self._versions(broker.node_id for broker in metadata.brokers)
+        finally:
+            self.all_greeted = True
+        self.facts.brokers, may_describe = await self._registered(metadata)
+        if may_describe is False:
+            self.group_errors[None] = "CLUSTER_AUTHORIZATION_FAILED: groups that may not be described aren't listed"
+        reading, _ = await self.wire.gather([self._topics, self._per_broker])
+        return reading
+
+    async def _quorum(self) -> None:
+        """Asks for the quorum as soon as a broker has answered that can forward the request."""
+        while not (self.all_greeted or self.facts.versions):
+            await self.wire.pause(GREETING_PAUSE)
+        await self.voters.describe()
 
     # -- Brokers -------------------------------------------------------------------------------------------------
 

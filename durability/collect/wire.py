@@ -114,6 +114,8 @@ class Wire:
         self._forwarding = self._new_manager(config["bootstrap_servers"])
         self._lost: dict[int, Unread] = {}
         self.no_controller: Unread | None = None  # why no broker reaches a controller
+        self._forwarded: set[Future] = set()  # answers of the controller that are awaited
+        self._answered: set[int] = set()  # brokers that have answered
         self.nodes: list[int] = []  # brokers that the cluster calls live, by id
         self.requests: Counter[tuple[str, int, int]] = Counter()  # that were answered: name, API key, version
 
@@ -179,11 +181,13 @@ class Wire:
         if node in self._lost:
             raise Unread(self._lost[node].reason, connection=True)
         try:
-            return await self._repeated(self._manager, node, request, code)
+            answer = await self._repeated(self._manager, node, request, code)
         except Unread as failure:
             if failure.connection:
                 self._lost[node] = failure
             raise
+        self._answered.add(node)
+        return answer
 
     def why_lost(self, node: int) -> str | None:
         """Why broker `node` couldn't be reached; None if there was no request, or an answer."""
@@ -239,27 +243,59 @@ class Wire:
         """The active controller's answer to a request that brokers forward (KIP-590). Raises Unread.
 
         A broker that can't reach a controller doesn't answer, and it answers a connection's requests in order. So these
-        requests have their own connections. If no broker gets an answer in time, later calls fail at once.
+        requests have their own connections. If no broker gets an answer in time, other calls fail at once: those that are
+        running, and later ones.
         """
         if self.no_controller:
             raise self.no_controller
-        nodes = [node for node in self.nodes if node not in self._lost][:FORWARDERS]
-        seconds = self.limits.controller_timeout
-        jobs = [partial(self._repeated, self._forwarding, node, request, code, seconds) for node in nodes]
+        asked: set[int] = set()
+        failure = Unread("BROKER_NOT_AVAILABLE", connection=True)
+
+        async def forward() -> Any:
+            nonlocal failure
+            if (node := self._forwarder(asked)) is None:
+                raise failure
+            asked.add(node)
+            try:
+                return await self._repeated(self._forwarding, node, request, code, self.limits.controller_timeout)
+            except Unread as exc:
+                failure = exc
+                raise
+
+        result = Future()
+        self._forwarded.add(result)
         try:
-            return await self._first(jobs, PATIENCE, lambda exc: not _reached_no_controller(exc))
+            jobs = [forward] * min(FORWARDERS, len(self.nodes) - len(self._lost.keys() & set(self.nodes)))
+            return await self._first(jobs, PATIENCE, lambda exc: not _reached_no_controller(exc), result)
         except Unread as exc:
-            if _reached_no_controller(exc):
+            if self.no_controller is None and _reached_no_controller(exc):
                 self.no_controller = Unread(f"{exc.reason}: no broker reaches a controller")
+                for waiting in self._forwarded - {result}:
+                    if not waiting.is_done:
+                        waiting.failure(self.no_controller)
                 raise self.no_controller from exc
             raise
+        finally:
+            self._forwarded.discard(result)
 
-    async def _first(self, jobs: Sequence[Job], patience: float, decides: Callable[[Exception], bool]) -> Any:
+    def _forwarder(self, asked: set[int]) -> int | None:
+        """The next broker that can be reached, as far as is known. Brokers that have answered come first."""
+        nodes = [node for node in self.nodes if node not in self._lost and node not in asked]
+        return min(nodes, key=lambda node: node not in self._answered, default=None)
+
+    async def _first(
+        self,
+        jobs: Sequence[Job],
+        patience: float,
+        decides: Callable[[Exception], bool],
+        result: Future | None = None,
+    ) -> Any:
         """The result of the first job that succeeds. The others begin `patience` seconds after the first one.
 
         decides: whether the failure of a job is the result. If all jobs fail, the last failure is.
+        result: ends the wait if it is done before.
         """
-        result, failed = Future(), 0
+        result, failed = Future() if result is None else result, 0
 
         async def run(job: Job, pause: float) -> None:
             nonlocal failed

@@ -217,7 +217,6 @@ def broker_rows(facts: Facts) -> list[dict]:
         rack, state = _rack(facts, place, broker)
         own = facts.value(place, broker, "kafka_version")
         version_unread = facts.unreadable.touches(*place, "kafka_version")
-        dirs_unread = facts.unreadable.touches(*place, "log_dirs")
         configs, sources, unread = facts.configs(place, broker)
         rows.append(
             {
@@ -229,7 +228,7 @@ def broker_rows(facts: Facts) -> list[dict]:
                 "fenced": facts.value(place, broker, "fenced", None if facts.topology.live else False),
                 "kafka_version": version if own is None and not version_unread else own,
                 "max_metadata_version": facts.value(place, broker, "max_metadata_version"),
-                "offline_log_dirs": None if dirs_unread else facts.value(place, broker, "offline_log_dirs"),
+                "offline_log_dirs": _offline_log_dirs(facts, place, broker),
                 "log_dirs": facts.value(place, broker, "log_dirs"),
                 "configs": configs,
                 "config_sources": sources,
@@ -237,6 +236,19 @@ def broker_rows(facts: Facts) -> list[dict]:
             }
         )
     return rows
+
+
+def _offline_log_dirs(facts: Facts, place: tuple, broker: dict) -> int | None:
+    """How many of a broker's log dirs are offline; None if unknown.
+
+    A document may state the number, the log dirs, or both. If they differ, the larger number counts.
+    """
+    if facts.unreadable.touches(*place, "log_dirs"):
+        return None
+    number, dirs = (facts.value(place, broker, name) for name in ("offline_log_dirs", "log_dirs"))
+    if dirs is None or facts.unreadable.touches(*place, "offline_log_dirs"):
+        return number
+    return max(number or 0, sum(1 for each in dirs if each.get("error")))
 
 
 def _rack(facts: Facts, place: tuple, broker: dict) -> tuple[str | None, str]:

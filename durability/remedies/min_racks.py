@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from durability.remedies import target
 from durability.remedies.finding import Finding
-from durability.remedies.racks import of_brokers
-from durability.remedies.steps import Remedy, advice
+from durability.remedies.racks import first_set, of_brokers
+from durability.remedies.steps import AGAIN, Remedy, advice
+
+DESCRIBE_ONE = "Bring the broker back, or let the auditor describe it"
+DESCRIBE = "Bring back the brokers whose racks are unknown, or let the auditor describe them"
 
 
 def valid(finding: Finding) -> Remedy:
-    """The remedy for an invalid min.insync.racks of a topic or a broker."""
+    """The remedy for a min.insync.racks of a topic or a broker that is invalid, or may be.
+
+    Brokers without broker.rack may stand in further racks. So their racks are set before a value is compared with the racks.
+    """
     evidence, problem, racks = finding["evidence"], finding["observed"]["problem"], finding["evidence"]["racks"]
-    within = f"Set min.insync.racks to a value from 1 to {max(racks, 1)}, the number of racks in this cluster"
+    unracked = evidence["unracked_brokers"] or []
+    number = "the number of racks that brokers name" if unracked else "the number of racks in this cluster"
+    within = f"Set min.insync.racks to a value from 1 to {max(racks, 1)}, {number}"
     if finding["resource_type"] == "broker":
         return _of_broker(finding, within)
     by_policy = problem == "above-known-racks" and evidence["by_policy"]
-    unnamed = racks == 0 and bool(evidence["unracked_brokers"])
-    if problem == "broker-without-rack" or (by_policy and unnamed):
+    if problem == "broker-without-rack" or (by_policy and unracked and racks == 0):
         return of_brokers(finding)
+    if problem == "above-known-racks" and finding["observed"]["min_insync_racks"] <= racks + len(unracked):
+        return advice(*first_set(finding, unracked))
     if by_policy:
         tier = finding["tier"]
         return advice(
@@ -32,8 +41,11 @@ def valid(finding: Finding) -> Remedy:
 
 def _of_broker(finding: Finding, within: str) -> Remedy:
     evidence = finding["evidence"]
+    if evidence["reason"] == "unplaced":
+        unracked = evidence["unracked_brokers"]
+        return advice(*(first_set(finding, unracked) if unracked else (DESCRIBE, AGAIN)))
     if finding["observed"]["problem"] in ("below-one", "above-known-racks"):
         return advice(within)
     if evidence["rack_state"] == "unknown" or evidence["setting_unread"]:
-        return advice("Bring the broker back, or let the auditor describe it")
+        return advice(DESCRIBE_ONE)
     return of_brokers(finding)

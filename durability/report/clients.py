@@ -40,7 +40,7 @@ def sentences(clients: Mapping[str, Client]) -> list[str]:
 
 def _stops(who: str, client: Client) -> str:
     """How many partitions of which topics stop, and what that stops."""
-    classes = {"offline": "offline", "rejects": "rejecting writes", "unknown": "unknown"}
+    classes = {"offline": "offline", "rejects": "accepting no writes", "unknown": "unknown"}
     counted = ", ".join(f"{client[name]:,} {word}" for name, word in classes.items() if client.get(name))
     # Of a topic of unknown state it isn't known that clients stop.
     effect = EFFECTS[who] if client.get("offline") or client.get("rejects") else f"it is unknown whether {EFFECTS[who]}"

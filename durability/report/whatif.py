@@ -36,10 +36,21 @@ WORDS = {
     "lost": "acknowledged records deleted by an unclean leader",
     "at_risk": "acknowledged records only on lost brokers",
     "offline": "offline: no reads, no writes",
-    "rejects": "reject acks=all writes",
+    "rejects": "reject acks=all writes, or let them time out",
     "accepts": "accept acks=all writes",
     "unknown": "unknown: a fact is missing",
 }
+REJECTS = {
+    "NOT_ENOUGH_REPLICAS": ("rejects acks=all writes", "reject acks=all writes", "rejecting"),
+    "REQUEST_TIMED_OUT": ("lets acks=all writes time out", "let acks=all writes time out", "where writes time out"),
+}
+"""What partitions of the class `rejects` do, by the brokers' answer: of one, of many, and after a number."""
+EITHER = (
+    "rejects acks=all writes, or lets them time out",
+    WORDS["rejects"],
+    "rejecting writes, or where they time out",
+)
+"""The same if partitions differ, or if the answer is unknown."""
 
 
 def write(
@@ -60,7 +71,7 @@ def write(
         found = document(snapshot, loss, counts, unread, known)
         json.dump(found, json_file, ensure_ascii=False, indent=1)
         json_file.write("\n")
-        html_file.writelines(page.render(found, WORDS, sentences(found)))
+        html_file.writelines(page.render(found, words(found), sentences(found)))
     return {name: out / name for name in FILES}
 
 
@@ -89,6 +100,7 @@ def document(
         "quorum": {**quorum, "kept": kept} if quorum.get("voters") is not None else None,
         "views": {view: {name: counts.partitions[view][name] for name in CLASSES} for view in VIEWS},
         "topics": {view: {name: len(counts.topics[view][name]) for name in CLASSES} for view in VIEWS},
+        "errors": {view: {name: of_view[name] for name in losses.ERRORS} for view, of_view in counts.errors.items()},
         "worst_topics": [
             {"topic": topic, "tier": counts.tier[topic], **found} for topic, found in counts.worst_topics()[:WORST]
         ],
@@ -111,7 +123,8 @@ def summary(found: Mapping[str, Any], files: Mapping[str, Path]) -> list[str]:
     headline, *more = sentences(found)
     lines = [headline, ""]
     shown = [name for name in CLASSES if name == "accepts" or now[name]]
-    lines += [f"  {now[name]:>9,} {_partitions(now[name], topics[name])}: {WORDS[name]}" for name in shown]
+    of_class = words(found)
+    lines += [f"  {now[name]:>9,} {_partitions(now[name], topics[name])}: {of_class[name]}" for name in shown]
     lines += ["", *more]
     worst = found["worst_topics"]
     if worst:
@@ -127,7 +140,7 @@ def summary(found: Mapping[str, Any], files: Mapping[str, Path]) -> list[str]:
 def sentences(found: Mapping[str, Any]) -> list[str]:
     """The headline, then what else a reader must know."""
     lose, views = found["lose"], found["views"]
-    said = [f"Without {' and '.join(lose['asked'])}, in {found['cluster']}: {_gravest(views['now'])}.", *_quorum(found)]
+    said = [f"Without {' and '.join(lose['asked'])}, in {found['cluster']}: {_gravest(found)}.", *_quorum(found)]
     said.append(f"Lost: {_nodes(lose)}, by the snapshot of {readable(found['captured_at'])}.")
     if found["already"]:
         counted = ", ".join(f"{n:,} {name}" for name, n in found["already"].items())
@@ -141,7 +154,8 @@ def sentences(found: Mapping[str, Any]) -> list[str]:
     if any(views["structural"][name] != views["now"][name] for name in ("offline", "rejects")):
         structural = views["structural"]
         said.append(
-            f"If all replicas were in sync before: {structural['offline']:,} offline, {structural['rejects']:,} rejecting."
+            f"If all replicas were in sync before: {structural['offline']:,} offline, {structural['rejects']:,}"
+            f" {_rejects(found, 'structural')[2]}."
         )
     if views["worst"]["at_risk"]:
         said.append(
@@ -150,8 +164,29 @@ def sentences(found: Mapping[str, Any]) -> list[str]:
     return said + clients.sentences(found["clients"]) + _gaps(found["unknown"])
 
 
-def _gravest(now: Mapping[str, int]) -> str:
+def words(found: Mapping[str, Any]) -> dict[str, str]:
+    """Each class in words, from the content of whatif.json."""
+    error = _error(found, "now")
+    return WORDS | ({"rejects": f"{REJECTS[error][1]} ({error})"} if error else {})
+
+
+def _error(found: Mapping[str, Any], view: str) -> str | None:
+    """The brokers' answer to acks=all writes of all partitions that reject them; None if they differ, or if it is unknown.
+
+    If no partition rejects writes, the answer is the usual one.
+    """
+    count, errors = found["views"][view]["rejects"], found["errors"][view]
+    return next((error for error in REJECTS if errors[error] == count), None)
+
+
+def _rejects(found: Mapping[str, Any], view: str) -> tuple[str, str, str]:
+    error = _error(found, view)
+    return REJECTS[error] if error else EITHER
+
+
+def _gravest(found: Mapping[str, Any]) -> str:
     """What happens to partitions, in a few words, the gravest first."""
+    now = found["views"]["now"]
     verbs = {
         "lost": ("loses acknowledged records", "lose acknowledged records"),
         "offline": ("goes offline", "go offline"),
@@ -159,13 +194,13 @@ def _gravest(now: Mapping[str, int]) -> str:
             "has acknowledged records on lost brokers alone",
             "have acknowledged records on lost brokers alone",
         ),
-        "rejects": ("rejects acks=all writes", "reject acks=all writes"),
+        "rejects": _rejects(found, "now")[:2],
         "unknown": ("can't be predicted", "can't be predicted"),
     }
-    found = [(now[name], one if now[name] == 1 else many) for name, (one, many) in verbs.items() if now[name]]
-    if not found:
+    happens = [(now[name], one if now[name] == 1 else many) for name, (one, many) in verbs.items() if now[name]]
+    if not happens:
         return "every partition goes on accepting acks=all writes"
-    (count, verb), *more = found
+    (count, verb), *more = happens
     return ", ".join([f"{plural(count, 'partition')} {verb}", *(f"{n:,} {what}" for n, what in more)])
 
 

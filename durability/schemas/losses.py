@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from durability.lake.tables import VIEWS
+from durability.report.data.failure_costs import ERRORS
 from durability.report.data.loss_sets import CLASSES, COUNTED
 from durability.report.losses import FORMAT
 from durability.schemas.results import COUNT, MOMENT, TEXT
@@ -24,6 +25,11 @@ COSTS = {
         Choice(("kept", "lost", "unknown")), nullable=True, about="the controllers' majority after the loss"
     ),
     "unknown": Member(COUNT, nullable=True, about="partitions of which some class is unknown"),
+    "writes_error": Member(
+        Choice(tuple(ERRORS.values())),
+        nullable=True,
+        about="what leaders answer acks=all writes that the loss breaks; null: unknown",
+    ),
     "views": Member(BY_VIEW),
 }
 BROKER = Object(

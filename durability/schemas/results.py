@@ -174,6 +174,7 @@ QUORUM = Object(
     "quorum", {**dict.fromkeys(("voters", "left", "needed"), Member(COUNT)), "kept": Member(Flag(), nullable=True)}
 )
 VIEWS = Object("views", dict.fromkeys(losses.VIEWS, CLASSES))
+ERRORS = Object("errors", dict.fromkeys(losses.VIEWS[:2], _counts("answers", losses.ERRORS)))
 UNPREDICTED = Object(
     "unknown",
     {
@@ -232,6 +233,7 @@ WHATIF = Object(
         "quorum": Member(QUORUM, nullable=True, about="null without KRaft, or if no voter is known"),
         "views": Member(VIEWS, about="partitions after the loss"),
         "topics": Member(VIEWS),
+        "errors": Member(ERRORS, about="the brokers' answers of partitions that reject writes, where they are known"),
         "worst_topics": Member(ListOf(MapOf(Anything())), about="worst first, with partitions by class"),
         "already": Member(MapOf(COUNT), about="partitions that the loss doesn't change and that don't accept writes"),
         "stalls": Member(COUNT, about="partitions whose writes wait until the lost brokers are fenced"),

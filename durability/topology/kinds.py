@@ -98,7 +98,9 @@ BROKER = Object(
         "configs": Member(CONFIGS, about="what is absent has Kafka's default for that version"),
         "config_sources": _SOURCES,
         "kafka_version": _maybe(TEXT, "the cluster's, unless stated"),
-        "offline_log_dirs": _maybe(ID, "how many; without it log dirs aren't evaluated"),
+        "offline_log_dirs": _maybe(
+            ID, "how many; by default those of log_dirs with an error. Not evaluated if no broker states log dirs"
+        ),
         "fenced": _maybe(FLAG),
         "described": Member(FLAG, optional=True),
         "max_metadata_version": _maybe(ID),

@@ -17,12 +17,14 @@ PATHS = "^(/brokers(/[^/]+(/(offline_)?log_dirs(/.*)?)?)?)?$"
 def broker_verdicts(plan: Plan) -> Iterable[Column]:
     """Reads `b`, the broker, and its cluster's `source` and `unreadable`.
 
-    NOT_APPLICABLE for a document without log dirs that doesn't call any unreadable, such as that of a planned cluster.
+    NOT_APPLICABLE for a document that states no broker's log dirs and doesn't call any unreadable, such as that of a planned
+    cluster. If it states some, those that are missing are unknown.
     """
     broker = F.col("b")
     offline = broker["offline_log_dirs"]
     unread = F.exists("unreadable", lambda u: u["path"].rlike(PATHS))
-    left_out = (F.col("source") != "live") & ~certain(unread)
+    stated = F.exists("brokers", lambda b: b["offline_log_dirs"].isNotNull())
+    left_out = (F.col("source") != "live") & ~certain(unread) & ~certain(stated)
     yield base.verdict(
         CONTROL,
         F.when(offline > 0, base.FAIL)

@@ -18,6 +18,8 @@ CONTROL = "min-insync-racks-valid"
 BELOW_ONE, ABOVE_KNOWN, UNRACKED = "below-one", "above-known-racks", "broker-without-rack"
 ABOVE_RF, ABOVE_REPLICAS = "above-replication-factor", "above-replica-racks"
 PROBLEMS = "min_insync_racks_problems"
+UNPLACED = "unplaced"
+"""The reason of an UNKNOWN: brokers that name no rack, or whose rack is unknown, may stand in further racks."""
 
 
 def measures() -> dict[str, Column | Flagged]:
@@ -100,12 +102,13 @@ def broker_verdicts(plan: Plan) -> Iterable[Column]:
     """Reads `b`, the broker, and `racks_wanted`, the largest value wanted in its cluster.
 
     A broker of KIP-1290 with a value above 1 and no broker.rack refuses to start, or refuses the dynamic change. For a value
-    above the known racks it only logs a warning.
+    above the known racks it only logs a warning. Brokers without a rack may stand in any, so a value is compared with the
+    racks without them, and with a rack of its own for each.
     """
     broker = F.col("b")
     own, state = broker["min_racks"], F.coalesce(broker["rack_state"], F.lit("unknown"))
     wanted = F.coalesce(F.greatest(own, "racks_wanted"), F.lit(1))
-    racks_at_most = F.size("racks") + F.col("unknown_racks") + _unnamed_rack()
+    racks_at_most = F.size("racks") + F.col("unknown_racks") + F.size("unracked_brokers")
     problem = (
         F.when(own < 1, BELOW_ONE)
         .when(own > racks_at_most, ABOVE_KNOWN)
@@ -114,20 +117,22 @@ def broker_verdicts(plan: Plan) -> Iterable[Column]:
     of_value = certain(problem.isin(BELOW_ONE, ABOVE_KNOWN))
     refused = certain((own > 1) & (state == "none"))
     unread = ~broker["min_racks_known"]
+    unplaced = problem.isNull() & certain((own > 1) & (own > F.size("racks"))) & (state != "unknown") & ~unread
     by_cluster = broker["min_racks_source"] == "cluster-default"
     yield base.verdict(
         CONTROL,
         F.when(problem.isNotNull(), base.FAIL)
-        .when(unread | ((wanted > 1) & (state == "unknown")), base.UNKNOWN)
+        .when(unread | unplaced | ((wanted > 1) & (state == "unknown")), base.UNKNOWN)
         .otherwise(base.PASS),
         cause=F.when(of_value & by_cluster, "configuration:cluster-default")
         .when(of_value, "configuration:broker")
         .when((state == "unknown") | unread, F.coalesce(broker["down"], F.lit("unreadable")))
         .otherwise("configuration:broker.rack"),
         severity_of=F.when(~refused, problem),
-        observed={"problem": problem, "min_insync_racks": F.when(of_value, own).otherwise(wanted)},
+        observed={"problem": problem, "min_insync_racks": F.when(of_value | unplaced, own).otherwise(wanted)},
         required={"problem": F.lit(None).cast("string")},
         evidence={
+            base.REASON: F.when(unplaced, UNPLACED),
             "racks": F.size("racks"),
             "rack_state": state,
             "setting_unread": unread,

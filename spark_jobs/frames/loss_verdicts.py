@@ -3,7 +3,7 @@
 It fails if a loss breaks something that isn't broken without it, or if something is broken already.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 
 from pyspark.sql import Column
@@ -14,6 +14,7 @@ from durability.lake.loss_tables import VIEWS
 from spark_jobs.frames import base, target
 from spark_jobs.frames.columns import certain, let, possible, struct
 from spark_jobs.frames.loss_bits import ALL, BITS, has
+from spark_jobs.frames.rack_health import TIMED_OUT
 
 SHOWN = 20
 """The most names in a list."""
@@ -135,6 +136,9 @@ def _verdict(control: str, kind: str, breaks: Column, found: Column) -> Column:
             # Does the gravest class break in some view only without the quorum?
             "by_quorum": F.when(fails, found["by_quorum"]),
             "breaking": F.when(fails, _breaking(losses, gravest)),
+            **{name: F.when(fails, column) for name, column in _answers(losses).items()},
+            # Reads `acked_durability.measures`.
+            "waiting": F.when(fails, F.col("acks_all_error")[TIMED_OUT]),
             "down": F.filter(losses, lambda one: one["down"])["name"],
             "losing_quorum": F.slice(found["taking"], 1, SHOWN),
             "outnumbering": F.slice(found["outnumbering"], 1, SHOWN),
@@ -194,6 +198,27 @@ def _breaking(losses: Column, gravest: Column) -> Column:
         return F.coalesce(*harmful, F.lit(0))
 
     return struct({WHEN[view]: number_of(view, classes) for view, classes in VIEWS.items()})
+
+
+def _answers(losses: Column) -> dict[str, Column]:
+    """By view: the numbers of losses after which acks=all writes that they break are `refused`, and are `timed_out`.
+
+    Without the controllers' majority no ISR shrinks, so leaders wait for its lost members until REQUEST_TIMED_OUT. A loss after
+    which the majority is unknown counts in neither.
+    """
+    # Without KRaft the state of ZooKeeper is unknown, and taken to be unharmed.
+    kraft = F.col("majority")["voters"].isNotNull()
+
+    def number_of(bit: str, quorum: Callable[[Column], Column]) -> Column:
+        return F.size(F.filter(_harmful(losses, bit), lambda one: quorum(one["quorum"])))
+
+    def by_view(quorum: Callable[[Column], Column]) -> Column:
+        return struct({WHEN[view]: number_of(f"{view}_writes", quorum) for view in _of("writes")})
+
+    return {
+        "refused": by_view(lambda quorum: (quorum == "kept") | ~kraft),
+        "timed_out": by_view(lambda quorum: kraft & (quorum == "lost")),
+    }
 
 
 def _harmful(losses: Column, bit: str) -> Column:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kafka.protocol.admin import (
@@ -32,6 +32,8 @@ def fake_broker(
     host: str = "127.0.0.1",
     brokers: int = 3,
     without: tuple[int, ...] = (),
+    more: Mapping[int, str] | None = None,
+    on: Mapping[int, Callable[[], Any]] | None = None,
 ) -> Iterator[str]:
     """The address of a broker that reports every replica as in sync.
 
@@ -42,12 +44,17 @@ def fake_broker(
     own: further settings by topic.
     host: the address that all `brokers` report.
     without: API keys that it doesn't know.
+    more: addresses of further brokers, by node id.
+    on: by API key, what happens before a request is answered. What it returns is the answer, in version 0; None: the usual one.
     """
     server = socket.create_server(("127.0.0.1", 0))
     port = server.getsockname()[1]
     open_connections: list[socket.socket] = []
     of_topics = {name: settings | (own or {}).get(name, {}) for name in topics}
-    answers = _answers(cluster_id, (host, port), topics, of_topics, brokers, without)
+    addresses = {n: (host, port) for n in range(brokers)}
+    addresses |= {n: (address.split(":")[0], int(address.split(":")[1])) for n, address in (more or {}).items()}
+    on = on or {}
+    answers = _answers(cluster_id, addresses, topics, of_topics, without, on)
 
     def serve(connection: socket.socket) -> None:
         with contextlib.suppress(OSError), connection, connection.makefile("rwb") as stream:
@@ -81,17 +88,17 @@ def fake_broker(
 
 def _answers(
     cluster_id: str,
-    address: tuple[str, int],
+    addresses: dict[int, tuple[str, int]],
     topics: dict[str, list[list[int]]],
     settings: dict[str, dict[str, str]],
-    count: int,
     without: tuple[int, ...],
+    on: Mapping[int, Callable[[], Any]],
 ) -> Callable:
-    known = {key: newest for key, newest in NEWEST.items() if key not in without}
+    known = {key: newest for key, newest in (dict.fromkeys(on, 0) | NEWEST).items() if key not in without}
     keys = [ApiVersionsResponse.ApiVersion(api_key=k, min_version=0, max_version=v) for k, v in known.items()]
-    host, port = address
     brokers = [
-        MetadataResponse.MetadataResponseBroker(node_id=n, host=host, port=port, rack=None) for n in range(count)
+        MetadataResponse.MetadataResponseBroker(node_id=n, host=host, port=port, rack=None)
+        for n, (host, port) in addresses.items()
     ]
     topic, partition = (
         MetadataResponse.MetadataResponseTopic,
@@ -131,6 +138,8 @@ def _answers(
         return result(error_code=0, error_message=None, resource_type=kind, resource_name=name, configs=configs)
 
     def answer(key: int, version: int, request: bytes) -> Any:
+        if key in on and (special := on[key]()) is not None:
+            return special
         if key == API_VERSIONS:
             return ApiVersionsResponse(version=min(version, 3), error_code=0, api_keys=keys, throttle_time_ms=0)
         if key == 3:

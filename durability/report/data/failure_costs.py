@@ -23,6 +23,8 @@ ROWS = 1_000_000
 KINDS = {"broker": "brokers", "rack": "racks"}
 COSTS = ("cluster", *(name for name in FAILURE_COSTS.arrow.names if name not in dict(RESULT_KEYS)))
 """The columns of `failure_costs` that are read."""
+ERRORS = {"kept": "NOT_ENOUGH_REPLICAS", "lost": "REQUEST_TIMED_OUT"}
+"""What leaders answer acks=all writes that a loss breaks, by the quorum after it. Without a majority no ISR shrinks."""
 Row = Mapping[str, Any]
 
 
@@ -194,7 +196,8 @@ def worst_first(cost: Row) -> tuple[Any, ...]:
 
 
 def _cost(row: Row, name: object) -> dict[str, Any]:
-    return {"lost": name, **{key: row[key] for key in ("held", "led", "quorum", "unknown")}, "views": _views(row)}
+    facts = {key: row[key] for key in ("held", "led", "quorum", "unknown")}
+    return {"lost": name, **facts, "writes_error": ERRORS.get(row["quorum"]), "views": _views(row)}
 
 
 def _views(row: Row) -> dict[str, Any]:

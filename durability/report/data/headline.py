@@ -16,7 +16,7 @@ WAITING = "waiting"
 """A topic at min ISR, or under-replicated, whose leaders wait for a broker that is down. Only then it is critical."""
 ACTIVE = {
     "offline": "with offline partitions now",
-    "under-min-isr": "rejecting acks=all writes now",
+    "under-min-isr": "accepting no acks=all writes now",
     WAITING: "whose acks=all writes time out now",
 }
 """Categories of partition-health that need action now, and WAITING."""

@@ -15,6 +15,7 @@ SERVES = {
     "LEADER_NOT_AVAILABLE": "offline",
 }
 """What a partition does with acks=all writes, by the brokers' answer."""
+ERRORS = tuple(answer for answer, does in SERVES.items() if does == "rejects")
 CLASSES = ("lost", "at_risk", "offline", "rejects", "accepts", "unknown")
 """Worst first."""
 DATA = ("lost", "at_risk")
@@ -55,10 +56,12 @@ class Counts:
     """Partitions and topics by view and class.
 
     already: partitions that are offline, reject writes or are unknown before and after the loss. They are in no class of `now`.
+    errors: by view, of the partitions that reject writes: how many answer which of ERRORS.
     """
 
     partitions: dict[str, Counter[str]] = field(default_factory=lambda: {view: Counter() for view in VIEWS})
     topics: dict[str, dict[str, set[str]]] = field(default_factory=lambda: {v: defaultdict(set) for v in VIEWS})
+    errors: dict[str, Counter[str]] = field(default_factory=lambda: {view: Counter() for view in VIEWS[:2]})
     already: Counter[str] = field(default_factory=Counter)
     stalls: int = 0
     acks_1_may_lose: int = 0
@@ -78,6 +81,8 @@ class Counts:
             for name in classes(row, view):
                 self.partitions[view][name] += count
                 self.topics[view][name].add(row["topic"])
+                if name == "rejects" and (answer := error(row, view)):
+                    self.errors[view][answer] += count
         if before != "accepts" and before == serves(row["now"]):
             self.already[before] += count
         self.stalls += count * bool(row["stalls"])
@@ -108,6 +113,19 @@ def changes(row: Row) -> bool:
     return bool(row["now"] != row["before"] or row["at_risk"] or row["deleted"] or data_unknown(row))
 
 
+def error(row: Row, view: str) -> str | None:
+    """The brokers' answer to an acks=all write of a partition that rejects it or is offline; None if unknown.
+
+    While it is unknown whether the quorum keeps its majority, so is whether ISRs shrink.
+
+    >>> row = {"now": "NOT_ENOUGH_REPLICAS", "quorum": {"kept": True}}
+    >>> error(row, "now"), error(row | {"quorum": {"kept": None}}, "now")
+    ('NOT_ENOUGH_REPLICAS', None)
+    """
+    answer: str | None = row[view]
+    return None if answer in ERRORS and row["quorum"]["kept"] is None else answer
+
+
 def data_unknown(row: Row) -> bool:
     """Is it unknown whether data is lost, though what partitions do with writes is known?"""
     return row["now"] is not None and None in (row["at_risk"], row["deleted"])
@@ -135,7 +153,7 @@ def lines(rows: Iterable[Row]) -> Iterator[dict[str, Any]]:
             "tier": row["tier"],
             "before": serves(row["before"]),
             "after": after,
-            "error": row["now"] if after in ("rejects", "offline") else None,
+            "error": error(row, "now") if after in ("rejects", "offline") else None,
             "leader_before": row["leader_before"],
             "leader_after": row["leader_after"],
             "data": "lost"

@@ -24,7 +24,9 @@ NAME = 60
 KINDS = {"brokers": ("broker", "broker-loss", ""), "racks": ("rack", "rack-loss", "_racks")}
 """For each kind of nodes its noun, the control about it, and the suffix of its members in losses.json."""
 HEADS = {"now": "Now", "structural": "By structure", "worst": "Worst case"}
-BREAKS = {"data": "with data at risk", "availability": "offline", "writes": "that refuse writes"}
+BREAKS = {"data": "with data at risk", "availability": "offline", "writes": "that accept no writes"}
+WRITES = {"NOT_ENOUGH_REPLICAS": "that refuse writes", "REQUEST_TIMED_OUT": "whose writes time out"}
+"""What partitions do whose writes a loss breaks, by their leaders' answer."""
 Entry = Mapping[str, Any]
 
 
@@ -156,7 +158,7 @@ def _counts(views: Mapping[str, Any]) -> list[Mapping[str, int] | None]:
 
 def _cost(row: Entry) -> dict[str, Any]:
     """What a broker's or rack's loss newly breaks: in words by view (`said`), and the numbers of SHORT."""
-    views = {view: _said(row["views"][view]) for view in VIEWS}
+    views = {view: _said(row["views"][view], row["writes_error"]) for view in VIEWS}
     said = {view: text for view, text in views.items() if text}
     return {
         "name": str(row["lost"]),
@@ -167,13 +169,17 @@ def _cost(row: Entry) -> dict[str, Any]:
     }
 
 
-def _said(counts: Mapping[str, Mapping[str, int] | None]) -> str:
-    """Counts of partitions in words; '' if nothing is broken.
+def _said(counts: Mapping[str, Mapping[str, int] | None], error: str | None) -> str:
+    """Counts of partitions in words; '' if nothing is broken. error: what leaders answer acks=all writes.
 
-    >>> _said({"data": {"partitions": 1, "topics": 1}, "availability": None, "writes": {"partitions": 1200, "topics": 3}})
+    >>> counts = {"data": {"partitions": 1, "topics": 1}, "availability": None, "writes": {"partitions": 1200, "topics": 3}}
+    >>> _said(counts, "NOT_ENOUGH_REPLICAS")
     '1 partition with data at risk, 1,200 that refuse writes'
+    >>> _said(counts, "REQUEST_TIMED_OUT"), _said(counts, None)
+    ('1 partition with data at risk, 1,200 whose writes time out', '1 partition with data at risk, 1,200 that accept no writes')
     """
-    broken = [(counts[name], text) for name, text in BREAKS.items() if name in counts]
+    texts_of = BREAKS | ({"writes": WRITES[error]} if error else {})
+    broken = [(counts[name], text) for name, text in texts_of.items() if name in counts]
     texts = [(count["partitions"], text) for count, text in broken if count and count["partitions"]]
     return ", ".join(
         f"{plural(count, 'partition') if not place else f'{count:,}'} {text}"

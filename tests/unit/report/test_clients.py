@@ -70,7 +70,7 @@ def test_groups_of_partitions_that_stop_are_named_worst_first():
     assert found["groups_count"] == len(expected) > LISTED
     assert (found["offline"], found["rejects"], found["of"]) == (1, 1, 10)
     [said, known] = words.sentences({"consumer groups": found})
-    assert "of 10 partitions of __consumer_offsets 1 offline, 1 rejecting writes" in said and "join" in said
+    assert "of 10 partitions of __consumer_offsets 1 offline, 1 accepting no writes" in said and "join" in said
     assert known.startswith(f"{len(expected)} known groups there: {expected[0]}, ")
     assert known.endswith(f"and {len(expected) - 5} more.")
 

@@ -70,6 +70,27 @@ def test_partitions_and_topics_are_counted_by_class(tmp_path):
     assert "keeps its majority: 2 of 3 voters left, 2 needed" in summary
 
 
+@pytest.mark.parametrize(
+    "kept, answer, said",
+    [
+        (True, "NOT_ENOUGH_REPLICAS", "2 partitions reject acks=all writes"),
+        (False, "REQUEST_TIMED_OUT", "2 partitions let acks=all writes time out"),
+        (None, "NOT_ENOUGH_REPLICAS", "2 partitions reject acks=all writes, or let them time out"),
+    ],
+)
+def test_a_write_that_times_out_is_not_called_rejected(tmp_path, kept, answer, said):
+    """Without the controllers' majority no ISR shrinks. While the majority is unknown, so is the answer."""
+    quorum = {"voters": 3, "left": 1, "needed": 2, "kept": kept}
+    document, lines, summary = written(tmp_path, [row("short", [4, 7], now=answer, structural=answer, quorum=quorum)])
+    assert f"in c: {said}." in summary
+    known = {} if kept is None else {answer: 2}
+    assert document["errors"] == dict.fromkeys(
+        ("now", "structural"), {"NOT_ENOUGH_REPLICAS": 0, "REQUEST_TIMED_OUT": 0} | known
+    )
+    assert {line["error"] for line in lines} == {"" if kept is None else answer}
+    assert problems("whatif", document) == []
+
+
 def test_the_document_is_as_its_schema_says(tmp_path):
     document, _, _ = written(tmp_path, ROWS)
     assert problems("whatif", document) == []

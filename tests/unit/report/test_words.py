@@ -149,7 +149,7 @@ ONE_COPY = finding("c", "min-insync-replicas", observed={"effective_min_insync_r
         ([PASSED, OFFLINE], "1 of 2 topics has critical findings: 1 with offline partitions now."),
         (
             [PASSED, OFFLINE, UNDER, {**UNDER, "resource": "x"}, ONE_COPY],
-            "4 of 5 topics have critical findings: 1 with offline partitions now, 2 rejecting acks=all writes now and "
+            "4 of 5 topics have critical findings: 1 with offline partitions now, 2 accepting no acks=all writes now and "
             "1 with acknowledged writes that may be on one broker only.",
         ),
         (
