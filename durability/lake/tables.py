@@ -254,7 +254,10 @@ _VERDICT = (
     ("since", TIMESTAMP),
     ("waiver", pa.int32()),  # index into the run's waivers
     ("tier", pa.string()),
-    ("previous_severity", pa.string()),  # of a resolved one
+    # In the previous run, if it listed the finding. NULL severity: it was UNKNOWN. In results of before, only the severity of
+    # a resolved one.
+    ("previous_severity", pa.string()),
+    ("previous_outcome", pa.string()),
 )
 
 # Spark's decisions before the cross-check: codes and numbers, no sentences. `findings` are made from them.
