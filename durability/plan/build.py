@@ -227,12 +227,11 @@ def _provider_and_team(facts: Row | None, cluster: Cluster | None) -> tuple[str,
 
 def _part(row: dict[str, Any], facts: Row | None, cluster: Cluster | None, history: _History) -> SnapshotPart:
     name, captured_at = row["cluster"], row["captured_at"]
-    stale, attempt, resolved = None, None, None
+    stale, attempt, resolved = None, None, history.resolved_before(name, captured_at)
     provider, team = _provider_and_team(facts, cluster)
     if row["status"] == ACCEPTED:
         previous = history.run_before(name, captured_at)
         attempt = history.snapshot_before(name, captured_at).get("attempt_id")
-        resolved = history.resolved_before(name, captured_at)
     else:
         previous = history.last.get(name, {})
         if accepted := history.accepted.get(name):
