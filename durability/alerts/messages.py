@@ -57,7 +57,11 @@ def title(alert: Alert, event: str) -> str:
 def _title_of_unread(alert: Alert, event: str) -> str:
     if event == PAGE:
         return f"Cluster {alert.cluster} can't be read: {clipped(alert.reason, REASON) or cause(alert)}"
-    return f"Closed: cluster {alert.cluster} can't be read" if alert.why else f"Over: cluster {alert.cluster} is read again"
+    return (
+        f"Closed: cluster {alert.cluster} can't be read"
+        if alert.why
+        else f"Over: cluster {alert.cluster} is read again"
+    )
 
 
 def details(alert: Alert, event: str) -> str:

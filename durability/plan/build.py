@@ -29,6 +29,7 @@ from durability.plan.plan import (
     to_text,
 )
 from durability.policy.model import Cluster, Policy, Waiver
+from durability.policy.terms import with_limits
 
 if TYPE_CHECKING:
     from durability.lake import Attempt, Lake
@@ -86,7 +87,7 @@ def build_plan(
         result_id=result_id,
         started_at=to_text(started_at or datetime.now(UTC)),
         policy=policy_part(policy, list(waivers)),
-        waivers=[w.to_dict() for w in waivers],
+        waivers=[with_limits(waiver, policy) for waiver in waivers],
         snapshots=parts,
         partitions=sum(p.partitions for p in parts if p.judged) + sum(e.partitions for e in earlier),
         lake=lake.location,

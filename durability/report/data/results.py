@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from durability.plan.plan import to_text
+from durability.policy.terms import last_day
 from durability.report.news import WORSENED, change_of
 from durability.report.words import CHANGES, COUNTED_ONLY, OUTCOMES, SEVERITIES
 
@@ -117,16 +118,22 @@ def _outcomes_by(table: pa.Table, column: str, names: Iterable[str] = ()) -> dic
 def documents(listed: pa.Table, waivers: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Each row as an entry of findings.json's `findings`. listed: rows with the columns KEYS.
 
-    A finding refers to the run's `waivers` by index.
+    A finding refers to the run's `waivers` by index. `expires` of its waiver is the last day on which it counts in its tier.
     """
-    by_index = {waiver["index"]: {name: waiver.get(name) for name in ("index", *WAIVER_KEYS)} for waiver in waivers}
+    by_index = {waiver["index"]: waiver for waiver in waivers}
+
+    @lru_cache(maxsize=4096)
+    def waived(index: int, tier: str | None) -> dict[str, Any]:
+        stated = by_index[index] | {"expires": last_day(by_index[index], tier)}
+        return {name: stated.get(name) for name in ("index", *WAIVER_KEYS)}
+
     for batch in listed.select(KEYS).to_batches(max_chunksize=BATCH):
         for row in batch.to_pylist():
             row["resource"] = row["resource"] or ""
             row["observed"], row["required"] = _object(row["observed"]), _object(row["required"])
             row["partitions"] = row["partitions"] or []
             row["since"] = to_text(row["since"])
-            row["waiver"] = None if row["waiver"] is None else by_index[row["waiver"]]
+            row["waiver"] = None if row["waiver"] is None else waived(row["waiver"], row["tier"])
             yield row
 
 

@@ -16,6 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from durability.catalogue import CONTROLS
 from durability.plan.plan import Plan
+from durability.policy.terms import limits_text
 from durability.report.data import outages
 from durability.report.data.causes import Causes
 from durability.report.data.headline import Headline, changes_text, is_first
@@ -258,6 +259,7 @@ def waiver_rows(report: Report) -> list[dict[str, Any]]:
     for waiver in report.plan.waivers:
         index, approved = waiver["index"], waiver.get("approved_count")
         row = dict.fromkeys(WAIVER_KEYS) | waiver
+        row["limits"] = limits_text(waiver)
         row |= {"expired": waiver["expires"] < today, "exempts": exempted[index], "covers": len(covered[index])}
         rows.append(row | {"grown": approved is not None and len(covered[index]) > approved})
     return sorted(rows, key=lambda r: (not r["expired"], r["expires"], r["index"]))

@@ -62,8 +62,10 @@ class Found:
         if finding["outcome"] == "FAIL":
             self.severities[finding["severity"]] += 1
         if finding["outcome"] == "EXEMPT" and (waiver := finding["waiver"]):
-            _, exempted = self.waivers.get(waiver["index"], (waiver, 0))
-            self.waivers[waiver["index"]] = (waiver, exempted + 1)
+            # In each tier it may end on another day. The first one counts.
+            known, exempted = self.waivers.get(waiver["index"], (waiver, 0))
+            first = min(known, waiver, key=lambda one: one["expires"])
+            self.waivers[waiver["index"]] = (first, exempted + 1)
 
     @property
     def counts(self) -> str:
