@@ -18,6 +18,8 @@ from durability.evidence.nights import Period
 from durability.lake import tables
 from durability.policy import shipped_frameworks
 from durability.policy.frameworks import named
+from durability.report.data.drill import Comparison
+from durability.steps import drill
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 OCTOBER = Period(date(2026, 10, 1), date(2026, 10, 11))  # ten nights
@@ -253,6 +255,30 @@ def test_pulses_and_their_longest_gap(october):
     found = evidence.document(made.write(), OCTOBER, None, NOW)
     assert found["pulses"] == [{"cluster": "eu", "pulses": 3, "longest_gap_seconds": 7 * 86400}]
     assert of(found, "eu")["done"] == 4
+
+
+def test_drills_of_the_period_each_once_and_lakes_that_keep_none(october, tmp_path, monkeypatch):
+    stated = {"snapshot_id": "before", "captured_at": "2026-10-03T02:00:00Z"}
+    stated["lose"] = {"asked": [f"rack:{HOSTILE}"], "brokers": [1], "controllers": []}
+    for day, attempt, agreed in (
+        (3, 1, 7),
+        (3, 2, 8),
+        (12, 1, 9),
+    ):  # the task of the 3rd was repeated; the 12th is later
+        seen = {"cluster": "eu", "captured_at": at(day), "snapshot_id": f"after-{day}"}
+        found = Comparison(compared=8, agreed=agreed)
+        drill.record(october, stated, seen, (f"drill-{day}", f"drill-{day}:{attempt}"), found, None)
+    folder, found = evidence.write(october, OCTOBER, tmp_path, None, NOW)
+    (one,) = found["drills"]["found"]
+    assert (one["agreed"], one["compared"], one["seen_in"], one["started_by"]) == (8, 8, "after-3", None)
+    assert not any("rill" in said for said in found["unknown"])
+    page = (folder / "period.html").read_text()
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page[page.index('id="drills"') :] and "\u202e" not in page
+    monkeypatch.setattr(type(october), "has", lambda lake, table: table.name != "drills")
+    without = evidence.document(october, OCTOBER, None, NOW)
+    assert without["drills"]["found"] is None and any(
+        said.startswith("Drills: no drill was") for said in without["unknown"]
+    )
 
 
 def test_a_framework_cuts_exceptions_and_waivers_and_no_nights(october):
