@@ -62,7 +62,10 @@ def unnamed(name: str, document: Any) -> list[str]:
             return {key: closed(value) for key, value in node.items()} | more
         return [closed(value) for value in node] if isinstance(node, list) else node
 
-    return [f"{error.json_path}: {error.message}" for error in Draft202012Validator(closed(schema(name))).iter_errors(document)]
+    return [
+        f"{error.json_path}: {error.message}"
+        for error in Draft202012Validator(closed(schema(name))).iter_errors(document)
+    ]
 
 
 def _ecma_pattern(validator, pattern, instance, _schema):
