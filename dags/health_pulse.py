@@ -10,7 +10,7 @@ facts are staged for the Spark job, never committed, and removed at the end of t
 | `publish` | writes the `snapshots` rows: accepted, rejected or failed, and why | as above |
 | `evaluate` | counters and unhealthy partitions, by the same Spark job | as above |
 | `conclude` | writes the `runs` row; fails if a cluster could not be read | the row's `snapshots` names the cluster and why |
-| `alert` | pages for topics of tiers with `page_after`, and gives the all-clear | the lake can't be reached; see below |
+| `alert` | pages for tiers with `page_after`, also if a cluster is unreadable; all-clear | the lake can't be reached; see below |
 | `discard` | removes the staged facts, even after failures | never fails the pulse; see below |
 
 The `plan` of `nightly_audit` removes staged files that are a day old: those that `discard` could not remove, and those of killed

@@ -268,7 +268,8 @@ def query() -> str:
     selects.append(_select(ACKED_DURABILITY, "result JOIN acks USING (tid)"))
     selects.append(_select(UNHEALTHY, "result JOIN categories USING (tid)"))
     selects.append(_select(HEALTHY, "result ANTI JOIN categories USING (tid)"))
-    return f"""SELECT *, NULL::VARCHAR AS why, NULL::VARCHAR AS was, NULL::INT AS waiver, NULL::VARCHAR AS previous_severity
+    return f"""SELECT *, NULL::VARCHAR AS why, NULL::VARCHAR AS was, NULL::INT AS waiver, NULL::VARCHAR AS previous_severity,
+      NULL::VARCHAR AS previous_outcome
       FROM ({" UNION ALL BY NAME ".join(selects)})"""
 
 

@@ -1,4 +1,4 @@
-"""Opens a ticket if an audit has new findings and some are critical or unknown: an example for your own DAGs folder."""
+"""Opens a ticket if an audit has new critical findings, or new ones and unknown ones: an example for your own DAGs folder."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def react_to_findings():
         alarming = []
         for event in triggering_asset_events[FINDINGS]:
             found = event.extra
-            if found["new"] and (found["critical"] or found["unknown"]):
-                log.warning("run %(run)s: %(critical)d critical, %(unknown)d unknown, %(new)d new", found)
+            if found["new_critical"] or (found["new"] and found["unknown"]):
+                log.warning("run %(run)s: %(new_critical)d new critical, %(unknown)d unknown, %(new)d new", found)
                 alarming.append(found["run"])  # call your ticket system here
         return alarming
 

@@ -7,7 +7,8 @@
   continues that alert: a rolling restart is one alert.
 - The all-clear needs CONFIRMED pulses in a row without it, and as much time as the tier's delay. If more partitions are unknown
   than at first sight, the pulse confirms nothing.
-- A cluster that a pulse could not read keeps its alerts as they are.
+- A cluster that a pulse could not read keeps its alerts as they are. That it can't be read is an alert of its own, by the same
+  rules. It pages only if no pulse in between could read the cluster.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from durability.alerts.model import (
     DROPPED,
     OPEN,
     PENDING,
+    UNREADABLE,
     Alert,
     ClusterPulse,
     Problem,
@@ -38,6 +40,8 @@ TOO_OLD = timedelta(minutes=30)
 UNREAD_FOR = timedelta(days=1)
 """A cluster that isn't listed any more loses its alerts after that time."""
 NOT_LISTED = "the cluster is no longer listed"
+STILL_UNREADABLE = "the policy no longer pages for its tiers: it still can't be read"
+CATEGORIES = (*PAGING, UNREADABLE)
 NO_LONGER_PAGED = "the policy no longer pages for its tier: the partitions may still be so"
 
 
@@ -47,7 +51,7 @@ def advance(
     """The alerts after a pulse, changed or not. A pulse that was already taken into account changes nothing.
 
     alerts: earlier ones, closed ones included.
-    pulses: of the clusters that the pulse could read.
+    pulses: of clusters, read or not.
     listed: all clusters that the pulse was to read.
     """
     by_cluster: dict[str, list[Alert]] = {}
@@ -73,8 +77,9 @@ def _unlisted(alert: Alert, now: datetime) -> Alert:
 
 
 def _of_cluster(alerts: Sequence[Alert], pulse: ClusterPulse) -> list[Alert]:
-    after = [alert for alert in alerts if not alert.tracked]
-    for category in PAGING:
+    categories = (UNREADABLE,) if pulse.unread else CATEGORIES
+    after = [alert for alert in alerts if not alert.tracked or alert.category not in categories]
+    for category in categories:
         mine = sorted((a for a in alerts if a.tracked and a.category == category), key=lambda a: a.first_seen)
         after += _of_category(mine, pulse, category)
     return after
@@ -143,6 +148,7 @@ def _seen(alert: Alert, problems: Sequence[Problem], pulse: ClusterPulse) -> Ale
         partitions=sum(problem.partitions for problem in mine),
         topics=sum(problem.topics for problem in mine),
         examples=tuple(name for problem in mine for name in problem.examples)[:3],
+        reason=mine[0].reason,
     )
     if alert.state != PENDING:
         return alert
@@ -177,11 +183,20 @@ def _missed(alert: Alert, pulse: ClusterPulse) -> Alert:
     if pulse.unknown.get(alert.category, 0) > alert.unknown:
         return alert
     alert = replace(alert, clean=alert.clean + 1, tiers=_sighted(alert.tiers, set(), pulse.moment))
-    if alert.clean < CONFIRMED:
+    # A cluster that was read hid nothing, so only pulses in a row that can't read it page.
+    restarts = alert.state == PENDING and alert.category == UNREADABLE
+    if alert.clean < CONFIRMED and not restarts:
         return alert
     if alert.state == PENDING:
         return replace(alert, state=DROPPED)
     if pulse.moment - alert.last_seen < (alert.after or timedelta(0)):
         return alert
+    return replace(alert, state=CLOSED, closed=pulse.moment, why=_why(alert, pulse))
+
+
+def _why(alert: Alert, pulse: ClusterPulse) -> str | None:
+    """Why an alert is closed that is not over."""
+    if alert.category == UNREADABLE:
+        return STILL_UNREADABLE if pulse.unread else None
     pages = pulse.paging is None or alert.tier in pulse.paging.get(alert.category, ())
-    return replace(alert, state=CLOSED, closed=pulse.moment, why=None if pages else NO_LONGER_PAGED)
+    return None if pages else NO_LONGER_PAGED

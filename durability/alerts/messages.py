@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from durability.alerts.model import CLEAR, PAGE, Alert
+from durability.alerts.model import CLEAR, PAGE, UNREADABLE, Alert
 from durability.catalogue.causes import worded
 from durability.plain import plain
 from durability.report.text.slack import code, escaped
-from durability.report.words import joined, plural, readable
+from durability.report.words import clipped, joined, plural, readable
 
 SUMMARY = 1_024
 """The longest summary that PagerDuty accepts."""
@@ -24,10 +24,13 @@ RESOLVES_AFTER = timedelta(minutes=20)
 NAMES = {
     "offline": ("KafkaPartitionsOffline", "offline"),
     "under-min-isr": ("KafkaPartitionsUnderMinIsr", "under min ISR"),
+    UNREADABLE: ("KafkaClusterUnreadable", "unreadable"),
 }
 EFFECTS = {"offline": "Reads and writes fail.", "under-min-isr": "acks=all writes are rejected or time out."}
 SEVERITY = "critical"
-"""Both categories reject writes now, so both are critical in the catalogue."""
+"""Two categories reject writes now, so they are critical in the catalogue. The third may hide both."""
+REASON = 300
+"""The most characters of a reason in a title."""
 
 
 def cause(alert: Alert) -> str:
@@ -45,8 +48,20 @@ def cause(alert: Alert) -> str:
 
 def title(alert: Alert, event: str) -> str:
     """What is wrong where, or that it is over, in one line."""
+    if alert.category == UNREADABLE:
+        return plain(_title_of_unread(alert, event))
     start = {PAGE: "Partitions", CLEAR: "Closed: partitions" if alert.why else "Over: partitions"}[event]
     return plain(f"{start} {NAMES[alert.category][1]} in {alert.cluster}: {cause(alert)}")
+
+
+def _title_of_unread(alert: Alert, event: str) -> str:
+    if event == PAGE:
+        return f"Cluster {alert.cluster} can't be read: {clipped(alert.reason, REASON) or cause(alert)}"
+    return (
+        f"Closed: cluster {alert.cluster} can't be read"
+        if alert.why
+        else f"Over: cluster {alert.cluster} is read again"
+    )
 
 
 def details(alert: Alert, event: str) -> str:
@@ -55,6 +70,10 @@ def details(alert: Alert, event: str) -> str:
     which = f"tier {tiers[0]}" if len(tiers) == 1 else f"tiers {joined(tiers)}"
     extent = f"{plural(alert.partitions, 'partition')} of {plural(alert.topics, 'topic')} in {which}"
     seen = f"first seen {_time(alert.first_seen)}, last seen {_time(alert.last_seen)}"
+    if alert.category == UNREADABLE:
+        if event == CLEAR:
+            return plain(f"No pulse read it: {seen}. {alert.why or 'Two pulses or more have read it'}.")
+        return plain(f"No topic of it in {which} can page meanwhile. Cause: {cause(alert)}; {seen}.")
     if event == CLEAR:
         return plain(f"{extent}; {seen}. {alert.why or 'Two pulses or more no longer see it'}.")
     examples = f", such as {', '.join(alert.examples)}" if alert.examples else ""

@@ -13,6 +13,8 @@ PAGE, CLEAR = "page", "all-clear"
 KEY = 255
 """The longest key: PagerDuty accepts no longer one."""
 NO_CAUSE = "unknown cause"
+UNREADABLE = "unreadable"
+"""The category of a cluster that pulses can't read."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Problem:
 
     after: how long the tier lets its topics be in the category.
     examples: names of some of the partitions.
+    reason: why a cluster could not be read.
     """
 
     category: str
@@ -42,6 +45,7 @@ class Problem:
     partitions: int = 1
     topics: int = 1
     examples: tuple[str, ...] = ()
+    reason: str | None = None
 
     @property
     def subjects(self) -> frozenset[str]:
@@ -50,11 +54,12 @@ class Problem:
 
 @dataclass(frozen=True)
 class ClusterPulse:
-    """What a pulse saw of a cluster that it could read.
+    """What a pulse saw of a cluster.
 
     problems: of topics whose tier pages.
     unknown: by category, the partitions and unread topics of such tiers that may be in it.
     paging: by category, the tiers that page for it; None if that isn't known.
+    unread: the pulse could not read the cluster. Its only problem is UNREADABLE, and it says nothing of other categories.
     """
 
     cluster: str
@@ -63,6 +68,7 @@ class ClusterPulse:
     problems: tuple[Problem, ...] = ()
     unknown: Mapping[str, int] = field(default_factory=dict)
     paging: Mapping[str, frozenset[str]] | None = None
+    unread: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,6 +107,7 @@ class Alert:
     clean: pulses in a row that didn't see it.
     unknown: partitions and topics that were unknown at first sight. More of them hold up the all-clear.
     why: why it is closed, unless by an all-clear.
+    reason: why its cluster could not be read, at the last sight.
     """
 
     key: str
@@ -126,6 +133,7 @@ class Alert:
     opened: datetime | None = None
     closed: datetime | None = None
     why: str | None = None
+    reason: str | None = None
     deliveries: tuple[Delivery, ...] = ()
 
     @property

@@ -1,4 +1,4 @@
-"""What a pulse saw: its unhealthy partitions, with the tier of each topic by the policy of now.
+"""What a pulse saw: its unhealthy partitions, with the tier of each topic by the policy of now, and what it couldn't read.
 
 Only topics with such partitions are matched with the policy, so this costs little at any size of a fleet.
 """
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from durability.alerts.model import NO_CAUSE, Cause, ClusterPulse, Problem
+from durability.alerts.model import NO_CAUSE, UNREADABLE, Cause, ClusterPulse, Problem
+from durability.alerts.unread import unread
 from durability.lake.conditions import of_result
 from durability.lake.tables import BROKERS, CLUSTERS, GROUPS, PARTITION_HEALTH, TOPICS
 from durability.plan.resolved import streams_groups
@@ -35,18 +36,27 @@ Racks = Mapping[tuple[str, str], frozenset[str]]
 
 
 def observe(lake: Lake, plan: Plan, policy: Policy) -> list[ClusterPulse]:
-    """What the pulse of a plan saw of each cluster that it could read, after `evaluate` and before its facts are discarded.
+    """What the pulse of a plan saw of each cluster, after `evaluate` and before its facts are discarded.
 
-    A cluster whose topics could not be listed is left out, as one that could not be read.
+    A cluster whose topics could not be listed counts as one that could not be read.
     """
     read = _listed(lake, plan)
-    page = {c: frozenset(name for name, tier in policy.tiers.items() if c in (tier.page_after or ())) for c in PAGING}
-    if not any(page.values()):
-        return [ClusterPulse(part.cluster, part.moment, part.team, paging=page) for part in read]
+    page = {c: frozenset(name for name, tier in policy.tiers.items() if c in tier.page_after) for c in PAGING}
+    page[UNREADABLE] = frozenset[str]().union(*page.values())
+    missing = unread(lake, plan, policy, (part.cluster for part in read), page)
+    if not page[UNREADABLE]:
+        return [*(ClusterPulse(part.cluster, part.moment, part.team, paging=page) for part in read), *missing]
+    return [*_read(lake, plan, policy, read, page), *missing]
+
+
+def _read(
+    lake: Lake, plan: Plan, policy: Policy, read: list[SnapshotPart], page: Mapping[str, frozenset[str]]
+) -> list[ClusterPulse]:
+    """What the pulse saw of the clusters that it could read."""
     rows = _unhealthy(lake, plan)
-    unread = _staged(lake, plan, TOPICS, ("cluster", "topic", "internal", "replication_factor", "partitions_known"))
+    of_topics = _staged(lake, plan, TOPICS, ("cluster", "topic", "internal", "replication_factor", "partitions_known"))
     named = {(row["cluster"], row["topic"]) for row in rows}
-    tiers = _tiers(lake, plan, policy, unread, named)
+    tiers = _tiers(lake, plan, policy, of_topics, named)
     racks = _racks(lake, plan) if any("rack:" in (row["cause"] or "") for row in rows) else {}
     counts: dict[tuple[str, str, str, str], _Count] = {}
     unknown: dict[str, dict[str, int]] = {part.cluster: dict.fromkeys(PAGING, 0) for part in read}
@@ -58,7 +68,7 @@ def observe(lake: Lake, plan: Plan, policy: Policy) -> list[ClusterPulse]:
                 counts.setdefault((row["cluster"], category, tier, text), _Count()).add(row)
             elif not row["categories_known"] and row["cluster"] in unknown:
                 unknown[row["cluster"]][category] += len(row["partitions"])
-    for cluster, topic in _unlisted(unread):
+    for cluster, topic in _unlisted(of_topics):
         for category in _delays(policy, tiers.get((cluster, topic), ())):
             unknown.setdefault(cluster, dict.fromkeys(PAGING, 0))[category] += 1
     return [

@@ -19,7 +19,7 @@ RECENT = timedelta(hours=1)
 """Each pulse writes all alerts that aren't over, so the newest rows are this young unless pulses stopped."""
 _SAME = (
     *("key", "cluster", "category", "team", "state", "cause", "tier", "partitions", "topics", "first_seen", "opened"),
-    *("last_seen", "closed", "why", "pulsed", "clean", "unknown", "revision"),
+    *("last_seen", "closed", "why", "pulsed", "clean", "unknown", "revision", "reason"),
 )
 
 

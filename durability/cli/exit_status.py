@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from durability.errors import BadInput
+from durability.report.news import rank, worsened
 
 DONE, REACHED, INCOMPLETE = 0, 1, 2
 
@@ -48,33 +49,36 @@ class FailOn(StrEnum):
         return finding.get("change") != "resolved" and (outcome, severity) in counted
 
 
-def reached(findings: Iterable[Mapping[str, Any]], fail_on: FailOn, known: AbstractSet[str] | None = None) -> bool:
+def reached(findings: Iterable[Mapping[str, Any]], fail_on: FailOn, known: Mapping[str, int] | None = None) -> bool:
     """Whether at least one finding counts for `fail_on`.
 
-    known: ids from a baseline (`known_ids`), which don't count again. Without a baseline, the new-... levels count findings
-        whose `change` is new, that is, which the cluster's last run in the lake didn't have.
+    known: findings of a baseline (`known_findings`), which don't count again unless they are worse now. Without a baseline, the
+        new-... levels count findings that the cluster's last run in the lake didn't have, or had as unknown, less severe or
+        accepted.
 
     >>> failing = {"id": "a", "outcome": "FAIL", "severity": "warning", "change": "persisting"}
     >>> reached([failing], FailOn.CRITICAL), reached([failing], FailOn.UNKNOWN), reached([failing], FailOn.NEVER)
     (False, True, False)
-    >>> reached([failing], FailOn.NEW_WARNING), reached([failing], FailOn.NEW_WARNING, known=set())
+    >>> reached([failing], FailOn.NEW_WARNING), reached([failing], FailOn.NEW_WARNING, known={})
     (False, True)
+    >>> reached([{**failing, "previous_outcome": "UNKNOWN"}], FailOn.NEW_WARNING)
+    True
     """
     counted = (f for f in findings if fail_on.counts(f))
     if known is not None:
-        return any(f["id"] not in known for f in counted)
-    return any(f["change"] == "new" or not fail_on.new_only for f in counted)
+        return any(rank(f["outcome"], f["severity"]) > known.get(f["id"], 0) for f in counted)
+    return any(f["change"] == "new" or worsened(f) or not fail_on.new_only for f in counted)
 
 
-def known_ids(baseline: Path, fail_on: FailOn) -> frozenset[str]:
-    """Ids of the findings in an earlier findings.json that count for `fail_on`.
+def known_findings(baseline: Path, fail_on: FailOn) -> dict[str, int]:
+    """The findings in an earlier findings.json that count for `fail_on`: by id, how bad each was (`news.rank`).
 
-    A finding that was waived, less severe or resolved in it isn't known at this level. If it counts now, it is new.
+    A finding that was waived or resolved in it, or less severe than this level, isn't known. If it counts now, it is new.
     Raises BadInput if the file isn't a findings.json.
     """
     from durability.report.files import load
 
     try:
-        return frozenset(f["id"] for f in load(baseline)["findings"] if fail_on.counts(f))
+        return {f["id"]: rank(f["outcome"], f["severity"]) for f in load(baseline)["findings"] if fail_on.counts(f)}
     except (KeyError, TypeError, AttributeError, UnicodeDecodeError):
         raise BadInput(baseline, "/findings", "expected findings with id, outcome and severity") from None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from durability import resources
-from durability.cli.exit_status import FailOn, known_ids
+from durability.cli.exit_status import FailOn, known_findings
 from durability.errors import BadInput, Refused
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ class Options:
     out: a folder. lake: a folder or an s3:// address.
     framework: the id of a framework to whose controls the reports are cut; None for all controls.
     signing_key: a file with the key that signs the evidence.
-    known: ids of the baseline's findings; None without a baseline. They are read first, because the audit may replace the
-        file.
+    known: the baseline's findings (`known_findings`); None without a baseline. They are read first, because the audit may
+        replace the file.
     """
 
     bootstrap: str | None
@@ -94,7 +94,7 @@ class Options:
     out: Path
     lake: str
     fail_on: FailOn
-    known: frozenset[str] | None
+    known: Mapping[str, int] | None
     framework: str | None = None
     signing_key: Path | None = None
 
@@ -141,7 +141,7 @@ def checked(given: Given) -> Options:
         out=given.folder("out", out),
         lake=lake if "://" in lake else str(given.folder("lake", Path(lake).absolute())),
         fail_on=fail_on,
-        known=known_ids(baseline, fail_on) if baseline else None,
+        known=known_findings(baseline, fail_on) if baseline else None,
         framework=framework(given),
         signing_key=_signing_key(given),
     )

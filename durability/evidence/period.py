@@ -11,7 +11,7 @@ from typing import Any
 
 from durability.atomic import atomic_files
 from durability.errors import Refused
-from durability.evidence import exceptions, nights, pulses, waived
+from durability.evidence import drills, exceptions, nights, pulses, waived
 from durability.evidence.nights import Period, night
 from durability.lake.attempt import FULL
 from durability.lake.tables import RUNS, SNAPSHOTS
@@ -26,7 +26,6 @@ FILES = ("period.json", "period.html")
 LATE = timedelta(days=2)
 """How long after a period a run may evaluate a snapshot of it."""
 NAMED = 5
-NO_DRILLS = "the lake keeps no drills; each drill writes drill.json into its own output folder"
 Row = Mapping[str, Any]
 
 
@@ -72,7 +71,7 @@ def document(lake: Any, period: Period, framework: Framework | None, now: dateti
         "policies": _policies(runs),
         "exceptions": exceptions.document(before, during, after, controls),
         "waivers": waived.read(lake, period, runs, controls),
-        "drills": {"found": None, "reason": NO_DRILLS},
+        "drills": drills.read(lake, period),
         "pulses": pulses.read(lake, period),
     }
     found["unknown"] = _unknown(found, period, all_runs, before, during, after)
@@ -192,7 +191,10 @@ def _unknown(
         said.append(f"{plural(unknown, 'verdict')} at the end of the period are UNKNOWN. They are not compliant.")
     if without := sum(run["waivers"] is None for run in runs if period.has(run["captured_at"])):
         said.append(f"{plural(without, 'run')} have no record of their waivers.")
-    said.append(f"Drills: {NO_DRILLS}.")
+    if found["drills"]["found"] is None:
+        said.append(f"Drills: {found['drills']['reason']}.")
+    elif not found["drills"]["found"]:
+        said.append("Drills: the lake has none of the period. Rehearsals on an embedded cluster aren't recorded.")
     if not found["pulses"]:
         said.append("Pulses: the lake has none in the period, so what happened between nights isn't known.")
     return said

@@ -14,6 +14,7 @@ from typing import Any
 
 from durability.evidence.exceptions import grouped, is_in
 from durability.evidence.nights import Period, night
+from durability.policy.terms import LIMITS
 
 STATED = (
     *("control", "cluster", "resource", "owner", "requested_by", "approved_by", "approved_at", "approved_count"),
@@ -41,7 +42,8 @@ def read(lake: Any, period: Period, runs: Sequence[Row], controls: Collection[st
     by_index: dict[tuple[str, int], _Waiver] = {}
     for run in runs:
         for stated in json.loads(run["waivers"] or "[]"):
-            key = json.dumps({name: value for name, value in stated.items() if name != "index"}, sort_keys=True)
+            same = {name: value for name, value in stated.items() if name not in ("index", LIMITS)}
+            key = json.dumps(same, sort_keys=True)
             day = night(run["captured_at"]).isoformat()
             waiver = found.setdefault(key, _Waiver(stated, day))
             waiver.last, waiver.last_run = day, run["result_id"]

@@ -13,7 +13,7 @@ ALERTS = Table(
     (
         *RESULT_KEYS,
         ("key", pa.string()),
-        ("category", pa.string()),  # offline, under-min-isr
+        ("category", pa.string()),  # offline, under-min-isr, unreadable
         ("team", pa.string()),
         ("state", pa.string()),  # pending, open, closed, dropped: over before it was paged
         ("cause", pa.string()),  # as first paged; before that, as first seen
@@ -39,6 +39,7 @@ ALERTS = Table(
             "sent",
             structs(channel=pa.string(), event=pa.string(), revision=pa.int32(), at=TIMESTAMP, error=pa.string()),
         ),
+        ("reason", pa.string()),  # why the cluster could not be read, at the last sight
     ),
     sort=("cluster", "key"),
 )

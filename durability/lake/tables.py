@@ -13,6 +13,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from durability.lake.alert_table import ALERTS
+from durability.lake.drill_table import DRILLS
 from durability.lake.fact_tables import (
     BROKERS,
     CLUSTERS,
@@ -48,6 +49,7 @@ __all__ = [
     "CONTROLLERS",
     "COUNTED",
     "DISAGREEMENTS",
+    "DRILLS",
     "FACTS",
     "FACT_KEYS",
     "FAILURE_COSTS",
@@ -254,7 +256,10 @@ _VERDICT = (
     ("since", TIMESTAMP),
     ("waiver", pa.int32()),  # index into the run's waivers
     ("tier", pa.string()),
-    ("previous_severity", pa.string()),  # of a resolved one
+    # In the previous run, if it listed the finding. NULL severity: it was UNKNOWN. In results of before, only the severity of
+    # a resolved one.
+    ("previous_severity", pa.string()),
+    ("previous_outcome", pa.string()),
 )
 
 # Spark's decisions before the cross-check: codes and numbers, no sentences. `findings` are made from them.
@@ -340,4 +345,4 @@ RESULTS = (
     *(RESOLVED_POLICY, PARTITION_HEALTH, HEALTH_COUNTERS, TOPIC_POSTURE, VERDICTS, FINDINGS, DISAGREEMENTS, PLANS),
     *(FAILURE_COSTS, LOSS_OUTCOMES, LOSS_SETS, RESTART_CAPACITY, ALERTS),
 )
-TABLES = {t.name: t for t in (*FACTS, SNAPSHOTS, *RESULTS, RUNS)}
+TABLES = {t.name: t for t in (*FACTS, SNAPSHOTS, *RESULTS, DRILLS, RUNS)}

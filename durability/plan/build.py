@@ -29,6 +29,7 @@ from durability.plan.plan import (
     to_text,
 )
 from durability.policy.model import Cluster, Policy, Waiver
+from durability.policy.terms import with_limits
 
 if TYPE_CHECKING:
     from durability.lake import Attempt, Lake
@@ -86,7 +87,7 @@ def build_plan(
         result_id=result_id,
         started_at=to_text(started_at or datetime.now(UTC)),
         policy=policy_part(policy, list(waivers)),
-        waivers=[w.to_dict() for w in waivers],
+        waivers=[with_limits(waiver, policy) for waiver in waivers],
         snapshots=parts,
         partitions=sum(p.partitions for p in parts if p.judged) + sum(e.partitions for e in earlier),
         lake=lake.location,
@@ -227,12 +228,11 @@ def _provider_and_team(facts: Row | None, cluster: Cluster | None) -> tuple[str,
 
 def _part(row: dict[str, Any], facts: Row | None, cluster: Cluster | None, history: _History) -> SnapshotPart:
     name, captured_at = row["cluster"], row["captured_at"]
-    stale, attempt, resolved = None, None, None
+    stale, attempt, resolved = None, None, history.resolved_before(name, captured_at)
     provider, team = _provider_and_team(facts, cluster)
     if row["status"] == ACCEPTED:
         previous = history.run_before(name, captured_at)
         attempt = history.snapshot_before(name, captured_at).get("attempt_id")
-        resolved = history.resolved_before(name, captured_at)
     else:
         previous = history.last.get(name, {})
         if accepted := history.accepted.get(name):

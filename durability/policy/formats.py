@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from durability.catalogue import CONTROLS, PROVIDERS, Requirement, requirements
 from durability.policy.model import DEGRADED, PAGING, PERIODS
-from durability.policy.scalars import DURATION, EXPRESSION, RELATIVE, UP_TO_30_MINUTES, Day, Moment, ShortName
+from durability.policy.scalars import DAYS, DURATION, EXPRESSION, RELATIVE, UP_TO_30_MINUTES, Day, Moment, ShortName
 from durability.shapes import (
     INT16,
     INT64,
@@ -100,6 +100,7 @@ TIER = _keys(
         Either(DURATION, _PAGE_AFTER),
         "How long its topics may be offline or under min ISR before pulses page; without it they never do",
     ),
+    waiver_longest=_may(DAYS, "How long a waiver of its topics may last from its approval"),
 )
 
 _ABOUT_EXPRESSION = "RE2 expression that matches the whole "

@@ -45,6 +45,7 @@ def load_policy(path: Path | str) -> Policy:
 def _tier(document: Document, name: str, requirements: dict[str, Any]) -> Tier:
     objective = requirements.pop("objective", {})
     page_after = requirements.pop("page_after", {})
+    waiver_longest = requirements.pop("waiver_longest", None)
     if isinstance(page_after, timedelta):
         page_after = dict.fromkeys(PAGING, page_after)
     for key, value in requirements.items():
@@ -60,7 +61,7 @@ def _tier(document: Document, name: str, requirements: dict[str, Any]) -> Tier:
             "have that many in sync. Lower min_insync_replicas or raise replication_factor",
         )
     stated = {key: sorted(set(v)) if isinstance(v, list) else v for key, v in requirements.items()}
-    return Tier(name, stated, objective, page_after)
+    return Tier(name, stated, objective, page_after, waiver_longest)
 
 
 def _check_range(document: Document, stated: dict[str, int], place: Place) -> None:

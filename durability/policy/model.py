@@ -30,15 +30,17 @@ class Tier:
         reads it.
     page_after: by category (PAGING), how long a topic may be in it before a pulse pages. A category that is left out never
         pages. No verdict depends on it.
+    waiver_longest: how long a waiver of its topics may last from its approval, in whole days; None for no limit.
     """
 
     name: str
     requirements: Mapping[str, Any] = field(default_factory=dict)
     objective: Mapping[str, float] = field(default_factory=dict)
     page_after: Mapping[str, timedelta] = field(default_factory=dict)
+    waiver_longest: timedelta | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The stated requirements alone, without the name, the objective and the paging; JSON-ready.
+        """The stated requirements alone, without the name, objective, paging and term of waivers; JSON-ready.
 
         >>> Tier("scratch", {"replication_factor": 1, "survive": ()}).to_dict()
         {'replication_factor': 1}
@@ -281,6 +283,8 @@ def fingerprint(policy: Policy, waivers: Sequence[Waiver] = ()) -> str:
     for name, tier in policy.tiers.items():
         if tier.objective:
             tiers_stated[name]["objective"] = {harm: float(percent) for harm, percent in tier.objective.items()}
+        if tier.waiver_longest is not None:
+            tiers_stated[name]["waiver_longest"] = tier.waiver_longest
     evaluated = {name: value for name, value in asdict(policy).items() if name not in ("retention", "owners")}
     selectors = [
         {name: value for name, value in asdict(s).items() if name != "replication_factor" or value is not None}

@@ -56,6 +56,10 @@ class ShortName(Text):
 
 
 DURATION, EXPRESSION = Duration(), Expression()
+DAYS = Duration(
+    "whole days such as 90d, 36500d at most",
+    pattern="0*(?:[1-9][0-9]{0,3}|[1-2][0-9]{4}|3(?:[0-5][0-9]{3}|6(?:[0-4][0-9]{2}|500)))d",
+)
 RELATIVE = {
     "all": Text("all (the replication factor)", pattern="all"),
     "rf-N": Text("rf-N (the replication factor minus N, such as rf-1)", pattern="rf-[1-9][0-9]{0,3}"),

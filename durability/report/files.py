@@ -18,7 +18,7 @@ COLUMNS = (
     *("observed", "required", "partition_count", "partitions", "message", "remediation", "change", "why", "since"),
     *("tier", "waiver_owner", "waiver_approved_by", "waiver_reason", "waiver_ticket", "waiver_expires"),
     *("previous_severity", "waiver_requested_by", "waiver_approved_at", "waiver_approved_count", "waiver_risk"),
-    *("waiver_compensating_control", "team"),
+    *("waiver_compensating_control", "team", "previous_outcome"),
 )
 """The columns of findings.csv."""
 FORMULA = re.compile(

@@ -12,13 +12,14 @@ from typing import Any
 NAMES = (
     *("topology", "policy", "waivers", "clusters", "frameworks"),
     *("findings", "plans", "whatif", "restart", "losses", "drill"),
+    *("period", "sample", "evidence"),
 )
 
 
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema of the format of that name, one of NAMES; KeyError for another."""
     from durability.policy import formats
-    from durability.schemas import losses, results
+    from durability.schemas import evidence, losses, results
     from durability.schemas.generate import file_schema, topology_schema
 
     if name == "topology":
@@ -34,6 +35,9 @@ def schema(name: str) -> dict[str, Any]:
         "restart": results.RESTART,
         "losses": losses.LOSSES,
         "drill": results.DRILL,
+        "period": evidence.PERIOD,
+        "sample": evidence.SAMPLE,
+        "evidence": evidence.EVIDENCE,
     }
     return file_schema(roots[name])
 

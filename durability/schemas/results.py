@@ -34,6 +34,11 @@ def _counts(name: str, keys: Iterable[str]) -> Member:
     return Member(Object(name, {key: Member(COUNT) for key in keys}))
 
 
+def _news(name: str, about: str) -> Member:
+    counts = Object(name, {key: Member(COUNT) for key in SEVERITIES})
+    return Member(counts, optional=True, about=f"failures by severity {about}")
+
+
 def _optional(about: str) -> Member:
     return Member(Text(), nullable=True, about=about)
 
@@ -80,6 +85,8 @@ SUMMARY = Object(
         "clusters": Member(MapOf(MapOf(COUNT))),
         "controls": Member(MapOf(MapOf(COUNT))),
         "changes": _counts("changes", CHANGES),
+        "new_failures": _news("new_failures", "that the previous run didn't have"),
+        "worsened_failures": _news("worsened_failures", "that it had as UNKNOWN, less severe or EXEMPT"),
         "resources": Member(MapOf(COUNT)),
     },
 )
@@ -105,7 +112,13 @@ STATED = {
     "why": _optional("of a resolved one: fixed, waived, policy-changed, resource-deleted or cause-cleared"),
     "since": Member(MOMENT, nullable=True, about="the snapshot in which a run found it first"),
     "waiver": Member(WAIVER, nullable=True, about="who accepted it until when"),
-    "previous_severity": _choice(SEVERITIES, "of a resolved one"),
+    "previous_severity": _choice(SEVERITIES, "in the previous run, if it listed the finding as a failure"),
+    "previous_outcome": Member(
+        Choice(("FAIL", "UNKNOWN", "EXEMPT")),
+        nullable=True,
+        optional=True,
+        about="in the previous run; null if that run didn't list the finding",
+    ),
     "team": Member(Text(), nullable=True, optional=True, about="who owns the resource; null if no team is named"),
 }
 """Members of a finding other than OPTIONAL_TEXT."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from durability.errors import Refused, Unreachable
-from durability.plan.plan import to_text
+from durability.lake.tables import DRILLS
+from durability.plan.plan import from_text, to_text
 from durability.report import drill as report
 from durability.steps.collect import Connect
 from durability.steps.settings import NIGHTLY, Settings
@@ -19,8 +22,11 @@ from durability.steps.summary import StepSummary
 from durability.steps.whatif import Submit, chosen
 
 if TYPE_CHECKING:
+    from durability.lake import Lake
     from durability.report.data.drill import Comparison
 
+DRILL = "drill"
+"""`kind` in the table of drills."""
 READ_SECONDS = 1_200.0
 """For reading the cluster again."""
 NAMED = 20
@@ -98,11 +104,14 @@ def compare(
     result_id: str,
     submit: Submit,
     summary: StepSummary,
+    started_by: str | None = None,
 ) -> Path:
     """Reads the cluster again, compares each partition's leader and whether it serves, and writes drill.json.
 
     The new snapshot is judged by the same Spark job, with nothing lost. Returns the file's path. Unreachable if the cluster
-    can't be read; a retry may help.
+    can't be read; a retry may help. The lake's table `drills` gets a row, which the evidence of a period lists.
+
+    started_by: who started the run, if known.
     """
     from durability.report import whatif
     from durability.report.data import drill as data
@@ -118,9 +127,39 @@ def compare(
     found = data.compare(whatif.rows(lake, predicted), seen)
     captured_at: datetime = snapshot["captured_at"]
     path = report.write(report.document(stated, to_text(captured_at), found), settings.out)
+    record(lake, stated, snapshot, (run_id, result_id), found, started_by)
     summary.text = f"{found.agreed:,} of {found.compared:,} partitions agree"
     summary.problems += _problems(found)
     return path
+
+
+def record(
+    lake: Lake,
+    predicted: Mapping[str, Any],
+    seen: Mapping[str, Any],
+    run: tuple[str, str],
+    found: Comparison,
+    started_by: str | None,
+) -> None:
+    """Append a row to `drills`.
+
+    predicted: the content of whatif.json. seen: the row of the snapshot after the loss. run: run_id and result_id.
+    """
+    row = {
+        **{name: seen[name] for name in ("cluster", "captured_at", "snapshot_id")},
+        "run_id": run[0],
+        "result_id": run[1],
+        "kind": DRILL,
+        "predicted_from": predicted["snapshot_id"],
+        "predicted_at": from_text(predicted["captured_at"]),
+        **{name: predicted["lose"][name] for name in ("asked", "brokers", "controllers")},
+        "compared": found.compared,
+        "agreed": found.agreed,
+        "started_by": started_by,
+        "recorded_at": datetime.now(UTC),
+    }
+    lake.ensure()
+    lake.append(DRILLS, pa.Table.from_pylist([row], DRILLS.arrow))
 
 
 def _read_again(settings: Settings, cluster: Source, connect: Connect, summary: StepSummary) -> dict[str, Any]:

@@ -23,10 +23,12 @@ def counts(run: str, findings: Path) -> dict[str, str | int | bool]:
 
     - `run`: the run's id. `findings`: the file.
     - `critical`, `warning`: failures without waived ones. `unknown`: unknown findings.
-    - `new`: findings that the previous run didn't have.
+    - `new`: findings that the previous run didn't have. `worsened`: failures that it had as unknown, less severe or accepted.
+    - `new_critical`: critical failures among both.
     - `verified`: did the cross-check agree?
     """
     from durability.report.files import load
+    from durability.report.news import worsened_total
 
     document = load(findings)
     summary = document["summary"]
@@ -35,6 +37,8 @@ def counts(run: str, findings: Path) -> dict[str, str | int | bool]:
         **{severity: summary["severities"][severity] for severity in ("critical", "warning")},
         "unknown": summary["outcomes"]["UNKNOWN"],
         "new": summary["changes"]["new"],
+        "worsened": worsened_total(summary),
+        "new_critical": summary["new_failures"]["critical"] + summary["worsened_failures"]["critical"],
         "verified": document["run"]["verified"],
         "findings": str(findings),
     }

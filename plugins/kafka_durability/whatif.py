@@ -136,7 +136,7 @@ class CompareOperator(LossJob):
         with reported(self.task_id) as summary:
             submit = partial(self._submit, context)
             made = predicted(self.made)
-            path = drill.compare(
-                settings, made, lambda name: KafkaHook(name).settings(), run_id, result_id, submit, summary
-            )
+            started_by = getattr(context["dag_run"], "triggering_user_name", None)
+            connect = lambda name: KafkaHook(name).settings()  # noqa: E731
+            path = drill.compare(settings, made, connect, run_id, result_id, submit, summary, started_by)
             return str(path)

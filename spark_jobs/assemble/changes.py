@@ -29,6 +29,7 @@ def first_run(verdicts: DataFrame) -> DataFrame:
             "change": F.when(listed, "new"),
             "why": F.lit(None).cast("string"),
             "since": F.when(listed, F.col("captured_at")),
+            "previous_outcome": F.lit(None).cast("string"),
             "previous_severity": F.lit(None).cast("string"),
         }
     )
@@ -37,7 +38,8 @@ def first_run(verdicts: DataFrame) -> DataFrame:
 def compared(verdicts: DataFrame, previous: DataFrame, resolved: DataFrame, clusters: DataFrame) -> DataFrame:
     """`verdicts` with change, why and since, and a row for every previous FAIL or EXEMPT that is resolved.
 
-    A finding that turns from FAIL to EXEMPT is resolved because it is waived, and stays listed.
+    A finding that turns from FAIL to EXEMPT is resolved because it is waived, and stays listed. A finding that was listed before
+    persists, even if it is worse now: `previous_outcome` and `previous_severity` tell readers what it was.
 
     previous: the findings of the last run that evaluated each cluster. `policy_changed`: that run's policy had another
         fingerprint.
@@ -45,21 +47,30 @@ def compared(verdicts: DataFrame, previous: DataFrame, resolved: DataFrame, clus
     """
     # A resolved finding is reported for the snapshot that no longer has it.
     before = previous.where(F.col("outcome").isin(*LISTED)).drop("captured_at", "snapshot_id")
-    was = before.select("cluster", "id", F.col("outcome").alias("was"), F.col("since").alias("was_since"))
+    was = before.select(
+        "cluster",
+        "id",
+        F.col("outcome").alias("previous_outcome"),
+        F.col("severity").alias("previous_severity"),
+        F.col("since").alias("was_since"),
+    )
     listed = F.col("outcome").isin(*LISTED)
-    waived = (F.col("was") == base.FAIL) & (F.col("outcome") == "EXEMPT")
+    previous_outcome = F.col("previous_outcome")
+    waived = (previous_outcome == base.FAIL) & (F.col("outcome") == "EXEMPT")
     now = (
         verdicts.join(was, ["cluster", "id"], "left")
         .withColumns(
             {
                 "change": F.when(
-                    listed, F.when(waived, "resolved").when(F.col("was").isNull(), "new").otherwise("persisting")
+                    listed, F.when(waived, "resolved").when(previous_outcome.isNull(), "new").otherwise("persisting")
                 ),
                 "why": F.when(waived, "waived"),
                 "since": F.when(listed, F.coalesce("was_since", "captured_at")),
+                "previous_outcome": F.when(listed, previous_outcome),
+                "previous_severity": F.when(listed, F.col("previous_severity")),
             }
         )
-        .drop("was", "was_since")
+        .drop("was_since")
     )
     return now.unionByName(_gone(verdicts, before, resolved, clusters), allowMissingColumns=True)
 
@@ -135,6 +146,7 @@ def _gone(verdicts: DataFrame, before: DataFrame, resolved: DataFrame, clusters:
         *(c for c in before.columns if c in set(verdicts.columns) - {*CLEARED}),
         F.col("message").alias("was"),
         F.lit(None).cast("string").alias("severity"),
+        F.col("outcome").alias("previous_outcome"),
         F.col("severity").alias("previous_severity"),
         F.when(deleted, base.NOT_APPLICABLE).otherwise(base.PASS).alias("outcome"),
         F.lit(None).cast("int").alias("waiver"),

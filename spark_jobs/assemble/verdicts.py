@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from durability.catalogue import CONTROLS
+from spark_jobs.controls import waiver_expired
 from spark_jobs.frames import base
 from spark_jobs.frames.literals import literal
 from spark_jobs.scale import groups
@@ -155,7 +156,7 @@ def with_ids(verdicts: DataFrame) -> DataFrame:
 def with_waivers(verdicts: DataFrame, resolved: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
     """EXEMPT if a waiver covers a FAIL on the day of its snapshot. `expired` lists the matching waivers that have expired.
 
-    A waiver is valid to the end of its expiry day, UTC.
+    A waiver is valid to the end of its expiry day, UTC, and in a tier with a limit (`durability.policy.terms`) not longer.
 
     resolved: its column `waivers` has the waivers that match a resource's name.
     waivers: as in the plan.
@@ -174,7 +175,10 @@ def with_waivers(verdicts: DataFrame, resolved: DataFrame, waivers: list[dict[st
     )
 
     def in_force(index: Column) -> Column:
-        return F.try_element_at(expires, index.cast("string")).cast("date") >= F.to_date("captured_at")
+        stated = F.try_element_at(expires, index.cast("string"))
+        limit = waiver_expired.tier_limit(waivers, index)
+        last = stated if limit is None else F.when(limit.isNull(), stated).otherwise(limit["until"])
+        return F.coalesce(last.cast("date") >= F.to_date("captured_at"), F.lit(False))
 
     failed = F.col("outcome") == base.FAIL
     return (

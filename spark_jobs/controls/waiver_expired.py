@@ -2,18 +2,39 @@
 
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from durability.policy.model import IN_DATE
+from durability.policy.terms import LIMITS
 from spark_jobs.frames import base
 from spark_jobs.frames.literals import literal
 
 CONTROL = "waiver-expired"
+LIMIT = "struct<tier:string,days:int,until:string>"
+
+
+def tier_limit(waivers: list[dict[str, Any]], index: Column) -> Column | None:
+    """What ends a waiver in the row's tier before its last day, as a struct of tier, days and until; None if nothing does.
+
+    NULL in rows of other tiers. until: NULL if it is valid on no day.
+    """
+    by_tier = {
+        f"{waiver['index']}\n{tier}": {"tier": tier, **limit}
+        for waiver in waivers
+        for tier, limit in waiver.get(LIMITS, {}).items()
+    }
+    if not by_tier:
+        return None
+    known = literal(by_tier, f"map<string,{LIMIT}>")
+    # concat, not concat_ws, so that a resource without a tier has none.
+    return F.try_element_at(known, F.concat(index.cast("string"), F.lit("\n"), F.col("tier")))
 
 
 def verdicts(failed: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
     """One row per cluster and expired waiver, with the columns of all verdicts.
+
+    Evidence `limits`: the tiers that end it before its own last day, if that day hasn't passed.
 
     failed: verdicts with `expired`, the indexes of the matching waivers that have expired.
     """
@@ -27,10 +48,14 @@ def verdicts(failed: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
     }
     by_index = literal(described, "map<string,struct<name:string,expires:string,owner:string>>")
     waiver = F.try_element_at(by_index, F.col("index").cast("string"))
+    rows = failed.select(*base.SNAPSHOT, "provider", "tier", F.explode("expired").alias("index"))
+    limit = tier_limit(waivers, F.col("index"))
+    in_date = waiver["expires"].cast("date") >= F.to_date("captured_at")
+    limited = F.lit(None).cast(LIMIT) if limit is None else F.when(in_date, limit)
     matches = (
-        failed.select(*base.SNAPSHOT, "provider", F.explode("expired").alias("index"))
+        rows.withColumn("limit", limited)
         .groupBy(*base.SNAPSHOT, "provider", "index")
-        .agg(F.count(F.lit(1)).alias("matches"))
+        .agg(F.count(F.lit(1)).alias("matches"), F.array_sort(F.collect_set("limit")).alias("limits"))
     )
     verdict = base.verdict(
         CONTROL,
@@ -38,7 +63,7 @@ def verdicts(failed: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
         cause=F.concat(F.lit("waiver:"), waiver["name"]),
         observed={"expires": waiver["expires"], "matches": F.col("matches")},
         required={"expires": F.lit(IN_DATE)},
-        evidence={"owner": waiver["owner"]},
+        evidence={"owner": waiver["owner"], "limits": F.col("limits")},
     )
     keys = (*base.SNAPSHOT, "provider", "tier", "resource_type", "resource")
     return (

@@ -21,6 +21,7 @@ from durability.lake import partition_groups, rows, tables
 from durability.plan.applications import applications
 from durability.plan.plan import Earlier, LookBack, Plan, SnapshotPart, from_text, policy_part, to_text
 from durability.policy.model import Policy, Waiver
+from durability.policy.terms import with_limits
 from durability.topology import validate
 from tests.support.policy import shipped
 from tests.support.tiers import candidates
@@ -87,7 +88,7 @@ def plan_of(
         result_id=result,
         started_at="2026-11-21T12:00:00Z",
         policy=policy_part(policy, list(waivers)),
-        waivers=[w.to_dict() for w in waivers],
+        waivers=[with_limits(w, policy) for w in waivers],
         snapshots=parts,
         partitions=0,
     )

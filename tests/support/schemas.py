@@ -53,6 +53,21 @@ BEYOND_PARTLY_READ = {
 """The same for a topology document that lists something as unreadable. The schema can't follow the paths."""
 
 
+def unnamed(name: str, document: Any) -> list[str]:
+    """What is wrong with a document, or not named by the schema: each object with `properties` allows no others."""
+
+    def closed(node: Any) -> Any:
+        if isinstance(node, dict):
+            more = {"additionalProperties": False} if isinstance(node.get("properties"), dict) else {}
+            return {key: closed(value) for key, value in node.items()} | more
+        return [closed(value) for value in node] if isinstance(node, list) else node
+
+    return [
+        f"{error.json_path}: {error.message}"
+        for error in Draft202012Validator(closed(schema(name))).iter_errors(document)
+    ]
+
+
 def _ecma_pattern(validator, pattern, instance, _schema):
     """ECMA-262's `$` matches only at the end of the text. Python's also matches before a final line break."""
     if isinstance(instance, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), instance):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from durability.catalogue import CONTROLS
+from durability.report.news import change_of
 from durability.report.words import SEVERITIES, is_resolved, plural
 
 GROUPED = ("FAIL", "UNKNOWN", "EXEMPT")
@@ -54,7 +55,7 @@ def _urgency(priorities: Counter[str]) -> tuple[int, ...]:
 class Cause:
     """Findings of one outcome with one cause in one cluster. Findings with EXEMPT also have the same waiver.
 
-    severities, controls, changes, messages: the number of findings by each.
+    severities, controls, changes (`news.change_of`), messages: the number of findings by each.
     priorities: the number of findings by `priority`.
     remediations: by its text, the priorities of the findings that it fixes.
     example: place in PRIORITIES and message of the first of the most urgent findings.
@@ -84,7 +85,7 @@ class Cause:
         self.severities[finding["severity"]] += 1
         self.priorities[urgency] += 1
         self.controls[finding["control"]] += 1
-        self.changes[finding["change"]] += 1
+        self.changes[change_of(finding)] += 1
         if finding["remediation"]:
             self.remediations.setdefault(finding["remediation"], Counter())[urgency] += 1
         if message:

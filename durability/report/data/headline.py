@@ -10,6 +10,7 @@ from typing import Any
 
 from durability.catalogue import CONTROLS
 from durability.report.data.causes import Causes
+from durability.report.news import worsened_total
 from durability.report.words import CHANGES, cause_title, is_resolved, joined, plural
 
 WAITING = "waiting"
@@ -51,14 +52,19 @@ def is_first(run: Mapping[str, Any]) -> bool:
     return bool(run["snapshots"]) and all(s.get("compared") is False for s in run["snapshots"])
 
 
-def changes_text(changes: Mapping[str, int], waived: int) -> str:
-    """The changes since the last run. `changes` is as in findings.json, where waived findings count as resolved.
+def changes_text(summary: Mapping[str, Any], waived: int) -> str:
+    """The changes since the last run, from a findings.json's `summary`, where waived findings count as resolved.
 
-    >>> changes_text({"new": 1, "persisting": 4, "resolved": 11}, 1)
-    '1 new, 4 persisting, 10 resolved, 1 waived'
+    >>> summary = {"changes": {"new": 1, "persisting": 4, "resolved": 11}, "worsened_failures": {"critical": 2}}
+    >>> changes_text(summary, 1)
+    '1 new, 4 persisting (2 of them worse), 10 resolved, 1 waived'
     """
+    changes, worse = summary["changes"], worsened_total(summary)
     counts = {**changes, "resolved": changes["resolved"] - waived}
-    return ", ".join([f"{counts[name]:,} {name}" for name in CHANGES] + [f"{waived:,} waived"] * (waived > 0))
+    named = {name: f"{counts[name]:,} {name}" for name in CHANGES}
+    if worse:
+        named["persisting"] += f" ({worse:,} of them worse)"
+    return ", ".join([*named.values(), *[f"{waived:,} waived"] * (waived > 0)])
 
 
 class StatusCounter:

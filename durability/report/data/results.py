@@ -14,15 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from durability.plan.plan import to_text
+from durability.policy.terms import last_day
+from durability.report.news import WORSENED, change_of
 from durability.report.words import CHANGES, COUNTED_ONLY, OUTCOMES, SEVERITIES
 
 BATCH = 5_000
-COUNTED = ("cluster", "resource_type", "resource", "control", "outcome", "severity", "change")
+PREVIOUS = ("previous_outcome", "previous_severity")
+COUNTED = ("cluster", "resource_type", "resource", "control", "outcome", "severity", "change", *PREVIOUS)
 """The columns that are counted."""
 KEYS = (
     *("id", "cluster", "resource_type", "resource", "control", "category", "outcome", "severity", "cause"),
     *("observed", "required", "partitions", "message", "remediation", "change", "why", "since", "waiver"),
-    *("tier", "previous_severity", "team"),
+    *("tier", "previous_severity", "previous_outcome", "team"),
 )
 """Keys of an entry in findings.json's `findings`, in order. `team` is of `data.teams`, the others are of the lake."""
 WAIVER_KEYS = (
@@ -69,8 +72,21 @@ def summarise(counted: pa.Table, clusters: Iterable[str]) -> dict[str, Any]:
         "clusters": _outcomes_by(present, "cluster", clusters),
         "controls": _outcomes_by(present, "control"),
         "changes": changes,
+        **_news(present),
         "resources": _count(distinct, "resource_type"),
     }
+
+
+def _news(present: pa.Table) -> dict[str, dict[str, int]]:
+    """`new_failures` and `worsened_failures`: failures by severity that are news (`durability.report.news`)."""
+    names = ("outcome", "severity", "change", *PREVIOUS)
+    failed = present.filter(pc.equal(present["outcome"], "FAIL"))
+    counts = {kind: dict.fromkeys(SEVERITIES, 0) for kind in ("new", WORSENED)}
+    for row in failed.group_by(list(names)).aggregate([([], "count_all")]).to_pylist():
+        of_kind = counts.get(change_of(row) or "", {})
+        if row["severity"] in of_kind:
+            of_kind[row["severity"]] += row["count_all"]
+    return {f"{kind}_failures": by_severity for kind, by_severity in counts.items()}
 
 
 def failed_by_severity(counted: pa.Table) -> dict[str, int]:
@@ -102,16 +118,22 @@ def _outcomes_by(table: pa.Table, column: str, names: Iterable[str] = ()) -> dic
 def documents(listed: pa.Table, waivers: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Each row as an entry of findings.json's `findings`. listed: rows with the columns KEYS.
 
-    A finding refers to the run's `waivers` by index.
+    A finding refers to the run's `waivers` by index. `expires` of its waiver is the last day on which it counts in its tier.
     """
-    by_index = {waiver["index"]: {name: waiver.get(name) for name in ("index", *WAIVER_KEYS)} for waiver in waivers}
+    by_index = {waiver["index"]: waiver for waiver in waivers}
+
+    @lru_cache(maxsize=4096)
+    def waived(index: int, tier: str | None) -> dict[str, Any]:
+        stated = by_index[index] | {"expires": last_day(by_index[index], tier)}
+        return {name: stated.get(name) for name in ("index", *WAIVER_KEYS)}
+
     for batch in listed.select(KEYS).to_batches(max_chunksize=BATCH):
         for row in batch.to_pylist():
             row["resource"] = row["resource"] or ""
             row["observed"], row["required"] = _object(row["observed"]), _object(row["required"])
             row["partitions"] = row["partitions"] or []
             row["since"] = to_text(row["since"])
-            row["waiver"] = None if row["waiver"] is None else by_index[row["waiver"]]
+            row["waiver"] = None if row["waiver"] is None else waived(row["waiver"], row["tier"])
             yield row
 
 

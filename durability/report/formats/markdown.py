@@ -77,7 +77,7 @@ def write(file: TextIO, head: Mapping[str, Any], headline: Headline, causes: Cau
         page.add(escaped(details, DETAILS))
     page.add(_run(run))
     page.add(_counts(summary))
-    changed = changes_text(summary["changes"], headline.waived)
+    changed = changes_text(summary, headline.waived)
     page.add("First run: no earlier run to compare with." if is_first(run) else f"Since the last run: {changed}.")
     _clusters(page, summary["clusters"], run["snapshots"])
     failing, unknown = causes.ranked("FAIL"), causes.ranked("UNKNOWN")

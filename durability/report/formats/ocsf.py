@@ -195,7 +195,8 @@ def _severity(finding: Mapping[str, Any]) -> str:
     """The severity of the failure: the present, the former or the possible one. The outcome doesn't decide it."""
     control = CONTROLS.get(finding["control"])
     possible = control.severity_of(finding["category"]) if control else ""
-    return finding["severity"] or finding["previous_severity"] or possible
+    former = finding["previous_severity"] if is_resolved(finding) else None
+    return finding["severity"] or former or possible
 
 
 def _waiver(waiver: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
+from durability.policy import shipped_frameworks
 from durability.report.words import OUTCOMES, SEVERITIES, clipped, is_resolved, state
 
 NAMES = ("cluster", "team", "tier", "control", "severity", "outcome")
@@ -66,6 +67,25 @@ class Facets:
             options = [(text, counts[value], pages.get(value)) for value, (_, text) in values.items()]
             chosen.append({"name": name, "options": options})
         return chosen
+
+    @cached_property
+    def frameworks(self) -> list[dict[str, Any]]:
+        """Each framework (policies/frameworks.yaml) with its `id`, `title`, number of findings, and the places of its controls.
+
+        Frameworks without a finding are left out. A finding belongs to each framework that its control supports.
+        """
+        place = NAMES.index("control")
+        counts: Counter[str] = Counter()
+        for key, count in self._counts.items():
+            counts[key[place]] += count
+        found = []
+        for framework in shipped_frameworks():
+            named = {control: at for control, (at, _) in self._values[place].items() if control in framework.controls}
+            if named:
+                number = sum(counts[control] for control in named)
+                stated = {"id": framework.id, "title": framework.title, "count": number}
+                found.append({**stated, "controls": " ".join(str(at) for at in sorted(named.values()))})
+        return found
 
     def teams(self) -> list[dict[str, Any]]:
         """Each team with its `file`, and by state the number of its findings, most critical ones first.

@@ -9,6 +9,7 @@
   const find = (form) => {
     const search = form.querySelector("input");
     const facets = all("select[data-facet]", form);
+    const framework = form.querySelector("select[data-framework]"); /* missing if no finding supports one */
     const sort = form.querySelector("select[data-sort]");
     const clear = form.querySelector("button");
     const status = document.getElementById("found");
@@ -38,8 +39,11 @@
       oldest: (a, b) => (a.since < b.since ? -1 : a.since > b.since ? 1 : 0),
       newest: (a, b) => (a.since < b.since ? 1 : a.since > b.since ? -1 : 0),
     };
-    const fits = (key) => facets.every((facet, n) => facet.selectedIndex === 0 || key[n] === facet.selectedIndex);
-    const filtered = () => search.value.trim() !== "" || facets.some((facet) => facet.selectedIndex > 0);
+    /* A framework stands for several controls, by their places. */
+    const supports = (key) => !(framework?.selectedIndex > 0) || controls.has(String(key[place("control")]));
+    let controls = new Set();
+    const fits = (key) => supports(key) && facets.every((facet, n) => facet.selectedIndex === 0 || key[n] === facet.selectedIndex);
+    const filtered = () => search.value.trim() !== "" || [...facets, framework].some((field) => field?.selectedIndex > 0);
     const findings = (count) => `${number(count)} ${count === 1 ? "finding" : "findings"}`;
 
     const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
@@ -56,6 +60,7 @@
     };
 
     const apply = () => {
+      controls = new Set(framework?.selectedOptions[0]?.dataset.controls?.split(" "));
       const active = filtered(), words = fold(search.value).split(" ").filter(Boolean);
       const ordered = active || sort.value ? [...rows].sort((a, b) => orders[sort.value](a, b) || a.place - b.place) : rows;
       let shown = 0;
@@ -75,7 +80,7 @@
 
     /* The filter is in the address, so that a filtered view can be linked. */
     const START = "find";
-    const fields = [["q", search], ...facets.map((facet) => [facet.dataset.facet, facet]), ["sort", sort]];
+    const fields = [["q", search], ...facets.map((facet) => [facet.dataset.facet, facet]), ["framework", framework], ["sort", sort]].filter(([, field]) => field);
     const write = () => {
       const stated = new URLSearchParams(fields.map(([name, field]) => [name, field.value]).filter(([, value]) => value));
       const address = stated.size ? `#${START}&${stated}` : location.hash.startsWith(`#${START}`) ? "#findings" : null;

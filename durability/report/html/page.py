@@ -16,6 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from durability.catalogue import CONTROLS
 from durability.plan.plan import Plan
+from durability.policy.terms import limits_text
 from durability.report.data import outages
 from durability.report.data.causes import Causes
 from durability.report.data.headline import Headline, changes_text, is_first
@@ -27,6 +28,7 @@ from durability.report.html.facets import Facets
 from durability.report.html.failures import FailureRows
 from durability.report.html.objectives import objective_rows
 from durability.report.html.rows import QUOTAS, Budget, FindingRows
+from durability.report.news import previous, worsened, worsened_total
 from durability.report.words import (
     CAVEATS,
     OUTCOMES,
@@ -112,7 +114,9 @@ def environment() -> Environment:
     )
     made.filters.update(readable=readable, clipped=clipped, cause=cause_title, partitions=ranges, percent=percent)
     titles = {name: control.title for name, control in CONTROLS.items()}
-    made.globals.update(plural=plural, is_script=is_script, titles=titles, caveats=CAVEATS)
+    made.globals.update(
+        worsened=worsened, was=previous, plural=plural, is_script=is_script, titles=titles, caveats=CAVEATS
+    )
     return made
 
 
@@ -128,7 +132,7 @@ def context(report: Report) -> dict[str, Any]:
     topics, unhealthy = data.health.topics(TOPICS)
     for kind in ("FAIL", "UNKNOWN", "EXEMPT"):
         report.facets.mark(report.rows.shown[kind])
-    changed = None if is_first(report.run) else changes_text(report.counts["changes"], report.headline.waived)
+    changed = None if is_first(report.run) else changes_text(report.counts, report.headline.waived)
     return {
         **{name: getattr(report, name) for name in ("run", "counts", "headline", "plan", "flagged")},
         "resolved_why": sorted(report.resolved.items(), key=lambda item: (-item[1], item[0])),
@@ -143,6 +147,8 @@ def context(report: Report) -> dict[str, Any]:
         "teams": first(report.facets.teams(), TEAMS),
         "left_out": {kind: report.rows.left_out(kind) for kind in QUOTAS},
         "fresh": [r for r in report.rows.shown["FAIL"] if r["change"] == "new"][:NEW],
+        "worse": first([r for r in report.rows.shown["FAIL"] if worsened(r)], NEW),
+        "worsened_total": worsened_total(report.counts),
         "health": {"shown": topics, "left": unhealthy - len(topics)},
         "placements": data.placements,
         "evaluated": len(missing) < len(snapshots),
@@ -253,6 +259,7 @@ def waiver_rows(report: Report) -> list[dict[str, Any]]:
     for waiver in report.plan.waivers:
         index, approved = waiver["index"], waiver.get("approved_count")
         row = dict.fromkeys(WAIVER_KEYS) | waiver
+        row["limits"] = limits_text(waiver)
         row |= {"expired": waiver["expires"] < today, "exempts": exempted[index], "covers": len(covered[index])}
         rows.append(row | {"grown": approved is not None and len(covered[index]) > approved})
     return sorted(rows, key=lambda r: (not r["expired"], r["expires"], r["index"]))

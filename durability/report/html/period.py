@@ -7,7 +7,7 @@ from typing import Any
 
 from durability.report.html.page import environment, first, stylesheet
 
-CLUSTERS, GAPS, ROWS, WAIVERS, POLICIES = 300, 400, 300, 300, 100
+CLUSTERS, GAPS, ROWS, WAIVERS, POLICIES, DRILLS = 300, 400, 300, 300, 100, 100
 
 
 def render(found: Mapping[str, Any], sha256: str) -> Iterator[str]:
@@ -31,4 +31,5 @@ def render(found: Mapping[str, Any], sha256: str) -> Iterator[str]:
         waivers=first(found["waivers"], WAIVERS),
         policies=first(found["policies"]["in_force"], POLICIES),
         pulses=first(found["pulses"], CLUSTERS),
+        drills=first(found["drills"]["found"] or [], DRILLS),
     )

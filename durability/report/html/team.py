@@ -13,6 +13,7 @@ from durability.report.data.headline import is_first
 from durability.report.html import page
 from durability.report.html.facets import STATES, Facets
 from durability.report.html.rows import QUOTAS, FindingRows
+from durability.report.news import worsened
 from durability.report.words import is_resolved, state
 
 FRESH, MISSING = 12, 50
@@ -39,7 +40,8 @@ def quotas(teams: int) -> dict[str, tuple[int, float]]:
 class TeamFindings:
     """Collects a team's findings, worst first, one at a time.
 
-    states: their number by state. resolved: by reason. new: those that were not there in the last run.
+    states: their number by state. resolved: by reason. new: those that were not there in the last run. worse: failures that were
+    unknown, less severe or accepted in it.
     """
 
     team: str
@@ -49,6 +51,7 @@ class TeamFindings:
     states: Counter[str] = field(default_factory=Counter)
     resolved: Counter[str] = field(default_factory=Counter)
     new: int = 0
+    worse: int = 0
 
     def add(self, finding: Mapping[str, Any]) -> None:
         for reader in (self.causes, self.rows, self.facets):
@@ -58,6 +61,7 @@ class TeamFindings:
         else:
             self.states[state(finding["outcome"], finding["severity"])] += 1
             self.new += finding["change"] == "new"
+            self.worse += worsened(finding)
 
 
 def render(run: Mapping[str, Any], found: TeamFindings, snapshots: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -79,6 +83,8 @@ def render(run: Mapping[str, Any], found: TeamFindings, snapshots: Sequence[Mapp
         left_out={kind: found.rows.left_out(kind) for kind in QUOTAS},
         fresh=[row for row in shown["FAIL"] if row["change"] == "new"][:FRESH],
         first_run=is_first(run),
+        worse=[row for row in shown["FAIL"] if worsened(row)][:FRESH],
+        worsened_total=found.worse,
         new=found.new,
         resolved=sum(found.resolved.values()),
         resolved_why=sorted(found.resolved.items(), key=lambda item: (-item[1], item[0])),

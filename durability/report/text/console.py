@@ -46,7 +46,7 @@ def summary_text(document: Mapping[str, Any], paths: Iterable[Path | str], *, co
     lines += [paint(line, TONES[headline.tone]) for line in _wrapped(headline.sentence)]
     lines += _wrapped(" ".join(headline.details))
     lines += ["", "  ".join(_counts(summary, paint))]
-    changed = "Since the last run: " + changes_text(summary["changes"], headline.waived)
+    changed = "Since the last run: " + changes_text(summary, headline.waived)
     lines.append("First run: no earlier run to compare with" if is_first(run) else changed)
     if line := missed_objectives(document):
         lines += [paint(text, COLOURS["warning"]) for text in _wrapped(line)]

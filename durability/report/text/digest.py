@@ -18,6 +18,7 @@ from typing import Any
 from durability.report.data.causes import Cause, Causes
 from durability.report.data.headline import Headline, StatusCounter, framework_note, is_first, missed_objectives
 from durability.report.data.teams import FOLDER, file_name
+from durability.report.news import WORSENED, change_of, previous
 from durability.report.text.slack import HEADER, SECTION, code, escaped
 from durability.report.words import SEVERITIES, cause_title, is_command, is_resolved, joined, plural, readable
 
@@ -25,6 +26,7 @@ LINES, WAIVERS = 5, 5
 """The most causes and waivers that a section names."""
 LINE, FIX = 420, 240
 """The most characters of a line and of a command in it."""
+NEWS = ("new", WORSENED, "resolved")
 SOON = timedelta(days=7)
 """A waiver that ends within this time is news."""
 MARKS = {"critical": ":red_circle:", "warning": ":large_yellow_circle:", "unknown": ":grey_question:"}
@@ -33,6 +35,7 @@ MARKS = {"critical": ":red_circle:", "warning": ":large_yellow_circle:", "unknow
 class Found:
     """Counts findings for a digest, one at a time.
 
+    changes: findings by `news.change_of`. before: findings that got worse, by what they were in the last run.
     resolved: findings by the reason why they are resolved. waivers: by index, those that exempt something, with their findings.
     """
 
@@ -41,11 +44,15 @@ class Found:
         self.changes: Counter[str | None] = Counter()
         self.outcomes: Counter[str] = Counter()
         self.severities: Counter[str | None] = Counter()
+        self.before: Counter[str] = Counter()
         self.resolved: Counter[str] = Counter()
         self.waivers: dict[int, tuple[Mapping[str, Any], int]] = {}
 
     def add(self, finding: Mapping[str, Any]) -> None:
-        self.changes[finding["change"]] += 1
+        change = change_of(finding)
+        self.changes[change] += 1
+        if change == WORSENED:
+            self.before[previous(finding)] += 1
         if finding["change"] == "resolved":
             self.resolved[finding["why"] or "no reason recorded"] += 1
         if is_resolved(finding):
@@ -55,8 +62,10 @@ class Found:
         if finding["outcome"] == "FAIL":
             self.severities[finding["severity"]] += 1
         if finding["outcome"] == "EXEMPT" and (waiver := finding["waiver"]):
-            _, exempted = self.waivers.get(waiver["index"], (waiver, 0))
-            self.waivers[waiver["index"]] = (waiver, exempted + 1)
+            # In each tier it may end on another day. The first one counts.
+            known, exempted = self.waivers.get(waiver["index"], (waiver, 0))
+            first = min(known, waiver, key=lambda one: one["expires"])
+            self.waivers[waiver["index"]] = (first, exempted + 1)
 
     @property
     def counts(self) -> str:
@@ -103,7 +112,7 @@ class Digests:
         A cluster that was not evaluated and a run that isn't verified are news each time.
         """
         found = self.found(team)
-        changed = bool(found.changes["new"] or found.changes["resolved"] or found.ending(self.today))
+        changed = any(found.changes[change] for change in NEWS) or bool(found.ending(self.today))
         return changed or bool(self.missing(team)) or (not team and (is_first(self.run) or not self.run["verified"]))
 
 
@@ -128,7 +137,7 @@ def payload(
     title = f"Kafka durability{f', {whose}' if whose else ''}, {readable(run['started_at'])}"
     first = f"*{escaped(team, 80)}: {found.counts}*" if team else _headline(digests)
     sections = [[first, *([escaped(digests.missed, LINE)] if digests.missed and not team else [])]]
-    sections += [_new(run, found), _persisting(found), _resolved(found)]
+    sections += [_new(run, found), _worse(found), _persisting(found), _resolved(found)]
     sections += [_unknown(found, digests.missing(team)), _waivers(found, digests.today)]
     blocks: list[dict[str, Any]] = [{"type": "header", "text": {"type": "plain_text", "text": title[:HEADER]}}]
     blocks += [{"type": "section", "text": {"type": "mrkdwn", "text": _fitting(lines)}} for lines in sections if lines]
@@ -154,6 +163,16 @@ def _new(run: Mapping[str, Any], found: Found) -> list[str]:
     return [f"{first}*New: {plural(number, 'finding')}*", *_named(causes, fixes=True)]
 
 
+def _worse(found: Found) -> list[str]:
+    """The causes with failures that the last run had as unknown, less severe or accepted."""
+    causes = [cause for cause in found.causes.ranked("FAIL") if cause.changes[WORSENED]]
+    if not causes:
+        return []
+    before = joined([f"{number:,} {was}" for was, number in sorted(found.before.items())])
+    only = [cause for cause in causes if not cause.changes["new"]]
+    return [f"*Worse: {plural(found.changes[WORSENED], 'finding')}* (before: {before})", *_named(only, fixes=True)]
+
+
 def _persisting(found: Found) -> list[str]:
     causes = [cause for cause in found.causes.ranked("FAIL") if cause.changes["persisting"]]
     if not causes:
@@ -161,7 +180,7 @@ def _persisting(found: Found) -> list[str]:
     number = sum(cause.changes["persisting"] for cause in causes)
     oldest = min((cause.since for cause in causes if cause.since), default=None)
     since = f", the oldest since {readable(oldest)}" if oldest else ""
-    only = [cause for cause in causes if not cause.changes["new"]]
+    only = [cause for cause in causes if not (cause.changes["new"] or cause.changes[WORSENED])]
     return [f"*Persisting: {plural(number, 'finding')}*{since}", *_named(only, fixes=False)]
 
 

@@ -5,17 +5,22 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from durability.alerts import decide
-from durability.alerts.model import OPEN, PENDING, Alert, ClusterPulse, Problem
+from durability.alerts.model import OPEN, PENDING, UNREADABLE, Alert, Cause, ClusterPulse, Problem
 from durability.alerts.observe import causes
 
 START = datetime(2026, 11, 21, 2, tzinfo=UTC)
 EVERY = timedelta(minutes=5)
 AFTER = timedelta(minutes=5)
-UNREAD = "unread"
+UNREAD, MISSING = "unread", "missing"
+"""A pulse that could not read the cluster, and none of it."""
 
 
 def problem(text: str, category: str = "offline", tier: str = "critical", after: timedelta = AFTER, racks=None):
     return Problem(category, tier, after, causes(text, "eu", racks or {}), 3, 1, (f"orders-{len(text)}",))
+
+
+def unreadable(after=AFTER, reason="no route"):
+    return Problem(UNREADABLE, "critical", after, (Cause("not read", frozenset({"cluster"})),), 0, 0, reason=reason)
 
 
 class Replay:
@@ -26,12 +31,14 @@ class Replay:
         self.said: list[tuple[int, str, str, str]] = []
 
     def pulse(self, minute: float, repeat: int = 1, listed: tuple[str, ...] = ("eu", "us"), **seen) -> None:
-        """seen: by cluster, its problems, the text of one, or UNREAD. unknown: of all clusters."""
+        """seen: by cluster, its problems, the text of one, UNREAD or MISSING. unknown: of all clusters."""
         moment = START + timedelta(minutes=minute)
         unknown = seen.pop("unknown", {})
         pulses = []
         for cluster, what in seen.items():
             if what == UNREAD:
+                pulses.append(ClusterPulse(cluster, moment, "payments", (unreadable(),), unread=True))
+            if what in (UNREAD, MISSING):
                 continue
             problems = [problem(text) for text in what.split(" + ") if text] if isinstance(what, str) else what
             pulses.append(ClusterPulse(cluster, moment, "payments", tuple(problems), unknown))
@@ -44,7 +51,9 @@ class Replay:
                     self.said.append((int(minute), alert.cluster, event, alert.cause if event == "page" else was))
 
     def line(self, text: str) -> Replay:
-        """Pulses of the cluster eu. One word each: the numbers of the brokers that are down, `.` for none, `?` for unread."""
+        """Pulses of the cluster eu. One word each: the numbers of the brokers that are down, `.` for none, `?` for no pulse,
+        `!` for one that could not read it.
+        """
         words = text.split()
         for number in range(len(words)):
             self.one(words, number)
@@ -53,7 +62,7 @@ class Replay:
     def one(self, words: list[str], number: int, repeat: int = 1) -> None:
         """One pulse of a line."""
         brokers = ", ".join(f"broker:{broker} down" for broker in words[number].split(","))
-        self.pulse(number * 5, repeat, eu={"?": UNREAD, ".": ""}.get(words[number], brokers))
+        self.pulse(number * 5, repeat, eu={"?": MISSING, "!": UNREAD, ".": ""}.get(words[number], brokers))
 
     @property
     def events(self) -> list[tuple[int, str]]:

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from durability.alerts import decide, messages
-from durability.alerts.model import CLEAR, KEY, OPEN, PAGE, PENDING, ClusterPulse, key_of
-from tests.unit.alerts.replay import AFTER, EVERY, START, UNREAD, Replay, problem
+from durability.alerts.model import CLEAR, KEY, OPEN, PAGE, PENDING, UNREADABLE, ClusterPulse, key_of
+from tests.unit.alerts.replay import AFTER, EVERY, MISSING, START, Replay, problem, unreadable
 
 THREE = "broker:3 down"
 
@@ -32,6 +32,49 @@ THREE = "broker:3 down"
 )
 def test_one_page_and_one_all_clear(pulses, events):
     assert Replay().line(pulses).events == events
+
+
+GONE = "not read"
+
+
+@pytest.mark.parametrize(
+    ("pulses", "events"),
+    [
+        (". ! ! ! ! . . .", [(10, GONE), (30, "clear")]),
+        (". ! . ! . ! .", []),  # each pulse that reads it shows what is wrong
+        ("! ? ! . .", [(10, GONE), (20, "clear")]),
+        ("! ! . ! . ! . . .", [(5, GONE), (35, "clear")]),
+        # What was wrong before is neither over nor paged again, whatever happens meanwhile.
+        ("3 3 ! ! ! ! 3 3 . .", [(5, THREE), (15, GONE), (35, "clear"), (45, "clear")]),
+        ("3 3 ! ! ! . . .", [(5, THREE), (15, GONE), (30, "clear"), (30, "clear")]),
+        ("3 ! ! 3 . .", [(10, GONE), (15, THREE), (20, "clear"), (25, "clear")]),
+    ],
+)
+def test_a_cluster_that_can_not_be_read_is_a_cause_of_its_own(pulses, events):
+    assert Replay().line(pulses).events == events
+
+
+def test_a_policy_that_stops_paging_does_not_say_that_an_unreadable_cluster_is_read_again():
+    alerts = Replay().line("! !").alerts
+    for minute in (15, 20):
+        moment = START + timedelta(minutes=minute)
+        pulse = ClusterPulse("eu", moment, "payments", paging={UNREADABLE: frozenset()}, unread=True)
+        alerts = decide.advance(alerts, [pulse], ["eu"], moment)
+    (alert,) = alerts
+    assert (alert.state, alert.why) == ("closed", decide.STILL_UNREADABLE)
+    assert messages.title(alert, CLEAR) == "Closed: cluster eu can't be read"
+    assert "still can't be read" in messages.details(alert, CLEAR)
+
+
+def test_the_page_names_the_latest_reason_without_its_markup():
+    alerts = Replay().line("! !").alerts
+    moment = START + timedelta(minutes=10)
+    pulse = ClusterPulse("eu", moment, "payments", (unreadable(reason="<!channel>\nno answer"),), unread=True)
+    (alert,) = decide.advance(alerts, [pulse], ["eu"], moment)
+    assert (alert.reason, alert.revision) == ("<!channel>\nno answer", 0), "another reason is no other cause"
+    said = messages.slack(alert, PAGE)["blocks"][0]["text"]["text"]
+    assert "*Cluster eu can't be read: &lt;!channel&gt;" in said and "in tier critical" in said
+    assert said.count("\n") == 2
 
 
 @pytest.mark.parametrize(
@@ -69,7 +112,7 @@ def test_two_clusters_and_two_categories_have_alerts_of_their_own():
     for minute in (0, 5):
         replay.pulse(minute, eu=both, us=THREE)
     replay.pulse(10, eu=both, us="")
-    replay.pulse(15, eu=UNREAD, us="")
+    replay.pulse(15, eu=MISSING, us="")
     assert [said[:3] for said in replay.said] == [(5, "eu", "page")] * 2 + [(5, "us", "page"), (15, "us", "clear")]
     assert len({alert.key for alert in replay.alerts}) == 3
 
@@ -139,7 +182,7 @@ def test_a_tier_that_no_longer_pages_is_over():
     assert replay.events == [(5, THREE), (15, "clear")]
 
 
-WORDS = st.sampled_from([".", "?", "1", "2", "1,2", "3"])
+WORDS = st.sampled_from([".", "?", "!", "1", "2", "1,2", "3"])
 
 
 @settings(max_examples=200, deadline=None)
@@ -159,7 +202,8 @@ def test_every_alert_is_paged_at_most_once_and_only_for_what_two_pulses_saw(word
     for alert in replay.alerts:
         if alert.opened is None:
             continue
-        seen = [START + n * EVERY for n, word in enumerate(words) if word not in ".?"]
+        mine = "!" if alert.category == UNREADABLE else ("1", "2", "1,2", "3")
+        seen = [START + n * EVERY for n, word in enumerate(words) if word in mine]
         assert sum(alert.first_seen <= moment <= alert.opened for moment in seen) >= 2
         assert alert.opened - alert.first_seen >= AFTER
         assert (alert.closed is None) == (alert.state == OPEN)

@@ -16,7 +16,7 @@ from durability import resources
 from durability.cli import audit as command
 from durability.cli import exit_status, inputs
 from durability.cli.console import Console
-from durability.cli.exit_status import FailOn, known_ids, reached
+from durability.cli.exit_status import FailOn, known_findings, reached
 from durability.cli.options import Given, checked
 from durability.errors import BadInput, Refused, Unreachable
 from durability.runtime import out_lock
@@ -194,8 +194,8 @@ def test_how_severe_a_finding_ends_the_program_with_1(outcomes, reached_by):
     assert {f for f in FailOn if reached(findings, f)} == both
     persisting = [{**f, "change": "persisting"} for f in findings]
     assert {f for f in FailOn if reached(persisting, f)} == reached_by
-    assert {f for f in FailOn if reached(persisting, f, frozenset())} == both
-    assert not any(reached(persisting, f, frozenset({"x"})) for f in FailOn)
+    assert {f for f in FailOn if reached(persisting, f, {})} == both
+    assert not any(reached(persisting, f, {"x": 4}) for f in FailOn)
     resolved = [{**f, "change": "resolved"} for f in findings]
     assert not any(reached(resolved, f) for f in FailOn)
 
@@ -221,14 +221,35 @@ def baseline(folder: Path, *findings: dict) -> Path:
     ],
 )
 def test_with_a_baseline_only_what_it_does_not_list_counts(tmp_path, before, new):
-    known = known_ids(baseline(tmp_path, before), FailOn.NEW_CRITICAL)
+    known = known_findings(baseline(tmp_path, before), FailOn.NEW_CRITICAL)
     assert reached([finding("a")], FailOn.NEW_CRITICAL, known) is new
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "reached_by"),
+    [
+        (("UNKNOWN", None), ("FAIL", "critical"), {"new-critical", "new-warning", "new-unknown"}),
+        (("FAIL", "warning"), ("FAIL", "critical"), {"new-critical", "new-warning", "new-unknown"}),
+        (("FAIL", "info"), ("FAIL", "warning"), {"new-warning", "new-unknown"}),
+        (("EXEMPT", "critical"), ("FAIL", "critical"), {"new-critical", "new-warning", "new-unknown"}),
+        (("FAIL", "critical"), ("FAIL", "warning"), set()),
+        (("FAIL", "critical"), ("UNKNOWN", None), set()),
+        (("FAIL", "critical"), ("FAIL", "critical"), set()),
+    ],
+)
+def test_what_gets_worse_counts_as_new_with_and_without_a_baseline(tmp_path, before, now, reached_by):
+    was = {"previous_outcome": before[0], "previous_severity": before[1]}
+    found = [{**finding("a", *now), **was}]
+    assert {level for level in FailOn if level.new_only and reached(found, level)} == reached_by
+    file = baseline(tmp_path, finding("a", *before))
+    of_file = {level for level in FailOn if level.new_only and reached(found, level, known_findings(file, level))}
+    assert of_file == reached_by
 
 
 def test_a_baseline_alone_means_new_critical_and_is_read_before_it_is_replaced(tmp_path, documents):
     path = baseline(tmp_path, finding("a"), finding("b", "UNKNOWN", None))
     asked = checked(Given({"topology": str(documents), "out": str(tmp_path), "baseline": str(path)}))
-    assert (asked.fail_on, asked.known) == (FailOn.NEW_CRITICAL, {"a"})
+    assert (asked.fail_on, asked.known) == (FailOn.NEW_CRITICAL, {"a": 4})
     path.write_text('{"format": "durability-findings/1", "findings": [{"name": 1}]}')
     with pytest.raises(BadInput, match="expected findings with id, outcome and severity"):
         checked(Given({"topology": str(documents), "out": str(tmp_path), "baseline": str(path)}))

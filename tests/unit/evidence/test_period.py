@@ -18,6 +18,9 @@ from durability.evidence.nights import Period
 from durability.lake import tables
 from durability.policy import shipped_frameworks
 from durability.policy.frameworks import named
+from durability.report.data.drill import Comparison
+from durability.steps import drill
+from tests.support.schemas import unnamed
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 OCTOBER = Period(date(2026, 10, 1), date(2026, 10, 11))  # ten nights
@@ -255,10 +258,35 @@ def test_pulses_and_their_longest_gap(october):
     assert of(found, "eu")["done"] == 4
 
 
+def test_drills_of_the_period_each_once_and_lakes_that_keep_none(october, tmp_path, monkeypatch):
+    stated = {"snapshot_id": "before", "captured_at": "2026-10-03T02:00:00Z"}
+    stated["lose"] = {"asked": [f"rack:{HOSTILE}"], "brokers": [1], "controllers": []}
+    for day, attempt, agreed in (
+        (3, 1, 7),
+        (3, 2, 8),
+        (12, 1, 9),
+    ):  # the task of the 3rd was repeated; the 12th is later
+        seen = {"cluster": "eu", "captured_at": at(day), "snapshot_id": f"after-{day}"}
+        found = Comparison(compared=8, agreed=agreed)
+        drill.record(october, stated, seen, (f"drill-{day}", f"drill-{day}:{attempt}"), found, None)
+    folder, found = evidence.write(october, OCTOBER, tmp_path, None, NOW)
+    (one,) = found["drills"]["found"]
+    assert unnamed("period", found) == []
+    assert (one["agreed"], one["compared"], one["seen_in"], one["started_by"]) == (8, 8, "after-3", None)
+    assert not any("rill" in said for said in found["unknown"])
+    page = (folder / "period.html").read_text()
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page[page.index('id="drills"') :] and "\u202e" not in page
+    monkeypatch.setattr(type(october), "has", lambda lake, table: table.name != "drills")
+    without = evidence.document(october, OCTOBER, None, NOW)
+    assert without["drills"]["found"] is None and any(
+        said.startswith("Drills: no drill was") for said in without["unknown"]
+    )
+
+
 def test_a_framework_cuts_exceptions_and_waivers_and_no_nights(october):
     framework = named(shipped_frameworks(), "soc2")
     cut = evidence.document(october, OCTOBER, framework, NOW)
-    assert cut["nights"]["expected"] == 19
+    assert cut["nights"]["expected"] == 19 and unnamed("period", cut) == []
     assert {row["control"] for row in cut["exceptions"]["rows"]} <= framework.controls
     assert cut["framework"]["requirements"][0]["not_shown"]
 
@@ -279,6 +307,7 @@ def test_the_page_shows_the_hash_of_the_file_and_escapes_hostile_text(october, t
     folder, found = evidence.write(october, OCTOBER, tmp_path / "out", None, NOW)
     content = (folder / "period.json").read_bytes()
     assert folder.name == "2026-10-01_2026-10-11" and json.loads(content) == found
+    assert unnamed("period", found) == [] and unnamed("period", {**found, "exceptions": {}})
     page = (folder / "period.html").read_text()
     seen = Seen()
     seen.feed(page)

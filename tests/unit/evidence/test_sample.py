@@ -16,6 +16,7 @@ from durability.errors import Refused
 from durability.evidence import sample
 from durability.evidence.reperform import of_resource
 from durability.lake import tables
+from tests.support.schemas import unnamed
 
 NIGHT = datetime(2026, 10, 1, 2, tzinfo=UTC)
 NAMES = ("orders", "a'; rm -rf ~", "bell\x07")
@@ -78,6 +79,8 @@ def test_the_same_seed_picks_what_anybody_can_pick_by_hashing(audited):
     ids = [*(f"p{n}" for n in range(35)), "w", "u", "f0", "f1", "f2"]
     expected = sorted(ids, key=lambda id: hashlib.sha256(f"7:eu:{id}".encode()).digest())[:7]
     assert [row["id"] for row in found["sample"]] == expected
+    assert unnamed("sample", json.loads(json.dumps(sample.document(audited, 1_000, 7, None)))) == []
+    assert unnamed("sample", {**found, "population": {"verdicts": -1}})
     assert sample.document(audited, 7, 8, None)["sample"] != found["sample"]
 
 

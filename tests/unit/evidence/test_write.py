@@ -21,6 +21,7 @@ from tests.support.evidence import CLUSTER, POLICY, attest, evaluated_policy, la
 from tests.support.evidence import statement as stated
 from tests.support.lake import accepted
 from tests.support.report_cases import SHA, plan, snapshot
+from tests.support.schemas import unnamed
 
 GONE = {"status": "failed", "reason": "no broker answers", "attempt_id": "attempt-3", "sha256": None, "partitions": 0}
 SNAPSHOTS = [
@@ -52,6 +53,7 @@ def unexplained(found: object, reasons: dict, path: tuple[str, ...] = ()) -> Ite
 def test_the_manifest_states_what_is_known_and_why_the_rest_is_not(tmp_path):
     made = attest(tmp_path, None, clusters=(CLUSTER, DOCUMENT), snapshots=SNAPSHOTS)
     found = predicate(made.folder)
+    assert unnamed("evidence", found) == [] and unnamed("evidence", {**found, "policy": {"name": "p", "sha256": "x"}})
     live, document, gone = found["snapshots"]
     assert (live["kafka_cluster_id"], live["kafka_version"], live["sha256"]) == (
         CLUSTER["kafka_cluster_id"],

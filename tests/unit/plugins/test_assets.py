@@ -15,8 +15,11 @@ SUMMARY = {
     "outcomes": {"FAIL": 9, "UNKNOWN": 4, "EXEMPT": 1, "PASS": 70, "NOT_APPLICABLE": 0},
     "severities": {"critical": 3, "warning": 5, "info": 1},
     "changes": {"new": 2, "persisting": 12, "resolved": 6},
+    "new_failures": {"critical": 1, "warning": 1, "info": 0},
+    "worsened_failures": {"critical": 2, "warning": 0, "info": 0},
 }
 COUNTS = {"run": "nightly_audit:r1", "critical": 3, "warning": 5, "unknown": 4, "new": 2, "verified": True}
+COUNTS |= {"worsened": 2, "new_critical": 3}
 
 # A DAG with one task that announces like `report`, run as `airflow dags test` runs it; then the example is read.
 RUN = """
@@ -69,7 +72,13 @@ def test_an_event_carries_the_counts_of_the_run(tmp_path, findings):
 
 @pytest.mark.parametrize(
     ("changes", "alarming"),
-    [({}, True), ({"new": 0}, False), ({"critical": 0}, True), ({"critical": 0, "unknown": 0}, False)],
+    [
+        ({}, True),
+        ({"new": 0}, True),  # a failure got worse
+        ({"new": 0, "new_critical": 0}, False),
+        ({"new_critical": 0}, True),
+        ({"new_critical": 0, "unknown": 0}, False),
+    ],
 )
 def test_the_documented_dag_reads_the_event(changes, alarming):
     from kafka_durability.assets import FINDINGS

@@ -13,6 +13,8 @@ from durability.errors import BadInput
 from durability.plan.plan import policy_part
 from durability.policy import Retention, fingerprint, load_clusters, load_policy, load_waivers
 from durability.policy import yamlfile as yaml_file
+from durability.policy.model import Waiver
+from durability.policy.terms import last_day, with_limits
 from tests.support.policy import shipped
 from tests.support.schemas import agreeing
 from tests.support.tiers import tier_of
@@ -235,6 +237,23 @@ def test_a_tier_says_when_its_topics_page_and_no_verdict_depends_on_it(load, sta
     assert fingerprint(policy) == fingerprint(load(load_policy, PAGING.replace("page_after: 5m", "survive: []")))
 
 
+LIMITED = POLICY.replace("survive: [rack, broker]", "waiver_longest: 90d")
+
+
+def test_the_longest_term_of_a_waiver_counts_in_the_fingerprint_and_ends_waivers(load):
+    policy, other = load(load_policy, LIMITED), load(load_policy, LIMITED.replace("90d", "91d"))
+    tier = policy.tiers["critical"]
+    assert (tier.waiver_longest, policy.tiers["scratch"].waiver_longest) == (timedelta(days=90), None)
+    assert "waiver_longest" not in tier.to_dict()
+    assert len({fingerprint(p) for p in (policy, other, load(load_policy, POLICY))}) == 3
+    stated = {"index": 0, "control": "log-dirs", "controls": ("log-dirs",), "cluster": "a", "resource": "b"}
+    stated |= {"owner": "o", "reason": "r", "expires": date(2027, 3, 1)}
+    for approved, until in ((date(2026, 12, 1), "2027-03-01"), (date(2026, 11, 1), "2027-01-30"), (None, None)):
+        planned = with_limits(Waiver(**stated, approved_at=approved), policy)
+        assert (last_day(planned, "critical"), last_day(planned, "scratch")) == (until, "2027-03-01")
+        assert ("limits" in planned) is (until != "2027-03-01")
+
+
 @pytest.mark.parametrize("percent", [".nan", ".inf", "true", "1e2"])
 def test_what_is_no_percentage_is_refused(tmp_path, percent):
     (tmp_path / "file.yaml").write_text(OBJECTIVE.replace("99.9", percent))
@@ -254,6 +273,15 @@ WRONG_POLICY = [
     ("    replication_factor: 1", "    page_after: soon", 6, "expected a duration such as 10s"),
     ("    replication_factor: 1", "    page_after: {}", 6, "at least one of offline, under-min-isr is needed"),
     ("    replication_factor: 1", "    page_after: {at-min-isr: 5m}", 6, 'unknown key "at-min-isr"'),
+    ("    replication_factor: 1", "    waiver_longest: 0d", 6, "expected whole days such as 90d"),
+    (
+        "    replication_factor: 1",
+        "    waiver_longest: 36h",
+        6,
+        "expected whole days such as 90d",
+    ),
+    ("    replication_factor: 1", "    waiver_longest: 36501d", 6, "36500d at most"),
+    ("    replication_factor: 1", "    waiver_longest: {offline: 1d}", 6, "expected whole days"),
     ("    replication_factor: 1", "    replication_facto: 1", 6, "did you mean replication_factor?"),
     ("    replication_factor: 1", "    replication_factor: 0", 6, "from 1 to 32767, found 0"),
     ("    replication_factor: 1", "    replication_factor: '3'", 6, 'expected a whole number, found "3"'),

@@ -65,6 +65,28 @@ def test_what_is_news(rows, snapshots, news):
     assert digest.read(findings_json(rows, snapshots)).has_news() is news
 
 
+def test_a_failure_that_was_unknown_less_severe_or_accepted_is_news():
+    rows = [
+        finding("a", "log-dirs", previous_outcome="UNKNOWN", cause="log dirs", remediation="replace the disk"),
+        finding("b", "log-dirs", previous_outcome="FAIL", previous_severity="warning", cause="log dirs"),
+        finding("c", "log-dirs", previous_outcome="EXEMPT", previous_severity="critical", cause="a waiver"),
+        finding("d", "log-dirs", previous_outcome="FAIL", previous_severity="critical", cause="old"),
+        finding("e", "log-dirs", "UNKNOWN", previous_outcome="FAIL", previous_severity="critical"),
+    ]
+    document = findings_json(rows)
+    assert document["summary"]["changes"] == {"new": 0, "persisting": 5, "resolved": 0}
+    assert document["summary"]["worsened_failures"] == {"critical": 3, "warning": 0, "info": 0}
+    assert digest.read(document).has_news()
+    _, sections = made(rows)
+    assert sections[1:3] == [
+        "*Worse: 3 findings* (before: 1 accepted, 1 unknown and 1 warning)\n"
+        "• Log dirs in eu-payments (2 critical), 2 findings on 2 topics. Fix first: `replace the disk`\n"
+        "• A waiver in eu-payments (1 critical), 1 finding on 1 topic.",
+        "*Persisting: 1 finding*, the oldest since 2026-11-18 02:00 UTC\n"
+        "• Old in eu-payments (1 critical), 1 finding on 1 topic.",
+    ]
+
+
 def test_a_teams_digest_has_its_findings_alone():
     document = findings_json([finding("a", "log-dirs", change="new"), finding("b", "log-dirs", change="new")])
     document["findings"][0]["team"] = "Pay & Co"

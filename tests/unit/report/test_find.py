@@ -7,9 +7,11 @@ import json
 from datetime import timedelta
 
 import pytest
+import yaml
 
 from durability.report.html import facets
 from durability.report.html.rows import QUOTAS
+from tests import ROOT
 from tests.support.browser import browser
 from tests.support.html import SCRIPT
 from tests.support.report_cases import NIGHT, finding, report, snapshot
@@ -112,6 +114,21 @@ def test_a_filter_shows_what_matches_and_says_what_is_left_out(opened, page, wan
     noun = "finding" if len(matching) == 1 else "findings"
     rest = f" The other {left} are in findings.csv." if left else ""
     assert said(opened) == f"{number} of {len(matching)} {noun} shown.{rest}"
+
+
+def test_a_framework_stands_for_the_controls_that_its_file_names(opened, page):
+    stated = yaml.safe_load((ROOT / "policies" / "frameworks.yaml").read_text(encoding="utf-8"))["frameworks"]
+    (soc2,) = (framework for framework in stated if framework["id"] == "soc2")
+    controls = {control for requirement in soc2["requirements"] for control in requirement["controls"]}
+    wanted = {name for control in controls for name in in_csv(page, control=control)}
+    opened.open(page, "#find&framework=soc2")
+    listed = {name for name in shown(opened)} | {"b2"}  # one row stands for both findings of `both`
+    assert listed == wanted, "of broker-rack, which SOC 2's mapping doesn't have, nothing is shown"
+    assert said(opened) == f"{len(wanted)} of {len(wanted)} findings shown."
+    choose(opened, control="broker-rack")
+    assert shown(opened) == [] and said(opened) == "0 of 0 findings shown."
+    opened.press("Escape")
+    assert opened.run("return document.querySelector('[data-framework]').value") == "" and len(shown(opened)) == 42
 
 
 def test_every_finding_of_a_short_list_is_found(opened, page):

@@ -64,6 +64,7 @@ POLICY = {
             "survive": ["broker", "rack"],
             "objective": {"writes": 99.9, "data": 99},
             "page_after": {"offline": "1m", "under-min-isr": "5m"},
+            "waiver_longest": "90d",
         },
         "scratch": {},
     },

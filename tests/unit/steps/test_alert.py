@@ -27,6 +27,7 @@ from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
 from durability.topology import validate
 from tests.support.lake import accepted
+from tests.support.lake import rejected as rejection
 from tests.support.topology import document
 from tests.unit.alerts.replay import START
 
@@ -113,7 +114,21 @@ class Fleet:
         """A pulse and its alert task. rows: of `partition_health`, by default of the topic pay."""
         return self.task(self.plan(minute, *rows, read=read, **more))
 
-    def plan(self, minute: int, *rows: dict, read: bool = True, **more):
+    def resolved(self, tiers: list[tuple[str | None, list[str] | None]]) -> None:
+        """A nightly run that gave topics these tiers, each with those that it may be in."""
+        before = START - timedelta(hours=1)
+        keys = {"cluster": "eu", "captured_at": before, "run_id": "night", "result_id": "night:1"}
+        topics = [
+            keys | {"resource_type": "topic", "resource": f"t{i}", "tier": tier, "undecided": undecided, "waivers": []}
+            for i, (tier, undecided) in enumerate(tiers)
+        ]
+        self.lake.append(tables.RESOLVED_POLICY, pa.Table.from_pylist(topics, tables.RESOLVED_POLICY.arrow))
+        snapshots = [{"cluster": "eu", "captured_at": before, "status": "accepted", "snapshot_id": "eu@night"}]
+        run = {"run_id": "night", "result_id": "night:1", "kind": "nightly", "captured_at": before}
+        run |= {"started_at": before, "finished_at": before, "status": "complete", "snapshots": snapshots}
+        self.lake.append(tables.RUNS, pa.Table.from_pylist([run], tables.RUNS.arrow))
+
+    def plan(self, minute: int, *rows: dict, read: bool = True, rejected: str | None = None, **more):
         moment = START + timedelta(minutes=minute)
         self.time = max(self.time, moment)
         if read:
@@ -121,7 +136,8 @@ class Fleet:
                 validate(document(TABLE, cluster="eu", captured_at=moment.isoformat(), **more), "eu.json"), team="pay"
             )
             attempts = [replace(staged, kind="pulse")]
-            snapshots = self.lake.publish(attempts, accepted(*attempts))
+            refused = rejection(*attempts, reason=rejected)
+            snapshots = self.lake.publish(attempts, refused if rejected else accepted(*attempts))
         else:
             attempts, snapshots = [], self.lake.record_failures([("eu", moment, "no route")], "pulse")
         plan = build_plan(
@@ -166,6 +182,7 @@ def fleet(lake, tmp_path, server, monkeypatch):
 
 
 PAGED = "Partitions offline in eu: broker:3 down"
+UNREAD = "Cluster eu can't be read: no route"
 OVER = "Over: partitions offline in eu: broker:3 down"
 
 
@@ -235,7 +252,7 @@ def test_an_unreachable_webhook_fails_nothing_and_gets_the_page_with_the_next_pu
     assert "page of alert eu/offline/broker:3 down" in caplog.text and "secret" not in caplog.text
     server.status = 200
     fleet.pulse(10, read=False)
-    assert fleet.got == [PAGED]
+    assert fleet.got == [PAGED], "one pulse that could not read it pages nothing more"
 
 
 def test_who_missed_the_page_hears_of_it_once_it_is_over(fleet, server):
@@ -261,17 +278,50 @@ def test_an_all_clear_is_owed_for_a_day(fleet, server):
     assert fleet.got == [PAGED]
 
 
-def test_a_cluster_that_could_not_be_read_opens_and_closes_nothing(fleet):
+def test_a_cluster_that_could_not_be_read_is_paged_once_and_keeps_the_alerts_of_its_topics(fleet):
     fleet.pulse(0, DOWN)
     fleet.pulse(5, read=False)
     assert fleet.got == []
     fleet.pulse(10, DOWN)
     for minute in (15, 20, 25):
         fleet.pulse(minute, read=False)
-    assert fleet.got == [PAGED]
+    assert fleet.got == [PAGED, UNREAD]
     fleet.pulse(30, unreadable={"/topics": "TIMED_OUT"})
     fleet.pulse(35, unreadable={"/topics": "TIMED_OUT"})
-    assert fleet.got == [PAGED], "topics that could not be listed are not known to be well"
+    assert fleet.got == [PAGED, UNREAD], "topics that could not be listed are not known to be well"
+    fleet.pulse(40, DOWN)
+    fleet.pulse(45, DOWN)
+    assert fleet.got == [PAGED, UNREAD, "Over: cluster eu is read again"]
+    fleet.pulse(50)
+    fleet.pulse(55)
+    assert fleet.got[3:] == [OVER]
+    of_cluster = {one.category: one for one in fleet.alerts()}["unreadable"]
+    assert (of_cluster.reason, of_cluster.partitions, of_cluster.tier) == (None, 0, "critical")
+
+
+@pytest.mark.parametrize(
+    ("tiers", "page"),
+    [
+        ([], 5),  # no nightly run has evaluated it, so its topics may be in each tier
+        ([("standard", None)], 15),
+        ([("standard", None), (None, ["scratch", "critical"])], 5),
+        ([("scratch", None), (None, None)], None),
+    ],
+)
+def test_an_unreadable_cluster_pages_after_the_shortest_delay_of_its_own_tiers(fleet, tiers, page):
+    if tiers:
+        fleet.resolved(tiers)
+    for minute in range(0, 25, 5):
+        fleet.pulse(minute, read=False)
+        assert fleet.got == ([UNREAD] if page is not None and minute >= page else [])
+
+
+def test_a_snapshot_that_the_gate_rejects_is_no_reading(fleet):
+    for minute in (0, 5, 10):
+        fleet.pulse(minute, rejected="the cluster changed while it was read")
+    (one,) = fleet.alerts()
+    assert fleet.got == ["Cluster eu can't be read: the cluster changed while it was read"]
+    assert one.cause == "snapshot rejected"
 
 
 def test_tiers_categories_and_unknown_partitions_count_as_the_policy_says(fleet):

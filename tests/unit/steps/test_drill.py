@@ -9,6 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from durability.errors import Refused, Unreachable
+from durability.lake import Lake
+from durability.lake.tables import DRILLS
 from durability.report import whatif
 from durability.steps import drill, evaluate
 from durability.steps.settings import Settings
@@ -66,7 +68,7 @@ def test_the_new_snapshot_is_judged_with_nothing_lost_and_compared(settings, tmp
         "r:1": [{**row, "now": "NONE", "leader_after": 2}],
         "seen:1": [{**row, "partitions": [0], "now": "NONE"}, {**row, "partitions": [1], "leader_before": 3}],
     }
-    snapshot = {"cluster": "eu", "captured_at": datetime(2026, 11, 21, 3, tzinfo=UTC)}
+    snapshot = {"cluster": "eu", "snapshot_id": "s2", "captured_at": datetime(2026, 11, 21, 3, tzinfo=UTC)}
     file, submitted, summary = tmp_path / "whatif.json", [], StepSummary()
     file.write_text(json.dumps({**STATED, "snapshot_id": "s", "captured_at": "2026-11-21T02:00:00Z"}))
     monkeypatch.setattr(drill, "_read_again", lambda *arguments: snapshot)
@@ -74,13 +76,23 @@ def test_the_new_snapshot_is_judged_with_nothing_lost_and_compared(settings, tmp
     monkeypatch.setattr(whatif, "rows", lambda lake, result: rows[result.result_id])
     path = drill.compare(
         *(settings, drill.Predicted("r", "r:1", file), dict, "seen", "seen:1"),
-        *(lambda lake, plan, losses: submitted.append((plan.result_id, losses)), summary),
+        *(lambda lake, plan, losses: submitted.append((plan.result_id, losses)), summary, "anna"),
     )
     found = json.loads(path.read_text())
     assert submitted == [("seen:1", {"eu": {"brokers": [], "controllers": []}})]
     assert (found["seen_at"], found["compared"], found["agreed"]) == ("2026-11-21T03:00:00Z", 2, 1)
     assert summary.text == "1 of 2 partitions agree"
     assert summary.problems == ["orders-1: leader predicted 2, seen 3"]
+    (kept,) = Lake.open(settings.lake).scan(DRILLS).to_pylist()
+    assert kept.pop("recorded_at") and {name: str(kept.pop(name)) for name in ("captured_at", "predicted_at")} == {
+        "captured_at": "2026-11-21 03:00:00+00:00",
+        "predicted_at": "2026-11-21 02:00:00+00:00",
+    }
+    assert kept == {
+        **{"cluster": "eu", "snapshot_id": "s2", "run_id": "seen", "result_id": "seen:1", "kind": "drill"},
+        **{"predicted_from": "s", "asked": ["rack:az1"], "brokers": [1, 4], "controllers": [101]},
+        **{"compared": 2, "agreed": 1, "started_by": "anna"},
+    }
 
 
 def test_a_cluster_that_cannot_be_read_again_may_be_tried_again(settings, monkeypatch):

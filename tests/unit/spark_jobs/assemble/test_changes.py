@@ -47,11 +47,13 @@ def fleet(second=False):
         else "topic leader replicas isr min\nt 0 0,1,2 0,1 2"
     )
     options = {"captured_at": LATER} if second else {}
+    blind = {} if second else {"unreadable": {"/topics/0/configs": "TIMEOUT"}}
     turned = {"unreadable": {"/topics/0/configs": "TIMEOUT"}} if second else {}
     return [
         document(table, brokers=BROKERS, cluster="c", **options),
         document(sick, brokers=BROKERS if second else "0:az1 1:az2 2:az3!", cluster="healed", **options),
         document("topic replicas min\nt 0,1,2 1", brokers=BROKERS, cluster="blinded", **turned, **options),
+        document("topic replicas min\nt 0,1,2 1", brokers=BROKERS, cluster="regained", **blind, **options),
         worsens(second, **options),
         *([] if second else [document("topic replicas min\nt 0,1 1", brokers=BROKERS, cluster="lost")]),
     ]
@@ -143,6 +145,21 @@ def test_what_turns_unknown_resolves_nothing(runs):
     assert [(f["outcome"], f["change"]) for f in blinded] == [("UNKNOWN", "persisting")]
     assert {f["change"] for f in pick(second, cluster="lost")} == {"new", "persisting"}  # what failed goes on unmended
     assert {f["outcome"] for f in pick(second, cluster="lost")} == {"UNKNOWN"}
+
+
+def test_each_finding_says_what_it_was_in_the_run_before(runs):
+    first, second, _ = runs
+    was = ("previous_outcome", "previous_severity")
+    assert {tuple(f[name] for name in was) for f in first} == {(None, None)}
+    key = {"control": "min-insync-replicas", "resource": "t"}
+    regained = one(second, cluster="regained", **key)
+    assert (regained["outcome"], regained["change"], regained["previous_outcome"]) == ("FAIL", "persisting", "UNKNOWN")
+    assert regained["previous_severity"] is None
+    severity = one(first, cluster="blinded", **key)["severity"]
+    assert one(second, cluster="blinded", **key)["previous_severity"] == severity is not None
+    before = {f["id"]: (f["outcome"], f["severity"]) for f in first if f["change"]}
+    told = {f["id"]: tuple(f[name] for name in was) for f in second if f["change"] and f["cluster"] != "lost"}
+    assert told == {name: before.get(name, (None, None)) for name in told}
 
 
 def test_a_cluster_that_stays_unreadable_is_unknown_since_it_was(runs):

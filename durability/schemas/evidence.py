@@ -1,0 +1,208 @@
+"""The shapes of evidence: period.json, a sample, and the predicate of a run's manifest. Members may be added to all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from durability.evidence import drills, period, sample, statement, waived
+from durability.schemas.results import COUNT, MOMENT, OPTIONAL_TEXT, TEXT
+from durability.shapes import INT64, Anything, Choice, Constant, Flag, ListOf, MapOf, Member, Object, Text, Whole
+
+DAY = Member(Text(format="date"))
+NUMBER, UNKNOWN_NUMBER = Member(COUNT), Member(COUNT, nullable=True, about="null: not known")
+SHA256 = Text(pattern="[0-9a-f]{64}")
+SIGNED = Whole(low=-INT64, high=INT64)
+REASONS = Member(MapOf(Text()), about="by member that is null, why")
+
+
+def _all(names: Iterable[str], member: Member) -> dict[str, Member]:
+    return dict.fromkeys(names, member)
+
+
+def _rows(name: str, about: str = "", /, **members: Member) -> Member:
+    return Member(ListOf(Object(name, members)), about=about)
+
+
+BY_WHY = Member(MapOf(COUNT), nullable=True, about="by reason; null: not known")
+OPENED = {"opened": UNKNOWN_NUMBER, "closed": BY_WHY, "open_at_end": UNKNOWN_NUMBER}
+OLDEST = {"oldest_days": UNKNOWN_NUMBER}
+APART = _all(("cluster", "control"), TEXT) | _all(("open_at_start", "opened", "open_at_end"), UNKNOWN_NUMBER)
+EXCEPTIONS = Object(
+    "exceptions",
+    {
+        "open_at_start": UNKNOWN_NUMBER,
+        **OPENED,
+        "other": Member(
+            SIGNED, nullable=True, about="changes of what is open that no run of the period opened or closed"
+        ),
+        **OLDEST,
+        "by_severity": _rows("of-severity", severity=TEXT, **OPENED, **OLDEST),
+        "by_cluster": _rows("of-cluster", cluster=TEXT, as_of=Member(MOMENT), **OPENED, **OLDEST),
+        "rows": _rows(
+            "exception",
+            "by cluster, control and severity",
+            **_all(("cluster", "control"), TEXT),
+            severity=OPTIONAL_TEXT,
+            open_at_start=UNKNOWN_NUMBER,
+            **OPENED,
+            oldest_since=Member(MOMENT, nullable=True),
+            **OLDEST,
+        ),
+        "unknown": _rows("unknown-verdicts", "UNKNOWN, which is not compliant", **APART),
+        "exempt": _rows("exempt-failures", "failures that a waiver accepts", **APART),
+    },
+)
+GAPS = _rows("gap", "nights in a row for the same reason", first=DAY, last=DAY, nights=NUMBER, reason=TEXT)
+CLUSTERS = _rows(
+    "cluster-nights",
+    "by cluster, in nights",
+    cluster=TEXT,
+    expected_from=DAY,
+    last_accepted=Member(Text(format="date"), nullable=True),
+    **_all(("expected", "done", "evaluated"), NUMBER),
+    gaps=GAPS,
+)
+RUNS = _rows(
+    "period-run",
+    "nightly runs that count",
+    night=DAY,
+    **_all(("run_id", "result_id", "status"), TEXT),
+    verified=Member(Flag(), nullable=True),
+    policy_sha256=OPTIONAL_TEXT,
+    **_all(("captured_at", "started_at", "finished_at"), Member(MOMENT)),
+)
+IN_FORCE = _rows(
+    "policy-in-force",
+    **_all(("name", "sha256"), OPTIONAL_TEXT),
+    **_all(("first_night", "last_night"), DAY),
+    runs=NUMBER,
+)
+WAIVERS = _rows(
+    "period-waiver",
+    **_all(waived.STATED, OPTIONAL_TEXT) | {"approved_count": UNKNOWN_NUMBER},
+    state=Member(Choice(("valid", "expired in the period", "expired before"))),
+    **_all(("first_night", "last_night"), DAY),
+    **_all(("nights_used", "findings_at_most", "covers_at_last"), NUMBER),
+)
+DRILL = Object(
+    "period-drill",
+    {
+        **_all(drills.STATED, TEXT),
+        "asked": Member(ListOf(Text()), about="what was to fail"),
+        **_all(("brokers", "controllers"), Member(ListOf(COUNT))),
+        "compared": Member(COUNT, about="partitions"),
+        "agreed": Member(COUNT, about="partitions that are as predicted"),
+        "started_by": OPTIONAL_TEXT,
+        **_all(("seen_at", "predicted_at"), Member(MOMENT)),
+        **_all(("seen_in", "run_id"), TEXT),
+    },
+)
+DRILLS = Object(
+    "period-drills",
+    {"found": Member(ListOf(DRILL), nullable=True, about="null: `reason` says why"), "reason": OPTIONAL_TEXT},
+)
+REQUIREMENT = _rows(
+    "period-requirement",
+    **_all(("id", "title", "strength", "shows", "not_shown"), TEXT),
+    controls=Member(ListOf(Text())),
+)
+PERIOD = Object(
+    period.FORMAT,
+    {
+        "format": Member(Constant(period.FORMAT)),
+        "from": DAY,
+        "to": Member(Text(format="date"), about="the first day after the period"),
+        "made_at": Member(MOMENT),
+        "lake": TEXT,
+        "framework": Member(
+            Object("period-framework", {"id": TEXT, "title": TEXT, "requirements": REQUIREMENT}), nullable=True
+        ),
+        "unknown": Member(ListOf(Text()), about="what this evidence doesn't show"),
+        "nights": Member(Object("cluster-night-counts", _all(("expected", "done", "evaluated"), NUMBER))),
+        "clusters": CLUSTERS,
+        "runs": RUNS,
+        "policies": Member(Object("policies", {"in_force": IN_FORCE, "changes": NUMBER})),
+        "exceptions": Member(EXCEPTIONS),
+        "waivers": WAIVERS,
+        "drills": Member(DRILLS),
+        "pulses": _rows("cluster-pulses", cluster=TEXT, **_all(("pulses", "longest_gap_seconds"), NUMBER)),
+    },
+    about="The evidence of a period of the Kafka durability audit (docs/evidence.md).",
+)
+
+COMMANDS = _rows("command", "commands that show the same again", shows=TEXT, command=TEXT)
+SAMPLED = {
+    **_all(("cluster", "id", "control", "resource_type", "resource"), TEXT),
+    **_all(("category", "severity", "observed"), OPTIONAL_TEXT),
+    "outcome": Member(Choice(sample.OUTCOMES)),
+    "snapshot": Member(Object("sampled-snapshot", {"captured_at": Member(MOMENT), "attempt_id": TEXT}), nullable=True),
+    "facts": Member(MapOf(Anything()), nullable=True, about="as collected; null: `reason` says why"),
+    "reason": OPTIONAL_TEXT,
+    "commands": COMMANDS,
+}
+SAMPLE = Object(
+    sample.FORMAT,
+    {
+        "format": Member(Constant(sample.FORMAT)),
+        "run": Member(
+            Object(
+                "sampled-run",
+                {**_all(("run_id", "result_id"), TEXT), "policy_sha256": OPTIONAL_TEXT, "captured_at": Member(MOMENT)},
+            )
+        ),
+        "seed": Member(SIGNED),
+        "cluster": OPTIONAL_TEXT,
+        "method": TEXT,
+        "population": Member(Object("population", _all(("verdicts", *sample.OUTCOMES), NUMBER))),
+        "sample": _rows("sampled-verdict", **SAMPLED),
+    },
+    about="Verdicts that were picked reproducibly, with facts and commands (docs/evidence.md).",
+)
+
+FILE_HASH = Member(Object("file-hash", {"sha256": Member(SHA256)}), nullable=True)
+SNAPSHOT = {
+    **_all(("cluster", "status"), TEXT),
+    **_all(("reason", "snapshot_id", "source", "document", "kafka_cluster_id", "kafka_version"), OPTIONAL_TEXT),
+    "captured_at": Member(MOMENT, nullable=True),
+    "sha256": Member(SHA256, nullable=True, about="of the canonical JSON of its document"),
+    **_all((*statement.NOT_RECORDED, "principal", "apis", "clock_offset_ms"), Member(Anything(), nullable=True)),
+    "counts": Member(MapOf(Anything()), about="independent counts, by where they are from"),
+    "unreadable": UNKNOWN_NUMBER,
+    "reperform": Member(ListOf(Anything()), about="commands that show the same again"),
+    "unknown": REASONS,
+}
+EVIDENCE = Object(
+    statement.FORMAT,
+    {
+        "format": Member(Constant(statement.FORMAT)),
+        "folder": TEXT,
+        "number": NUMBER,
+        "previous": Member(Anything(), nullable=True, about="the manifest before this one; null: none"),
+        "signing": Member(MapOf(Anything())),
+        "inputs": Member(
+            Object(
+                "inputs",
+                {
+                    **_all(("policy", "waivers", "clusters"), FILE_HASH),
+                    "as_evaluated": Member(Flag(), nullable=True),
+                    "unknown": REASONS,
+                },
+            )
+        ),
+        "run": Member(
+            Object(
+                "attested-run",
+                {
+                    **_all(("id", "result_id", "kind", "status"), TEXT),
+                    **_all(("started_at", "attested_at"), Member(MOMENT)),
+                    "verified": Member(Flag()),
+                },
+            )
+        ),
+        "policy": Member(Object("attested-policy", {"name": TEXT, "sha256": Member(SHA256)})),
+        "code": Member(Object("code", {**_all(("name", "version", "reperform"), TEXT), "sha256": Member(SHA256)})),
+        "lake": OPTIONAL_TEXT,
+        "snapshots": _rows("attested-snapshot", **SNAPSHOT),
+    },
+    about="The predicate of a run's manifest, an in-toto Statement v1 (docs/evidence.md).",
+)
