@@ -180,5 +180,22 @@ def load_clusters(path: Path | str) -> list[Cluster]:
             raise document.refuse(place, f"cluster {shown(name)} is there twice, first in line {lines[name]}")
         lines[name] = document.lines[place]
         racks = {int(node): rack for node, rack in stated.pop("controllers", {}).items()}
-        clusters.append(Cluster(**{"connection": name, **stated, "controllers": racks}))
+        others = tuple(stated.pop("inventory_names", ()))
+        clusters.append(Cluster(**{"connection": name, **stated, "controllers": racks, "inventory_names": others}))
+    _check_inventory_names(document)
     return clusters
+
+
+def _check_inventory_names(document: Document) -> None:
+    """Raises BadInput if two clusters have one name in inventories: it would hide that one of them isn't audited."""
+    owner: dict[str, int] = {}
+    for index, stated in enumerate(document.content["clusters"]):
+        owner[stated["id"]] = index
+    for index, stated in enumerate(document.content["clusters"]):
+        for number, name in enumerate(stated.get("inventory_names", ())):
+            if owner.setdefault(name, index) != index:
+                other = document.content["clusters"][owner[name]]["id"]
+                place = ("clusters", index, "inventory_names", number)
+                raise document.refuse(
+                    place, f"{shown(name)} is a name of cluster {shown(other)}, too; keep one of them"
+                )

@@ -255,6 +255,7 @@ class Cluster:
     controllers: rack by controller id, which Kafka doesn't state.
     read_within: how long reading it may take. What hasn't been read by then is unreadable.
     kafka_cluster_id: Kafka's id of the cluster; None to expect that of the last snapshot.
+    inventory_names: its other names in inventories.
     """
 
     id: str
@@ -264,6 +265,7 @@ class Cluster:
     controllers: dict[int, str] = field(default_factory=dict)
     read_within: timedelta = timedelta(minutes=2)
     kafka_cluster_id: str | None = None
+    inventory_names: tuple[str, ...] = ()
 
 
 def fingerprint(policy: Policy, waivers: Sequence[Waiver] = ()) -> str:
