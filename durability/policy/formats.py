@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from durability.catalogue import CONTROLS, PROVIDERS, Requirement, requirements
 from durability.policy.model import DEGRADED, PAGING, PERIODS
-from durability.policy.scalars import AWS, DURATION, EXPRESSION, RELATIVE, UP_TO_30_MINUTES, Day, Moment, ShortName
+from durability.policy.scalars import (
+    AWS,
+    DURATION,
+    EXPRESSION,
+    RELATIVE,
+    S3_ADDRESS,
+    UP_TO_30_MINUTES,
+    Day,
+    Moment,
+    ShortName,
+)
 from durability.shapes import (
     INT16,
     INT64,
@@ -198,6 +208,21 @@ RETENTION = _keys(
         )
     ),
 )
+EVIDENCE = _keys(
+    "evidence-copy",
+    "Where each run's evidence is copied, so that it outlives this machine (docs/evidence.md); no verdict depends on it.",
+    s3=_needed(S3_ADDRESS, "The bucket, and the beginning of the names of its objects"),
+    object_lock=_may(
+        _keys(
+            "object-lock",
+            "How long S3 keeps each object unchanged. The bucket needs Object Lock.",
+            mode=_needed(
+                Choice(("GOVERNANCE", "COMPLIANCE")), "Who may delete it before: holders of a permission, or nobody"
+            ),
+            days=_needed(Whole(low=1, high=36500), "From the copy on"),
+        )
+    ),
+)
 POLICY = _file(
     "durability-policy/1",
     "Which topics need what, for the Kafka durability audit.",
@@ -208,6 +233,7 @@ POLICY = _file(
     readings=_may(READINGS),
     maintenance=_may(ListOf(MAINTENANCE)),
     retention=_may(RETENTION),
+    evidence=_may(EVIDENCE),
     owners=_may(ListOf(OWNER), "Which team findings are for: the first line that matches, else the cluster's team"),
 )
 

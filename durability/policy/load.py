@@ -13,6 +13,7 @@ from durability.policy.model import (
     PAGING,
     Application,
     Cluster,
+    EvidenceCopy,
     Maintenance,
     Owner,
     Policy,
@@ -38,6 +39,7 @@ def load_policy(path: Path | str) -> Policy:
         readings=_readings(document, stated.get("readings", {})),
         maintenance=tuple(_maintenance(document, i, window) for i, window in enumerate(stated.get("maintenance", []))),
         retention=_retention(stated.get("retention", {})),
+        evidence=_evidence(stated.get("evidence")),
         owners=tuple(Owner(line["team"], **line.get("match", {})) for line in stated.get("owners", [])),
     )
 
@@ -137,6 +139,13 @@ def _maintenance(document: Document, index: int, window: dict[str, Any]) -> Main
         place = ("maintenance", index, "to")
         raise document.refuse(place, f"`to` {end.isoformat()} is not after `from` {start.isoformat()}")
     return Maintenance(window["cluster"], start, end, window["reason"])
+
+
+def _evidence(stated: dict[str, Any] | None) -> EvidenceCopy | None:
+    if stated is None:
+        return None
+    bucket, _, prefix = stated["s3"].removeprefix("s3://").partition("/")
+    return EvidenceCopy(bucket, prefix.strip("/"), **stated.get("object_lock", {}))
 
 
 def _retention(stated: dict[str, Any]) -> Retention:

@@ -185,6 +185,23 @@ class Retention:
 
 
 @dataclass(frozen=True)
+class EvidenceCopy:
+    """Where each run's evidence is copied, and how long the store has to keep it.
+
+    mode: of Object Lock, GOVERNANCE or COMPLIANCE; None without a lock. days: how long, from the copy on.
+    """
+
+    bucket: str
+    prefix: str = ""
+    mode: str | None = None
+    days: int = 0
+
+    @property
+    def address(self) -> str:
+        return f"s3://{self.bucket}/{self.prefix}".rstrip("/")
+
+
+@dataclass(frozen=True)
 class Policy:
     """Tiers, and which topics and applications are in which."""
 
@@ -196,6 +213,7 @@ class Policy:
     maintenance: tuple[Maintenance, ...] = ()
     retention: Retention = field(default_factory=Retention)
     owners: tuple[Owner, ...] = ()
+    evidence: EvidenceCopy | None = None
 
     @property
     def last_tier(self) -> str | None:
@@ -268,11 +286,15 @@ class Cluster:
     inventory_names: tuple[str, ...] = ()
 
 
+NO_VERDICT = ("retention", "owners", "evidence")
+"""Parts of a policy on which no verdict depends."""
+
+
 def fingerprint(policy: Policy, waivers: Sequence[Waiver] = ()) -> str:
     """SHA-256 (hex) of the content of policy and waivers, independent of comments, layout, and the order of keys and tiers.
 
     The order of selectors counts, because the first match decides. The order of waivers counts, because findings refer to them
-    by position. `retention`, `owners` and a tier's `page_after` don't count, because no verdict depends on them.
+    by position. `retention`, `owners`, `evidence` and a tier's `page_after` don't count, because no verdict depends on them.
     """
     # Keys that came later change the fingerprint only of policies that use them.
     readings = {name: value for name, value in asdict(policy.readings).items() if value != {}}
@@ -283,7 +305,7 @@ def fingerprint(policy: Policy, waivers: Sequence[Waiver] = ()) -> str:
     for name, tier in policy.tiers.items():
         if tier.objective:
             tiers_stated[name]["objective"] = {harm: float(percent) for harm, percent in tier.objective.items()}
-    evaluated = {name: value for name, value in asdict(policy).items() if name not in ("retention", "owners")}
+    evaluated = {name: value for name, value in asdict(policy).items() if name not in NO_VERDICT}
     selectors = [
         {name: value for name, value in asdict(s).items() if name != "replication_factor" or value is not None}
         for s in policy.topics

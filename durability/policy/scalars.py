@@ -77,3 +77,7 @@ AWS = {
     "aws.sts.region": _REGION,
 }
 """Whose identity AWS is asked with, by key of a Connection's extra or of an inventory in the clusters file."""
+S3_ADDRESS = Text(
+    "an address such as s3://bucket/prefix",
+    pattern="s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:/[A-Za-z0-9!_.*'()=-]+)*/?",
+)
