@@ -12,7 +12,7 @@ import yaml
 
 FOLDER = Path(__file__).parent
 SEVERITIES = ("critical", "warning", "info")
-TYPES = ("topic", "application", "broker", "cluster", "tier", "waiver")
+TYPES = ("topic", "application", "broker", "cluster", "tier", "waiver", "inventory")
 """Resource types. Controls are listed in this order of their first type."""
 KINDS = ("integer", "number", "boolean", "strings")
 """The types of tier keys."""

@@ -12,28 +12,24 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from durability.collect.reasons import CannotAuthenticate
 from durability.errors import BadInput
+from durability.policy.scalars import AWS
 
 PREFIX = "aws."
 REGION, PROFILE, ROLE = "aws.region", "aws.profile", "aws.role.arn"
 SESSION_NAME, EXTERNAL_ID, STS_REGION = "aws.role.session.name", "aws.role.external.id", "aws.sts.region"
-KEYS = (REGION, PROFILE, ROLE, SESSION_NAME, EXTERNAL_ID, STS_REGION)
+KEYS = tuple(AWS)
 LIFETIME = 900
 """Seconds that a token is valid: MSK's maximum."""
 FRESH = 0.8
 """The part of their lifetime after which a token or the role's credentials are renewed."""
-_SHAPES = {
-    REGION: (r"[a-z]{2,4}(?:-[a-z]+){1,3}-\d", "a region such as eu-west-1"),
-    STS_REGION: (r"[a-z]{2,4}(?:-[a-z]+){1,3}-\d", "a region such as eu-west-1"),
-    ROLE: (r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+", "a role such as arn:aws:iam::123456789012:role/audit"),
-    SESSION_NAME: (r"[\w+=,.@-]{2,64}", "2 to 64 letters, digits and any of _+=,.@-"),
-}
 _REGION_OF_HOST = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.(?:api\.aws|amazonaws\.com(?:\.cn)?)(?::\d+)?$")
 
 # At DEBUG, botocore logs what it signs and STS's answers, which contain credentials.
@@ -54,14 +50,32 @@ def token_provider(
     for key in sorted(values):
         if key not in KEYS:
             raise wrong(key, "unknown or unsupported setting")
-        pattern, expected = _SHAPES.get(key, (r"[^\r\n]+", "text of one line"))
-        if not re.fullmatch(pattern, values[key], re.ASCII):
-            raise wrong(key, f"expected {expected}")
+        if not AWS[key].fits(values[key]):
+            raise wrong(key, f"expected {AWS[key].words}")
     for key in (SESSION_NAME, EXTERNAL_ID, STS_REGION):
         if key in values and ROLE not in values:
             raise wrong(key, f"has no use without {ROLE}")
     stated = (_REGION_OF_HOST.search(server) for server in servers)
     return IamTokens(values, next((found[1] for found in stated if found), None))
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Turns botocore's errors into CannotAuthenticate, without secrets."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except ClientError as exc:
+        raise CannotAuthenticate(f"AWS refused {ROLE}: {code_of(exc)}") from None
+    except BotoCoreError as exc:
+        # Texts of botocore's errors may include a profile or an endpoint. Class names don't.
+        raise CannotAuthenticate(f"AWS credentials can't be used: {type(exc).__name__}") from None
+
+
+def code_of(error: Any) -> str:
+    """The code of botocore's ClientError. Its text may contain anything."""
+    return re.sub(r"\W", "", str(error.response.get("Error", {}).get("Code", "")))[:60] or "no reason"
 
 
 class IamTokens(AbstractTokenProvider):
@@ -84,29 +98,42 @@ class IamTokens(AbstractTokenProvider):
                 self._fresh_until = time.monotonic() + FRESH * LIFETIME
             return self._token
 
+    def client(self, service: str, config: Any) -> Any:
+        """A client of an AWS service, with these credentials and in this region. config: botocore's.
+
+        Raises CannotAuthenticate if AWS gives no credentials, or if no region is stated.
+        """
+        with self._lock, refusals():
+            region = self._stated_region("and the profile states none")
+            key = self._current(region)
+            return self._session.client(
+                service,
+                region_name=region,
+                aws_access_key_id=key.access_key,
+                aws_secret_access_key=key.secret_key,
+                aws_session_token=key.token,
+                config=config,
+            )
+
     def _presigned(self) -> str:
-        from botocore.exceptions import BotoCoreError, ClientError
-
-        try:
+        with refusals():
             return self._signed()
-        except ClientError as exc:
-            code = re.sub(r"\W", "", str(exc.response.get("Error", {}).get("Code", "")))[:60]
-            raise CannotAuthenticate(f"AWS refused {ROLE}: {code or 'no reason'}") from None
-        except BotoCoreError as exc:
-            # Texts of botocore's errors may include a profile or an endpoint. Class names don't.
-            raise CannotAuthenticate(f"AWS credentials can't be used: {type(exc).__name__}") from None
 
-    def _signed(self) -> str:
-        from botocore.auth import SigV4QueryAuth
-        from botocore.awsrequest import AWSRequest
-
+    def _stated_region(self, otherwise: str) -> str:
         if self._session is None:
             import boto3
 
             self._session = boto3.Session(profile_name=self._values.get(PROFILE))
         region = self._region or self._session.region_name
         if not region:
-            raise CannotAuthenticate(f"{REGION} is missing, and the brokers' host names state no region")
+            raise CannotAuthenticate(f"{REGION} is missing, {otherwise}")
+        return region
+
+    def _signed(self) -> str:
+        from botocore.auth import SigV4QueryAuth
+        from botocore.awsrequest import AWSRequest
+
+        region = self._stated_region("and the brokers' host names state no region")
         domain = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
         request = AWSRequest("GET", f"https://kafka.{region}.{domain}/?Action=kafka-cluster%3AConnect")
         SigV4QueryAuth(self._current(region), "kafka-cluster", region, expires=LIFETIME).add_auth(request)

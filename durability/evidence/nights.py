@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from durability.errors import Refused
+from durability.evidence import expected
 from durability.plan.plan import ACCEPTED, COUNTED
 from durability.report.words import joined
 
@@ -74,11 +75,12 @@ def night(moment: datetime) -> date:
 
 
 def count(period: Period, snapshots: Iterable[Row], runs: Sequence[Row], first: Mapping[str, datetime]) -> list[dict]:
-    """By cluster its expected nights, the done ones, and gaps with their reasons.
+    """By cluster its expected nights, the done ones, gaps with their reasons, and nights that inventories don't expect.
 
     snapshots: full snapshots of the period, with status, reason and published_at.
-    runs: nightly runs, superseded results included.
-    first: by cluster, when it was first in the lake. Nights are expected from then on, also after the last snapshot.
+    runs: nightly runs, superseded results included, oldest first.
+    first: by cluster, when it was first in the lake. Without an inventory, nights are expected from then on, also after the last
+        snapshot.
     """
     by_night, ran = _evaluated(period, runs), set()
     ran |= {day for _, day in by_night} | {night(run["captured_at"]) for run in runs}
@@ -86,47 +88,68 @@ def count(period: Period, snapshots: Iterable[Row], runs: Sequence[Row], first: 
     for row in snapshots:
         taken[row["cluster"], night(row["captured_at"])].append(row)
     ran |= {day for _, day in taken}
+    population = expected.read((run for run in runs if run["captured_at"] < period.until), first)
+    names = sorted({*first, *population.states})
+    found = [_of_cluster(period, name, first.get(name), population, taken, by_night, ran) for name in names]
+    # A cluster that was removed before the period is no part of it.
     return [
-        _of_cluster(period, name, first[name], taken, by_night, ran)
-        for name in sorted(first)
-        if night(first[name]) < period.end
+        row
+        for row in found
+        if row["expected"]
+        or row["evaluated_unexpected"]
+        or (row["not_expected"] and population.changed(row["cluster"], period.start, period.end))
     ]
 
 
 def _of_cluster(
     period: Period,
     cluster: str,
-    first: datetime,
+    first: datetime | None,
+    population: expected.Expected,
     taken: Mapping[tuple[str, date], Sequence[Row]],
     by_night: Mapping[tuple[str, date], Sequence[tuple[Row, Row]]],
     ran: set[date],
 ) -> dict[str, Any]:
-    start = max(period.start, night(first))
-    expected = (period.end - start).days
-    done = evaluated = 0
+    done = evaluated = unexpected = 0
     gaps: list[dict[str, Any]] = []
-    accepted = []
-    for day in (start + DAY * number for number in range(expected)):
+    not_expected: list[dict[str, Any]] = []
+    accepted, nights = [], []
+    for day in (period.start + DAY * number for number in range(period.days)):
         here, runs = taken.get((cluster, day), ()), by_night.get((cluster, day), ())
         if any(row["status"] == ACCEPTED for row in (*here, *(part for _, part in runs))):
             accepted.append(day)
         reason, counts = _gap(cluster, here, runs, day in ran)
+        is_expected, why = population.on(cluster, day, first)
+        if not is_expected:
+            unexpected += counts
+            if why:
+                _extend(not_expected, day, why)
+            continue
+        nights.append(day)
         evaluated += counts
         if reason is None:
             done += 1
-        elif gaps and gaps[-1]["reason"] == reason and date.fromisoformat(gaps[-1]["last"]) + DAY == day:
-            gaps[-1].update(last=day.isoformat(), nights=gaps[-1]["nights"] + 1)
         else:
-            gaps.append({"first": day.isoformat(), "last": day.isoformat(), "nights": 1, "reason": reason})
+            _extend(gaps, day, why if why and reason in (NO_SNAPSHOT, NO_RUN) else reason)
     return {
         "cluster": cluster,
-        "expected_from": start.isoformat(),
+        "expected_from": nights[0].isoformat() if nights else None,
         "last_accepted": accepted[-1].isoformat() if accepted else None,
-        "expected": expected,
+        "expected": len(nights),
         "done": done,
         "evaluated": evaluated,
         "gaps": gaps,
+        "not_expected": not_expected,
+        "evaluated_unexpected": unexpected,
     }
+
+
+def _extend(ranges: list[dict[str, Any]], day: date, reason: str) -> None:
+    """Add a night to the last range, or begin another one."""
+    if ranges and ranges[-1]["reason"] == reason and date.fromisoformat(ranges[-1]["last"]) + DAY == day:
+        ranges[-1].update(last=day.isoformat(), nights=ranges[-1]["nights"] + 1)
+    else:
+        ranges.append({"first": day.isoformat(), "last": day.isoformat(), "nights": 1, "reason": reason})
 
 
 def _evaluated(period: Period, runs: Iterable[Row]) -> dict[tuple[str, date], list[tuple[Row, Row]]]:

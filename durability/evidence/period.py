@@ -11,7 +11,7 @@ from typing import Any
 
 from durability.atomic import atomic_files
 from durability.errors import Refused
-from durability.evidence import drills, exceptions, nights, pulses, waived
+from durability.evidence import drills, exceptions, expected, nights, pulses, waived
 from durability.evidence.nights import Period, night
 from durability.lake.attempt import FULL
 from durability.lake.tables import RUNS, SNAPSHOTS
@@ -26,6 +26,8 @@ FILES = ("period.json", "period.html")
 LATE = timedelta(days=2)
 """How long after a period a run may evaluate a snapshot of it."""
 NAMED = 5
+REMOVED = 20
+"""How many clusters that are no longer expected have a sentence of their own."""
 Row = Mapping[str, Any]
 
 
@@ -65,6 +67,7 @@ def document(lake: Any, period: Period, framework: Framework | None, now: dateti
         "lake": lake.location,
         "framework": _framework(framework),
         "unknown": [],
+        "inventories": expected.inventories(runs),
         "nights": {name: sum(cluster[name] for cluster in clusters) for name in ("expected", "done", "evaluated")},
         "clusters": clusters,
         "runs": [_run(run) for run in runs],
@@ -168,6 +171,7 @@ def _unknown(
         said.append(
             f"{plural(gaps, 'cluster-night')} of {found['nights']['expected']:,} have no complete, verified evaluation."
         )
+    said += _population(found)
     last_day = (period.end - nights.DAY).isoformat()
     ended = [c["cluster"] for c in found["clusters"] if c["gaps"] and _vanished(c["gaps"][-1], last_day)]
     if ended:
@@ -198,6 +202,33 @@ def _unknown(
     if not found["pulses"]:
         said.append("Pulses: the lake has none in the period, so what happened between nights isn't known.")
     return said
+
+
+def _population(found: Mapping[str, Any]) -> list[str]:
+    """What inventories say about the clusters of the period, as sentences."""
+    said = []
+    if not any(source["read"] for source in found["inventories"]):
+        said.append("No inventory was compared. Clusters that no one audits aren't counted.")
+    for source in found["inventories"]:
+        if source["unread"]:
+            said.append(
+                f"Inventory {source['name']} could not be read in {plural(source['unread'], 'run')}: {source['last_problem']}"
+            )
+    clusters = found["clusters"]
+    if missing := [c["cluster"] for c in clusters if any(g["reason"] == expected.NOT_AUDITED for g in c["gaps"])]:
+        said.append(f"{joined(missing, NAMED)}: in the inventory, and not audited on some nights.")
+    left = [(cluster, gap) for cluster in clusters for gap in cluster["not_expected"]]
+    said += [_not_expected(cluster, gap) for cluster, gap in left[:REMOVED]]
+    if len(left) > REMOVED:
+        said.append(f"{plural(len(left) - REMOVED, 'more cluster')} stopped being expected, as Not expected lists.")
+    return said
+
+
+def _not_expected(cluster: Row, gap: Row) -> str:
+    nights_ = f"{plural(gap['nights'], 'night')} {'is' if gap['nights'] == 1 else 'are'} not expected."
+    still = cluster["evaluated_unexpected"]
+    more = f" It was still audited on {plural(still, 'night')}." if still else ""
+    return f"{cluster['cluster']}: {gap['reason']} on {gap['first']}. {nights_}{more}"
 
 
 def _vanished(gap: Row, last_day: str) -> bool:

@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ UNREAD = {
     "clock_offset_ms": "the leader of a KRaft quorum states its clock since Kafka 3.4; none did",
     "counts.log_dirs": "no log dirs could be read",
     "counts.hidden_partitions": "not all log dirs could be read",
-    "counts.inventory": "no inventory was compared",
+    "counts.inventory": "inventories list clusters. They have no counts of brokers, topics and partitions",
 }
 """Reasons why a fact of a live cluster may be unknown."""
 
@@ -84,6 +85,19 @@ def predicate(
         "code": {"name": NAME, "version": __version__, "sha256": sources(PACKAGES), "reperform": REPERFORM_SOURCES},
         "lake": plan.lake,
         "snapshots": _snapshots(lake, plan, documents),
+        "inventory": _inventory(plan),
+    }
+
+
+def _inventory(plan: Plan) -> dict[str, Any] | None:
+    """What the fleet was compared with; None if clusters.yaml has no inventory."""
+    found = plan.inventory
+    if found is None or not found.sources:
+        return None
+    return {
+        "sources": [asdict(source) for source in found.sources],
+        "not_audited": [listed.id for listed in found.not_audited],
+        "not_listed": found.unlisted,
     }
 
 

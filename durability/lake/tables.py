@@ -337,6 +337,8 @@ RUNS = Table(
             ),
         ),
         ("summary", pa.string()),  # JSON object, as in findings.json
+        # JSON of `durability.plan.inventory.Inventory`; NULL: the fleet was not compared with inventories
+        ("inventory", pa.string()),
     ),
     sort=("run_id",),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,6 +16,7 @@ from durability.lake import partition_groups
 from durability.lake.attempt import FULL, PULSE
 from durability.lake.conditions import of_attempts
 from durability.lake.tables import CLUSTERS, FACTS, PARTITION_GROUPS
+from durability.plan.inventory import Inventory, compare
 from durability.plan.look_back import look_back
 from durability.plan.plan import (
     ACCEPTED,
@@ -33,6 +35,7 @@ from durability.policy.terms import with_limits
 
 if TYPE_CHECKING:
     from durability.lake import Attempt, Lake
+    from durability.policy.inventory import Listing
 
 STALE_PULSES = timedelta(days=1)
 """How far back to search for a cluster's last accepted pulse."""
@@ -51,6 +54,7 @@ def build_plan(
     clusters: Sequence[Cluster] = (),
     attempts: Sequence[Attempt] = (),
     started_at: datetime | None = None,
+    inventory: Sequence[Listing] = (),
 ) -> Plan:
     """The plan of one run over `snapshots`. A nightly run's rows of `resolved_policy` are written, too.
 
@@ -59,6 +63,7 @@ def build_plan(
     clusters: provider and team for clusters without facts.
     attempts: what a pulse staged, at least the attempts of `snapshots`. Nightly runs don't need it.
     started_at: now if not given.
+    inventory: what was read of the clusters file's inventories.
     Raises AuditError if there is no cluster, or if a cluster occurs twice.
     """
     from durability.plan.resolved import resolve_policy
@@ -94,8 +99,29 @@ def build_plan(
         staged=_files_by_table(staged),
         look_back=back,
         grouped=grouped,
+        inventory=None if kind == PULSE else _inventory(lake, inventory, clusters, history),
     )
     return plan if plan.pulse else replace(plan, applications=resolve_policy(lake, plan, policy, waivers))
+
+
+def _inventory(
+    lake: Lake, listings: Sequence[Listing], clusters: Sequence[Cluster], history: _History
+) -> Inventory | None:
+    """The inventories, compared with the clusters file. None if there is none, and the last run had none."""
+    runs = history.inventories
+    if not listings and not (runs and Inventory.from_dict(json.loads(runs[-1]["inventory"])).sources):
+        return None
+    before: list[str] = []
+    for run in reversed(runs):
+        unread = Inventory.from_dict(json.loads(run["inventory"])).unread
+        if not before or not unread:
+            before.append(run["result_id"])
+        if not unread:
+            break
+    found = {name: kafka_id for name, (kafka_id, _) in lake.kafka_cluster_ids(c.id for c in clusters).items()}
+    # One that is stated is checked whenever the cluster is read.
+    stated = {c.id: c.kafka_cluster_id for c in clusters if c.kafka_cluster_id}
+    return compare(listings, clusters if listings else (), found | stated, before)
 
 
 def _row(snapshot: Any) -> dict[str, Any]:
@@ -165,6 +191,7 @@ class _History:
     counted: (cluster, snapshot_id) of snapshots that a run of this kind evaluated or counted.
     full: by cluster, its accepted snapshots with facts, oldest first.
     accepted: as `full`, with the pulses. Read only if a cluster can't be evaluated now.
+    inventories: the earlier nightly runs that compared inventories, oldest first.
     """
 
     def __init__(self, lake: Lake, kind: str, run_id: str, rows: list[dict[str, Any]]):
@@ -174,6 +201,7 @@ class _History:
         self.last: dict[str, Row] = {}
         self.counted: set[tuple[str, str]] = set()
         self.resolved: dict[str, list[tuple[str, datetime]]] = {}
+        self.inventories: list[Row] = []
         missing = [r for r in rows if r["status"] != ACCEPTED]
         full = lake.snapshots(status=ACCEPTED, kind=FULL) if kind != PULSE or missing else []
         pulses = []
@@ -192,6 +220,8 @@ class _History:
         for snapshot in full:
             self.full.setdefault(snapshot["cluster"], []).append(snapshot)
         for run in lake.runs(kind):
+            if run["run_id"] != run_id and run["inventory"]:
+                self.inventories.append(run)
             for judged in run["snapshots"] or []:
                 if judged["status"] in (ACCEPTED, COUNTED):
                     self.counted.add((judged["cluster"], judged["snapshot_id"]))

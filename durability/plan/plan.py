@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from durability.errors import BadInput
+from durability.plan.inventory import Inventory
 from durability.policy.match import matches
 from durability.policy.model import DEGRADED, Policy, Tier, Waiver, fingerprint
 from durability.policy.numbers import numbers
@@ -180,6 +181,7 @@ class Plan:
     applications: how many Streams applications have a placement verdict in `resolved_policy`.
     look_back: None for a pulse, and if the lake has no recent earlier snapshot.
     grouped: attempts (evaluated, uncounted and previous) whose rows of `partition_groups` may be used.
+    inventory: what inventories list; None if the clusters file has none, and had none in the last run.
     """
 
     run_id: str
@@ -195,6 +197,7 @@ class Plan:
     applications: int = 0
     look_back: LookBack | None = None
     grouped: list[str] = field(default_factory=list)
+    inventory: Inventory | None = None
 
     @property
     def small(self) -> bool:
@@ -210,6 +213,12 @@ class Plan:
     def judged(self) -> list[SnapshotPart]:
         """The snapshots that this run evaluates."""
         return [s for s in self.snapshots if s.judged]
+
+    @property
+    def latest(self) -> str:
+        """The time of the run's newest snapshot, accepted or not; without one, the start of the run."""
+        moments = [s.captured_at for s in self.snapshots if s.captured_at]
+        return max(moments, key=from_text, default=self.started_at)
 
     def to_json(self) -> str:
         return json.dumps({"format": FORMAT, **asdict(self)}, ensure_ascii=False, indent=1)
@@ -253,6 +262,8 @@ def _part(cls: type, content: dict[str, Any]) -> Any:
         known["uncounted"] = [_part(Earlier, e) for e in known["uncounted"]]
     if cls is Plan and known.get("look_back"):
         known["look_back"] = _part(LookBack, known["look_back"])
+    if cls is Plan and known.get("inventory"):
+        known["inventory"] = Inventory.from_dict(known["inventory"])
     if cls is SnapshotPart and known.get("stale_snapshot"):
         known["stale_snapshot"] = _part(StaleSnapshot, known["stale_snapshot"])
     return cls(**known)

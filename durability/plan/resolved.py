@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from durability.lake.conditions import of_attempts
-from durability.lake.tables import BROKERS, GROUPS, RESOLVED_POLICY, TOPICS
+from durability.lake.tables import BROKERS, GROUPS, RESOLVED_POLICY, TIMESTAMP, TOPICS
 from durability.plan.applications import GROUP_COLUMNS, applications
-from durability.plan.plan import Plan, SnapshotPart
+from durability.plan.inventory import Inventory
+from durability.plan.plan import Plan, SnapshotPart, from_text
 from durability.policy.match import match_column
 from durability.policy.model import Policy, Waiver
 from durability.policy.resolve import resolve
@@ -34,6 +35,7 @@ def resolve_policy(lake: Lake, plan: Plan, policy: Policy, waivers: Sequence[Wai
     Returns the number of applications with a placement verdict.
     """
     if not plan.judged:
+        _append(lake, _not_audited(plan), waivers)
         return 0
     where = of_attempts([{"attempt_id": s.attempt_id, "captured_at": s.moment} for s in plan.judged])
     topics = lake.scan(TOPICS, where, ["attempt_id", "cluster", "topic", "internal", "replication_factor"])
@@ -50,10 +52,29 @@ def resolve_policy(lake: Lake, plan: Plan, policy: Policy, waivers: Sequence[Wai
         ],
         promote_options="default",
     )
-    rows = _with_keys(resources, _keys(plan))
-    rows = rows.append_column("waivers", _matching(rows, waivers))
-    lake.append(RESOLVED_POLICY, rows.select(RESOLVED_POLICY.arrow.names))
+    rows = _with_keys(resources, _keys(plan)).drop_columns("attempt_id")
+    _append(lake, pa.concat_tables([rows, _not_audited(plan)], promote_options="default"), waivers)
     return rows.num_rows - rows["placement"].null_count
+
+
+def _append(lake: Lake, rows: pa.Table, waivers: Sequence[Waiver]) -> None:
+    """Append rows without `waivers`."""
+    if rows.num_rows:
+        lake.append(RESOLVED_POLICY, rows.append_column("waivers", _matching(rows, waivers)))
+
+
+def _not_audited(plan: Plan) -> pa.Table:
+    """Rows of the clusters in an inventory that have no accepted snapshot, since waivers may cover them."""
+    judged = {s.cluster for s in plan.judged}
+    inventory = plan.inventory or Inventory()
+    names = {listed.cluster or listed.id for listed in inventory.clusters} | set(inventory.unlisted)
+    stated = {"run_id": plan.run_id, "result_id": plan.result_id, "captured_at": from_text(plan.latest)}
+    rows = [
+        {"cluster": name, **stated, "resource_type": "cluster", "resource": name} for name in sorted(names - judged)
+    ]
+    names_of = ("cluster", "run_id", "result_id", "resource_type", "resource")
+    schema = pa.schema([*((name, pa.string()) for name in names_of), ("captured_at", TIMESTAMP)])
+    return pa.Table.from_pylist(rows, schema)
 
 
 def _resources(kind: str, attempts: pa.ChunkedArray, names: pa.ChunkedArray, **more: Any) -> pa.Table:

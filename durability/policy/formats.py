@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from durability.catalogue import CONTROLS, PROVIDERS, Requirement, requirements
 from durability.policy.model import DEGRADED, PAGING, PERIODS
-from durability.policy.scalars import DAYS, DURATION, EXPRESSION, RELATIVE, UP_TO_30_MINUTES, Day, Moment, ShortName
+from durability.policy.scalars import (
+    AWS,
+    DAYS,
+    DURATION,
+    EXPRESSION,
+    RELATIVE,
+    S3_ADDRESS,
+    UP_TO_30_MINUTES,
+    Day,
+    Moment,
+    ShortName,
+)
 from durability.shapes import (
     INT16,
     INT64,
@@ -199,6 +210,21 @@ RETENTION = _keys(
         )
     ),
 )
+EVIDENCE = _keys(
+    "evidence-copy",
+    "Where each run's evidence is copied, so that it outlives this machine (docs/evidence.md); no verdict depends on it.",
+    s3=_needed(S3_ADDRESS, "The bucket, and the beginning of the names of its objects"),
+    object_lock=_may(
+        _keys(
+            "object-lock",
+            "How long S3 keeps each object unchanged. The bucket needs Object Lock.",
+            mode=_needed(
+                Choice(("GOVERNANCE", "COMPLIANCE")), "Who may delete it before: holders of a permission, or nobody"
+            ),
+            days=_needed(Whole(low=1, high=36500), "From the copy on"),
+        )
+    ),
+)
 POLICY = _file(
     "durability-policy/1",
     "Which topics need what, for the Kafka durability audit.",
@@ -209,6 +235,7 @@ POLICY = _file(
     readings=_may(READINGS),
     maintenance=_may(ListOf(MAINTENANCE)),
     retention=_may(RETENTION),
+    evidence=_may(EVIDENCE),
     owners=_may(ListOf(OWNER), "Which team findings are for: the first line that matches, else the cluster's team"),
 )
 
@@ -247,11 +274,27 @@ CLUSTER = _keys(
     ),
     kafka_cluster_id=_may(TEXT, "Kafka's own id of it; a Connection that leads to another one is refused"),
     read_within=_may(UP_TO_30_MINUTES, "How long reading it may take; 2m unless stated, 30m at most"),
+    inventory_names=_may(ListOf(TEXT, least=1), "Its other names in inventories, such as an ARN"),
+)
+INVENTORY = _keys(
+    "inventory",
+    "A list of the clusters that there are: exactly one of csv, msk and strimzi.",
+    name=_may(TEXT, "What reports call it"),
+    csv=_may(TEXT, "A CSV file with a line of column names; relative to this file"),
+    id=_may(TEXT, "Of a CSV file: the column with the cluster's name; id unless stated"),
+    owner=_may(TEXT, "Of a CSV file: the column with the owner"),
+    environment=_may(TEXT, "Of a CSV file: the column with the environment"),
+    msk=_may(
+        _keys("msk", **{key: _may(shape) for key, shape in AWS.items()}),
+        "The clusters of Amazon MSK in a region, with the keys of MSK IAM in Connections",
+    ),
+    strimzi=_may(TEXT, "Strimzi's Kafka resources, a file or folder of YAML or JSON; relative to this file"),
 )
 CLUSTERS = _file(
     "durability-clusters/1",
     "The fleet that the Kafka durability audit reads.",
     clusters=_needed(ListOf(CLUSTER)),
+    inventory=_may(ListOf(INVENTORY), "What the fleet is compared with; a cluster that isn't audited is a finding"),
 )
 
 STRENGTHS = ("direct", "supporting")

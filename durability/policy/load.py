@@ -13,6 +13,7 @@ from durability.policy.model import (
     PAGING,
     Application,
     Cluster,
+    EvidenceCopy,
     Maintenance,
     Owner,
     Policy,
@@ -38,6 +39,7 @@ def load_policy(path: Path | str) -> Policy:
         readings=_readings(document, stated.get("readings", {})),
         maintenance=tuple(_maintenance(document, i, window) for i, window in enumerate(stated.get("maintenance", []))),
         retention=_retention(stated.get("retention", {})),
+        evidence=_evidence(stated.get("evidence")),
         owners=tuple(Owner(line["team"], **line.get("match", {})) for line in stated.get("owners", [])),
     )
 
@@ -140,6 +142,13 @@ def _maintenance(document: Document, index: int, window: dict[str, Any]) -> Main
     return Maintenance(window["cluster"], start, end, window["reason"])
 
 
+def _evidence(stated: dict[str, Any] | None) -> EvidenceCopy | None:
+    if stated is None:
+        return None
+    bucket, _, prefix = stated["s3"].removeprefix("s3://").partition("/")
+    return EvidenceCopy(bucket, prefix.strip("/"), **stated.get("object_lock", {}))
+
+
 def _retention(stated: dict[str, Any]) -> Retention:
     evidence = stated.pop("evidence", {})
     return Retention(**stated, **{f"evidence_{name}": value for name, value in evidence.items()})
@@ -181,5 +190,22 @@ def load_clusters(path: Path | str) -> list[Cluster]:
             raise document.refuse(place, f"cluster {shown(name)} is there twice, first in line {lines[name]}")
         lines[name] = document.lines[place]
         racks = {int(node): rack for node, rack in stated.pop("controllers", {}).items()}
-        clusters.append(Cluster(**{"connection": name, **stated, "controllers": racks}))
+        others = tuple(stated.pop("inventory_names", ()))
+        clusters.append(Cluster(**{"connection": name, **stated, "controllers": racks, "inventory_names": others}))
+    _check_inventory_names(document)
     return clusters
+
+
+def _check_inventory_names(document: Document) -> None:
+    """Raises BadInput if two clusters have one name in inventories: it would hide that one of them isn't audited."""
+    owner: dict[str, int] = {}
+    for index, stated in enumerate(document.content["clusters"]):
+        owner[stated["id"]] = index
+    for index, stated in enumerate(document.content["clusters"]):
+        for number, name in enumerate(stated.get("inventory_names", ())):
+            if owner.setdefault(name, index) != index:
+                other = document.content["clusters"][owner[name]]["id"]
+                place = ("clusters", index, "inventory_names", number)
+                raise document.refuse(
+                    place, f"{shown(name)} is a name of cluster {shown(other)}, too; keep one of them"
+                )

@@ -187,6 +187,23 @@ class Retention:
 
 
 @dataclass(frozen=True)
+class EvidenceCopy:
+    """Where each run's evidence is copied, and how long the store has to keep it.
+
+    mode: of Object Lock, GOVERNANCE or COMPLIANCE; None without a lock. days: how long, from the copy on.
+    """
+
+    bucket: str
+    prefix: str = ""
+    mode: str | None = None
+    days: int = 0
+
+    @property
+    def address(self) -> str:
+        return f"s3://{self.bucket}/{self.prefix}".rstrip("/")
+
+
+@dataclass(frozen=True)
 class Policy:
     """Tiers, and which topics and applications are in which."""
 
@@ -198,6 +215,7 @@ class Policy:
     maintenance: tuple[Maintenance, ...] = ()
     retention: Retention = field(default_factory=Retention)
     owners: tuple[Owner, ...] = ()
+    evidence: EvidenceCopy | None = None
 
     @property
     def last_tier(self) -> str | None:
@@ -257,6 +275,7 @@ class Cluster:
     controllers: rack by controller id, which Kafka doesn't state.
     read_within: how long reading it may take. What hasn't been read by then is unreadable.
     kafka_cluster_id: Kafka's id of the cluster; None to expect that of the last snapshot.
+    inventory_names: its other names in inventories.
     """
 
     id: str
@@ -266,13 +285,18 @@ class Cluster:
     controllers: dict[int, str] = field(default_factory=dict)
     read_within: timedelta = timedelta(minutes=2)
     kafka_cluster_id: str | None = None
+    inventory_names: tuple[str, ...] = ()
+
+
+NO_VERDICT = ("retention", "owners", "evidence")
+"""Parts of a policy on which no verdict depends."""
 
 
 def fingerprint(policy: Policy, waivers: Sequence[Waiver] = ()) -> str:
     """SHA-256 (hex) of the content of policy and waivers, independent of comments, layout, and the order of keys and tiers.
 
     The order of selectors counts, because the first match decides. The order of waivers counts, because findings refer to them
-    by position. `retention`, `owners` and a tier's `page_after` don't count, because no verdict depends on them.
+    by position. `retention`, `owners`, `evidence` and a tier's `page_after` don't count, because no verdict depends on them.
     """
     # Keys that came later change the fingerprint only of policies that use them.
     readings = {name: value for name, value in asdict(policy.readings).items() if value != {}}
@@ -285,7 +309,7 @@ def fingerprint(policy: Policy, waivers: Sequence[Waiver] = ()) -> str:
             tiers_stated[name]["objective"] = {harm: float(percent) for harm, percent in tier.objective.items()}
         if tier.waiver_longest is not None:
             tiers_stated[name]["waiver_longest"] = tier.waiver_longest
-    evaluated = {name: value for name, value in asdict(policy).items() if name not in ("retention", "owners")}
+    evaluated = {name: value for name, value in asdict(policy).items() if name not in NO_VERDICT}
     selectors = [
         {name: value for name, value in asdict(s).items() if name != "replication_factor" or value is not None}
         for s in policy.topics

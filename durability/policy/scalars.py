@@ -69,3 +69,19 @@ UP_TO_30_MINUTES = Duration(
     "a duration such as 10s or 5m, 30m at most",
     pattern="0*(?:(?:[1-9][0-9]{0,2}|1[0-7][0-9]{2}|1800)s|(?:[1-9]|[1-2][0-9]|30)m)",
 )
+_ROLE = r"arn:aws[a-z-]*:iam::[0-9]{12}:role/[A-Za-z0-9_+=,.@/-]+"
+_REGION = Text("a region such as eu-west-1", pattern="[a-z]{2,4}(?:-[a-z]+){1,3}-[0-9]")
+_ONE_LINE = Text("text of one line", pattern=r"[^\r\n]+")
+AWS = {
+    "aws.region": _REGION,
+    "aws.profile": _ONE_LINE,
+    "aws.role.arn": Text("a role such as arn:aws:iam::123456789012:role/audit", pattern=_ROLE),
+    "aws.role.session.name": Text("2 to 64 letters, digits and any of _+=,.@-", pattern="[A-Za-z0-9_+=,.@-]{2,64}"),
+    "aws.role.external.id": _ONE_LINE,
+    "aws.sts.region": _REGION,
+}
+"""Whose identity AWS is asked with, by key of a Connection's extra or of an inventory in the clusters file."""
+S3_ADDRESS = Text(
+    "an address such as s3://bucket/prefix",
+    pattern="s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:/[A-Za-z0-9!_.*'()=-]+)*/?",
+)

@@ -211,13 +211,15 @@ class _Wrong(Exception):
         return cls(f"expected {expected}, found {_found(node)}")
 
 
-def _scalar_text(node: yaml.Node, shape: Text) -> str:
+def _scalar_text(node: yaml.Node, shape: Text | Constant) -> str:
     """Text that isn't empty. A value that YAML reads as a number, a date or a truth value must be quoted."""
     if node.tag != "tag:yaml.org,2002:str":
         quotable = isinstance(node, yaml.ScalarNode) and node.tag != "tag:yaml.org,2002:null"
         raise _Wrong(f"expected text, found {_found(node)}" + ("; put it in quotes" if quotable else ""))
     if not node.value.strip():
         raise _Wrong("expected text, found an empty string")
+    if isinstance(shape, Text) and shape.pattern and not shape.fits(node.value):
+        raise _Wrong.instead_of(shape.words, node)
     return node.value
 
 

@@ -42,9 +42,11 @@ def plan_evaluation(
     published: the rows that `publish` returned.
     attempts: all attempts after the gate. Used for a pulse, whose facts stay staged.
     """
+    from durability.collect import inventory
     from durability.plan import build_plan
-    from durability.policy import load_clusters, load_policy, load_waivers
+    from durability.policy import load_clusters, load_inventory, load_policy, load_waivers
 
+    compared = kind != PULSE and not settings.topology
     return build_plan(
         settings.open_lake(),
         run_id=run_id,
@@ -56,6 +58,7 @@ def plan_evaluation(
         clusters=[] if settings.topology else load_clusters(settings.clusters),
         attempts=attempts if kind == PULSE else [],
         started_at=started_at,
+        inventory=inventory.read(load_inventory(settings.clusters)) if compared else [],
     )
 
 

@@ -52,7 +52,30 @@ def attest(
     summary.problems += attested.problems
     summary.text = f"{counted(attested.files, 'file')} attested, {'signed' if key else 'unsigned'}"
     log.info("evidence %s, SHA-256 of its manifest %s", attested.folder, attested.sha256)
+    _copy(settings, attested.folder.parent, log, summary)
     return attested.folder
+
+
+def _copy(settings: Settings, root: Path, log: Any, summary: StepSummary) -> None:
+    """Copy the evidence of all runs that aren't complete at the policy's address, if it has one. A problem is reported."""
+    from durability.policy import load_policy
+
+    try:
+        target = load_policy(settings.policy).evidence
+        if target is None:
+            return
+        from durability.evidence.copy import copy
+
+        copied = copy(root, target)
+    except Exception as error:
+        told = error if isinstance(error, AuditError) else f"{type(error).__name__}: {error}"
+        log.error("the evidence could not be copied", exc_info=not isinstance(error, AuditError))
+        summary.problems.append(f"the evidence could not be copied: {told}")
+        return
+    summary.problems += copied.problems
+    if copied.runs:
+        summary.text += f", {counted(len(copied.runs), 'run')} copied to {target.address}"
+    log.info("%s of evidence put to %s", counted(copied.objects, "object"), target.address)
 
 
 def _key(

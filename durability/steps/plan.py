@@ -18,10 +18,11 @@ def plan(settings: Settings, kind: str, summary: StepSummary, groups: int = sour
 
     Tables are created here, once, because tasks that create them concurrently would fail.
     A nightly run also removes staged files of killed runs and pulses.
-    Raises BadInput for a wrong policy, waivers, clusters or frameworks file. Raises Refused for an unknown
+    Raises BadInput for a wrong policy, waivers, clusters, inventory or frameworks file. Raises Refused for an unknown
     framework. Raises Refused or Unreachable if the lake can't be used.
     """
-    from durability.policy import load_policy, load_waivers, shipped_frameworks
+    from durability.collect import inventory
+    from durability.policy import load_inventory, load_policy, load_waivers, shipped_frameworks
     from durability.policy.frameworks import named
 
     # It is refused here, not by the report after everything else was done.
@@ -31,6 +32,8 @@ def plan(settings: Settings, kind: str, summary: StepSummary, groups: int = sour
     policy = load_policy(settings.policy)
     load_waivers(settings.waivers)
     documents = settings.topology
+    if kind == NIGHTLY and not documents:
+        inventory.check(load_inventory(settings.clusters))
     listed = sources.from_documents(documents) if documents else sources.from_clusters(settings.clusters)
     lake = settings.open_lake()
     lake.ensure()

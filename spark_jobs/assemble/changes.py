@@ -47,6 +47,37 @@ def compared(verdicts: DataFrame, previous: DataFrame, resolved: DataFrame, clus
     """
     # A resolved finding is reported for the snapshot that no longer has it.
     before = previous.where(F.col("outcome").isin(*LISTED)).drop("captured_at", "snapshot_id")
+    return _since(verdicts, before).unionByName(_gone(verdicts, before, resolved, clusters), allowMissingColumns=True)
+
+
+def compared_fleet(
+    verdicts: DataFrame, previous: DataFrame, captured_at: Column, *, unread: bool, dropped: bool
+) -> DataFrame:
+    """As `compared`, for verdicts on inventories and on clusters in inventory or fleet.
+
+    previous: findings of the same controls in the last run that compared inventories.
+    captured_at: the time of a resolved finding.
+    unread: an inventory could not be read, so nothing is resolved that has no verdict now.
+    dropped: no inventory is stated any more.
+    """
+    before = previous.where(F.col("outcome").isin(*LISTED)).drop("captured_at", "snapshot_id")
+    now = _since(verdicts, before)
+    passes = verdicts.where(F.col("outcome") == base.PASS).select("cluster", "id", F.lit(True).alias("passes"))
+    still = verdicts.where(F.col("outcome").isin(*LISTED)).select("cluster", "id")
+    gone = (
+        before.where(F.col("outcome") != base.UNKNOWN)
+        .join(still, ["cluster", "id"], "left_anti")
+        .join(passes, ["cluster", "id"], "left")
+        .where(F.col("passes").isNotNull() | ~F.lit(unread))
+        .withColumns({"captured_at": captured_at, "snapshot_id": F.lit(None).cast("string")})
+    )
+    why = F.lit("policy-changed") if dropped else F.when(F.col("passes"), "fixed").otherwise("resource-deleted")
+    outcome = F.when(F.col("passes"), base.PASS).otherwise(base.NOT_APPLICABLE)
+    return now.unionByName(_resolved(gone, before, verdicts, outcome, why), allowMissingColumns=True)
+
+
+def _since(verdicts: DataFrame, before: DataFrame) -> DataFrame:
+    """`verdicts` with change, why and since. before: the listed findings to compare with."""
     was = before.select(
         "cluster",
         "id",
@@ -57,7 +88,7 @@ def compared(verdicts: DataFrame, previous: DataFrame, resolved: DataFrame, clus
     listed = F.col("outcome").isin(*LISTED)
     previous_outcome = F.col("previous_outcome")
     waived = (previous_outcome == base.FAIL) & (F.col("outcome") == "EXEMPT")
-    now = (
+    return (
         verdicts.join(was, ["cluster", "id"], "left")
         .withColumns(
             {
@@ -72,7 +103,6 @@ def compared(verdicts: DataFrame, previous: DataFrame, resolved: DataFrame, clus
         )
         .drop("was_since")
     )
-    return now.unionByName(_gone(verdicts, before, resolved, clusters), allowMissingColumns=True)
 
 
 def _priority(severity: Column) -> Column:
@@ -140,6 +170,12 @@ def _gone(verdicts: DataFrame, before: DataFrame, resolved: DataFrame, clusters:
         .where((~absent | deleted) & F.col("topics_known").isNotNull())
         .where(F.col("undecided").isNull() | F.col("unknown_now").isNotNull() | deleted)
     )
+    outcome = F.when(deleted, base.NOT_APPLICABLE).otherwise(base.PASS)
+    return _resolved(gone, before, verdicts, outcome, _why(deleted))
+
+
+def _resolved(gone: DataFrame, before: DataFrame, verdicts: DataFrame, outcome: Column, why: Column) -> DataFrame:
+    """Findings that are no longer listed, as resolved ones with this outcome and reason."""
     return gone.select(
         "captured_at",
         "snapshot_id",
@@ -148,10 +184,10 @@ def _gone(verdicts: DataFrame, before: DataFrame, resolved: DataFrame, clusters:
         F.lit(None).cast("string").alias("severity"),
         F.col("outcome").alias("previous_outcome"),
         F.col("severity").alias("previous_severity"),
-        F.when(deleted, base.NOT_APPLICABLE).otherwise(base.PASS).alias("outcome"),
+        outcome.alias("outcome"),
         F.lit(None).cast("int").alias("waiver"),
         F.lit("resolved").alias("change"),
-        _why(deleted).alias("why"),
+        why.alias("why"),
         "since",
     )
 

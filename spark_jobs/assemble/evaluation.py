@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from durability.lake import tables
+from durability.plan.inventory import Inventory
 from durability.plan.plan import Plan, SnapshotPart
 from spark_jobs import session
 from spark_jobs.assemble import changes, outcomes, topics, verdicts
@@ -19,6 +20,7 @@ from spark_jobs.assemble.failure_costs import Losses
 from spark_jobs.controls import (
     at_min_isr_over_time,
     having,
+    inventory_coverage,
     isr_rack_spread,
     partition_health,
     reassignment_leftovers,
@@ -300,15 +302,49 @@ class Evaluation:
     def verdicts(self) -> DataFrame:
         """All verdicts of the run, including PASS and NOT_APPLICABLE."""
         waived = verdicts.with_waivers(self.outcomes(), self.resolved, self.plan.waivers)
+        inventory = self.plan.inventory
+        fleet = None if inventory is None else self._of_fleet(inventory)
         if self.plan.waivers:
             waived = self._checkpointed(waived)
-            failed = waived.where(F.size("expired") > 0)
-            expired = waiver_expired.verdicts(failed, self.plan.waivers)
-            waived = waived.unionByName(expired, allowMissingColumns=True)
-        named = verdicts.with_ids(waived.drop("expired"))
+            all_ = waived if fleet is None else waived.unionByName(fleet, allowMissingColumns=True)
+            expired = waiver_expired.verdicts(all_.where(F.size("expired") > 0), self.plan.waivers)
+            in_fleet = F.col("cluster").isin([part.cluster for part in self.plan.snapshots])
+            waived = waived.unionByName(expired.where(in_fleet), allowMissingColumns=True)
+            fleet = fleet and fleet.unionByName(expired.where(~in_fleet), allowMissingColumns=True)
+        compared = self._compared(verdicts.with_ids(waived.drop("expired")))
+        if inventory is None or fleet is None:
+            return compared
+        of_fleet = self._compared_fleet(verdicts.with_ids(fleet.drop("expired")), inventory)
+        return compared.unionByName(of_fleet, allowMissingColumns=True)
+
+    def _of_fleet(self, inventory: Inventory) -> DataFrame:
+        """Verdicts on inventories, and on the clusters in them or in the fleet, with waivers."""
+        found = verdicts.row_per_outcome(outcomes.of_inventory(self.spark, self.plan, inventory))
+        return verdicts.with_waivers(found, self.resolved, self.plan.waivers)
+
+    def _compared_fleet(self, named: DataFrame, inventory: Inventory) -> DataFrame:
+        """`changes.compared_fleet` with the last run that compared inventories.
+
+        What the last run could not know is taken from the last one that could read all inventories.
+        """
+        if not inventory.previous_result_ids:
+            return changes.first_run(named)
+        not_audited = F.col("cluster").isin([listed.id for listed in inventory.not_audited])
+        control = F.col("control")
+        mine = (control == inventory_coverage.CONTROL) | ((control == waiver_expired.CONTROL) & not_audited)
+        findings = self._read("findings").where(mine)
+        last, *whole = (findings.where(F.col("result_id") == result) for result in inventory.previous_result_ids)
+        for older in whole:
+            last = last.unionByName(older.join(last.select("cluster", "id"), ["cluster", "id"], "left_anti"))
+        now = F.lit(self.plan.latest).cast("timestamp")
+        return changes.compared_fleet(named, last, now, unread=bool(inventory.unread), dropped=not inventory.sources)
+
+    def _compared(self, named: DataFrame) -> DataFrame:
+        """The verdicts on clusters, compared with the last run that evaluated each cluster."""
         previous = self._previous("findings", self.plan.snapshots)
         if previous is None:
             return changes.first_run(named)
+        previous = previous.where(F.col("control") != inventory_coverage.CONTROL)
         policies = {s.previous_result_id: s.previous_policy_sha256 for s in self.plan.snapshots if s.previous_result_id}
         same_policy = [result for result, sha256 in policies.items() if sha256 == self.plan.policy.sha256]
         previous = previous.withColumn("policy_changed", ~F.col("result_id").isin(same_policy))

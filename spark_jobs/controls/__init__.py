@@ -9,6 +9,8 @@ The catalogue lists the controls. A rule has any of these functions, in this ord
     check() -> Column         one comparison of two numbers of the topic, which Great Expectations checks again
     topic_verdicts(plan), cluster_verdicts(plan), broker_verdicts(plan), tier_verdicts(plan), application_verdicts(plan)
                               -> Columns, each made by `base.verdict`, about a resource of that type
+    inventory_verdicts(plan), listed_verdicts(plan)
+                              -> Columns, each made by `base.verdict`, about an inventory, and about a cluster of it or the fleet
     loss_verdicts(plan)       -> Columns, each made by `base.verdict`, about a topic and what single losses break of it
 """
 
@@ -19,14 +21,17 @@ from durability.catalogue import CONTROLS
 
 OF_VERDICTS = "waiver"
 """The type of resource whose controls judge other verdicts."""
+OF_FLEET = "inventory"
+"""The type of resource whose controls judge the fleet. They have no verdict on a cluster that could not be read."""
 
 
 def rules() -> dict[str, ModuleType]:
-    """The rules by control id, in the catalogue's order.
+    """The rules by control id, in the catalogue's order, without those of verdicts and of the fleet.
 
     ModuleNotFoundError for a control without a rule.
     """
-    return {c.id: _rule(c.id) for c in CONTROLS.values() if not c.planned and OF_VERDICTS not in c.on}
+    others = {OF_VERDICTS, OF_FLEET}
+    return {c.id: _rule(c.id) for c in CONTROLS.values() if not c.planned and not others.intersection(c.on)}
 
 
 def _rule(control: str) -> ModuleType:

@@ -18,7 +18,11 @@ WORDS = [(control, said) for control, content in FILES.items() for said in conte
 def found(spark) -> list[dict]:
     earlier = [document for case in CASES for document in case.earlier()]
     return Judge(spark).run(
-        [case.document for case in CASES], cases.policy(CASES), cases.waivers(CASES), earlier=earlier
+        [case.document for case in CASES],
+        cases.policy(CASES),
+        cases.waivers(CASES),
+        earlier=earlier,
+        inventory=cases.inventory(CASES),
     )
 
 

@@ -13,9 +13,11 @@ Each case is a separate cluster. Its keys:
     application     the policy's line for its Kafka Streams applications
     waivers         as in a waivers file, for this cluster
     earlier         earlier snapshots: `minutes` before this one, with a table and brokers
+    inventory       lines of the fleet's inventory `cmdb`: id, owner and environment. A cluster of a case without it isn't
+                    compared. inventory_names: as in a clusters file
     expect          a list: `resource` (a topic, broker or group; default: the cluster), outcome, and any of severity, category,
                     cause, change, partitions, message, remediation, and observed, required with some of their members;
-                    outcome none: there is no finding
+                    outcome none: there is no finding. cluster: the finding's, if it isn't the case's
 
 In expected texts {cluster} and {tier} are replaced by these names. A file may also have `words`: hand-made findings, which
 need no Spark, each with its message or remediation.
@@ -33,7 +35,9 @@ from typing import Any
 
 import yaml
 
-from durability.policy.model import Policy, Waiver
+from durability.plan.inventory import Inventory, compare
+from durability.policy.inventory import Entry, InventorySource, Listing
+from durability.policy.model import Cluster, Policy, Waiver
 from durability.topology.document import instant
 from tests.support import policy as stated
 from tests.support.topology import NOON, document
@@ -46,7 +50,8 @@ DEFAULT_TIER = {
 """Also the policy's last tier, which broker-defaults compares with."""
 DRAWN = ("table", "brokers", "version", "configs", "broker_configs", "each_broker", "sources")
 DRAWN += ("features", "unreadable", "streams")
-OTHERS = ("name", "tier", "tiers", "quorum", "application", "waivers", "earlier", "expect")
+OTHERS = ("name", "tier", "tiers", "quorum", "application", "waivers", "earlier")
+OTHERS += ("inventory", "inventory_names", "expect")
 SOME = ("observed", "required")
 """Members of an expectation that may be incomplete."""
 
@@ -79,7 +84,10 @@ class Case:
         return document(options.pop("table", ""), cluster=self.cluster, captured_at=moment, **options)
 
     def expected(self, expectation: dict[str, Any]) -> dict[str, Any]:
-        text = json.dumps({"resource": "{cluster}"} | expectation)
+        return self.replaced({"cluster": self.cluster, "resource": "{cluster}"} | expectation)
+
+    def replaced(self, said: Any) -> Any:
+        text = json.dumps(said)
         return json.loads(text.replace("{cluster}", self.cluster).replace("{tier}", self.cluster))
 
 
@@ -118,15 +126,27 @@ def policy(of: Iterable[Case]) -> Policy:
 
 
 def waivers(of: Iterable[Case]) -> list[Waiver]:
-    found = [w | {"cluster": c.cluster} for c in of for w in c.said.get("waivers", ())]
+    found = [{"cluster": c.cluster} | w for c in of for w in c.said.get("waivers", ())]
     return stated.waivers(yaml.safe_dump({"waivers": found}, sort_keys=False))
+
+
+def inventory(of: Iterable[Case]) -> Inventory:
+    """The inventory of these cases, compared with the clusters of those that have one."""
+    compared = [case for case in of if "inventory" in case.said]
+    entries = [
+        Entry((line["id"],), owner=line.get("owner"), environment=line.get("environment"))
+        for case in compared
+        for line in case.replaced(case.said["inventory"])
+    ]
+    fleet = [Cluster(c.cluster, c.cluster, inventory_names=tuple(c.said.get("inventory_names", ()))) for c in compared]
+    return compare([Listing(InventorySource("cmdb", "csv"), entries)], fleet, {})
 
 
 def mismatches(case: Case, found: list[dict]) -> list[str]:
     """The differences between the case's expectations and its findings, whose `observed` and `required` are objects."""
     wrong = []
     for expectation in map(case.expected, case.said["expect"]):
-        about = {"cluster": case.cluster, "control": case.control, "resource": str(expectation["resource"])}
+        about = {key: str(expectation[key]) for key in ("cluster", "resource")} | {"control": case.control}
         about |= {"category": expectation["category"]} if "category" in expectation else {}
         those = [f for f in found if all(f[key] == value for key, value in about.items())]
         if expectation["outcome"] == "none" and not those:

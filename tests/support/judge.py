@@ -51,6 +51,7 @@ def plan_of(
     previous=None,
     failed=(),
     kind="nightly",
+    inventory=None,
 ):
     """A plan that evaluates `topologies`, one per cluster. previous: the plan to compare with."""
     before = {s.cluster: previous for s in previous.snapshots if s.judged} if previous else {}
@@ -91,6 +92,7 @@ def plan_of(
         waivers=[with_limits(w, policy) for w in waivers],
         snapshots=parts,
         partitions=0,
+        inventory=inventory,
     )
 
 
@@ -130,6 +132,8 @@ def resolved(
             found = candidates(policy, t.cluster, topic["name"], topic["internal"], None, factor)
             tier, undecided = (found[0], None) if len(found) == 1 else (None, found)
             add(t.cluster, "topic", topic["name"], tier, undecided=undecided)
+    for listed in plan.inventory.not_audited if plan.inventory else ():
+        add(listed.id, "cluster", listed.id)
     return out
 
 

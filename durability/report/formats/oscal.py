@@ -55,6 +55,7 @@ class Oscal:
         self.of_control: defaultdict[str, list[str]] = defaultdict(list)
         self.outcomes: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.left: Counter[tuple[str, str, str]] = Counter()
+        self.others: dict[str, None] = {}
 
     def add(self, finding: Mapping[str, Any]) -> None:
         """Collect a finding, an entry of findings.json."""
@@ -90,6 +91,8 @@ class Oscal:
     ) -> None:
         """Add an observation. about: cluster, control and outcome. stated: further properties."""
         cluster, control, outcome = about
+        if cluster not in self.collected:
+            self.others[cluster] = None
         identifier = uid("observation", *identity)
         self.of_control[control].append(identifier)
         subject = {"subject-uuid": uid("cluster", cluster), "type": "inventory-item", "title": _title(cluster)}
@@ -219,7 +222,7 @@ class Oscal:
                 "description": escaped(f"Kafka cluster {s['cluster']}", TEXT),
                 "props": _props({"status": s["status"], "snapshot": s["snapshot_id"], "snapshot-sha256": s["sha256"]}),
             }
-            for s in self.run["snapshots"]
+            for s in [*self.run["snapshots"], *map(_not_audited, self.others)]
         ] or [{"uuid": uid("cluster"), "description": "No cluster was evaluated"}]
 
     def _reviewed(self) -> dict[str, Any]:
@@ -235,6 +238,11 @@ class Oscal:
                 if framework.controls
             ]
         }
+
+
+def _not_audited(cluster: str) -> dict[str, Any]:
+    """An inventory, or a cluster in one, which has no snapshot."""
+    return {"cluster": cluster, "status": "not audited", "snapshot_id": None, "sha256": None}
 
 
 def _plan_of_action(run: Mapping[str, Any], causes: Causes) -> dict[str, Any]:

@@ -15,6 +15,7 @@ def render(found: Mapping[str, Any], sha256: str) -> Iterator[str]:
     css, digest = stylesheet()
     counts, exceptions = found["nights"], found["exceptions"]
     gaps = [{"cluster": cluster["cluster"], **gap} for cluster in found["clusters"] for gap in cluster["gaps"]]
+    left = [{"cluster": cluster["cluster"], **gap} for cluster in found["clusters"] for gap in cluster["not_expected"]]
     apart = [{"outcome": name, **row} for name in ("unknown", "exempt") for row in exceptions[name]]
     known = counts["done"] == counts["expected"] and exceptions["open_at_end"] == 0
     template = environment().get_template("period.html.j2")
@@ -26,6 +27,7 @@ def render(found: Mapping[str, Any], sha256: str) -> Iterator[str]:
         tone="good" if known else "unknown",
         clusters=first(found["clusters"], CLUSTERS),
         gaps=first(gaps, GAPS),
+        left=first(left, GAPS),
         rows=first(exceptions["rows"], ROWS),
         apart=first(apart, ROWS),
         waivers=first(found["waivers"], WAIVERS),

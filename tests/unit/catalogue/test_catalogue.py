@@ -28,7 +28,7 @@ from tests import ROOT
 from tests.support.policy import policy, shipped
 from tests.support.tiers import candidates, tier_of
 
-RESOURCE_TYPES = {"topic", "broker", "cluster", "tier", "application", "waiver"}
+RESOURCE_TYPES = {"topic", "broker", "cluster", "tier", "application", "waiver", "inventory"}
 KNOWN = {facts.MIN_ISR, facts.MIN_RACKS, facts.UNCLEAN, facts.DEFAULT_RF, facts.AUTO_CREATE, "broker.rack"}
 """Settings that facts have columns for."""
 HELPERS = {"__init__", "base", "elr_guard"}

@@ -581,3 +581,33 @@ def test_the_fingerprint_is_of_what_the_files_mean(load):
     assert fingerprint(load(load_policy, POLICY.replace("45m", "46m")), waivers) != mark
     assert fingerprint(policy, load(load_waivers, WAIVER.replace("2027", "2028"))) != mark
     assert fingerprint(policy, []) != mark
+
+
+@pytest.mark.parametrize(
+    "stated, expected",
+    [
+        ("{s3: s3://company-audits}", ("s3://company-audits", None, 0)),
+        (
+            "{s3: s3://company-audits/kafka/prod/, object_lock: {mode: COMPLIANCE, days: 2555}}",
+            ("s3://company-audits/kafka/prod", "COMPLIANCE", 2555),
+        ),
+    ],
+)
+def test_where_evidence_is_copied_is_no_part_of_the_fingerprint(load, stated, expected):
+    policy = load(load_policy, f"{POLICY}evidence: {stated}\n")
+    assert (policy.evidence.address, policy.evidence.mode, policy.evidence.days) == expected
+    assert fingerprint(policy) == fingerprint(load(load_policy, POLICY))
+
+
+@pytest.mark.parametrize(
+    "stated, complaint",
+    [
+        ("{s3: company-audits}", "evidence.s3: expected an address such as s3://bucket/prefix"),
+        ("{s3: s3://Big/x}", "evidence.s3: expected an address such as"),
+        ("{s3: s3://b-b/x, object_lock: {mode: FOREVER, days: 1}}", '"FOREVER" is not one of GOVERNANCE, COMPLIANCE'),
+        ("{s3: s3://b-b/x, object_lock: {mode: COMPLIANCE, days: 0}}", "evidence.object_lock.days: expected"),
+        ("{s3: s3://b-b/x, object_lock: {mode: COMPLIANCE}}", "evidence.object_lock: `days` is missing"),
+    ],
+)
+def test_a_wrong_place_for_evidence_is_refused(load, stated, complaint):
+    assert complaint in refused(load, load_policy, f"{POLICY}evidence: {stated}\n")

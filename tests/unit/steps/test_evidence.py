@@ -6,6 +6,7 @@ import json
 import logging
 from types import SimpleNamespace
 
+import boto3
 import pytest
 
 from durability.errors import Unreachable
@@ -15,6 +16,7 @@ from durability.steps.summary import StepSummary
 from expectations.posture import Flagged
 from tests.support.evidence import CLUSTER, POLICY, lake_of, new_key
 from tests.support.report_cases import finding, plan, report
+from tests.support.stores import KEY
 
 SECRET = "hunter2"
 FLAGGED = Flagged(True, 0, {})
@@ -84,3 +86,26 @@ def test_evidence_that_cannot_be_written_is_told(attest, tmp_path):
         folder, summary = attest(lambda: None, **changed)
         assert folder is None and says in summary.problems[-1]
         assert summary.problems[-1].startswith("the report is written, but its evidence could not be: ")
+
+
+def test_evidence_is_copied_where_the_policy_says_and_a_store_that_fails_costs_nothing(
+    attest, tmp_path, monkeypatch, s3, free_tcp_port
+):
+    for name, value in KEY.items():
+        monkeypatch.setenv(name, value)
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(POLICY["policy"].read_text() + "evidence: {s3: s3://copies-of-a-run/kafka}\n")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_tcp_port}")
+    folder, summary = attest(lambda: None, policy=policy)
+    assert verify.verify(folder)[1] == 0
+    assert summary.problems[-1] == (
+        "evidence is not copied to s3://copies-of-a-run/kafka: EndpointConnectionError. The next run completes the copy"
+    )
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3)
+    store = boto3.client("s3", region_name=KEY["AWS_REGION"])
+    where = {"LocationConstraint": KEY["AWS_REGION"]}
+    store.create_bucket(Bucket="copies-of-a-run", CreateBucketConfiguration=where)
+    second, summary = attest(lambda: None, policy=policy)
+    assert summary.text.endswith("attested, unsigned, 2 runs copied to s3://copies-of-a-run/kafka")
+    names = {entry["Key"] for entry in store.list_objects_v2(Bucket="copies-of-a-run")["Contents"]}
+    assert {f"kafka/{run.name}/{verify.MANIFEST}" for run in (folder, second)} <= names

@@ -199,3 +199,11 @@ def test_findings_beyond_the_most_are_counted(tmp_path, monkeypatch):
         "1 more finding with outcome EXEMPT in findings.json",
         "1 verdict passed",
     ]
+
+
+def test_a_cluster_that_only_an_inventory_has_is_an_inventory_item(tmp_path):
+    ghost = finding("ghost", "inventory-coverage", cluster="ghost", resource_type="cluster", message="not audited")
+    found = result(tmp_path, [*ROWS, ghost])
+    items = {item["uuid"]: item["description"] for item in found["local-definitions"]["inventory-items"]}
+    assert set(values(found["observations"], "subject-uuid")) <= set(items)
+    assert "Kafka cluster ghost" in items.values()

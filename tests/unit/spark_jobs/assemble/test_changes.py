@@ -3,6 +3,9 @@ and a fleet that is judged once."""
 
 import pytest
 
+from durability.plan.inventory import Inventory, compare
+from durability.policy.inventory import Entry, InventorySource, Listing
+from durability.policy.model import Cluster
 from tests.support.judge import Judge, one, pick
 from tests.support.policy import policy, waivers
 from tests.support.topology import document
@@ -70,7 +73,7 @@ def worsens(second, **options):
 @pytest.fixture(scope="module")
 def runs(spark):
     judge = Judge(spark)
-    first = judge.run(fleet(), STRICT, result="r1")
+    first = judge.run(fleet(), STRICT, result="r1", inventory=compared("c", "worse", "ghost", "dropped"))
     second = judge.run(
         fleet(second=True),
         LOOSE,
@@ -79,9 +82,25 @@ def runs(spark):
         previous=judge.plan,
         failed=[("lost", "no route")],
         providers={"healed": "confluent"},
+        inventory=compared("c", "worse", "healed", "ghost", previous=["r1"]),
     )
-    third = judge.run([], LOOSE, WAIVERS, result="r3", previous=judge.plan, failed=[("lost", "still no route")])
+    third = judge.run(
+        [],
+        LOOSE,
+        WAIVERS,
+        result="r3",
+        previous=judge.plan,
+        failed=[("lost", "still no route")],
+        inventory=compared(previous=["r2"], problem="no route"),
+    )
     return first, second, third
+
+
+def compared(*names: str, previous: list[str] = (), problem: str | None = None) -> Inventory:
+    """What cmdb lists, compared with the fleet."""
+    clusters = [Cluster(name, name) for name in ("c", "healed", "worse", "blinded", "lost")]
+    listing = Listing(InventorySource("cmdb", "csv"), [Entry((name,)) for name in names], problem)
+    return compare([listing], clusters, {}, previous)
 
 
 def test_everything_is_new_on_the_first_run(runs):
@@ -117,6 +136,34 @@ def test_ids_are_stable_and_unique(runs):
     assert one(first, **key)["id"] == one(second, **key)["id"]
 
 
+def fleets(found):
+    """By cluster, what inventory-coverage says: outcome, change and why."""
+    mine = pick(found, control="inventory-coverage")
+    return {(f["cluster"], f["outcome"], f["change"], f["why"]) for f in mine if f["change"]}
+
+
+def test_clusters_of_the_inventory_are_compared_with_the_last_run_that_had_one(runs):
+    first, second, _ = runs
+    assert fleets(first) == {(name, "FAIL", "new", None) for name in ("ghost", "dropped", "healed", "blinded", "lost")}
+    assert fleets(second) == {
+        ("ghost", "FAIL", "persisting", None),
+        ("blinded", "FAIL", "persisting", None),
+        ("lost", "FAIL", "persisting", None),
+        ("dropped", "NOT_APPLICABLE", "resolved", "resource-deleted"),
+        ("healed", "PASS", "resolved", "fixed"),
+    }
+    gone = one(second, control="inventory-coverage", cluster="dropped")
+    assert gone["message"].startswith("was: in inventory (cmdb), not audited")
+    assert gone["captured_at"].isoformat() == "2026-11-22T12:00:00+00:00"
+
+
+def test_an_inventory_that_cant_be_read_is_one_unknown_and_resolves_nothing(runs):
+    (only,) = pick(runs[2], control="inventory-coverage")
+    assert (only["cluster"], only["resource_type"], only["resource"]) == ("inventory", "inventory", "cmdb")
+    assert (only["outcome"], only["change"], only["cause"]) == ("UNKNOWN", "new", "source cmdb unreadable")
+    assert only["message"].endswith("are audited: no route")
+
+
 def test_a_cause_that_went_away(runs):
     healed = [f for f in pick(runs[1], cluster="healed", control="partition-health") if f["change"] == "resolved"]
     assert {(f["category"], f["why"]) for f in healed} == {
@@ -144,7 +191,8 @@ def test_what_turns_unknown_resolves_nothing(runs):
     blinded = pick(second, cluster="blinded", control="min-insync-replicas", resource="t")
     assert [(f["outcome"], f["change"]) for f in blinded] == [("UNKNOWN", "persisting")]
     assert {f["change"] for f in pick(second, cluster="lost")} == {"new", "persisting"}  # what failed goes on unmended
-    assert {f["outcome"] for f in pick(second, cluster="lost")} == {"UNKNOWN"}
+    of_others = [f for f in pick(second, cluster="lost") if f["control"] != "inventory-coverage"]
+    assert {f["outcome"] for f in of_others} == {"UNKNOWN"}
 
 
 def test_each_finding_says_what_it_was_in_the_run_before(runs):
@@ -164,7 +212,8 @@ def test_each_finding_says_what_it_was_in_the_run_before(runs):
 
 def test_a_cluster_that_stays_unreadable_is_unknown_since_it_was(runs):
     *_, second, third = runs
-    assert {(f["cluster"], f["outcome"], f["change"]) for f in third} == {("lost", "UNKNOWN", "persisting")}
+    of_others = [f for f in third if f["control"] != "inventory-coverage"]
+    assert {(f["cluster"], f["outcome"], f["change"]) for f in of_others} == {("lost", "UNKNOWN", "persisting")}
     assert {f["since"] for f in third} == {f["since"] for f in pick(second, cluster="lost")}
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from durability.catalogue import CONTROLS as CATALOGUE
 from durability.catalogue import SCALAR_CONTROLS
-from spark_jobs.controls import rules, waiver_expired
+from spark_jobs.controls import inventory_coverage, rules, waiver_expired
 from tests.support.judge import Judge, one, pick
 from tests.support.policy import policy
 from tests.support.topology import document
@@ -325,7 +325,7 @@ def test_a_cluster_that_cant_be_read_is_unknown_in_every_control(found):
 
 def test_the_catalogue_says_which_controls_are_judged():
     judged = {c.id for c in CATALOGUE.values() if not c.planned}
-    assert {*CONTROLS, waiver_expired.CONTROL} == judged
+    assert {*CONTROLS, waiver_expired.CONTROL, inventory_coverage.CONTROL} == judged
 
 
 def test_unlisted_brokers_leave_nothing_that_needs_them_passing_or_failing(found):

@@ -1,0 +1,116 @@
+"""An inventory of Strimzi's `Kafka` resources, as `kubectl get kafka -A -o yaml` (or `-o json`) exports them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from durability.collect.inventory import files
+from durability.errors import BadInput
+from durability.policy.inventory import Entry, InventorySource, Listing
+from durability.policy.yamlfile import shown
+
+GROUP, KIND = "kafka.strimzi.io/", "Kafka"
+SUFFIXES = (".json", ".yaml", ".yml")
+EXPORT = "export it with `kubectl get kafka -A -o yaml`"
+# All scalars stay text: a cluster may be called "on" or 1e3. An alias refers to the same object, so nothing expands.
+_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+
+
+def read(source: InventorySource) -> Listing:
+    """The clusters of a file, or of the files of a folder. Raises BadInput for one that can't be used."""
+    assert source.path is not None
+    path, hashes = source.path, []
+    entries: list[Entry] = []
+    first: dict[str, Path] = {}
+    for file in _files(path):
+        found = files.content(file)
+        hashes.append((file.name, files.sha256(found)))
+        for entry in _entries(file, _documents(file, files.text(file, found)), source.name, alone=file == path):
+            name = entry.names[-1]
+            if name in first:
+                where = "twice" if first[name] == file else f"in {first[name].name}, too"
+                problem = (
+                    f"{shown(entry.names[1])} is there {where}; list each Kubernetes cluster as an inventory of its own"
+                )
+                raise BadInput(file, "", problem)
+            first[name] = file
+            entries.append(entry)
+    whole = hashes[0][1] if path.is_file() else files.sha256("".join(f"{h}  {n}\n" for n, h in hashes).encode())
+    return Listing(source, entries, sha256=whole)
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    found = [f for f in sorted(path.iterdir()) if f.suffix in SUFFIXES and not f.name.startswith(".")]
+    if not found:
+        raise BadInput(path, "", f"no file ends in {', '.join(SUFFIXES)}; {EXPORT}")
+    return found
+
+
+def _documents(file: Path, text: str) -> list[Any]:
+    """The documents of a YAML or JSON file."""
+    try:
+        if text.lstrip().startswith("{"):
+            return [json.loads(text)]
+        return [document for document in yaml.load_all(text, Loader=_LOADER) if document]
+    except json.JSONDecodeError as error:
+        raise BadInput(
+            file, f"line {error.lineno}, column {error.colno}", f"isn't JSON: {error.msg}; {EXPORT}"
+        ) from None
+    except yaml.YAMLError as error:
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or "wrong characters"
+        where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise BadInput(file, where, f"isn't YAML: {problem}; {EXPORT}") from None
+    except RecursionError:
+        raise BadInput(file, "", f"is nested too deeply; {EXPORT}") from None
+
+
+def _entries(file: Path, documents: list[Any], source: str, alone: bool) -> Iterator[Entry]:
+    """alone: a folder may also have resources of other kinds; a file by itself needs `Kafka` resources, or an empty list."""
+    kinds: set[str] = set()
+    found = 0
+    for resource in _resources(file, documents):
+        kinds.add(f"{resource.get('apiVersion')} {resource['kind']}")
+        if resource["kind"] == KIND and str(resource.get("apiVersion")).startswith(GROUP):
+            found += 1
+            yield _entry(file, resource, source)
+    if not documents or (alone and kinds and not found):
+        there = f" (found: {', '.join(map(shown, sorted(kinds)[:5]))})" if kinds else ""
+        raise BadInput(file, "", f"has no {KIND} resource of Strimzi{there}; {EXPORT}")
+
+
+def _resources(file: Path, documents: list[Any]) -> Iterator[dict[str, Any]]:
+    for number, document in enumerate(documents, 1):
+        if not isinstance(document, dict) or not document.get("kind"):
+            raise BadInput(file, f"document {number}", f"isn't a Kubernetes resource, which has a `kind`; {EXPORT}")
+        if not str(document["kind"]).endswith("List"):
+            yield document
+            continue
+        items = document.get("items")
+        # In YAML, an empty list without its brackets is an empty text here.
+        for place, item in enumerate(items if isinstance(items, list) else []):
+            if not isinstance(item, dict):
+                raise BadInput(file, f"document {number}, /items/{place}", f"isn't a Kubernetes resource; {EXPORT}")
+            # The items of a KafkaList have no kind of their own.
+            yield {"kind": str(document["kind"])[:-4], "apiVersion": document.get("apiVersion"), **item}
+        if not isinstance(items, list) and items not in (None, "", "null"):
+            raise BadInput(file, f"document {number}, /items", f"isn't a list; {EXPORT}")
+
+
+def _entry(file: Path, resource: dict[str, Any], source: str) -> Entry:
+    metadata, status = resource.get("metadata"), resource.get("status")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if not isinstance(name, str):
+        raise BadInput(file, "", f"a {KIND} resource has no metadata.name; {EXPORT}")
+    files.check_name(file, "", "metadata.name", name)
+    namespace = str(metadata.get("namespace") or "default") if isinstance(metadata, dict) else "default"
+    files.check_name(file, "", "metadata.namespace", namespace)
+    cluster_id = status.get("clusterId") if isinstance(status, dict) else None
+    qualified = f"{namespace}/{name}"
+    return Entry((name, qualified, f"{source}:{qualified}"), cluster_id if isinstance(cluster_id, str) else None)

@@ -1,0 +1,242 @@
+"""Copies runs' evidence to a bucket on S3. An object is put once, with its checksum, and never overwritten.
+
+A run's manifest is put last. So a run without a manifest there is incomplete, and the next copy completes it. An object that
+exists with the same SHA-256 is done; with another one it is a problem, and the run stays incomplete.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from durability.errors import AuditError, Refused, Unreachable
+from durability.evidence.verify import MANIFEST, RUN
+from durability.lake import encryption
+from durability.policy.model import EvidenceCopy
+
+LARGEST = 5 << 30
+"""Bytes of the largest object that S3 takes in one request. Larger files aren't copied."""
+THREADS = 8
+EXISTS = ("PreconditionFailed", "412")
+BUSY = ("ConditionalRequestConflict", "409")
+LATER = "The next run completes the copy"
+READ = 1 << 20
+
+
+@dataclass
+class Copied:
+    """What a copy did.
+
+    runs: the runs that are complete there now and weren't before. objects: how many were put.
+    problems: what a user has to look at. The evidence in the folder is whole in any case.
+    """
+
+    runs: list[str] = field(default_factory=list)
+    objects: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def copy(root: Path, target: EvidenceCopy, make_client: Callable[[], Any] | None = None) -> Copied:
+    """Copy the runs in `root` (OUT/evidence) that aren't complete at `target`, the oldest first.
+
+    make_client: makes boto3's S3 client; by default as for a lake, from the environment.
+    Raises nothing that concerns the store: `problems` has it.
+    """
+    from boto3.exceptions import Boto3Error
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    done = Copied()
+    runs = sorted((name for name in os.listdir(root) if RUN.fullmatch(name)), key=lambda name: int(name.split("-")[0]))
+    try:
+        bucket = _Bucket((make_client or client)(), target)
+        done.problems += bucket.warnings()
+        for name in bucket.incomplete(root, runs, done.problems):
+            try:
+                for path in _files(root / name):
+                    done.objects += bucket.put(path, f"{name}/{path.relative_to(root / name).as_posix()}")
+                done.problems += bucket.unlocked(name)
+                done.runs.append(name)
+            except (_Differs, OSError) as error:  # of this run alone
+                done.problems.append(f"evidence of {name} is not whole at {target.address}: {error}")
+    except AuditError as error:
+        done.problems.append(f"evidence is not copied to {target.address}: {error}. {LATER}")
+    except ClientError as error:
+        done.problems.append(f"evidence is not copied to {target.address}: {_refusal(error)}. {LATER}")
+    except (Boto3Error, BotoCoreError) as error:
+        # Texts of botocore's errors may include an endpoint. Class names don't.
+        done.problems.append(f"evidence is not copied to {target.address}: {type(error).__name__}. {LATER}")
+    return done
+
+
+def client() -> Any:
+    """An S3 client with the settings of a lake on S3: AWS_ENDPOINT_URL, AWS_REGION and the credentials of the environment."""
+    import boto3
+    from botocore.config import Config
+
+    stated = encryption.endpoint()
+    config = Config(
+        connect_timeout=5,
+        read_timeout=60,
+        retries={"total_max_attempts": 3},
+        s3={"addressing_style": "path"} if stated else {},
+    )
+    address = stated[1] if stated else None
+    return boto3.client("s3", endpoint_url=address, region_name=encryption.region(), config=config)
+
+
+class _Differs(Exception):
+    """An object or a file that can't be part of the copy. The text names it."""
+
+
+class _Bucket:
+    def __init__(self, store: Any, target: EvidenceCopy):
+        self.store, self.target = store, target
+        prefix = target.prefix.strip("/")
+        self.prefix = f"{prefix}/" if prefix else ""
+
+    def warnings(self) -> list[str]:
+        """What weakens the copy. Raises Refused if the bucket can't keep objects as the policy requires."""
+        from botocore.exceptions import ClientError
+
+        bucket = self.target.bucket
+        if self.target.mode:
+            try:
+                lock = self.store.get_object_lock_configuration(Bucket=bucket)["ObjectLockConfiguration"]
+                enabled = lock.get("ObjectLockEnabled") == "Enabled"
+            except ClientError as error:
+                if _code(error) not in ("ObjectLockConfigurationNotFoundError", "NotImplemented", "404"):
+                    raise
+                enabled = False
+            if not enabled:
+                raise Refused(
+                    f"bucket {bucket} has no Object Lock, which the policy requires: "
+                    "enable it, or remove `object_lock` from the policy's `evidence`"
+                )
+        try:
+            versioning = self.store.get_bucket_versioning(Bucket=bucket).get("Status")
+        except ClientError as error:
+            if _code(error) not in ("AccessDenied", "NotImplemented", "403"):
+                raise
+            return [f"it is unknown whether bucket {bucket} is versioned: {_refusal(error)}"]
+        if versioning == "Enabled":
+            return []
+        return [
+            f"bucket {bucket} is not versioned: who may delete objects can remove evidence without a trace. Enable versioning"
+        ]
+
+    def incomplete(self, root: Path, runs: list[str], problems: list[str]) -> list[str]:
+        """The runs without a manifest there, in the order of `runs`. A manifest of other content there is a problem."""
+        if not runs:
+            return []
+        with ThreadPoolExecutor(min(THREADS, len(runs))) as pool:
+            there = list(pool.map(lambda run: self._there(root / run / MANIFEST, f"{run}/{MANIFEST}"), runs))
+        for run, same in zip(runs, there, strict=True):
+            if same is False:
+                differs = f"object {self.prefix}{run}/{MANIFEST} exists with other content than {root / run / MANIFEST}"
+                problems.append(f"evidence of {run} is not whole at {self.target.address}: {differs}")
+        return [run for run, same in zip(runs, there, strict=True) if same is None]
+
+    def _there(self, path: Path, name: str) -> bool | None:
+        """Is the object the same as the file? None: it doesn't exist."""
+        if (head := self._head(name)) is None:
+            return None
+        return path.is_file() and self._checksum(name, head) == _sha256(path)
+
+    def put(self, path: Path, name: str) -> bool:
+        """Put a file, unless the object exists with the same content. Returns whether it was put. Raises _Differs."""
+        from botocore.exceptions import ClientError
+
+        size = path.stat().st_size
+        if size > LARGEST:
+            raise _Differs(f"{name} has {size:,} bytes, and S3 takes {LARGEST:,} in one request")
+        checksum = _sha256(path)
+        for last in (False, True):
+            with path.open("rb") as file:
+                try:
+                    self.store.put_object(
+                        Bucket=self.target.bucket,
+                        Key=self.prefix + name,
+                        Body=file,
+                        ChecksumAlgorithm="SHA256",  # some stores require it for Object Lock
+                        ChecksumSHA256=checksum,
+                        IfNoneMatch="*",
+                        **self._stated(),
+                    )
+                    return True
+                except ClientError as error:
+                    if _code(error) in BUSY and not last:  # another request for this object, which may have failed
+                        continue
+                    if _code(error) not in EXISTS:
+                        raise Unreachable(f"{name}: {_refusal(error)}") from None
+            break
+        if self._checksum(name, self._head(name) or {}) != checksum:
+            raise _Differs(f"object {self.prefix}{name} exists with other content, and is not overwritten")
+        return False
+
+    def _stated(self) -> dict[str, Any]:
+        """Encryption, as for a lake on S3, and retention."""
+        key = os.environ.get(encryption.KEY)
+        encrypted = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": key} if key else {}
+        if not self.target.mode:
+            return encrypted
+        until = datetime.now(UTC).replace(microsecond=0) + timedelta(days=self.target.days)
+        return {**encrypted, "ObjectLockMode": self.target.mode, "ObjectLockRetainUntilDate": until}
+
+    def _checksum(self, name: str, head: dict[str, Any]) -> str | None:
+        """The SHA-256 of an object, in base64. One that was put without a checksum is read."""
+        if head.get("ChecksumSHA256") and head.get("ChecksumType", "FULL_OBJECT") == "FULL_OBJECT":
+            return head["ChecksumSHA256"]
+        body = self.store.get_object(Bucket=self.target.bucket, Key=self.prefix + name)["Body"]
+        digest = hashlib.sha256()
+        for part in body.iter_chunks(READ):
+            digest.update(part)
+        return base64.b64encode(digest.digest()).decode()
+
+    def unlocked(self, run: str) -> list[str]:
+        """A problem if the store took the manifest, but not its retention."""
+        head = self._head(f"{run}/{MANIFEST}") or {}
+        if not self.target.mode or head.get("ObjectLockMode") == self.target.mode:
+            return []
+        found = head.get("ObjectLockMode") or "none"
+        return [f"evidence of {run} is copied without the policy's retention: Object Lock mode {found}"]
+
+    def _head(self, name: str) -> dict[str, Any] | None:
+        """An object's properties; None if it doesn't exist."""
+        from botocore.exceptions import ClientError
+
+        try:
+            return self.store.head_object(Bucket=self.target.bucket, Key=self.prefix + name, ChecksumMode="ENABLED")
+        except ClientError as error:
+            if _code(error) in ("404", "NoSuchKey", "NotFound"):
+                return None
+            raise
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """A run's files, with its manifest last."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    yield from (path for path in files if path != folder / MANIFEST)
+    yield folder / MANIFEST
+
+
+def _sha256(path: Path) -> str:
+    """In base64, as S3 states it."""
+    with path.open("rb") as file:
+        return base64.b64encode(hashlib.file_digest(file, "sha256").digest()).decode()
+
+
+def _code(error: Any) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def _refusal(error: Any) -> str:
+    """What S3 refused. Its text may contain anything, its code is a word."""
+    code = "".join(c for c in _code(error) if c.isalnum())[:60] or "no reason"
+    return f"S3 refused {error.operation_name}: {code}"
