@@ -250,15 +250,21 @@ def _trade_off(target: Target) -> tuple[str, ...]:
 
 def _lower(target: Target, topic: str) -> Step:
     """Lowers the topic's min.insync.replicas, unless acks=all would then no longer guarantee a second copy."""
-    least, enforced, now = target[KEY], target["min_insync_replicas_enforced"], target["replication_factor_now"]
-    command = topic_setting(topic, MIN_ISR, least)
-    if least == 1 and enforced is not None and now is not None and 1 < enforced <= now:
-        return Step(
-            command,
-            unless="First add brokers for another replica. Without it only min.insync.replicas=1 gives the headroom, and acks=all"
-            " then guarantees a single copy: decide this yourself",
-        )
+    command = topic_setting(topic, MIN_ISR, target[KEY])
+    if (unless := decided_by_hand(target)) is not None:
+        return Step(command, unless=unless)
     return Step(command, (_why_lower(target),), undo=_undo(target, topic), harm=harm_of_undo(target))
+
+
+def decided_by_hand(target: Target) -> str | None:
+    """Why the target's lower min.insync.replicas is no change for a script; None if it is one."""
+    least, enforced, now = target[KEY], target["min_insync_replicas_enforced"], target["replication_factor_now"]
+    if least == 1 and enforced is not None and now is not None and 1 < enforced <= now:
+        return (
+            "First add brokers for another replica. Without it only min.insync.replicas=1 gives the headroom, and acks=all then"
+            " guarantees a single copy: decide this yourself"
+        )
+    return None
 
 
 def _why_lower(target: Target) -> str:
