@@ -16,9 +16,8 @@ Code = Literal[
     "few-racks",  # the racks of live brokers don't allow the placement
     "avoided",  # only with the brokers named in `avoid`
     "no-room",  # only with brokers that have no room on their disks
-    "too-loaded",  # only if a broker gets more replicas than the limit
 ]
-"""Why a topic is left out of the plan. The first of the table that applies."""
+"""Why a topic is left out of the plan."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,8 @@ class Problem:
     avoid: brokers that get no new replicas. What they have stays.
     margin_disk: the part of a broker's total bytes that stays free. Bytes that leave a broker don't count as free, because a
         replica is deleted only after all new ones are in sync.
-    limit: the most replicas of a broker, as a multiple of the fair share. A broker that has more now gets none.
+    limit: the most replicas of a broker, as a multiple of the fair share of all that may get replicas. A broker that has more
+        now gets none. Where racks leave no other choice, a broker gets more (`Solution.above_limit`).
     reorder: may a plan change which replica is the preferred leader of a partition whose topic moves?
     """
 
@@ -183,6 +183,7 @@ class Solution:
         change their order is among them: it copies nothing.
     load: replicas by broker. load_bytes: bytes by broker; None if no size is known. leaders: partitions by preferred leader.
     left_out: by topic.
+    above_limit: brokers that have more replicas than the limit and than before, because racks leave no other choice.
     """
 
     replicas: Mapping[Name, tuple[int, ...]]
@@ -192,3 +193,4 @@ class Solution:
     leaders: Load
     copysets: Copysets
     left_out: tuple[LeftOut, ...] = ()
+    above_limit: tuple[int, ...] = ()
