@@ -51,32 +51,34 @@ def check(chosen: Chosen) -> None:
         raise Refused(plain(f"{chosen.labels['topic']}{chosen.topic}: {problem}"))
 
 
-def targeted(
-    chosen: Chosen, findings: Sequence[Mapping[str, Any]], topics: Iterable[str], known: Iterable[str] = ()
-) -> list[Mapping[str, Any]]:
-    """The open findings that were asked for. Refused if one of the names fits nothing.
+def check_topic(chosen: Chosen, topics: Sequence[str]) -> None:
+    """Refuses an expression that matches none of the cluster's topics."""
+    if chosen.topic is not None and not any(matches(chosen.topic, name) for name in topics):
+        hint = did_you_mean(chosen.topic, topics)
+        raise Refused(plain(f"{chosen.labels['topic']}{chosen.topic}: matches no topic of the cluster{hint}"))
 
-    findings: the open ones of the cluster. topics: all of the cluster. known: ids of its verdicts that aren't open.
+
+def targeted(
+    chosen: Chosen, findings: Sequence[Mapping[str, Any]], closed: Iterable[str] = ()
+) -> list[Mapping[str, Any]]:
+    """The open findings that were asked for. Refused for an id that isn't among them.
+
+    findings: the open ones of the cluster. closed: ids of its other verdicts.
     """
-    by_id = {finding["id"]: finding for finding in findings}
-    passed = set(known)
+    by_id, others = {finding["id"]: finding for finding in findings}, frozenset(closed)
     for id in chosen.findings:
         if id not in by_id:
             label = f"{chosen.labels['findings']}{id}"
-            if id in passed:
-                raise Refused(plain(f"{label}: this finding isn't open, so nothing is to be fixed"))
+            if id in others:
+                raise Refused(plain(f"{label}: this finding isn't open, so nothing has to be fixed"))
             raise Refused(plain(f"{label}: the cluster has no such finding{did_you_mean(id, by_id)}"))
-    topics = list(topics)
-    if chosen.topic is not None and not any(matches(chosen.topic, name) for name in topics):
-        raise Refused(
-            plain(f"{chosen.labels['topic']}{chosen.topic}: matches no topic{did_you_mean(chosen.topic, topics)}")
-        )
-    return [
-        finding
-        for finding in findings
-        if (not chosen.findings or finding["id"] in chosen.findings)
+    return [finding for finding in findings if _is_chosen(chosen, finding)]
+
+
+def _is_chosen(chosen: Chosen, finding: Mapping[str, Any]) -> bool:
+    of_topic = finding["resource_type"] == "topic"
+    return (
+        (not chosen.findings or finding["id"] in chosen.findings)
         and (not chosen.controls or finding["control"] in chosen.controls)
-        and (
-            chosen.topic is None or (finding["resource_type"] == "topic" and matches(chosen.topic, finding["resource"]))
-        )
-    ]
+        and (chosen.topic is None or (of_topic and matches(chosen.topic, finding["resource"])))
+    )

@@ -178,7 +178,10 @@ def _refusal(content: Mapping[str, Any]) -> str:
         return f"{first['control']} of {first['resource']} would be new or worse (finding {first['id']})"
     if proof["harms"]:
         return str(proof["harms"][0])
-    return "no step of a plan fixes any of these findings now"
+    if not content["targets"] and content["undoes"] is None:
+        return "there is no finding to fix"
+    whole = next((entry["why"] for entry in content["left_out"] if entry["topic"] is None), None)
+    return whole or "no step of a plan fixes any of these findings now"
 
 
 def summary(content: Mapping[str, Any], place: Path) -> list[str]:

@@ -76,6 +76,7 @@ def plan_change(
         raise Refused(f"{request.undo}: it is a plan for cluster {undone['cluster']}, not for {snapshot['cluster']}")
     lake, started = settings.open_lake(), datetime.now(UTC)
     base = _document(lake, snapshot)
+    asked.check_topic(request.chosen, [topic["name"] for topic in base["topics"]])
     avoid = _avoided(lake, snapshot, request.chosen)
     with report_step("evaluate", reporter) as summary:
         judged = _judged(settings, lake, snapshot, f"plan:{started.isoformat()}", evaluate, summary)
@@ -88,7 +89,7 @@ def plan_change(
             draft, targets = _undone(lake, snapshot, base, judged, request), []
         summary.text = counted(len(draft.change.steps), "step")
     with report_step("prove", reporter) as summary:
-        allowed = frozenset(undone["proof"]["mends"]) if undone is not None else frozenset()
+        allowed = None if undone is None else frozenset(undone["proof"]["mends"])
         proof = _proven(settings, draft, judged, targets, allowed, evaluate, scratch)
         summary.text = "offered" if proof.offered else "not offered"
     with report_step("write", reporter) as summary:
@@ -237,8 +238,7 @@ def _inputs(
     from durability.remedies.change.draft import Inputs
     from durability.remedies.change.proof import gravity
 
-    names = [topic["name"] for topic in document["topics"]]
-    targeted = asked.targeted(request.chosen, list(judged.open.values()), names, judged.closed)
+    targeted = asked.targeted(request.chosen, list(judged.open.values()), judged.closed)
     targeted.sort(key=lambda finding: (-gravity(finding), finding["control"], finding["resource"], finding["id"]))
     where = And(of_result(judged.plan), EqualTo("cluster", snapshot["cluster"]))
     postures = {row["topic"]: row for row in lake.scan(TOPIC_POSTURE, where).to_pylist()}
@@ -279,7 +279,7 @@ def _proven(
     draft: Draft,
     judged: Judged,
     targets: list[str],
-    allowed: frozenset[str],
+    allowed: frozenset[str] | None,
     evaluate: Evaluate,
     scratch: Path,
 ) -> Proof:
@@ -315,6 +315,25 @@ def _results_of(
     plan = plan_evaluation(own, NIGHTLY, "proof", "proof:1", [snapshot], [])
     evaluate(lake, plan)
     return _results(lake, plan).open
+
+
+def _waves(lake: Lake, snapshot: Mapping[str, Any], judged: Judged, draft: Draft) -> dict[str, int]:
+    """In how many waves brokers can restart, before and after the plan. A quick search, as it compares the two."""
+    from durability.remedies.change import states
+    from durability.restart.constraints import Partitions
+    from durability.restart.plan import Limits, plan
+    from durability.steps.restart import nodes
+
+    of_cluster, quick = nodes(lake, snapshot), Limits(seconds=0)
+    found: dict[str, int] = {}
+    for name, document in (("before", draft.document), ("after", draft.change.planned)):
+        counted_states = states.partitions(document, judged.facts)
+        partitions = [
+            Partitions(replicas, isr, minimum, count, example)
+            for (replicas, isr, minimum), (count, example) in counted_states.items()
+        ]
+        found[name] = len(plan(partitions, of_cluster, quick).waves)
+    return found
 
 
 class _Silent:
@@ -361,5 +380,6 @@ def _made(
         "undoes": None if undone is None else undone["id"],
         "targets": targets,
         **numbers(draft),
+        "waves": _waves(lake, snapshot, judged, draft),
     }
     return Made(head, draft.change, proof, {"format": BEFORE, **names, **before(draft.change)}, draft.left_out)

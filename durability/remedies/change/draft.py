@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from durability.remedies import effects, providers, safety
+from durability.remedies import effects, elr, providers, safety
 from durability.remedies.change import settings
 from durability.remedies.change.assemble import assemble
 from durability.remedies.change.model import MIN_ISR, Change, Document, Limits, Move, Setting, TopicSettings, Wanted
@@ -63,8 +63,9 @@ class Inputs:
 @dataclass(frozen=True)
 class Draft:
     """A plan before its proof. left_out: topics, or the cluster (None), with the reason. held: by topic, why a setting that its
-    target asks for isn't changed. solution: of the moves; None if the cluster is left out."""
+    target asks for isn't changed. solution: of the moves; None if the cluster is left out. document: before the plan."""
 
+    document: Document = field(repr=False)
     change: Change
     solution: Solution | None
     left_out: tuple[tuple[str | None, str], ...] = ()
@@ -89,7 +90,7 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
     """The plan for the targeted findings."""
     if (why := against_cluster(inputs)) is not None:
         change = assemble(inputs.document, Wanted(), inputs.facts, inputs.limits)
-        return Draft(change, None, ((None, why),))
+        return Draft(inputs.document, change, None, ((None, why),))
     topics = {topic["name"]: topic for topic in inputs.document["topics"]}
     of_topics = _by_topic(inputs.targeted)
     left_out: dict[str | None, str] = {}
@@ -116,7 +117,7 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
     rank = {name: -max(map(gravity, found)) for name, found in of_topics.items()}
     wanted = Wanted(tuple(move for of in moves.values() for move in of), made, rank, _cluster_wide(inputs))
     change = assemble(inputs.document, wanted, inputs.facts, inputs.limits)
-    return Draft(change, solution, tuple(left_out.items()), held)
+    return Draft(inputs.document, change, solution, tuple(left_out.items()), held)
 
 
 def against_cluster(inputs: Inputs) -> str | None:
@@ -213,10 +214,19 @@ def _solved(inputs: Inputs, targets: Mapping[str, Target], solver: Solve) -> Sol
 
 def _min_isr(inputs: Inputs) -> dict[str, int]:
     """By topic its configured min.insync.replicas, as far as it is one number."""
-    of_brokers = {(broker.get("configs") or {}).get(MIN_ISR, "1") for broker in inputs.document["brokers"]}
-    default = of_brokers.pop() if len(of_brokers) == 1 else ""
-    stated = {t["name"]: (t.get("configs") or {}).get(MIN_ISR, default) for t in inputs.document["topics"]}
-    return {name: int(value) for name, value in stated.items() if value.isdecimal()}
+    default = _default_min_isr(inputs.document)
+    stated = {t["name"]: (t.get("configs") or {}).get(MIN_ISR) for t in inputs.document["topics"]}
+    found = {
+        name: default if value is None else int(value) if value.isdecimal() else None for name, value in stated.items()
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _default_min_isr(document: Document) -> int | None:
+    """The min.insync.replicas of the brokers; None if they have different ones. Kafka's default is 1."""
+    stated = {(broker.get("configs") or {}).get(MIN_ISR, "1") for broker in document["brokers"]}
+    value = stated.pop() if len(stated) == 1 else ""
+    return int(value) if value.isdecimal() else None
 
 
 def _moves(solution: Solution, document: Document) -> dict[str, list[Move]]:
@@ -284,7 +294,7 @@ def undo(
     """The way back to the placements and settings of before.json. Topics that are gone since are left out."""
     inputs = Inputs(document, (), {}, {}, (), facts, limits, reassigning_known)
     if (why := against_cluster(inputs)) is not None:
-        return Draft(assemble(document, Wanted(), facts, limits), None, ((None, why),))
+        return Draft(document, assemble(document, Wanted(), facts, limits), None, ((None, why),))
     topics = {topic["name"]: topic for topic in document["topics"]}
     left_out: dict[str | None, str] = {}
     moves: list[Move] = []
@@ -305,22 +315,34 @@ def undo(
         if name is None:
             was = settings.cluster_wide(document, key)
             cluster += [Setting(None, key, was, value)] if was != value else []
-        elif name in topics and name not in left_out and (own := settings.override(topics[name], key)) != value:
-            earlier = made.get(name, TopicSettings())
-            setting = Setting(name, key, own, value)
-            of_min_isr = key == MIN_ISR
-            made[name] = (
-                replace(earlier, after=setting, raises=_raises(setting))
-                if of_min_isr
-                else replace(earlier, others=(*earlier.others, setting))
-            )
+        elif name not in topics:
+            left_out[name] = "the topic doesn't exist any more"
+        elif (own := settings.override(topics[name], key)) != value and name not in left_out:
+            if key == MIN_ISR and settings.elr_at_risk(topics[name], facts):
+                left_out[name] = elr.WAIT.rstrip(".")
+                continue
+            made[name] = _restored(made.get(name, TopicSettings()), Setting(name, key, own, value), inputs)
+    moves = [move for move in moves if move.topic not in left_out]
     if not (moves or made or cluster or left_out):
         left_out[None] = AS_BEFORE
     change = assemble(document, Wanted(tuple(moves), made, {}, tuple(cluster)), facts, limits)
-    return Draft(change, None, tuple(left_out.items()))
+    return Draft(document, change, None, tuple(left_out.items()))
 
 
-def _raises(setting: Setting) -> bool:
-    """Is the new value higher? An override that goes away is taken to raise the value."""
-    values = (setting.was, setting.value)
-    return not all(v is not None and v.isdecimal() for v in values) or int(values[1] or 0) > int(values[0] or 0)
+def _restored(so_far: TopicSettings, setting: Setting, inputs: Inputs) -> TopicSettings:
+    """The settings with one more that is restored.
+
+    A lower min.insync.replicas comes after the moves: acks=all guarantees more copies until then. Before 3.7 it comes first,
+    because brokers reject all writes if it is above the number of replicas.
+    """
+    if setting.name != MIN_ISR:
+        return replace(so_far, others=(*so_far.others, setting))
+    default = (_default_min_isr(inputs.document) or 1,) * 2
+    was, value = (
+        int(stated) if stated is not None and stated.isdecimal() else otherwise
+        for stated, otherwise in zip((setting.was, setting.value), default, strict=True)
+    )
+    if value >= was:
+        return replace(so_far, after=setting)
+    first = inputs.facts.newest is None or inputs.facts.newest < safety.CAPPED
+    return replace(so_far, before=setting) if first else replace(so_far, after=setting, raises=False)

@@ -46,18 +46,21 @@ def compare(
     targets: Sequence[str],
     why: Callable[[Finding], str],
     harms: Sequence[str] = (),
-    allowed: Collection[str] = (),
+    allowed: Collection[str] | None = None,
     steps: bool = True,
 ) -> Proof:
     """The proof of a plan.
 
     before, after: open findings by id. targets: ids of those that the plan is for. why: why one of these remains.
-    allowed: ids that may come back, because the plan takes an earlier one back. steps: has the plan any?
+    allowed: of a plan that takes an earlier one back, the ids that may come back; None for another plan, which must fix one of
+    its targets. steps: has the plan any?
     """
     worse = [
         finding
         for id, finding in after.items()
-        if gravity(finding) > gravity(before.get(id)) and id not in allowed and finding["control"] not in OVER_TIME
+        if gravity(finding) > gravity(before.get(id))
+        and id not in (allowed or ())
+        and finding["control"] not in OVER_TIME
     ]
     mends = [id for id in targets if not gravity(after.get(id)) and before[id]["control"] not in OVER_TIME]
     gone = set(mends)
@@ -65,5 +68,5 @@ def compare(
         (id, LATER if before[id]["control"] in OVER_TIME else why(before[id])) for id in targets if id not in gone
     ]
     worse.sort(key=lambda finding: (-gravity(finding), finding["control"], finding["resource"]))
-    offered = steps and not worse and not harms
+    offered = steps and not worse and not harms and (bool(mends) or allowed is not None)
     return Proof(tuple(mends), tuple(remains), tuple(worse), tuple(harms), offered)

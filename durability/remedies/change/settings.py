@@ -18,7 +18,10 @@ from durability.remedies.commands import Reassign
 from durability.remedies.finding import Finding
 from durability.remedies.target import UNEVEN, decided_by_hand
 
-OUT_OF_SYNC = "First bring back the out-of-sync replicas: a higher min.insync.replicas would reject acks=all writes, or leave no headroom"
+OUT_OF_SYNC = (
+    "First bring back the out-of-sync replicas: a higher min.insync.replicas would reject acks=all writes, or leave no"
+    " headroom"
+)
 NOBODY = "It is unknown what min.insync.replicas of the topic is now"
 
 
@@ -95,6 +98,16 @@ def _whole(topic: Document, moves: Iterable[Move], live: Collection[int], least:
         if partition["leader"] is None or in_sync is None or len(in_sync) < max(wanted, least):
             return False
     return True
+
+
+def elr_at_risk(topic: Document, facts: ClusterFacts) -> bool:
+    """Could a change of the topic's min.insync.replicas wipe an ELR that is still needed (KIP-966)?
+
+    That is so with the feature on, or unknown, while a partition is offline, has an empty ISR or a non-empty ELR.
+    """
+    return facts.elr is not False and any(
+        p["leader"] is None or not p["isr"] or p.get("elr") or p.get("elr", ()) is None for p in topic["partitions"]
+    )
 
 
 def unclean_off(finding: Finding, document: Document, topic: Document | None) -> Setting:

@@ -61,6 +61,24 @@ class _Cluster:
             configs[setting.name], sources[setting.name] = self.inherited[key]
 
 
+State = tuple[frozenset[int], frozenset[int], int]
+"""Replicas, ISR and effective min.insync.replicas."""
+
+
+def partitions(document: Document, facts: ClusterFacts) -> dict[State, tuple[int, tuple[str, int]]]:
+    """By state, how many partitions of the document are in it, and one of them."""
+    cluster = _Cluster(document, facts)
+    found: dict[State, tuple[int, tuple[str, int]]] = {}
+    for topic in document["topics"]:
+        for p in topic["partitions"]:
+            replicas, isr = frozenset(p["replicas"] or ()), frozenset(p["isr"] or ())
+            least = cluster.minimum(topic, p["leader"])
+            state = (replicas, isr, min(least, len(replicas)) if cluster.capped else least)
+            count, example = found.get(state, (0, (topic["name"], p["partition"])))
+            found[state] = (count + 1, example)
+    return found
+
+
 def play(document: Document, steps: Iterable[Step], facts: ClusterFacts) -> list[str]:
     """Changes the document as the steps do. Returns what they would harm, as sentences.
 
