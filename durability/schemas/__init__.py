@@ -11,14 +11,14 @@ from typing import Any
 
 NAMES = (
     *("topology", "policy", "waivers", "clusters", "frameworks"),
-    *("findings", "plans", "whatif", "restart", "losses", "drill"),
+    *("findings", "plans", "whatif", "restart", "losses", "drill", "plan-of-change", "plan-before"),
 )
 
 
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema of the format of that name, one of NAMES; KeyError for another."""
     from durability.policy import formats
-    from durability.schemas import losses, results
+    from durability.schemas import change, losses, results
     from durability.schemas.generate import file_schema, topology_schema
 
     if name == "topology":
@@ -34,6 +34,8 @@ def schema(name: str) -> dict[str, Any]:
         "restart": results.RESTART,
         "losses": losses.LOSSES,
         "drill": results.DRILL,
+        "plan-of-change": change.PLAN_OF_CHANGE,
+        "plan-before": change.PLAN_BEFORE,
     }
     return file_schema(roots[name])
 
