@@ -56,7 +56,8 @@ def _steps(wanted: Wanted, down: frozenset[int], limits: Limits) -> Iterator[Ste
     moving = {move.topic for move in wanted.moves}
     alone = sorted((topic for topic in wanted.settings if topic not in moving), key=rank)
     now = [wanted.settings[topic] for topic in alone]
-    yield from _of_settings("lower-min-isr", [s.after for s in now if s.after and not s.raises], limits, TO_TARGET)
+    lowered = [s.before for s in now if s.before] + [s.after for s in now if s.after and not s.raises]
+    yield from _of_settings("lower-min-isr", lowered, limits, TO_TARGET)
     started: set[str] = set()
     left = Counter(move.topic for move in wanted.moves)
     for held in (False, True):
