@@ -271,7 +271,10 @@ def _undone(lake: Lake, snapshot: Mapping[str, Any], document: Document, judged:
     before = json.loads((request.undo / "before.json").read_text(encoding="utf-8"))
     [cluster] = lake.facts(CLUSTERS, snapshot).to_pylist()
     known = bool(cluster["reassignments_known"])
-    return undo(document, before, judged.facts, request.limits, reassigning_known=known)
+    try:
+        return undo(document, before, judged.facts, request.limits, reassigning_known=known)
+    except (ValueError, KeyError, TypeError) as error:
+        raise Refused(f"{request.undo / 'before.json'}: not what a plan changes; make a new plan") from error
 
 
 def _proven(

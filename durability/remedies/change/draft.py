@@ -95,7 +95,11 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
     of_topics = _by_topic(inputs.targeted)
     left_out: dict[str | None, str] = {}
     targets: dict[str, Target] = {}
-    for name, found in of_topics.items():
+    for name, found in list(of_topics.items()):
+        if (why := settings.odd(topics[name])) is not None:
+            left_out[name] = why
+            del of_topics[name]
+            continue
         target, why = _target(name, found, inputs)
         if why is not None:
             left_out[name] = why
@@ -312,7 +316,9 @@ def undo(
     cluster: list[Setting] = []
     for row in before["settings"]:
         name, key, value = row["topic"], row["name"], row["value"]
-        if name is None:
+        if name in topics and (odd := settings.odd(topics[name])) is not None:
+            left_out[name] = odd
+        elif name is None:
             was = settings.cluster_wide(document, key)
             cluster += [Setting(None, key, was, value)] if was != value else []
         elif name not in topics:

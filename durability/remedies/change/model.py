@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -11,6 +12,8 @@ from durability.remedies.commands import Config
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 Kind = Literal["wait", "lower-min-isr", "reassign", "raise-min-isr", "set-config", "elect-leaders"]
 KINDS: tuple[Kind, ...] = ("wait", "lower-min-isr", "reassign", "raise-min-isr", "set-config", "elect-leaders")
+SAFE = re.compile("[A-Za-z0-9]{1,20}")
+"""What the value of a setting may be: an undo writes it into a script."""
 Document = dict[str, Any]
 """A document of the format kafka-topology/1."""
 
@@ -67,6 +70,11 @@ class Setting:
     def undo(self) -> Config:
         """Restores what was there. Without an override, there is none afterwards: the same value as an override differs."""
         return self._config(self.was)
+
+    def __post_init__(self) -> None:
+        for value in (self.was, self.value):
+            if self.name not in (MIN_ISR, UNCLEAN) or (value is not None and not SAFE.fullmatch(value)):
+                raise ValueError(f"{self.name}={value}: not a setting that a script may have")
 
     def _config(self, value: str | None) -> Config:
         return Config("brokers" if self.topic is None else "topics", self.topic, ((self.name, value),))

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from durability.remedies import elr, safety
-from durability.remedies.change.model import MIN_ISR, UNCLEAN, Document, Move, Setting, TopicSettings
+from durability.remedies.change.model import MIN_ISR, SAFE, UNCLEAN, Document, Move, Setting, TopicSettings
 from durability.remedies.cluster import KEY as CLUSTER_FACTS
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import Reassign
@@ -32,6 +32,15 @@ def override(topic: Document, name: str) -> str | None:
     """
     value = (topic.get("configs") or {}).get(name)
     return value if (topic.get("config_sources") or {}).get(name, "topic") == "topic" else None
+
+
+def odd(topic: Document) -> str | None:
+    """Why no setting of the topic is changed: one of its values is none of Kafka's, so that no script may restore it."""
+    for name in (MIN_ISR, UNCLEAN):
+        value = override(topic, name)
+        if value is not None and not SAFE.fullmatch(value):
+            return f"its {name} is no value of Kafka's: correct it first"
+    return None
 
 
 def refusal(finding: Finding, moving: bool = True) -> str | None:
@@ -121,5 +130,6 @@ def cluster_wide(document: Document, name: str) -> str | None:
     """The cluster-wide dynamic value of a setting; None if no broker shows one."""
     for broker in document["brokers"]:
         if (broker.get("config_sources") or {}).get(name) == "cluster-default":
-            return (broker.get("configs") or {}).get(name)
+            value = (broker.get("configs") or {}).get(name)
+            return value if value is not None and SAFE.fullmatch(value) else None
     return None

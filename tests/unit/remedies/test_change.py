@@ -387,3 +387,20 @@ def test_a_new_or_worse_finding_refutes_the_plan():
     assert proof.compare(now, now, [], str, allowed=()).offered
     came_back = judged(n=("FAIL", "critical"))
     assert proof.compare({}, came_back, [], str, allowed={"n"}).offered
+
+
+def test_no_value_of_a_cluster_reaches_a_script_unless_it_is_one_of_kafkas():
+    doc = document("topic replicas min\nt 1 2\nu 1 2", brokers="1 2 3")
+    doc["topics"][0]["configs"][MIN_ISR] = "2;touch x"
+    made = draft.draft(inputs(doc | {"topics": doc["topics"][1:]}, {"u": (3, 2)}))
+    assert made.change.steps
+    asked = inputs(doc, {"u": (3, 2)}, more=[finding("t", None, own=True, control="unclean-leader-election")])
+    made = draft.draft(asked)
+    assert dict(made.left_out)["t"].startswith("its min.insync.replicas is no value of Kafka's")
+    assert not [text for text in texts(made.change).values() if "touch" in text]
+    rows = {"placements": [], "settings": [{"topic": "u", "name": MIN_ISR, "value": "1 && touch x"}]}
+    with pytest.raises(ValueError):
+        draft.undo(doc, rows, FACTS, STANDARD)
+    rows["settings"][0] |= {"name": "x;touch", "value": "1"}
+    with pytest.raises(ValueError):
+        draft.undo(doc, rows, FACTS, STANDARD)
