@@ -90,8 +90,13 @@ class Loads:
     count, bytes: by place. room: bytes that can still arrive. limit: the most replicas.
     """
 
-    def __init__(self, cluster: Cluster, partitions: Iterable[Partition], growth: int, times: float):
-        """growth: how many more replicas all partitions will have. times: the limit, as a multiple of the fair share."""
+    def __init__(
+        self, cluster: Cluster, partitions: Iterable[Partition], receivers: NDArray[np.bool_], growth: int, times: float
+    ):
+        """receivers: the brokers that may get new replicas. growth: how many more replicas all partitions will have.
+
+        times: the limit, as a multiple of the fair share.
+        """
         place, brokers = cluster.place, len(cluster.ids)
         held = [(place[b], p.bytes or 0) for p in partitions for b in p.replicas or ()]
         places = np.array([b for b, _ in held], np.int64)
@@ -99,7 +104,6 @@ class Loads:
         self.bytes: Floats = np.bincount(places, [n for _, n in held], brokers).astype(np.float64)
         self.before = self.count.copy(), self.bytes.copy()
         self.room = cluster.room.copy()
-        receivers = cluster.with_room
         number = max(1, int(receivers.sum()))
         fair = (int(self.count[receivers].sum()) + growth) / number
         self.allowed = np.maximum(self.count, max(floor(times * fair), ceil(fair)))

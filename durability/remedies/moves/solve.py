@@ -29,7 +29,9 @@ def solve(problem: Problem) -> Solution:
     bounds = Bounds(cluster, asked.rules)
     moving, left_out = topics.possible(asked, bounds, cluster)
     growth = sum(max(0, asked.rules[m.rule].size(len(m.replicas)) - len(m.replicas)) for m in moving)
-    loads = Loads(cluster, problem.partitions, growth, problem.limit)
+    any_rack = not all(rule.by_rack for rule in asked.rules)
+    receivers = cluster.with_room & (any_rack | (cluster.racks >= 0))
+    loads = Loads(cluster, problem.partitions, receivers, growth, problem.limit)
     chooser = Chooser(cluster, asked.rules, loads)
     without = placed(moving, chooser)
     left_out += [topics.without_room(topic, partition, cluster) for topic, partition in sorted(without.items())]
@@ -94,8 +96,8 @@ def _led(
 ) -> tuple[dict[Name, tuple[int, ...]], Load]:
     """The replicas of the partitions that change, the preferred leader first; and the number of preferred leaders by broker.
 
-    Only partitions of topics that move get another preferred leader, those that move before the others. It is live, and in sync
-    unless it is new.
+    Only partitions of topics that move get another preferred leader, those that move before the others. Another one is live, and
+    in sync unless it is new.
     """
     count = np.zeros(len(cluster.ids), np.int64)
     before = count.copy()
@@ -106,9 +108,9 @@ def _led(
     moves = [m for m in asked if m.partition.name in after]
     for m in [*stays, *moves]:
         replicas = after.get(m.partition.name, m.replicas)
-        could = [b for b in replicas if cluster.live[b] and (b in m.added or m.isr is None or b in m.isr)]
+        able = [b for b in replicas[1:] if cluster.live[b] and (b in m.added or m.isr is None or b in m.isr)]
         chosen.append((m.partition.name, replicas))
-        choices.append((replicas[0], could if problem.reorder else []))
+        choices.append((replicas[0], [replicas[0], *able] if problem.reorder else []))
     free = {name for name, _ in chosen}
     for p in problem.partitions:
         if p.replicas:
