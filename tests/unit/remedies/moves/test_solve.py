@@ -181,7 +181,7 @@ def test_a_topic_that_is_left_out_doesnt_change_at_all_and_makes_room_for_others
     partitions = [*topic((1, 2), (1, 2), name="large", size=30 * GB), *topic((1, 2), name="small", size=25 * GB)]
     brokers = cluster("abc", b3=55 * GB)
     found = solve(Problem(brokers, partitions, {"large": THREE, "small": THREE}))
-    assert found.left_out == (LeftOut("large", "no-room", 1),)
+    assert [(out.topic, out.why) for out in found.left_out] == [("large", "no-room")]
     assert set(found.replicas[("small", 0)]) == {1, 2, 3} and found.moved.bytes == 25 * GB
 
 
@@ -213,7 +213,7 @@ def test_racks_can_force_more_than_the_limit():
 def test_a_broker_or_a_partition_that_is_named_twice_is_an_error():
     with pytest.raises(ValueError, match="broker 1 is named twice"):
         solve(Problem([Broker(1), Broker(1)], [], {}))
-    with pytest.raises(ValueError, match="partition .*orders"):
+    with pytest.raises(ValueError, match=r"partition .+orders.+ is named twice"):
         solve(Problem([Broker(1)], topic((1,)) * 2, {}))
 
 
