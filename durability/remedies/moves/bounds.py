@@ -8,7 +8,7 @@ It is a level set of the optimal load (`cluster.Loads`), so the sets tried are t
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -57,6 +57,19 @@ class Bounds:
         """The fewest new replicas of a partition."""
         ways = self.options(moving)
         return 0 if ways is None else ways.new
+
+    def by_rack(self, moving: Iterable[Moving]) -> dict[int, int]:
+        """How many more replicas racks get at least, by number of the rack; fewer if others certainly go."""
+        found: Counter[int] = Counter()
+        for partition in moving:
+            forced = self._forced_by(partition)
+            for rack, number in forced.by_rack:
+                found[rack] += number
+            if len(forced.loses) == 1:
+                found[next(iter(forced.loses))] -= forced.leaving
+        found.pop(-1, None)
+        found.pop(self.cluster.number_of_racks, None)
+        return dict(found)
 
     def load(self, before: Floats, after: Floats, moving: Iterable[Moving], *, bytes: bool) -> float:
         """The least load of the most loaded broker that any plan with the fewest new replicas has.

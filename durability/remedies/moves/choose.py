@@ -44,18 +44,18 @@ class Chooser:
         self._penalties: dict[tuple[object, ...], Floats] = {}
         self._rooms = bool(np.isfinite(cluster.room[cluster.with_room]).any())
 
+    def fewest(self, moving: Moving) -> int:
+        """The fewest new replicas of a partition, on brokers that have room for an empty one; 0 if they don't suffice."""
+        ways = self._ways(moving.rule, self._places.of(moving.replicas))
+        return 0 if ways is None else ways.new
+
     def best(self, moving: Moving) -> Choice | None:
         """The choice with the fewest new replicas, and of these about the least load; None if there is none within limits.
 
         It has MORE new replicas than necessary at most.
         """
-        rule, now = self.rules[moving.rule], self._places.of(moving.replicas)
-        key = moving.rule, now
-        if key not in self._options:
-            self._options[key] = options(
-                rule, self._places.racks(now), self._places.without(self.free[moving.rule], now)
-            )
-        ways = self._options[key]
+        now = self._places.of(moving.replicas)
+        ways = self._ways(moving.rule, now)
         if ways is None:
             return None
         cost = self.loads.cost(moving)
@@ -66,9 +66,30 @@ class Chooser:
         return choice or self._exact(moving, cost, gated, ways.new + MORE)
 
     def beyond_limit(self, moving: Moving) -> Choice | None:
-        """The same, though a broker gets more replicas than its limit; None if brokers have no room either."""
+        """A choice though a broker gets more replicas than its limit; None if that isn't the reason why there is no other."""
         cost = self.loads.cost(moving)
-        return self._exact(moving, cost, self._gated(cost, moving, self.loads.closed), len(self.cluster.ids))
+        most = len(self.cluster.ids)
+        if self._exact(moving, cost, self._gated(cost, moving, self.loads.gate, any_room=True), most) is not None:
+            return None
+        return self._exact(moving, cost, self._gated(cost, moving, self.loads.closed), most)
+
+    def needed(self, moving: Moving) -> list[int]:
+        """The brokers for the first new replica of a partition if limits and bytes didn't count, the least loaded first."""
+        rule, now = moving.rule, self._places.of(moving.replicas)
+        ways = self._ways(rule, now)
+        if ways is None or not ways.new:
+            return []
+        cost = self._gated(self.loads.cost(moving), moving, self.loads.closed, any_room=True)
+        allowed = np.min([self._penalty(rule, now, dropped, ()) for dropped in ways.drops], axis=0)
+        order = np.argsort(cost + allowed, kind="stable")
+        return order[: int(np.isfinite(cost + allowed).sum())].tolist()
+
+    def _ways(self, rule: int, now: tuple[int, ...]) -> Options | None:
+        key = rule, now
+        if key not in self._options:
+            free = self._places.without(self.free[rule], now)
+            self._options[key] = options(self.rules[rule], self._places.racks(now), free)
+        return self._options[key]
 
     def cost_of(self, moving: Moving, dropped: Sequence[int], added: Sequence[int]) -> float:
         """The cost of a choice, as `best` counts it."""
@@ -84,10 +105,13 @@ class Chooser:
         """What a replica of the partition costs on a broker with the mean load."""
         return self.loads.of_replica + moving.bytes * self.loads.of_byte
 
-    def _gated(self, cost: Floats, moving: Moving, gate: Floats) -> Floats:
-        """The cost by broker, infinite where no new replica of the partition can be, whatever its racks."""
+    def _gated(self, cost: Floats, moving: Moving, gate: Floats, any_room: bool = False) -> Floats:
+        """The cost by broker, infinite where no new replica of the partition can be, whatever its racks.
+
+        any_room: does a broker have room for any number of bytes, if it has any room?
+        """
         gated: Floats = cost + gate
-        if moving.bytes and self._rooms:
+        if moving.bytes and self._rooms and not any_room:
             gated[self.loads.room < moving.bytes] = inf
         gated[list(moving.replicas)] = inf
         return gated

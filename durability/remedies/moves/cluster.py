@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil, floor, inf
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +82,17 @@ class Moving:
         return (*(b for b in self.replicas if b not in dropped), *self.added)
 
 
+class Growth(NamedTuple):
+    """How many more replicas all partitions will have, and which brokers may get these.
+
+    by_rack: the fewest by which racks grow.
+    """
+
+    replicas: int
+    receivers: NDArray[np.bool_]
+    by_rack: Mapping[int, int]
+
+
 class Loads:
     """The load of brokers: replicas and bytes. Each counts in parts of its mean, so that both can be added.
 
@@ -87,11 +100,12 @@ class Loads:
     with the least sum of squares also has the least most loaded broker (Fujishige, "Lexicographically optimal base of a
     polymatroid", 1980).
 
-    count, bytes: by place. room: bytes that can still arrive. limit: the most replicas.
+    count, bytes: by place. room: bytes that can still arrive. allowed: the most replicas, as a multiple of the fair share.
+    limit: the same, or more if racks leave no other choice.
     """
 
-    def __init__(self, cluster: Cluster, partitions: Iterable[Partition], growth: int, times: float):
-        """growth: how many more replicas all partitions will have. times: the limit, as a multiple of the fair share."""
+    def __init__(self, cluster: Cluster, partitions: Iterable[Partition], growth: Growth, times: float):
+        """times: the limit, as a multiple of the fair share."""
         place, brokers = cluster.place, len(cluster.ids)
         held = [(place[b], p.bytes or 0) for p in partitions for b in p.replicas or ()]
         places = np.array([b for b, _ in held], np.int64)
@@ -99,12 +113,15 @@ class Loads:
         self.bytes: Floats = np.bincount(places, [n for _, n in held], brokers).astype(np.float64)
         self.before = self.count.copy(), self.bytes.copy()
         self.room = cluster.room.copy()
-        receivers = cluster.with_room
-        number = max(1, int(receivers.sum()))
-        fair = (int(self.count[receivers].sum()) + growth) / number
-        self.allowed = np.maximum(self.count, max(floor(times * fair), ceil(fair)))
+        limit, _ = self._limit(growth.receivers, growth.replicas, times)
+        self.allowed = np.maximum(self.count, limit)
         self.limit = self.allowed.copy()
-        self.of_replica = brokers / max(1, int(self.count.sum()) + growth)
+        for rack, replicas in growth.by_rack.items():
+            of_rack = cluster.with_room & (cluster.racks == rack)
+            more, least = self._limit(of_rack, replicas, times)
+            if least > limit:
+                self.limit[of_rack] = np.maximum(self.limit[of_rack], more)
+        self.of_replica = brokers / max(1, int(self.count.sum()) + growth.replicas)
         self.of_byte = brokers / max(1.0, float(self.bytes.sum()))
         self._replica_cost = self.count * self.of_replica**2
         self._byte_cost = self.bytes * self.of_byte**2
@@ -112,6 +129,11 @@ class Loads:
         self.gate = self.closed.copy()
         for b in range(brokers):
             self._check(b)
+
+    def _limit(self, brokers: NDArray[np.bool_], more: int, times: float) -> tuple[int, int]:
+        """The limit of brokers that get so many more replicas together, and the fair share: whole numbers."""
+        fair = (int(self.count[brokers].sum()) + more) / max(1, int(brokers.sum()))
+        return max(floor(times * fair), ceil(fair)), ceil(fair)
 
     def _check(self, broker: int) -> None:
         self.gate[broker] = inf if self.count[broker] >= self.limit[broker] else self.closed[broker]
@@ -135,9 +157,28 @@ class Loads:
         self._byte_cost[broker] = size * self.of_byte**2
         self._check(broker)
 
+    def blocks(self, broker: int, moving: Moving) -> tuple[bool, float]:
+        """Is the broker at its limit? And how many bytes does it lack for the partition?"""
+        return bool(self.count[broker] >= self.limit[broker]), max(0.0, float(moving.bytes - self.room[broker]))
+
+    @contextmanager
+    def closing(self, broker: int) -> Iterator[None]:
+        """Meanwhile the broker gets no replicas."""
+        self.gate[broker], before = inf, self.closed[broker]
+        self.closed[broker] = inf
+        try:
+            yield
+        finally:
+            self.closed[broker] = before
+            self._check(broker)
+
     def hot(self, count: float, bytes: float) -> set[int]:
         """The brokers with more replicas or bytes than this."""
         return set(np.flatnonzero((self.count > count) | (self.bytes > bytes)).tolist())
+
+    def above(self, count: float, bytes: float) -> float:
+        """The load of the most loaded broker, replicas and bytes added: each in parts of its bound."""
+        return float(self.count.max(initial=0) / max(count, 1) + self.bytes.max(initial=0) / max(bytes, 1))
 
     def raise_limit(self, brokers: Iterable[int]) -> None:
         """Let brokers have one replica more than now, where racks leave no other choice."""

@@ -11,9 +11,9 @@ import numpy as np
 from durability.remedies.moves import copysets, leaders, topics
 from durability.remedies.moves.bounds import Bounds
 from durability.remedies.moves.choose import Chooser
-from durability.remedies.moves.cluster import Cluster, Floats, Ints, Loads, Moving
-from durability.remedies.moves.model import Copysets, Load, Moved, Name, Problem, Solution
-from durability.remedies.moves.place import even_out, placed
+from durability.remedies.moves.cluster import Cluster, Floats, Growth, Ints, Loads, Moving
+from durability.remedies.moves.model import Copysets, LeftOut, Load, Moved, Name, Problem, Solution
+from durability.remedies.moves.place import Placer
 
 TOO_LOADED, NO_ROOM = "too-loaded", "no-room"
 
@@ -28,14 +28,15 @@ def solve(problem: Problem) -> Solution:
     asked = topics.read(problem, cluster)
     bounds = Bounds(cluster, asked.rules)
     moving, left_out = topics.possible(asked, bounds, cluster)
-    growth = sum(max(0, asked.rules[m.rule].size(len(m.replicas)) - len(m.replicas)) for m in moving)
-    loads = Loads(cluster, problem.partitions, growth, problem.limit)
-    chooser = Chooser(cluster, asked.rules, loads)
-    without = placed(moving, chooser)
-    left_out += [topics.without_room(topic, partition, cluster) for topic, partition in sorted(without.items())]
-    moving = [m for m in moving if m.partition.topic not in without]
+    more = sum(max(0, asked.rules[m.rule].size(len(m.replicas)) - len(m.replicas)) for m in moving)
+    any_rack = not all(rule.by_rack for rule in asked.rules)
+    receivers = cluster.with_room & (any_rack | (cluster.racks >= 0))
+    loads = Loads(cluster, problem.partitions, Growth(more, receivers, bounds.by_rack(moving)), problem.limit)
+    placer = Placer(moving, Chooser(cluster, asked.rules, loads))
+    left_out += [LeftOut(topic, "no-room", m.partition.partition) for topic, m in placer.without.items()]
+    moving = placer.placed
     most, most_bytes = (_bound(bounds, loads, moving, bytes=bytes) for bytes in (False, True))
-    even_out(moving, chooser, bounds, most, most_bytes)
+    placer.even_out(most, most_bytes)
     after = {m.partition.name: m.after() for m in moving}
     order, leading = _led(problem, cluster, asked.moving, after)
     ids = cluster.ids
@@ -51,7 +52,7 @@ def solve(problem: Problem) -> Solution:
         if bytes_known
         else None,
         leaders=leading,
-        copysets=_copysets(problem, cluster, {**asked.now, **order}, without.keys() | {out.topic for out in left_out}),
+        copysets=_copysets(problem, cluster, {**asked.now, **order}, {out.topic for out in left_out}),
         above_limit=tuple(ids[b] for b in np.flatnonzero(loads.count > loads.allowed)),
         left_out=tuple(sorted(left_out, key=lambda out: out.topic)),
     )
@@ -94,8 +95,8 @@ def _led(
 ) -> tuple[dict[Name, tuple[int, ...]], Load]:
     """The replicas of the partitions that change, the preferred leader first; and the number of preferred leaders by broker.
 
-    Only partitions of topics that move get another preferred leader, those that move before the others. It is live, and in sync
-    unless it is new.
+    Only partitions of topics that move get another preferred leader, those that move before the others. Another one is live, and
+    in sync unless it is new.
     """
     count = np.zeros(len(cluster.ids), np.int64)
     before = count.copy()
@@ -106,9 +107,9 @@ def _led(
     moves = [m for m in asked if m.partition.name in after]
     for m in [*stays, *moves]:
         replicas = after.get(m.partition.name, m.replicas)
-        could = [b for b in replicas if cluster.live[b] and (b in m.added or m.isr is None or b in m.isr)]
+        able = [b for b in replicas[1:] if cluster.live[b] and (b in m.added or m.isr is None or b in m.isr)]
         chosen.append((m.partition.name, replicas))
-        choices.append((replicas[0], could if problem.reorder else []))
+        choices.append((replicas[0], [replicas[0], *able] if problem.reorder else []))
     free = {name for name, _ in chosen}
     for p in problem.partitions:
         if p.replicas:

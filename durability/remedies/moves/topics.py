@@ -76,11 +76,6 @@ def possible(asked: Asked, bounds: Bounds, cluster: Cluster) -> tuple[list[Movin
     return [m for m in changing if m.partition.topic not in failed], [*asked.left_out, *failed.values()]
 
 
-def without_room(topic: str, moving: Moving, cluster: Cluster) -> LeftOut:
-    """A topic whose partition finds no brokers with room."""
-    return LeftOut(topic, "no-room", moving.partition.partition)
-
-
 def _reason(moving: Moving, rules: Sequence[Rule], cluster: Cluster) -> Code:
     """Why the brokers that may get replicas don't suffice for the partition."""
     rule = rules[moving.rule]
