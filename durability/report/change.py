@@ -144,8 +144,7 @@ def readme(content: Mapping[str, Any], facts: ClusterFacts) -> str:
     proof, moved = content["proof"], content["moved"]
     lines = [
         f"Plan {content['id']} for cluster {content['cluster']}, by the snapshot of {readable(content['captured_at'])}.",
-        f"It fixes {len(proof['mends'])} of {plural(len(content['targets']), 'finding')}. "
-        f"{len(proof['remains'])} remain: plan.json says why.",
+        _aim(content),
         f"It copies {plural(moved['replicas'], 'replica')}, {moved['bytes']:,} bytes."
         f" The least possible is {moved['bound_replicas']:,}, {moved['bound_bytes']:,} bytes.",
     ]
@@ -165,6 +164,16 @@ def readme(content: Mapping[str, Any], facts: ClusterFacts) -> str:
         "Audit the cluster again at the end.",
     ]
     return _lines(lines)
+
+
+def _aim(content: Mapping[str, Any]) -> str:
+    if content["undoes"] is not None:
+        return f"It takes plan {content['undoes']} back: placements and settings become those before it."
+    proof = content["proof"]
+    return (
+        f"It fixes {len(proof['mends'])} of {plural(len(content['targets']), 'finding')}."
+        f" {len(proof['remains'])} remain: plan.json says why."
+    )
 
 
 def _lines(lines: Iterable[str]) -> str:
@@ -190,9 +199,9 @@ def summary(content: Mapping[str, Any], place: Path) -> list[str]:
     lines = [
         f"{content['cluster']}: plan {content['id']}",
         "",
-        f"  findings   {len(proof['mends'])} of {len(content['targets'])} are gone in the planned topology",
-        f"  copied     {plural(moved['replicas'], 'replica')}, {moved['bytes']:,} bytes;"
-        f" the least possible: {moved['bound_replicas']:,} and {moved['bound_bytes']:,} bytes",
+        f"  {_aim(content)}",
+        f"  It copies {plural(moved['replicas'], 'replica')}, {moved['bytes']:,} bytes."
+        f" The least possible is {moved['bound_replicas']:,}, {moved['bound_bytes']:,} bytes.",
         "",
     ]
     steps = content["steps"]

@@ -85,7 +85,9 @@ PLAN_OF_CHANGE = Object(
         "load_bytes": Member(LOAD, nullable=True, about="bytes by broker; null if no size is known"),
         "leaders": Member(LOAD, nullable=True, about="partitions by preferred leader"),
         "copysets": Member(
-            MapOf(Anything()), nullable=True, about="distinct replica sets, and the share of pairs and triples that break"
+            MapOf(Anything()),
+            nullable=True,
+            about="distinct replica sets, and the share of pairs and triples that break",
         ),
         "waves": Member(
             Object("waves", {"before": Member(COUNT), "after": Member(COUNT)}), about="restart waves, by a quick search"

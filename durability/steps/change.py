@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from durability.errors import Refused
+from durability.errors import AuditError, Refused
 from durability.steps.settings import NIGHTLY, Settings
 from durability.steps.summary import StepReporter, StepSummary, counted, report_step
 
@@ -80,7 +80,7 @@ def plan_change(
     avoid = _avoided(lake, snapshot, request.chosen)
     with report_step("evaluate", reporter) as summary:
         judged = _judged(settings, lake, snapshot, f"plan:{started.isoformat()}", evaluate, summary)
-    with report_step("plan", reporter) as summary:
+    with report_step("order steps", reporter) as summary:
         if undone is None:
             inputs = _inputs(lake, snapshot, base, judged, request, avoid)
             draft = _drafted(inputs)
@@ -295,7 +295,13 @@ def _proven(
 
     if not draft.change.steps:
         return proof.compare(judged.open, judged.open, targets, why, steps=False)
-    after = _results_of(settings, draft.change.planned, evaluate, scratch)
+    try:
+        after = _results_of(settings, draft.change.planned, evaluate, scratch)
+    except AuditError as error:  # the gate rejected it: the plan is kept, with the reason
+        return replace(
+            proof.compare(judged.open, judged.open, targets, why, steps=False),
+            harms=(f"Its topology is refused: {error}",),
+        )
     return proof.compare(judged.open, after, targets, why, draft.change.harms, allowed)
 
 

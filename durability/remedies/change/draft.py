@@ -16,6 +16,7 @@ from durability.remedies.finding import Finding
 from durability.remedies.moves.model import Broker, Partition, Problem, Solution, Target
 from durability.remedies.moves.solve import solve
 from durability.remedies.plans import HALTED
+from durability.remedies.target import impossible
 from durability.topology.observers import by_default, has_observers
 
 UNCLEAN_CONTROLS = ("unclean-leader-election",)
@@ -77,7 +78,7 @@ class Draft:
         own = next((why for topic, why in self.left_out if topic == finding["resource"]), None)
         if finding["resource_type"] != "topic":
             own = None
-        held = (self.held or {}).get(finding["resource"])
+        held = (self.held or {}).get(finding["resource"]) if finding["resource_type"] == "topic" else None
         said = whole or own or held
         if said is not None:
             return said
@@ -166,8 +167,8 @@ def _target(name: str, findings: Sequence[Finding], inputs: Inputs) -> tuple[Tar
     survives = "rack" in (required.get("survive") or ())
     by_racks = survives and any(f["control"] == "rack-loss" and f["outcome"] == "FAIL" for f in findings)
     aims = finding["evidence"]["target"]
-    if aims["too_few_brokers"] or aims.get("at_most") is not None:
-        return None, None  # its remediation says what helps
+    if (why := impossible(aims)) is not None:
+        return None, why
     if not posture["reassign"] and not by_racks:
         return None, None
     if (why := settings.refusal(finding)) is not None:
@@ -256,7 +257,7 @@ def _settings(
     for name, findings in of_topics.items():
         finding, topic = _with_target(findings), topics[name]
         one = TopicSettings()
-        if finding is not None and not finding["evidence"]["target"]["too_few_brokers"]:
+        if finding is not None and impossible(finding["evidence"]["target"]) is None:
             one = settings.of_target(finding, topic, moves.get(name, ()), live)
         others = [
             setting
