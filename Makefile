@@ -79,6 +79,10 @@ restart-plan: $(READY)  ## plan in which waves brokers restart: [BOOTSTRAP= | TO
 restart-check: $(READY)  ## say whether a wave may restart now: BOOTSTRAP= WAVE=2 or BROKERS=7,8
 	@exec $(PY) -m durability.cli restart-check
 
+.PHONY: plan
+plan: $(READY)  ## plan changes that fix findings: [BOOTSTRAP= | TOPOLOGY= | LAKE=] [FINDINGS= CONTROL= TOPIC= AVOID=broker:3] or UNDO=folder
+	@exec $(PY) -m durability.cli plan
+
 .PHONY: test
 test: $(READY)  ## run all tests
 	@exec $(PY) -m pytest --numprocesses 3 --no-loadscope-reorder --durations=50 --durations-min=5

@@ -286,6 +286,46 @@ def restart_check(
     return restart.check(checked(given), given)
 
 
+def _choice(name: str, help: str, metavar: str) -> Any:
+    return typer.Option(name, envvar=name.removeprefix("--").upper().replace("-", "_"), help=help, metavar=metavar)
+
+
+@app.command(epilog="Exit status: 0 done, 2 refused or failed.")
+def plan(
+    ctx: typer.Context,
+    bootstrap: Annotated[str | None, _BOOTSTRAP] = None,
+    topology: Annotated[str | None, _TOPOLOGY] = None,
+    cluster: Annotated[str | None, _CLUSTER] = None,
+    command_config: Annotated[str | None, _COMMAND_CONFIG] = None,
+    policy: Annotated[str | None, _POLICY] = None,
+    waivers: Annotated[str | None, _WAIVERS] = None,
+    out: Annotated[str | None, _OUT] = None,
+    lake: Annotated[str | None, _LAKE] = None,
+    findings: Annotated[str | None, _choice("--findings", "Ids of findings to fix (default: all).", "IDS")] = None,
+    control: Annotated[str | None, _choice("--control", "Only findings of these controls.", "NAMES")] = None,
+    topic: Annotated[str | None, _choice("--topic", "Only findings of topics with such names.", "EXPRESSION")] = None,
+    avoid: Annotated[str | None, _choice("--avoid", "Gets no new replica: broker:3,rack:az2.", "ITEMS")] = None,
+    batch: Annotated[str | None, _choice("--batch", "Partitions per batch at most (default: 200).", "N")] = None,
+    batch_bytes: Annotated[
+        str | None, _choice("--batch-bytes", "Bytes per batch that arrive at a broker (default: 500GB).", "SIZE")
+    ] = None,
+    margin_disk: Annotated[
+        str | None, _choice("--margin-disk", "Percent of each disk that stays free (default: 20).", "N")
+    ] = None,
+    undo: Annotated[str | None, _choice("--undo", "Plan the way back from the plan in this folder.", "FOLDER")] = None,
+) -> int:
+    """Plan the changes that fix findings of one cluster, prove the plan, and write its steps into OUT/plan.
+
+    Without an input it uses the newest accepted snapshot in the lake. It only reads: nothing is changed.
+    """
+    from durability.cli import change
+    from durability.cli.options import Given, checked
+
+    given = Given.of(ctx)
+    asked = change.request(given)
+    return change.run(checked(given), asked)
+
+
 @app.command()
 def demo() -> None:
     """Run the embedded cluster with its deliberate mistakes until Ctrl-C, and print the command that audits it."""

@@ -137,7 +137,9 @@ def submit(
     from durability.steps.evaluate import TAIL, JobFailed
 
     properties = {**spark.settings(plan.partitions), **lake.spark_conf()}
-    file = spark.write_properties(session.folder / "spark.properties", properties)
+    place = session.folder / "spark.properties"
+    place.unlink(missing_ok=True)  # of an earlier job
+    file = spark.write_properties(place, properties)
     stated = plan.write(session.folder / "plan.json")
     command = (str(resources.spark_job(job)), "--plan", str(stated), *arguments)
     child = session.popen(spark.submit(file, *command, lake=lake.location), log=log, env=environment)

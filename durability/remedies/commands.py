@@ -71,13 +71,20 @@ class Elect:
 
 
 @dataclass(frozen=True)
+class ElectListed:
+    """kafka-leader-election: asks for the election of the preferred leaders of the partitions that a file lists (KIP-460)."""
+
+    file: str
+
+
+@dataclass(frozen=True)
 class Unregister:
     """kafka-cluster: the controllers forget a broker that is down. Only KRaft remembers such brokers."""
 
     broker: int
 
 
-Command = Config | Reassign | Feature | Elect | Unregister | Show
+Command = Config | Reassign | Feature | Elect | ElectListed | Unregister | Show
 UNAVAILABLE = Show("unavailable")
 UNDER_REPLICATED, RUNNING, LOG_DIRS = Show("under-replicated"), Show("reassignments"), "log-dirs"
 
@@ -110,6 +117,10 @@ def lines(command: Command, facts: ClusterFacts = UNKNOWN) -> list[str]:
     if isinstance(command, Unregister):
         known = facts.kraft is not False and not facts.before(2, 8)
         return [f"kafka-cluster unregister {BOOTSTRAP} --id {command.broker}"] if known else []
+    if isinstance(command, ElectListed):
+        if facts.before(2, 4):
+            return [f"kafka-preferred-replica-election {ZOOKEEPER} --path-to-json-file {command.file}"]
+        return [f"kafka-leader-election {BOOTSTRAP} --election-type preferred --path-to-json-file {command.file}"]
     if isinstance(command, Elect):
         # Before 2.4 kafka-preferred-replica-election does it.
         tool = f"kafka-leader-election {BOOTSTRAP} --election-type preferred"

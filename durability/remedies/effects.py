@@ -5,7 +5,7 @@ Tests follow remedies with it. A document has the format kafka-topology/1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -27,12 +27,18 @@ def apply(document: Document, step: Step, moves: Moves | None = None) -> list[Do
     command = step.command
     if isinstance(command, Reassign):
         plan = (moves or {})[command.topic]
-        during = _changed(document, command.topic, plan, finished=False)
-        return [during, _changed(document, command.topic, plan, finished=True)]
+        during, after = deepcopy(document), deepcopy(document)
+        reassign(_topic(during, command.topic), plan, live(during), finished=False)
+        reassign(_topic(after, command.topic), plan, live(after), finished=True)
+        return [during, after]
     if isinstance(command, Config):
-        return [_configured(document, command)]
+        after = deepcopy(document)
+        configure(after, command)
+        return [after]
     if isinstance(command, Elect):
-        return [_elected(document, command)]
+        after = deepcopy(document)
+        elect(_topic(after, command.topic), command.partition, live(after))
+        return [after]
     if isinstance(command, Feature):
         after = deepcopy(document)
         after["cluster"].setdefault("features", {})[command.name] = command.level
@@ -40,22 +46,36 @@ def apply(document: Document, step: Step, moves: Moves | None = None) -> list[Do
     return [document]
 
 
-def _configured(document: Document, command: Config) -> Document:
-    after = deepcopy(document)
+def _topic(document: Document, name: str) -> Document:
+    (topic,) = [t for t in document["topics"] if t["name"] == name]
+    return topic
+
+
+def live(document: Document) -> set[int]:
+    """The brokers that aren't known to be down."""
+    return {b["id"] for b in document["brokers"] if b.get("live") is not False}
+
+
+def configure(document: Document, command: Config) -> None:
+    """Changes settings in the document itself."""
     if command.entity == "topics":
-        (topic,) = [t for t in after["topics"] if t["name"] == command.name]
-        _set(topic, command, "topic")
-        return after
-    nodes = [*after["brokers"], *after["cluster"].get("controllers", ())]
+        assert command.name is not None, "a topic's settings have its name"
+        set_on(_topic(document, command.name), command.values)
+        return
+    nodes = [*document["brokers"], *document["cluster"].get("controllers", ())]
     for node in nodes:
         if command.name is None or str(node["id"]) == command.name:
             _set(node, command, "cluster-default" if command.name is None else "broker-dynamic")
     if command.name is None:
-        for topic in after["topics"]:
+        for topic in document["topics"]:
             inherited = {k for k, source in (topic.get("config_sources") or {}).items() if source != "topic"}
             if shown := tuple((key, value) for key, value in command.values if key in inherited):
                 _set(topic, replace(command, values=shown), "cluster-default")
-    return after
+
+
+def set_on(topic: Document, values: Sequence[tuple[str, str | None]]) -> None:
+    """Sets or deletes overrides of a topic of a document."""
+    _set(topic, Config("topics", topic["name"], tuple(values)), "topic")
 
 
 def _set(node: Document, command: Config, source: str) -> None:
@@ -69,29 +89,27 @@ def _set(node: Document, command: Config, source: str) -> None:
             sources.pop(key, None) if value is None else sources.update({key: source})
 
 
-def _elected(document: Document, command: Elect) -> Document:
+def elect(topic: Document, number: int, live: Collection[int]) -> None:
     """The first live replica of the ISR, or of the ELR if the ISR is empty, leads. There may be none: it isn't unclean."""
-    after = deepcopy(document)
-    live = {b["id"] for b in after["brokers"] if b.get("live") is not False}
-    for topic in after["topics"]:
-        for partition in topic["partitions"] if topic["name"] == command.topic else ():
-            if partition["partition"] == command.partition:
-                copies = partition["isr"] or partition.get("elr") or ()
-                in_sync = [b for b in partition["replicas"] if b in copies and b in live]
-                partition["leader"] = in_sync[0] if in_sync else None
-                if in_sync and not partition["isr"]:
-                    partition["isr"], partition["elr"] = in_sync[:1], [b for b in copies if b != in_sync[0]]
-    return after
+    for partition in topic["partitions"]:
+        if partition["partition"] == number:
+            copies = partition["isr"] or partition.get("elr") or ()
+            in_sync = [b for b in partition["replicas"] if b in copies and b in live]
+            partition["leader"] = in_sync[0] if in_sync else None
+            if in_sync and not partition["isr"]:
+                partition["isr"], partition["elr"] = in_sync[:1], [b for b in copies if b != in_sync[0]]
 
 
-def _changed(document: Document, name: str, plan: list[tuple[int, list[int]]], *, finished: bool) -> Document:
-    """The document while the plan runs, or at its end. Replicas on brokers that are down never get in sync."""
-    after = deepcopy(document)
-    live = {b["id"] for b in after["brokers"] if b.get("live") is not False}
-    (topic,) = [t for t in after["topics"] if t["name"] == name]
+def reassign(
+    topic: Document, plan: Iterable[tuple[int, Sequence[int]]], live: Collection[int], *, finished: bool
+) -> None:
+    """Changes the topic of a document to how it is while the plan runs, or at its end.
+
+    Replicas on brokers that are down never get in sync.
+    """
     partitions = {p["partition"]: p for p in topic["partitions"]}
-    for number, replicas in plan:
-        partition = partitions[number]
+    for number, new in plan:
+        partition, replicas = partitions[number], list(new)
         now = partition["replicas"]
         if not finished:
             added, dropped = [b for b in replicas if b not in now], [b for b in now if b not in replicas]
@@ -100,6 +118,9 @@ def _changed(document: Document, name: str, plan: list[tuple[int, list[int]]], *
         in_sync = [b for b in replicas if b in live]
         led = partition["leader"] in in_sync
         partition |= {"replicas": replicas, "isr": in_sync, "adding": [], "removing": []}
+        for name in ("elr", "last_known_elr"):
+            # A replica that is gone or in sync isn't eligible.
+            if partition.get(name):
+                partition[name] = [b for b in partition[name] if b in replicas and b not in in_sync]
         if partition["leader"] is not None and not led:
             partition["leader"] = in_sync[0] if in_sync else None
-    return after

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from durability.catalogue import CONTROLS
 from durability.catalogue.model import REFUSED
-from durability.remedies.commands import RUNNING, Command, Config, Elect, Feature, Reassign, Unregister
+from durability.remedies.commands import RUNNING, Command, Config, Elect, ElectListed, Feature, Reassign, Unregister
 from durability.remedies.finding import Finding
 from durability.remedies.steps import Remedy
 
@@ -46,7 +46,7 @@ def refusal(provider: str | None, kind: str) -> str | None:
 
 def against(command: Command, provider: str | None) -> str | None:
     """Why the provider refuses the command; None if it isn't known to."""
-    if isinstance(command, Reassign | Unregister | Elect) or command == RUNNING:
+    if isinstance(command, Reassign | Unregister | Elect | ElectListed) or command == RUNNING:
         return refusal(provider, REASSIGN)
     if isinstance(command, Feature):
         return refusal(provider, BROKERS)

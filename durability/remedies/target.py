@@ -66,9 +66,7 @@ def remedy(finding: Finding) -> Remedy:
     target, facts = finding["evidence"]["target"], facts_of(finding)
     changes = safety.lowers(target) or _raises(target)
     if target.get("at_most") is not None:
-        return advice(
-            f"Change the tier: it needs {target['replication_factor']} replicas and allows at most {target['at_most']}"
-        )
+        return advice(impossible(target) or "")
     if target["too_few_brokers"]:
         return _too_few_brokers(target, finding)
     at_risk = target["elr_at_risk_in_cluster" if _everywhere(target, facts) else "elr_at_risk"]
@@ -81,6 +79,18 @@ def remedy(finding: Finding) -> Remedy:
     if (evened := _evened(target)) is not None:
         return advice(evened, AGAIN)
     return advice("Set the same min.insync.replicas on all brokers: partitions of this topic have different values")
+
+
+def impossible(target: Target) -> str | None:
+    """What it takes before the topic can get to its target; None if it can now."""
+    if target.get("at_most") is not None:
+        return (
+            f"Change the tier: it needs {target['replication_factor']} replicas and allows at most {target['at_most']}"
+        )
+    if target["too_few_brokers"]:
+        wanted, there = target["replication_factor"], target["brokers"]
+        return f"Add brokers ({wanted} required, the cluster has {there}), or give the topic a tier that requires fewer"
+    return None
 
 
 def _evened(target: Target) -> str | None:
@@ -101,8 +111,7 @@ def _evened(target: Target) -> str | None:
 def _too_few_brokers(target: Target, finding: Finding) -> Remedy:
     """Advice to add brokers. If the configuration rejects every acks=all write, also the way to accept them until then."""
     topic = finding["resource"]
-    wanted, there, now = target["replication_factor"], target["brokers"], target["replication_factor_now"]
-    more = f"Add brokers ({wanted} required, the cluster has {there}), or give the topic a tier that requires fewer"
+    now, more = target["replication_factor_now"], impossible(target) or ""
     enforced, configured = target["min_insync_replicas_enforced"], target["min_insync_replicas_now"]
     if None in (enforced, configured, now) or enforced <= now or not now:
         return advice(more)
@@ -250,15 +259,21 @@ def _trade_off(target: Target) -> tuple[str, ...]:
 
 def _lower(target: Target, topic: str) -> Step:
     """Lowers the topic's min.insync.replicas, unless acks=all would then no longer guarantee a second copy."""
-    least, enforced, now = target[KEY], target["min_insync_replicas_enforced"], target["replication_factor_now"]
-    command = topic_setting(topic, MIN_ISR, least)
-    if least == 1 and enforced is not None and now is not None and 1 < enforced <= now:
-        return Step(
-            command,
-            unless="First add brokers for another replica. Without it only min.insync.replicas=1 gives the headroom, and acks=all"
-            " then guarantees a single copy: decide this yourself",
-        )
+    command = topic_setting(topic, MIN_ISR, target[KEY])
+    if (unless := decided_by_hand(target)) is not None:
+        return Step(command, unless=unless)
     return Step(command, (_why_lower(target),), undo=_undo(target, topic), harm=harm_of_undo(target))
+
+
+def decided_by_hand(target: Target) -> str | None:
+    """Why the target's lower min.insync.replicas is no change for a script; None if it is one."""
+    least, enforced, now = target[KEY], target["min_insync_replicas_enforced"], target["replication_factor_now"]
+    if least == 1 and enforced is not None and now is not None and 1 < enforced <= now:
+        return (
+            "First add brokers for another replica. Without it only min.insync.replicas=1 gives the headroom, and acks=all then"
+            " guarantees a single copy: decide this yourself"
+        )
+    return None
 
 
 def _why_lower(target: Target) -> str:

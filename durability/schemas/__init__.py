@@ -12,14 +12,14 @@ from typing import Any
 NAMES = (
     *("topology", "policy", "waivers", "clusters", "frameworks"),
     *("findings", "plans", "whatif", "restart", "losses", "drill"),
-    *("period", "sample", "evidence"),
+    *("period", "sample", "evidence", "plan-of-change", "plan-before"),
 )
 
 
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema of the format of that name, one of NAMES; KeyError for another."""
     from durability.policy import formats
-    from durability.schemas import evidence, losses, results
+    from durability.schemas import change, evidence, losses, results
     from durability.schemas.generate import file_schema, topology_schema
 
     if name == "topology":
@@ -38,6 +38,8 @@ def schema(name: str) -> dict[str, Any]:
         "period": evidence.PERIOD,
         "sample": evidence.SAMPLE,
         "evidence": evidence.EVIDENCE,
+        "plan-of-change": change.PLAN_OF_CHANGE,
+        "plan-before": change.PLAN_BEFORE,
     }
     return file_schema(roots[name])
 

@@ -1,0 +1,355 @@
+"""From findings and their targets to an assembled plan, before it is proven."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from durability.remedies import effects, elr, providers, safety
+from durability.remedies.change import settings
+from durability.remedies.change.assemble import assemble
+from durability.remedies.change.model import MIN_ISR, Change, Document, Limits, Move, Setting, TopicSettings, Wanted
+from durability.remedies.change.proof import gravity
+from durability.remedies.cluster import ClusterFacts
+from durability.remedies.finding import Finding
+from durability.remedies.moves.model import Broker, Partition, Problem, Solution, Target
+from durability.remedies.moves.solve import solve
+from durability.remedies.plans import HALTED
+from durability.remedies.target import impossible
+from durability.topology.observers import by_default, has_observers
+
+UNCLEAN_CONTROLS = ("unclean-leader-election",)
+OBSERVERS = "topic {} has Confluent observers: its replicas follow confluent.placement.constraints"
+UNREAD = "the replicas of {} could not be read: let the auditor read them, then audit again"
+RUNNING = "a reassignment is running ({}): let it complete, or cancel it, then audit again"
+UNKNOWN_RUNNING = (
+    "it is unknown whether a reassignment is running: let the auditor read reassignments, then audit again"
+)
+AS_BEFORE = "nothing to take back: placements and settings are as they were"
+WHY = {
+    "unknown-target": "the number of replicas that it needs is unknown",
+    "unknown-replicas": "the replicas of a partition are unknown",
+    "few-brokers": "it needs more replicas than there are live brokers: add brokers, or give it a tier that asks for fewer",
+    "few-racks": "the racks of the live brokers don't suffice: add a rack, or give it a tier that asks for fewer",
+    "avoided": "only the avoided brokers could take its replicas: avoid fewer brokers, or add one",
+    "no-room": "the brokers that could take its replicas have no room on their disks: add disks or brokers",
+    "too-loaded": "only brokers that have more replicas than most could take its replicas: add a broker",
+}
+"""Why the planner leaves a topic out, and what else helps (`durability.remedies.moves.model.Code`)."""
+Solve = Callable[[Problem], Solution]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a plan is drafted from.
+
+    brokers: of the cluster. postures: rows of `topic_posture` by topic. required: the requirements of each tier as numbers.
+    targeted: the open findings to fix. reassigning_known: could running reassignments be read? avoid: brokers that get no
+    replica. margin_disk: the part of a disk that stays free.
+    """
+
+    document: Document
+    brokers: Sequence[Broker]
+    postures: Mapping[str, Mapping[str, Any]]
+    required: Mapping[str, Mapping[str, Any]]
+    targeted: Sequence[Finding]
+    facts: ClusterFacts
+    limits: Limits
+    reassigning_known: bool = True
+    avoid: frozenset[int] = frozenset()
+    margin_disk: float = 0.2
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A plan before its proof. left_out: topics, or the cluster (None), with the reason. held: by topic, why a setting that its
+    target asks for isn't changed. solution: of the moves; None if the cluster is left out. document: before the plan."""
+
+    document: Document = field(repr=False)
+    change: Change
+    solution: Solution | None
+    left_out: tuple[tuple[str | None, str], ...] = ()
+    held: Mapping[str, str] | None = None
+
+    def why(self, finding: Finding, otherwise: str | None) -> str:
+        """Why the finding remains. otherwise: its remediation."""
+        whole = next((why for topic, why in self.left_out if topic is None), None)
+        own = next((why for topic, why in self.left_out if topic == finding["resource"]), None)
+        if finding["resource_type"] != "topic":
+            own = None
+        held = (self.held or {}).get(finding["resource"]) if finding["resource_type"] == "topic" else None
+        said = whole or own or held
+        if said is not None:
+            return said
+        if otherwise is None or "\n" in otherwise or not otherwise[:1].isalpha():
+            return "no step of a plan fixes it: its remediation in findings.json has the commands"
+        return otherwise
+
+
+def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
+    """The plan for the targeted findings."""
+    if (why := against_cluster(inputs)) is not None:
+        change = assemble(inputs.document, Wanted(), inputs.facts, inputs.limits)
+        return Draft(inputs.document, change, None, ((None, why),))
+    topics = {topic["name"]: topic for topic in inputs.document["topics"]}
+    of_topics = _by_topic(inputs.targeted)
+    left_out: dict[str | None, str] = {}
+    targets: dict[str, Target] = {}
+    for name, found in list(of_topics.items()):
+        if (why := settings.odd(topics[name])) is not None:
+            left_out[name] = why
+            del of_topics[name]
+            continue
+        target, why = _target(name, found, inputs)
+        if why is not None:
+            left_out[name] = why
+        elif target is not None:
+            targets[name] = target
+    solution = _solved(inputs, targets, solver)
+    left_out |= {left.topic: WHY.get(left.why, left.why) for left in solution.left_out}
+    moves = _moves(solution, inputs.document)
+    made = _settings(of_topics, topics, moves, inputs)
+    held = {name: one.held for name, one in made.items() if one.held is not None}
+    stuck = {name for name, one in made.items() if one.held == settings.OUT_OF_SYNC and one.before is not None}
+    if stuck:
+        # Their min.insync.replicas would stay lowered. Others can take the room that their replicas would have taken.
+        left_out |= {name: held[name] for name in stuck}
+        targets = {name: target for name, target in targets.items() if name not in stuck}
+        solution = _solved(inputs, targets, solver)
+        moves = _moves(solution, inputs.document)
+        made = {name: TopicSettings(held=one.held) if name in stuck else one for name, one in made.items()}
+    rank = {name: -max(map(gravity, found)) for name, found in of_topics.items()}
+    wanted = Wanted(tuple(move for of in moves.values() for move in of), made, rank, _cluster_wide(inputs))
+    change = assemble(inputs.document, wanted, inputs.facts, inputs.limits)
+    return Draft(inputs.document, change, solution, tuple(left_out.items()), held)
+
+
+def against_cluster(inputs: Inputs) -> str | None:
+    """Why the whole cluster is left out; None if it can be planned."""
+    document, facts = inputs.document, inputs.facts
+    if facts.led is False:
+        return HALTED
+    if (refused := providers.refusal(facts.provider, providers.REASSIGN)) is not None:
+        return refused
+    inherited = by_default(broker.get("configs") for broker in document["brokers"])
+    for topic in document["topics"]:
+        if has_observers(topic.get("configs"), inherited):
+            return OBSERVERS.format(topic["name"])
+        for partition in topic.get("partitions") or [{}]:
+            name = f"{topic['name']}-{partition.get('partition', '?')}"
+            if not partition or partition.get("replicas") is None or partition.get("isr") is None:
+                return UNREAD.format(name)
+            if partition.get("adding") or partition.get("removing"):
+                return RUNNING.format(name)
+    return None if inputs.reassigning_known else UNKNOWN_RUNNING
+
+
+def _by_topic(findings: Sequence[Finding]) -> dict[str, list[Finding]]:
+    found: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding["resource_type"] == "topic":
+            found.setdefault(finding["resource"], []).append(finding)
+    return found
+
+
+def _with_target(findings: Sequence[Finding]) -> Finding | None:
+    """One of the findings with the topic's target. All of them have the same."""
+    return next((finding for finding in findings if (finding["evidence"] or {}).get("target")), None)
+
+
+def _target(name: str, findings: Sequence[Finding], inputs: Inputs) -> tuple[Target | None, str | None]:
+    """What the topic's replicas must become, or why they can't be moved now; None and None if nothing is asked of them."""
+    finding, posture = _with_target(findings), inputs.postures.get(name)
+    if finding is None or posture is None:
+        return None, None
+    required = inputs.required.get(posture["tier"] or "", {})
+    survives = "rack" in (required.get("survive") or ())
+    by_racks = survives and any(f["control"] == "rack-loss" and f["outcome"] == "FAIL" for f in findings)
+    aims = finding["evidence"]["target"]
+    if (why := impossible(aims)) is not None:
+        return None, why
+    if not posture["reassign"] and not by_racks:
+        return None, None
+    if (why := settings.refusal(finding)) is not None:
+        return None, why
+    acked = (posture["target_acked_racks"], posture["target_min_insync_replicas"])
+    least = posture["target_min_insync_replicas"]
+    return Target(
+        replication_factor=posture["target_replication_factor"],
+        racks=posture["target_racks"],
+        own_racks=bool(posture["target_own_racks"]),
+        balanced=bool(posture["target_rack_balance"]),
+        acked=None if None in acked else acked,
+        survives_rack=survives,
+        min_isr=aims["min_insync_replicas_now"] if least is None else least,
+    ), None
+
+
+def _solved(inputs: Inputs, targets: Mapping[str, Target], solver: Solve) -> Solution:
+    """The moves. A topic that can't survive the loss of a rack still gets what else its target asks for."""
+    problem = Problem(
+        brokers=inputs.brokers,
+        partitions=[
+            Partition(
+                topic["name"],
+                p["partition"],
+                tuple(p["replicas"]),
+                p["leader"],
+                tuple(p["isr"]),
+                p.get("bytes"),
+            )
+            for topic in inputs.document["topics"]
+            for p in topic["partitions"]
+        ],
+        targets=targets,
+        min_isr=_min_isr(inputs),
+        avoid=inputs.avoid,
+        margin_disk=inputs.margin_disk,
+    )
+    solution = solver(problem)
+    strict = {left.topic for left in solution.left_out if targets[left.topic].survives_rack}
+    if not strict:
+        return solution
+    relaxed = {
+        name: replace(target, survives_rack=False) if name in strict else target for name, target in targets.items()
+    }
+    return solver(replace(problem, targets=relaxed))
+
+
+def _min_isr(inputs: Inputs) -> dict[str, int]:
+    """By topic its configured min.insync.replicas, as far as it is one number."""
+    default = _default_min_isr(inputs.document)
+    stated = {t["name"]: (t.get("configs") or {}).get(MIN_ISR) for t in inputs.document["topics"]}
+    found = {
+        name: default if value is None else int(value) if value.isdecimal() else None for name, value in stated.items()
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _default_min_isr(document: Document) -> int | None:
+    """The min.insync.replicas of the brokers; None if they have different ones. Kafka's default is 1."""
+    stated = {(broker.get("configs") or {}).get(MIN_ISR, "1") for broker in document["brokers"]}
+    value = stated.pop() if len(stated) == 1 else ""
+    return int(value) if value.isdecimal() else None
+
+
+def _moves(solution: Solution, document: Document) -> dict[str, list[Move]]:
+    """By topic, the partitions that change."""
+    found: dict[str, list[Move]] = {}
+    for topic in document["topics"]:
+        for p in topic["partitions"]:
+            after = solution.replicas.get((topic["name"], p["partition"]))
+            if after is not None and list(after) != p["replicas"]:
+                move = Move(topic["name"], p["partition"], tuple(p["replicas"]), tuple(after), p.get("bytes"))
+                found.setdefault(topic["name"], []).append(move)
+    return found
+
+
+def _settings(
+    of_topics: Mapping[str, Sequence[Finding]],
+    topics: Mapping[str, Document],
+    moves: Mapping[str, Sequence[Move]],
+    inputs: Inputs,
+) -> dict[str, TopicSettings]:
+    live = effects.live(inputs.document)
+    made: dict[str, TopicSettings] = {}
+    for name, findings in of_topics.items():
+        finding, topic = _with_target(findings), topics[name]
+        one = TopicSettings()
+        if finding is not None and impossible(finding["evidence"]["target"]) is None:
+            one = settings.of_target(finding, topic, moves.get(name, ()), live)
+        others = [
+            setting
+            for f in findings
+            if f["control"] in UNCLEAN_CONTROLS and f["outcome"] == "FAIL" and f["evidence"].get("own")
+            for setting in [settings.unclean_off(f, inputs.document, topic)]
+        ]
+        one = replace(one, others=tuple(dict.fromkeys(others)))
+        refused = _refused(one, inputs.facts)
+        made[name] = TopicSettings(held=refused) if refused is not None else one
+    return made
+
+
+def _refused(one: TopicSettings, facts: ClusterFacts) -> str | None:
+    """Why the provider refuses one of the changes; None if it doesn't."""
+    changed = [setting for setting in (one.before, one.after, *one.others) if setting is not None]
+    return next((why for s in changed if (why := providers.against(s.command, facts.provider)) is not None), None)
+
+
+def _cluster_wide(inputs: Inputs) -> tuple[Setting, ...]:
+    """Unclean leader election off for the whole cluster, if a finding asks for it and it is safe."""
+    for finding in inputs.targeted:
+        of_unclean = finding["control"] in UNCLEAN_CONTROLS and finding["outcome"] in ("FAIL", "UNKNOWN")
+        if of_unclean and not (finding["evidence"] or {}).get("own"):
+            setting = settings.unclean_off(finding, inputs.document, None)
+            if safety.reason(setting.command, finding) is None:
+                return (setting,)
+    return ()
+
+
+def undo(
+    document: Document,
+    before: Mapping[str, Any],
+    facts: ClusterFacts,
+    limits: Limits,
+    *,
+    reassigning_known: bool = True,
+) -> Draft:
+    """The way back to the placements and settings of before.json. Topics that are gone since are left out."""
+    inputs = Inputs(document, (), {}, {}, (), facts, limits, reassigning_known)
+    if (why := against_cluster(inputs)) is not None:
+        return Draft(document, assemble(document, Wanted(), facts, limits), None, ((None, why),))
+    topics = {topic["name"]: topic for topic in document["topics"]}
+    left_out: dict[str | None, str] = {}
+    moves: list[Move] = []
+    for row in before["placements"]:
+        name, number, then = row["topic"], row["partition"], tuple(row["replicas"])
+        partition = next((p for p in topics.get(name, {}).get("partitions", ()) if p["partition"] == number), None)
+        if partition is None:
+            left_out[name] = f"partition {number} doesn't exist any more"
+        elif tuple(partition["replicas"]) != then:
+            if partition["leader"] is None:
+                left_out[name] = safety.NO_LEADER
+            moves.append(Move(name, number, tuple(partition["replicas"]), then, partition.get("bytes")))
+    moves = [move for move in moves if move.topic not in left_out]
+    made: dict[str, TopicSettings] = {}
+    cluster: list[Setting] = []
+    for row in before["settings"]:
+        name, key, value = row["topic"], row["name"], row["value"]
+        if name in topics and (odd := settings.odd(topics[name])) is not None:
+            left_out[name] = odd
+        elif name is None:
+            was = settings.cluster_wide(document, key)
+            cluster += [Setting(None, key, was, value)] if was != value else []
+        elif name not in topics:
+            left_out[name] = "the topic doesn't exist any more"
+        elif (own := settings.override(topics[name], key)) != value and name not in left_out:
+            if key == MIN_ISR and settings.elr_at_risk(topics[name], facts):
+                left_out[name] = elr.WAIT.rstrip(".")
+                continue
+            made[name] = _restored(made.get(name, TopicSettings()), Setting(name, key, own, value), inputs)
+    moves = [move for move in moves if move.topic not in left_out]
+    if not (moves or made or cluster or left_out):
+        left_out[None] = AS_BEFORE
+    change = assemble(document, Wanted(tuple(moves), made, {}, tuple(cluster)), facts, limits)
+    return Draft(document, change, None, tuple(left_out.items()))
+
+
+def _restored(so_far: TopicSettings, setting: Setting, inputs: Inputs) -> TopicSettings:
+    """The settings with one more that is restored.
+
+    A lower min.insync.replicas comes after the moves: acks=all guarantees more copies until then. Before 3.7 it comes first,
+    because brokers reject all writes if it is above the number of replicas.
+    """
+    if setting.name != MIN_ISR:
+        return replace(so_far, others=(*so_far.others, setting))
+    default = (_default_min_isr(inputs.document) or 1,) * 2
+    was, value = (
+        int(stated) if stated is not None and stated.isdecimal() else otherwise
+        for stated, otherwise in zip((setting.was, setting.value), default, strict=True)
+    )
+    if value >= was:
+        return replace(so_far, after=setting)
+    first = inputs.facts.newest is None or inputs.facts.newest < safety.CAPPED
+    return replace(so_far, before=setting) if first else replace(so_far, after=setting, raises=False)

@@ -1,0 +1,153 @@
+"""What a plan of change consists of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from durability.remedies.commands import Config
+
+MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
+Kind = Literal["wait", "lower-min-isr", "reassign", "raise-min-isr", "set-config", "elect-leaders"]
+KINDS: tuple[Kind, ...] = ("wait", "lower-min-isr", "reassign", "raise-min-isr", "set-config", "elect-leaders")
+SAFE = re.compile("[A-Za-z0-9]{1,20}")
+"""What the value of a setting may be: an undo writes it into a script."""
+Document = dict[str, Any]
+"""A document of the format kafka-topology/1."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of a batch. partitions: how many move at once. bytes: how many may arrive at a broker."""
+
+    partitions: int = 200
+    bytes: int = 500_000_000_000
+
+
+@dataclass(frozen=True)
+class Move:
+    """A partition whose replicas, or their order, change. before, after: broker ids, the preferred leader first.
+
+    bytes: the size of one replica; None if unknown.
+    """
+
+    topic: str
+    partition: int
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    bytes: int | None = None
+
+    @property
+    def added(self) -> tuple[int, ...]:
+        """The brokers that get a new replica."""
+        return tuple(b for b in self.after if b not in self.before)
+
+    @property
+    def copied(self) -> int:
+        """The bytes that are copied; 0 if the size is unknown."""
+        return (self.bytes or 0) * len(self.added)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting that changes.
+
+    topic: None for a cluster-wide dynamic default. was, value: None if there is none of this kind, or after it is deleted.
+    """
+
+    topic: str | None
+    name: str
+    was: str | None
+    value: str | None
+
+    @property
+    def command(self) -> Config:
+        return self._config(self.value)
+
+    @property
+    def undo(self) -> Config:
+        """Restores what was there. Without an override, there is none afterwards: the same value as an override differs."""
+        return self._config(self.was)
+
+    def __post_init__(self) -> None:
+        for value in (self.was, self.value):
+            if self.name not in (MIN_ISR, UNCLEAN) or (value is not None and not SAFE.fullmatch(value)):
+                raise ValueError(f"{self.name}={value}: not a setting that a script may have")
+
+    def _config(self, value: str | None) -> Config:
+        return Config("brokers" if self.topic is None else "topics", self.topic, ((self.name, value),))
+
+
+@dataclass(frozen=True)
+class TopicSettings:
+    """How a topic's min.insync.replicas changes, and other settings.
+
+    before: the change before its first batch. after: the change after its last batch. raises: is `after` higher than what it is
+    then? others: settings that depend on no move. held: why a change that its target asks for isn't in the plan; None if all
+    are.
+    """
+
+    before: Setting | None = None
+    after: Setting | None = None
+    raises: bool = True
+    others: tuple[Setting, ...] = ()
+    held: str | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a plan.
+
+    id: its number and kind, which is also the name of its files. why: one sentence. moves: of a reassignment. elections:
+    partitions (topic and number) whose preferred leader is elected. brokers: that must come back. after: ids of the steps that
+    must be complete before it.
+    """
+
+    id: str
+    kind: Kind
+    why: str
+    moves: tuple[Move, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    elections: tuple[tuple[str, int], ...] = ()
+    brokers: tuple[int, ...] = ()
+    after: tuple[str, ...] = ()
+
+    @property
+    def topics(self) -> list[str]:
+        named = [move.topic for move in self.moves] + [topic for topic, _ in self.elections]
+        return sorted({*named, *(setting.topic for setting in self.settings if setting.topic is not None)})
+
+    @property
+    def partitions(self) -> int:
+        return len(self.moves) + len(self.elections)
+
+    @property
+    def bytes(self) -> int:
+        return sum(move.copied for move in self.moves)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a plan changes.
+
+    moves: in no order. settings: by topic. rank: by topic, how soon it comes; the smallest first. cluster: cluster-wide settings.
+    """
+
+    moves: tuple[Move, ...] = ()
+    settings: Mapping[str, TopicSettings] = field(default_factory=dict)
+    rank: Mapping[str, int] = field(default_factory=dict)
+    cluster: tuple[Setting, ...] = ()
+
+
+@dataclass(frozen=True)
+class Change:
+    """An assembled plan. harms: what a step would do to partitions on the way, as sentences; empty if it harms none.
+
+    planned: the document after all steps.
+    """
+
+    steps: tuple[Step, ...]
+    planned: Document = field(repr=False)
+    harms: tuple[str, ...] = ()

@@ -1,0 +1,135 @@
+"""What a topic's settings become: before its replicas move, and after.
+
+The target decides the values (`durability.remedies.target`), and `durability.remedies.safety` when they may change. This module
+puts both on the time line of a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from durability.remedies import elr, safety
+from durability.remedies.change.model import MIN_ISR, SAFE, UNCLEAN, Document, Move, Setting, TopicSettings
+from durability.remedies.cluster import KEY as CLUSTER_FACTS
+from durability.remedies.cluster import ClusterFacts, facts_of
+from durability.remedies.commands import Reassign
+from durability.remedies.finding import Finding
+from durability.remedies.target import UNEVEN, decided_by_hand
+
+OUT_OF_SYNC = (
+    "First bring back the out-of-sync replicas: a higher min.insync.replicas would reject acks=all writes, or leave no"
+    " headroom"
+)
+NOBODY = "It is unknown what min.insync.replicas of the topic is now"
+
+
+def override(topic: Document, name: str) -> str | None:
+    """The topic's own value of a setting; None if it inherits one.
+
+    Without sources, a document states overrides only.
+    """
+    value = (topic.get("configs") or {}).get(name)
+    return value if (topic.get("config_sources") or {}).get(name, "topic") == "topic" else None
+
+
+def odd(topic: Document) -> str | None:
+    """Why no setting of the topic is changed: one of its values is none of Kafka's, so that no script may restore it."""
+    for name in (MIN_ISR, UNCLEAN):
+        value = override(topic, name)
+        if value is not None and not SAFE.fullmatch(value):
+            return f"its {name} is no value of Kafka's: correct it first"
+    return None
+
+
+def refusal(finding: Finding, moving: bool = True) -> str | None:
+    """Why no replica of the topic may be moved now; None if the plan may move them.
+
+    finding: any of the topic with a target. Replicas on brokers that are down are no reason here: their moves wait for these.
+    """
+    target, facts = finding["evidence"]["target"], facts_of(finding)
+    topic = finding["resource"]
+    planned = replace(facts, planned=facts.planned | {topic})
+    up = {**target, "replicas_down": [], "reassign": moving}
+    of_move = {**finding, "evidence": {**finding["evidence"], "target": up}, CLUSTER_FACTS: planned}
+    pin = pinned(target, facts)
+    if pin is not None and target["elr_at_risk"]:
+        return elr.wait(finding).rstrip(".")
+    if pin is not None and safety.weakens(pin, target):
+        return safety.RUNNING_FIRST if target["reassigning_in_cluster"] else UNEVEN
+    lowered = [] if pin is None else [Setting(topic, MIN_ISR, None, str(pin)).command]
+    return safety.reason(Reassign(topic, "", None), of_move, lowered)
+
+
+def pinned(target: Mapping[str, Any], facts: ClusterFacts) -> int | None:
+    """The min.insync.replicas while replicas are added, no lower than what is enforced today; None if it may stay as it is."""
+    now = target["min_insync_replicas_now"]
+    return safety.pinned({**target, "min_insync_replicas": now, "reassign": True}, facts)
+
+
+def of_target(finding: Finding, topic: Document, moves: Collection[Move], live: Collection[int]) -> TopicSettings:
+    """How the topic's min.insync.replicas gets to its target.
+
+    finding: any of the topic with a target. moves: those of the topic.
+    """
+    target, facts = finding["evidence"]["target"], facts_of(finding)
+    least, now, was = target["min_insync_replicas"], target["min_insync_replicas_now"], override(topic, MIN_ISR)
+    pin = pinned(target, facts) if moves else None
+    before = None if pin is None else Setting(topic["name"], MIN_ISR, was, str(pin))
+    current = now if pin is None else pin
+    if now is None:
+        return TopicSettings(held=NOBODY)
+    final = now if least is None else least
+    if final > current and not _whole(topic, moves, live, final):
+        # After `before`, the value would stay lowered. The caller leaves such a topic out.
+        return TopicSettings(before, held=OUT_OF_SYNC)
+    if final == now:
+        # It comes back exactly as it was: a value of its own, or none.
+        return TopicSettings(before, None if before is None else Setting(topic["name"], MIN_ISR, before.value, was))
+    if target["elr_at_risk"]:
+        return TopicSettings(held=elr.wait(finding).rstrip("."))
+    if final < current and (by_hand := decided_by_hand(target)) is not None:
+        return TopicSettings(held=by_hand)
+    if final == current:  # what is enforced today is the target
+        return TopicSettings(before)
+    changed = Setting(topic["name"], MIN_ISR, was if before is None else before.value, str(final))
+    return TopicSettings(before, changed, raises=final > current)
+
+
+def _whole(topic: Document, moves: Iterable[Move], live: Collection[int], least: int) -> bool:
+    """Has each partition a leader, all its replicas in sync and at least so many, once its move is complete?"""
+    moved = {move.partition: move.after for move in moves}
+    for partition in topic["partitions"]:
+        replicas = moved.get(partition["partition"])
+        in_sync = [b for b in replicas if b in live] if replicas is not None else partition["isr"]
+        wanted = len(partition["replicas"] if replicas is None else replicas)
+        if partition["leader"] is None or in_sync is None or len(in_sync) < max(wanted, least):
+            return False
+    return True
+
+
+def elr_at_risk(topic: Document, facts: ClusterFacts) -> bool:
+    """Could a change of the topic's min.insync.replicas wipe an ELR that is still needed (KIP-966)?
+
+    That is so with the feature on, or unknown, while a partition is offline, has an empty ISR or a non-empty ELR.
+    """
+    return facts.elr is not False and any(
+        p["leader"] is None or not p["isr"] or p.get("elr") or p.get("elr", ()) is None for p in topic["partitions"]
+    )
+
+
+def unclean_off(finding: Finding, document: Document, topic: Document | None) -> Setting:
+    """Switches unclean leader election off: on the topic if it has an override, else cluster-wide."""
+    if topic is not None and finding["evidence"].get("own"):
+        return Setting(topic["name"], UNCLEAN, override(topic, UNCLEAN), "false")
+    return Setting(None, UNCLEAN, cluster_wide(document, UNCLEAN), "false")
+
+
+def cluster_wide(document: Document, name: str) -> str | None:
+    """The cluster-wide dynamic value of a setting; None if no broker shows one."""
+    for broker in document["brokers"]:
+        if (broker.get("config_sources") or {}).get(name) == "cluster-default":
+            value = (broker.get("configs") or {}).get(name)
+            return value if value is not None and SAFE.fullmatch(value) else None
+    return None

@@ -1,0 +1,137 @@
+"""Plays the steps of a plan on a document, and finds partitions that a step would harm on the way."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from durability.remedies import effects
+from durability.remedies.change.model import MIN_ISR, Document, Move, Setting, Step
+from durability.remedies.cluster import ClusterFacts
+from durability.remedies.safety import CAPPED
+
+SHOWN = 20
+
+
+class _Cluster:
+    """A document that steps change, with what it takes to find a topic and its minimum."""
+
+    def __init__(self, document: Document, facts: ClusterFacts):
+        self.document = document
+        self.topics = {topic["name"]: topic for topic in document["topics"]}
+        self.live = effects.live(document)
+        self.brokers = {broker["id"]: broker.get("configs") or {} for broker in document["brokers"]}
+        self.capped = facts.newest is None or facts.newest >= CAPPED
+        self.inherited: dict[tuple[str, str], tuple[str, str]] = {}
+
+    def minimum(self, topic: Document, leader: int | None) -> int:
+        """The configured min.insync.replicas of a partition of the topic with this leader."""
+        of_broker = self.brokers.get(leader, {}) if leader is not None else {}
+        stated = (topic.get("configs") or {}).get(MIN_ISR) or of_broker.get(MIN_ISR) or "1"
+        return int(stated) if stated.isdecimal() else 1
+
+    def under(self, topic: Document, numbers: Collection[int] | None = None) -> set[int]:
+        """The partitions that have a leader and reject acks=all writes, or have none. Replicas being added count.
+
+        Before 3.7 brokers enforce the configured value, also above the number of replicas.
+        """
+        found = set()
+        for partition in topic["partitions"]:
+            if numbers is not None and partition["partition"] not in numbers:
+                continue
+            least = self.minimum(topic, partition["leader"])
+            effective = min(least, len(partition["replicas"])) if self.capped else least
+            if partition["leader"] is None or len(partition["isr"] or ()) < effective:
+                found.add(partition["partition"])
+        return found
+
+    def set(self, setting: Setting) -> None:
+        """Changes a setting. A deleted override of a topic shows the inherited value again, if that was known."""
+        if setting.topic is None:
+            effects.configure(self.document, setting.command)
+            return
+        topic = self.topics[setting.topic]
+        configs, sources = topic.setdefault("configs", {}), topic.get("config_sources") or {}
+        key = (setting.topic, setting.name)
+        if setting.name in configs and sources.get(setting.name, "topic") != "topic":
+            self.inherited.setdefault(key, (configs[setting.name], sources[setting.name]))
+        effects.set_on(topic, [(setting.name, setting.value)])
+        if setting.value is None and key in self.inherited:
+            configs[setting.name], sources[setting.name] = self.inherited[key]
+
+
+State = tuple[frozenset[int], frozenset[int], int]
+"""Replicas, ISR and effective min.insync.replicas."""
+
+
+def partitions(document: Document, facts: ClusterFacts) -> dict[State, tuple[int, tuple[str, int]]]:
+    """By state, how many partitions of the document are in it, and one of them."""
+    cluster = _Cluster(document, facts)
+    found: dict[State, tuple[int, tuple[str, int]]] = {}
+    for topic in document["topics"]:
+        for p in topic["partitions"]:
+            replicas, isr = frozenset(p["replicas"] or ()), frozenset(p["isr"] or ())
+            least = cluster.minimum(topic, p["leader"])
+            state = (replicas, isr, min(least, len(replicas)) if cluster.capped else least)
+            count, example = found.get(state, (0, (topic["name"], p["partition"])))
+            found[state] = (count + 1, example)
+    return found
+
+
+def play(document: Document, steps: Iterable[Step], facts: ClusterFacts) -> list[str]:
+    """Changes the document as the steps do. Returns what they would harm, as sentences.
+
+    Harm is a partition that is offline or under its effective min.insync.replicas after a step, or while it runs, and wasn't
+    before it.
+    """
+    cluster = _Cluster(document, facts)
+    harms: list[str] = []
+    for step in steps:
+        changed = _by_topic(step.moves)
+        before = {name: cluster.under(cluster.topics[name]) for name in step.topics}
+        seen: dict[str, set[int]] = {}
+        for finished in (False, True) if step.moves else (True,):
+            for name, moves in changed.items():
+                effects.reassign(cluster.topics[name], moves, cluster.live, finished=finished)
+            for setting in step.settings:
+                cluster.set(setting)
+            for topic, number in step.elections:
+                effects.elect(cluster.topics[topic], number, cluster.live)
+            for name in step.topics:
+                seen.setdefault(name, set()).update(cluster.under(cluster.topics[name]))
+        harms += _harms(step, before, seen)
+    return harms
+
+
+def _by_topic(moves: Iterable[Move]) -> dict[str, list[tuple[int, Sequence[int]]]]:
+    found: defaultdict[str, list[tuple[int, Sequence[int]]]] = defaultdict(list)
+    for move in moves:
+        found[move.topic].append((move.partition, move.after))
+    return found
+
+
+def _harms(step: Step, before: Mapping[str, set[int]], after: Mapping[str, set[int]]) -> list[str]:
+    found = sorted((name, number) for name, numbers in after.items() for number in numbers - before[name])
+    return [
+        f"Step {step.id} would leave {topic}-{number} offline or under its min.insync.replicas"
+        for topic, number in found[:SHOWN]
+    ]
+
+
+def not_preferred(document: Document, moves: Iterable[Move]) -> tuple[tuple[str, int], ...]:
+    """The moved partitions that aren't led by their preferred replica, though it is up and in sync."""
+    live = effects.live(document)
+    moved = {(move.topic, move.partition) for move in moves}
+    found: list[tuple[str, int]] = []
+    for topic in document["topics"]:
+        for partition in topic["partitions"]:
+            name = (topic["name"], partition["partition"])
+            if name in moved and _electable(partition, live):
+                found.append(name)
+    return tuple(found)
+
+
+def _electable(partition: Mapping[str, Any], live: Collection[int]) -> bool:
+    preferred = partition["replicas"][0]
+    return partition["leader"] != preferred and preferred in live and preferred in (partition["isr"] or ())

@@ -1,0 +1,223 @@
+"""A plan's folder, OUT/plan/<cluster>: plan.json, its steps, their undo, and the topologies before and after."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from durability.atomic import unfinished
+from durability.errors import Refused
+from durability.plain import plain
+from durability.remedies.change import scripts
+from durability.remedies.change.model import Change
+from durability.remedies.change.proof import Proof
+from durability.remedies.cluster import ClusterFacts
+from durability.remedies.plans import folder
+from durability.report.words import plural, readable
+
+FORMAT, BEFORE = "durability-plan-of-change/1", "durability-plan-before/1"
+FOLDER, EARLIER = "plan", "earlier+plans"
+"""In OUT: the folder of plans, and in it the one of replaced plans. No folder of a cluster has a plus."""
+PLAN, README = "plan.json", "README.txt"
+SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Made:
+    """A plan. head: members of plan.json that state what it was made from, and for what. before: content of before.json."""
+
+    head: Mapping[str, Any]
+    change: Change
+    proof: Proof
+    before: Mapping[str, Any]
+    left_out: tuple[tuple[str | None, str], ...] = ()
+
+
+def write(made: Made, facts: ClusterFacts, out: Path) -> Path:
+    """Writes the plan's folder and returns it. It appears whole, or not at all. An earlier plan is moved aside, unchanged.
+
+    A plan that isn't offered has no scripts.
+    """
+    texts = dict(scripts.data_files(made.change.steps))
+    if made.proof.offered:
+        texts |= dict(scripts.script_files(made.change.steps, facts))
+    texts["before.json"] = _json(made.before)
+    texts["planned.json"] = _json(made.change.planned)
+    content = document(made)
+    texts[README] = readme(content, facts)
+    content["files"] = {path: _sha256(text) for path, text in sorted(texts.items())}
+    content["sha256"] = _own_sha256(content)
+    texts[PLAN] = _json(content)
+    place = out / FOLDER / folder(made.head["cluster"])
+    with unfinished(out) as temporary:
+        for path, text in texts.items():
+            file = temporary / "plan" / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        place.parent.mkdir(exist_ok=True)
+        if place.exists():
+            _move_aside(place)
+        (temporary / "plan").rename(place)
+    return place
+
+
+def _move_aside(place: Path) -> None:
+    try:
+        name = str(json.loads((place / PLAN).read_text(encoding="utf-8"))["id"])
+    except (OSError, ValueError, KeyError, TypeError):
+        name = "unknown"
+    earlier = place.parent / EARLIER / place.name
+    earlier.mkdir(parents=True, exist_ok=True)
+    aside, number = earlier / folder(name), 1
+    while aside.exists():
+        aside, number = earlier / f"{folder(name)}.{number}", number + 1
+    place.rename(aside)
+
+
+def document(made: Made) -> dict[str, Any]:
+    """The content of plan.json, without the hashes of its files."""
+    proof = made.proof
+    return {
+        "format": FORMAT,
+        **made.head,
+        "steps": [scripts.as_dict(step, proof.offered) for step in made.change.steps],
+        "proof": {
+            "offered": proof.offered,
+            "mends": list(proof.mends),
+            "remains": [{"id": id, "why": plain(why)} for id, why in proof.remains],
+            "new": [
+                {name: finding[name] for name in ("id", "control", "resource", "outcome", "severity")}
+                for finding in proof.new
+            ],
+            "harms": list(proof.harms),
+        },
+        "left_out": [{"topic": topic, "why": plain(why)} for topic, why in made.left_out],
+    }
+
+
+def read(place: Path) -> dict[str, Any]:
+    """The content of the plan in a folder. Refused if it is none, or if a file was edited after the plan was made."""
+    try:
+        content = json.loads((place / PLAN).read_text(encoding="utf-8"))
+        if content["format"] != FORMAT:
+            raise Refused(f"{place / PLAN}: expected a plan with format {FORMAT}")
+        listed, own = dict(content["files"]), content["sha256"]
+    except OSError as error:
+        raise Refused(f"{place / PLAN}: {error.strerror}; name the folder of a plan") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise Refused(f"{place / PLAN}: not a plan of change; make one with kafka-durability plan") from error
+    if _own_sha256(content) != own:
+        raise Refused(f"{place / PLAN}: it was edited after the plan was made; make a new plan")
+    for path, sha256 in listed.items():
+        try:
+            same = _sha256((place / path).read_text(encoding="utf-8")) == sha256
+        except (OSError, UnicodeDecodeError):
+            same = False
+        if not same:
+            raise Refused(f"{place / path}: it was edited or removed after the plan was made; make a new plan")
+    more = sorted(str(file.relative_to(place)) for file in place.rglob("*") if file.is_file())
+    if added := [path for path in more if path not in listed and path != PLAN]:
+        raise Refused(f"{place / added[0]}: it isn't of the plan; remove it, or make a new plan")
+    return dict(content)
+
+
+def _own_sha256(content: Mapping[str, Any]) -> str:
+    """Of plan.json without this hash, as canonical JSON."""
+    stated = {name: value for name, value in content.items() if name != "sha256"}
+    return _sha256(json.dumps(stated, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _json(content: Any) -> str:
+    return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+
+
+def readme(content: Mapping[str, Any], facts: ClusterFacts) -> str:
+    """What the plan does, in about ten lines."""
+    proof, moved = content["proof"], content["moved"]
+    lines = [
+        f"Plan {content['id']} for cluster {content['cluster']}, by the snapshot of {readable(content['captured_at'])}.",
+        _aim(content),
+        f"It copies {plural(moved['replicas'], 'replica')}, {moved['bytes']:,} bytes."
+        f" The least possible is {moved['bound_replicas']:,}, {moved['bound_bytes']:,} bytes.",
+    ]
+    if not proof["offered"]:
+        return _lines([*lines, f"It is not offered, so it has no scripts: {_refusal(content)}."])
+    server = (
+        "ZOOKEEPER or BOOTSTRAP (the cluster's address)" if facts.before(2, 6) else "BOOTSTRAP (the cluster's address)"
+    )
+    lines += [
+        f"Set {server}, and run the scripts of steps/ in their order in this folder:",
+        f"  {plural(len(content['steps']), 'step')}, from {content['steps'][0]['id']} to {content['steps'][-1]['id']}.",
+        "Each script ends with status 0 when its step is complete. Stop after any of them. A script names the steps it needs.",
+        "To take steps back, run their scripts of undo/, the last step first.",
+        "before.json has what the plan rests on: make a new plan if the cluster has changed since.",
+        "planned.json is the topology after it. Audit it into a folder of its own:",
+        "  kafka-durability audit --topology planned.json --out FOLDER",
+        "Audit the cluster again at the end.",
+    ]
+    return _lines(lines)
+
+
+def _aim(content: Mapping[str, Any]) -> str:
+    if content["undoes"] is not None:
+        return f"It takes plan {content['undoes']} back: placements and settings become those before it."
+    proof = content["proof"]
+    return (
+        f"It fixes {len(proof['mends'])} of {plural(len(content['targets']), 'finding')}."
+        f" {len(proof['remains'])} remain: plan.json says why."
+    )
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f"{plain(line)}\n" for line in lines)
+
+
+def _refusal(content: Mapping[str, Any]) -> str:
+    proof = content["proof"]
+    if proof["new"]:
+        first = proof["new"][0]
+        return f"{first['control']} of {first['resource']} would be new or worse (finding {first['id']})"
+    if proof["harms"]:
+        return str(proof["harms"][0])
+    if not content["targets"] and content["undoes"] is None:
+        return "there is no finding to fix"
+    whole = next((entry["why"] for entry in content["left_out"] if entry["topic"] is None), None)
+    return whole or "no step of a plan fixes any of these findings now"
+
+
+def summary(content: Mapping[str, Any], place: Path) -> list[str]:
+    """The plan in about twenty lines for a terminal, from plan.json."""
+    proof, moved = content["proof"], content["moved"]
+    lines = [
+        f"{content['cluster']}: plan {content['id']}",
+        "",
+        f"  {_aim(content)}",
+        f"  It copies {plural(moved['replicas'], 'replica')}, {moved['bytes']:,} bytes."
+        f" The least possible is {moved['bound_replicas']:,}, {moved['bound_bytes']:,} bytes.",
+        "",
+    ]
+    steps = content["steps"]
+    for step in steps[:SHOWN]:
+        what = [plural(step["partitions"], "partition")] if step["partitions"] else []
+        what += [plural(len(step["topics"]), "topic")] if step["topics"] else []
+        lines.append(f"  {step['id']:<20} {', '.join(what)}")
+    if len(steps) > SHOWN:
+        lines.append(f"  and {len(steps) - SHOWN} more steps")
+    left = [f"{entry['topic'] or 'the cluster'}: {entry['why']}" for entry in content["left_out"]]
+    if left:
+        lines += ["", "Left out:", *(f"  {text}" for text in left[:SHOWN])]
+        lines += [f"  and {len(left) - SHOWN} more in plan.json"] if len(left) > SHOWN else []
+    lines.append("")
+    if proof["offered"]:
+        lines.append("Proven: the planned topology has no new finding and no worse one.")
+    else:
+        lines.append(f"Not offered: {_refusal(content)}.")
+    return [plain(line) for line in [*lines, "", f"  {place / README}", f"  {place / PLAN}"]]

@@ -1,0 +1,394 @@
+"""Step plan-of-change: from a snapshot and its findings to a proven plan in a folder."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from durability.errors import AuditError, Refused
+from durability.steps.settings import NIGHTLY, Settings
+from durability.steps.summary import StepReporter, StepSummary, counted, report_step
+
+if TYPE_CHECKING:
+    from durability.lake import Lake
+    from durability.plan import Plan
+    from durability.plan.chosen import Chosen
+    from durability.remedies.change.draft import Draft, Inputs
+    from durability.remedies.change.model import Document, Limits
+    from durability.remedies.change.proof import Proof
+    from durability.remedies.cluster import ClusterFacts
+
+Evaluate = Callable[["Lake", "Plan"], None]
+"""Runs the Spark job of evaluate over a plan. All results are written when it returns."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a plan is made for.
+
+    chosen: the findings to fix. limits: of batches. margin_disk: the part of a broker's disks that stays free.
+    undo: the folder of a plan to take back; then `chosen` is ignored.
+    """
+
+    chosen: Chosen
+    limits: Limits
+    margin_disk: float = 0.2
+    undo: Path | None = None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A snapshot's results. plan: of the evaluation. open: the open findings by id, as `of_verdict` gives them. closed: ids of
+    the other verdicts."""
+
+    plan: Plan
+    facts: ClusterFacts
+    open: Mapping[str, Mapping[str, Any]]
+    closed: frozenset[str]
+
+
+def plan_change(
+    settings: Settings,
+    snapshot: Mapping[str, Any],
+    request: Request,
+    evaluate: Evaluate,
+    reporter: StepReporter,
+    scratch: Path,
+) -> Path:
+    """Makes the plan for a row of `snapshots`, proves it, and writes its folder; returns the folder.
+
+    evaluate: runs at most twice, the second time over the planned topology, in a lake of its own in the folder `scratch`. So no
+    reader of the run's lake takes the planned topology for the cluster.
+    Refused for names that fit nothing, and if the snapshot's document isn't kept any more.
+    """
+    from durability.plan import chosen as asked
+    from durability.report import change as report
+
+    asked.check(request.chosen)
+    undone = None if request.undo is None else report.read(request.undo)
+    if undone is not None and undone["cluster"] != snapshot["cluster"]:
+        raise Refused(f"{request.undo}: it is a plan for cluster {undone['cluster']}, not for {snapshot['cluster']}")
+    lake, started = settings.open_lake(), datetime.now(UTC)
+    base = _document(lake, snapshot)
+    asked.check_topic(request.chosen, [topic["name"] for topic in base["topics"]])
+    avoid = _avoided(lake, snapshot, request.chosen)
+    with report_step("evaluate", reporter) as summary:
+        judged = _judged(settings, lake, snapshot, f"plan:{started.isoformat()}", evaluate, summary)
+    with report_step("order steps", reporter) as summary:
+        if undone is None:
+            inputs = _inputs(lake, snapshot, base, judged, request, avoid)
+            draft = _drafted(inputs)
+            targets = [finding["id"] for finding in inputs.targeted]
+        else:
+            draft, targets = _undone(lake, snapshot, base, judged, request), []
+        summary.text = counted(len(draft.change.steps), "step")
+    with report_step("prove", reporter) as summary:
+        allowed = None if undone is None else frozenset(undone["proof"]["mends"])
+        proof = _proven(settings, draft, judged, targets, allowed, evaluate, scratch)
+        summary.text = "offered" if proof.offered else "not offered"
+    with report_step("write", reporter) as summary:
+        made = _made(lake, snapshot, judged, draft, proof, targets, started, undone)
+        place = report.write(made, judged.facts, settings.out)
+        summary.text = made.head["id"]
+    return place
+
+
+def _document(lake: Lake, snapshot: Mapping[str, Any]) -> Document:
+    """The snapshot's document as it was evaluated: racks of dead brokers are those of earlier snapshots."""
+    from durability.lake.tables import BROKERS, CLUSTERS
+
+    kept = lake.documents.read(snapshot["attempt_id"])
+    if kept is None:
+        raise Refused(
+            f"{snapshot['cluster']}: the document of its newest snapshot isn't kept any more; read the cluster again with"
+            " --bootstrap or --topology"
+        )
+    document: Document = json.loads(gzip.decompress(kept))
+    rows = lake.facts(BROKERS, snapshot).select(["broker", "rack", "rack_state"]).to_pylist()
+    carried = {row["broker"]: row["rack"] for row in rows if row["rack_state"] == "carried"}
+    known = set()
+    for index, broker in enumerate(document["brokers"]):
+        if broker["id"] in carried:
+            broker["rack"] = carried[broker["id"]]
+            known |= {f"/brokers/{index}/rack", f"/brokers/{broker['id']}/rack"}
+    if known:
+        document["unreadable"] = [entry for entry in document.get("unreadable", ()) if entry["path"] not in known]
+    [provider] = lake.facts(CLUSTERS, snapshot)["provider"].to_pylist()
+    if provider not in (None, "self", "other") and not document["cluster"].get("provider"):
+        document["cluster"]["provider"] = provider
+    return document
+
+
+def _avoided(lake: Lake, snapshot: Mapping[str, Any], chosen: Chosen) -> frozenset[int]:
+    from durability.lake.tables import BROKERS
+    from durability.plan import lose
+
+    if not chosen.avoid:
+        return frozenset()
+    rows = lake.facts(BROKERS, snapshot).select(["broker", "rack", "live"]).to_pylist()
+    return frozenset(lose.resolve(chosen.avoid, rows, (), chosen.labels["avoid"]).brokers)
+
+
+def _judged(
+    settings: Settings,
+    lake: Lake,
+    snapshot: Mapping[str, Any],
+    run_id: str,
+    evaluate: Evaluate,
+    summary: StepSummary,
+) -> Judged:
+    """The results of the snapshot: those of its newest complete run under this policy, else of an evaluation now."""
+    from durability.steps.evaluate import plan_evaluation
+
+    plan = _of_run(settings, lake, snapshot)
+    if plan is None:
+        plan = plan_evaluation(settings, NIGHTLY, run_id, f"{run_id}:1", [snapshot], [])
+        evaluate(lake, plan)
+        summary.text = counted(plan.partitions, "partition")
+    else:
+        summary.text = f"as run {plan.run_id} did"
+    return _results(lake, plan)
+
+
+def _of_run(settings: Settings, lake: Lake, snapshot: Mapping[str, Any]) -> Plan | None:
+    """The plan of the newest complete run that evaluated this snapshot under the policy and waivers of the settings."""
+    from durability.plan import Plan
+    from durability.plan.plan import ACCEPTED, SnapshotPart, policy_part, to_text
+    from durability.policy import load_policy, load_waivers
+    from durability.steps.conclude import COMPLETE, INCOMPLETE
+
+    policy = policy_part(load_policy(settings.policy), load_waivers(settings.waivers))
+    for run in reversed(lake.runs(NIGHTLY)):
+        same = (run["policy_name"], run["policy_sha256"]) == (policy.name, policy.sha256)
+        if not same or run["status"] not in (COMPLETE, INCOMPLETE):
+            continue
+        for judged in run["snapshots"] or ():
+            # Each reading of a document is an attempt of its own.
+            names = ("cluster", "snapshot_id", "sha256")
+            if all(judged[name] == snapshot[name] for name in names) and judged["status"] == ACCEPTED:
+                part = SnapshotPart(
+                    **{n: snapshot[n] for n in ("cluster", "status", "snapshot_id", "attempt_id", "sha256", "source")},
+                    captured_at=to_text(snapshot["captured_at"]),
+                    partitions=snapshot["partitions"] or 0,
+                )
+                return Plan(
+                    run_id=run["run_id"],
+                    kind=NIGHTLY,
+                    result_id=run["result_id"],
+                    started_at=to_text(run["started_at"]),
+                    policy=policy,
+                    waivers=json.loads(run["waivers"]),
+                    snapshots=[part],
+                    partitions=part.partitions,
+                    lake=lake.location,
+                )
+    return None
+
+
+def _results(lake: Lake, plan: Plan) -> Judged:
+    """The verdicts of a plan's one cluster. Where a cross-check differed, the finding is UNKNOWN."""
+    from pyiceberg.expressions import And, EqualTo
+
+    from durability.catalogue import causes
+    from durability.findings.build import of_verdict
+    from durability.findings.clusters import facts_of_clusters
+    from durability.findings.disputes import Disputes
+    from durability.findings.reassignments import Plans
+    from durability.lake.conditions import of_result
+    from durability.lake.tables import DISAGREEMENTS, VERDICTS
+    from durability.remedies.change.proof import OPEN
+
+    [part] = plan.judged
+    where = And(of_result(plan), EqualTo("cluster", part.cluster))
+    facts = facts_of_clusters(lake, plan, Plans())[part.cluster]
+    disputes = Disputes(lake.scan(DISAGREEMENTS, where))
+    found: dict[str, Mapping[str, Any]] = {}
+    closed: set[str] = set()
+    for rows in lake.parts(VERDICTS, where):
+        for row in rows.to_pylist():
+            if disputes.of(row):
+                row |= {"outcome": "UNKNOWN", "severity": None, "cause": causes.DISAGREE, "evidence": None}
+            if row["outcome"] in OPEN:
+                found[row["id"]] = of_verdict(row, facts)
+            else:
+                closed.add(row["id"])
+    return Judged(plan, facts, found, frozenset(closed))
+
+
+def _inputs(
+    lake: Lake,
+    snapshot: Mapping[str, Any],
+    document: Document,
+    judged: Judged,
+    request: Request,
+    avoid: frozenset[int],
+) -> Inputs:
+    from pyiceberg.expressions import And, EqualTo
+
+    from durability.lake.conditions import of_result
+    from durability.lake.tables import BROKERS, CLUSTERS, TOPIC_POSTURE
+    from durability.plan import chosen as asked
+    from durability.remedies.change.brokers import of_rows
+    from durability.remedies.change.draft import Inputs
+    from durability.remedies.change.proof import gravity
+
+    targeted = asked.targeted(request.chosen, list(judged.open.values()), judged.closed)
+    targeted.sort(key=lambda finding: (-gravity(finding), finding["control"], finding["resource"], finding["id"]))
+    where = And(of_result(judged.plan), EqualTo("cluster", snapshot["cluster"]))
+    postures = {row["topic"]: row for row in lake.scan(TOPIC_POSTURE, where).to_pylist()}
+    [cluster] = lake.facts(CLUSTERS, snapshot).to_pylist()
+    return Inputs(
+        document=document,
+        brokers=of_rows(lake.facts(BROKERS, snapshot).to_pylist()),
+        postures=postures,
+        required=judged.plan.policy.required,
+        targeted=targeted,
+        facts=judged.facts,
+        limits=request.limits,
+        reassigning_known=bool(cluster["reassignments_known"]),
+        avoid=avoid,
+        margin_disk=request.margin_disk,
+    )
+
+
+def _drafted(inputs: Inputs) -> Draft:
+    from durability.remedies.change.draft import draft
+
+    return draft(inputs)
+
+
+def _undone(lake: Lake, snapshot: Mapping[str, Any], document: Document, judged: Judged, request: Request) -> Draft:
+    from durability.lake.tables import CLUSTERS
+    from durability.remedies.change.draft import undo
+
+    assert request.undo is not None, "a plan to take back is named"
+    before = json.loads((request.undo / "before.json").read_text(encoding="utf-8"))
+    [cluster] = lake.facts(CLUSTERS, snapshot).to_pylist()
+    known = bool(cluster["reassignments_known"])
+    try:
+        return undo(document, before, judged.facts, request.limits, reassigning_known=known)
+    except (ValueError, KeyError, TypeError) as error:
+        raise Refused(f"{request.undo / 'before.json'}: not what a plan changes; make a new plan") from error
+
+
+def _proven(
+    settings: Settings,
+    draft: Draft,
+    judged: Judged,
+    targets: list[str],
+    allowed: frozenset[str] | None,
+    evaluate: Evaluate,
+    scratch: Path,
+) -> Proof:
+    """The comparison of the findings with those of the planned topology, if there are steps."""
+    from durability.findings import words
+    from durability.remedies.change import proof
+
+    def why(finding: Mapping[str, Any]) -> str:
+        return draft.why(finding, words.remediation(finding))
+
+    if not draft.change.steps:
+        return proof.compare(judged.open, judged.open, targets, why, steps=False)
+    try:
+        after = _results_of(settings, draft.change.planned, evaluate, scratch)
+    except AuditError as error:  # the gate rejected it: the plan is kept, with the reason
+        return replace(
+            proof.compare(judged.open, judged.open, targets, why, steps=False),
+            harms=(f"Its topology is refused: {error}",),
+        )
+    return proof.compare(judged.open, after, targets, why, draft.change.harms, allowed)
+
+
+def _results_of(
+    settings: Settings, planned: Document, evaluate: Evaluate, scratch: Path
+) -> Mapping[str, Mapping[str, Any]]:
+    """The open findings of the planned topology by id. It goes through gate and evaluate, as a document does."""
+    from durability.lake import Lake
+    from durability.steps import audit, whatif
+    from durability.steps.evaluate import plan_evaluation
+
+    scratch.mkdir(parents=True, exist_ok=True)
+    file = scratch / "planned.json"
+    file.write_text(json.dumps(planned, ensure_ascii=False), encoding="utf-8")
+    own = replace(settings, topology=file, lake=str(scratch / "lake"), out=scratch / "out")
+    lake = Lake.open(own.lake)
+    lake.ensure()
+    rows, _ = audit.snapshots(own, lambda name: {}, _Silent())
+    snapshot = whatif.chosen(rows, planned["cluster"]["id"])
+    plan = plan_evaluation(own, NIGHTLY, "proof", "proof:1", [snapshot], [])
+    evaluate(lake, plan)
+    return _results(lake, plan).open
+
+
+def _waves(lake: Lake, snapshot: Mapping[str, Any], judged: Judged, draft: Draft) -> dict[str, int]:
+    """In how many waves brokers can restart, before and after the plan. A quick search, as it compares the two."""
+    from durability.remedies.change import states
+    from durability.restart.constraints import Partitions
+    from durability.restart.plan import Limits, plan
+    from durability.steps.restart import nodes
+
+    of_cluster, quick = nodes(lake, snapshot), Limits(seconds=0)
+    found: dict[str, int] = {}
+    for name, document in (("before", draft.document), ("after", draft.change.planned)):
+        counted_states = states.partitions(document, judged.facts)
+        partitions = [
+            Partitions(replicas, isr, minimum, count, example)
+            for (replicas, isr, minimum), (count, example) in counted_states.items()
+        ]
+        found[name] = len(plan(partitions, of_cluster, quick).waves)
+    return found
+
+
+class _Silent:
+    """Reports nothing: these steps are part of another one."""
+
+    def started(self, step: str) -> None: ...
+
+    def progress(self, step: str, done: int, total: int) -> None: ...
+
+    def problem(self, step: str, text: str) -> None: ...
+
+    def done(self, step: str, seconds: float, text: str) -> None: ...
+
+
+def _made(
+    lake: Lake,
+    snapshot: Mapping[str, Any],
+    judged: Judged,
+    draft: Draft,
+    proof: Proof,
+    targets: list[str],
+    started: datetime,
+    undone: Mapping[str, Any] | None,
+) -> Any:
+    from durability.lake.tables import CLUSTERS
+    from durability.plan.plan import to_text
+    from durability.remedies.change.describe import before, numbers
+    from durability.report.change import BEFORE, Made
+
+    [cluster] = lake.facts(CLUSTERS, snapshot).to_pylist()
+    made_at = to_text(started)
+    unique = hashlib.sha256(f"{snapshot['snapshot_id']} {made_at} {','.join(targets)}".encode()).hexdigest()[:8]
+    names = {
+        "cluster": snapshot["cluster"],
+        "kafka_cluster_id": cluster["kafka_cluster_id"],
+        "snapshot_id": snapshot["snapshot_id"],
+        "captured_at": to_text(snapshot["captured_at"]),
+    }
+    head = {
+        "id": f"{started:%Y%m%dT%H%M%SZ}-{unique}",
+        "made_at": made_at,
+        **names,
+        "policy": {"name": judged.plan.policy.name, "sha256": judged.plan.policy.sha256},
+        "undoes": None if undone is None else undone["id"],
+        "targets": targets,
+        **numbers(draft),
+        "waves": _waves(lake, snapshot, judged, draft),
+    }
+    return Made(head, draft.change, proof, {"format": BEFORE, **names, **before(draft.change)}, draft.left_out)

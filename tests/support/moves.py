@@ -1,0 +1,165 @@
+"""Judges plans of moves by brute force: tries every placement, every lost rack, and every rack that a broker may be in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations, product
+from math import ceil
+
+from durability.remedies.moves.model import Broker, Partition, Problem, Solution, Target
+
+
+def meets(replicas: Iterable[int], target: Target, brokers: Mapping[int, Broker]) -> bool:
+    """Do these replicas meet the target? Racks count as far as the cluster has them."""
+    racks = [brokers[b].rack if b in brokers else None for b in replicas]
+    there = sorted({b.rack for b in brokers.values() if b.rack is not None})
+    named = {rack for rack in racks if rack is not None}
+    wanted = max(target.racks or 1, len(racks) if target.own_racks else 1)
+    if len(racks) < target.replication_factor or len(named) < min(wanted, len(there)):
+        return False
+    if target.balanced and there:
+        counts = [racks.count(rack) for rack in there]
+        if None in racks or max(counts) - min(counts) > 1:
+            return False
+    if target.acked is not None:
+        spanned, least = target.acked
+        if any(len(set(of) - {None}) < spanned for of in combinations(racks, least)) or len(named) < spanned:
+            return False
+    if target.survives_rack:
+        anywhere = there or ["only"]
+        for assumed in product(anywhere, repeat=racks.count(None)):
+            rest = iter(assumed)
+            stands = [next(rest) if rack is None else rack for rack in racks]
+            for lost in anywhere:
+                left = sum(rack != lost for rack in stands)
+                if left < target.min_isr or len(stands) - left >= target.min_isr:
+                    return False
+    return True
+
+
+def asks_racks(target: Target, brokers: Mapping[int, Broker]) -> bool:
+    asks = (target.racks or 1) > 1 or target.own_racks or target.balanced or target.acked or target.survives_rack
+    return bool(asks) and any(b.rack is not None for b in brokers.values())
+
+
+def receivers(problem: Problem, target: Target, room: bool = True) -> set[int]:
+    """The brokers that may get new replicas of a topic, apart from the size of these."""
+    brokers = {b.id: b for b in problem.brokers}
+    return {
+        b.id
+        for b in problem.brokers
+        if b.live
+        and b.id not in problem.avoid
+        and (b.rack is not None or not asks_racks(target, brokers))
+        and (not room or (b.room and room_of(b, problem) > 0))
+    }
+
+
+def room_of(broker: Broker, problem: Problem) -> float:
+    if broker.usable_bytes is None:
+        return float("inf")
+    return broker.usable_bytes - problem.margin_disk * (broker.total_bytes or 0)
+
+
+def size_of(partition: Partition, target: Target) -> int:
+    most = len(partition.replicas) if target.at_most is None else max(target.at_most, target.replication_factor)
+    return max(min(len(partition.replicas), most), target.replication_factor)
+
+
+def placements(problem: Problem, partition: Partition, target: Target, room: bool = True) -> Iterator[frozenset[int]]:
+    """Every set of replicas that meets the target."""
+    brokers = {b.id: b for b in problem.brokers}
+    could = sorted(receivers(problem, target, room) | set(partition.replicas))
+    for chosen in combinations(could, size_of(partition, target)):
+        if meets(chosen, target, brokers):
+            yield frozenset(chosen)
+
+
+def fewest(problem: Problem, partition: Partition, target: Target, room: bool = True) -> int | None:
+    """The fewest new replicas of a partition; None if none suffice. Counts no load."""
+    new = [len(chosen - set(partition.replicas)) for chosen in placements(problem, partition, target, room)]
+    return min(new, default=None)
+
+
+def least_load(problem: Problem, topics: Iterable[str], *, bytes: bool = False) -> int:
+    """The least load of the most loaded broker, of all plans with the fewest new replicas for these topics."""
+    chosen = [p for p in problem.partitions if p.topic in topics]
+    fixed: Counter[int] = Counter()
+    for p in problem.partitions:
+        if p.topic not in topics:
+            fixed.update(dict.fromkeys(p.replicas or (), (p.bytes or 0) if bytes else 1))
+    ways = []
+    for p in chosen:
+        target = problem.targets[p.topic]
+        least = fewest(problem, p, target, room=False)
+        of = placements(problem, p, target, room=False)
+        ways.append([(way, (p.bytes or 0) if bytes else 1) for way in of if len(way - set(p.replicas)) == least])
+    best = None
+    for plan in product(*ways):
+        load = fixed.copy()
+        for way, weight in plan:
+            load.update(dict.fromkeys(way, weight))
+        most = max(load.values(), default=0)
+        best = most if best is None else min(best, most)
+    return best or 0
+
+
+def least_leaders(problem: Problem, solution: Solution) -> int:
+    """The least number of partitions that the broker with the most preferred leaders has, of all orders of replicas."""
+    brokers = {b.id: b for b in problem.brokers}
+    topics = {topic for topic, _ in solution.replicas}
+    fixed: Counter[int] = Counter()
+    could = []
+    for p in problem.partitions:
+        replicas = solution.replicas.get(p.name, p.replicas)
+        if p.topic not in topics:
+            fixed[replicas[0]] += 1
+            continue
+        new = set(replicas) - set(p.replicas)
+        able = [b for b in replicas if b in brokers and brokers[b].live and (p.isr is None or b in p.isr or b in new)]
+        stays = next((b for b in p.replicas if b in replicas), replicas[0])
+        could.append({stays, *able})
+    return min(max((fixed + Counter(leaders)).values(), default=0) for leaders in product(*could))
+
+
+def broken(problem: Problem, solution: Solution) -> list[str]:
+    """What a plan does wrong, whatever it costs."""
+    brokers = {b.id: b for b in problem.brokers}
+    wrong: list[str] = []
+    out = {left.topic for left in solution.left_out}
+    load: Counter[int] = Counter()
+    now: Counter[int] = Counter()
+    arriving: Counter[int] = Counter()
+    for p in problem.partitions:
+        after = solution.replicas.get(p.name, p.replicas)
+        now.update(p.replicas or ())
+        load.update(after or ())
+        if p.topic in out or p.topic not in problem.targets:
+            wrong += [f"{p.name} changes"] if p.name in solution.replicas else []
+            continue
+        target = problem.targets[p.topic]
+        new = [b for b in after if b not in p.replicas]
+        arriving.update(dict.fromkeys(new, p.bytes or 0))
+        wrong += [f"{p.name} is on {b}" for b in new if b not in receivers(problem, target)]
+        wrong += [] if meets(after, target, brokers) and len(after) == size_of(p, target) else [f"{p.name}: {after}"]
+        wrong += [f"{p.name} has a broker twice"] if len(set(after)) < len(after) else []
+        wrong += [] if _in_order(p.replicas, after, problem.reorder) else [f"{p.name}: order of {after}"]
+    wrong += [
+        f"{b} is full" for b in arriving if b in brokers and arriving[b] and arriving[b] > room_of(brokers[b], problem)
+    ]
+    known = [t for t in problem.targets.values() if t.replication_factor is not None]
+    could = {b for t in known for b in receivers(problem, t)}
+    fair = sum(load[b] for b in could) / max(1, len(could))
+    limit = max(ceil(fair), problem.limit * fair)
+    wrong += [f"{b} has too many" for b in load if load[b] > max(now[b], limit) and b not in solution.above_limit]
+    return wrong
+
+
+def _in_order(now: tuple[int, ...], after: tuple[int, ...], reorder: bool) -> bool:
+    """Do replicas that stay keep their order, apart from a preferred leader that was put first?"""
+    kept = [b for b in after if b in now]
+    stays = [b for b in now if b in after]
+    if not reorder:
+        return kept == stays
+    return any(kept == [first, *(b for b in stays if b != first)] for first in (*stays[:1], *stays)) or not kept

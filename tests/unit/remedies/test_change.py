@@ -1,0 +1,406 @@
+"""Plans of change without Spark: order, batches, undo and the states in between, checked by a reading of their own."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+from collections import Counter, defaultdict
+
+import pytest
+
+from durability.remedies.change import draft, proof, scripts
+from durability.remedies.change.assemble import assemble
+from durability.remedies.change.brokers import of_rows
+from durability.remedies.change.describe import before
+from durability.remedies.change.model import Limits, Move, Wanted
+from durability.remedies.cluster import KEY, ClusterFacts
+from tests.support.topology import document
+
+MIN_ISR = "min.insync.replicas"
+STANDARD = Limits()
+FACTS = ClusterFacts((4, 3), (4, 3), led=True, elr=False, highest_min_isr=1, lowest_min_isr=1)
+
+
+def aims(topic: dict, copies: int, least: int | None, live: set[int], **other) -> dict:
+    """`evidence.target` of a topic whose target is this replication factor and min.insync.replicas."""
+    factors = [len(p["replicas"]) for p in topic["partitions"]]
+    now, own = int(topic["configs"].get(MIN_ISR, "1")), MIN_ISR in topic["configs"]
+    led = [len(p["isr"]) for p in topic["partitions"] if p["leader"] is not None]
+    return {
+        "replication_factor": max(copies, min(factors)),
+        "min_insync_replicas": least,
+        "reassign": copies > min(factors),
+        "replication_factor_now": min(factors),
+        "its_replication_factor": min(factors),
+        "min_insync_replicas_now": now,
+        "min_insync_replicas_source": "topic" if own else "default",
+        "min_insync_replicas_enforced": min(now, min(factors)),
+        "highest_min_insync_replicas": now,
+        "smallest_led_isr": min(led, default=None),
+        "most_replicas": max(factors),
+        "offline": sum(p["leader"] is None for p in topic["partitions"]),
+        "replicas_down": sorted({b for p in topic["partitions"] for b in p["replicas"]} - live),
+        "inherited_least": 1,
+        "too_few_brokers": False,
+        "elr_at_risk": False,
+        "elr_at_risk_in_cluster": False,
+        "reassigning_in_cluster": 0,
+        "acked_racks": None,
+        "leans": False,
+        **other,
+    }
+
+
+def finding(
+    topic: str, target: dict | None, facts=FACTS, control="replication-factor", severity="critical", **evidence
+):
+    return {
+        "id": f"{control}:{topic}",
+        "cluster": "c",
+        "resource_type": "topic",
+        "resource": topic,
+        "control": control,
+        "outcome": "FAIL",
+        "severity": severity,
+        "provider": "self",
+        "evidence": {"target": target, **evidence},
+        KEY: facts,
+    }
+
+
+def inputs(doc: dict, targets: dict[str, tuple[int, int | None]], facts=FACTS, limits=STANDARD, more=(), **aim):
+    """Inputs for topics with a replication factor and min.insync.replicas as targets."""
+    live = {b["id"] for b in doc["brokers"] if b["live"]}
+    topics = {topic["name"]: topic for topic in doc["topics"]}
+    made = {name: aims(topics[name], *wanted, live, **aim) for name, wanted in targets.items()}
+    postures = {
+        name: {
+            "topic": name,
+            "tier": "t",
+            "reassign": target["reassign"],
+            "target_replication_factor": target["replication_factor"],
+            "target_min_insync_replicas": target["min_insync_replicas"],
+            "target_racks": 1,
+            "target_acked_racks": None,
+            "target_own_racks": None,
+            "target_rack_balance": None,
+        }
+        for name, target in made.items()
+    }
+    rows = [
+        {
+            "broker": b["id"],
+            "rack": b["rack"],
+            "live": b["live"],
+            "fenced": False,
+            "log_dirs": None,
+            "offline_log_dirs": 0,
+        }
+        for b in doc["brokers"]
+    ]
+    found = [*(finding(name, target, facts) for name, target in made.items()), *more]
+    return draft.Inputs(doc, of_rows(rows), postures, {"t": {}}, found, facts, limits)
+
+
+class Reader:
+    """Plays a plan's files as an operator would, and counts the partitions that a step newly stops."""
+
+    def __init__(self, doc: dict, capped: bool = True):
+        self.partitions = {
+            (t["name"], p["partition"]): (tuple(p["replicas"]), tuple(p["isr"]))
+            for t in doc["topics"]
+            for p in t["partitions"]
+        }
+        self.configs = {(t["name"], key): value for t in doc["topics"] for key, value in t["configs"].items()}
+        self.live = {b["id"] for b in doc["brokers"] if b["live"]}
+        self.capped, self.stopped = capped, []
+
+    def stops(self) -> set:
+        found = set()
+        for (topic, number), (replicas, isr) in self.partitions.items():
+            least = int(self.configs.get((topic, MIN_ISR), "1"))
+            if len(isr) < (min(least, len(replicas)) if self.capped else least):
+                found.add((topic, number))
+        return found
+
+    def run(self, folder: str, step: str, texts: dict[str, str]) -> None:
+        earlier = self.stops()
+        for line in texts[f"{folder}/{step}.sh"].splitlines():
+            words = line.removesuffix(" &&").split()
+            if words[0] == "kafka-configs":
+                topic = words[words.index("--entity-name") + 1]
+                if "--add-config" in words:
+                    key, value = words[words.index("--add-config") + 1].split("=")
+                    self.configs[topic, key] = value
+                else:
+                    del self.configs[topic, words[words.index("--delete-config") + 1]]
+            elif words[0] == "kafka-reassign-partitions":
+                rows = json.loads(texts[words[words.index("--reassignment-json-file") + 1]])["partitions"]
+                moves = {(row["topic"], row["partition"]): tuple(row["replicas"]) for row in rows}
+                for name, new in moves.items():
+                    old, isr = self.partitions[name]
+                    self.partitions[name] = (*new, *(b for b in old if b not in new)), isr
+                self.stopped += sorted(self.stops() - earlier)
+                for name, new in moves.items():
+                    self.partitions[name] = new, tuple(b for b in new if b in self.live)
+        self.stopped += sorted(self.stops() - earlier)
+
+    @property
+    def state(self):
+        return {name: replicas for name, (replicas, _) in self.partitions.items()}, dict(self.configs)
+
+
+def texts(change, facts=FACTS) -> dict[str, str]:
+    return dict(scripts.data_files(change.steps)) | dict(scripts.script_files(change.steps, facts))
+
+
+def random_cluster(seed: int) -> tuple[dict, dict]:
+    pick = random.Random(seed)
+    brokers = pick.randint(4, 9)
+    lines, targets = ["topic leader replicas isr min bytes"], {}
+    for number in range(pick.randint(1, 8)):
+        name, least = f"t{number}", pick.choice(["-", "1", "2", "3"])
+        copies = pick.randint(1, 3)
+        for _ in range(pick.randint(1, 6)):
+            replicas = pick.sample(range(1, brokers + 1), copies)
+            isr = replicas if pick.random() < 0.8 else replicas[: pick.randint(1, copies)]
+            shown = [",".join(map(str, ids)) for ids in (replicas, isr)]
+            lines.append(f"{name} {isr[0]} {shown[0]} {shown[1]} {least} {pick.randint(1, 90)}")
+        if pick.random() < 0.8:
+            targets[name] = (3, pick.choice([2, 2, None]))
+    racks = " ".join(f"{n}:az{n % 3}" for n in range(1, brokers + 1))
+    return document("\n".join(lines), brokers=racks, cluster="c"), targets
+
+
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("release", [(4, 3), (3, 6)])
+def test_no_step_stops_writes_and_the_undo_restores_everything(seed, release):
+    facts = ClusterFacts(release, release, led=True, elr=False)
+    doc, targets = random_cluster(seed)
+    asked = inputs(doc, targets, facts, Limits(partitions=3, bytes=100))
+    original = json.dumps(doc)
+    made = draft.draft(asked)
+    assert json.dumps(doc) == original
+    assert made.change.harms == ()
+    written = texts(made.change, facts)
+    reader = Reader(doc, capped=release >= (3, 7))
+    first = reader.state
+    for step in made.change.steps:
+        reader.run("steps", step.id, written)
+    assert reader.stopped == []
+    planned = Reader(made.change.planned).state
+    assert reader.state == planned
+
+    for step in reversed(made.change.steps):
+        reader.run("undo", step.id, written)
+    assert reader.state == first
+
+    # The same way back as a plan of its own.
+    back = draft.undo(made.change.planned, before(made.change), facts, Limits())
+    assert Reader(back.change.planned).state == first
+    # If writes were rejected before the plan, they are again.
+    assert not back.change.harms or Reader(doc, capped=release >= (3, 7)).stops()
+
+    for step in made.change.steps:
+        arriving = Counter()
+        for move in step.moves:
+            arriving.update(dict.fromkeys(move.added, move.bytes))
+        assert len(step.moves) <= 3
+        assert len(step.moves) == 1 or max(arriving.values(), default=0) <= 100
+    reached = defaultdict(list)
+    for (topic, _), replicas in planned[0].items():
+        reached[topic].append(replicas)
+    left = {topic for topic, _ in made.left_out}
+    for topic, (copies, _) in targets.items():
+        assert topic in left or all(len(set(replicas)) >= copies for replicas in reached[topic])
+
+
+def test_settings_come_with_their_batch_and_gravest_first():
+    doc = document(
+        """
+        topic  replicas  min
+        a      1         2
+        b      1         2
+        b      2         2
+        """,
+        brokers="1 2 3",
+    )
+    asked = inputs(doc, {"a": (3, 2), "b": (3, 2)}, limits=Limits(partitions=1))
+    asked.targeted[0]["severity"] = "warning"
+    steps = draft.draft(asked).change.steps
+    assert [(step.kind, *step.topics) for step in steps[:7]] == [
+        ("lower-min-isr", "b"),
+        ("reassign", "b"),
+        ("reassign", "b"),
+        ("raise-min-isr", "b"),
+        ("lower-min-isr", "a"),
+        ("reassign", "a"),
+        ("raise-min-isr", "a"),
+    ]
+    assert [step.after for step in steps[:3]] == [(), (steps[0].id,), (steps[1].id,)]
+
+
+def test_the_undo_of_a_setting_tells_an_override_from_an_inherited_value():
+    doc = document(
+        """
+        topic      replicas  min
+        own        1         3
+        inherited  1         -
+        """,
+        brokers="1 2 3",
+    )
+    inherited = next(topic for topic in doc["topics"] if topic["name"] == "inherited")
+    inherited["configs"], inherited["config_sources"] = {MIN_ISR: "3"}, {MIN_ISR: "cluster-default"}
+    made = draft.draft(inputs(doc, {"own": (3, 3), "inherited": (3, None)}))
+    rows = {row["topic"]: row["value"] for row in before(made.change)["settings"]}
+    assert rows == {"own": "3", "inherited": None}
+    written = texts(made.change)
+    [raised] = [step for step in made.change.steps if step.kind == "raise-min-isr"]
+    assert "--entity-name inherited --delete-config min.insync.replicas" in written[f"steps/{raised.id}.sh"]
+    [lowered] = [step for step in made.change.steps if step.kind == "lower-min-isr"]
+    assert "--entity-name inherited --delete-config min.insync.replicas" in written[f"undo/{lowered.id}.sh"]
+    assert "--entity-name own --add-config min.insync.replicas=3" in written[f"undo/{lowered.id}.sh"]
+    # The planned topology shows the inherited value again.
+    after = {topic["name"]: topic for topic in made.change.planned["topics"]}
+    assert after["inherited"]["configs"][MIN_ISR] == "3"
+    assert after["inherited"]["config_sources"][MIN_ISR] == "cluster-default"
+
+
+def test_min_isr_stays_while_it_could_wipe_an_elr():
+    doc = document(
+        """
+        topic  leader  replicas  isr  elr  min
+        t      1       1,2       1    2    3
+        """,
+        brokers="1 2 3",
+    )
+    made = draft.draft(inputs(doc, {"t": (3, 2)}, elr_at_risk=True))
+    assert made.change.steps == ()
+    [(topic, why)] = made.left_out
+    assert topic == "t" and "wipe the ELR" in why
+    facts = ClusterFacts((4, 3), (4, 3), led=True, elr=True)
+    rows = {"placements": [], "settings": [{"topic": "t", "name": MIN_ISR, "value": "1"}]}
+    assert "wipe the ELR" in draft.undo(doc, rows, facts, Limits()).left_out[0][1]
+
+
+def test_moves_of_dead_brokers_wait_for_them():
+    doc = document(
+        """
+        topic  leader  replicas  isr
+        t      1       1,4       1
+        u      1       1,2       1,2
+        """,
+        brokers="1 2 3 4!",
+    )
+    made = draft.draft(inputs(doc, {"t": (3, None), "u": (3, None)}))
+    steps = {step.id: step for step in made.change.steps}
+    [wait] = [step for step in steps.values() if step.kind == "wait"]
+    assert wait.brokers == (4,) and next(iter(steps)) == wait.id
+    for step in steps.values():
+        dead = any(4 in (*move.before, *move.after) for move in step.moves)
+        assert (wait.id in step.after) is dead
+    said = texts(made.change)[f"steps/{wait.id}.sh"].splitlines()
+    listing = "Topic: t Partition: 0 Leader: 1 Replicas: {} Isr: 1"
+    for replicas, status in (("1,4", 1), ("1,14", 0), ("41,2", 0), ("4", 1)):
+        stub = f"kafka-topics() {{ echo '{listing.format(replicas)}'; }}\n"
+        assert subprocess.run(["bash", "-c", stub + "\n".join(said)], capture_output=True).returncode == status
+
+
+@pytest.mark.parametrize("change", ["observers", "running", "unread", "unknown", "provider", "leaderless"])
+def test_a_cluster_that_cannot_be_planned_is_left_out_with_the_reason(change):
+    doc, facts, known = document("topic replicas\nt 1", brokers="1 2 3"), FACTS, True
+    if change == "observers":
+        doc["topics"][0]["configs"]["confluent.placement.constraints"] = '{"observers":[{"count":1}]}'
+    elif change == "running":
+        doc["topics"][0]["partitions"][0]["adding"] = [2]
+    elif change == "unread":
+        doc["topics"][0]["partitions"][0]["replicas"] = None
+    elif change == "unknown":
+        known = False
+    elif change == "provider":
+        facts = ClusterFacts(provider="confluent", led=True)
+    else:
+        facts = ClusterFacts(led=False)
+    asked = draft.Inputs(doc, (), {}, {}, [finding("t", None)], facts, Limits(), known)
+    made = draft.draft(asked)
+    [(topic, why)] = made.left_out
+    assert topic is None and why and made.change.steps == () and made.solution is None
+    assert made.why(asked.targeted[0], "its remediation") == why
+
+
+def test_scripts_are_shell_that_stops_at_the_first_failure(tmp_path):
+    doc = document("topic replicas min\na 1 2\nb 1 2", brokers="1 2 3")
+    made = draft.draft(inputs(doc, {"a": (3, 2), "b": (3, 2)}))
+    for path, text in texts(made.change).items():
+        file = tmp_path / path
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+        if path.endswith(".sh"):
+            subprocess.run(["bash", "-n", file], check=True)
+    [lowered] = [step for step in made.change.steps if step.kind == "lower-min-isr"]
+    stub = "kafka-configs() { echo \"$@\" >> said; [[ $* != *' a '* ]]; }; export -f kafka-configs\n"
+    script = (tmp_path / "steps" / f"{lowered.id}.sh").read_text()
+    ended = subprocess.run(["bash", "-c", stub + script], cwd=tmp_path, capture_output=True)
+    assert ended.returncode != 0
+    assert len((tmp_path / "said").read_text().splitlines()) == 1
+    # A reassignment that isn't complete ends its script with an error.
+    [moves] = [step for step in made.change.steps if step.kind == "reassign"]
+    script = (tmp_path / "steps" / f"{moves.id}.sh").read_text()
+    for said, status in (
+        ("is still in progress", 1),
+        ("no answer", 1),
+        ("Reassignment of partition a-0 is completed.", 0),
+    ):
+        stub = f"sleep() {{ :; }}; kafka-reassign-partitions() {{ echo '{said}'; }}\n"
+        ended = subprocess.run(["bash", "-c", stub + script], cwd=tmp_path, capture_output=True)
+        assert ended.returncode == status, said
+
+
+def test_a_step_that_would_stop_writes_is_found():
+    doc = document("topic replicas min\nt 1 2", brokers="1 2 3")
+    made = assemble(doc, Wanted((Move("t", 0, (1,), (1, 2, 3)),)), FACTS, Limits())
+    assert made.harms == ("Step 01-reassign would leave t-0 offline or under its min.insync.replicas",)
+
+
+def judged(**findings):
+    return {
+        id: {"id": id, "control": "c", "resource": "t", "outcome": outcome, "severity": severity}
+        for id, (outcome, severity) in findings.items()
+    }
+
+
+def test_a_new_or_worse_finding_refutes_the_plan():
+    now = judged(a=("FAIL", "warning"), b=("FAIL", "critical"), u=("UNKNOWN", None))
+    gone = proof.compare(now, judged(b=("FAIL", "critical")), ["a", "b"], lambda f: f"why {f['id']}")
+    assert gone.offered and gone.mends == ("a",) and gone.remains == (("b", "why b"),)
+    for after in (
+        judged(n=("FAIL", "info")),
+        judged(n=("UNKNOWN", None)),
+        judged(a=("FAIL", "critical")),
+        judged(u=("FAIL", "warning")),
+    ):
+        refuted = proof.compare(now, after, ["a", "b"], str)
+        assert not refuted.offered and [f["id"] for f in refuted.new] == list(after)
+    assert not proof.compare(now, {}, ["a"], str, harms=["Step 1"]).offered
+    assert not proof.compare(now, now, ["a"], str).offered
+    assert proof.compare(now, now, [], str, allowed=()).offered
+    came_back = judged(n=("FAIL", "critical"))
+    assert proof.compare({}, came_back, [], str, allowed={"n"}).offered
+
+
+def test_no_value_of_a_cluster_reaches_a_script_unless_it_is_one_of_kafkas():
+    doc = document("topic replicas min\nt 1 2\nu 1 2", brokers="1 2 3")
+    doc["topics"][0]["configs"][MIN_ISR] = "2;touch x"
+    made = draft.draft(inputs(doc | {"topics": doc["topics"][1:]}, {"u": (3, 2)}))
+    assert made.change.steps
+    asked = inputs(doc, {"u": (3, 2)}, more=[finding("t", None, own=True, control="unclean-leader-election")])
+    made = draft.draft(asked)
+    assert dict(made.left_out)["t"].startswith("its min.insync.replicas is no value of Kafka's")
+    assert not [text for text in texts(made.change).values() if "touch" in text]
+    rows = {"placements": [], "settings": [{"topic": "u", "name": MIN_ISR, "value": "1 && touch x"}]}
+    with pytest.raises(ValueError):
+        draft.undo(doc, rows, FACTS, STANDARD)
+    rows["settings"][0] |= {"name": "x;touch", "value": "1"}
+    with pytest.raises(ValueError):
+        draft.undo(doc, rows, FACTS, STANDARD)

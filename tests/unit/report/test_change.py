@@ -1,0 +1,129 @@
+"""A plan's folder: whole or not there, never changed by a later plan, and refused once it was edited."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from durability.errors import Refused
+from durability.remedies.change import draft, proof
+from durability.remedies.change.describe import before, numbers
+from durability.remedies.change.proof import Proof
+from durability.report import change as report
+from tests.support.schemas import problems
+from tests.support.topology import document
+from tests.unit.remedies.test_change import FACTS, finding, inputs
+
+HASH = "0" * 64
+NAMES = {
+    "cluster": "eu payments",
+    "kafka_cluster_id": None,
+    "snapshot_id": "s",
+    "captured_at": "2026-11-21T12:00:00Z",
+}
+
+
+def made(id="p1", proven=None, targets=("x",), copies=3) -> report.Made:
+    doc = document("topic replicas min bytes\nt 1 2 10\nu 1,2 - 5", brokers="1:a 2:b 3:c 4:")
+    drafted = draft.draft(inputs(doc, {"t": (copies, 2), "u": (copies, None)}))
+    head = {
+        "id": id,
+        "made_at": "2026-11-27T12:00:00Z",
+        **NAMES,
+        "policy": {"name": "default", "sha256": HASH},
+        "undoes": None,
+        "targets": list(targets),
+        **numbers(drafted),
+        "waves": {"before": 1, "after": 2},
+    }
+    stated = {"format": report.BEFORE, **NAMES, **before(drafted.change)}
+    return report.Made(head, drafted.change, proven or Proof(mends=("x",), offered=True), stated, drafted.left_out)
+
+
+def files(place):
+    return {str(path.relative_to(place)): path.read_bytes() for path in place.rglob("*") if path.is_file()}
+
+
+def test_a_folder_has_every_file_and_fits_its_schemas(tmp_path):
+    place = report.write(made(), FACTS, tmp_path)
+    content = report.read(place)
+    assert problems("plan-of-change", content) == []
+    assert problems("plan-before", json.loads((place / "before.json").read_text())) == []
+    assert problems("topology", json.loads((place / "planned.json").read_text())) == []
+    for step in content["steps"]:
+        assert (place / "steps" / f"{step['id']}.sh").is_file() and (place / step["undo"]).is_file()
+    assert place.parent == tmp_path / "plan" and " " not in place.name
+    assert [entry.name for entry in tmp_path.iterdir()] == ["plan"]
+    assert 8 <= len((place / "README.txt").read_text().splitlines()) <= 12
+    assert any("Proven" in line for line in report.summary(content, place))
+
+
+def test_a_later_plan_changes_no_earlier_one(tmp_path):
+    first = report.write(made("p1"), FACTS, tmp_path)
+    was = files(first)
+    second = report.write(made("p2"), FACTS, tmp_path)
+    assert second == first and report.read(second)["id"] == "p2"
+    report.write(made("p2"), FACTS, tmp_path)
+    earlier = {path.name: path for path in (second.parent / report.EARLIER / first.name).iterdir()}
+    assert files(earlier["p1"]) == was and report.read(earlier["p1"])["id"] == "p1"
+    assert len(earlier) == 2
+
+
+def test_a_plan_that_cannot_be_written_leaves_the_earlier_one(tmp_path, monkeypatch):
+    place = report.write(made("p1"), FACTS, tmp_path)
+    was = files(place)
+    monkeypatch.setattr(report, "_json", lambda content: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        report.write(made("p2"), FACTS, tmp_path)
+    assert files(place) == was and [entry.name for entry in tmp_path.iterdir()] == ["plan"]
+
+
+def test_a_refuted_plan_is_kept_without_scripts_and_names_what_refutes_it(tmp_path):
+    new = {"id": "n", "control": "rack-loss", "resource": "t\x1b[2J", "outcome": "FAIL", "severity": "critical"}
+    refuted = proof.compare({"x": {**new, "id": "x"}}, {"n": new}, ["x"], str)
+    place = report.write(made(proven=refuted), FACTS, tmp_path)
+    content = report.read(place)
+    assert content["proof"]["offered"] is False and not list(place.rglob("*.sh"))
+    assert content["proof"]["new"][0]["id"] == "n" and problems("plan-of-change", content) == []
+    said = (place / "README.txt").read_text() + "\n".join(report.summary(content, place))
+    assert said.count("rack-loss of t?[2J would be new or worse (finding n)") == 2 and "\x1b" not in said
+
+
+@pytest.mark.parametrize("edit", ["script", "moves", "plan", "rehashed", "added", "removed"])
+def test_an_edited_folder_is_refused_and_the_file_is_named(tmp_path, edit):
+    place = report.write(made(), FACTS, tmp_path)
+    script, moves = next(place.glob("steps/*.sh")), next(place.glob("steps/*-reassign.json"))
+    named = {"script": script, "moves": moves, "added": place / "steps" / "more.sh", "removed": script}.get(edit)
+    if edit in ("script", "added"):
+        named.write_text("kafka-topics --delete\n")
+    elif edit == "moves":
+        named.write_text(moves.read_text().replace("3", "4"))
+    elif edit == "removed":
+        named.unlink()
+    else:
+        content = json.loads((place / "plan.json").read_text())
+        content["steps" if edit == "plan" else "files"] = [] if edit == "plan" else {}
+        (place / "plan.json").write_text(json.dumps(content))
+    with pytest.raises(Refused) as refused:
+        report.read(place)
+    assert str(named or place / "plan.json") in str(refused.value)
+
+
+@pytest.mark.parametrize("text", [None, "{", "[]", '{"format": "durability-plans/1"}', "{}"])
+def test_a_folder_without_a_plan_is_refused(tmp_path, text):
+    if text is not None:
+        (tmp_path / "plan.json").write_text(text)
+    with pytest.raises(Refused, match="plan"):
+        report.read(tmp_path)
+
+
+def test_a_topic_that_needs_more_brokers_says_what_helps():
+    doc = document("topic replicas\nt 1", brokers="1 2")
+    drafted = draft.draft(inputs(doc, {"t": (3, 2)}))
+    [(topic, why)] = drafted.left_out
+    assert topic == "t" and "add brokers" in why and "tier" in why
+    assert drafted.why(finding("t", None), None) == why
+    other = finding("other", None)
+    assert drafted.why(other, "Add a rack.") == "Add a rack."
+    assert "remediation" in drafted.why(other, "# Set it.\nkafka-configs --alter")

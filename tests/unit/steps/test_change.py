@@ -1,0 +1,122 @@
+"""A plan of change from a document to its folder, proven with Spark; and what each file of the folder is for."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from durability.errors import Refused
+from durability.plan.chosen import Chosen
+from durability.remedies.change.model import Limits
+from durability.report import change as report
+from durability.steps import audit, change
+from durability.steps.change import Request
+from durability.steps.settings import Settings
+from durability.topology import validate
+from tests import ROOT
+from tests.support import topology
+from tests.support.judge import expressions
+from tests.support.lake import attach
+from tests.support.topology import document
+
+CLUSTER = document(
+    """
+    topic    leader  replicas  isr    elr  min  bytes
+    orders   1       1,2       1,2    -    2    1000
+    orders   2       2,1       2,1    -    2    2000
+    loner    1       1         1      -    2    500
+    low      1       1,2,3     1,2,3  -    1    70
+    racked   1       1,4       1,4    -    -    300
+    unclean  3       3,4,5     3,4,5  -    2    40
+    dead     1       1,7       1      -    1    40
+    fine     1       1,2,3     1,2,3  -    2    10
+    """,
+    brokers="1:az1 2:az2 3:az3 4:az1 5:az2 6:az3 7:az2!",
+    cluster="eu",
+    configs={"unclean": {"unclean.leader.election.enable": "true"}},
+)
+
+
+@pytest.fixture
+def plan(spark, tmp_path):
+    """Makes a plan of a document, with its two evaluations in the test's Spark."""
+    from spark_jobs import evaluate, lake_tables
+
+    def submit(lake, evaluated):
+        session = spark.newSession()
+        attach(session, lake)
+        evaluate.run(session, evaluated, lake_tables.reader(session, evaluated), lake_tables.append, expressions(False))
+
+    def made(cluster: dict, **request) -> Path:
+        folder = topology.write(tmp_path / "in", cluster)
+        policies = {name: ROOT / "policies" / f"{name}.yaml" for name in ("policy", "waivers", "clusters")}
+        settings = Settings(**policies, out=tmp_path / "out", lake=str(tmp_path / "out" / "lake"), topology=folder)
+        reporter = change._Silent()
+        settings.open_lake().ensure()
+        rows, _ = audit.snapshots(settings, lambda name: {}, reporter)
+        wanted = Request(request.pop("chosen", Chosen()), request.pop("limits", Limits()), **request)
+        scratch = tmp_path / f"proof-{len(list(tmp_path.iterdir()))}"
+        return change.plan_change(settings, rows[0], wanted, submit, reporter, scratch)
+
+    return made
+
+
+def played(cluster: dict, place: Path, folder: str, ids) -> dict:
+    """Replicas by partition, and overrides by topic and name, after the plan's files, read as Kafka's tools read them."""
+    replicas = {(t["name"], p["partition"]): p["replicas"] for t in cluster["topics"] for p in t["partitions"]}
+    overrides = {(t["name"], name): value for t in cluster["topics"] for name, value in t["configs"].items()}
+    for id in ids:
+        moves = place / folder / f"{id}.json"
+        if moves.exists() and "reassign" in id:
+            for row in json.loads(moves.read_text())["partitions"]:
+                replicas[row["topic"], row["partition"]] = row["replicas"]
+        for line in (place / folder / f"{id}.sh").read_text().splitlines():
+            words = line.split()
+            if words[0] == "kafka-configs":
+                topic = words[words.index("--entity-name") + 1]
+                if "--add-config" in words:
+                    name, value = words[words.index("--add-config") + 1].split("=")
+                    overrides[topic, name] = value
+                else:
+                    overrides.pop((topic, words[words.index("--delete-config") + 1]))
+    return {"replicas": replicas, "overrides": overrides}
+
+
+def test_a_plan_of_a_document_and_the_way_back(plan, tmp_path):
+    place = plan(CLUSTER, limits=Limits(partitions=2))
+    content = report.read(place)
+    assert content["proof"]["offered"], content["proof"]
+    assert content["proof"]["new"] == [] and content["proof"]["harms"] == []
+    ids = [step["id"] for step in content["steps"]]
+    kinds = [step["kind"] for step in content["steps"]]
+    assert kinds[0] == "wait" and kinds[-1] == "elect-leaders"
+    assert all(step["partitions"] <= 2 for step in content["steps"] if step["kind"] == "reassign")
+
+    # The planned topology is what the files lead to.
+    planned = json.loads((place / "planned.json").read_text())
+    validate(planned, "planned.json")
+    there = played(planned, place, "steps", [])
+    assert played(CLUSTER, place, "steps", ids) == there
+    # The undo of all steps, the last one first, restores the document.
+    before = played(CLUSTER, place, "steps", [])
+    back = played(planned, place, "undo", reversed(ids))
+    assert back == before
+    for script in [*place.glob("steps/*.sh"), *place.glob("undo/*.sh")]:
+        subprocess.run(["bash", "-n", script], check=True)
+
+    # A plan from there to here, and a folder that was edited.
+    way_back = report.read(plan({**planned, "cluster": {**planned["cluster"]}}, undo=place))
+    assert way_back["undoes"] == content["id"] != way_back["id"]
+    assert way_back["proof"]["offered"], way_back["proof"]
+    own = tmp_path / "out" / "plan" / "eu"
+    again = played(planned, own, "steps", [step["id"] for step in way_back["steps"]])
+    assert again == before
+    [earlier] = (tmp_path / "out" / "plan" / report.EARLIER / "eu").iterdir()
+    assert report.read(earlier) == content
+    moves = next(earlier.glob("steps/*.json"))
+    moves.write_text(moves.read_text().replace("2", "3", 1))
+    with pytest.raises(Refused, match="edited"):
+        report.read(earlier)
