@@ -10,6 +10,7 @@ about a cluster, but never in a way that hides one that isn't audited:
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -91,6 +92,13 @@ class Inventory:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+    def record(self) -> str:
+        """JSON for `from_dict`, without what only findings need. The lake has one for each nightly run."""
+        clusters = [replace(cluster, owner=None, environment=None, other_names=[]) for cluster in self.clusters]
+        parts = [{name: value for name, value in asdict(cluster).items() if value} for cluster in clusters]
+        certain = [{**part, "certain": cluster.certain} for part, cluster in zip(parts, clusters, strict=True)]
+        return json.dumps({**self.to_dict(), "clusters": certain})
 
 
 def _known(cls: type, stated: Mapping[str, Any]) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def run_row(plan: Plan, status: str, verified: bool | None, summary: Mapping[str
         "snapshots": [_snapshot(s, s.status, s.reason) for s in plan.snapshots]
         + [_snapshot(e, COUNTED, None) for e in earlier],
         "summary": json.dumps(summary),
-        "inventory": None if plan.inventory is None else json.dumps(plan.inventory.to_dict()),
+        "inventory": None if plan.inventory is None else plan.inventory.record(),
     }
 
 

@@ -94,6 +94,9 @@ def test_kafkas_id_decides_over_names():
 def test_it_is_the_same_after_a_round_through_json():
     found = compare([cmdb("a", owner="x"), unread("MSK", "msk")], [cluster("b")], {}, ["run:1"])
     assert Inventory.from_dict(json.loads(json.dumps(found.to_dict())) | {"later": 1}) == found
+    kept = Inventory.from_dict(json.loads(found.record()))
+    assert (audited(kept), kept.unlisted, kept.unread) == (audited(found), found.unlisted, found.unread)
+    assert "x" not in {listed.owner for listed in kept.clusters}
 
 
 NAMES = st.sampled_from(["a", "b", "c"])
