@@ -31,7 +31,7 @@ class Placer:
     def __init__(self, moving: Sequence[Moving], chooser: Chooser):
         """Choose replicas for each partition. The largest come first: the small ones then even out what is left."""
         self.chooser, self.loads = chooser, chooser.loads
-        self._order = sorted(moving, key=lambda m: (-m.bytes, m.partition.name))
+        self._order = sorted(moving, key=lambda m: (-m.bytes, m.name))
         self._on: dict[int, dict[Name, Moving]] = {}
         self._tries = TRIES
         self.without: dict[str, Moving] = {}
@@ -52,10 +52,11 @@ class Placer:
 
         count, bytes: the bounds of the most loaded broker.
         """
-        before = inf
+        self.loads.sharpen(count, bytes)
+        placed, before = self.placed, inf
         for _ in range(ROUNDS):
             hot = self.loads.hot(max(ceil(count), NEAR * count), NEAR * bytes)
-            for m in self.placed:
+            for m in placed:
                 on_hot = not hot.isdisjoint(m.added) or (m.dropped and not hot.isdisjoint(m.replicas))
                 if on_hot or len(m.added) > self.chooser.fewest(m):
                     self._redo(m)
@@ -99,7 +100,7 @@ class Placer:
         """Move a partition off a broker that this one needs and that is at its limit or full. False if none can move."""
         for broker in islice(self.chooser.needed(moving), 10):
             at_limit, lacks = self.loads.blocks(broker, moving)
-            there = sorted(self._on.get(broker, {}).values(), key=lambda m: (m.bytes, m.partition.name))
+            there = sorted(self._on.get(broker, {}).values(), key=lambda m: (m.bytes, m.name))
             # One with just enough bytes is the least to move.
             could = [m for m in there if m.bytes >= lacks]
             if not (at_limit or lacks > 0) or self._tries <= 0:
@@ -125,11 +126,11 @@ class Placer:
         moving.dropped, moving.added = choice.dropped, choice.added
         self.loads.apply(moving)
         for broker in moving.added:
-            self._on.setdefault(broker, {})[moving.partition.name] = moving
+            self._on.setdefault(broker, {})[moving.name] = moving
 
     def _undo(self, moving: Moving) -> None:
         for broker in moving.added:
-            del self._on[broker][moving.partition.name]
+            del self._on[broker][moving.name]
         self.loads.apply(moving, -1)
         moving.dropped, moving.added = None, ()
 
@@ -146,4 +147,4 @@ class Placer:
         if len(choice.added) != len(added):
             return len(choice.added) < len(added)
         gain = self.chooser.cost_of(moving, dropped, added) - choice.cost
-        return gain > LITTLE * self.chooser.scale(moving)
+        return gain > LITTLE * self.loads.scale(moving)
