@@ -21,11 +21,10 @@ def problem(replicas: np.ndarray, racks: int, seed: int) -> Problem:
     """A cluster with these replicas by partition. Broker n is in rack n modulo `racks`."""
     rng = np.random.default_rng(seed)
     sizes = rng.lognormal(20, 1.5, len(replicas)).astype(np.int64).tolist()
-    short = (rng.random(len(replicas) // PER_TOPIC + 1) < 0.4).tolist()
     partitions = []
     for number, (ids, size) in enumerate(zip(replicas.tolist(), sizes, strict=True)):
         topic, partition = divmod(number, PER_TOPIC)
-        now = tuple(ids[:-1] if short[topic] else ids)
+        now = tuple(ids[:-1] if topic % 5 < 2 else ids)
         partitions.append(Partition(f"t{topic}", partition, now, now[0], now, size))
     topics = {p.topic for p in partitions}
     brokers = [Broker(id, f"az{id % racks + 1}") for id in range(int(replicas.max()) + 1)]
