@@ -210,6 +210,10 @@ class Loads:
         """The brokers with more replicas or bytes than this."""
         return set(np.flatnonzero((self.count > count) | (self.bytes > bytes)).tolist())
 
+    def is_hot(self, broker: int, count: float, bytes: float) -> bool:
+        """Has the broker more replicas or bytes than this?"""
+        return bool(self.count[broker] > count or self.bytes[broker] > bytes)
+
     def above(self, count: float, bytes: float) -> float:
         """The load of the most loaded broker, replicas and bytes added: each in parts of its bound."""
         return float(self.count.max(initial=0) / max(count, 1) + self.bytes.max(initial=0) / max(bytes, 1))

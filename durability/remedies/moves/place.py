@@ -12,9 +12,9 @@ from durability.remedies.moves.model import Name
 
 ROUNDS = 8
 """The most times that a partition is undone and redone."""
-NEAR = 1.01
+NEAR = 1.02
 """A load so close to its bound is low enough."""
-LEAST_GAIN = 0.001
+LEAST_GAIN = 0.005
 """Another round is worth it if the last one brought the load so much closer to its bound: part of the bound."""
 TRIES = 20_000
 """How many times all partitions together may be moved out of the way of others."""
@@ -55,9 +55,12 @@ class Placer:
         self.loads.sharpen(count, bytes)
         placed, before = self.placed, inf
         for _ in range(ROUNDS):
-            hot = self.loads.hot(max(ceil(count), NEAR * count), NEAR * bytes)
+            most, most_bytes = max(ceil(count), NEAR * count), NEAR * bytes
+            hot = self.loads.hot(most, most_bytes)
             for m in placed:
-                on_hot = not hot.isdisjoint(m.added) or (m.dropped and not hot.isdisjoint(m.replicas))
+                could_help = hot.intersection((*m.replicas, *m.added) if m.dropped else m.added)
+                # A broker that was hot at the start of the round may have cooled down.
+                on_hot = any(self.loads.is_hot(b, most, most_bytes) for b in could_help)
                 if on_hot or len(m.added) > self.chooser.fewest(m):
                     self._redo(m)
             above = self.loads.above(count, bytes)
