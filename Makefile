@@ -100,7 +100,7 @@ demo: $(READY)  ## run the embedded cluster until Ctrl-C
 	@exec $(PY) -m durability.cli demo
 
 .PHONY: bench
-bench: $(READY)  ## measure a small audit, with SIZE= the steps over generated fleets, with PARTITIONS= a collection, with BROKERS= losses and restarts (docs/commands.md)
+bench: $(READY)  ## measure a small audit, with SIZE= the steps over generated fleets, with PARTITIONS= a collection, with BROKERS= losses, restarts and moves (docs/commands.md)
 	@exec $(PY) -m bench.$(if $(BROKERS),failures,$(if $(PARTITIONS),collect,$(if $(SIZE),scale,floor)))
 
 .PHONY: lint

@@ -1,7 +1,8 @@
-"""Measures what losses and restarts take beside Spark: `make bench BROKERS=300 SIZE=100000 SEED=1`.
+"""Measures what losses, restarts and moves take beside Spark: `make bench BROKERS=300 SIZE=100000 SEED=1`.
 
 One cluster of three racks has SIZE partitions with three replicas, two of which must be in sync. Kafka's assignor places them.
-The bench counts the sets of up to three brokers whose loss stops writes, and plans in which waves brokers restart.
+The bench counts the sets of up to three brokers whose loss stops writes, plans in which waves brokers restart, and plans moves
+that add and spread replicas (`bench.moves`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from bench import fleet, placements
+from bench import fleet, moves, placements
 from bench.clock import machine
 from durability.report.data.loss_sets import COLUMNS, LossSets
 from durability.restart.constraints import Partitions
@@ -37,7 +38,7 @@ def main(environ: Mapping[str, str] = os.environ) -> int:
         raise SystemExit("BROKERS, SIZE and SEED are numbers: make bench BROKERS=300 SIZE=100000 SEED=1") from None
     if brokers < FACTOR or size < 1 or seed < 0:
         raise SystemExit(f"BROKERS is at least {FACTOR}, SIZE at least 1, SEED at least 0")
-    results = measured(placed(brokers, size, seed), brokers)
+    results = measured(placed(brokers, size, seed), brokers, seed)
     for name, step in results["steps"].items():
         print(f"{name:<14}{step['seconds']:9.2f} s   {step['found']}")
     if environ.get("RESULTS"):
@@ -62,8 +63,9 @@ def _shares() -> np.ndarray:
     return shares / shares.sum()
 
 
-def measured(replicas: np.ndarray, brokers: int) -> dict:
+def measured(replicas: np.ndarray, brokers: int, seed: int) -> dict:
     """RESULTS: the seconds of each step, and what it found."""
+    moved = moves.measured(moves.problem(replicas, RACKS, seed))
     rows = loss_sets(replicas)
     started = time.monotonic()
     k = LossSets(list(range(brokers)), rows).k()
@@ -81,6 +83,7 @@ def measured(replicas: np.ndarray, brokers: int) -> dict:
         "steps": {
             "k up to 3": {"seconds": round(counted, 2), "found": f"sets that stop writes: {writes}"},
             "restart plan": {"seconds": round(planned, 2), "found": waves},
+            "plan of moves": moved,
         },
     }
 

@@ -60,18 +60,16 @@ class Chooser:
             return None
         cost = self.loads.cost(moving)
         gated = self._gated(cost, moving, self.loads.gate)
-        choice = self._of(
-            moving, cost, gated, ways, lambda dropped, added: self._penalty(moving.rule, now, dropped, added)
-        )
-        return choice or self._exact(moving, cost, gated, ways.new + MORE)
+        choice = self._of(moving, gated, ways, lambda dropped, added: self._penalty(moving.rule, now, dropped, added))
+        return choice or self._exact(moving, gated, ways.new + MORE)
 
     def beyond_limit(self, moving: Moving) -> Choice | None:
         """A choice though a broker gets more replicas than its limit; None if that isn't the reason why there is no other."""
         cost = self.loads.cost(moving)
         most = len(self.cluster.ids)
-        if self._exact(moving, cost, self._gated(cost, moving, self.loads.gate, any_room=True), most) is not None:
+        if self._exact(moving, self._gated(cost, moving, self.loads.gate, any_room=True), most) is not None:
             return None
-        return self._exact(moving, cost, self._gated(cost, moving, self.loads.closed), most)
+        return self._exact(moving, self._gated(cost, moving, self.loads.closed), most)
 
     def needed(self, moving: Moving) -> list[int]:
         """The brokers for the first new replica of a partition if limits and bytes didn't count, the least loaded first."""
@@ -95,15 +93,11 @@ class Chooser:
         """The cost of a choice, as `best` counts it."""
         cost, rack = self.loads.cost(moving), self.cluster.rack
         counts = kept((rack[b] for b in moving.replicas), (rack[b] for b in dropped), self.cluster.number_of_racks)
-        scale, total = self.scale(moving), 0.0
+        scale, total = self.loads.scale(moving), 0.0
         for broker in added:
             total += float(cost[broker]) + CROWDED * scale * counts[rack[broker]]
             counts[rack[broker]] += 1
-        return total - sum(self._gain(moving, broker, cost) for broker in dropped)
-
-    def scale(self, moving: Moving) -> float:
-        """What a replica of the partition costs on a broker with the mean load."""
-        return self.loads.of_replica + moving.bytes * self.loads.of_byte
+        return total - sum(self._gain(moving, broker) for broker in dropped)
 
     def _gated(self, cost: Floats, moving: Moving, gate: Floats, any_room: bool = False) -> Floats:
         """The cost by broker, infinite where no new replica of the partition can be, whatever its racks.
@@ -116,32 +110,32 @@ class Chooser:
         gated[list(moving.replicas)] = inf
         return gated
 
-    def _gain(self, moving: Moving, broker: int, cost: Floats) -> float:
-        gain = float(cost[broker])
+    def _gain(self, moving: Moving, broker: int) -> float:
+        gain = self.loads.gain(moving, broker)
         if not self.cluster.live[broker]:
             gain += DOWN
         elif moving.isr is not None and broker not in moving.isr:
             gain += LAGGING
         return gain - FIRST if broker == moving.replicas[0] else gain
 
-    def _of(self, moving: Moving, cost: Floats, gated: Floats, ways: Options, penalty: Penalty) -> Choice | None:
+    def _of(self, moving: Moving, gated: Floats, ways: Options, penalty: Penalty) -> Choice | None:
         best: Choice | None = None
         for racks in ways.drops:
-            dropped = self._dropped(moving, racks, cost)
+            dropped = self._dropped(moving, racks)
             found = self._added(moving, gated, racks, ways.new, penalty)
             if found is None:
                 continue
             added, spent = found
-            total = spent - sum(self._gain(moving, broker, cost) for broker in dropped)
+            total = spent - sum(self._gain(moving, broker) for broker in dropped)
             if best is None or total < best.cost:
                 best = Choice(dropped, added, total)
         return best
 
-    def _dropped(self, moving: Moving, racks: tuple[int, ...], cost: Floats) -> tuple[int, ...]:
+    def _dropped(self, moving: Moving, racks: tuple[int, ...]) -> tuple[int, ...]:
         """Of each of these racks, the replica whose loss helps most."""
         if not racks:
             return ()
-        order = sorted(moving.replicas, key=lambda broker: -self._gain(moving, broker, cost))
+        order = sorted(moving.replicas, key=lambda broker: -self._gain(moving, broker))
         dropped: list[int] = []
         for rack in racks:
             dropped.append(next(b for b in order if self.cluster.rack[b] == rack and b not in dropped))
@@ -152,7 +146,7 @@ class Chooser:
     ) -> tuple[tuple[int, ...], float] | None:
         added: list[int] = []
         racks: list[int] = []
-        total, scale = 0.0, self.scale(moving)
+        total, scale = 0.0, self.loads.scale(moving)
         for _ in range(new):
             costs = gated + penalty(dropped, tuple(sorted(racks))) * scale
             costs[added] = inf
@@ -191,7 +185,7 @@ class Chooser:
         penalties: Floats = by_rack[self.cluster.racks]
         return penalties
 
-    def _exact(self, moving: Moving, cost: Floats, gated: Floats, most: int) -> Choice | None:
+    def _exact(self, moving: Moving, gated: Floats, most: int) -> Choice | None:
         """A choice among the brokers that can get a replica just now; None if it has more than `most` new replicas."""
         rule = self.rules[moving.rule]
         free = self.cluster.free(np.isfinite(gated), not rule.by_rack)
@@ -200,7 +194,7 @@ class Chooser:
         if ways is None or ways.new > most:
             return None
         return self._of(
-            moving, cost, gated, ways, lambda dropped, added: self._by_broker(moving.rule, now, dropped, added, free)
+            moving, gated, ways, lambda dropped, added: self._by_broker(moving.rule, now, dropped, added, free)
         )
 
 
@@ -209,10 +203,14 @@ class Places:
 
     def __init__(self, cluster: Cluster, receivers: np.ndarray):
         self._code = ((cluster.racks + 1) * 2 + receivers).tolist()
-        self._number_of_racks = cluster.number_of_racks
+        self._of: dict[tuple[int, ...], tuple[int, ...]] = {}
 
-    def of(self, replicas: Iterable[int]) -> tuple[int, ...]:
-        return tuple(sorted(self._code[b] for b in replicas))
+    def of(self, replicas: tuple[int, ...]) -> tuple[int, ...]:
+        found = self._of.get(replicas)
+        if found is None:
+            code = self._code
+            found = self._of[replicas] = tuple(sorted([code[b] for b in replicas]))
+        return found
 
     def racks(self, places: Iterable[int]) -> tuple[int, ...]:
         """The rack of each replica, ascending."""

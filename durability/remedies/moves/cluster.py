@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from durability.remedies.moves.model import Partition, Problem
+from durability.remedies.moves.model import Name, Partition, Problem
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -60,14 +60,16 @@ class Cluster:
         return [*counts.tolist(), 0]
 
 
-@dataclass
+@dataclass(slots=True)
 class Moving:
     """A partition of a topic to change.
 
-    replicas: places of brokers. rule: the number of its rule. bytes: 0 if unknown. isr: places; None if unknown.
+    name: its topic and number. replicas: places of brokers. rule: the number of its rule. bytes: 0 if unknown.
+    isr: places; None if unknown.
     dropped, added: the choice; None before it.
     """
 
+    name: Name
     partition: Partition
     replicas: tuple[int, ...]
     rule: int
@@ -80,6 +82,14 @@ class Moving:
         """The replicas after the plan: those that stay, in their order, then the new ones."""
         dropped = self.dropped or ()
         return (*(b for b in self.replicas if b not in dropped), *self.added)
+
+
+def _powers(loads: Floats) -> Floats:
+    """Eighth powers."""
+    squares = loads * loads
+    squares *= squares
+    squares *= squares
+    return squares
 
 
 class Growth(NamedTuple):
@@ -123,6 +133,7 @@ class Loads:
                 self.limit[of_rack] = np.maximum(self.limit[of_rack], more)
         self.of_replica = brokers / max(1, int(self.count.sum()) + growth.replicas)
         self.of_byte = brokers / max(1.0, float(self.bytes.sum()))
+        self._sharp = False
         self._replica_cost = self.count * self.of_replica**2
         self._byte_cost = self.bytes * self.of_byte**2
         self.closed = np.where(cluster.with_room, 0.0, inf)
@@ -138,9 +149,32 @@ class Loads:
     def _check(self, broker: int) -> None:
         self.gate[broker] = inf if self.count[broker] >= self.limit[broker] else self.closed[broker]
 
+    def sharpen(self, count: float, bytes: float) -> None:
+        """From now on, the measure is the sum of eighth powers of loads in parts of these: the most loaded brokers decide."""
+        self._sharp = True
+        self.of_replica, self.of_byte = 1 / max(count, 1), 1 / max(bytes, 1)
+
     def cost(self, moving: Moving) -> Floats:
         """By broker, how much one more replica of the partition adds to the measure, without a constant."""
-        return self._byte_cost * float(moving.bytes) + self._replica_cost
+        if not self._sharp:
+            return self._byte_cost * float(moving.bytes) + self._replica_cost
+        count, size = (self.count * self.of_replica).astype(np.float64), self.bytes * self.of_byte
+        more: Floats = _powers(count + self.of_replica) - _powers(count)
+        if moving.bytes:
+            more += _powers(size + moving.bytes * self.of_byte) - _powers(size)
+        return more
+
+    def gain(self, moving: Moving, broker: int) -> float:
+        """How much the measure falls if the partition's replica goes from the broker, without the same constant."""
+        if not self._sharp:
+            return float(self._byte_cost[broker] * moving.bytes + self._replica_cost[broker])
+        now, held = float(self.count[broker]) * self.of_replica, float(self.bytes[broker]) * self.of_byte
+        less = now**8 - (now - self.of_replica) ** 8
+        return less + held**8 - (held - moving.bytes * self.of_byte) ** 8
+
+    def scale(self, moving: Moving) -> float:
+        """About what a replica of the partition costs on a broker with the mean load; once sharpened, with the bound's load."""
+        return (self.of_replica + moving.bytes * self.of_byte) * (8 if self._sharp else 1)
 
     def apply(self, moving: Moving, sign: int = 1) -> None:
         """Count the partition's choice, or with -1 take it back. Bytes that leave make no room."""
@@ -175,6 +209,10 @@ class Loads:
     def hot(self, count: float, bytes: float) -> set[int]:
         """The brokers with more replicas or bytes than this."""
         return set(np.flatnonzero((self.count > count) | (self.bytes > bytes)).tolist())
+
+    def is_hot(self, broker: int, count: float, bytes: float) -> bool:
+        """Has the broker more replicas or bytes than this?"""
+        return bool(self.count[broker] > count or self.bytes[broker] > bytes)
 
     def above(self, count: float, bytes: float) -> float:
         """The load of the most loaded broker, replicas and bytes added: each in parts of its bound."""

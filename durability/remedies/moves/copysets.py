@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable
 from itertools import combinations
 
 import numpy as np
 
 from durability.losses.counting import bad, probability
-from durability.losses.killing_sets import Ints, KillingSets, killing_sets, minimal
+from durability.losses.killing_sets import Ints, killing_sets, minimal
 from durability.remedies.moves.model import Losses
 
 K = (2, 3)
@@ -23,28 +23,30 @@ def losses(placed: Iterable[Placed], brokers: int) -> tuple[int, tuple[Losses, .
     All replicas are in sync before the loss. Data is lost with all replicas. Writes stop when fewer than min.insync.replicas are
     left; brokers cap it at the number of replicas (from Kafka 3.7).
     """
-    counted = Counter(placed)
-    copysets = {replicas for replicas, _ in counted}
-    writes: Counter[tuple[int, ...]] = Counter()
-    for (replicas, least), number in counted.items():
-        if least is None or not replicas:
+    copysets: dict[int, set[tuple[int, ...]]] = defaultdict(set)
+    by_killed: dict[tuple[int, int], set[tuple[int, ...]]] = defaultdict(set)
+    for replicas, least in set(placed):
+        size = len(replicas)
+        if not size:
             continue
-        killed_by = len(replicas) - min(max(least, 1), len(replicas)) + 1
-        for lost in combinations(replicas, killed_by) if killed_by <= max(K) else ():
-            writes[lost] += number
-    data = Counter({replicas: 1 for replicas in copysets if 0 < len(replicas) <= max(K)})
-    bad_for = {name: bad(minimal(_sets(sets, brokers))) for name, sets in (("writes", writes), ("data", data))}
+        copysets[size].add(replicas)
+        if least is not None:
+            by_killed[size, size - min(max(least, 1), size) + 1].add(replicas)
+    data = [_rows(members, size) for size, members in copysets.items()]
+    writes = [_rows(members, killed_by) for (_, killed_by), members in by_killed.items()]
+    bad_for = {"data": bad(minimal(killing_sets(brokers, data))), "writes": bad(minimal(killing_sets(brokers, writes)))}
 
     def share(name: str, k: int) -> float | None:
         return probability(bad_for[name][k], brokers, k) if brokers >= k else None
 
-    return len(copysets), tuple(Losses(k, share("writes", k), share("data", k)) for k in K)
+    number = sum(len(members) for members in copysets.values())
+    return number, tuple(Losses(k, share("writes", k), share("data", k)) for k in K)
 
 
-def _sets(sets: Mapping[tuple[int, ...], int], brokers: int) -> KillingSets:
-    rows: list[tuple[Ints, Ints]] = []
-    for size in {len(members) for members in sets}:
-        chosen = [(members, number) for members, number in sets.items() if len(members) == size]
-        members = np.array([members for members, _ in chosen], np.int64)
-        rows.append((members, np.array([number for _, number in chosen], np.int64)))
-    return killing_sets(brokers, rows)
+def _rows(replicas: Iterable[tuple[int, ...]], lost: int) -> tuple[Ints, Ints]:
+    """The sets of `lost` members of each of these sets of one size, and a count for each; none if more than K are lost."""
+    members = np.array(list(replicas), np.int64)
+    places = list(combinations(range(members.shape[1]), lost)) if lost <= max(K) else []
+    chosen = [members[:, of] for of in places] or [np.empty((0, lost), np.int64)]
+    rows = np.concatenate(chosen)
+    return rows, np.ones(len(rows), np.int64)

@@ -12,9 +12,9 @@ from durability.remedies.moves.model import Name
 
 ROUNDS = 8
 """The most times that a partition is undone and redone."""
-NEAR = 1.01
+NEAR = 1.02
 """A load so close to its bound is low enough."""
-LEAST_GAIN = 0.001
+LEAST_GAIN = 0.005
 """Another round is worth it if the last one brought the load so much closer to its bound: part of the bound."""
 TRIES = 20_000
 """How many times all partitions together may be moved out of the way of others."""
@@ -31,7 +31,7 @@ class Placer:
     def __init__(self, moving: Sequence[Moving], chooser: Chooser):
         """Choose replicas for each partition. The largest come first: the small ones then even out what is left."""
         self.chooser, self.loads = chooser, chooser.loads
-        self._order = sorted(moving, key=lambda m: (-m.bytes, m.partition.name))
+        self._order = sorted(moving, key=lambda m: (-m.bytes, m.name))
         self._on: dict[int, dict[Name, Moving]] = {}
         self._tries = TRIES
         self.without: dict[str, Moving] = {}
@@ -52,11 +52,15 @@ class Placer:
 
         count, bytes: the bounds of the most loaded broker.
         """
-        before = inf
+        self.loads.sharpen(count, bytes)
+        placed, before = self.placed, inf
         for _ in range(ROUNDS):
-            hot = self.loads.hot(max(ceil(count), NEAR * count), NEAR * bytes)
-            for m in self.placed:
-                on_hot = not hot.isdisjoint(m.added) or (m.dropped and not hot.isdisjoint(m.replicas))
+            most, most_bytes = max(ceil(count), NEAR * count), NEAR * bytes
+            hot = self.loads.hot(most, most_bytes)
+            for m in placed:
+                could_help = hot.intersection((*m.replicas, *m.added) if m.dropped else m.added)
+                # A broker that was hot at the start of the round may have cooled down.
+                on_hot = any(self.loads.is_hot(b, most, most_bytes) for b in could_help)
                 if on_hot or len(m.added) > self.chooser.fewest(m):
                     self._redo(m)
             above = self.loads.above(count, bytes)
@@ -99,7 +103,7 @@ class Placer:
         """Move a partition off a broker that this one needs and that is at its limit or full. False if none can move."""
         for broker in islice(self.chooser.needed(moving), 10):
             at_limit, lacks = self.loads.blocks(broker, moving)
-            there = sorted(self._on.get(broker, {}).values(), key=lambda m: (m.bytes, m.partition.name))
+            there = sorted(self._on.get(broker, {}).values(), key=lambda m: (m.bytes, m.name))
             # One with just enough bytes is the least to move.
             could = [m for m in there if m.bytes >= lacks]
             if not (at_limit or lacks > 0) or self._tries <= 0:
@@ -125,11 +129,11 @@ class Placer:
         moving.dropped, moving.added = choice.dropped, choice.added
         self.loads.apply(moving)
         for broker in moving.added:
-            self._on.setdefault(broker, {})[moving.partition.name] = moving
+            self._on.setdefault(broker, {})[moving.name] = moving
 
     def _undo(self, moving: Moving) -> None:
         for broker in moving.added:
-            del self._on[broker][moving.partition.name]
+            del self._on[broker][moving.name]
         self.loads.apply(moving, -1)
         moving.dropped, moving.added = None, ()
 
@@ -146,4 +150,4 @@ class Placer:
         if len(choice.added) != len(added):
             return len(choice.added) < len(added)
         gain = self.chooser.cost_of(moving, dropped, added) - choice.cost
-        return gain > LITTLE * self.chooser.scale(moving)
+        return gain > LITTLE * self.loads.scale(moving)

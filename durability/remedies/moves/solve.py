@@ -37,7 +37,7 @@ def solve(problem: Problem) -> Solution:
     moving = placer.placed
     most, most_bytes = (_bound(bounds, loads, moving, bytes=bytes) for bytes in (False, True))
     placer.even_out(most, most_bytes)
-    after = {m.partition.name: m.after() for m in moving}
+    after = {m.name: m.after() for m in moving}
     order, leading = _led(problem, cluster, asked.moving, after)
     ids = cluster.ids
     changed = {
@@ -103,12 +103,12 @@ def _led(
     chosen: list[tuple[Name, tuple[int, ...]]] = []
     choices: list[tuple[int, list[int]]] = []
     topics_moving = {topic for topic, _ in after} if problem.reorder else set()
-    stays = [m for m in asked if m.partition.topic in topics_moving and m.partition.name not in after]
-    moves = [m for m in asked if m.partition.name in after]
+    stays = [m for m in asked if m.partition.topic in topics_moving and m.name not in after]
+    moves = [m for m in asked if m.name in after]
     for m in [*stays, *moves]:
-        replicas = after.get(m.partition.name, m.replicas)
+        replicas = after.get(m.name, m.replicas)
         able = [b for b in replicas[1:] if cluster.live[b] and (b in m.added or m.isr is None or b in m.isr)]
-        chosen.append((m.partition.name, replicas))
+        chosen.append((m.name, replicas))
         choices.append((replicas[0], [replicas[0], *able] if problem.reorder else []))
     free = {name for name, _ in chosen}
     for p in problem.partitions:

@@ -46,7 +46,7 @@ def read(problem: Problem, cluster: Cluster) -> Asked:
             number = numbers.setdefault(rule, len(numbers))
             asked.moving += [_moving(partition, number, cluster) for partition in partitions]
     asked.rules = list(numbers)
-    asked.now = {m.partition.name: m.replicas for m in asked.moving}
+    asked.now = {m.name: m.replicas for m in asked.moving}
     return asked
 
 
@@ -56,8 +56,9 @@ def _unknown(target: Target) -> bool:
 
 def _moving(partition: Partition, rule: int, cluster: Cluster) -> Moving:
     place = cluster.place
-    isr = None if partition.isr is None else frozenset(place[b] for b in partition.isr if b in place)
-    return Moving(partition, tuple(place[b] for b in partition.replicas or ()), rule, partition.bytes or 0, isr)
+    isr = None if partition.isr is None else frozenset([place[b] for b in partition.isr if b in place])
+    replicas = tuple([place[b] for b in partition.replicas or ()])
+    return Moving(partition.name, partition, replicas, rule, partition.bytes or 0, isr)
 
 
 def possible(asked: Asked, bounds: Bounds, cluster: Cluster) -> tuple[list[Moving], list[LeftOut]]:

@@ -321,8 +321,8 @@ def test_a_collection_that_leaves_something_out_is_no_measurement():
         )
 
 
-def test_losses_and_restarts_of_one_cluster_are_measured(tmp_path, capsys):
-    """Every pair of brokers whose loss stops writes is counted, and no wave has such a pair."""
+def test_losses_restarts_and_moves_of_one_cluster_are_measured(tmp_path, capsys):
+    """Every pair of brokers whose loss stops writes is counted, no wave has one, and moves copy no more than they must."""
     results = tmp_path / "results.json"
     assert failures.main({"BROKERS": "9", "SIZE": "40", "SEED": "3", "RESULTS": str(results)}) == 0
     steps = json.loads(results.read_text())["steps"]
@@ -331,7 +331,9 @@ def test_losses_and_restarts_of_one_cluster_are_measured(tmp_path, capsys):
     assert f"2: {len(pairs)}," in steps["k up to 3"]["found"] and len(pairs) < 36
     waves, bound = map(int, re.findall(r"\d+", steps["restart plan"]["found"]))
     assert bound <= waves < 9
-    assert capsys.readouterr().out.count(" s ") == 2
+    of_bounds = steps["plan of moves"]["of_bounds"]
+    assert of_bounds["moved replicas"] == of_bounds["moved bytes"] == 1 <= of_bounds["most bytes"]
+    assert len(capsys.readouterr().out.splitlines()) == 3
 
 
 @pytest.mark.parametrize("option", [{"BROKERS": "many"}, {"BROKERS": "2"}, {"SIZE": "0"}])
