@@ -145,8 +145,7 @@ def readme(content: Mapping[str, Any], facts: ClusterFacts) -> str:
     lines = [
         f"Plan {content['id']} for cluster {content['cluster']}, by the snapshot of {readable(content['captured_at'])}.",
         _aim(content),
-        f"It copies {plural(moved['replicas'], 'replica')}, {moved['bytes']:,} bytes."
-        f" The least possible is {moved['bound_replicas']:,}, {moved['bound_bytes']:,} bytes.",
+        _copied(moved),
     ]
     if not proof["offered"]:
         return _lines([*lines, f"It is not offered, so it has no scripts: {_refusal(content)}."])
@@ -193,6 +192,22 @@ def _refusal(content: Mapping[str, Any]) -> str:
     return whole or "no step of a plan fixes any of these findings now"
 
 
+def _copied(moved: Mapping[str, Any]) -> str:
+    """How much the plan copies, and the least that reaches the targets.
+
+    >>> moved = {"replicas": 4, "bytes": 0, "bound_replicas": 4, "bound_bytes": 0, "unknown_bytes": 4}
+    >>> _copied(moved)
+    'It copies 4 replicas of unknown size. The least possible is 4.'
+    >>> _copied(moved | {"bytes": 7_000, "bound_bytes": 7_000, "unknown_bytes": 1})
+    'It copies 4 replicas, 7,000 bytes and 1 of unknown size. The least possible is 4, 7,000 bytes.'
+    """
+    replicas, unknown = plural(moved["replicas"], "replica"), moved["unknown_bytes"]
+    if unknown and unknown >= moved["replicas"]:
+        return f"It copies {replicas} of unknown size. The least possible is {moved['bound_replicas']:,}."
+    size = f"{moved['bytes']:,} bytes" + (f" and {unknown:,} of unknown size" if unknown else "")
+    return f"It copies {replicas}, {size}. The least possible is {moved['bound_replicas']:,}, {moved['bound_bytes']:,} bytes."
+
+
 def summary(content: Mapping[str, Any], place: Path) -> list[str]:
     """The plan in about twenty lines for a terminal, from plan.json."""
     proof, moved = content["proof"], content["moved"]
@@ -200,8 +215,7 @@ def summary(content: Mapping[str, Any], place: Path) -> list[str]:
         f"{content['cluster']}: plan {content['id']}",
         "",
         f"  {_aim(content)}",
-        f"  It copies {plural(moved['replicas'], 'replica')}, {moved['bytes']:,} bytes."
-        f" The least possible is {moved['bound_replicas']:,}, {moved['bound_bytes']:,} bytes.",
+        f"  {_copied(moved)}",
         "",
     ]
     steps = content["steps"]

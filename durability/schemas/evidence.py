@@ -52,15 +52,27 @@ EXCEPTIONS = Object(
         "exempt": _rows("exempt-failures", "failures that a waiver accepts", **APART),
     },
 )
-GAPS = _rows("gap", "nights in a row for the same reason", first=DAY, last=DAY, nights=NUMBER, reason=TEXT)
+GAP = {"first": DAY, "last": DAY, "nights": NUMBER, "reason": TEXT}
+GAPS = _rows("gap", "nights in a row for the same reason", **GAP)
+NOT_EXPECTED = _rows("not-expected", "nights in a row that inventories don't expect, with the reason", **GAP)
 CLUSTERS = _rows(
     "cluster-nights",
     "by cluster, in nights",
     cluster=TEXT,
-    expected_from=DAY,
+    expected_from=Member(Text(format="date"), nullable=True, about="null: no night of the period is expected"),
     last_accepted=Member(Text(format="date"), nullable=True),
     **_all(("expected", "done", "evaluated"), NUMBER),
     gaps=GAPS,
+    not_expected=NOT_EXPECTED,
+    evaluated_unexpected=Member(COUNT, about="nights that no inventory expects"),
+)
+INVENTORIES = _rows(
+    "period-inventory",
+    "inventories of clusters that runs of the period compared",
+    **_all(("name", "kind"), TEXT),
+    **_all(("read", "unread"), Member(COUNT, about="runs")),
+    clusters=Member(COUNT, nullable=True, about="in the last run that read it; null: no run did"),
+    last_problem=OPTIONAL_TEXT,
 )
 RUNS = _rows(
     "period-run",
@@ -119,6 +131,7 @@ PERIOD = Object(
         ),
         "unknown": Member(ListOf(Text()), about="what this evidence doesn't show"),
         "nights": Member(Object("cluster-night-counts", _all(("expected", "done", "evaluated"), NUMBER))),
+        "inventories": INVENTORIES,
         "clusters": CLUSTERS,
         "runs": RUNS,
         "policies": Member(Object("policies", {"in_force": IN_FORCE, "changes": NUMBER})),
@@ -171,6 +184,22 @@ SNAPSHOT = {
     "reperform": Member(ListOf(Anything()), about="commands that show the same again"),
     "unknown": REASONS,
 }
+INVENTORY = Object(
+    "compared-inventory",
+    {
+        "sources": _rows(
+            "inventory-source",
+            **_all(("name", "kind"), TEXT),
+            reason=OPTIONAL_TEXT,
+            clusters=Member(COUNT, nullable=True, about="null: not read, and `reason` says why"),
+            sha256=Member(SHA256, nullable=True),
+        ),
+        "not_audited": Member(
+            ListOf(Text()), about="clusters of an inventory that no entry of clusters.yaml stands for"
+        ),
+        "not_listed": Member(ListOf(Text()), about="clusters of clusters.yaml that no inventory lists"),
+    },
+)
 EVIDENCE = Object(
     statement.FORMAT,
     {
@@ -203,6 +232,7 @@ EVIDENCE = Object(
         "code": Member(Object("code", {**_all(("name", "version", "reperform"), TEXT), "sha256": Member(SHA256)})),
         "lake": OPTIONAL_TEXT,
         "snapshots": _rows("attested-snapshot", **SNAPSHOT),
+        "inventory": Member(INVENTORY, nullable=True, about="null: clusters.yaml has no inventory"),
     },
     about="The predicate of a run's manifest, an in-toto Statement v1 (docs/evidence.md).",
 )
