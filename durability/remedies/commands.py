@@ -38,12 +38,27 @@ class Config:
 class Reassign:
     """kafka-reassign-partitions: executes a plan and verifies it. file: below the report's folder.
 
-    throttle: bytes per second, None for no throttle of the tool's own.
+    throttle: bytes per second, None for no throttle of the tool's own. checks: how often it is verified, every ten seconds.
     """
 
     topic: str
     file: str
     throttle: int | None
+    checks: int = 300
+
+
+@dataclass(frozen=True)
+class Verify:
+    """kafka-reassign-partitions: shows the state of a plan's partitions, and changes no throttle (KIP-455, since 2.6)."""
+
+    file: str
+
+
+@dataclass(frozen=True)
+class Cancel:
+    """kafka-reassign-partitions: cancels the reassignments of a plan that are running (KIP-455, since 2.6)."""
+
+    file: str
 
 
 @dataclass(frozen=True)
@@ -84,8 +99,9 @@ class Unregister:
     broker: int
 
 
-Command = Config | Reassign | Feature | Elect | ElectListed | Unregister | Show
-UNAVAILABLE = Show("unavailable")
+Command = Config | Reassign | Verify | Cancel | Feature | Elect | ElectListed | Unregister | Show
+UNAVAILABLE, TOPICS, DYNAMIC_OF_BROKERS = Show("unavailable"), Show("topics"), Show("brokers")
+OVERRIDES = "overrides"
 UNDER_REPLICATED, RUNNING, LOG_DIRS = Show("under-replicated"), Show("reassignments"), "log-dirs"
 
 
@@ -111,7 +127,11 @@ def lines(command: Command, facts: ClusterFacts = UNKNOWN) -> list[str]:
         plan = f"--reassignment-json-file {command.file}"
         unlimited = command.throttle is None or facts.before(0, 10, 1)  # KIP-73
         throttle = "" if unlimited else f"--throttle {command.throttle} "
-        return [f"{tool} --execute {throttle}{plan} &&", _until_complete(f"{tool} --verify {plan}")]
+        return [f"{tool} --execute {throttle}{plan} &&", _until_complete(f"{tool} --verify {plan}", command.checks)]
+    if isinstance(command, Verify | Cancel):
+        act = "--verify --preserve-throttles" if isinstance(command, Verify) else "--cancel"
+        shell = f"kafka-reassign-partitions {BOOTSTRAP} {act} --reassignment-json-file {command.file}"
+        return [] if facts.before(2, 6) else [shell]
     if isinstance(command, Feature):
         return [f"kafka-features {BOOTSTRAP} upgrade --feature {command.name}={command.level}"]
     if isinstance(command, Unregister):
@@ -128,10 +148,10 @@ def lines(command: Command, facts: ClusterFacts = UNKNOWN) -> list[str]:
     return _show(command, facts)
 
 
-def _until_complete(verify: str) -> str:
-    """Repeats the verification until the reassignment is complete, at most 300 times. It then removes the throttle."""
+def _until_complete(verify: str, times: int) -> str:
+    """Repeats the verification until the reassignment is complete, at most so many times. It then removes the throttle."""
     again = '[[ $said = *"in progress"* ]] || break; sleep 10'
-    return f'for n in {{1..300}}; do said=$({verify}); {again}; done && echo "$said"'
+    return f'for n in {{1..{times}}}; do said=$({verify}); {again}; done && echo "$said"'
 
 
 def _config(command: Config, facts: ClusterFacts) -> list[str]:
@@ -155,6 +175,16 @@ def _config(command: Config, facts: ClusterFacts) -> list[str]:
 
 
 def _show(command: Show, facts: ClusterFacts) -> list[str]:
+    if command.what == "topics":
+        return [f"kafka-topics {ZOOKEEPER if facts.before(2, 2) else BOOTSTRAP} --describe"]
+    if command.what == OVERRIDES:
+        server = ZOOKEEPER if facts.before(2, 5) else BOOTSTRAP
+        of_topic = f"kafka-configs {server} --describe --entity-type topics --entity-name {command.name}"
+        return [
+            of_topic if command.name else f"kafka-configs {BOOTSTRAP} --describe --entity-type brokers --entity-default"
+        ]
+    if command.what == "brokers":
+        return [] if facts.before(2, 6) else [f"kafka-configs {BOOTSTRAP} --describe --entity-type brokers"]
     if command.what in ("under-replicated", "unavailable"):
         server = ZOOKEEPER if facts.before(2, 2) else BOOTSTRAP
         return [f"kafka-topics {server} --describe --{command.what}-partitions"]

@@ -153,9 +153,10 @@ def readme(content: Mapping[str, Any], facts: ClusterFacts) -> str:
         "ZOOKEEPER or BOOTSTRAP (the cluster's address)" if facts.before(2, 6) else "BOOTSTRAP (the cluster's address)"
     )
     lines += [
-        f"Set {server}, and run the scripts of steps/ in their order in this folder:",
+        f"Export {server}, and run the scripts of steps/ with bash, in their order, in this folder:",
         f"  {plural(len(content['steps']), 'step')}, from {content['steps'][0]['id']} to {content['steps'][-1]['id']}.",
-        "Each script ends with status 0 when its step is complete. Stop after any of them. A script names the steps it needs.",
+        "Each script ends with status 0 when its step is complete. Otherwise see what it printed, and run it again: it goes on.",
+        "A script changes nothing if an earlier step isn't complete, replicas are out of sync, or others moved a partition.",
         "To take steps back, run their scripts of undo/, the last step first.",
         "before.json has what the plan rests on: make a new plan if the cluster has changed since.",
         "planned.json is the topology after it. Audit it into a folder of its own:",

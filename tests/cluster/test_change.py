@@ -62,7 +62,9 @@ def test_the_scripts_reach_the_plan_and_their_undo_the_state_before(tmp_path):
         environment = kafka_tools.install(kafka, tools)
         ids = [step.id for step in made.change.steps]
         assert {step.kind for step in made.change.steps} >= {"lower-min-isr", "reassign", "raise-min-isr"}
-        for folder, order in (("steps", ids), ("undo", reversed(ids))):
+        moves = next(step.id for step in made.change.steps if step.moves)
+        # A batch that is complete can be run again.
+        for folder, order in (("steps", [id for id in ids for _ in range(1 + (id == moves))]), ("undo", reversed(ids))):
             for id in order:
                 script = str(place / folder / f"{id}.sh")
                 ran = subprocess.run(

@@ -8,22 +8,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 
-from durability.remedies.change.model import Move, Step
+from durability.remedies.change import guards
+from durability.remedies.change.model import Move, Setting, Step
 from durability.remedies.cluster import ClusterFacts
-from durability.remedies.commands import (
-    UNDER_REPLICATED,
-    Config,
-    ElectListed,
-    Reassign,
-    comment,
-    in_words,
-    lines,
-)
+from durability.remedies.commands import Cancel, ElectListed, Reassign, Verify, comment, in_words, lines
 from durability.remedies.target import THROTTLE
 
 STEPS, UNDO = "steps", "undo"
-COMPLETE = '[[ $said != *"in progress"* && $said = *complete* ]]'
-"""Is the reassignment whose verification was the last one complete? As in `durability.remedies.gone`."""
+PAUSE = 10
+"""Seconds between two checks of a reassignment."""
 TO_UNDO = {
     "wait": "Nothing to take back: this step changes nothing.",
     "elect-leaders": "Nothing to take back: the undo of the moves restores the order of replicas, and so the preferred leaders.",
@@ -56,64 +49,93 @@ def data_files(steps: Iterable[Step]) -> Iterator[tuple[str, str]]:
 
 def script_files(steps: Iterable[Step], facts: ClusterFacts) -> Iterator[tuple[str, str]]:
     """Path and text of the scripts."""
+    by_id: dict[str, Step] = {}
     for step in steps:
-        yield f"{STEPS}/{step.id}.sh", _script(step, facts)
+        yield f"{STEPS}/{step.id}.sh", _script(step, [by_id[id] for id in step.after], facts)
         yield f"{UNDO}/{step.id}.sh", _undo(step, facts)
+        by_id[step.id] = step
 
 
-def _script(step: Step, facts: ClusterFacts) -> str:
+def _script(step: Step, earlier: Iterable[Step], facts: ClusterFacts) -> str:
     said = [f"Step {step.id}. {step.why}"]
     if step.after:
-        said.append(f"Run it when these steps are complete: {', '.join(step.after)}.")
+        said.append(f"It changes nothing unless these steps are complete: {', '.join(step.after)}.")
     if step.kind == "wait":
-        return _text(said, _wait(step, facts))
-    commands: list[Config | Reassign | ElectListed] = [setting.command for setting in step.settings]
+        return _text(said, guards.brokers_back(step.brokers, facts))
+    chain = [line for one in earlier for line in guards.done(one, _file(STEPS, one), facts)]
+    chain += guards.may_change(step.settings, facts, raises=step.kind == "raise-min-isr")
+    chain += [_set(setting, setting.value, facts) for setting in step.settings]
     if step.moves:
-        commands.append(Reassign("", f"{STEPS}/{step.id}.json", THROTTLE))
+        chain += _moved(step, facts)
     if step.elections:
-        commands.append(ElectListed(f"{STEPS}/{step.id}.json"))
-    return _text(said, *_commands(commands, facts))
+        chain += lines(ElectListed(_file(STEPS, step)), facts)
+    return _text(said, chain)
 
 
 def _undo(step: Step, facts: ClusterFacts) -> str:
     said = [f"Takes step {step.id} back. Take later steps back first."]
     if step.kind in TO_UNDO:
-        return _text([said[0], TO_UNDO[step.kind]])
-    commands: list[Config | Reassign | ElectListed] = [setting.undo for setting in reversed(step.settings)]
+        return _text([said[0], TO_UNDO[step.kind]], [])
+    chain = guards.may_change(step.settings, facts, raises=step.kind == "lower-min-isr")
+    if step.settings:
+        # A topic that is gone must not keep the others from getting their values back.
+        each = [f"{_set(setting, setting.was, facts)} || undone=" for setting in reversed(step.settings)]
+        chain.append("\n".join(["{ undone=yes", *each, "[[ $undone ]]; }"]))
     if step.moves:
-        commands.append(Reassign("", f"{UNDO}/{step.id}.json", THROTTLE))
-    return _text(said, *_commands(commands, facts))
+        chain += _moved(step, facts, back=True)
+    return _text(said, chain)
 
 
-def _wait(step: Step, facts: ClusterFacts) -> list[str]:
-    """Fails while a partition with replicas on these brokers has replicas out of sync."""
-    shown = lines(UNDER_REPLICATED, facts)
-    if not shown:
-        return []
-    named = f'grep -E "Replicas: ([0-9]+,)*({"|".join(map(str, step.brokers))})(,|[[:space:]])"'
-    return [f"said=$({shown[0]}) &&", f'! {named} <<< "$said"']
+def _file(folder: str, step: Step) -> str:
+    return f"{folder}/{step.id}.json"
 
 
-def _commands(commands: Iterable[Config | Reassign | ElectListed], facts: ClusterFacts) -> Iterator[list[str]]:
-    """Each command's lines of shell, or a comment if the cluster's release has no such command."""
-    for command in commands:
-        shell = lines(command, facts)
-        if isinstance(command, Reassign) and shell:
-            shell = [*shell[:-1], f"{shell[-1]} &&", COMPLETE]
-        if not shell:
-            words = in_words(command)[0] if isinstance(command, Config) else "This release has no such command"
-            shell = [comment(words)]
-        yield shell
+def _set(setting: Setting, value: str | None, facts: ClusterFacts) -> str:
+    """Sets a setting, or deletes it if `value` is None. False, after a comment, if the cluster's release has no such command."""
+    command = setting.undo if value == setting.was else setting.command
+    shell = lines(command, facts)
+    if not shell:
+        return f"{comment(in_words(command)[0])}\nfalse"
+    return guards.deleted(setting, shell[0], facts) if value is None else shell[0]
 
 
-def _text(said: Iterable[str], *commands: list[str]) -> str:
-    """A script. `&&` joins each command to the next one, so that none follows one that failed."""
-    running = [n for n, command in enumerate(commands) if command and not command[-1].startswith("#")]
-    body: list[str] = []
-    for number, command in enumerate(commands):
-        more = number in running and number != running[-1]
-        body += [*command[:-1], f"{command[-1]} &&"] if more else command
-    return "\n".join([*map(comment, said), *body]) + "\n"
+def _moved(step: Step, facts: ClusterFacts, *, back: bool = False) -> list[str]:
+    """Starts a step's moves unless they run already, and waits until they are complete. back: takes them back.
+
+    They start only if each partition has the replicas from before the step or those after it, and if no broker has a throttle.
+    Before 2.6, the tool can't show this without deleting throttles.
+    """
+    there, here = (_file(UNDO, step), _file(STEPS, step)) if back else (_file(STEPS, step), _file(UNDO, step))
+    checks = max(300, 2 * step.bytes // THROTTLE // PAUSE)
+    started, *waiting = lines(Reassign("", there, THROTTLE, checks), facts) or ["", ""]
+    if not started:
+        return ["false"]
+    number = len(step.moves)
+    whole = f'[[ $said != *"in progress"* && {guards.complete("said")} = {number} ]]'
+    verify = [lines(Verify(file), facts) for file in (here, there)]
+    if not all(verify):
+        return [started.removesuffix(" &&"), *waiting, whole]
+    cancel = []
+    if back:
+        [running], [stop] = lines(Verify(here), facts), lines(Cancel(here), facts)
+        cancel = [f"said=$({running})", f'{{ [[ $said != *"in progress"* ]] || {stop}; }}']
+    known = f"[[ $(({guards.complete('before')} + {guards.complete('said')})) = {number} ]]"
+    free = " && ".join([*guards.no_throttles(facts), started.removesuffix(" &&")])
+    return [
+        *cancel,
+        f"before=$({verify[0][0]})",
+        f"said=$({verify[1][0]})",
+        f'{{ [[ $said = *"in progress"* || {guards.complete("said")} = {number} ]] ||\n'
+        f'{{ {{ {known} || ! echo "$before"; }} && {free}; }}; }}',
+        *waiting,
+        whole,
+    ]
+
+
+def _text(said: Iterable[str], chain: Iterable[str]) -> str:
+    """A script: comments, and a chain in which no command follows one that failed."""
+    body = " &&\n".join(chain)
+    return "\n".join([*map(comment, said), *([body] if body else [])]) + "\n"
 
 
 def as_dict(step: Step, offered: bool) -> Mapping[str, object]:

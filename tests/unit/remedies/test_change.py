@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 from collections import Counter, defaultdict
 
@@ -126,8 +127,8 @@ class Reader:
 
     def run(self, folder: str, step: str, texts: dict[str, str]) -> None:
         earlier = self.stops()
-        for line in texts[f"{folder}/{step}.sh"].splitlines():
-            words = line.removesuffix(" &&").split()
+        for command in re.findall(r"kafka-[^;&|()]* --(?:alter|execute) [^;&|()]*", texts[f"{folder}/{step}.sh"]):
+            words = command.split()
             if words[0] == "kafka-configs":
                 topic = words[words.index("--entity-name") + 1]
                 if "--add-config" in words:
@@ -135,7 +136,7 @@ class Reader:
                     self.configs[topic, key] = value
                 else:
                     del self.configs[topic, words[words.index("--delete-config") + 1]]
-            elif words[0] == "kafka-reassign-partitions":
+            else:
                 rows = json.loads(texts[words[words.index("--reassignment-json-file") + 1]])["partitions"]
                 moves = {(row["topic"], row["partition"]): tuple(row["replicas"]) for row in rows}
                 for name, new in moves.items():
@@ -331,30 +332,86 @@ def test_a_cluster_that_cannot_be_planned_is_left_out_with_the_reason(change):
 
 def test_scripts_are_shell_that_stops_at_the_first_failure(tmp_path):
     doc = document("topic replicas min\na 1 2\nb 1 2", brokers="1 2 3")
-    made = draft.draft(inputs(doc, {"a": (3, 2), "b": (3, 2)}))
-    for path, text in texts(made.change).items():
+    facts = ClusterFacts((4, 3), (4, 3), led=True, elr=True)
+    made = draft.draft(inputs(doc, {"a": (3, 2), "b": (3, 2)}, facts))
+    for path, text in texts(made.change, facts).items():
         file = tmp_path / path
         file.parent.mkdir(exist_ok=True)
         file.write_text(text)
         if path.endswith(".sh"):
             subprocess.run(["bash", "-n", file], check=True)
-    [lowered] = [step for step in made.change.steps if step.kind == "lower-min-isr"]
-    stub = "kafka-configs() { echo \"$@\" >> said; [[ $* != *' a '* ]]; }; export -f kafka-configs\n"
-    script = (tmp_path / "steps" / f"{lowered.id}.sh").read_text()
-    ended = subprocess.run(["bash", "-c", stub + script], cwd=tmp_path, capture_output=True)
-    assert ended.returncode != 0
-    assert len((tmp_path / "said").read_text().splitlines()) == 1
-    # A reassignment that isn't complete ends its script with an error.
-    [moves] = [step for step in made.change.steps if step.kind == "reassign"]
-    script = (tmp_path / "steps" / f"{moves.id}.sh").read_text()
-    for said, status in (
-        ("is still in progress", 1),
-        ("no answer", 1),
-        ("Reassignment of partition a-0 is completed.", 0),
-    ):
-        stub = f"sleep() {{ :; }}; kafka-reassign-partitions() {{ echo '{said}'; }}\n"
-        ended = subprocess.run(["bash", "-c", stub + script], cwd=tmp_path, capture_output=True)
-        assert ended.returncode == status, said
+    [lowered, moves, raised, *_] = made.change.steps
+    assert [step.kind for step in (lowered, moves, raised)] == ["lower-min-isr", "reassign", "raise-min-isr"]
+
+    def run(path: str, **answers: str) -> tuple[int, list[str]]:
+        """A script's exit status, and which changes it asked for. answers: bodies of functions in place of Kafka's tools."""
+        tools = {"kafka_topics": "", "kafka_configs": "", "kafka_reassign_partitions": ""} | answers
+        said = tmp_path / "said"
+        said.write_text("")
+        note = f'case "$*" in *--alter*|*--execute*|*--cancel*) echo "$*" >> {said};; esac;'
+        stubs = "".join(f"{name.replace('_', '-')}() {{ {note} {body or ':'}; }}\n" for name, body in tools.items())
+        script = "sleep() { :; }\n" + stubs + (tmp_path / path).read_text()
+        return subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True).returncode, [
+            line.split("--", 2)[2].split()[0] for line in said.read_text().splitlines()
+        ]
+
+    # A setting that can't be changed ends the script.
+    assert run(f"steps/{lowered.id}.sh", kafka_configs="[[ $* != *' a '* ]]") == (1, ["alter"])
+    # So does an ELR, or a partition that is under-replicated when min.insync.replicas shall rise.
+    elr = "printf 'Topic: b\\tPartition: 0\\tIsr: 1\\tElr: 2\\n'"
+    assert run(f"steps/{lowered.id}.sh", kafka_topics=elr) == (1, [])
+    both = "echo Reassignment of partition a-0 is completed.; echo Reassignment of partition b-0 is completed."
+    lagging = "[[ $* != *under-replicated* ]] || printf 'Topic: b\\tPartition: 0\\n'"
+    path = f"steps/{raised.id}.sh"
+    assert run(path, kafka_reassign_partitions=both, kafka_topics=lagging) == (1, [])
+    assert run(path, kafka_reassign_partitions=both) == (0, ["alter", "alter"])
+    one = "echo Reassignment of partition a-0 is completed.; echo There is no active reassignment of partition b-0"
+    assert run(path, kafka_reassign_partitions=one) == (1, [])
+
+
+def verified(before: str, after: str) -> str:
+    """The body of a stub that verifies the file in undo/ and the file in steps/ with these answers."""
+    return f"case $* in *--verify*undo/*) echo '{before}';; *--verify*) echo '{after}';; esac"
+
+
+COMPLETE, RUNNING = "Reassignment of partition a-0 is completed.", "Reassignment of partition a-0 is still in progress."
+OTHER = "There is no active reassignment of partition a-0, but replica set is 2 rather than 1."
+
+
+@pytest.mark.parametrize(
+    ("folder", "before", "after", "throttles", "status", "did"),
+    [
+        # the snapshot's state: it starts, and ends only when the partition is complete
+        ("steps", COMPLETE, OTHER, "", 1, ["execute"]),
+        # complete or running from an earlier try
+        ("steps", OTHER, COMPLETE, "", 0, []),
+        ("steps", OTHER, RUNNING, "", 1, []),
+        # moved by another since, or a tool that fails
+        ("steps", OTHER, OTHER, "", 1, []),
+        ("steps", "", "", "", 1, []),
+        # another's throttle
+        ("steps", COMPLETE, OTHER, "leader.replication.throttled.rate=1000", 1, []),
+        ("undo", OTHER, COMPLETE, "", 1, ["execute"]),
+        ("undo", COMPLETE, OTHER, "", 0, []),
+        ("undo", OTHER, RUNNING, "", 1, ["cancel"]),
+        ("undo", OTHER, OTHER, "", 1, []),
+    ],
+)
+def test_a_batch_starts_once_and_only_from_the_state_that_was_planned(
+    tmp_path, folder, before, after, throttles, status, did
+):
+    doc = document("topic replicas min\na 1 1", brokers="1 2 3")
+    change = draft.draft(inputs(doc, {"a": (3, None)})).change
+    [moves] = [step for step in change.steps if step.kind == "reassign"]
+    stubs = f"""sleep() {{ :; }}
+    kafka-configs() {{ echo '{throttles}'; }}
+    kafka-reassign-partitions() {{ case $* in *--execute*|*--cancel*) echo "$*" >> said;; esac; {verified(before, after)}; }}
+    """
+    (tmp_path / "said").write_text("")
+    script = stubs + texts(change)[f"{folder}/{moves.id}.sh"]
+    ended = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    asked = re.findall("--(execute|cancel)", (tmp_path / "said").read_text())
+    assert (ended.returncode, asked) == (status, did), ended
 
 
 def test_a_step_that_would_stop_writes_is_found():

@@ -1,0 +1,107 @@
+"""What a script of a plan asks the cluster before it changes anything, as conditions of bash.
+
+The snapshot of a plan may be days old, and a script may be run after one that failed. Each condition is false, and so ends the
+script, if a tool fails or its answer differs. The tools print what is in the way.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from durability.remedies.change.model import MIN_ISR, Setting, Step
+from durability.remedies.cluster import ClusterFacts
+from durability.remedies.commands import (
+    DYNAMIC_OF_BROKERS,
+    OVERRIDES,
+    TOPICS,
+    UNAVAILABLE,
+    UNDER_REPLICATED,
+    Command,
+    Show,
+    Verify,
+    lines,
+)
+
+COMPLETE = "is complete|completed successfully"
+"""kafka-reassign-partitions says the first since 2.6, the second before."""
+THROTTLES = "replication[.]throttled[.]rate=|log[.]dirs[.]io[.]max"
+
+
+def complete(variable: str) -> str:
+    """The number of partitions that an answer of `--verify` calls complete."""
+    return f'$(grep -cE "{COMPLETE}" <<< "${variable}")'
+
+
+def of_partitions(topics: Iterable[str]) -> str:
+    """Matches lines of kafka-topics about these topics. Before 2.4, the line of a topic has no space after the colon."""
+    return f"Topic: ?({'|'.join(topic.replace('.', '[.]') for topic in topics)})[[:space:]]"
+
+
+def _none(command: Command, pattern: str, facts: ClusterFacts) -> list[str]:
+    """No line of the command's answer matches. A line that does is printed."""
+    return [
+        line for shell in lines(command, facts) for line in (f"said=$({shell})", f"! grep -E '{pattern}' <<< \"$said\"")
+    ]
+
+
+def in_sync(topics: Sequence[str], facts: ClusterFacts) -> list[str]:
+    """All replicas of the topics are in sync, and each partition has a leader."""
+    return [line for show in (UNDER_REPLICATED, UNAVAILABLE) for line in _none(show, of_partitions(topics), facts)]
+
+
+def nothing_eligible(topics: Sequence[str], facts: ClusterFacts) -> list[str]:
+    """No partition of the topics has an ELR, which a new min.insync.replicas would delete (KIP-966), or lacks a leader."""
+    if facts.elr is False or facts.before(4, 0):
+        return []
+    elr = f"{of_partitions(topics)}.*[[:space:]]Elr: [0-9]"
+    return _none(TOPICS, elr, facts) + _none(UNAVAILABLE, of_partitions(topics), facts)
+
+
+def brokers_back(brokers: Iterable[int], facts: ClusterFacts) -> list[str]:
+    """No partition with replicas on these brokers has replicas out of sync."""
+    return _none(UNDER_REPLICATED, f"Replicas: ([0-9]+,)*({'|'.join(map(str, brokers))})(,|[[:space:]])", facts)
+
+
+def no_throttles(facts: ClusterFacts) -> list[str]:
+    """No broker has a throttle. The tool would replace it, and delete it at the end (since 2.6)."""
+    return _none(DYNAMIC_OF_BROKERS, THROTTLES, facts)
+
+
+def may_change(settings: Iterable[Setting], facts: ClusterFacts, *, raises: bool) -> list[str]:
+    """min.insync.replicas of these topics may change now. raises: all replicas must be in sync first."""
+    topics = sorted({s.topic for s in settings if s.topic is not None and s.name == MIN_ISR})
+    if not topics:
+        return []
+    return in_sync(topics, facts) if raises else nothing_eligible(topics, facts)
+
+
+def are_set(settings: Iterable[Setting], facts: ClusterFacts) -> list[str]:
+    """The topics have these values. What has become an inherited value isn't asked."""
+    by_value: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for setting in settings:
+        if setting.topic is not None and setting.value is not None:
+            by_value[setting.name, setting.value].append(setting.topic)
+    found = []
+    for (name, value), topics in by_value.items():
+        pattern = f"{of_partitions(topics)}.*Configs:.*{name.replace('.', '[.]')}={value}(,|[[:space:]]|$)"
+        found += [f"[[ $({shell} | grep -cE '{pattern}') = {len(topics)} ]]" for shell in lines(TOPICS, facts)]
+    return found
+
+
+def done(step: Step, file: str, facts: ClusterFacts) -> list[str]:
+    """The step is complete. file: of its moves."""
+    if step.kind == "wait":
+        return brokers_back(step.brokers, facts)
+    if not step.moves:
+        return are_set(step.settings, facts)
+    verify = lines(Verify(file), facts)
+    if not verify:
+        return in_sync(step.topics, facts)
+    return [f"said=$({verify[0]})", f'{{ [[ {complete("said")} = {len(step.moves)} ]] || ! echo "$said"; }}']
+
+
+def deleted(setting: Setting, shell: str, facts: ClusterFacts) -> str:
+    """Deletes an override if there is one: kafka-configs fails if there is none."""
+    [show] = lines(Show(OVERRIDES, setting.topic or ""), facts)
+    return f'said=$({show}) && {{ [[ $said != *"{setting.name}="* ]] || {shell}; }}'
