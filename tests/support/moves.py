@@ -117,6 +117,9 @@ def least_leaders(problem: Problem, solution: Solution) -> int:
             fixed[replicas[0]] += 1
             continue
         new = set(replicas) - set(p.replicas)
+        if set(replicas) == set(p.replicas) and p.isr is not None and set(p.isr) < set(p.replicas):
+            fixed[replicas[0]] += 1
+            continue
         able = [b for b in replicas if b in brokers and brokers[b].live and (p.isr is None or b in p.isr or b in new)]
         stays = next((b for b in p.replicas if b in replicas), replicas[0])
         could.append({stays, *able})
@@ -144,6 +147,10 @@ def broken(problem: Problem, solution: Solution) -> list[str]:
         wrong += [f"{p.name} is on {b}" for b in new if b not in receivers(problem, target)]
         wrong += [] if meets(after, target, brokers) and len(after) == size_of(p, target) else [f"{p.name}: {after}"]
         wrong += [f"{p.name} has a broker twice"] if len(set(after)) < len(after) else []
+        lagging = p.isr is not None and set(p.isr) < set(p.replicas)
+        wrong += (
+            [f"{p.name} is only reordered"] if lagging and after != p.replicas and not {*after} ^ {*p.replicas} else []
+        )
         wrong += [] if _in_order(p.replicas, after, problem.reorder) else [f"{p.name}: order of {after}"]
     wrong += [
         f"{b} is full" for b in arriving if b in brokers and arriving[b] and arriving[b] > room_of(brokers[b], problem)

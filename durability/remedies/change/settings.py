@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from durability.remedies import elr, safety
+from durability.remedies import effects, elr, safety
 from durability.remedies.change.model import MIN_ISR, SAFE, UNCLEAN, Document, Move, Setting, TopicSettings
 from durability.remedies.cluster import KEY as CLUSTER_FACTS
 from durability.remedies.cluster import ClusterFacts, facts_of
@@ -102,7 +102,7 @@ def _whole(topic: Document, moves: Iterable[Move], live: Collection[int], least:
     moved = {move.partition: move.after for move in moves}
     for partition in topic["partitions"]:
         replicas = moved.get(partition["partition"])
-        in_sync = [b for b in replicas if b in live] if replicas is not None else partition["isr"]
+        in_sync = partition["isr"] if replicas is None else effects.in_sync_after(partition, replicas, live)
         wanted = len(partition["replicas"] if replicas is None else replicas)
         if partition["leader"] is None or in_sync is None or len(in_sync) < max(wanted, least):
             return False

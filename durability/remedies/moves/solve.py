@@ -96,14 +96,14 @@ def _led(
     """The replicas of the partitions that change, the preferred leader first; and the number of preferred leaders by broker.
 
     Only partitions of topics that move get another preferred leader, those that move before the others. Another one is live, and
-    in sync unless it is new.
+    in sync unless it is new. A partition that doesn't move keeps its order while a replica is out of sync.
     """
     count = np.zeros(len(cluster.ids), np.int64)
     before = count.copy()
     chosen: list[tuple[Name, tuple[int, ...]]] = []
     choices: list[tuple[int, list[int]]] = []
     topics_moving = {topic for topic, _ in after} if problem.reorder else set()
-    stays = [m for m in asked if m.partition.topic in topics_moving and m.name not in after]
+    stays = [m for m in asked if m.partition.topic in topics_moving and m.name not in after and _in_sync(m)]
     moves = [m for m in asked if m.name in after]
     for m in [*stays, *moves]:
         replicas = after.get(m.name, m.replicas)
@@ -123,6 +123,11 @@ def _led(
     }
     after_count = count + np.bincount(np.array(leading, np.int64), minlength=len(count))
     return order, Load(_by_id(cluster, before), _by_id(cluster, after_count), bound)
+
+
+def _in_sync(moving: Moving) -> bool:
+    """Is no replica of the partition known to be out of sync?"""
+    return moving.isr is None or moving.isr >= set(moving.replicas)
 
 
 def _copysets(

@@ -13,7 +13,8 @@ from durability.remedies.change import draft, proof, scripts
 from durability.remedies.change.assemble import assemble
 from durability.remedies.change.brokers import of_rows
 from durability.remedies.change.describe import before
-from durability.remedies.change.model import Limits, Move, Wanted
+from durability.remedies.change.model import Limits, Move, Setting, TopicSettings, Wanted
+from durability.remedies.change.settings import OUT_OF_SYNC, of_target
 from durability.remedies.cluster import KEY, ClusterFacts
 from tests.support.topology import document
 
@@ -138,12 +139,15 @@ class Reader:
             elif words[0] == "kafka-reassign-partitions":
                 rows = json.loads(texts[words[words.index("--reassignment-json-file") + 1]])["partitions"]
                 moves = {(row["topic"], row["partition"]): tuple(row["replicas"]) for row in rows}
+                was = dict(self.partitions)
                 for name, new in moves.items():
-                    old, isr = self.partitions[name]
+                    old, isr = was[name]
                     self.partitions[name] = (*new, *(b for b in old if b not in new)), isr
                 self.stopped += sorted(self.stops() - earlier)
                 for name, new in moves.items():
-                    self.partitions[name] = new, tuple(b for b in new if b in self.live)
+                    old, isr = was[name]
+                    # No release waits for a replica that stays (KAFKA-19975).
+                    self.partitions[name] = new, tuple(b for b in new if b in self.live and (b in isr or b not in old))
         self.stopped += sorted(self.stops() - earlier)
 
     @property
@@ -191,6 +195,8 @@ def test_no_step_stops_writes_and_the_undo_restores_everything(seed, release):
     assert reader.stopped == []
     planned = Reader(made.change.planned).state
     assert reader.state == planned
+    in_sync = {name: set(isr) for name, (_, isr) in Reader(made.change.planned).partitions.items()}
+    assert in_sync == {name: set(isr) for name, (_, isr) in reader.partitions.items()}
 
     for step in reversed(made.change.steps):
         reader.run("undo", step.id, written)
@@ -361,6 +367,20 @@ def test_a_step_that_would_stop_writes_is_found():
     doc = document("topic replicas min\nt 1 2", brokers="1 2 3")
     made = assemble(doc, Wanted((Move("t", 0, (1,), (1, 2, 3)),)), FACTS, Limits())
     assert made.harms == ("Step 01-reassign would leave t-0 offline or under its min.insync.replicas",)
+
+
+def test_replicas_that_stay_are_in_sync_only_if_they_were():
+    doc = document(
+        "topic leader replicas isr min\nt 2 1,2,3 2 1\nt 1 1,2,4 1,2,4 1\nt 1 1,2,3 1,2,3 1", brokers="1:a 2:b 3:c 4:c"
+    )
+    [topic] = doc["topics"]
+    target = finding("t", aims(topic, 3, 2, {1, 2, 3, 4}))
+    reorder = Move("t", 0, (1, 2, 3), (2, 1, 3))
+    assert of_target(target, topic, [reorder], {1, 2, 3, 4}).held == OUT_OF_SYNC
+    made = assemble(doc, Wanted((reorder,)), FACTS, STANDARD)
+    assert made.planned["topics"][0]["partitions"][0]["isr"] == [2]
+    raised = Wanted((reorder,), {"t": TopicSettings(None, Setting("t", MIN_ISR, "1", "2"))})
+    assert [harm for harm in assemble(doc, raised, FACTS, STANDARD).harms if "t-0" in harm]
 
 
 def judged(**findings):
