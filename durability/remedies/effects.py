@@ -12,6 +12,7 @@ from typing import Any
 
 from durability.remedies.commands import Config, Elect, Feature, Reassign
 from durability.remedies.steps import Step
+from durability.topology.unreadable import Unreadable
 
 Document = dict[str, Any]
 Moves = Mapping[str, list[tuple[int, list[int]]]]
@@ -52,8 +53,15 @@ def _topic(document: Document, name: str) -> Document:
 
 
 def live(document: Document) -> set[int]:
-    """The brokers that aren't known to be down."""
-    return {b["id"] for b in document["brokers"] if b.get("live") is not False}
+    """The brokers that aren't known to be down or fenced."""
+    return {b["id"] for b in document["brokers"] if b.get("live") is not False and not b.get("fenced")}
+
+
+def up(document: Document) -> set[int]:
+    """The brokers that are known to be up and not fenced. Only these can be named in a reassignment without a wait."""
+    unreadable = Unreadable(document)
+    read = [b for n, b in enumerate(document["brokers"]) if not unreadable.covers("brokers", n, "live")]
+    return {b["id"] for b in read if b.get("live") is True and not b.get("fenced")}
 
 
 def configure(document: Document, command: Config) -> None:
