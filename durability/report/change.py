@@ -87,7 +87,9 @@ def document(made: Made) -> dict[str, Any]:
         "steps": [scripts.as_dict(step, proof.offered) for step in made.change.steps],
         "proof": {
             "offered": proof.offered,
+            "cross_checked": proof.cross_checked,
             "mends": list(proof.mends),
+            "improves": list(proof.improves),
             "remains": [{"id": id, "why": plain(why)} for id, why in proof.remains],
             "new": [
                 {name: finding[name] for name in ("id", "control", "resource", "outcome", "severity")}
@@ -232,6 +234,8 @@ def summary(content: Mapping[str, Any], place: Path) -> list[str]:
     lines.append("")
     if proof["offered"]:
         lines.append("Proven: the planned topology has no new finding and no worse one.")
+        if not proof["cross_checked"]:
+            lines.append("The findings are not cross-checked: run audit with LAKE= first for that.")
     else:
         lines.append(f"Not offered: {_refusal(content)}.")
     return [plain(line) for line in [*lines, "", f"  {place / README}", f"  {place / PLAN}"]]
