@@ -46,7 +46,7 @@ def solve(problem: Problem) -> Solution:
     bytes_known = any(p.bytes is not None for p in problem.partitions)
     return Solution(
         replicas=changed,
-        moved=_moved(moving, bounds, loads),
+        moved=_moved(moving, bounds, loads, cluster),
         load=Load(_by_id(cluster, loads.before[0]), _by_id(cluster, loads.count), most),
         load_bytes=Load(_by_id(cluster, loads.before[1]), _by_id(cluster, loads.bytes), most_bytes)
         if bytes_known
@@ -68,7 +68,7 @@ def _check(problem: Problem) -> None:
             raise ValueError(f"{what} {twice[0]} is named twice")
 
 
-def _moved(moving: Iterable[Moving], bounds: Bounds, loads: Loads) -> Moved:
+def _moved(moving: Iterable[Moving], bounds: Bounds, loads: Loads, cluster: Cluster) -> Moved:
     replicas = size = least_replicas = least_size = unknown = 0
     why: set[str] = set()
     for m in moving:
@@ -77,7 +77,7 @@ def _moved(moving: Iterable[Moving], bounds: Bounds, loads: Loads) -> Moved:
         least_replicas, least_size = least_replicas + least, least_size + least * m.bytes
         unknown += len(m.added) if m.partition.bytes is None else 0
         if len(m.added) > least:
-            why.add(NO_ROOM if (loads.room < m.bytes).any() else TOO_LOADED)
+            why.add(NO_ROOM if (np.minimum(loads.room, cluster.largest) < m.bytes).any() else TOO_LOADED)
     return Moved(replicas, size, least_replicas, least_size, unknown, tuple(sorted(why)))
 
 

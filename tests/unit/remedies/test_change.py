@@ -513,6 +513,26 @@ def test_why_a_minimum_is_lowered_fits_the_release(release):
     assert lowered.kind == "lower-min-isr" and ("reject acks=all writes" in lowered.why) is (release < (3, 7))
 
 
+@pytest.mark.parametrize(
+    "log_dirs, receiver, size",
+    [
+        (((500, 1000), (500, 1000)), True, 250),
+        (((900, 1000), (90, 1000)), False, 10),  # less than a tenth free, as in plans.has_room
+        (((900, 1000), (300, 1000)), True, 90),
+        (((900, 1000), (300, 1000)), False, 110),  # it may land on the fuller disk
+        (((900, 1000), (None, None)), True, 110),
+        (((500, None),), True, 390),
+        (((500, None),), False, 410),  # a fifth of what is usable stays free at least
+    ],
+)
+def test_a_new_replica_fits_in_each_log_dir(log_dirs, receiver, size):
+    row = {"broker": 1, "rack": None, "live": True, "fenced": False, "offline_log_dirs": 0}
+    dirs = [{"error": None, "usable_bytes": usable, "total_bytes": total} for usable, total in log_dirs]
+    brokers = of_rows([row | {"log_dirs": dirs}, row | {"broker": 2, "log_dirs": None}])
+    found = solve(Problem(brokers, [Partition("t", 0, (2,), bytes=size)], {"t": Target(2)}))
+    assert bool(found.replicas) is receiver
+
+
 def judged(**findings):
     return {
         id: {"id": id, "control": "c", "resource": "t", "outcome": outcome, "severity": severity}
