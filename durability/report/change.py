@@ -231,6 +231,9 @@ def summary(content: Mapping[str, Any], place: Path) -> list[str]:
     if left:
         lines += ["", "Left out:", *(f"  {text}" for text in left[:SHOWN])]
         lines += [f"  and {len(left) - SHOWN} more in plan.json"] if len(left) > SHOWN else []
+    if noted := [f"{entry['topic']}: {entry['why']}" for entry in content["notes"]]:
+        lines += ["", "Moved to a part of the target only:", *(f"  {text}" for text in noted[:SHOWN])]
+        lines += [f"  and {len(noted) - SHOWN} more in plan.json"] if len(noted) > SHOWN else []
     lines.append("")
     if proof["offered"]:
         lines.append("Proven: the planned topology has no new finding and no worse one.")

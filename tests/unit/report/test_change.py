@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -130,3 +131,13 @@ def test_a_topic_that_needs_more_brokers_says_what_helps():
     other = finding("other", None)
     assert drafted.why(other, "Add a rack.") == "Add a rack."
     assert "remediation" in drafted.why(other, "# Set it.\nkafka-configs --alter")
+
+
+def test_a_topic_that_moves_to_a_part_of_its_target_is_named(tmp_path):
+    whole = made()
+    noted = [{"topic": f"t{n}", "why": "add a rack"} for n in range(report.SHOWN + 2)]
+    place = report.write(replace(whole, head={**whole.head, "notes": noted}), FACTS, tmp_path)
+    content = report.read(place)
+    assert content["notes"] == noted and problems("plan-of-change", content) == []
+    said = report.summary(content, place)
+    assert "  t0: add a rack" in said and "  and 2 more in plan.json" in said
