@@ -12,6 +12,7 @@ from typing import Any
 
 from durability.remedies.commands import Config, Elect, Feature, Reassign
 from durability.remedies.steps import Step
+from durability.topology.unreadable import Unreadable
 
 Document = dict[str, Any]
 Moves = Mapping[str, list[tuple[int, list[int]]]]
@@ -29,7 +30,7 @@ def apply(document: Document, step: Step, moves: Moves | None = None) -> list[Do
         plan = (moves or {})[command.topic]
         during, after = deepcopy(document), deepcopy(document)
         reassign(_topic(during, command.topic), plan, live(during), finished=False)
-        reassign(_topic(after, command.topic), plan, live(after), finished=True)
+        reassign(_topic(after, command.topic), plan, live(after), finished=True, kept_catch_up=True)
         return [during, after]
     if isinstance(command, Config):
         after = deepcopy(document)
@@ -52,8 +53,15 @@ def _topic(document: Document, name: str) -> Document:
 
 
 def live(document: Document) -> set[int]:
-    """The brokers that aren't known to be down."""
-    return {b["id"] for b in document["brokers"] if b.get("live") is not False}
+    """The brokers that aren't known to be down or fenced."""
+    return {b["id"] for b in document["brokers"] if b.get("live") is not False and not b.get("fenced")}
+
+
+def up(document: Document) -> set[int]:
+    """The brokers that are known to be up and not fenced. Only these can be named in a reassignment without a wait."""
+    unreadable = Unreadable(document)
+    read = [b for n, b in enumerate(document["brokers"]) if not unreadable.covers("brokers", n, "live")]
+    return {b["id"] for b in read if b.get("live") is True and not b.get("fenced")}
 
 
 def configure(document: Document, command: Config) -> None:
@@ -101,11 +109,17 @@ def elect(topic: Document, number: int, live: Collection[int]) -> None:
 
 
 def reassign(
-    topic: Document, plan: Iterable[tuple[int, Sequence[int]]], live: Collection[int], *, finished: bool
+    topic: Document,
+    plan: Iterable[tuple[int, Sequence[int]]],
+    live: Collection[int],
+    *,
+    finished: bool,
+    kept_catch_up: bool = False,
 ) -> None:
     """Changes the topic of a document to how it is while the plan runs, or at its end.
 
-    Replicas on brokers that are down never get in sync.
+    Replicas on brokers that are down never get in sync. kept_catch_up: do live replicas that stay get in sync too? Kafka before
+    4.3.1 waits for them if a replica is added or removed (KAFKA-19975); no release waits for them if only the order changes.
     """
     partitions = {p["partition"]: p for p in topic["partitions"]}
     for number, new in plan:
@@ -115,7 +129,7 @@ def reassign(
             added, dropped = [b for b in replicas if b not in now], [b for b in now if b not in replicas]
             partition |= {"replicas": [*replicas, *dropped], "adding": added, "removing": dropped}
             continue
-        in_sync = [b for b in replicas if b in live]
+        in_sync = [b for b in replicas if b in live] if kept_catch_up else in_sync_after(partition, replicas, live)
         led = partition["leader"] in in_sync
         partition |= {"replicas": replicas, "isr": in_sync, "adding": [], "removing": []}
         for name in ("elr", "last_known_elr"):
@@ -124,3 +138,13 @@ def reassign(
                 partition[name] = [b for b in partition[name] if b in replicas and b not in in_sync]
         if partition["leader"] is not None and not led:
             partition["leader"] = in_sync[0] if in_sync else None
+
+
+def in_sync_after(partition: Mapping[str, Any], replicas: Sequence[int], live: Collection[int]) -> list[int]:
+    """The ISR of a partition of a document once it has these replicas: new ones are in sync, others only if they are now.
+
+    >>> in_sync_after({"replicas": [1, 2, 3], "isr": [2]}, [2, 1, 4], {1, 2, 3, 4})
+    [2, 4]
+    """
+    known = {*(partition["isr"] or ()), *(partition.get("adding") or ())}
+    return [b for b in replicas if b in live and (b in known or b not in partition["replicas"])]

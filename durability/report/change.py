@@ -87,7 +87,9 @@ def document(made: Made) -> dict[str, Any]:
         "steps": [scripts.as_dict(step, proof.offered) for step in made.change.steps],
         "proof": {
             "offered": proof.offered,
+            "cross_checked": proof.cross_checked,
             "mends": list(proof.mends),
+            "improves": list(proof.improves),
             "remains": [{"id": id, "why": plain(why)} for id, why in proof.remains],
             "new": [
                 {name: finding[name] for name in ("id", "control", "resource", "outcome", "severity")}
@@ -230,9 +232,14 @@ def summary(content: Mapping[str, Any], place: Path) -> list[str]:
     if left:
         lines += ["", "Left out:", *(f"  {text}" for text in left[:SHOWN])]
         lines += [f"  and {len(left) - SHOWN} more in plan.json"] if len(left) > SHOWN else []
+    if noted := [f"{entry['topic']}: {entry['why']}" for entry in content["notes"]]:
+        lines += ["", "Moved to a part of the target only:", *(f"  {text}" for text in noted[:SHOWN])]
+        lines += [f"  and {len(noted) - SHOWN} more in plan.json"] if len(noted) > SHOWN else []
     lines.append("")
     if proof["offered"]:
         lines.append("Proven: the planned topology has no new finding and no worse one.")
+        if not proof["cross_checked"]:
+            lines.append("The findings are not cross-checked: run audit with LAKE= first for that.")
     else:
         lines.append(f"Not offered: {_refusal(content)}.")
     return [plain(line) for line in [*lines, "", f"  {place / README}", f"  {place / PLAN}"]]

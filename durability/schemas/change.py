@@ -52,6 +52,17 @@ LOAD = Object(
         "bound": Member(Number(), about="no plan that moves as little has less on its most loaded broker"),
     },
 )
+LOAD_OF_REPLICAS = Object(
+    "load-of-replicas",
+    {
+        **LOAD.members,
+        "above_limit": Member(
+            ListOf(COUNT),
+            about="brokers that get more than 1.1 times the fair share, because racks leave no other choice",
+        ),
+    },
+)
+NOTE = Object("note", {"topic": TEXT, "why": TEXT})
 REMAINS = Object("remains", {"id": TEXT, "why": TEXT})
 NEW = Object(
     "new",
@@ -64,7 +75,15 @@ PROOF = Object(
     "proof",
     {
         "offered": Member(Flag(), about="a plan that isn't offered has no scripts"),
-        "mends": Member(ListOf(Text()), about="targeted findings that the planned topology doesn't have"),
+        "cross_checked": Member(
+            Flag(),
+            about="did the cross-check confirm the findings before the plan? It never checks the planned topology",
+        ),
+        "mends": Member(ListOf(Text()), about="targeted findings that the planned topology is shown not to have"),
+        "improves": Member(
+            ListOf(Text()),
+            about="findings that are gone or less bad there, targeted or not: they may come back by the undo",
+        ),
         "remains": Member(ListOf(REMAINS), about="targeted findings that it has, and why"),
         "new": Member(ListOf(NEW), about="findings that are new or worse there: they refute the plan"),
         "harms": Member(ListOf(Text()), about="what a step would do on the way: it refutes the plan"),
@@ -81,7 +100,7 @@ PLAN_OF_CHANGE = Object(
         "undoes": Member(Text(), nullable=True, about="the plan that this one takes back"),
         "targets": Member(ListOf(Text()), about="ids of the findings that it is for, worst first"),
         "moved": Member(MOVED),
-        "load": Member(LOAD, nullable=True, about="replicas by broker; null if nothing was planned"),
+        "load": Member(LOAD_OF_REPLICAS, nullable=True, about="replicas by broker; null if nothing was planned"),
         "load_bytes": Member(LOAD, nullable=True, about="bytes by broker; null if no size is known"),
         "leaders": Member(LOAD, nullable=True, about="partitions by preferred leader"),
         "copysets": Member(
@@ -97,6 +116,7 @@ PLAN_OF_CHANGE = Object(
         "left_out": Member(
             ListOf(Object("left-out", {"topic": Member(Text(), nullable=True, about="null: the cluster"), "why": TEXT}))
         ),
+        "notes": Member(ListOf(NOTE), about="topics that move, and which part of their target they don't reach"),
         "files": Member(MapOf(HASH), about="SHA-256 of the other files"),
         "sha256": Member(HASH, about="of this file's canonical JSON without this member"),
     },

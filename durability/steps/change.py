@@ -45,12 +45,20 @@ class Request:
 @dataclass(frozen=True)
 class Judged:
     """A snapshot's results. plan: of the evaluation. open: the open findings by id, as `of_verdict` gives them. closed: ids of
-    the other verdicts."""
+    the other verdicts. resources: control, type and name of each resource with a verdict of a control that has one per category.
+    disputed: ids that the cross-check disputes. cross_checked: did it run, and confirm the others?"""
 
     plan: Plan
     facts: ClusterFacts
     open: Mapping[str, Mapping[str, Any]]
     closed: frozenset[str]
+    resources: frozenset[tuple[str, str, str]] = frozenset()
+    disputed: frozenset[str] = frozenset()
+    cross_checked: bool = False
+
+    def shows_closed(self, finding: Mapping[str, Any]) -> bool:
+        """Has the finding's resource a verdict of its control, so that the finding would be open if it were there?"""
+        return finding["id"] in self.closed or _resource(finding) in self.resources
 
 
 def plan_change(
@@ -89,7 +97,8 @@ def plan_change(
             draft, targets = _undone(lake, snapshot, base, judged, request), []
         summary.text = counted(len(draft.change.steps), "step")
     with report_step("prove", reporter) as summary:
-        allowed = None if undone is None else frozenset(undone["proof"]["mends"])
+        # A plan without `improves` is of an earlier release.
+        allowed = None if undone is None else frozenset(undone["proof"].get("improves", undone["proof"]["mends"]))
         proof = _proven(settings, draft, judged, targets, allowed, evaluate, scratch)
         summary.text = "offered" if proof.offered else "not offered"
     with report_step("write", reporter) as summary:
@@ -147,17 +156,21 @@ def _judged(
     from durability.steps.evaluate import plan_evaluation
 
     plan = _of_run(settings, lake, snapshot)
+    cross_checked = plan is not None
     if plan is None:
         plan = plan_evaluation(settings, NIGHTLY, run_id, f"{run_id}:1", [snapshot], [])
         evaluate(lake, plan)
         summary.text = counted(plan.partitions, "partition")
     else:
         summary.text = f"as run {plan.run_id} did"
-    return _results(lake, plan)
+    return replace(_results(lake, plan), cross_checked=cross_checked)
 
 
 def _of_run(settings: Settings, lake: Lake, snapshot: Mapping[str, Any]) -> Plan | None:
-    """The plan of the newest complete run that evaluated this snapshot under the policy and waivers of the settings."""
+    """The plan of the newest complete run that evaluated this snapshot under the policy and waivers of the settings.
+
+    The cross-check confirmed the verdicts of a complete run, apart from those it disputes.
+    """
     from durability.plan import Plan
     from durability.plan.plan import ACCEPTED, SnapshotPart, policy_part, to_text
     from durability.policy import load_policy, load_waivers
@@ -195,7 +208,7 @@ def _results(lake: Lake, plan: Plan) -> Judged:
     """The verdicts of a plan's one cluster. Where a cross-check differed, the finding is UNKNOWN."""
     from pyiceberg.expressions import And, EqualTo
 
-    from durability.catalogue import causes
+    from durability.catalogue import CONTROLS, causes
     from durability.findings.build import of_verdict
     from durability.findings.clusters import facts_of_clusters
     from durability.findings.disputes import Disputes
@@ -210,15 +223,25 @@ def _results(lake: Lake, plan: Plan) -> Judged:
     disputes = Disputes(lake.scan(DISAGREEMENTS, where))
     found: dict[str, Mapping[str, Any]] = {}
     closed: set[str] = set()
+    resources: set[tuple[str, str, str]] = set()
+    disputed: set[str] = set()
+    per_category = {control.id for control in CONTROLS.values() if control.per_category}
     for rows in lake.parts(VERDICTS, where):
         for row in rows.to_pylist():
+            if row["control"] in per_category:
+                resources.add(_resource(row))
             if disputes.of(row):
+                disputed.add(row["id"])
                 row |= {"outcome": "UNKNOWN", "severity": None, "cause": causes.DISAGREE, "evidence": None}
             if row["outcome"] in OPEN:
                 found[row["id"]] = of_verdict(row, facts)
             else:
                 closed.add(row["id"])
-    return Judged(plan, facts, found, frozenset(closed))
+    return Judged(plan, facts, found, frozenset(closed), frozenset(resources), frozenset(disputed))
+
+
+def _resource(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    return row["control"], row["resource_type"], row["resource"]
 
 
 def _inputs(
@@ -293,22 +316,27 @@ def _proven(
     def why(finding: Mapping[str, Any]) -> str:
         return draft.why(finding, words.remediation(finding))
 
+    unchanged = replace(
+        proof.compare(judged.open, judged.open, (), targets, why, steps=False, disputed=judged.disputed),
+        cross_checked=judged.cross_checked,
+    )
     if not draft.change.steps:
-        return proof.compare(judged.open, judged.open, targets, why, steps=False)
+        return unchanged
     try:
         after = _results_of(settings, draft.change.planned, evaluate, scratch)
     except AuditError as error:  # the gate rejected it: the plan is kept, with the reason
-        return replace(
-            proof.compare(judged.open, judged.open, targets, why, steps=False),
-            harms=(f"Its topology is refused: {error}",),
-        )
-    return proof.compare(judged.open, after, targets, why, draft.change.harms, allowed)
+        return replace(unchanged, harms=(f"Its topology is refused: {error}",))
+    if not after.open and not after.closed:
+        return replace(unchanged, harms=("Its topology has no verdicts",))
+    closed = {id for id, finding in judged.open.items() if after.shows_closed(finding)}
+    compared = proof.compare(
+        judged.open, after.open, closed, targets, why, draft.change.harms, allowed, disputed=judged.disputed
+    )
+    return replace(compared, cross_checked=judged.cross_checked)
 
 
-def _results_of(
-    settings: Settings, planned: Document, evaluate: Evaluate, scratch: Path
-) -> Mapping[str, Mapping[str, Any]]:
-    """The open findings of the planned topology by id. It goes through gate and evaluate, as a document does."""
+def _results_of(settings: Settings, planned: Document, evaluate: Evaluate, scratch: Path) -> Judged:
+    """The results of the planned topology. It goes through gate and evaluate, as a document does."""
     from durability.lake import Lake
     from durability.steps import audit, whatif
     from durability.steps.evaluate import plan_evaluation
@@ -323,7 +351,7 @@ def _results_of(
     snapshot = whatif.chosen(rows, planned["cluster"]["id"])
     plan = plan_evaluation(own, NIGHTLY, "proof", "proof:1", [snapshot], [])
     evaluate(lake, plan)
-    return _results(lake, plan).open
+    return _results(lake, plan)
 
 
 def _waves(lake: Lake, snapshot: Mapping[str, Any], judged: Judged, draft: Draft) -> dict[str, int]:
@@ -369,7 +397,7 @@ def _made(
 ) -> Any:
     from durability.lake.tables import CLUSTERS
     from durability.plan.plan import to_text
-    from durability.remedies.change.describe import before, numbers
+    from durability.remedies.change.describe import before, notes, numbers
     from durability.report.change import BEFORE, Made
 
     [cluster] = lake.facts(CLUSTERS, snapshot).to_pylist()
@@ -389,6 +417,7 @@ def _made(
         "undoes": None if undone is None else undone["id"],
         "targets": targets,
         **numbers(draft),
+        "notes": notes(draft),
         "waves": _waves(lake, snapshot, judged, draft),
     }
     return Made(head, draft.change, proof, {"format": BEFORE, **names, **before(draft.change)}, draft.left_out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import combinations, product
 from math import ceil
 
@@ -59,7 +60,14 @@ def receivers(problem: Problem, target: Target, room: bool = True) -> set[int]:
 def room_of(broker: Broker, problem: Problem) -> float:
     if broker.usable_bytes is None:
         return float("inf")
-    return broker.usable_bytes - problem.margin_disk * (broker.total_bytes or 0)
+    total = broker.usable_bytes if broker.total_bytes is None else broker.total_bytes
+    return broker.usable_bytes - problem.margin_disk * total
+
+
+def largest_on(broker: Broker, problem: Problem) -> float:
+    """The bytes of the largest replica that fits in each log dir."""
+    dirs = [replace(broker, usable_bytes=usable, total_bytes=total) for usable, total in broker.log_dirs]
+    return min((room_of(d, problem) for d in dirs), default=float("inf"))
 
 
 def size_of(partition: Partition, target: Target) -> int:
@@ -117,6 +125,9 @@ def least_leaders(problem: Problem, solution: Solution) -> int:
             fixed[replicas[0]] += 1
             continue
         new = set(replicas) - set(p.replicas)
+        if set(replicas) == set(p.replicas) and p.isr is not None and set(p.isr) < set(p.replicas):
+            fixed[replicas[0]] += 1
+            continue
         able = [b for b in replicas if b in brokers and brokers[b].live and (p.isr is None or b in p.isr or b in new)]
         stays = next((b for b in p.replicas if b in replicas), replicas[0])
         could.append({stays, *able})
@@ -141,9 +152,14 @@ def broken(problem: Problem, solution: Solution) -> list[str]:
         target = problem.targets[p.topic]
         new = [b for b in after if b not in p.replicas]
         arriving.update(dict.fromkeys(new, p.bytes or 0))
+        wrong += [f"{p.name} doesn't fit on {b}" for b in new if p.bytes and p.bytes > largest_on(brokers[b], problem)]
         wrong += [f"{p.name} is on {b}" for b in new if b not in receivers(problem, target)]
         wrong += [] if meets(after, target, brokers) and len(after) == size_of(p, target) else [f"{p.name}: {after}"]
         wrong += [f"{p.name} has a broker twice"] if len(set(after)) < len(after) else []
+        lagging = p.isr is not None and set(p.isr) < set(p.replicas)
+        wrong += (
+            [f"{p.name} is only reordered"] if lagging and after != p.replicas and not {*after} ^ {*p.replicas} else []
+        )
         wrong += [] if _in_order(p.replicas, after, problem.reorder) else [f"{p.name}: order of {after}"]
     wrong += [
         f"{b} is full" for b in arriving if b in brokers and arriving[b] and arriving[b] > room_of(brokers[b], problem)

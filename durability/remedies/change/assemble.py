@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from durability.catalogue.listing import listed
+from durability.remedies import effects, safety
 from durability.remedies.change import states
 from durability.remedies.change.model import Change, Document, Kind, Limits, Move, Setting, Step, TopicSettings, Wanted
 from durability.remedies.cluster import ClusterFacts
@@ -23,6 +24,13 @@ WHY: dict[Kind, str] = {
     "set-config": "It switches unclean leader election off, which can lose acknowledged writes.",
     "elect-leaders": "It lets the preferred replicas lead. It copies nothing.",
 }
+UNCAPPED = (
+    "Brokers before 3.7 reject acks=all writes to these topics now: min.insync.replicas is above the number of replicas."
+    " From this step on they accept them, on fewer replicas than configured."
+)
+TO_FEWER = (
+    "Fewer replicas remain. Brokers before 3.7 reject acks=all writes if min.insync.replicas is above their number."
+)
 TO_TARGET = "The tier allows this value. It leaves the headroom that the tier requires."
 
 
@@ -31,19 +39,24 @@ def assemble(document: Document, wanted: Wanted, facts: ClusterFacts, limits: Li
 
     Each batch of moves comes with the settings that its topics need. The document isn't changed.
     """
-    down = frozenset(b["id"] for b in document["brokers"] if b.get("live") is False)
-    steps = _numbered(_steps(wanted, down, limits))
-    planned = json.loads(json.dumps(document))  # ten times as fast as a deep copy
+    named = {b for move in wanted.moves for b in (*move.before, *move.after)}
+    without_ids = list(_steps(wanted, frozenset(named - effects.up(document)), limits, facts))
+    copied = json.dumps(document)  # ten times as fast as a deep copy
+    planned, steps = json.loads(copied), _numbered(without_ids)
     harms = states.play(planned, steps, facts)
     if elected := states.not_preferred(planned, wanted.moves):
-        election = Step(f"{len(steps) + 1:02d}-elect-leaders", "elect-leaders", WHY["elect-leaders"], elections=elected)
-        election = replace(election, after=(steps[-1].id,))
-        harms += states.play(planned, [election], facts)
-        steps.append(election)
+        without_ids.append(Step("", "elect-leaders", WHY["elect-leaders"], elections=elected))
+        longer = _numbered(without_ids)
+        if longer[0].id != steps[0].id:  # the hundredth step: all ids, which harms name, have a digit more
+            planned = json.loads(copied)
+            harms = states.play(planned, longer, facts)
+        else:
+            harms += states.play(planned, longer[-1:], facts)
+        steps = longer
     return Change(tuple(steps), planned, tuple(harms))
 
 
-def _steps(wanted: Wanted, down: frozenset[int], limits: Limits) -> Iterator[Step]:
+def _steps(wanted: Wanted, down: frozenset[int], limits: Limits, facts: ClusterFacts) -> Iterator[Step]:
     """The steps in order, without ids."""
 
     def rank(topic: str) -> tuple[int, str]:
@@ -53,8 +66,12 @@ def _steps(wanted: Wanted, down: frozenset[int], limits: Limits) -> Iterator[Ste
     if waiting:
         brokers = tuple(sorted({b for move in waiting for b in (*move.before, *move.after)} & down))
         noun, verb = ("broker ", "is") if len(brokers) == 1 else ("brokers ", "are")
-        why = f"{listed(brokers, noun)} {verb} down: Kafka's tool rejects a plan that names one, and a move to one never ends."
+        why = (
+            f"{listed(brokers, noun)} {verb} down, or not known to be up: Kafka's tool rejects a plan that names a broker that is"
+            " down, and a move to one never ends."
+        )
         yield Step("", "wait", why[0].upper() + why[1:], brokers=brokers)
+    early = UNCAPPED if facts.before(*safety.CAPPED) else None
     moving = {move.topic for move in wanted.moves}
     alone = sorted((topic for topic in wanted.settings if topic not in moving), key=rank)
     now = [wanted.settings[topic] for topic in alone]
@@ -69,9 +86,10 @@ def _steps(wanted: Wanted, down: frozenset[int], limits: Limits) -> Iterator[Ste
             first = [wanted.settings.get(topic, NONE).before for topic in topics if topic not in started]
             started.update(topics)
             left.subtract(move.topic for move in batch)
+            shrinks = any(len(move.after) < len(move.before) for move in batch)
             done = [wanted.settings.get(topic, NONE) for topic in topics if not left[topic]]
             for step in (
-                *_of_settings("lower-min-isr", [s for s in first if s], limits),
+                *_of_settings("lower-min-isr", [s for s in first if s], limits, TO_FEWER if shrinks else early),
                 Step("", "reassign", WHY["reassign"], moves=tuple(batch)),
                 *_of_settings("raise-min-isr", [s.after for s in done if s.after and s.raises], limits),
                 *_of_settings("lower-min-isr", [s.after for s in done if s.after and not s.raises], limits, TO_TARGET),
@@ -88,13 +106,17 @@ def _of_settings(kind: Kind, settings: Sequence[Setting], limits: Limits, why: s
         yield Step("", kind, why or WHY[kind], settings=tuple(settings[start : start + limits.partitions]))
 
 
-def _numbered(steps: Iterable[Step]) -> list[Step]:
-    """The steps with their ids, each after the one before it. Only those that wait come after the step that waits."""
+def _numbered(steps: Sequence[Step]) -> list[Step]:
+    """The steps with their ids, each after the one before it. Only those that wait come after the step that waits.
+
+    Sorted by name, ids have the order of the steps: all numbers have as many digits.
+    """
+    digits = max(2, len(str(len(steps))))
     found: list[Step] = []
     waits: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
     for number, step in enumerate(steps, 1):
-        id = f"{number:02d}-{step.kind}"
+        id = f"{number:0{digits}d}-{step.kind}"
         found.append(replace(step, id=id, after=(*(waits if step.after == WAITS else ()), *before)))
         if step.kind == "wait":
             waits = (id,)

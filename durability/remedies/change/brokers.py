@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from durability.remedies.moves.model import Broker
+from durability.remedies.plans import has_room
 
 
 def of_rows(rows: Iterable[Mapping[str, Any]]) -> list[Broker]:
@@ -20,7 +21,12 @@ def of_rows(rows: Iterable[Mapping[str, Any]]) -> list[Broker]:
             live=False if row["fenced"] else row["live"],
             usable_bytes=_sum(row["log_dirs"], "usable_bytes"),
             total_bytes=_sum(row["log_dirs"], "total_bytes"),
-            room=not row["offline_log_dirs"] and not any(d["error"] for d in row["log_dirs"] or ()),
+            room=not row["offline_log_dirs"] and has_room(row["log_dirs"]),
+            log_dirs=tuple(
+                (d["usable_bytes"], d["total_bytes"])
+                for d in row["log_dirs"] or ()
+                if not d["error"] and d["usable_bytes"] is not None
+            ),
         )
         for row in sorted(rows, key=lambda row: row["broker"])
     ]

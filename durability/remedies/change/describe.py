@@ -40,11 +40,16 @@ def numbers(draft: Draft) -> dict[str, Any]:
         )
     return {
         "moved": {**asdict(solution.moved), "why_not_bound": list(solution.moved.why_not_bound)},
-        "load": _load(solution.load),
+        "load": {**_load(solution.load), "above_limit": list(solution.above_limit)},
         "load_bytes": None if solution.load_bytes is None else _load(solution.load_bytes),
         "leaders": _load(solution.leaders),
         "copysets": _plain(asdict(solution.copysets)),
     }
+
+
+def notes(draft: Draft) -> list[dict[str, str]]:
+    """Which part of their target the moves of topics don't reach."""
+    return [{"topic": topic, "why": why} for topic, why in sorted(draft.notes.items())]
 
 
 def _load(load: Load) -> dict[str, Any]:

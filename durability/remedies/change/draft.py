@@ -9,7 +9,17 @@ from typing import Any
 from durability.remedies import effects, elr, providers, safety
 from durability.remedies.change import settings
 from durability.remedies.change.assemble import assemble
-from durability.remedies.change.model import MIN_ISR, Change, Document, Limits, Move, Setting, TopicSettings, Wanted
+from durability.remedies.change.model import (
+    MIN_ISR,
+    UNCLEAN,
+    Change,
+    Document,
+    Limits,
+    Move,
+    Setting,
+    TopicSettings,
+    Wanted,
+)
 from durability.remedies.change.proof import gravity
 from durability.remedies.cluster import ClusterFacts
 from durability.remedies.finding import Finding
@@ -27,6 +37,11 @@ UNKNOWN_RUNNING = (
     "it is unknown whether a reassignment is running: let the auditor read reassignments, then audit again"
 )
 AS_BEFORE = "nothing to take back: placements and settings are as they were"
+FEW_RACKS = "few-racks"
+RELAXED = (
+    "its new replicas don't let it survive the loss of a rack, because the racks of the live brokers don't suffice: add a rack,"
+    " or give it a tier that asks for fewer"
+)
 WHY = {
     "unknown-target": "the number of replicas that it needs is unknown",
     "unknown-replicas": "the replicas of a partition are unknown",
@@ -64,13 +79,15 @@ class Inputs:
 @dataclass(frozen=True)
 class Draft:
     """A plan before its proof. left_out: topics, or the cluster (None), with the reason. held: by topic, why a setting that its
-    target asks for isn't changed. solution: of the moves; None if the cluster is left out. document: before the plan."""
+    target asks for isn't changed. notes: by topic, which part of its target its moves don't reach. solution: of the moves; None
+    if the cluster is left out. document: before the plan."""
 
     document: Document = field(repr=False)
     change: Change
     solution: Solution | None
     left_out: tuple[tuple[str | None, str], ...] = ()
     held: Mapping[str, str] | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     def why(self, finding: Finding, otherwise: str | None) -> str:
         """Why the finding remains. otherwise: its remediation."""
@@ -79,7 +96,8 @@ class Draft:
         if finding["resource_type"] != "topic":
             own = None
         held = (self.held or {}).get(finding["resource"]) if finding["resource_type"] == "topic" else None
-        said = whole or own or held
+        of_rack = self.notes.get(finding["resource"]) if finding["control"] == "rack-loss" else None
+        said = whole or own or of_rack or held
         if said is not None:
             return said
         if otherwise is None or "\n" in otherwise or not otherwise[:1].isalpha():
@@ -106,23 +124,25 @@ def draft(inputs: Inputs, solver: Solve = solve) -> Draft:
             left_out[name] = why
         elif target is not None:
             targets[name] = target
-    solution = _solved(inputs, targets, solver)
-    left_out |= {left.topic: WHY.get(left.why, left.why) for left in solution.left_out}
-    moves = _moves(solution, inputs.document)
-    made = _settings(of_topics, topics, moves, inputs)
-    held = {name: one.held for name, one in made.items() if one.held is not None}
-    stuck = {name for name, one in made.items() if one.held == settings.OUT_OF_SYNC and one.before is not None}
-    if stuck:
-        # Their min.insync.replicas would stay lowered. Others can take the room that their replicas would have taken.
-        left_out |= {name: held[name] for name in stuck}
-        targets = {name: target for name, target in targets.items() if name not in stuck}
-        solution = _solved(inputs, targets, solver)
+    blocked: dict[str, TopicSettings] = {}
+    while True:
+        solution, relaxed = _solved(inputs, targets, solver)
         moves = _moves(solution, inputs.document)
-        made = {name: TopicSettings(held=one.held) if name in stuck else one for name, one in made.items()}
+        made = _settings(of_topics, topics, moves, inputs) | blocked
+        if not (stuck := {name: TopicSettings(held=one.held) for name, one in made.items() if one.blocks}):
+            break
+        # Other topics can take the room that their replicas would have taken.
+        blocked |= stuck
+        targets = {name: target for name, target in targets.items() if name not in stuck}
+    held = {name: one.held for name, one in made.items() if one.held is not None}
+    left_out |= {left.topic: WHY.get(left.why, left.why) for left in solution.left_out}
+    left_out |= {name: held[name] for name in blocked}
+    left_out |= {name: WHY[FEW_RACKS] for name in relaxed if name not in moves and name not in left_out}
+    notes = {name: RELAXED for name in relaxed if name in moves}
     rank = {name: -max(map(gravity, found)) for name, found in of_topics.items()}
     wanted = Wanted(tuple(move for of in moves.values() for move in of), made, rank, _cluster_wide(inputs))
     change = assemble(inputs.document, wanted, inputs.facts, inputs.limits)
-    return Draft(inputs.document, change, solution, tuple(left_out.items()), held)
+    return Draft(inputs.document, change, solution, tuple(left_out.items()), held, notes)
 
 
 def against_cluster(inputs: Inputs) -> str | None:
@@ -186,8 +206,8 @@ def _target(name: str, findings: Sequence[Finding], inputs: Inputs) -> tuple[Tar
     ), None
 
 
-def _solved(inputs: Inputs, targets: Mapping[str, Target], solver: Solve) -> Solution:
-    """The moves. A topic that can't survive the loss of a rack still gets what else its target asks for."""
+def _solved(inputs: Inputs, targets: Mapping[str, Target], solver: Solve) -> tuple[Solution, frozenset[str]]:
+    """The moves, and the topics that racks don't let survive the loss of one: these get what else their target asks for."""
     problem = Problem(
         brokers=inputs.brokers,
         partitions=[
@@ -208,13 +228,15 @@ def _solved(inputs: Inputs, targets: Mapping[str, Target], solver: Solve) -> Sol
         margin_disk=inputs.margin_disk,
     )
     solution = solver(problem)
-    strict = {left.topic for left in solution.left_out if targets[left.topic].survives_rack}
+    strict = frozenset(
+        left.topic for left in solution.left_out if left.why == FEW_RACKS and targets[left.topic].survives_rack
+    )
     if not strict:
-        return solution
+        return solution, strict
     relaxed = {
         name: replace(target, survives_rack=False) if name in strict else target for name, target in targets.items()
     }
-    return solver(replace(problem, targets=relaxed))
+    return solver(replace(problem, targets=relaxed)), strict
 
 
 def _min_isr(inputs: Inputs) -> dict[str, int]:
@@ -267,7 +289,9 @@ def _settings(
         ]
         one = replace(one, others=tuple(dict.fromkeys(others)))
         refused = _refused(one, inputs.facts)
-        made[name] = TopicSettings(held=refused) if refused is not None else one
+        if refused is not None:
+            one = TopicSettings(held=refused, blocks=one.blocks or one.before is not None)
+        made[name] = one
     return made
 
 
@@ -283,7 +307,8 @@ def _cluster_wide(inputs: Inputs) -> tuple[Setting, ...]:
         of_unclean = finding["control"] in UNCLEAN_CONTROLS and finding["outcome"] in ("FAIL", "UNKNOWN")
         if of_unclean and not (finding["evidence"] or {}).get("own"):
             setting = settings.unclean_off(finding, inputs.document, None)
-            if safety.reason(setting.command, finding) is None:
+            known = settings.cluster_wide_known(inputs.document, UNCLEAN)
+            if known and safety.reason(setting.command, finding) is None:
                 return (setting,)
     return ()
 
@@ -315,10 +340,15 @@ def undo(
     moves = [move for move in moves if move.topic not in left_out]
     made: dict[str, TopicSettings] = {}
     cluster: list[Setting] = []
+    unread = settings.unread(document, MIN_ISR, UNCLEAN)
     for row in before["settings"]:
         name, key, value = row["topic"], row["name"], row["value"]
         if name in topics and (odd := settings.odd(topics[name])) is not None:
             left_out[name] = odd
+        elif name in unread:
+            left_out[name] = f"its {key} could not be read: let the auditor read the topic's settings, then audit again"
+        elif name is None and not settings.cluster_wide_known(document, key):
+            left_out[name] = f"the cluster-wide {key} could not be read: let the auditor read the brokers' settings"
         elif name is None:
             was = settings.cluster_wide(document, key)
             cluster += [Setting(None, key, was, value)] if was != value else []

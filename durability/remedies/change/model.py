@@ -86,7 +86,7 @@ class TopicSettings:
 
     before: the change before its first batch. after: the change after its last batch. raises: is `after` higher than what it is
     then? others: settings that depend on no move. held: why a change that its target asks for isn't in the plan; None if all
-    are.
+    are. blocks: do its replicas stay too, because they may not move without that change?
     """
 
     before: Setting | None = None
@@ -94,6 +94,7 @@ class TopicSettings:
     raises: bool = True
     others: tuple[Setting, ...] = ()
     held: str | None = None
+    blocks: bool = False
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 OVER_TIME = ("at-min-isr-over-time",)
 """Controls that need several snapshots. A planned topology can't show that they pass."""
 LATER = "It is about several snapshots: later audits show whether it is gone"
+DISPUTED = "Spark and the cross-check disagree about it, so a plan can't prove that it is fixed"
 OPEN = ("FAIL", "UNKNOWN")
 Finding = Mapping[str, Any]
 
@@ -16,13 +17,16 @@ Finding = Mapping[str, Any]
 @dataclass(frozen=True)
 class Proof:
     """mends: targeted findings that are gone. remains: those that aren't, with the reason. new: findings that refute the plan:
-    those that are new or worse. harms: what steps would do on the way. offered: may the plan be offered?"""
+    those that are new or worse. harms: what steps would do on the way. improves: all findings that are gone or less bad, targeted
+    or not. cross_checked: did the cross-check confirm the findings before the plan? offered: may the plan be offered?"""
 
     mends: tuple[str, ...] = ()
     remains: tuple[tuple[str, str], ...] = ()
     new: tuple[Finding, ...] = ()
     harms: tuple[str, ...] = ()
     offered: bool = False
+    improves: tuple[str, ...] = ()
+    cross_checked: bool = False
 
 
 def gravity(finding: Finding | None) -> int:
@@ -43,17 +47,20 @@ def gravity(finding: Finding | None) -> int:
 def compare(
     before: Mapping[str, Finding],
     after: Mapping[str, Finding],
+    closed: Collection[str],
     targets: Sequence[str],
     why: Callable[[Finding], str],
     harms: Sequence[str] = (),
     allowed: Collection[str] | None = None,
     steps: bool = True,
+    disputed: Collection[str] = (),
 ) -> Proof:
     """The proof of a plan.
 
-    before, after: open findings by id. targets: ids of those that the plan is for. why: why one of these remains.
-    allowed: of a plan that takes an earlier one back, the ids that may come back; None for another plan, which must fix one of
-    its targets. steps: has the plan any?
+    before, after: open findings by id. closed: ids that are shown not to be open after the plan: a missing verdict fixes nothing.
+    targets: ids of those that the plan is for. why: why one of these remains. allowed: of a plan that takes an earlier one back,
+    the ids that may come back; None for another plan, which must fix one of its targets. steps: has the plan any?
+    disputed: ids that the cross-check disputes before the plan; they are never fixed.
     """
     worse = [
         finding
@@ -62,11 +69,23 @@ def compare(
         and id not in (allowed or ())
         and finding["control"] not in OVER_TIME
     ]
-    mends = [id for id in targets if not gravity(after.get(id)) and before[id]["control"] not in OVER_TIME]
-    gone = set(mends)
-    remains = [
-        (id, LATER if before[id]["control"] in OVER_TIME else why(before[id])) for id in targets if id not in gone
+    improves = [
+        id
+        for id, finding in before.items()
+        if gravity(after.get(id)) < gravity(finding)
+        and (id in after or id in closed)
+        and finding["control"] not in OVER_TIME
+        and id not in disputed
     ]
+    gone = {id for id in improves if not gravity(after.get(id))}
+    mends = [id for id in targets if id in gone]
+
+    def reason(id: str) -> str:
+        if before[id]["control"] in OVER_TIME:
+            return LATER
+        return DISPUTED if id in disputed else why(before[id])
+
+    remains = [(id, reason(id)) for id in targets if id not in gone]
     worse.sort(key=lambda finding: (-gravity(finding), finding["control"], finding["resource"]))
     offered = steps and not worse and not harms and (bool(mends) or allowed is not None)
-    return Proof(tuple(mends), tuple(remains), tuple(worse), tuple(harms), offered)
+    return Proof(tuple(mends), tuple(remains), tuple(worse), tuple(harms), offered, tuple(improves))

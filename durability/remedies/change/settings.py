@@ -10,19 +10,23 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from durability.remedies import elr, safety
+from durability.remedies import effects, elr, safety
 from durability.remedies.change.model import MIN_ISR, SAFE, UNCLEAN, Document, Move, Setting, TopicSettings
 from durability.remedies.cluster import KEY as CLUSTER_FACTS
 from durability.remedies.cluster import ClusterFacts, facts_of
 from durability.remedies.commands import Reassign
 from durability.remedies.finding import Finding
 from durability.remedies.target import UNEVEN, decided_by_hand
+from durability.topology.unreadable import Unreadable
 
 OUT_OF_SYNC = (
     "First bring back the out-of-sync replicas: a higher min.insync.replicas would reject acks=all writes, or leave no"
     " headroom"
 )
-NOBODY = "It is unknown what min.insync.replicas of the topic is now"
+BELOW = ("broker", "default", None)
+"""Sources of a broker's setting that show no cluster-wide dynamic value: it would apply instead. A document without sources has
+static settings."""
+NOBODY = "It is unknown what min.insync.replicas of the topic is now: let the auditor read the topic's settings"
 
 
 def override(topic: Document, name: str) -> str | None:
@@ -71,7 +75,7 @@ def pinned(target: Mapping[str, Any], facts: ClusterFacts) -> int | None:
 def of_target(finding: Finding, topic: Document, moves: Collection[Move], live: Collection[int]) -> TopicSettings:
     """How the topic's min.insync.replicas gets to its target.
 
-    finding: any of the topic with a target. moves: those of the topic.
+    finding: any of the topic with a target. moves: those of the topic. Without the change before them, they are blocked.
     """
     target, facts = finding["evidence"]["target"], facts_of(finding)
     least, now, was = target["min_insync_replicas"], target["min_insync_replicas_now"], override(topic, MIN_ISR)
@@ -79,18 +83,19 @@ def of_target(finding: Finding, topic: Document, moves: Collection[Move], live: 
     before = None if pin is None else Setting(topic["name"], MIN_ISR, was, str(pin))
     current = now if pin is None else pin
     if now is None:
-        return TopicSettings(held=NOBODY)
-    final = now if least is None else least
+        # Replicas that are being added could raise what is enforced.
+        return TopicSettings(held=NOBODY, blocks=bool(moves))
+    final, lowers = now if least is None else least, before is not None
     if final > current and not _whole(topic, moves, live, final):
-        # After `before`, the value would stay lowered. The caller leaves such a topic out.
-        return TopicSettings(before, held=OUT_OF_SYNC)
+        # After `before`, the value would stay lowered.
+        return TopicSettings(held=OUT_OF_SYNC, blocks=lowers)
     if final == now:
         # It comes back exactly as it was: a value of its own, or none.
         return TopicSettings(before, None if before is None else Setting(topic["name"], MIN_ISR, before.value, was))
     if target["elr_at_risk"]:
-        return TopicSettings(held=elr.wait(finding).rstrip("."))
+        return TopicSettings(held=elr.wait(finding).rstrip("."), blocks=lowers)
     if final < current and (by_hand := decided_by_hand(target)) is not None:
-        return TopicSettings(held=by_hand)
+        return TopicSettings(held=by_hand, blocks=lowers)
     if final == current:  # what is enforced today is the target
         return TopicSettings(before)
     changed = Setting(topic["name"], MIN_ISR, was if before is None else before.value, str(final))
@@ -102,7 +107,7 @@ def _whole(topic: Document, moves: Iterable[Move], live: Collection[int], least:
     moved = {move.partition: move.after for move in moves}
     for partition in topic["partitions"]:
         replicas = moved.get(partition["partition"])
-        in_sync = [b for b in replicas if b in live] if replicas is not None else partition["isr"]
+        in_sync = partition["isr"] if replicas is None else effects.in_sync_after(partition, replicas, live)
         wanted = len(partition["replicas"] if replicas is None else replicas)
         if partition["leader"] is None or in_sync is None or len(in_sync) < max(wanted, least):
             return False
@@ -124,6 +129,32 @@ def unclean_off(finding: Finding, document: Document, topic: Document | None) ->
     if topic is not None and finding["evidence"].get("own"):
         return Setting(topic["name"], UNCLEAN, override(topic, UNCLEAN), "false")
     return Setting(None, UNCLEAN, cluster_wide(document, UNCLEAN), "false")
+
+
+def unread(document: Document, *names: str) -> set[str]:
+    """The topics of which one of these settings could not be read."""
+    unreadable = Unreadable(document)
+    return {
+        topic["name"]
+        for index, topic in enumerate(document["topics"])
+        if topic.get("configs") is None or any(unreadable.covers("topics", index, "configs", name) for name in names)
+    }
+
+
+def cluster_wide_known(document: Document, name: str) -> bool:
+    """Is it known what `cluster_wide` returns? Otherwise an undo could delete a value that was there."""
+    unreadable = Unreadable(document)
+    for index, broker in enumerate(document["brokers"]):
+        configs, sources = broker.get("configs"), broker.get("config_sources") or {}
+        if configs is None or unreadable.covers("brokers", index, "configs", name):
+            continue
+        value, source = configs.get(name), sources.get(name)
+        if source == "cluster-default":
+            return bool(SAFE.fullmatch(value or ""))
+        # A value of the broker itself hides one of the whole cluster.
+        if source in BELOW if value is not None else "default" not in sources.values():
+            return True
+    return False
 
 
 def cluster_wide(document: Document, name: str) -> str | None:

@@ -8,8 +8,10 @@ from typing import Any
 
 from durability.remedies import effects
 from durability.remedies.change.model import MIN_ISR, Document, Move, Setting, Step
+from durability.remedies.change.settings import unread
 from durability.remedies.cluster import ClusterFacts
 from durability.remedies.safety import CAPPED
+from durability.topology.unreadable import Unreadable
 
 SHOWN = 20
 
@@ -21,28 +23,49 @@ class _Cluster:
         self.document = document
         self.topics = {topic["name"]: topic for topic in document["topics"]}
         self.live = effects.live(document)
-        self.brokers = {broker["id"]: broker.get("configs") or {} for broker in document["brokers"]}
         self.capped = facts.newest is None or facts.newest >= CAPPED
+        self.unreadable = Unreadable(document)
+        self.unread = unread(document, MIN_ISR)
+        self.defaults = {broker["id"]: self._default(broker, index) for index, broker in enumerate(document["brokers"])}
         self.inherited: dict[tuple[str, str], tuple[str, str]] = {}
 
-    def minimum(self, topic: Document, leader: int | None) -> int:
-        """The configured min.insync.replicas of a partition of the topic with this leader."""
-        of_broker = self.brokers.get(leader, {}) if leader is not None else {}
-        stated = (topic.get("configs") or {}).get(MIN_ISR) or of_broker.get(MIN_ISR) or "1"
-        return int(stated) if stated.isdecimal() else 1
+    def _default(self, broker: Document, index: int) -> str | None:
+        """The broker's min.insync.replicas; None if unknown: DescribeConfigs states defaults too (docs/topology.md)."""
+        configs = broker.get("configs")
+        if configs is None or self.unreadable.covers("brokers", index, "configs", MIN_ISR):
+            return None
+        described = "default" in (broker.get("config_sources") or {}).values()
+        value: str | None = configs.get(MIN_ISR, None if described else "1")
+        return value
+
+    def minimum(self, topic: Document, leader: int | None) -> int | None:
+        """The configured min.insync.replicas of a partition of the topic with this leader; None if unknown."""
+        if topic["name"] in self.unread:
+            return None
+        stated = topic["configs"].get(MIN_ISR)
+        if stated is None:
+            of_brokers = {self.defaults.get(leader)} if leader is not None else {*self.defaults.values()}
+            stated = of_brokers.pop() if len(of_brokers) == 1 else None
+        return int(stated) if stated is not None and stated.isdecimal() else None
+
+    def effective(self, topic: Document, partition: Mapping[str, Any]) -> int | None:
+        """What brokers enforce for the partition; None if unknown. Before 3.7 that is the configured value, also above the number
+        of replicas."""
+        least = self.minimum(topic, partition["leader"])
+        return min(least, len(partition["replicas"] or ())) if self.capped and least is not None else least
 
     def under(self, topic: Document, numbers: Collection[int] | None = None) -> set[int]:
         """The partitions that have a leader and reject acks=all writes, or have none. Replicas being added count.
 
-        Before 3.7 brokers enforce the configured value, also above the number of replicas.
+        With an unknown minimum, writes may be rejected while replicas are added.
         """
         found = set()
         for partition in topic["partitions"]:
             if numbers is not None and partition["partition"] not in numbers:
                 continue
-            least = self.minimum(topic, partition["leader"])
-            effective = min(least, len(partition["replicas"])) if self.capped else least
-            if partition["leader"] is None or len(partition["isr"] or ()) < effective:
+            effective = self.effective(topic, partition)
+            rejects = bool(partition.get("adding")) if effective is None else len(partition["isr"] or ()) < effective
+            if partition["leader"] is None or rejects:
                 found.add(partition["partition"])
         return found
 
@@ -57,12 +80,14 @@ class _Cluster:
         if setting.name in configs and sources.get(setting.name, "topic") != "topic":
             self.inherited.setdefault(key, (configs[setting.name], sources[setting.name]))
         effects.set_on(topic, [(setting.name, setting.value)])
+        if setting.name == MIN_ISR:
+            self.unread.discard(setting.topic)
         if setting.value is None and key in self.inherited:
             configs[setting.name], sources[setting.name] = self.inherited[key]
 
 
-State = tuple[frozenset[int], frozenset[int], int]
-"""Replicas, ISR and effective min.insync.replicas."""
+State = tuple[frozenset[int], frozenset[int], int | None]
+"""Replicas, ISR and effective min.insync.replicas, None if unknown."""
 
 
 def partitions(document: Document, facts: ClusterFacts) -> dict[State, tuple[int, tuple[str, int]]]:
@@ -71,9 +96,7 @@ def partitions(document: Document, facts: ClusterFacts) -> dict[State, tuple[int
     found: dict[State, tuple[int, tuple[str, int]]] = {}
     for topic in document["topics"]:
         for p in topic["partitions"]:
-            replicas, isr = frozenset(p["replicas"] or ()), frozenset(p["isr"] or ())
-            least = cluster.minimum(topic, p["leader"])
-            state = (replicas, isr, min(least, len(replicas)) if cluster.capped else least)
+            state = (frozenset(p["replicas"] or ()), frozenset(p["isr"] or ()), cluster.effective(topic, p))
             count, example = found.get(state, (0, (topic["name"], p["partition"])))
             found[state] = (count + 1, example)
     return found

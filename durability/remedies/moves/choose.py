@@ -42,7 +42,7 @@ class Chooser:
         self._places = Places(cluster, cluster.with_room)
         self._options: dict[tuple[int, tuple[int, ...]], Options | None] = {}
         self._penalties: dict[tuple[object, ...], Floats] = {}
-        self._rooms = bool(np.isfinite(cluster.room[cluster.with_room]).any())
+        self._rooms = bool(np.isfinite(np.minimum(cluster.room, cluster.largest)[cluster.with_room]).any())
 
     def fewest(self, moving: Moving) -> int:
         """The fewest new replicas of a partition, on brokers that have room for an empty one; 0 if they don't suffice."""
@@ -106,7 +106,7 @@ class Chooser:
         """
         gated: Floats = cost + gate
         if moving.bytes and self._rooms and not any_room:
-            gated[self.loads.room < moving.bytes] = inf
+            gated[np.minimum(self.loads.room, self.cluster.largest) < moving.bytes] = inf
         gated[list(moving.replicas)] = inf
         return gated
 

@@ -24,7 +24,7 @@ class Cluster:
 
     ids: broker ids by place. racks: numbers of racks, -1 for none. number_of_racks: of all brokers, down or not.
     may_get: can the broker get a new replica, apart from its room? with_room: and is there room for an empty one?
-    room: the bytes that it can get; infinite if unknown.
+    room: the bytes that it can get; infinite if unknown. largest: the bytes of the largest replica that it can get.
     """
 
     def __init__(self, problem: Problem):
@@ -41,10 +41,13 @@ class Cluster:
         self.live = np.array([b is not None and b.live is True for b in brokers], bool)
         avoided = np.array([id in problem.avoid for id in self.ids], bool)
         self.may_get = self.live & ~avoided
-        self.room = np.full(len(brokers), inf)
+        self.room, self.largest = np.full(len(brokers), inf), np.full(len(brokers), inf)
         for place, broker in enumerate(brokers):
             if broker is not None and broker.usable_bytes is not None:
-                self.room[place] = broker.usable_bytes - problem.margin_disk * (broker.total_bytes or 0)
+                self.room[place] = _without_margin(broker.usable_bytes, broker.total_bytes, problem.margin_disk)
+            if broker is not None:
+                rooms = [_without_margin(usable, total, problem.margin_disk) for usable, total in broker.log_dirs]
+                self.largest[place] = min(rooms, default=inf)
             if broker is not None and not broker.room:
                 self.room[place] = 0
         self.with_room = self.may_get & (self.room > 0)
@@ -58,6 +61,11 @@ class Cluster:
             counts = np.bincount(self.racks[brokers] + 1, minlength=self.number_of_racks + 1)
             return [*counts[1:].tolist(), int(counts[0]) if unracked else 0]
         return [*counts.tolist(), 0]
+
+
+def _without_margin(usable: int, total: int | None, margin: float) -> float:
+    """The bytes that a disk can get. One of unknown size has at least its usable bytes."""
+    return usable - margin * (usable if total is None else total)
 
 
 @dataclass(slots=True)

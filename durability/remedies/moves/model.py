@@ -28,7 +28,9 @@ class Broker:
     live: None if unknown. Only a live broker gets new replicas.
     usable_bytes, total_bytes: sums over its healthy log dirs (KIP-827); None if unknown. A broker with unknown bytes gets
         replicas of any size.
-    room: False if a log dir failed. Such a broker gets no new replicas.
+    room: False if a log dir failed or is nearly full. Such a broker gets no new replicas.
+    log_dirs: usable and total bytes of each healthy log dir. Kafka puts a new replica into any of them, whatever room it has, so
+        a replica must fit in each. Empty if unknown.
     """
 
     id: int
@@ -37,6 +39,7 @@ class Broker:
     usable_bytes: int | None = None
     total_bytes: int | None = None
     room: bool = True
+    log_dirs: tuple[tuple[int, int | None], ...] = ()
 
 
 @dataclass(frozen=True)

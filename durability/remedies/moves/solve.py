@@ -46,7 +46,7 @@ def solve(problem: Problem) -> Solution:
     bytes_known = any(p.bytes is not None for p in problem.partitions)
     return Solution(
         replicas=changed,
-        moved=_moved(moving, bounds, loads),
+        moved=_moved(moving, bounds, loads, cluster),
         load=Load(_by_id(cluster, loads.before[0]), _by_id(cluster, loads.count), most),
         load_bytes=Load(_by_id(cluster, loads.before[1]), _by_id(cluster, loads.bytes), most_bytes)
         if bytes_known
@@ -68,7 +68,7 @@ def _check(problem: Problem) -> None:
             raise ValueError(f"{what} {twice[0]} is named twice")
 
 
-def _moved(moving: Iterable[Moving], bounds: Bounds, loads: Loads) -> Moved:
+def _moved(moving: Iterable[Moving], bounds: Bounds, loads: Loads, cluster: Cluster) -> Moved:
     replicas = size = least_replicas = least_size = unknown = 0
     why: set[str] = set()
     for m in moving:
@@ -77,7 +77,7 @@ def _moved(moving: Iterable[Moving], bounds: Bounds, loads: Loads) -> Moved:
         least_replicas, least_size = least_replicas + least, least_size + least * m.bytes
         unknown += len(m.added) if m.partition.bytes is None else 0
         if len(m.added) > least:
-            why.add(NO_ROOM if (loads.room < m.bytes).any() else TOO_LOADED)
+            why.add(NO_ROOM if (np.minimum(loads.room, cluster.largest) < m.bytes).any() else TOO_LOADED)
     return Moved(replicas, size, least_replicas, least_size, unknown, tuple(sorted(why)))
 
 
@@ -96,14 +96,14 @@ def _led(
     """The replicas of the partitions that change, the preferred leader first; and the number of preferred leaders by broker.
 
     Only partitions of topics that move get another preferred leader, those that move before the others. Another one is live, and
-    in sync unless it is new.
+    in sync unless it is new. A partition that doesn't move keeps its order while a replica is out of sync.
     """
     count = np.zeros(len(cluster.ids), np.int64)
     before = count.copy()
     chosen: list[tuple[Name, tuple[int, ...]]] = []
     choices: list[tuple[int, list[int]]] = []
     topics_moving = {topic for topic, _ in after} if problem.reorder else set()
-    stays = [m for m in asked if m.partition.topic in topics_moving and m.name not in after]
+    stays = [m for m in asked if m.partition.topic in topics_moving and m.name not in after and _in_sync(m)]
     moves = [m for m in asked if m.name in after]
     for m in [*stays, *moves]:
         replicas = after.get(m.name, m.replicas)
@@ -123,6 +123,11 @@ def _led(
     }
     after_count = count + np.bincount(np.array(leading, np.int64), minlength=len(count))
     return order, Load(_by_id(cluster, before), _by_id(cluster, after_count), bound)
+
+
+def _in_sync(moving: Moving) -> bool:
+    """Is no replica of the partition known to be out of sync?"""
+    return moving.isr is None or moving.isr >= set(moving.replicas)
 
 
 def _copysets(

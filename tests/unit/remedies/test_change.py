@@ -7,15 +7,19 @@ import random
 import re
 import subprocess
 from collections import Counter, defaultdict
+from dataclasses import replace
 
 import pytest
 
 from durability.remedies.change import draft, proof, scripts
 from durability.remedies.change.assemble import assemble
 from durability.remedies.change.brokers import of_rows
-from durability.remedies.change.describe import before
-from durability.remedies.change.model import Limits, Move, Wanted
+from durability.remedies.change.describe import before, notes
+from durability.remedies.change.model import Limits, Move, Setting, TopicSettings, Wanted
+from durability.remedies.change.settings import OUT_OF_SYNC, of_target
 from durability.remedies.cluster import KEY, ClusterFacts
+from durability.remedies.moves.model import Partition, Problem, Target
+from durability.remedies.moves.solve import solve
 from tests.support.topology import document
 
 MIN_ISR = "min.insync.replicas"
@@ -139,12 +143,15 @@ class Reader:
             else:
                 rows = json.loads(texts[words[words.index("--reassignment-json-file") + 1]])["partitions"]
                 moves = {(row["topic"], row["partition"]): tuple(row["replicas"]) for row in rows}
+                was = dict(self.partitions)
                 for name, new in moves.items():
-                    old, isr = self.partitions[name]
+                    old, isr = was[name]
                     self.partitions[name] = (*new, *(b for b in old if b not in new)), isr
                 self.stopped += sorted(self.stops() - earlier)
                 for name, new in moves.items():
-                    self.partitions[name] = new, tuple(b for b in new if b in self.live)
+                    old, isr = was[name]
+                    # No release waits for a replica that stays (KAFKA-19975).
+                    self.partitions[name] = new, tuple(b for b in new if b in self.live and (b in isr or b not in old))
         self.stopped += sorted(self.stops() - earlier)
 
     @property
@@ -192,6 +199,8 @@ def test_no_step_stops_writes_and_the_undo_restores_everything(seed, release):
     assert reader.stopped == []
     planned = Reader(made.change.planned).state
     assert reader.state == planned
+    in_sync = {name: set(isr) for name, (_, isr) in Reader(made.change.planned).partitions.items()}
+    assert in_sync == {name: set(isr) for name, (_, isr) in reader.partitions.items()}
 
     for step in reversed(made.change.steps):
         reader.run("undo", step.id, written)
@@ -420,6 +429,167 @@ def test_a_step_that_would_stop_writes_is_found():
     assert made.harms == ("Step 01-reassign would leave t-0 offline or under its min.insync.replicas",)
 
 
+def test_replicas_that_stay_are_in_sync_only_if_they_were():
+    doc = document(
+        "topic leader replicas isr min\nt 2 1,2,3 2 1\nt 1 1,2,4 1,2,4 1\nt 1 1,2,3 1,2,3 1", brokers="1:a 2:b 3:c 4:c"
+    )
+    [topic] = doc["topics"]
+    target = finding("t", aims(topic, 3, 2, {1, 2, 3, 4}))
+    reorder = Move("t", 0, (1, 2, 3), (2, 1, 3))
+    assert of_target(target, topic, [reorder], {1, 2, 3, 4}).held == OUT_OF_SYNC
+    made = assemble(doc, Wanted((reorder,)), FACTS, STANDARD)
+    assert made.planned["topics"][0]["partitions"][0]["isr"] == [2]
+    raised = Wanted((reorder,), {"t": TopicSettings(None, Setting("t", MIN_ISR, "1", "2"))})
+    assert [harm for harm in assemble(doc, raised, FACTS, STANDARD).harms if "t-0" in harm]
+
+
+@pytest.mark.parametrize("why", ["unread", "refused"])
+def test_a_topic_whose_minimum_cannot_be_lowered_keeps_its_replicas(why):
+    doc = document("topic replicas min\nt 1 2\nu 1 -", brokers="1 2 3")
+    facts, aim = FACTS, {}
+    if why == "unread":
+        doc["unreadable"] = [{"path": "/topics/t/configs", "reason": "TOPIC_AUTHORIZATION_FAILED"}]
+        aim = {"min_insync_replicas_now": None}
+    else:
+        facts = ClusterFacts((4, 3), (4, 3), led=True, elr=False, provider="redpanda")
+    asked = inputs(doc, {"t": (3, 2), "u": (3, None)}, facts)
+    asked.targeted[0]["evidence"]["target"] |= aim
+    made = draft.draft(asked)
+    assert {topic for step in made.change.steps for topic in step.topics} == {"u"}
+    [(topic, said)] = made.left_out
+    assert topic == "t" and ("unknown" if why == "unread" else "Redpanda") in said
+    assert made.change.harms == ()
+
+
+@pytest.mark.parametrize("path", ["/topics/t/configs", "/topics/0/configs/min.insync.replicas", "/brokers/0/configs"])
+def test_an_unknown_minimum_is_harm_where_replicas_are_added(path):
+    doc = document("topic replicas\nt 1", brokers="1 2 3", unreadable={path: "CLUSTER_AUTHORIZATION_FAILED"})
+    made = assemble(doc, Wanted((Move("t", 0, (1,), (1, 2)),)), FACTS, STANDARD)
+    assert [harm for harm in made.harms if "t-0" in harm]
+    assert not assemble(doc, Wanted((Move("t", 0, (1,), (1,)),)), FACTS, STANDARD).harms
+    rows = {"placements": [], "settings": [{"topic": "t", "name": MIN_ISR, "value": "2"}]}
+    undone = draft.undo(doc, rows, FACTS, STANDARD)
+    assert bool(undone.left_out) is path.startswith("/topics") is not bool(undone.change.steps)
+
+
+def test_brokers_that_are_not_known_to_be_up_are_waited_for():
+    for state in ({"live": None}, {"live": True, "fenced": True}, {"live": False}, {"live": True}):
+        doc = document("topic leader replicas isr\nt 1 1,2 1,2", brokers="1 2 3", each_broker={2: state})
+        kinds = [step.kind for step in assemble(doc, Wanted((Move("t", 0, (1, 2), (1, 3)),)), FACTS, STANDARD).steps]
+        assert kinds == (["reassign"] if state == {"live": True} else ["wait", "reassign"])
+    doc = document("topic replicas\nt 1,2", brokers="1 2 3", unreadable={"/brokers/1/live": "timed out"})
+    assert assemble(doc, Wanted((Move("t", 0, (1, 2), (1, 3)),)), FACTS, STANDARD).steps[0].brokers == (2,)
+
+
+def test_topics_that_cannot_survive_a_rack_still_move_and_say_so():
+    doc = document("topic replicas min\nt 1 2", brokers="1:a 2:a 3:a")
+    asked = inputs(doc, {"t": (3, 2)})
+    asked = replace(asked, required={"t": {"survive": ["rack"]}})
+    made = draft.draft(asked)
+    assert made.left_out == () and "rack" in made.notes["t"]
+    assert [note["topic"] for note in notes(made)] == ["t"]
+    lost = finding("t", None, control="rack-loss")
+    assert made.why(lost, None) == made.notes["t"]
+    # Other reasons don't relax the target.
+    fewer = draft.draft(replace(asked, avoid=frozenset({2, 3})))
+    assert fewer.change.steps == () and not fewer.notes and dict(fewer.left_out)["t"].startswith("only the avoided")
+
+
+def test_a_topic_that_moves_only_without_another_one_gets_its_settings():
+    doc = document(
+        """
+        topic  leader  replicas  isr  min  bytes
+        big    1       1,2       1    3    90
+        small  2       2         2    2    20
+        """,
+        brokers="1 2 3",
+    )
+    asked = inputs(doc, {"big": (3, 3), "small": (2, 2)})
+    room = [replace(b, usable_bytes=100, total_bytes=100) for b in asked.brokers]
+    asked = replace(asked, brokers=room, margin_disk=0.0, avoid=frozenset({1}))
+    with_big = solve(
+        Problem(
+            room,
+            [Partition("big", 0, (1, 2), bytes=90), Partition("small", 0, (2,), bytes=20)],
+            {"big": Target(3), "small": Target(2)},
+            avoid=asked.avoid,
+            margin_disk=0.0,
+        )
+    )
+    assert [left.topic for left in with_big.left_out] == ["small"]
+    made = draft.draft(asked)
+    assert dict(made.left_out) == {"big": OUT_OF_SYNC}
+    assert [(step.kind, *step.topics) for step in made.change.steps[:2]] == [
+        ("lower-min-isr", "small"),
+        ("reassign", "small"),
+    ]
+    assert made.change.harms == ()
+
+
+@pytest.mark.parametrize(
+    "configs, sources, known",
+    [
+        ({"unclean.leader.election.enable": "true"}, {"unclean.leader.election.enable": "cluster-default"}, True),
+        ({"unclean.leader.election.enable": "true"}, {"unclean.leader.election.enable": "broker"}, True),
+        ({"unclean.leader.election.enable": "true"}, {"unclean.leader.election.enable": "broker-dynamic"}, False),
+        ({}, {}, True),
+        (None, {}, False),
+    ],
+)
+def test_a_cluster_wide_value_that_could_not_be_read_is_not_changed(configs, sources, known):
+    doc = document("topic replicas\nt 1", brokers="1")
+    doc["brokers"][0] |= {"configs": configs, "config_sources": sources}
+    unclean = finding("t", None, control="unclean-leader-election", overriding_brokers=[])
+    steps = draft.draft(inputs(doc, {}, more=[unclean])).change.steps
+    assert [step.kind for step in steps] == (["set-config"] if known else [])
+    rows = {"placements": [], "settings": [{"topic": None, "name": "unclean.leader.election.enable", "value": "x"}]}
+    undone = draft.undo(doc, rows, FACTS, STANDARD)
+    assert bool(undone.change.steps) is known is not bool(undone.left_out)
+
+
+@pytest.mark.parametrize("partitions, digits", [(98, 2), (99, 3), (120, 3)])
+def test_ids_of_steps_sort_in_their_order(partitions, digits):
+    lines = [f"t {n % 2 + 1},{(n + 1) % 2 + 1}" for n in range(partitions)]
+    doc = document("\n".join(["topic replicas", *lines]), brokers="1 2 3")
+    moves = [
+        Move("t", n, tuple(p["replicas"]), (3, p["replicas"][0])) for n, p in enumerate(doc["topics"][0]["partitions"])
+    ]
+    made = assemble(doc, Wanted(tuple(moves)), FACTS, Limits(partitions=1))
+    ids = [step.id for step in made.steps]
+    assert ids == sorted(ids) and len(ids) == partitions + 1 and {len(id.split("-")[0]) for id in ids} == {digits}
+    assert [step.after for step in made.steps] == [(), *((id,) for id in ids[:-1])]
+    leaders = {p["leader"] for p in made.planned["topics"][0]["partitions"]}
+    assert leaders == {3}
+
+
+@pytest.mark.parametrize("release", [(4, 3), (3, 6)])
+def test_why_a_minimum_is_lowered_fits_the_release(release):
+    doc = document("topic replicas min\nt 1 2", brokers="1 2 3")
+    facts = ClusterFacts(release, release, led=True, elr=False)
+    lowered = draft.draft(inputs(doc, {"t": (3, 2)}, facts)).change.steps[0]
+    assert lowered.kind == "lower-min-isr" and ("reject acks=all writes" in lowered.why) is (release < (3, 7))
+
+
+@pytest.mark.parametrize(
+    "log_dirs, receiver, size",
+    [
+        (((500, 1000), (500, 1000)), True, 250),
+        (((900, 1000), (90, 1000)), False, 10),  # less than a tenth free, as in plans.has_room
+        (((900, 1000), (300, 1000)), True, 90),
+        (((900, 1000), (300, 1000)), False, 110),  # it may land on the fuller disk
+        (((900, 1000), (None, None)), True, 110),
+        (((500, None),), True, 390),
+        (((500, None),), False, 410),  # a fifth of what is usable stays free at least
+    ],
+)
+def test_a_new_replica_fits_in_each_log_dir(log_dirs, receiver, size):
+    row = {"broker": 1, "rack": None, "live": True, "fenced": False, "offline_log_dirs": 0}
+    dirs = [{"error": None, "usable_bytes": usable, "total_bytes": total} for usable, total in log_dirs]
+    brokers = of_rows([row | {"log_dirs": dirs}, row | {"broker": 2, "log_dirs": None}])
+    found = solve(Problem(brokers, [Partition("t", 0, (2,), bytes=size)], {"t": Target(2)}))
+    assert bool(found.replicas) is receiver
+
+
 def judged(**findings):
     return {
         id: {"id": id, "control": "c", "resource": "t", "outcome": outcome, "severity": severity}
@@ -429,7 +599,7 @@ def judged(**findings):
 
 def test_a_new_or_worse_finding_refutes_the_plan():
     now = judged(a=("FAIL", "warning"), b=("FAIL", "critical"), u=("UNKNOWN", None))
-    gone = proof.compare(now, judged(b=("FAIL", "critical")), ["a", "b"], lambda f: f"why {f['id']}")
+    gone = proof.compare(now, judged(b=("FAIL", "critical")), {"a"}, ["a", "b"], lambda f: f"why {f['id']}")
     assert gone.offered and gone.mends == ("a",) and gone.remains == (("b", "why b"),)
     for after in (
         judged(n=("FAIL", "info")),
@@ -437,13 +607,33 @@ def test_a_new_or_worse_finding_refutes_the_plan():
         judged(a=("FAIL", "critical")),
         judged(u=("FAIL", "warning")),
     ):
-        refuted = proof.compare(now, after, ["a", "b"], str)
+        refuted = proof.compare(now, after, {*now} - {*after}, ["a", "b"], str)
         assert not refuted.offered and [f["id"] for f in refuted.new] == list(after)
-    assert not proof.compare(now, {}, ["a"], str, harms=["Step 1"]).offered
-    assert not proof.compare(now, now, ["a"], str).offered
-    assert proof.compare(now, now, [], str, allowed=()).offered
+    assert not proof.compare(now, {}, now, ["a"], str, harms=["Step 1"]).offered
+    assert not proof.compare(now, now, (), ["a"], str).offered
+    assert proof.compare(now, now, (), [], str, allowed=()).offered
     came_back = judged(n=("FAIL", "critical"))
-    assert proof.compare({}, came_back, [], str, allowed={"n"}).offered
+    assert proof.compare({}, came_back, (), [], str, allowed={"n"}).offered
+
+
+def test_only_a_verdict_shows_that_a_finding_is_fixed():
+    now = judged(a=("FAIL", "warning"), b=("FAIL", "critical"), u=("UNKNOWN", None), d=("FAIL", "info"))
+    lost = proof.compare(now, {}, {"b"}, ["a", "b"], str)
+    assert lost.mends == ("b",) and [id for id, _ in lost.remains] == ["a"]
+    assert not proof.compare(now, {}, (), ["a"], str).offered
+    disputed = proof.compare(now, {}, now, ["u", "a"], str, disputed={"u"})
+    assert disputed.mends == ("a",) and disputed.remains == (("u", proof.DISPUTED),)
+    assert not proof.compare(now, {}, now, ["u"], str, disputed={"u"}).offered
+
+
+def test_what_a_plan_improves_beside_its_targets_may_come_back_by_its_undo():
+    now = judged(a=("FAIL", "warning"), b=("FAIL", "critical"), c=("FAIL", "critical"), e=("FAIL", "info"))
+    then = judged(c=("FAIL", "warning"), e=("FAIL", "info"))
+    made = proof.compare(now, then, {"a", "b"}, ["a"], str)
+    assert made.mends == ("a",) and set(made.improves) == {"a", "b", "c"}
+    assert proof.compare(then, now, (), [], str, allowed=made.improves).offered
+    assert not proof.compare(then, now | judged(n=("FAIL", "info")), (), [], str, allowed=made.improves).offered
+    assert not proof.compare(then, now, (), [], str, allowed=made.mends).offered
 
 
 def test_no_value_of_a_cluster_reaches_a_script_unless_it_is_one_of_kafkas():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from durability.errors import Refused
 from durability.remedies.change import draft, proof
-from durability.remedies.change.describe import before, numbers
+from durability.remedies.change.describe import before, notes, numbers
 from durability.remedies.change.proof import Proof
 from durability.report import change as report
 from tests.support.schemas import problems
@@ -35,6 +36,7 @@ def made(id="p1", proven=None, targets=("x",), copies=3) -> report.Made:
         "undoes": None,
         "targets": list(targets),
         **numbers(drafted),
+        "notes": notes(drafted),
         "waves": {"before": 1, "after": 2},
     }
     stated = {"format": report.BEFORE, **NAMES, **before(drafted.change)}
@@ -56,7 +58,9 @@ def test_a_folder_has_every_file_and_fits_its_schemas(tmp_path):
     assert place.parent == tmp_path / "plan" and " " not in place.name
     assert [entry.name for entry in tmp_path.iterdir()] == ["plan"]
     assert 8 <= len((place / "README.txt").read_text().splitlines()) <= 12
-    assert any("Proven" in line for line in report.summary(content, place))
+    said = report.summary(content, place)
+    assert any("Proven" in line for line in said) and any("not cross-checked" in line for line in said)
+    assert content["proof"]["cross_checked"] is False and content["load"]["above_limit"] == []
 
 
 def test_a_later_plan_changes_no_earlier_one(tmp_path):
@@ -81,7 +85,7 @@ def test_a_plan_that_cannot_be_written_leaves_the_earlier_one(tmp_path, monkeypa
 
 def test_a_refuted_plan_is_kept_without_scripts_and_names_what_refutes_it(tmp_path):
     new = {"id": "n", "control": "rack-loss", "resource": "t\x1b[2J", "outcome": "FAIL", "severity": "critical"}
-    refuted = proof.compare({"x": {**new, "id": "x"}}, {"n": new}, ["x"], str)
+    refuted = proof.compare({"x": {**new, "id": "x"}}, {"n": new}, {"x"}, ["x"], str)
     place = report.write(made(proven=refuted), FACTS, tmp_path)
     content = report.read(place)
     assert content["proof"]["offered"] is False and not list(place.rglob("*.sh"))
@@ -127,3 +131,13 @@ def test_a_topic_that_needs_more_brokers_says_what_helps():
     other = finding("other", None)
     assert drafted.why(other, "Add a rack.") == "Add a rack."
     assert "remediation" in drafted.why(other, "# Set it.\nkafka-configs --alter")
+
+
+def test_a_topic_that_moves_to_a_part_of_its_target_is_named(tmp_path):
+    whole = made()
+    noted = [{"topic": f"t{n}", "why": "add a rack"} for n in range(report.SHOWN + 2)]
+    place = report.write(replace(whole, head={**whole.head, "notes": noted}), FACTS, tmp_path)
+    content = report.read(place)
+    assert content["notes"] == noted and problems("plan-of-change", content) == []
+    said = report.summary(content, place)
+    assert "  t0: add a rack" in said and "  and 2 more in plan.json" in said

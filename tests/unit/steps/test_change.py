@@ -120,3 +120,37 @@ def test_a_plan_of_a_document_and_the_way_back(plan, tmp_path):
     moves.write_text(moves.read_text() + "\n")
     with pytest.raises(Refused, match="edited"):
         report.read(earlier)
+
+
+def test_only_verdicts_of_the_planned_topology_prove_a_plan(monkeypatch, tmp_path):
+    from durability.findings import words
+    from durability.remedies.change.draft import draft
+    from tests.unit.remedies.test_change import FACTS, inputs
+
+    def row(id, control):
+        return {
+            "id": id,
+            "control": control,
+            "resource_type": "topic",
+            "resource": "t",
+            "outcome": "FAIL",
+            "severity": "warning",
+        }
+
+    opened = {"a": row("a", "replication-factor"), "h": row("h", "partition-health")}
+    judged = change.Judged(None, FACTS, opened, frozenset({"other"}), disputed=frozenset(), cross_checked=True)
+    drafted = draft(inputs(document("topic replicas\nt 1", brokers="1 2 3"), {"t": (3, None)}))
+    monkeypatch.setattr(words, "remediation", lambda finding: None)
+
+    def proven(**after):
+        results = change.Judged(None, FACTS, {}, **{"closed": frozenset(), **after})
+        monkeypatch.setattr(change, "_results_of", lambda *args: results)
+        return change._proven(None, drafted, judged, ["a", "h"], None, None, tmp_path)
+
+    assert proven().harms and not proven().offered
+    gone = proven(closed=frozenset({"other"}))
+    assert gone.mends == () and not gone.offered and gone.cross_checked
+    assert proven(closed=frozenset({"a"})).mends == ("a",)
+    # A control with a finding per category has no verdict with the same id once that category is gone.
+    healthy = frozenset({("partition-health", "topic", "t")})
+    assert proven(closed=frozenset({"a"}), resources=healthy).mends == ("a", "h")

@@ -94,10 +94,13 @@ def test_leaders_are_as_even_as_orders_allow(problem):
 @given(problems(), st.data())
 def test_disks_and_limits_hold(problem, data):
     rooms = [data.draw(st.sampled_from([None, 0, 30, 45, 100])) for _ in problem.brokers]
+    totals = [data.draw(st.sampled_from([100, 100, None])) for _ in problem.brokers]
     brokers = [
-        replace(b, usable_bytes=room, total_bytes=100, room=data.draw(st.sampled_from([True, True, False])))
-        for b, room in zip(problem.brokers, rooms, strict=True)
+        replace(b, usable_bytes=room, total_bytes=total, room=data.draw(st.sampled_from([True, True, False])))
+        for b, room, total in zip(problem.brokers, rooms, totals, strict=True)
     ]
+    dirs = st.sampled_from([((30, 40), (60, 60)), ((100, 100), (12, None)), ()])
+    brokers = [replace(b, log_dirs=data.draw(dirs)) for b in brokers]
     tight = replace(problem, brokers=brokers)
     solution = solve(tight)
     assert broken(tight, solution) == []
