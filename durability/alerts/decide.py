@@ -9,8 +9,8 @@
   than at first sight, the pulse confirms nothing.
 - A cluster that a pulse could not read keeps its alerts as they are. That it can't be read is an alert of its own, by the same
   rules. It pages only if no pulse in between could read the cluster.
-- Clusters that can't be read for a shared cause are one alert of the fleet (`durability.alerts.fleet`). Alerts of their own that are
-  open go on. Others wait: a cluster pages by itself if it can't be read once the others can.
+- Clusters that can't be read for a shared cause are one alert of the fleet (`durability.alerts.fleet`). Alerts of their own that
+  are open go on. Others wait: a cluster pages by itself if it can't be read once the others can.
 """
 
 from __future__ import annotations

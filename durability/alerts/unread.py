@@ -1,8 +1,8 @@
 """Clusters that a pulse could not read. None of their topics can page meanwhile, so this is a cause of its own.
 
 The delay is the shortest `page_after` of the tiers that the cluster's topics have by the last nightly run. A cluster that no
-nightly run has evaluated may have each tier that a line of the policy can give its topics. So may one whose tiers of that run are no
-longer in the policy.
+nightly run has evaluated may have each tier that a line of the policy can give its topics. So may one whose tiers of that run
+are no longer in the policy.
 """
 
 from __future__ import annotations
