@@ -199,6 +199,8 @@ def _unknown(
         said.append(f"Drills: {found['drills']['reason']}.")
     elif not found["drills"]["found"]:
         said.append("Drills: the lake has none of the period. Rehearsals on an embedded cluster aren't recorded.")
+    for one in [one for one in found["drills"]["found"] or () if not one["compared"]][:NAMED]:
+        said.append(f"Drill of {one['cluster']} at {one['seen_at']}: nothing was compared.")
     if not found["pulses"]:
         said.append("Pulses: the lake has none in the period, so what happened between nights isn't known.")
     return said

@@ -128,7 +128,9 @@ def compare(
     captured_at: datetime = snapshot["captured_at"]
     path = report.write(report.document(stated, to_text(captured_at), found), settings.out)
     record(lake, stated, snapshot, (run_id, result_id), found, started_by)
-    summary.text = f"{found.agreed:,} of {found.compared:,} partitions agree"
+    summary.text = (
+        f"{found.agreed:,} of {found.compared:,} partitions agree" if found.compared else "nothing was compared"
+    )
     summary.problems += _problems(found)
     return path
 
