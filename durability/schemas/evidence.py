@@ -111,13 +111,17 @@ DRILL = Object(
     "period-drill",
     {
         **_all(drills.STATED, TEXT),
+        "kind": Member(Text(), about="drill: on the cluster itself; rehearsal: on an embedded cluster in its place"),
         "asked": Member(ListOf(Text()), about="what was to fail"),
         **_all(("brokers", "controllers"), Member(ListOf(COUNT))),
         "compared": Member(COUNT, about="partitions"),
         "agreed": Member(COUNT, about="partitions that are as predicted"),
         "started_by": OPTIONAL_TEXT,
         **_all(("seen_at", "predicted_at"), Member(MOMENT)),
-        **_all(("seen_in", "run_id"), TEXT),
+        "seen_in": Member(
+            Text(), nullable=True, about="the snapshot after the loss; null: of a rehearsal, which keeps none"
+        ),
+        "run_id": TEXT,
     },
 )
 DRILLS = Object(

@@ -16,6 +16,7 @@ from durability.errors import Refused
 from durability.evidence import period as evidence
 from durability.evidence.nights import Period
 from durability.lake import tables
+from durability.lake.drill_table import REHEARSAL
 from durability.policy import shipped_frameworks
 from durability.policy.frameworks import named
 from durability.report.data.drill import Comparison
@@ -289,8 +290,10 @@ def test_a_drill_that_compared_nothing_is_listed_and_shows_nothing(october, tmp_
     stated = {"snapshot_id": "before", "captured_at": "2026-10-03T02:00:00Z"}
     stated["lose"] = {"asked": ["broker:1"], "brokers": [1], "controllers": []}
     seen = {"cluster": "eu", "captured_at": at(3), "snapshot_id": "after"}
-    drill.record(october, stated, seen, ("a", "a:1"), Comparison(), None)
-    found = evidence.document(october, OCTOBER, None, NOW)
+    drill.record(october, stated, seen | {"snapshot_id": None}, ("a", "a:1"), Comparison(), None, REHEARSAL)
+    folder, found = evidence.write(october, OCTOBER, tmp_path, None, NOW)
+    assert unnamed("period", found) == [] and any("rehearsals on an embedded" in said for said in found["unknown"])
+    assert "rehearsal on an embedded cluster</span>" in (folder / "period.html").read_text()
     assert [one["compared"] for one in found["drills"]["found"]] == [0]
     assert "Drill of eu at 2026-10-03T02:00:00Z: nothing was compared." in found["unknown"]
 
