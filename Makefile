@@ -68,7 +68,7 @@ whatif: $(READY)  ## predict a loss: LOSE=broker:3,rack:az2 [BOOTSTRAP= | TOPOLO
 	@exec $(PY) -m durability.cli whatif --airflow
 
 .PHONY: drill
-drill: $(READY)  ## rehearse a loss on an embedded cluster: LOSE=rack:az1 [TOPOLOGY=] [VERSION=4.3.1] [ELR=on]
+drill: $(READY)  ## rehearse a loss on an embedded cluster: LOSE=rack:az1 [TOPOLOGY=] [VERSION=4.3.1] [ELR=on] [LAKE=]
 	@exec $(PY) -m durability.cli drill
 
 .PHONY: restart-plan

@@ -9,6 +9,8 @@
   than at first sight, the pulse confirms nothing.
 - A cluster that a pulse could not read keeps its alerts as they are. That it can't be read is an alert of its own, by the same
   rules. It pages only if no pulse in between could read the cluster.
+- Clusters that can't be read for a shared cause are one alert of the fleet (`durability.alerts.fleet`). Alerts of their own that
+  are open go on. Others wait: a cluster pages by itself if it can't be read once the others can.
 """
 
 from __future__ import annotations
@@ -17,9 +19,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from durability.alerts.fleet import Shared, covered, shared
 from durability.alerts.model import (
     CLOSED,
     DROPPED,
+    FLEET,
     OPEN,
     PENDING,
     UNREADABLE,
@@ -46,23 +50,35 @@ NO_LONGER_PAGED = "the policy no longer pages for its tier: the partitions may s
 
 
 def advance(
-    alerts: Iterable[Alert], pulses: Iterable[ClusterPulse], listed: Iterable[str], now: datetime
+    alerts: Iterable[Alert],
+    pulses: Iterable[ClusterPulse],
+    listed: Iterable[str],
+    now: datetime,
+    receiver: bool = True,
 ) -> list[Alert]:
     """The alerts after a pulse, changed or not. A pulse that was already taken into account changes nothing.
 
     alerts: earlier ones, closed ones included.
     pulses: of clusters, read or not.
     listed: all clusters that the pulse was to read.
+    receiver: does anybody get an alert of the fleet? If not, clusters page by themselves.
     """
     by_cluster: dict[str, list[Alert]] = {}
     for alert in alerts:
         by_cluster.setdefault(alert.cluster, []).append(alert)
-    for pulse in pulses:
+    named = set(listed)
+    young = [pulse for pulse in pulses if now - pulse.moment <= TOO_OLD]
+    if young:
+        every = [alert for found in by_cluster.values() for alert in found]
+        of_fleet = shared(every, young, len(named), receiver)
+        by_cluster[FLEET] = _of_fleet(by_cluster.get(FLEET, []), of_fleet)
+        young = [covered(pulse, of_fleet) for pulse in young]
+    for pulse in young:
         before = by_cluster.get(pulse.cluster, [])
         seen = max((alert.pulsed for alert in before), default=None)
-        if now - pulse.moment <= TOO_OLD and (seen is None or pulse.moment > seen):
+        if seen is None or pulse.moment > seen:
             by_cluster[pulse.cluster] = _of_cluster(before, pulse)
-    named = set(listed)
+    named.add(FLEET)
     return [
         alert if alert.cluster in named else _unlisted(alert, now) for found in by_cluster.values() for alert in found
     ]
@@ -74,6 +90,15 @@ def _unlisted(alert: Alert, now: datetime) -> Alert:
     if alert.state == PENDING:
         return replace(alert, state=DROPPED)
     return replace(alert, state=CLOSED, closed=now, why=NOT_LISTED)
+
+
+def _of_fleet(alerts: Sequence[Alert], of_fleet: Shared) -> list[Alert]:
+    """The fleet's alerts after a pulse. Causes of the fleet are alerts of their own, so none continues another."""
+    after = list(alerts)
+    for subject, pulse in of_fleet.pulses.items():
+        mine = [alert for alert in after if alert.tracked and subject in alert.subjects]
+        after = [alert for alert in after if alert not in mine] + _of_category(mine, pulse, UNREADABLE)
+    return after
 
 
 def _of_cluster(alerts: Sequence[Alert], pulse: ClusterPulse) -> list[Alert]:
@@ -89,7 +114,7 @@ def _of_category(alerts: list[Alert], pulse: ClusterPulse, category: str) -> lis
     problems = [problem for problem in pulse.problems if problem.category == category]
     known = frozenset().union(*(alert.subjects for alert in alerts))
     subjects = frozenset().union(*(problem.subjects for problem in problems))
-    if fresh := subjects - known:
+    if (fresh := subjects - known) and not pulse.covered:
         alerts = _with(alerts, fresh, subjects, problems, pulse, category)
     return [_seen(alert, problems, pulse) for alert in alerts]
 
@@ -149,8 +174,10 @@ def _seen(alert: Alert, problems: Sequence[Problem], pulse: ClusterPulse) -> Ale
         topics=sum(problem.topics for problem in mine),
         examples=tuple(name for problem in mine for name in problem.examples)[:3],
         reason=mine[0].reason,
+        clusters=mine[0].clusters,
+        listed=mine[0].listed,
     )
-    if alert.state != PENDING:
+    if alert.state != PENDING or pulse.covered:
         return alert
     sights = {sight.tier: sight for sight in alert.tiers}
     due = [

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from durability.alerts.model import CLEAR, PAGE, UNREADABLE, Alert
+from durability.alerts import fleet
+from durability.alerts.model import CLEAR, FLEET, PAGE, UNREADABLE, Alert
 from durability.catalogue.causes import worded
 from durability.plain import plain
 from durability.report.text.slack import code, escaped
@@ -26,6 +27,7 @@ NAMES = {
     "under-min-isr": ("KafkaPartitionsUnderMinIsr", "under min ISR"),
     UNREADABLE: ("KafkaClusterUnreadable", "unreadable"),
 }
+FLEET_NAME = "KafkaFleetUnreadable"
 EFFECTS = {"offline": "Reads and writes fail.", "under-min-isr": "acks=all writes are rejected or time out."}
 SEVERITY = "critical"
 """Two categories reject writes now, so they are critical in the catalogue. The third may hide both."""
@@ -48,6 +50,8 @@ def cause(alert: Alert) -> str:
 
 def title(alert: Alert, event: str) -> str:
     """What is wrong where, or that it is over, in one line."""
+    if alert.cluster == FLEET:
+        return plain(_title_of_fleet(alert, event))
     if alert.category == UNREADABLE:
         return plain(_title_of_unread(alert, event))
     start = {PAGE: "Partitions", CLEAR: "Closed: partitions" if alert.why else "Over: partitions"}[event]
@@ -64,12 +68,35 @@ def _title_of_unread(alert: Alert, event: str) -> str:
     )
 
 
+def _title_of_fleet(alert: Alert, event: str) -> str:
+    lost = fleet.AUDITOR in alert.subjects
+    if event == PAGE:
+        number = f"{alert.clusters:,} of {plural(alert.listed or 0, 'cluster')}"
+        start = f"The auditor failed: it lost {number}" if lost else f"{number} can't be read"
+        return f"{start}: {clipped(alert.reason, REASON) or cause(alert)}"
+    if alert.why:
+        return "Closed: the auditor lost clusters" if lost else "Closed: many clusters can't be read"
+    return "Over: the auditor no longer loses clusters" if lost else "Over: the fleet is read again"
+
+
+def _details_of_fleet(alert: Alert, event: str, which: str, seen: str) -> str:
+    if event == CLEAR:
+        alone = "A cluster that still can't be read pages by itself"
+        return f"{alert.why or 'Two pulses or more have read the fleet again'}: {seen}. {alone}."
+    lost = fleet.AUDITOR in alert.subjects
+    blame = "A collect task ended without a result" if lost else "The auditor's own network or worker may be the cause"
+    examples = f"Such as {joined(list(alert.examples))}. " if alert.examples else ""
+    return f"{blame}. {examples}No topic of them in {which} can page meanwhile. {seen[:1].upper()}{seen[1:]}."
+
+
 def details(alert: Alert, event: str) -> str:
     """The extent, the tiers, and since when; of an all-clear, from when to when."""
     tiers = sorted({sight.tier for sight in alert.tiers if not sight.missed}) or [alert.tier or ""]
     which = f"tier {tiers[0]}" if len(tiers) == 1 else f"tiers {joined(tiers)}"
     extent = f"{plural(alert.partitions, 'partition')} of {plural(alert.topics, 'topic')} in {which}"
     seen = f"first seen {_time(alert.first_seen)}, last seen {_time(alert.last_seen)}"
+    if alert.cluster == FLEET:
+        return plain(_details_of_fleet(alert, event, which, seen))
     if alert.category == UNREADABLE:
         if event == CLEAR:
             return plain(f"No pulse read it: {seen}. {alert.why or 'Two pulses or more have read it'}.")
@@ -94,11 +121,11 @@ def pagerduty(alert: Alert, event: str) -> dict[str, Any]:
     return {
         "summary": title(alert, event)[:SUMMARY],
         "severity": SEVERITY,
-        "source": plain(alert.cluster),
+        "source": plain(_place(alert)),
         "action": "trigger" if event == PAGE else "resolve",
         "dedup_key": alert.key,
         "component": plain(alert.cause)[:LABEL],
-        "group": plain(alert.team or alert.cluster),
+        "group": plain(alert.team or _place(alert)),
         "class_type": alert.category,
         "custom_details": {"about": details(alert, event), "tier": alert.tier, "partitions": alert.partitions},
     }
@@ -114,8 +141,8 @@ def alertmanager(alerts: Iterable[Alert], now: datetime) -> list[dict[str, Any]]
             "labels": {
                 name: plain(value)[:LABEL]
                 for name, value in (
-                    ("alertname", NAMES[alert.category][0]),
-                    ("cluster", alert.cluster),
+                    ("alertname", FLEET_NAME if alert.cluster == FLEET else NAMES[alert.category][0]),
+                    ("cluster", None if alert.cluster == FLEET else alert.cluster),
                     ("category", alert.category),
                     ("tier", alert.tier),
                     ("severity", SEVERITY),
@@ -130,6 +157,10 @@ def alertmanager(alerts: Iterable[Alert], now: datetime) -> list[dict[str, Any]]
         }
         for alert in alerts
     ]
+
+
+def _place(alert: Alert) -> str:
+    return "fleet" if alert.cluster == FLEET else alert.cluster
 
 
 def _rfc3339(moment: datetime) -> str:

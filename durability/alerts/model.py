@@ -15,6 +15,8 @@ KEY = 255
 NO_CAUSE = "unknown cause"
 UNREADABLE = "unreadable"
 """The category of a cluster that pulses can't read."""
+FLEET = "*"
+"""`cluster` of an alert about many clusters. No cluster has this id."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Problem:
     after: how long the tier lets its topics be in the category.
     examples: names of some of the partitions.
     reason: why a cluster could not be read.
+    clusters, listed: of FLEET, how many could not be read, and how many the pulse was to read.
     """
 
     category: str
@@ -46,6 +49,8 @@ class Problem:
     topics: int = 1
     examples: tuple[str, ...] = ()
     reason: str | None = None
+    clusters: int | None = None
+    listed: int | None = None
 
     @property
     def subjects(self) -> frozenset[str]:
@@ -60,6 +65,8 @@ class ClusterPulse:
     unknown: by category, the partitions and unread topics of such tiers that may be in it.
     paging: by category, the tiers that page for it; None if that isn't known.
     unread: the pulse could not read the cluster. Its only problem is UNREADABLE, and it says nothing of other categories.
+    lost: it was not read because the auditor failed: its collect task ended without a result.
+    covered: an alert of the fleet pages for it, so none of its own starts or pages.
     """
 
     cluster: str
@@ -69,6 +76,8 @@ class ClusterPulse:
     unknown: Mapping[str, int] = field(default_factory=dict)
     paging: Mapping[str, frozenset[str]] | None = None
     unread: bool = False
+    lost: bool = False
+    covered: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,7 +116,8 @@ class Alert:
     clean: pulses in a row that didn't see it.
     unknown: partitions and topics that were unknown at first sight. More of them hold up the all-clear.
     why: why it is closed, unless by an all-clear.
-    reason: why its cluster could not be read, at the last sight.
+    reason: why its cluster could not be read, at the last sight. Of FLEET: the most frequent reason.
+    clusters, listed: as in Problem, at the last sight.
     """
 
     key: str
@@ -134,6 +144,8 @@ class Alert:
     closed: datetime | None = None
     why: str | None = None
     reason: str | None = None
+    clusters: int | None = None
+    listed: int | None = None
     deliveries: tuple[Delivery, ...] = ()
 
     @property

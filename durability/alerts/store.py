@@ -20,6 +20,7 @@ RECENT = timedelta(hours=1)
 _SAME = (
     *("key", "cluster", "category", "team", "state", "cause", "tier", "partitions", "topics", "first_seen", "opened"),
     *("last_seen", "closed", "why", "pulsed", "clean", "unknown", "revision", "reason"),
+    *("clusters", "listed"),
 )
 
 

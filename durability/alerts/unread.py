@@ -1,7 +1,8 @@
 """Clusters that a pulse could not read. None of their topics can page meanwhile, so this is a cause of its own.
 
 The delay is the shortest `page_after` of the tiers that the cluster's topics have by the last nightly run. A cluster that no
-nightly run has evaluated may have each tier that a line of the policy can give its topics.
+nightly run has evaluated may have each tier that a line of the policy can give its topics. So may one whose tiers of that run
+are no longer in the policy.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from durability.alerts.model import UNREADABLE, Cause, ClusterPulse, Problem
 from durability.lake.tables import RESOLVED_POLICY
+from durability.plan.plan import LOST
 from durability.policy.model import Policy
 from durability.report.words import clipped
 
@@ -22,6 +24,8 @@ SUBJECT = "cluster"
 NOT_LISTED = "topics not listed"
 """The cause if a snapshot is accepted but its topics could not be listed. The others are of CAUSES, by a snapshot's status."""
 CAUSES = {"failed": "not read", "rejected": "snapshot rejected"}
+AUDITOR = "auditor failed"
+"""The cause if the cluster's collect task ended without a result."""
 REASON = 500
 """The most characters of a reason. It may be a stranger's text."""
 
@@ -33,14 +37,17 @@ def unread(
     known = set(read)
     parts = [part for part in plan.snapshots if part.cluster not in known]
     resolved = _resolved(lake, parts) if parts and paging[UNREADABLE] else {}
+    # After tiers are renamed, those of the last nightly run say nothing.
+    known_tiers = {cluster: tiers for cluster, tiers in resolved.items() if tiers <= policy.tiers.keys()}
     return [
         ClusterPulse(
             part.cluster,
             part.moment,
             part.team,
-            tuple(_problem(part, policy, resolved.get(part.cluster) or _possible(policy, part))),
+            tuple(_problem(part, policy, known_tiers.get(part.cluster) or _possible(policy, part))),
             paging=paging,
             unread=True,
+            lost=part.reason == LOST,
         )
         for part in parts
     ]
@@ -52,7 +59,8 @@ def _problem(part: SnapshotPart, policy: Policy, tiers: Iterable[str]) -> Iterab
     delays = [(min(tier.page_after.values()), tier.name) for tier in paging]
     if delays:
         after, tier = min(delays)
-        cause = Cause(CAUSES.get(part.status, NOT_LISTED), frozenset({SUBJECT}))
+        text = AUDITOR if part.reason == LOST else CAUSES.get(part.status, NOT_LISTED)
+        cause = Cause(text, frozenset({SUBJECT}))
         reason = clipped(part.reason, REASON) or None
         yield Problem(UNREADABLE, tier, after, (cause,), partitions=0, topics=0, reason=reason)
 

@@ -212,6 +212,14 @@ _ELR = typer.Option(
 )
 
 
+_KEPT = typer.Option(
+    "--lake",
+    envvar="LAKE",
+    help="A lake that keeps a row of the rehearsal, for the evidence of a period (default: none).",
+    metavar="PLACE",
+)
+
+
 @app.command(epilog="Exit status: 0 all as predicted and no record is missing, 1 a difference, 2 refused or failed.")
 def drill(
     ctx: typer.Context,
@@ -221,6 +229,7 @@ def drill(
     version: Annotated[str | None, _VERSION] = None,
     elr: Annotated[str | None, _ELR] = None,
     out: Annotated[str | None, _OUT] = None,
+    lake: Annotated[str | None, _KEPT] = None,
 ) -> int:
     """Rehearse a loss: rebuild a document in miniature on an embedded cluster, kill, and compare with the prediction.
 

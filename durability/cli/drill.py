@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -22,7 +23,7 @@ from durability.cli.options import Given
 from durability.errors import Refused, Unreachable
 from durability.plain import plain
 from durability.plan.lose import LISTED, Item
-from durability.plan.plan import to_text
+from durability.plan.plan import from_text, to_text
 from durability.report import drill as report
 from durability.report.data.losses import serves
 
@@ -50,12 +51,16 @@ NO_BROKER = "no broker is left to be read"
 
 @dataclass(frozen=True)
 class Request:
-    """What is rehearsed: the document, the loss of its nodes, its miniature, and where drill.json goes."""
+    """What is rehearsed: the document, the loss of its nodes, its miniature, and where drill.json goes.
+
+    lake: the lake that keeps a row of it; None if no lake was given.
+    """
 
     topology: Topology
     loss: Loss
     miniature: Miniature
     out: Path
+    lake: str | None = None
 
 
 def request(given: Given) -> Request:
@@ -77,7 +82,10 @@ def request(given: Given) -> Request:
     if unplaced := sorted({id for ids in loss.unplaced.values() for id in ids}):
         note = f"nodes without a known rack, which may stand in the lost one, are kept: {', '.join(map(str, unplaced))}"
         built = replace(built, not_rebuilt=(*built.not_rebuilt, note))
-    return Request(topology, loss, built, given.folder("out", Path(given.text("out") or "out").absolute()))
+    out, lake = given.folder("out", Path(given.text("out") or "out").absolute()), given.text("lake") or None
+    if lake and "://" not in lake:
+        lake = str(given.folder("lake", Path(lake).absolute()))
+    return Request(topology, loss, built, out, lake)
 
 
 def _nodes(original: Original) -> str:
@@ -117,6 +125,11 @@ def run(asked: Request, environ: Mapping[str, str] = os.environ) -> int:
     from durability.runtime import jars, out_lock, processes
 
     console = Console()
+    if asked.lake:
+        from durability.runtime import run_lock
+
+        with run_lock.held(asked.lake):  # what can't be used is refused before anything is started
+            _open_lake(asked.lake)
     jars.java_command()
     release = f"kafka-{asked.miniature.version}"
     if not jars.is_fetched(release) or not jars.is_fetched("spark"):
@@ -132,10 +145,32 @@ def run(asked: Request, environ: Mapping[str, str] = os.environ) -> int:
         if drill is None:
             return exit_status.INCOMPLETE
         path = report.write(drill, asked.out)
+        if asked.lake:
+            record(asked.lake, drill)
     console.line()
     for line in report.summary(drill, path):
         console.line(line)
     return exit_status.DONE if report.holds(drill) else exit_status.REACHED
+
+
+def _open_lake(location: str) -> Lake:
+    from durability.lake import Lake
+
+    return Lake.open(location)
+
+
+def record(location: str, drill: Mapping[str, Any]) -> None:
+    """Append a rehearsal to the lake's table `drills`. drill: the content of drill.json."""
+    from durability.lake.drill_table import REHEARSAL
+    from durability.report.data.drill import Comparison
+    from durability.runtime import run_lock
+    from durability.steps import drill as steps
+
+    run_id = f"rehearsal:{uuid.uuid4().hex}"
+    seen = {"cluster": drill["cluster"], "captured_at": from_text(drill["seen_at"]), "snapshot_id": None}
+    found = Comparison(compared=drill["compared"], agreed=drill["agreed"])
+    with run_lock.held(location):
+        steps.record(_open_lake(location), drill, seen, (run_id, f"{run_id}:1"), found, None, REHEARSAL)
 
 
 @dataclass

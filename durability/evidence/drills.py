@@ -17,16 +17,13 @@ def read(lake: Any, period: Period) -> dict[str, Any]:
 
     A drill counts if its cluster was read again in the period. Of a task that was repeated, the last result counts.
     """
-    from pyiceberg.expressions import And, GreaterThanOrEqual, LessThan
-
     if not lake.has(DRILLS):
         return {"found": None, "reason": NO_TABLE}
-    within = And(
-        GreaterThanOrEqual("captured_at", period.since.isoformat()), LessThan("captured_at", period.until.isoformat())
-    )
-    rows = sorted(lake.scan(DRILLS, within).to_pylist(), key=lambda row: row["recorded_at"])
+    # All rows, as a task that was repeated later may have read the cluster again after the period.
+    rows = sorted(lake.scan(DRILLS).to_pylist(), key=lambda row: row["recorded_at"])
     newest = {row["run_id"]: row for row in rows}
-    found = sorted(newest.values(), key=lambda row: (row["captured_at"], row["cluster"]))
+    within = [row for row in newest.values() if period.has(row["captured_at"])]
+    found = sorted(within, key=lambda row: (row["captured_at"], row["cluster"]))
     return {"found": [_row(row) for row in found], "reason": None}
 
 

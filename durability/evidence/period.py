@@ -14,6 +14,7 @@ from durability.errors import Refused
 from durability.evidence import drills, exceptions, expected, nights, pulses, waived
 from durability.evidence.nights import Period, night
 from durability.lake.attempt import FULL
+from durability.lake.drill_table import REHEARSAL
 from durability.lake.tables import RUNS, SNAPSHOTS
 from durability.plan.plan import NIGHTLY, to_text
 from durability.policy.frameworks import Framework
@@ -198,7 +199,11 @@ def _unknown(
     if found["drills"]["found"] is None:
         said.append(f"Drills: {found['drills']['reason']}.")
     elif not found["drills"]["found"]:
-        said.append("Drills: the lake has none of the period. Rehearsals on an embedded cluster aren't recorded.")
+        said.append("Drills: the lake has none of the period. Rehearsals are recorded where a lake is given.")
+    elif all(one["kind"] == REHEARSAL for one in found["drills"]["found"]):
+        said.append("Drills: all of the period are rehearsals on an embedded cluster. None is of a cluster itself.")
+    for one in [one for one in found["drills"]["found"] or () if not one["compared"]][:NAMED]:
+        said.append(f"Drill of {one['cluster']} at {one['seen_at']}: nothing was compared.")
     if not found["pulses"]:
         said.append("Pulses: the lake has none in the period, so what happened between nights isn't known.")
     return said

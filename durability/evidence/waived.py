@@ -16,6 +16,8 @@ from durability.evidence.exceptions import grouped, is_in
 from durability.evidence.nights import Period, night
 from durability.policy.terms import LIMITS
 
+LIMIT = ("days", "since", "until")
+"""What a row says of a tier's limit: the longest term, and the first and last day on which the waiver counts there."""
 STATED = (
     *("control", "cluster", "resource", "owner", "requested_by", "approved_by", "approved_at", "approved_count"),
     *("reason", "risk", "compensating_control", "ticket", "expires"),
@@ -31,6 +33,7 @@ class _Waiver:
     last_run: str = ""
     exempted: Counter[str] = field(default_factory=Counter)  # findings by result id
     covers: int = 0
+    limits: Mapping[str, Row] = field(default_factory=dict)  # of the last run that has it, by tier
 
 
 def read(lake: Any, period: Period, runs: Sequence[Row], controls: Collection[str] | None) -> list[dict[str, Any]]:
@@ -46,7 +49,7 @@ def read(lake: Any, period: Period, runs: Sequence[Row], controls: Collection[st
             key = json.dumps(same, sort_keys=True)
             day = night(run["captured_at"]).isoformat()
             waiver = found.setdefault(key, _Waiver(stated, day))
-            waiver.last, waiver.last_run = day, run["result_id"]
+            waiver.last, waiver.last_run, waiver.limits = day, run["result_id"], stated.get(LIMITS) or {}
             by_index[run["result_id"], stated["index"]] = waiver
     exempt = is_in("outcome", ("EXEMPT",))
     for row in grouped(lake, runs, exempt, ("result_id", "waiver")) if found else ():
@@ -87,7 +90,32 @@ def _row(waiver: _Waiver, period: Period, nights: Mapping[str, date]) -> dict[st
         "nights_used": len({nights[result] for result in waiver.exempted}),
         "findings_at_most": max(waiver.exempted.values(), default=0),
         "covers_at_last": waiver.covers,
+        "limits": [
+            {"tier": tier, **{name: limit.get(name) for name in LIMIT}, "state": _in_tier(tier, limit, period)}
+            for tier, limit in sorted(waiver.limits.items())
+        ],
     }
+
+
+def _in_tier(tier: str, limit: Row, period: Period) -> str:
+    """What a tier with a limit makes of the waiver, at the end of the period.
+
+    >>> october = Period(date(2026, 10, 1), date(2026, 11, 1))
+    >>> _in_tier("gold", {"until": "2026-10-05"}, october), _in_tier("gold", {"until": None}, october)
+    ('ended in tier gold on 2026-10-05', 'counts on no day in tier gold')
+    >>> _in_tier("gold", {"since": "2026-10-01", "until": "2027-01-01"}, october)
+    'counts in tier gold until 2027-01-01'
+    >>> _in_tier("gold", {"since": "2026-12-01", "until": "2027-01-01"}, october)
+    'does not count in tier gold before 2026-12-01'
+    """
+    since, until = limit.get("since"), limit["until"]
+    if until is None:
+        return f"counts on no day in tier {tier}"
+    if since is not None and date.fromisoformat(since) >= period.end:
+        return f"does not count in tier {tier} before {since}"
+    if date.fromisoformat(until) < period.end:
+        return f"ended in tier {tier} on {until}"
+    return f"counts in tier {tier} until {until}"
 
 
 def _state(expires: date, period: Period) -> str:

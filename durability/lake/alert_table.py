@@ -40,6 +40,9 @@ ALERTS = Table(
             structs(channel=pa.string(), event=pa.string(), revision=pa.int32(), at=TIMESTAMP, error=pa.string()),
         ),
         ("reason", pa.string()),  # why the cluster could not be read, at the last sight
+        # Of the fleet, whose `cluster` is *: clusters that could not be read at the last sight, and all of the pulse.
+        ("clusters", pa.int64()),
+        ("listed", pa.int64()),
     ),
     sort=("cluster", "key"),
 )

@@ -22,6 +22,8 @@ FORMAT = "durability-plan/1"
 ACCEPTED = "accepted"
 COUNTED = "counted"
 """Status in a row of `runs`: the run counted this earlier snapshot's partition health, but didn't evaluate it."""
+LOST = "the auditor failed, not the cluster: its collect task ended without a result; see that task's log"
+"""The reason of a cluster that wasn't read because its collect task was lost, for example with its worker."""
 NIGHTLY = "nightly"
 KINDS = (NIGHTLY, "pulse")
 SMALL = 200_000

@@ -1,7 +1,8 @@
 """How long waivers may last in a tier (`waiver_longest`).
 
 The resources of a waiver, and so their tiers, are only known in a run. So a waiver that lasts too long isn't refused when it is
-read. In each tier with a limit it counts until the limit at most, and not at all if it doesn't state when it was approved.
+read. In each tier with a limit it counts from the day of its approval until the limit at most. It doesn't count at all if it
+doesn't state who approved it and when.
 """
 
 from __future__ import annotations
@@ -13,26 +14,29 @@ from typing import Any
 from durability.policy.model import Policy, Waiver
 
 LIMITS = "limits"
-"""Key of a waiver in a plan and in `runs.waivers`; absent if no tier limits it."""
+"""Key of a waiver in a plan and in `runs.waivers`; absent if no tier has a limit."""
+NEEDED = ("approved_by", "approved_at")
+"""What a waiver states to count in a tier with a limit."""
 
 
 def limits(waiver: Waiver, policy: Policy) -> dict[str, dict[str, Any]]:
-    """By tier that ends the waiver before its last day: `days`, the longest term, and `until`, its last day there.
+    """By tier with a limit: `days`, the longest term, and the first and last day on which the waiver counts there.
 
-    `until` is None if the waiver counts on no day, because it doesn't state when it was approved.
+    These are `since` and `until`. Both are None if the waiver counts on no day: it doesn't state who approved it and when.
+    A day of approval that is still to come is no approval yet.
     """
     found: dict[str, dict[str, Any]] = {}
     for name, tier in policy.tiers.items():
         if tier.waiver_longest is not None:
-            until = _last_day(waiver.approved_at, tier.waiver_longest)
-            if until is None or until < waiver.expires:
-                found[name] = {"days": tier.waiver_longest.days, "until": until and until.isoformat()}
+            since = until = None
+            if waiver.approved_by and waiver.approved_at:
+                since = waiver.approved_at.isoformat()
+                until = min(_last_day(waiver.approved_at, tier.waiver_longest), waiver.expires).isoformat()
+            found[name] = {"days": tier.waiver_longest.days, "since": since, "until": until}
     return found
 
 
-def _last_day(approved: date | None, longest: timedelta) -> date | None:
-    if approved is None:
-        return None
+def _last_day(approved: date, longest: timedelta) -> date:
     # A limit of a hundred years must not exceed the last day that a date can have.
     return approved + min(longest, date.max - approved)
 
@@ -54,14 +58,34 @@ def last_day(waiver: Mapping[str, Any], tier: str | None) -> str | None:
     return limit["until"] if limit else waiver["expires"]
 
 
-def limits_text(waiver: Mapping[str, Any]) -> str:
-    """The limits in words; empty without any.
+def missing(waiver: Mapping[str, Any]) -> str:
+    """What a waiver doesn't state of NEEDED, as the subject of "missing"; empty if nothing.
 
-    >>> limits_text({"limits": {"critical": {"days": 90, "until": "2027-02-28"}, "gold": {"days": 1, "until": None}}})
-    'tier critical: until 2027-02-28 (90 days at most), tier gold: not in force, approved_at is missing'
+    >>> missing({"approved_by": "cro"}), missing({})
+    ('approved_at is', 'approved_by and approved_at are')
+    """
+    names = [name for name in NEEDED if not waiver.get(name)]
+    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'}" if names else ""
+
+
+def limits_text(waiver: Mapping[str, Any], today: str) -> str:
+    """The limits that cut the waiver's term, in words; empty without any. today: a day, such as 2027-01-31.
+
+    >>> critical = {"days": 90, "since": "2026-11-30", "until": "2027-02-28"}
+    >>> stated = {"expires": "2027-06-30", "approved_at": "2026-11-30", "limits": {"critical": critical}}
+    >>> limits_text(stated | {"approved_by": "cro"}, "2027-01-01"), limits_text(stated | {"expires": "2027-02-28"}, "2027-01-01")
+    ('tier critical: until 2027-02-28 (90 days at most)', '')
+    >>> limits_text(stated, "2026-11-01")
+    'tier critical: not in force before 2026-11-30, the day of approval'
+    >>> limits_text(stated | {"limits": {"gold": {"days": 1, "until": None}}}, "2027-01-01")
+    'tier gold: not in force, approved_by is missing'
     """
     parts = []
     for tier, limit in sorted(waiver.get(LIMITS, {}).items()):
-        term = f"until {limit['until']} ({limit['days']:,} days at most)"
-        parts.append(f"tier {tier}: {term if limit['until'] else 'not in force, approved_at is missing'}")
+        if limit["until"] is None:
+            parts.append(f"tier {tier}: not in force, {missing(waiver)} missing")
+        elif (limit.get("since") or "") > today:
+            parts.append(f"tier {tier}: not in force before {limit['since']}, the day of approval")
+        elif limit["until"] < waiver["expires"]:
+            parts.append(f"tier {tier}: until {limit['until']} ({limit['days']:,} days at most)")
     return ", ".join(parts)

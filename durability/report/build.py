@@ -76,7 +76,7 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path, cut: Framework | N
                 reader.add(finding)
         as_json.close()
         as_junit.write(files[junit.FILE], data.counted)
-        metrics.write(files[metrics.FILE], run, data.counted, data.health, plan.waivers, data.objectives)
+        metrics.write(files[metrics.FILE], run, data.counted, data.health, _ending(plan, causes), data.objectives)
         losses, failures = LossesWriter(files["losses.json"], run), FailureRows()
         for entry in data.losses:
             losses.add(entry)
@@ -97,6 +97,11 @@ def write(data: RunData, plan: Plan, flagged: Any, out: Path, cut: Framework | N
     for name in wanted.keys() - set(names):
         (out / name).unlink(missing_ok=True)
     return {name: out / name for name in names}
+
+
+def _ending(plan: Plan, causes: Causes) -> list[dict[str, Any]]:
+    """The plan's waivers. `expires` is the day on which each first ends for what it exempts, if it exempts something."""
+    return [waiver | {"expires": causes.ends.get(waiver["index"], waiver["expires"])} for waiver in plan.waivers]
 
 
 def _head(run: dict[str, Any], data: RunData, lost: list[dict[str, Any]], counts: dict[str, Any]) -> dict[str, Any]:

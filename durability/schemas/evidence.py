@@ -95,18 +95,33 @@ WAIVERS = _rows(
     state=Member(Choice(("valid", "expired in the period", "expired before"))),
     **_all(("first_night", "last_night"), DAY),
     **_all(("nights_used", "findings_at_most", "covers_at_last"), NUMBER),
+    limits=_rows(
+        "tier-limit",
+        "by tier that limits how long waivers last, in the last run that has the waiver",
+        tier=TEXT,
+        days=Member(COUNT, about="the longest term, from the approval"),
+        since=Member(
+            Text(format="date"), nullable=True, about="null: it counts on no day, or an earlier version wrote it"
+        ),
+        until=Member(Text(format="date"), nullable=True, about="the last day on which it counts; null: on no day"),
+        state=Member(Text(), about="at the end of the period"),
+    ),
 )
 DRILL = Object(
     "period-drill",
     {
         **_all(drills.STATED, TEXT),
+        "kind": Member(Text(), about="drill: on the cluster itself; rehearsal: on an embedded cluster in its place"),
         "asked": Member(ListOf(Text()), about="what was to fail"),
         **_all(("brokers", "controllers"), Member(ListOf(COUNT))),
         "compared": Member(COUNT, about="partitions"),
         "agreed": Member(COUNT, about="partitions that are as predicted"),
         "started_by": OPTIONAL_TEXT,
         **_all(("seen_at", "predicted_at"), Member(MOMENT)),
-        **_all(("seen_in", "run_id"), TEXT),
+        "seen_in": Member(
+            Text(), nullable=True, about="the snapshot after the loss; null: of a rehearsal, which keeps none"
+        ),
+        "run_id": TEXT,
     },
 )
 DRILLS = Object(

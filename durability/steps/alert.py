@@ -47,7 +47,8 @@ def alert(
     states = {one.key: one.state for one in alerts}
     if plan:
         pulses = observe(lake, plan, load_policy(settings.policy))
-        alerts = decide.advance(alerts, pulses, [part.cluster for part in plan.snapshots], clock())
+        listed = [part.cluster for part in plan.snapshots]
+        alerts = decide.advance(alerts, pulses, listed, clock(), receiver=bool(list(channels_of(None))))
     channels = {team: list(channels_of(team)) for team in {one.team for one in alerts}}
 
     def remember(changed: Iterable[Alert]) -> None:

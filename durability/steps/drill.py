@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from durability.errors import Refused, Unreachable
-from durability.lake.tables import DRILLS
+from durability.lake.drill_table import DRILL, DRILLS
 from durability.plan.plan import from_text, to_text
 from durability.report import drill as report
 from durability.steps.collect import Connect
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from durability.lake import Lake
     from durability.report.data.drill import Comparison
 
-DRILL = "drill"
-"""`kind` in the table of drills."""
 READ_SECONDS = 1_200.0
 """For reading the cluster again."""
 NAMED = 20
@@ -128,7 +126,9 @@ def compare(
     captured_at: datetime = snapshot["captured_at"]
     path = report.write(report.document(stated, to_text(captured_at), found), settings.out)
     record(lake, stated, snapshot, (run_id, result_id), found, started_by)
-    summary.text = f"{found.agreed:,} of {found.compared:,} partitions agree"
+    summary.text = (
+        f"{found.agreed:,} of {found.compared:,} partitions agree" if found.compared else "nothing was compared"
+    )
     summary.problems += _problems(found)
     return path
 
@@ -140,16 +140,18 @@ def record(
     run: tuple[str, str],
     found: Comparison,
     started_by: str | None,
+    kind: str = DRILL,
 ) -> None:
     """Append a row to `drills`.
 
-    predicted: the content of whatif.json. seen: the row of the snapshot after the loss. run: run_id and result_id.
+    predicted: the content of whatif.json, or of drill.json. run: run_id and result_id.
+    seen: the row of the snapshot after the loss. A rehearsal has none: its `snapshot_id` is None.
     """
     row = {
         **{name: seen[name] for name in ("cluster", "captured_at", "snapshot_id")},
         "run_id": run[0],
         "result_id": run[1],
-        "kind": DRILL,
+        "kind": kind,
         "predicted_from": predicted["snapshot_id"],
         "predicted_at": from_text(predicted["captured_at"]),
         **{name: predicted["lose"][name] for name in ("asked", "brokers", "controllers")},

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from durability.errors import Refused
+from durability.plan.plan import LOST
 from durability.steps.results import Collected, Failure, Gated
 from durability.steps.settings import Settings
 from durability.steps.sources import Source
 from durability.steps.summary import StepSummary
-
-LOST = "its collect task ended without a result; see that task's log"
 
 
 def gate(

@@ -156,7 +156,8 @@ def with_ids(verdicts: DataFrame) -> DataFrame:
 def with_waivers(verdicts: DataFrame, resolved: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
     """EXEMPT if a waiver covers a FAIL on the day of its snapshot. `expired` lists the matching waivers that have expired.
 
-    A waiver is valid to the end of its expiry day, UTC, and in a tier with a limit (`durability.policy.terms`) not longer.
+    A waiver is valid to the end of its expiry day, UTC. In a tier with a limit (`durability.policy.terms`) it is valid from
+    the day of its approval, and not beyond the limit.
 
     resolved: its column `waivers` has the waivers that match a resource's name.
     waivers: as in the plan.
@@ -177,8 +178,12 @@ def with_waivers(verdicts: DataFrame, resolved: DataFrame, waivers: list[dict[st
     def in_force(index: Column) -> Column:
         stated = F.try_element_at(expires, index.cast("string"))
         limit = waiver_expired.tier_limit(waivers, index)
-        last = stated if limit is None else F.when(limit.isNull(), stated).otherwise(limit["until"])
-        return F.coalesce(last.cast("date") >= F.to_date("captured_at"), F.lit(False))
+        day = F.to_date("captured_at")
+        valid = stated.cast("date") >= day
+        if limit is not None:
+            within = (limit["since"].cast("date") <= day) & (limit["until"].cast("date") >= day)
+            valid = F.when(limit.isNull(), valid).otherwise(within)
+        return F.coalesce(valid, F.lit(False))
 
     failed = F.col("outcome") == base.FAIL
     return (

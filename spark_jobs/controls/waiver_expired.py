@@ -6,21 +6,21 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from durability.policy.model import IN_DATE
-from durability.policy.terms import LIMITS
+from durability.policy.terms import LIMITS, missing
 from spark_jobs.frames import base
 from spark_jobs.frames.literals import literal
 
 CONTROL = "waiver-expired"
-LIMIT = "struct<tier:string,days:int,until:string>"
+LIMIT = "struct<tier:string,days:int,since:string,until:string,missing:string>"
 
 
 def tier_limit(waivers: list[dict[str, Any]], index: Column) -> Column | None:
-    """What ends a waiver in the row's tier before its last day, as a struct of tier, days and until; None if nothing does.
+    """The limit of a waiver in the row's tier, as a struct; None if no tier has a limit.
 
-    NULL in rows of other tiers. until: NULL if it is valid on no day.
+    NULL in rows of other tiers. since, until: NULL if it is valid on no day. Then `missing` says what it doesn't state.
     """
     by_tier = {
-        f"{waiver['index']}\n{tier}": {"tier": tier, **limit}
+        f"{waiver['index']}\n{tier}": {"tier": tier, **limit, "missing": None if limit["until"] else missing(waiver)}
         for waiver in waivers
         for tier, limit in waiver.get(LIMITS, {}).items()
     }
@@ -34,7 +34,7 @@ def tier_limit(waivers: list[dict[str, Any]], index: Column) -> Column | None:
 def verdicts(failed: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
     """One row per cluster and expired waiver, with the columns of all verdicts.
 
-    Evidence `limits`: the tiers that end it before its own last day, if that day hasn't passed.
+    Evidence `limits`: the tiers that don't let it count although its own last day hasn't passed. early: it isn't approved yet.
 
     failed: verdicts with `expired`, the indexes of the matching waivers that have expired.
     """
@@ -52,6 +52,8 @@ def verdicts(failed: DataFrame, waivers: list[dict[str, Any]]) -> DataFrame:
     limit = tier_limit(waivers, F.col("index"))
     in_date = waiver["expires"].cast("date") >= F.to_date("captured_at")
     limited = F.lit(None).cast(LIMIT) if limit is None else F.when(in_date, limit)
+    early = F.coalesce(limited["since"].cast("date") > F.to_date("captured_at"), F.lit(False))
+    limited = F.when(limited.isNotNull(), limited.withField("early", early))
     matches = (
         rows.withColumn("limit", limited)
         .groupBy(*base.SNAPSHOT, "provider", "index")

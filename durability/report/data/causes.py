@@ -156,10 +156,14 @@ class Cause:
 
 
 class Causes:
-    """Groups of findings by outcome, cluster and cause."""
+    """Groups of findings by outcome, cluster and cause.
+
+    ends: by index of a waiver, the day on which it first ends for what it exempts. In each tier it may end on another day.
+    """
 
     def __init__(self, findings: Iterable[Mapping[str, Any]] = ()):
         self._groups: dict[tuple, Cause] = {}
+        self.ends: dict[int, str] = {}
         for finding in findings:
             self.add(finding)
 
@@ -168,6 +172,9 @@ class Causes:
         if finding["outcome"] not in GROUPED or is_resolved(finding):
             return
         waiver = finding["waiver"] if finding["outcome"] == "EXEMPT" else None
+        if waiver:
+            index = waiver["index"]
+            self.ends[index] = min(self.ends.get(index, waiver["expires"]), waiver["expires"])
         key = (finding["outcome"], finding["cluster"], finding["cause"], waiver and waiver["index"])
         if key not in self._groups:
             self._groups[key] = Cause(finding["cluster"], finding["cause"], waiver)

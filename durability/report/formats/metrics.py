@@ -35,7 +35,8 @@ def write(
 ) -> None:
     """Write the metrics.
 
-    run: as in findings.json. counted: every finding (columns `results.COUNTED`). waivers: the plan's.
+    run: as in findings.json. counted: every finding (columns `results.COUNTED`). waivers: the plan's, with the
+        days on which they end.
     """
     registry = CollectorRegistry()
     _add(

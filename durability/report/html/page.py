@@ -245,6 +245,8 @@ def waiver_rows(report: Report) -> list[dict[str, Any]]:
 
     `grown`: it covers more resources than when it was approved.
 
+    `ends`: the day on which it first ends for what it exempts, else its own last day.
+
     A waiver is valid through its last day in UTC. The newest snapshot decides whether it is expired.
     """
     exempted: Counter[int | None] = Counter()
@@ -259,7 +261,8 @@ def waiver_rows(report: Report) -> list[dict[str, Any]]:
     for waiver in report.plan.waivers:
         index, approved = waiver["index"], waiver.get("approved_count")
         row = dict.fromkeys(WAIVER_KEYS) | waiver
-        row["limits"] = limits_text(waiver)
-        row |= {"expired": waiver["expires"] < today, "exempts": exempted[index], "covers": len(covered[index])}
+        row["limits"] = limits_text(waiver, today)
+        row["ends"] = report.causes.ends.get(index, waiver["expires"])
+        row |= {"expired": row["ends"] < today, "exempts": exempted[index], "covers": len(covered[index])}
         rows.append(row | {"grown": approved is not None and len(covered[index]) > approved})
-    return sorted(rows, key=lambda r: (not r["expired"], r["expires"], r["index"]))
+    return sorted(rows, key=lambda r: (not r["expired"], r["ends"], r["index"]))

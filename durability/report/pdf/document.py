@@ -149,7 +149,7 @@ def _waivers(report: Report) -> Iterator[Flowable]:
             f"{w['control']}\n{w['cluster']}\n{clipped(w['resource'], 200)}",
             _people(w),
             "\n".join(clipped(said, 300) for said in _reasons(w)),
-            "\n".join(filter(None, [w["expires"], clipped(w["limits"], 300)])),
+            "\n".join(filter(None, [w["ends"], clipped(w["limits"], 300)])),
             f"{w['exempts']:,}"
             + (f"\napproved for {w['approved_count']:,}" if w["approved_count"] is not None else ""),
         )

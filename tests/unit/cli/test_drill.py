@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 
 import pytest
 from typer.testing import CliRunner
@@ -10,6 +11,9 @@ from typer.testing import CliRunner
 from durability.cli import drill
 from durability.cli.app import app
 from durability.cli.options import Given
+from durability.evidence import drills
+from durability.evidence.nights import Period
+from durability.lake import Lake
 from tests.support.topology import document
 
 TABLE = """
@@ -91,3 +95,21 @@ def test_the_status_is_0_only_if_all_of_it_was_as_predicted(folder, monkeypatch,
     monkeypatch.setattr("durability.runtime.jars.is_fetched", lambda name: True)
     assert drill.run(drill.request(given(folder))) == status
     assert json.loads((folder / "out" / "drill.json").read_text()) == found
+
+
+def test_a_lake_keeps_a_rehearsal_as_one(folder, monkeypatch):
+    lost = {"asked": ["rack:az2"], "brokers": [2], "controllers": []}
+    found = {
+        **{"cluster": "eu", "lose": lost, "compared": 4, "agreed": 4, "agreement": 1.0, "snapshot_id": "document"},
+        **{"captured_at": "2026-11-20T02:00:00Z", "seen_at": "2026-11-21T02:00:00Z", "differs": [], "not_compared": []},
+        **{"miniature": None, "ledger": None},
+    }
+    monkeypatch.setattr(drill._Rehearsal, "run", lambda self: found)
+    monkeypatch.setattr("durability.runtime.jars.is_fetched", lambda name: True)
+    place = folder / "lake"
+    for _ in range(2):  # each is a drill of its own
+        assert drill.run(drill.request(given(folder, lake=str(place)))) == 0
+    kept = drills.read(Lake.open(str(place)), Period(date(2026, 11, 21), date(2026, 11, 22)))["found"]
+    assert [(one["kind"], one["compared"], one["seen_in"], one["asked"]) for one in kept] == [
+        ("rehearsal", 4, None, ["rack:az2"])
+    ] * 2

@@ -16,6 +16,7 @@ from durability.errors import Refused
 from durability.evidence import period as evidence
 from durability.evidence.nights import Period
 from durability.lake import tables
+from durability.lake.drill_table import REHEARSAL
 from durability.policy import shipped_frameworks
 from durability.policy.frameworks import named
 from durability.report.data.drill import Comparison
@@ -261,14 +262,16 @@ def test_pulses_and_their_longest_gap(october):
 def test_drills_of_the_period_each_once_and_lakes_that_keep_none(october, tmp_path, monkeypatch):
     stated = {"snapshot_id": "before", "captured_at": "2026-10-03T02:00:00Z"}
     stated["lose"] = {"asked": [f"rack:{HOSTILE}"], "brokers": [1], "controllers": []}
-    for day, attempt, agreed in (
-        (3, 1, 7),
-        (3, 2, 8),
-        (12, 1, 9),
-    ):  # the task of the 3rd was repeated; the 12th is later
+    for run, attempt, day, agreed in (
+        ("a", 1, 3, 7),
+        ("a", 2, 3, 8),
+        ("b", 1, 4, 8),
+        ("b", 2, 12, 8),  # repeated after the period, so that its last result isn't of it
+        ("c", 1, 12, 9),
+    ):
         seen = {"cluster": "eu", "captured_at": at(day), "snapshot_id": f"after-{day}"}
         found = Comparison(compared=8, agreed=agreed)
-        drill.record(october, stated, seen, (f"drill-{day}", f"drill-{day}:{attempt}"), found, None)
+        drill.record(october, stated, seen, (run, f"{run}:{attempt}"), found, None)
     folder, found = evidence.write(october, OCTOBER, tmp_path, None, NOW)
     (one,) = found["drills"]["found"]
     assert unnamed("period", found) == []
@@ -281,6 +284,41 @@ def test_drills_of_the_period_each_once_and_lakes_that_keep_none(october, tmp_pa
     assert without["drills"]["found"] is None and any(
         said.startswith("Drills: no drill was") for said in without["unknown"]
     )
+
+
+def test_a_drill_that_compared_nothing_is_listed_and_shows_nothing(october, tmp_path):
+    stated = {"snapshot_id": "before", "captured_at": "2026-10-03T02:00:00Z"}
+    stated["lose"] = {"asked": ["broker:1"], "brokers": [1], "controllers": []}
+    seen = {"cluster": "eu", "captured_at": at(3), "snapshot_id": "after"}
+    drill.record(october, stated, seen | {"snapshot_id": None}, ("a", "a:1"), Comparison(), None, REHEARSAL)
+    folder, found = evidence.write(october, OCTOBER, tmp_path, None, NOW)
+    assert unnamed("period", found) == [] and any("rehearsals on an embedded" in said for said in found["unknown"])
+    assert "rehearsal on an embedded cluster</span>" in (folder / "period.html").read_text()
+    assert [one["compared"] for one in found["drills"]["found"]] == [0]
+    assert "Drill of eu at 2026-10-03T02:00:00Z: nothing was compared." in found["unknown"]
+
+
+def test_waivers_say_where_a_tier_ended_them(lake, tmp_path):
+    made = Nights(lake)
+    limits = {
+        "gold": {"days": 2, "until": "2026-10-05"},  # of an earlier version
+        "none": {"days": 2, "since": None, "until": None},
+        "open": {"days": 90, "since": "2026-10-03", "until": "2026-12-31"},
+    }
+    stated = waiver(expires="2026-12-31", approved_at="2026-10-03")
+    for day, more in ((1, {}), (2, {"limits": limits})):
+        made.run(day, [made.snapshot("eu", day)], waivers=[stated | more])
+    folder, found = evidence.write(made.write(), OCTOBER, tmp_path, None, NOW)
+    (one,) = found["waivers"]
+    assert unnamed("period", found) == [] and one["state"] == "valid"
+    states = [
+        "ended in tier gold on 2026-10-05",
+        "counts on no day in tier none",
+        "counts in tier open until 2026-12-31",
+    ]
+    assert [limit["state"] for limit in one["limits"]] == states
+    assert [limit["since"] for limit in one["limits"]] == [None, None, "2026-10-03"]
+    assert all(state in (folder / "period.html").read_text() for state in states)
 
 
 def test_a_framework_cuts_exceptions_and_waivers_and_no_nights(october):

@@ -249,9 +249,13 @@ def test_the_longest_term_of_a_waiver_counts_in_the_fingerprint_and_ends_waivers
     stated = {"index": 0, "control": "log-dirs", "controls": ("log-dirs",), "cluster": "a", "resource": "b"}
     stated |= {"owner": "o", "reason": "r", "expires": date(2027, 3, 1)}
     for approved, until in ((date(2026, 12, 1), "2027-03-01"), (date(2026, 11, 1), "2027-01-30"), (None, None)):
-        planned = with_limits(Waiver(**stated, approved_at=approved), policy)
+        planned = with_limits(Waiver(**stated, approved_at=approved, approved_by="cro"), policy)
         assert (last_day(planned, "critical"), last_day(planned, "scratch")) == (until, "2027-03-01")
-        assert ("limits" in planned) is (until != "2027-03-01")
+        since = approved and approved.isoformat()
+        assert planned["limits"] == {"critical": {"days": 90, "since": since, "until": until}}
+    nobody = with_limits(Waiver(**stated, approved_at=date(2026, 12, 1)), policy)
+    assert last_day(nobody, "critical") is None, "a day of approval, and nobody who approved it"
+    assert "limits" not in with_limits(Waiver(**stated), load(load_policy, POLICY))
 
 
 @pytest.mark.parametrize("percent", [".nan", ".inf", "true", "1e2"])

@@ -6,7 +6,7 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -20,6 +20,7 @@ from durability.alerts import messages, store
 from durability.alerts.model import PAGE, Alert
 from durability.lake import Lake, tables
 from durability.plan import build_plan
+from durability.plan.plan import LOST
 from durability.policy import load_policy
 from durability.report.text import slack
 from durability.steps.alert import alert
@@ -128,7 +129,16 @@ class Fleet:
         run |= {"started_at": before, "finished_at": before, "status": "complete", "snapshots": snapshots}
         self.lake.append(tables.RUNS, pa.Table.from_pylist([run], tables.RUNS.arrow))
 
-    def plan(self, minute: int, *rows: dict, read: bool = True, rejected: str | None = None, **more):
+    def plan(
+        self,
+        minute: int,
+        *rows: dict,
+        read: bool = True,
+        rejected: str | None = None,
+        reason: str = "no route",
+        clusters: Sequence[str] = ("eu",),
+        **more,
+    ):
         moment = START + timedelta(minutes=minute)
         self.time = max(self.time, moment)
         if read:
@@ -139,7 +149,8 @@ class Fleet:
             refused = rejection(*attempts, reason=rejected)
             snapshots = self.lake.publish(attempts, refused if rejected else accepted(*attempts))
         else:
-            attempts, snapshots = [], self.lake.record_failures([("eu", moment, "no route")], "pulse")
+            attempts = []
+            snapshots = self.lake.record_failures([(name, moment, reason) for name in clusters], "pulse")
         plan = build_plan(
             self.lake,
             run_id=f"pulse:{minute}",
@@ -314,6 +325,33 @@ def test_an_unreadable_cluster_pages_after_the_shortest_delay_of_its_own_tiers(f
     for minute in range(0, 25, 5):
         fleet.pulse(minute, read=False)
         assert fleet.got == ([UNREAD] if page is not None and minute >= page else [])
+
+
+def test_renamed_tiers_neither_silence_an_unreadable_cluster_nor_close_its_page(fleet):
+    fleet.resolved([("gold", None), ("standard", None)])  # gold is critical now
+    for minute in (0, 5):
+        fleet.pulse(minute, read=False)
+    assert fleet.got == [UNREAD]
+    renamed = POLICY.replace("critical", "platinum").replace("standard", "silver")
+    fleet.settings.policy.write_text(renamed)
+    for minute in (10, 15, 20, 25):
+        fleet.pulse(minute, read=False)
+    assert fleet.got == [UNREAD] and fleet.alerts()[0].state == "open"
+
+
+def test_a_lost_collect_task_is_the_auditors_failure(fleet):
+    for minute in (0, 5):
+        fleet.pulse(minute, read=False, reason=LOST)
+    (one,) = fleet.alerts()
+    assert one.cause == "auditor failed" and "the auditor failed, not the cluster" in fleet.got[0]
+
+
+def test_a_fleets_alert_is_kept_whole(fleet):
+    for minute in (0, 5):
+        fleet.pulse(minute, read=False, clusters=[f"c{n}" for n in range(5)])
+    (one,) = fleet.alerts()
+    assert (one.cluster, one.clusters, one.listed) == ("*", 5, 5)
+    assert fleet.got == ["5 of 5 clusters can't be read: no route"]
 
 
 def test_a_snapshot_that_the_gate_rejects_is_no_reading(fleet):

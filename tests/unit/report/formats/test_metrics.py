@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from durability.plan.plan import StaleSnapshot
 from durability.report.data.objectives import Minutes, Objective, Objectives
-from tests.support.report_cases import NIGHT, finding, report, snapshot
+from tests.support.report_cases import NIGHT, WAIVERS, finding, report, snapshot
 from tests.unit.report.formats.test_junit import ROWS
 
 LABELS = ("waiver", "owner", "cluster", "control", "category", "outcome", "severity")
@@ -69,6 +69,17 @@ def test_the_age_of_what_is_known_grows_while_a_cluster_cannot_be_read(tmp_path)
     }
     assert found["kafka_durability_snapshot_accepted"] == {("eu-payments",): 1, ("us",): 0, ("new",): 0}
     assert found["kafka_durability_run_timestamp_seconds"] == {(): FIRST + 5}
+
+
+def test_a_waiver_ends_where_a_tier_ends_it(tmp_path):
+    """In the first tier of what it exempts, even if its own last day is later."""
+    limits = {"critical": {"days": 30, "since": "2026-11-20", "until": "2026-12-20"}}
+    waivers = [waiver | {"limits": limits} for waiver in WAIVERS]
+    rows = [finding("eu-payments", "replication-factor", "EXEMPT", waiver=0, tier=tier) for tier in ("critical", "low")]
+    found = metrics(tmp_path, rows, waivers=waivers)["kafka_durability_waiver_expires_timestamp_seconds"]
+    assert found["0", "payments"] == datetime(2026, 12, 21, tzinfo=UTC).timestamp()
+    assert found["1", "audit"] == datetime(2026, 11, 1, tzinfo=UTC).timestamp()
+    assert '2026-12-20<span class="dim">stated: 2027-01-31' in (tmp_path / "report.html").read_text()
 
 
 def test_a_waiver_ends_with_its_last_day(tmp_path):
