@@ -268,13 +268,14 @@ class Wire:
             jobs = [forward] * min(FORWARDERS, len(self.nodes) - len(self._lost.keys() & set(self.nodes)))
             return await self._first(jobs, PATIENCE, lambda exc: not _reached_no_controller(exc), result)
         except Unread as exc:
-            if self.no_controller is None and _reached_no_controller(exc):
+            if not _reached_no_controller(exc):
+                raise
+            if self.no_controller is None:
                 self.no_controller = Unread(f"{exc.reason}: no broker reaches a controller")
                 for waiting in self._forwarded - {result}:
                     if not waiting.is_done:
                         waiting.failure(self.no_controller)
-                raise self.no_controller from exc
-            raise
+            raise self.no_controller from exc
         finally:
             self._forwarded.discard(result)
 

@@ -17,16 +17,22 @@ from durability.embedded_kafka.spec import ClusterSpec
 from durability.remedies import commands
 from durability.remedies.cluster import ClusterFacts
 from durability.remedies.commands import (
+    DYNAMIC_OF_BROKERS,
     LOG_DIRS,
+    OVERRIDES,
     RUNNING,
+    TOPICS,
     UNAVAILABLE,
     UNDER_REPLICATED,
+    Cancel,
     Config,
     Elect,
+    ElectListed,
     Feature,
     Reassign,
     Show,
     Unregister,
+    Verify,
     broker_setting,
     cluster_setting,
     topic_setting,
@@ -43,6 +49,9 @@ SHAPES = [
     [UNAVAILABLE],
     [Show(LOG_DIRS, "1")],
     [Elect("t", 1)],
+    [ElectListed("elect.json")],
+    [TOPICS, DYNAMIC_OF_BROKERS, Show(OVERRIDES, "set"), Show(OVERRIDES)],
+    [Verify("plans/c/t.json"), Cancel("plans/c/t.json")],
     [topic_setting("set", MIN_ISR, 1), topic_setting("set", MIN_ISR, None)],
     [cluster_setting(MIN_ISR, 1), Feature("eligible.leader.replicas.version", 1)],
     [broker_setting(1, RATES[0], 1000), Config("brokers", "1", ((RATES[0], None),))],
@@ -66,6 +75,7 @@ def folder(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("tools")
     (folder / "plans" / "c").mkdir(parents=True)
     (folder / "plans" / "c" / "t.json").write_text(written("t", [(0, [1, 2])]))
+    (folder / "elect.json").write_text('{"partitions": [{"topic": "t", "partition": 1}]}')
     return folder
 
 

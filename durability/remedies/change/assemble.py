@@ -20,7 +20,7 @@ LATE = 1 << 30
 WHY: dict[Kind, str] = {
     "lower-min-isr": "Brokers enforce no more than this now. Replicas that are being added count before they are in sync.",
     "reassign": "It adds or moves replicas, or changes which of them is preferred as leader.",
-    "raise-min-isr": "All replicas of these topics are in sync by now.",
+    "raise-min-isr": "The target asks for it. All replicas of these topics must be in sync first.",
     "set-config": "It switches unclean leader election off, which can lose acknowledged writes.",
     "elect-leaders": "It lets the preferred replicas lead. It copies nothing.",
 }

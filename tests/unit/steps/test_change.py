@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -73,15 +74,15 @@ def played(cluster: dict, place: Path, folder: str, ids) -> dict:
         if moves.exists() and "reassign" in id:
             for row in json.loads(moves.read_text())["partitions"]:
                 replicas[row["topic"], row["partition"]] = row["replicas"]
-        for line in (place / folder / f"{id}.sh").read_text().splitlines():
-            words = line.split()
-            if words[0] == "kafka-configs":
-                topic = words[words.index("--entity-name") + 1]
-                if "--add-config" in words:
-                    name, value = words[words.index("--add-config") + 1].split("=")
-                    overrides[topic, name] = value
-                else:
-                    overrides.pop((topic, words[words.index("--delete-config") + 1]))
+        script = (place / folder / f"{id}.sh").read_text()
+        for command in re.findall(r"kafka-configs [^;&|()]*--alter [^;&|()]*", script):
+            words = command.split()
+            topic = words[words.index("--entity-name") + 1]
+            if "--add-config" in words:
+                name, value = words[words.index("--add-config") + 1].split("=")
+                overrides[topic, name] = value
+            else:
+                overrides.pop((topic, words[words.index("--delete-config") + 1]))
     return {"replicas": replicas, "overrides": overrides}
 
 
