@@ -89,7 +89,7 @@ def count(period: Period, snapshots: Iterable[Row], runs: Sequence[Row], first: 
         taken[row["cluster"], night(row["captured_at"])].append(row)
     ran |= {day for _, day in taken}
     population = expected.read((run for run in runs if run["captured_at"] < period.until), first)
-    names = sorted({*first, *population.states})
+    names = sorted({*first, *population.clusters})
     found = [_of_cluster(period, name, first.get(name), population, taken, by_night, ran) for name in names]
     # A cluster that was removed before the period is no part of it.
     return [

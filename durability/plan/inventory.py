@@ -64,12 +64,14 @@ class Inventory:
     unlisted: clusters of the fleet that no inventory lists.
     previous_result_ids: the last nightly run that compared its fleet with inventories. If it could not read one, also the last
         run before it that could read all.
+    fleet: what identifies the clusters file (`durability.policy.fleet_name`); None if it isn't known.
     """
 
     sources: list[ReadInventory] = field(default_factory=list)
     clusters: list[ListedCluster] = field(default_factory=list)
     unlisted: list[str] = field(default_factory=list)
     previous_result_ids: list[str] = field(default_factory=list)
+    fleet: str | None = None
 
     @property
     def unread(self) -> list[ReadInventory]:
@@ -88,6 +90,7 @@ class Inventory:
             [ListedCluster(**_known(ListedCluster, cluster)) for cluster in stated["clusters"]],
             list(stated["unlisted"]),
             list(stated["previous_result_ids"]),
+            stated.get("fleet"),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -119,6 +122,7 @@ def compare(
     fleet: Sequence[Cluster],
     kafka_ids: Mapping[str, str],
     previous_result_ids: Sequence[str] = (),
+    fleet_name: str | None = None,
 ) -> Inventory:
     """The inventories as this run read them, with the cluster of the fleet that each listed cluster is.
 
@@ -137,6 +141,7 @@ def compare(
         clusters=sorted(clusters, key=lambda cluster: cluster.id),
         unlisted=sorted(cluster.id for cluster in fleet if cluster.id not in listed),
         previous_result_ids=list(previous_result_ids),
+        fleet=fleet_name,
     )
 
 

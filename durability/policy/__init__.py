@@ -2,7 +2,7 @@
 
 from durability.catalogue import CONTROLS, PROVIDERS
 from durability.policy.frameworks import Framework, load_frameworks, shipped_frameworks
-from durability.policy.inventory import load_inventory
+from durability.policy.inventory import fleet_name, load_inventory
 from durability.policy.load import load_clusters, load_policy, load_waivers
 from durability.policy.match import match_column, matches
 from durability.policy.model import Cluster, Retention, fingerprint
@@ -16,6 +16,7 @@ __all__ = [
     "fingerprint",
     "load_clusters",
     "load_frameworks",
+    "fleet_name",
     "load_inventory",
     "load_policy",
     "load_waivers",

@@ -16,6 +16,7 @@ from durability.errors import Refused
 from durability.evidence import period as evidence
 from durability.evidence.nights import Period
 from durability.lake import tables
+from durability.plan.inventory import Inventory
 from durability.policy import shipped_frameworks
 from durability.policy.frameworks import named
 from durability.report.data.drill import Comparison
@@ -353,15 +354,17 @@ def test_the_command_writes_the_files_and_refuses_what_it_cannot_do(october, tmp
     assert not (tmp_path / "none").exists()
 
 
-def inventory(*clusters: tuple[str, str | None], unlisted=(), problem: str | None = None) -> str:
+def inventory(*clusters: tuple[str, str | None], unlisted=(), problem: str | None = None, fleet="prod") -> str:
     """A run's `inventory`. clusters: what cmdb lists, and the cluster of the fleet that it is."""
     read = None if problem else len(clusters)
     source = {"name": "cmdb", "kind": "csv", "clusters": read, "reason": problem, "sha256": None}
     listed = [{"id": name, "cluster": audited, "sources": ["cmdb"]} for name, audited in clusters]
-    return json.dumps({"sources": [source], "clusters": listed, "unlisted": list(unlisted), "previous_result_ids": []})
+    stated = {"sources": [source], "clusters": listed, "unlisted": list(unlisted), "previous_result_ids": []}
+    return json.dumps({**stated, "fleet": fleet})
 
 
-NO_INVENTORY = json.dumps({"sources": [], "clusters": [], "unlisted": [], "previous_result_ids": []})
+def no_inventory(fleet: str) -> str:
+    return Inventory(fleet=fleet).record()
 
 
 @pytest.fixture
@@ -429,10 +432,29 @@ def test_without_an_inventory_the_period_says_that_the_population_is_not_known(o
 def test_an_inventory_that_is_no_longer_stated_leaves_the_fleet_expected(lake):
     made = Nights(lake)
     made.run(1, [made.snapshot("eu", 1)], inventory=inventory(("eu", "eu"), ("lab", None)))
-    made.run(2, [made.snapshot("eu", 2)], inventory=NO_INVENTORY)
+    made.run(2, [made.snapshot("eu", 2)], inventory=no_inventory("prod"))
     found = evidence.document(made.write(), OCTOBER, None, NOW)
     assert (of(found, "eu")["expected"], of(found, "lab")["expected"]) == (10, 1)
     assert of(found, "lab")["not_expected"][0]["reason"].startswith("not in clusters.yaml")
+
+
+def test_runs_of_documents_and_of_other_fleets_leave_the_nights_of_a_fleet(lake):
+    made = Nights(lake)
+    for day in range(1, 11):
+        made.run(day, [made.snapshot("eu", day)], inventory=inventory(("eu", "eu"), ("lab", None)))
+        if day == 3:  # documents, and two other clusters files: one has no inventory, and one has eu, too
+            made.run(day, [made.snapshot("paper", day)], run_id="documents", result_id="documents:1")
+            for name, told in (("tests", no_inventory("tests")), ("old", inventory(("old", "old"), fleet="old"))):
+                made.run(day, [made.snapshot(name, day)], run_id=name, result_id=f"{name}:1", inventory=told)
+            twice = inventory(("other", "other"), fleet="other")
+            made.run(day, [made.snapshot("other", day)], run_id="o", result_id="o:1", inventory=twice)
+    found = evidence.document(made.write(), OCTOBER, None, NOW)
+    lab = of(found, "lab")
+    assert (lab["expected"], lab["done"], lab["not_expected"]) == (10, 0, [])
+    assert (of(found, "eu")["expected"], of(found, "eu")["done"]) == (10, 10)
+    # Fleets that are audited once miss the nights after it: they aren't retired by prod, which doesn't know them.
+    assert [of(found, name)["expected"] for name in ("tests", "old", "other")] == [8, 8, 8]
+    assert sorted(source["read"] for source in found["inventories"]) == [1, 1, 10]
 
 
 def test_the_page_has_the_clusters_that_are_not_expected(population, tmp_path):
