@@ -6,8 +6,8 @@ Without an inventory, a cluster is expected from its first snapshot on. A run th
 - A cluster that was listed and isn't any more is not expected. Neither is one that is in no inventory and not in clusters.yaml.
 - An inventory that could not be read changes nothing: a cluster that it may list stays as it was.
 
-A lake may have the runs of several fleets, each with a clusters file. Each fleet decides about its own clusters, and a cluster that
-one of them expects is expected. A run of no clusters file, such as one of documents, decides nothing.
+A lake may have the runs of several fleets, each with a clusters file. Each fleet decides about its own clusters, and a cluster is
+expected if one of them expects it. A run of no clusters file, such as one of documents, decides nothing.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 def read(source: InventorySource) -> Listing:
-    """The clusters of a file, or of the files below a folder. Raises BadInput for one that can't be used, or if there are none."""
+    """The clusters of a file, or of the files below a folder. Raises BadInput for an unusable file, or if there is no cluster."""
     assert source.path is not None
     path, hashes = source.path, []
     entries: list[Entry] = []
