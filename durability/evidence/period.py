@@ -57,6 +57,7 @@ def document(lake: Any, period: Period, framework: Framework | None, now: dateti
         )
     before = exceptions.open_after(lake, [run for run in _newest(all_runs) if run["captured_at"] < period.since])
     after, during = exceptions.open_after(lake, runs), exceptions.changes(lake, runs)
+    before.complete_from(after)
     controls = framework.controls if framework else None
     clusters = nights.count(period, _snapshots(lake, period), all_runs, _first(lake, all_runs))
     found = {

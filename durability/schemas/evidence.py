@@ -212,7 +212,7 @@ EVIDENCE = Object(
             Object(
                 "inputs",
                 {
-                    **_all(("policy", "waivers", "clusters"), FILE_HASH),
+                    **_all(("policy", "waivers", "clusters", "inventory"), FILE_HASH),
                     "as_evaluated": Member(Flag(), nullable=True),
                     "unknown": REASONS,
                 },

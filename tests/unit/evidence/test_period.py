@@ -457,6 +457,48 @@ def test_runs_of_documents_and_of_other_fleets_leave_the_nights_of_a_fleet(lake)
     assert sorted(source["read"] for source in found["inventories"]) == [1, 1, 10]
 
 
+def test_clusters_that_are_not_audited_are_exceptions(lake):
+    made = Nights(lake)
+    of_lab = {"id": "lab", "cluster": "lab", "control": "inventory-coverage", "severity": "critical"}
+    of_new = {**of_lab, "id": "new", "cluster": "new"}
+    told = {
+        "id": "cmdb",
+        "cluster": "inventory",
+        "control": "inventory-coverage",
+        "outcome": "UNKNOWN",
+        "severity": None,
+    }
+    still, gone = {"change": "persisting", "since": at(-1)}, {"change": "resolved", "outcome": "NOT_APPLICABLE"}
+    gone |= {"previous_severity": "critical", "severity": None, "why": "resource-deleted"}
+    unread = inventory(problem="no route", unlisted=["eu"])
+    both, lab, new = (
+        (("eu", "eu"), *((name, None) for name in names)) for names in (("lab", "new"), ("lab",), ("new",))
+    )
+    for day, listed, findings in (
+        (-1, inventory(*lab), [of_lab]),
+        (1, inventory(*both), [{**of_lab, **still}, of_new]),
+        (2, unread, [told]),  # nothing is resolved
+        (3, None, []),  # documents: no finding on lab or new, and both stay open
+    ):
+        made.run(day, [made.snapshot("eu", day)], findings, inventory=listed)
+    found = evidence.document(made.write(), OCTOBER, None, NOW)["exceptions"]
+    assert [found[name] for name in ("open_at_start", "opened", "closed", "other", "open_at_end")] == [1, 1, {}, 0, 2]
+    assert [(row["cluster"], row["as_of"][8:10]) for row in found["by_cluster"]] == [
+        ("eu", "03"),
+        ("inventory", "02"),
+        ("lab", "01"),
+        ("new", "01"),
+    ]
+    assert [(row["cluster"], row["open_at_end"]) for row in found["unknown"]] == [("inventory", 1)]
+    later = Nights(lake)
+    fixed = [{**of_lab, **gone}, {**of_new, **still}]
+    later.run(4, [later.snapshot("eu", 4)], fixed, inventory=inventory(*new))
+    found = evidence.document(later.write(), OCTOBER, None, NOW)
+    assert [found["exceptions"][name] for name in ("open_at_start", "opened", "other", "open_at_end")] == [1, 1, 0, 1]
+    assert of(found, "lab")["not_expected"] and unnamed("period", found) == []
+    assert not any("not evaluated in the period" in said for said in found["unknown"])
+
+
 def test_the_page_has_the_clusters_that_are_not_expected(population, tmp_path):
     folder, _ = evidence.write(population, OCTOBER, tmp_path, None, NOW)
     page = (folder / "period.html").read_text()
