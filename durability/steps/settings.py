@@ -45,10 +45,11 @@ class Settings:
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Settings:
         """From a DAG run's params. Their keys are the fields of this class."""
-        paths = {name: Path(params[name]) for name in ("policy", "waivers", "clusters", "out")}
+        policy, waivers, clusters, out = (Path(params[name]) for name in ("policy", "waivers", "clusters", "out"))
         topology = Path(params["topology"]) if params["topology"] else None
         # A run of an earlier version has no such param, and its tasks can be cleared.
-        return cls(**paths, lake=params["lake"], topology=topology, framework=params.get("framework") or None)
+        framework = params.get("framework") or None
+        return cls(policy, waivers, clusters, out, params["lake"], topology, framework)
 
     def to_params(self) -> dict[str, str | None]:
         """Params for `from_params`, as JSON values without secrets. Only DAGs that write reports have `framework`."""

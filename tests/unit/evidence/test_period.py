@@ -62,6 +62,7 @@ class Nights:
             "attempt_id": f"{cluster}-{day}",
             "status": status,
             "reason": reason,
+            "source": "live" if status != "failed" else cluster,
             "published_at": at(day, 3),
             "kind": "full",
             **more,
@@ -162,6 +163,29 @@ def test_expected_nights_done_nights_and_each_gap_with_its_reason(october):
     ]
     assert found["nights"] == {"expected": 19, "done": 5, "evaluated": 6}
     assert any(said.startswith("us: no snapshot at the end") for said in found["unknown"])
+
+
+def test_a_document_makes_no_night_of_a_cluster_done_that_the_audit_reads_itself(lake):
+    made = Nights(lake)
+    for day in range(1, 11):
+        # eu: documents before the first reading, on the 3rd; the 5th and 6th were missed, and written later.
+        paper = day < 3 or day in (5, 6)
+        eu = made.snapshot("eu", day, **({"source": "eu.json"} if paper else {}))
+        made.run(day, [eu, made.snapshot("us", day, source="us.json")])
+    seven = made.snapshot("eu", 7, source="eu.json", attempt_id="again", snapshot_id="again")
+    made.run(7, [seven], run_id="documents", result_id="documents:1", captured_at=at(7, 3))  # beside that of the night
+    lost = made.snapshot("gone", 1)
+    made.run(1, [lost], run_id="late", result_id="late:1", finished_at=at(13))  # two days after the period
+    found = evidence.document(made.write(), OCTOBER, None, NOW)
+    eu, us, gone = of(found, "eu"), of(found, "us"), of(found, "gone")
+    assert (eu["done"], eu["done_from_documents"], eu["evaluated"]) == (8, 2, 8)
+    assert [(g["first"][-2:], g["last"][-2:], g["reason"]) for g in eu["gaps"]] == [
+        ("05", "06", "evaluated from a document")
+    ]
+    assert (us["done"], us["done_from_documents"], us["gaps"]) == (10, 10, [])
+    said = "eu and us: 12 cluster-nights done from documents. The audit did not read these clusters itself."
+    assert said in found["unknown"] and unnamed("period", found) == []
+    assert gone["done"] == 0 and gone["gaps"][0]["reason"] == "accepted, but no run has evaluated the snapshot"
 
 
 def test_a_cluster_whose_last_snapshot_is_before_the_period_is_a_gap_of_the_whole_period(october):
