@@ -41,6 +41,7 @@ class Input:
             lake=options.lake,
             topology=self.topology,
             framework=options.framework,
+            ad_hoc=self.connection is not None,
         )
 
     def connect(self, name: str, environ: Mapping[str, str]) -> Mapping[str, object]:

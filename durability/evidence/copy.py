@@ -1,7 +1,8 @@
 """Copies runs' evidence to a bucket on S3. An object is put once, with its checksum, and never overwritten.
 
 A run's manifest is put last. So a run without a manifest there is incomplete, and the next copy completes it. An object that
-exists with the same SHA-256 is done; with another one it is a problem, and the run stays incomplete.
+exists with the same SHA-256 is done; with another one it is a problem, and the run stays incomplete. A run whose folder isn't as
+its manifest attests is not put at all: nobody could remove it for years.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from durability.errors import AuditError, Refused, Unreachable
+from durability.evidence import verify
 from durability.evidence.verify import MANIFEST, RUN
 from durability.lake import encryption
 from durability.policy.model import EvidenceCopy
@@ -25,9 +28,14 @@ LARGEST = 5 << 30
 """Bytes of the largest object that S3 takes in one request. Larger files aren't copied."""
 THREADS = 8
 EXISTS = ("PreconditionFailed", "412")
+CHANGED = "BadDigest"
 BUSY = ("ConditionalRequestConflict", "409")
 LATER = "The next run completes the copy"
+WITHIN = 300
+"""Seconds after which no further file is put: the report waits for the copy."""
 READ = 1 << 20
+SLACK = timedelta(days=1)
+"""By how much clocks may differ where retention is checked."""
 
 
 @dataclass
@@ -56,15 +64,17 @@ def copy(root: Path, target: EvidenceCopy, make_client: Callable[[], Any] | None
     runs = sorted((name for name in os.listdir(root) if RUN.fullmatch(name)), key=lambda name: int(name.split("-")[0]))
     try:
         bucket = _Bucket((make_client or client)(), target)
-        done.problems += bucket.warnings()
-        for name in bucket.incomplete(root, runs, done.problems):
-            try:
-                for path in _files(root / name):
-                    done.objects += bucket.put(path, f"{name}/{path.relative_to(root / name).as_posix()}")
-                done.problems += bucket.unlocked(name)
-                done.runs.append(name)
-            except (_Differs, OSError) as error:  # of this run alone
-                done.problems.append(f"evidence of {name} is not whole at {target.address}: {error}")
+        try:
+            done.problems += bucket.warnings()
+            for name in bucket.incomplete(root, runs, done.problems):
+                try:
+                    for was_put in _put(bucket, root / name):
+                        done.objects += was_put
+                    done.runs.append(name)
+                except (_Differs, OSError) as error:  # of this run alone
+                    done.problems.append(f"evidence of {name} is not whole at {target.address}: {error}")
+        finally:
+            done.problems += bucket.not_kept()
     except AuditError as error:
         done.problems.append(f"evidence is not copied to {target.address}: {error}. {LATER}")
     except ClientError as error:
@@ -95,9 +105,34 @@ class _Differs(Exception):
     """An object or a file that can't be part of the copy. The text names it."""
 
 
+def _put(bucket: _Bucket, folder: Path) -> Iterator[bool]:
+    """Put a run's files, its manifest last. Yields for each whether it was put. Raises _Differs."""
+    run = verify.check_run(folder)
+    if run.problems:
+        more = f", and {len(run.problems) - 1:,} more" if len(run.problems) > 1 else ""
+        raise _Differs(
+            f"the folder isn't as attested, so nothing of it is put: {run.problems[0]}{more}; verify {folder}"
+        )
+
+    def put(name: str) -> bool:
+        return bucket.put(folder / name, f"{folder.name}/{name}", run.digests[name])
+
+    pool = ThreadPoolExecutor(THREADS)
+    try:
+        yield from pool.map(put, sorted(name for name in run.digests if name != MANIFEST))
+    finally:
+        pool.shutdown(cancel_futures=True)
+    yield put(MANIFEST)
+    bucket.check_kept(f"{folder.name}/{MANIFEST}")
+
+
 class _Bucket:
+    """The store's bucket. weak: by run, an object that isn't kept as the policy requires, and why."""
+
     def __init__(self, store: Any, target: EvidenceCopy):
         self.store, self.target = store, target
+        self.until = time.monotonic() + WITHIN
+        self.weak: dict[str, str] = {}
         prefix = target.prefix.strip("/")
         self.prefix = f"{prefix}/" if prefix else ""
 
@@ -145,18 +180,26 @@ class _Bucket:
 
     def _there(self, path: Path, name: str) -> bool | None:
         """Is the object the same as the file? None: it doesn't exist."""
+        self._check_time()
         if (head := self._head(name)) is None:
             return None
-        return path.is_file() and self._checksum(name, head) == _sha256(path)
+        same = path.is_file() and self._checksum(name, head) == _sha256(path)
+        if same:
+            self._check_kept(name, head)
+        return same
 
-    def put(self, path: Path, name: str) -> bool:
-        """Put a file, unless the object exists with the same content. Returns whether it was put. Raises _Differs."""
+    def put(self, path: Path, name: str, sha256: str) -> bool:
+        """Put a file, unless the object exists with the same content. Returns whether it was put. Raises _Differs.
+
+        sha256: what the file must have, in hex.
+        """
         from botocore.exceptions import ClientError
 
+        self._check_time()
         size = path.stat().st_size
         if size > LARGEST:
             raise _Differs(f"{name} has {size:,} bytes, and S3 takes {LARGEST:,} in one request")
-        checksum = _sha256(path)
+        checksum = base64.b64encode(bytes.fromhex(sha256)).decode()
         for last in (False, True):
             with path.open("rb") as file:
                 try:
@@ -173,12 +216,20 @@ class _Bucket:
                 except ClientError as error:
                     if _code(error) in BUSY and not last:  # another request for this object, which may have failed
                         continue
+                    if _code(error) == CHANGED:
+                        raise _Differs(f"{name} was changed while it was put, and S3 refused it") from None
                     if _code(error) not in EXISTS:
                         raise Unreachable(f"{name}: {_refusal(error)}") from None
             break
-        if self._checksum(name, self._head(name) or {}) != checksum:
+        head = self._head(name) or {}
+        if self._checksum(name, head) != checksum:
             raise _Differs(f"object {self.prefix}{name} exists with other content, and is not overwritten")
+        self._check_kept(name, head)
         return False
+
+    def _check_time(self) -> None:
+        if time.monotonic() > self.until:
+            raise Unreachable(f"it takes longer than {WITHIN // 60} minutes")
 
     def _stated(self) -> dict[str, Any]:
         """Encryption, as for a lake on S3, and retention."""
@@ -199,13 +250,37 @@ class _Bucket:
             digest.update(part)
         return base64.b64encode(digest.digest()).decode()
 
-    def unlocked(self, run: str) -> list[str]:
-        """A problem if the store took the manifest, but not its retention."""
-        head = self._head(f"{run}/{MANIFEST}") or {}
-        if not self.target.mode or head.get("ObjectLockMode") == self.target.mode:
+    def check_kept(self, name: str) -> None:
+        """Check that the store took an object's retention, too."""
+        if self.target.mode:
+            self._check_kept(name, self._head(name) or {})
+
+    def _check_kept(self, name: str, head: dict[str, Any]) -> None:
+        """Compare an object's retention with the policy's, from when the object was put."""
+        if not self.target.mode:
+            return
+        mode, until, put = (head.get(key) for key in ("ObjectLockMode", "ObjectLockRetainUntilDate", "LastModified"))
+        if mode not in (self.target.mode, "COMPLIANCE"):
+            found = (
+                f"has Object Lock mode {mode}" if mode else "has no Object Lock, or s3:GetObjectRetention is missing"
+            )
+        elif not until or not put or until - put < timedelta(days=self.target.days) - SLACK:
+            found = f"is kept until {until:%Y-%m-%d}" if until else "is kept for no time"
+        else:
+            return
+        self.weak.setdefault(name.split("/")[0], f"object {self.prefix}{name} {found}")
+
+    def not_kept(self) -> list[str]:
+        """A problem if objects that exist aren't kept as the policy requires. A changed policy doesn't change them."""
+        if not self.weak:
             return []
-        found = head.get("ObjectLockMode") or "none"
-        return [f"evidence of {run} is copied without the policy's retention: Object Lock mode {found}"]
+        run = min(self.weak)
+        more = f", and of {len(self.weak) - 1:,} more runs" if len(self.weak) > 1 else ""
+        required = f"{self.target.mode} for {self.target.days:,} days"
+        return [
+            f"evidence of {run}{more} is at {self.target.address} without the policy's retention ({required}): "
+            f"{self.weak[run]}"
+        ]
 
     def _head(self, name: str) -> dict[str, Any] | None:
         """An object's properties; None if it doesn't exist."""
@@ -217,13 +292,6 @@ class _Bucket:
             if _code(error) in ("404", "NoSuchKey", "NotFound"):
                 return None
             raise
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    """A run's files, with its manifest last."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    yield from (path for path in files if path != folder / MANIFEST)
-    yield folder / MANIFEST
 
 
 def _sha256(path: Path) -> str:

@@ -16,29 +16,80 @@ import pyarrow as pa
 
 from durability.lake.conditions import captured_within
 from durability.lake.tables import FINDINGS
+from durability.plan.inventory import INVENTORY, Inventory
 from durability.plan.plan import ACCEPTED, to_text
 from durability.report.words import SEVERITIES
 
 LISTED = ("FAIL", "UNKNOWN", "EXEMPT")
+COVERAGE = "inventory-coverage"
 Row = Mapping[str, Any]
+
+
+@dataclass
+class Compared:
+    """What a fleet's inventories say.
+
+    last: the last run that compared them. listed: what only they have: the clusters that aren't audited, and INVENTORY.
+    coverage: by cluster that they found something about, the last run that compared it with them.
+    """
+
+    last: Row
+    listed: set[str] = field(default_factory=set)
+    coverage: dict[str, Row] = field(default_factory=dict)
+
+    def add(self, run: Row, found: Inventory) -> None:
+        """The next run. If it could not read all inventories, it says nothing about clusters that it doesn't list."""
+        self.last = run
+        only_listed = {listed.id for listed in found.not_audited} | ({INVENTORY} if found.unread else set())
+        self.listed |= only_listed
+        now = only_listed.union(found.unlisted)
+        self.coverage |= dict.fromkeys(now if found.unread else now | self.coverage.keys(), run)
 
 
 @dataclass
 class Open:
     """What a cluster's last evaluation in a time found, by (cluster, control, outcome, severity).
 
-    as_of: by cluster, that run's row and the cluster's snapshot time.
+    as_of: by cluster, that run's row and the cluster's snapshot time. A cluster that inventories list and no run has audited has
+        the last run that compared them, and that run's time.
+    fleets: by fleet, what its inventories say.
+    coverage: by cluster that inventories found something about, the last run that compared it with them.
     lost: run ids whose findings aren't those that the run counted: retention has removed them.
     """
 
     counts: Counter[tuple[str, str, str, str | None]] = field(default_factory=Counter)
     oldest: dict[tuple[str, str, str, str | None], datetime] = field(default_factory=dict)
     as_of: dict[str, tuple[Row, datetime]] = field(default_factory=dict)
+    fleets: dict[str | None, Compared] = field(default_factory=dict)
+    coverage: dict[str, Row] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
+
+    def compare(self) -> None:
+        """Sets `coverage`, and `as_of` of clusters that aren't audited."""
+        for fleet in self.fleets.values():
+            self.coverage |= fleet.coverage
+            for name in fleet.listed:
+                self.as_of.setdefault(name, (fleet.coverage[name], fleet.coverage[name]["captured_at"]))
+
+    def complete_from(self, later: Open) -> None:
+        """Of clusters that only later runs found in inventories, these runs found nothing if they compared inventories."""
+        for name, fleet in later.fleets.items():
+            if name in self.fleets:
+                run = self.fleets[name].last
+                for cluster in fleet.listed:
+                    self.as_of.setdefault(cluster, (run, run["captured_at"]))
+
+    def is_last(self, result: str, cluster: str, control: str) -> bool:
+        """Are a result's findings of a control the last ones about the cluster?"""
+        if control == COVERAGE and cluster in self.coverage:
+            return self.coverage[cluster]["result_id"] == result
+        return cluster in self.as_of and self.as_of[cluster][0]["result_id"] == result
 
     def kept(self, cluster: str) -> bool:
         """Whether the cluster was evaluated, and the findings of then are in the lake."""
-        return cluster in self.as_of and self.as_of[cluster][0]["run_id"] not in self.lost
+        runs = [self.as_of[cluster][0]] if cluster in self.as_of else []
+        runs += [self.coverage[cluster]] if runs and cluster in self.coverage else []
+        return bool(runs) and not any(run["run_id"] in self.lost for run in runs)
 
 
 @dataclass
@@ -54,16 +105,20 @@ def open_after(lake: Any, runs: Sequence[Row]) -> Open:
     """What is open after these runs, oldest first."""
     found = Open()
     for run in runs:
+        inventory = Inventory.from_dict(json.loads(run["inventory"])) if run.get("inventory") else Inventory()
+        if inventory.sources or inventory.fleet in found.fleets:
+            found.fleets.setdefault(inventory.fleet, Compared(run)).add(run, inventory)
         for part in run["snapshots"] or ():
             if part["status"] == ACCEPTED:
                 found.as_of[part["cluster"]] = run, part["captured_at"]
-    last = {run["result_id"]: run for run, _ in found.as_of.values()}
+    found.compare()
+    last = {run["result_id"]: run for run in (*(run for run, _ in found.as_of.values()), *found.coverage.values())}
     per_result: Counter[str] = Counter()
     keys = ("result_id", "cluster", "control", "outcome", "severity")
     for row in grouped(lake, last.values(), is_in("outcome", LISTED), keys, [("since", "min")]):
         result, cluster, control, outcome, severity = (row[name] for name in keys)
         per_result[result] += row["count_all"]
-        if cluster in found.as_of and found.as_of[cluster][0]["result_id"] == result:
+        if found.is_last(result, cluster, control):
             key = cluster, control, outcome, severity
             found.counts[key] += row["count_all"]
             if row["since_min"] is not None:

@@ -1,6 +1,9 @@
 """Expected cluster-nights of a period against done ones. A night is a day in UTC, by the time of the snapshot.
 
 A night is done if the cluster's full snapshot was accepted and evaluated by a run that is complete and verified.
+
+Anyone can write a document about a night that was missed. So a document makes no night done from the time on that the audit first
+read the cluster itself. A cluster that was only audited from documents has no other source: its nights count, and are told.
 """
 
 from __future__ import annotations
@@ -15,10 +18,12 @@ from durability.errors import Refused
 from durability.evidence import expected
 from durability.plan.plan import ACCEPTED, COUNTED
 from durability.report.words import joined
+from durability.topology.document import LIVE
 
 COMPLETE = "complete"
 DAY = timedelta(days=1)
 NO_RUN, NO_SNAPSHOT = "no run that night", "no snapshot"
+FROM_DOCUMENT = "evaluated from a document"
 NOT_EVALUATED = "accepted, but no run has evaluated the snapshot"
 NOT_VERIFIED = "run unverified: the second check did not confirm its verdicts"
 NAMED = 3
@@ -74,23 +79,34 @@ def night(moment: datetime) -> date:
     return moment.astimezone(UTC).date()
 
 
-def count(period: Period, snapshots: Iterable[Row], runs: Sequence[Row], first: Mapping[str, datetime]) -> list[dict]:
+def count(
+    period: Period,
+    snapshots: Iterable[Row],
+    runs: Sequence[Row],
+    first: Mapping[str, datetime],
+    live: Mapping[str, datetime] | None = None,
+) -> list[dict]:
     """By cluster its expected nights, the done ones, gaps with their reasons, and nights that inventories don't expect.
 
-    snapshots: full snapshots of the period, with status, reason and published_at.
+    snapshots: full snapshots of the period, with attempt_id, status, reason, source and published_at.
     runs: nightly runs, superseded results included, oldest first.
     first: by cluster, when it was first in the lake. Without an inventory, nights are expected from then on, also after the last
         snapshot.
+    live: by cluster, its first snapshot that was read from the cluster.
     """
     by_night, ran = _evaluated(period, runs), set()
     ran |= {day for _, day in by_night} | {night(run["captured_at"]) for run in runs}
     taken: defaultdict[tuple[str, date], list[Row]] = defaultdict(list)
+    documents: dict[str, bool] = {}
     for row in snapshots:
         taken[row["cluster"], night(row["captured_at"])].append(row)
+        if row["status"] == ACCEPTED and row["source"] not in (None, LIVE):
+            since = (live or {}).get(row["cluster"])
+            documents[row["attempt_id"]] = since is None or row["captured_at"] < since
     ran |= {day for _, day in taken}
     population = expected.read((run for run in runs if run["captured_at"] < period.until), first)
-    names = sorted({*first, *population.states})
-    found = [_of_cluster(period, name, first.get(name), population, taken, by_night, ran) for name in names]
+    names = sorted({*first, *population.clusters})
+    found = [_of_cluster(period, name, first.get(name), population, taken, by_night, ran, documents) for name in names]
     # A cluster that was removed before the period is no part of it.
     return [
         row
@@ -109,16 +125,22 @@ def _of_cluster(
     taken: Mapping[tuple[str, date], Sequence[Row]],
     by_night: Mapping[tuple[str, date], Sequence[tuple[Row, Row]]],
     ran: set[date],
+    documents: Mapping[str, bool],
 ) -> dict[str, Any]:
-    done = evaluated = unexpected = 0
+    """documents: the attempts whose snapshots are documents, and whether each may make a night done."""
+    done = evaluated = unexpected = from_documents = 0
     gaps: list[dict[str, Any]] = []
     not_expected: list[dict[str, Any]] = []
     accepted, nights = [], []
     for day in (period.start + DAY * number for number in range(period.days)):
-        here, runs = taken.get((cluster, day), ()), by_night.get((cluster, day), ())
+        all_here, all_runs = taken.get((cluster, day), ()), by_night.get((cluster, day), ())
+        here = [row for row in all_here if documents.get(row["attempt_id"], True)]
+        runs = [(run, part) for run, part in all_runs if documents.get(part["attempt_id"], True)]
         if any(row["status"] == ACCEPTED for row in (*here, *(part for _, part in runs))):
             accepted.append(day)
         reason, counts = _gap(cluster, here, runs, day in ran)
+        if reason and len(runs) < len(all_runs):
+            reason = FROM_DOCUMENT
         is_expected, why = population.on(cluster, day, first)
         if not is_expected:
             unexpected += counts
@@ -129,6 +151,7 @@ def _of_cluster(
         evaluated += counts
         if reason is None:
             done += 1
+            from_documents += all(part["attempt_id"] in documents for _, part in runs if part["status"] == ACCEPTED)
         else:
             _extend(gaps, day, why if why and reason in (NO_SNAPSHOT, NO_RUN) else reason)
     return {
@@ -137,6 +160,7 @@ def _of_cluster(
         "last_accepted": accepted[-1].isoformat() if accepted else None,
         "expected": len(nights),
         "done": done,
+        "done_from_documents": from_documents,
         "evaluated": evaluated,
         "gaps": gaps,
         "not_expected": not_expected,

@@ -20,12 +20,13 @@ from durability.plan.plan import NIGHTLY, to_text
 from durability.policy.frameworks import Framework
 from durability.report.html import period as page
 from durability.report.words import joined, plural
+from durability.topology.document import LIVE
 
 FORMAT = "durability-period/1"
 FOLDER = "period"
 FILES = ("period.json", "period.html")
 LATE = timedelta(days=2)
-"""How long after a period a run may evaluate a snapshot of it."""
+"""How long after a period a run may evaluate a snapshot of it, and end."""
 NAMED = 5
 REMOVED = 20
 """How many clusters that are no longer expected have a sentence of their own."""
@@ -58,8 +59,10 @@ def document(lake: Any, period: Period, framework: Framework | None, now: dateti
         )
     before = exceptions.open_after(lake, [run for run in _newest(all_runs) if run["captured_at"] < period.since])
     after, during = exceptions.open_after(lake, runs), exceptions.changes(lake, runs)
+    before.complete_from(after)
     controls = framework.controls if framework else None
-    clusters = nights.count(period, _snapshots(lake, period), all_runs, _first(lake, all_runs))
+    first, live = _first(lake, all_runs)
+    clusters = nights.count(period, _snapshots(lake, period), all_runs, first, live)
     found = {
         "format": FORMAT,
         "from": period.start.isoformat(),
@@ -86,8 +89,9 @@ def _runs(lake: Any, period: Period) -> list[dict[str, Any]]:
     """Nightly runs until the end of the period, one per result, oldest first."""
     from pyiceberg.expressions import And, EqualTo, LessThan
 
-    until = LessThan("captured_at", (period.until + LATE).isoformat())
-    rows = lake.scan(RUNS, And(EqualTo("kind", NIGHTLY), until)).to_pylist()
+    late = (period.until + LATE).isoformat()
+    until = (LessThan(name, late) for name in ("captured_at", "finished_at"))
+    rows = lake.scan(RUNS, And(EqualTo("kind", NIGHTLY), *until)).to_pylist()
     newest = {row["result_id"]: row for row in sorted(rows, key=lambda row: row["finished_at"])}
     return sorted(newest.values(), key=lambda row: (row["captured_at"], row["finished_at"]))
 
@@ -110,22 +114,25 @@ def _snapshots(lake: Any, period: Period) -> list[dict[str, Any]]:
 
     since = GreaterThanOrEqual("captured_at", period.since.isoformat())
     until = LessThan("captured_at", period.until.isoformat())
-    columns = ("cluster", "captured_at", "status", "reason", "published_at")
+    columns = ("cluster", "captured_at", "attempt_id", "status", "reason", "source", "published_at")
     return lake.scan(SNAPSHOTS, And(EqualTo("kind", FULL), since, until), columns).to_pylist()
 
 
-def _first(lake: Any, runs: Iterable[Row]) -> dict[str, datetime]:
-    """By cluster, the time of the first full snapshot that the lake knows, of any status."""
+def _first(lake: Any, runs: Iterable[Row]) -> tuple[dict[str, datetime], dict[str, datetime]]:
+    """By cluster, the times of its first full snapshot of any status, and of the first one that was read from the cluster."""
     from pyiceberg.expressions import EqualTo
 
-    table = lake.scan(SNAPSHOTS, EqualTo("kind", FULL), ("cluster", "captured_at"))
-    rows = table.group_by("cluster").aggregate([("captured_at", "min")]).to_pylist()
-    found = {row["cluster"]: row["captured_at_min"] for row in rows}
+    table = lake.scan(SNAPSHOTS, EqualTo("kind", FULL), ("cluster", "captured_at", "source"))
+    rows = table.group_by(["cluster", "source"]).aggregate([("captured_at", "min")]).to_pylist()
+    live = {row["cluster"]: row["captured_at_min"] for row in rows if row["source"] == LIVE}
+    found: dict[str, datetime] = {}
+    for row in rows:
+        found[row["cluster"]] = min(row["captured_at_min"], found.get(row["cluster"], row["captured_at_min"]))
     for run in runs:  # their rows stay longer than those of snapshots
         for part in run["snapshots"] or ():
             moment = part["captured_at"] or run["captured_at"]
             found[part["cluster"]] = min(moment, found.get(part["cluster"], moment))
-    return found
+    return found, live
 
 
 def _run(run: Row) -> dict[str, Any]:
@@ -172,6 +179,7 @@ def _unknown(
         said.append(
             f"{plural(gaps, 'cluster-night')} of {found['nights']['expected']:,} have no complete, verified evaluation."
         )
+    said += _from_documents(found)
     said += _population(found)
     last_day = (period.end - nights.DAY).isoformat()
     ended = [c["cluster"] for c in found["clusters"] if c["gaps"] and _vanished(c["gaps"][-1], last_day)]
@@ -207,6 +215,15 @@ def _unknown(
     if not found["pulses"]:
         said.append("Pulses: the lake has none in the period, so what happened between nights isn't known.")
     return said
+
+
+def _from_documents(found: Mapping[str, Any]) -> list[str]:
+    """Nights that documents made done, as a sentence: nothing shows that a document is of the cluster, and of that night."""
+    named = [c["cluster"] for c in found["clusters"] if c["done_from_documents"]]
+    if not named:
+        return []
+    count = plural(sum(c["done_from_documents"] for c in found["clusters"]), "cluster-night")
+    return [f"{joined(named, NAMED)}: {count} done from documents. The audit did not read these clusters itself."]
 
 
 def _population(found: Mapping[str, Any]) -> list[str]:

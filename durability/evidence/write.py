@@ -28,6 +28,9 @@ from durability.report.formats import ocsf
 REPORT, INPUTS, DOCUMENTS = "report", "inputs", "documents"
 """Folders of a run's evidence: copies of the report's files, of policy, waivers and clusters file, and of topology documents."""
 
+INVENTORY = "inventory"
+"""Input without a file of its own: what the run read of all inventories, and which cluster of the fleet each listed one is."""
+
 NOT_KEPT = (ocsf.FILE,)
 """Files that are not copied: findings.json has the same findings, and this form takes four times as much."""
 
@@ -148,7 +151,10 @@ def _report_files(files: Mapping[str, Path]) -> Iterator[tuple[str, Path]]:
 
 
 def _inputs(run: Audited, folder: Path) -> tuple[dict[str, str | None], dict[str, str]]:
-    """Copy the input files. Returns the SHA-256 of each, and the reason for each one without."""
+    """Copy the input files, and write what inventories listed: MSK may list others later.
+
+    Returns the SHA-256 of each, and the reason for each one without.
+    """
     found: dict[str, str | None] = {}
     reasons: dict[str, str] = {}
     for name, path in run.inputs.items():
@@ -162,6 +168,16 @@ def _inputs(run: Audited, folder: Path) -> tuple[dict[str, str | None], dict[str
             found[name] = _sha256(copy)
         except OSError as error:
             reasons[name] = f"can't be read: {error.strerror}"
+    found[INVENTORY] = None
+    compared = run.plan.inventory
+    if compared is None or not compared.sources:
+        reasons[INVENTORY] = "this run compares no inventory"
+    else:
+        content = {name: value for name, value in compared.to_dict().items() if name != "previous_result_ids"}
+        file = folder / INPUTS / f"{INVENTORY}.json"
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        _write(file, json.dumps(content, ensure_ascii=False, indent=1).encode() + b"\n")
+        found[INVENTORY] = _sha256(file)
     return found, reasons
 
 

@@ -337,7 +337,8 @@ RUNS = Table(
             ),
         ),
         ("summary", pa.string()),  # JSON object, as in findings.json
-        # JSON of `durability.plan.inventory.Inventory`; NULL: the fleet was not compared with inventories
+        # JSON of `durability.plan.inventory.Inventory`, without sources if the clusters file has no inventory.
+        # NULL: a run that says nothing about a fleet, such as one of documents.
         ("inventory", pa.string()),
     ),
     sort=("run_id",),

@@ -54,7 +54,8 @@ def build_plan(
     clusters: Sequence[Cluster] = (),
     attempts: Sequence[Attempt] = (),
     started_at: datetime | None = None,
-    inventory: Sequence[Listing] = (),
+    inventory: Sequence[Listing] | None = None,
+    fleet: str | None = None,
 ) -> Plan:
     """The plan of one run over `snapshots`. A nightly run's rows of `resolved_policy` are written, too.
 
@@ -63,7 +64,9 @@ def build_plan(
     clusters: provider and team for clusters without facts.
     attempts: what a pulse staged, at least the attempts of `snapshots`. Nightly runs don't need it.
     started_at: now if not given.
-    inventory: what was read of the clusters file's inventories.
+    inventory: what was read of the clusters file's inventories, which may be none. None: the run doesn't compare any, so
+        findings of earlier runs stay as they are.
+    fleet: what identifies the clusters file (`durability.policy.fleet_name`); None if the run says nothing about a fleet.
     Raises AuditError if there is no cluster, or if a cluster occurs twice.
     """
     from durability.plan.resolved import resolve_policy
@@ -99,29 +102,36 @@ def build_plan(
         staged=_files_by_table(staged),
         look_back=back,
         grouped=grouped,
-        inventory=None if kind == PULSE else _inventory(lake, inventory, clusters, history),
+        inventory=None if kind == PULSE or inventory is None else _inventory(lake, inventory, clusters, history, fleet),
+        fleet=None if kind == PULSE else fleet,
     )
     return plan if plan.pulse else replace(plan, applications=resolve_policy(lake, plan, policy, waivers))
 
 
 def _inventory(
-    lake: Lake, listings: Sequence[Listing], clusters: Sequence[Cluster], history: _History
+    lake: Lake, listings: Sequence[Listing], clusters: Sequence[Cluster], history: _History, fleet: str | None
 ) -> Inventory | None:
-    """The inventories, compared with the clusters file. None if there is none, and the last run had none."""
-    runs = history.inventories
-    if not listings and not (runs and Inventory.from_dict(json.loads(runs[-1]["inventory"])).sources):
-        return None
+    """The inventories, compared with the clusters file. None if there is none, and the fleet's last run had none.
+
+    Runs of other fleets in the lake have other clusters. So nothing is compared with them.
+    """
     before: list[str] = []
-    for run in reversed(runs):
-        unread = Inventory.from_dict(json.loads(run["inventory"])).unread
-        if not before or not unread:
+    for run in reversed(history.inventories):
+        earlier = Inventory.from_dict(json.loads(run["inventory"]))
+        if earlier.fleet != fleet:
+            continue
+        if not before and not listings and not earlier.sources:
+            return None
+        if not before or not earlier.unread:
             before.append(run["result_id"])
-        if not unread:
+        if not earlier.unread:
             break
+    if not listings and not before:
+        return None
     found = {name: kafka_id for name, (kafka_id, _) in lake.kafka_cluster_ids(c.id for c in clusters).items()}
     # One that is stated is checked whenever the cluster is read.
     stated = {c.id: c.kafka_cluster_id for c in clusters if c.kafka_cluster_id}
-    return compare(listings, clusters if listings else (), found | stated, before)
+    return compare(listings, clusters if listings else (), found | stated, before, fleet)
 
 
 def _row(snapshot: Any) -> dict[str, Any]:
@@ -191,7 +201,7 @@ class _History:
     counted: (cluster, snapshot_id) of snapshots that a run of this kind evaluated or counted.
     full: by cluster, its accepted snapshots with facts, oldest first.
     accepted: as `full`, with the pulses. Read only if a cluster can't be evaluated now.
-    inventories: the earlier nightly runs that compared inventories, oldest first.
+    inventories: the earlier nightly runs of a clusters file, of any fleet, oldest first.
     """
 
     def __init__(self, lake: Lake, kind: str, run_id: str, rows: list[dict[str, Any]]):

@@ -5,6 +5,7 @@ about a cluster, but never in a way that hides one that isn't audited:
 
 - A short name, such as a name in MSK, counts only if no other entry of MSK and Strimzi has it. If one of these inventories could
   not be read, that isn't certain.
+- The id of a cluster is no short name of MSK unless its provider is MSK, and none of Strimzi if it is. `inventory_names` may be.
 - Two entries of MSK and Strimzi are never one cluster of the fleet, unless Kafka's id says so. The one with the better name is.
 """
 
@@ -16,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from durability.policy.inventory import CSV, Entry, Listing
+from durability.policy.inventory import CSV, MSK, Entry, Listing
 from durability.policy.model import Cluster
 
 INVENTORY = "inventory"
@@ -64,12 +65,14 @@ class Inventory:
     unlisted: clusters of the fleet that no inventory lists.
     previous_result_ids: the last nightly run that compared its fleet with inventories. If it could not read one, also the last
         run before it that could read all.
+    fleet: what identifies the clusters file (`durability.policy.fleet_name`); None if it isn't known.
     """
 
     sources: list[ReadInventory] = field(default_factory=list)
     clusters: list[ListedCluster] = field(default_factory=list)
     unlisted: list[str] = field(default_factory=list)
     previous_result_ids: list[str] = field(default_factory=list)
+    fleet: str | None = None
 
     @property
     def unread(self) -> list[ReadInventory]:
@@ -88,6 +91,7 @@ class Inventory:
             [ListedCluster(**_known(ListedCluster, cluster)) for cluster in stated["clusters"]],
             list(stated["unlisted"]),
             list(stated["previous_result_ids"]),
+            stated.get("fleet"),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,9 +111,10 @@ def _known(cls: type, stated: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class _Candidate:
-    """An entry while it is compared. usable: its names that no other cluster has."""
+    """An entry while it is compared. kind: of its inventory. usable: its names that no other cluster has."""
 
     entry: Entry
+    kind: str
     sources: list[str]
     usable: list[str] = field(default_factory=list)
 
@@ -119,6 +124,7 @@ def compare(
     fleet: Sequence[Cluster],
     kafka_ids: Mapping[str, str],
     previous_result_ids: Sequence[str] = (),
+    fleet_name: str | None = None,
 ) -> Inventory:
     """The inventories as this run read them, with the cluster of the fleet that each listed cluster is.
 
@@ -137,6 +143,7 @@ def compare(
         clusters=sorted(clusters, key=lambda cluster: cluster.id),
         unlisted=sorted(cluster.id for cluster in fleet if cluster.id not in listed),
         previous_result_ids=list(previous_result_ids),
+        fleet=fleet_name,
     )
 
 
@@ -154,7 +161,7 @@ def _physical(listings: Iterable[Listing]) -> list[_Candidate]:
             same = [entry.kafka_cluster_id, entry.names[-1]]
             known = next((found[key] for key in same if key and key in found), None)
             if known is None:
-                known = _Candidate(entry, [])
+                known = _Candidate(entry, listing.source.kind, [])
             known.sources = list(dict.fromkeys([*known.sources, listing.source.name]))
             found |= {key: known for key in same if key}
     candidates = list({id(candidate): candidate for candidate in found.values()}.values())
@@ -168,7 +175,8 @@ def _match(
     candidates: Sequence[_Candidate], fleet: Sequence[Cluster], kafka_ids: Mapping[str, str], certain: bool
 ) -> dict[int, tuple[str, bool]]:
     """By candidate (`id`), its cluster of the fleet, and whether that is certain."""
-    names = _names(fleet)
+    names, of_msk = _names(fleet), {cluster.id: cluster.provider.startswith(MSK) for cluster in fleet}
+    stated = {name for cluster in fleet for name in cluster.inventory_names}
     by_kafka_id = {kafka_id: cluster for cluster, kafka_id in kafka_ids.items()}
     offers: list[tuple[int, int, str, _Candidate]] = []
     for order, candidate in enumerate(candidates):
@@ -180,6 +188,8 @@ def _match(
             if cluster is None or (kafka_id and kafka_ids.get(cluster, kafka_id) != kafka_id):
                 continue
             short = name == candidate.entry.names[0] and len(candidate.entry.names) > 1
+            if short and name not in stated and of_msk[cluster] != (candidate.kind == MSK):
+                continue
             offers.append((2 if short else 1, order, cluster, candidate))
     found: dict[int, tuple[str, bool]] = {}
     taken: set[str] = set()

@@ -183,7 +183,8 @@ class Plan:
     applications: how many Streams applications have a placement verdict in `resolved_policy`.
     look_back: None for a pulse, and if the lake has no recent earlier snapshot.
     grouped: attempts (evaluated, uncounted and previous) whose rows of `partition_groups` may be used.
-    inventory: what inventories list; None if the clusters file has none, and had none in the last run.
+    inventory: what inventories list; None if the clusters file has none, and had none in the last run, or if it isn't compared.
+    fleet: what identifies the clusters file (`durability.policy.fleet_name`); None if the run says nothing about a fleet.
     """
 
     run_id: str
@@ -200,6 +201,7 @@ class Plan:
     look_back: LookBack | None = None
     grouped: list[str] = field(default_factory=list)
     inventory: Inventory | None = None
+    fleet: str | None = None
 
     @property
     def small(self) -> bool:

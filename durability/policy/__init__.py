@@ -2,7 +2,7 @@
 
 from durability.catalogue import CONTROLS, PROVIDERS
 from durability.policy.frameworks import Framework, load_frameworks, shipped_frameworks
-from durability.policy.inventory import load_inventory
+from durability.policy.inventory import fleet_name, load_inventory
 from durability.policy.load import load_clusters, load_policy, load_waivers
 from durability.policy.match import match_column, matches
 from durability.policy.model import Cluster, Retention, fingerprint
@@ -14,6 +14,7 @@ __all__ = [
     "Framework",
     "Retention",
     "fingerprint",
+    "fleet_name",
     "load_clusters",
     "load_frameworks",
     "load_inventory",

@@ -289,11 +289,15 @@ INVENTORY = _keys(
         "The clusters of Amazon MSK in a region, with the keys of MSK IAM in Connections",
     ),
     strimzi=_may(TEXT, "Strimzi's Kafka resources, a file or folder of YAML or JSON; relative to this file"),
+    allow_empty=_may(
+        Flag(), "Whether it may list no cluster; otherwise an empty list counts as one that can't be read"
+    ),
 )
 CLUSTERS = _file(
     "durability-clusters/1",
     "The fleet that the Kafka durability audit reads.",
     clusters=_needed(ListOf(CLUSTER)),
+    fleet=_may(TEXT, "Its name in the lake; the path of this file unless stated"),
     inventory=_may(ListOf(INVENTORY), "What the fleet is compared with; a cluster that isn't audited is a finding"),
 )
 

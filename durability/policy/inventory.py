@@ -22,6 +22,7 @@ class InventorySource:
     path: of csv and strimzi.
     columns: of csv, the names of the columns by COLUMNS. id is always there.
     aws: of msk, the identity by key of `durability.policy.scalars.AWS`.
+    allow_empty: whether it may list no cluster. Otherwise an empty list counts as one that can't be read.
     """
 
     name: str
@@ -29,6 +30,7 @@ class InventorySource:
     path: Path | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     aws: Mapping[str, str] = field(default_factory=dict)
+    allow_empty: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,14 @@ def load_inventory(path: Path | str) -> list[InventorySource]:
     return list(sources.values())
 
 
+def fleet_name(path: Path | str) -> str:
+    """What identifies the fleet of the clusters file at `path` in a lake: its `fleet`, else the file's absolute path.
+
+    Links stay as they are, since a checkout may be replaced behind one. Raises BadInput.
+    """
+    return read(path, "clusters file", CLUSTERS).content.get("fleet") or str(Path(path).absolute())
+
+
 def _source(document: Document, index: int, stated: dict[str, Any]) -> InventorySource:
     kinds = [kind for kind in KINDS if kind in stated]
     if len(kinds) != 1:
@@ -82,10 +92,12 @@ def _source(document: Document, index: int, stated: dict[str, Any]) -> Inventory
     if columns and kind != CSV:
         key = next(iter(columns))
         raise document.refuse(("inventory", index, key), f"names a column of a CSV file, and this inventory is {kind}")
+    empty = stated.get("allow_empty", False)
     if kind == MSK:
         where = stated[MSK].get("aws.region") or stated[MSK].get("aws.profile")
-        return InventorySource(stated.get("name") or f"MSK {where or ''}".strip(), kind, aws=stated[MSK])
+        return InventorySource(
+            stated.get("name") or f"MSK {where or ''}".strip(), kind, aws=stated[MSK], allow_empty=empty
+        )
     file = Path(document.file).parent / stated[kind]
-    return InventorySource(
-        stated.get("name") or stated[kind], kind, file, {"id": "id"} | columns if kind == CSV else {}
-    )
+    columns = {"id": "id"} | columns if kind == CSV else {}
+    return InventorySource(stated.get("name") or stated[kind], kind, file, columns, allow_empty=empty)

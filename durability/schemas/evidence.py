@@ -62,6 +62,7 @@ CLUSTERS = _rows(
     expected_from=Member(Text(format="date"), nullable=True, about="null: no night of the period is expected"),
     last_accepted=Member(Text(format="date"), nullable=True),
     **_all(("expected", "done", "evaluated"), NUMBER),
+    done_from_documents=Member(COUNT, about="done nights of clusters that no run has read itself by then"),
     gaps=GAPS,
     not_expected=NOT_EXPECTED,
     evaluated_unexpected=Member(COUNT, about="nights that no inventory expects"),
@@ -227,7 +228,7 @@ EVIDENCE = Object(
             Object(
                 "inputs",
                 {
-                    **_all(("policy", "waivers", "clusters"), FILE_HASH),
+                    **_all(("policy", "waivers", "clusters", "inventory"), FILE_HASH),
                     "as_evaluated": Member(Flag(), nullable=True),
                     "unknown": REASONS,
                 },

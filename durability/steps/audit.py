@@ -80,7 +80,9 @@ def run(settings: Settings, services: Services, started_at: datetime | None = No
 
     rows, attempts = snapshots(settings, services.connect, reporter, (run_id, to_text(started_at)))
     with report_step("evaluate", reporter) as summary:
-        evaluated = evaluate.plan_evaluation(settings, NIGHTLY, run_id, f"{run_id}:1", rows, attempts, started_at)
+        evaluated = evaluate.plan_evaluation(
+            settings, NIGHTLY, run_id, f"{run_id}:1", rows, attempts, started_at, inventories=True
+        )
         services.evaluation.run(settings.open_lake(), evaluated, summary)
     with report_step("cross-check", reporter) as summary:
         flagged = cross_check.cross_check(settings, evaluated, summary)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from durability.lake.conditions import of_result
 from durability.plain import plain
+from durability.plan.inventory import Inventory
 from durability.plan.plan import COUNTED, from_text
 from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
@@ -109,8 +110,15 @@ def run_row(plan: Plan, status: str, verified: bool | None, summary: Mapping[str
         "snapshots": [_snapshot(s, s.status, s.reason) for s in plan.snapshots]
         + [_snapshot(e, COUNTED, None) for e in earlier],
         "summary": json.dumps(summary),
-        "inventory": None if plan.inventory is None else plan.inventory.record(),
+        "inventory": _inventory(plan),
     }
+
+
+def _inventory(plan: Plan) -> str | None:
+    """A run of a fleet without inventories is recorded, too: so other fleets in the lake aren't taken for it."""
+    if plan.inventory is None and plan.fleet is None:
+        return None
+    return (plan.inventory or Inventory(fleet=plan.fleet)).record()
 
 
 def _snapshot(part: SnapshotPart | Earlier, status: str, reason: str | None) -> dict[str, Any]:

@@ -36,17 +36,20 @@ def plan_evaluation(
     published: Sequence[Mapping[str, Any]],
     attempts: Sequence[Attempt],
     started_at: datetime | None = None,
+    *,
+    inventories: bool = False,
 ) -> Plan:
     """The plan of one evaluation; see `durability.plan.build_plan`.
 
     published: the rows that `publish` returned.
     attempts: all attempts after the gate. Used for a pulse, whose facts stay staged.
+    inventories: compare the fleet with the inventories of its clusters file. Only a nightly run does: its results count.
     """
     from durability.collect import inventory
     from durability.plan import build_plan
-    from durability.policy import load_clusters, load_inventory, load_policy, load_waivers
+    from durability.policy import fleet_name, load_clusters, load_inventory, load_policy, load_waivers
 
-    compared = kind != PULSE and not settings.topology
+    compared = inventories and kind != PULSE and settings.has_fleet
     return build_plan(
         settings.open_lake(),
         run_id=run_id,
@@ -58,7 +61,8 @@ def plan_evaluation(
         clusters=[] if settings.topology else load_clusters(settings.clusters),
         attempts=attempts if kind == PULSE else [],
         started_at=started_at,
-        inventory=inventory.read(load_inventory(settings.clusters)) if compared else [],
+        inventory=inventory.read(load_inventory(settings.clusters)) if compared else None,
+        fleet=fleet_name(settings.clusters) if compared else None,
     )
 
 

@@ -25,6 +25,7 @@ class Settings:
     lake: a folder or an s3:// address.
     topology: a document or folder; None to read the clusters in the file `clusters` over the network.
     framework: the framework to whose controls the reports are cut; None for all controls.
+    ad_hoc: `clusters` was made for this run alone, as for a single address. So it says nothing about the fleet.
     """
 
     policy: Path
@@ -34,18 +35,26 @@ class Settings:
     lake: str
     topology: Path | None
     framework: str | None = None
+    ad_hoc: bool = False
+
+    @property
+    def has_fleet(self) -> bool:
+        """Whether `clusters` is the clusters file of a fleet, which inventories are compared with."""
+        return self.topology is None and not self.ad_hoc
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any]) -> Settings:
         """From a DAG run's params. Their keys are the fields of this class."""
-        paths = {name: Path(params[name]) for name in ("policy", "waivers", "clusters", "out")}
+        policy, waivers, clusters, out = (Path(params[name]) for name in ("policy", "waivers", "clusters", "out"))
         topology = Path(params["topology"]) if params["topology"] else None
         # A run of an earlier version has no such param, and its tasks can be cleared.
-        return cls(**paths, lake=params["lake"], topology=topology, framework=params.get("framework") or None)
+        framework = params.get("framework") or None
+        return cls(policy, waivers, clusters, out, params["lake"], topology, framework)
 
     def to_params(self) -> dict[str, str | None]:
         """Params for `from_params`, as JSON values without secrets. Only DAGs that write reports have `framework`."""
-        stated = {name: None if value is None else str(value) for name, value in vars(self).items()}
+        named = {name: value for name, value in vars(self).items() if name != "ad_hoc"}  # never of a DAG's run
+        stated = {name: None if value is None else str(value) for name, value in named.items()}
         return {name: value for name, value in stated.items() if name != "framework" or value}
 
     def open_lake(self) -> Lake:

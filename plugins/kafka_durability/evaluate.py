@@ -65,4 +65,5 @@ class EvaluateOperator(SparkJob):
             published=artifacts.get(self.published["published"]),
             attempts=attempts,
             started_at=context["dag_run"].start_date,
+            inventories=True,
         )

@@ -34,10 +34,8 @@ def read(source: InventorySource) -> Listing:
             entries.append(Entry((cells["id"],), **more))
     except csv.Error as error:
         raise BadInput(path, f"line {rows.line_num}", f"isn't CSV: {error}") from None
-    if not entries:
-        raise BadInput(
-            path, "", "the inventory lists no cluster; export it again, or delete its lines in the clusters file"
-        )
+    if not entries and not source.allow_empty:
+        raise BadInput(path, "", f"the inventory lists no cluster; export it again, or {files.ALLOW_EMPTY}")
     return Listing(source, entries, sha256=files.sha256(found))
 
 

@@ -9,6 +9,8 @@ from durability.errors import BadInput
 from durability.policy.yamlfile import shown
 
 MAX_BYTES = 64 << 20
+ALLOW_EMPTY = "state `allow_empty: true` in `inventory` of the clusters file"
+"""What to do about an inventory that is meant to have no cluster."""
 
 
 def content(path: Path) -> bytes:

@@ -6,6 +6,7 @@ import time
 
 from kafka import errors as kafka_errors
 
+from durability.collect.inventory import files
 from durability.collect.msk_iam import IamTokens, code_of
 from durability.errors import Unreachable
 from durability.policy.inventory import Entry, InventorySource, Listing
@@ -16,7 +17,7 @@ ALLOW = "allow the audit's role kafka:ListClustersV2"
 
 
 def read(source: InventorySource) -> Listing:
-    """The clusters of a region. Raises Unreachable if AWS doesn't list them. The error has no secrets."""
+    """The clusters of a region. Raises Unreachable if AWS doesn't list them, or if there are none. The error has no secrets."""
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -38,4 +39,7 @@ def read(source: InventorySource) -> Listing:
         # Texts of botocore's errors may include a profile or an endpoint. Class names don't.
         check = "check the region, and the way from this host to AWS"
         raise Unreachable(f"MSK could not be asked: {type(error).__name__}; {check}") from None
+    if not entries and not source.allow_empty:
+        # A role of another account may list its clusters, too: none.
+        raise Unreachable(f"MSK lists no cluster there; check aws.role.arn and aws.region, or {files.ALLOW_EMPTY}")
     return Listing(source, entries)

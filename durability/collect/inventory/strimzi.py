@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,20 +17,21 @@ from durability.policy.yamlfile import shown
 
 GROUP, KIND = "kafka.strimzi.io/", "Kafka"
 SUFFIXES = (".json", ".yaml", ".yml")
+MAX_FILES = 10_000
 EXPORT = "export it with `kubectl get kafka -A -o yaml`"
 # All scalars stay text: a cluster may be called "on" or 1e3. An alias refers to the same object, so nothing expands.
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 def read(source: InventorySource) -> Listing:
-    """The clusters of a file, or of the files of a folder. Raises BadInput for one that can't be used."""
+    """The clusters of a file, or of the files below a folder. Raises BadInput for an unusable file, or if there is no cluster."""
     assert source.path is not None
     path, hashes = source.path, []
     entries: list[Entry] = []
     first: dict[str, Path] = {}
     for file in _files(path):
         found = files.content(file)
-        hashes.append((file.name, files.sha256(found)))
+        hashes.append((file.name if file == path else file.relative_to(path).as_posix(), files.sha256(found)))
         for entry in _entries(file, _documents(file, files.text(file, found)), source.name, alone=file == path):
             name = entry.names[-1]
             if name in first:
@@ -40,17 +42,36 @@ def read(source: InventorySource) -> Listing:
                 raise BadInput(file, "", problem)
             first[name] = file
             entries.append(entry)
+    if not entries and not source.allow_empty:
+        raise BadInput(path, "", f"the inventory lists no cluster; {EXPORT}, or {files.ALLOW_EMPTY}")
     whole = hashes[0][1] if path.is_file() else files.sha256("".join(f"{h}  {n}\n" for n, h in hashes).encode())
     return Listing(source, entries, sha256=whole)
 
 
 def _files(path: Path) -> list[Path]:
+    """The file, or those of a folder and its subfolders. Hidden ones are left out."""
     if not path.is_dir():
         return [path]
-    found = [f for f in sorted(path.iterdir()) if f.suffix in SUFFIXES and not f.name.startswith(".")]
+    found: list[Path] = []
+    walked: set[str] = set()
+    for folder, inner, names in os.walk(path, onerror=_unreadable, followlinks=True):
+        # A link may lead back to a folder above.
+        inner[:] = [] if (real := os.path.realpath(folder)) in walked else [n for n in inner if not n.startswith(".")]
+        if real not in walked:
+            found += [Path(folder, n) for n in names if Path(n).suffix in SUFFIXES and not n.startswith(".")]
+        walked.add(real)
+        if len(found) > MAX_FILES:
+            raise BadInput(path, "", f"has more than {MAX_FILES:,} files; {EXPORT} into a folder of its own")
+    found.sort(key=lambda file: file.relative_to(path).as_posix())
     if not found:
         raise BadInput(path, "", f"no file ends in {', '.join(SUFFIXES)}; {EXPORT}")
     return found
+
+
+def _unreadable(error: OSError) -> None:
+    raise BadInput(
+        Path(error.filename), "", f"the folder can't be read: {error.strerror}; let the audit's user read it"
+    )
 
 
 def _documents(file: Path, text: str) -> list[Any]:
@@ -89,18 +110,35 @@ def _resources(file: Path, documents: list[Any]) -> Iterator[dict[str, Any]]:
     for number, document in enumerate(documents, 1):
         if not isinstance(document, dict) or not document.get("kind"):
             raise BadInput(file, f"document {number}", f"isn't a Kubernetes resource, which has a `kind`; {EXPORT}")
-        if not str(document["kind"]).endswith("List"):
-            yield document
-            continue
-        items = document.get("items")
-        # In YAML, an empty list without its brackets is an empty text here.
-        for place, item in enumerate(items if isinstance(items, list) else []):
-            if not isinstance(item, dict):
-                raise BadInput(file, f"document {number}, /items/{place}", f"isn't a Kubernetes resource; {EXPORT}")
-            # The items of a KafkaList have no kind of their own.
-            yield {"kind": str(document["kind"])[:-4], "apiVersion": document.get("apiVersion"), **item}
-        if not isinstance(items, list) and items not in (None, "", "null"):
-            raise BadInput(file, f"document {number}, /items", f"isn't a list; {EXPORT}")
+        yield from _of_list(file, f"document {number}", document) if _is_list(document) else [document]
+
+
+def _is_list(resource: dict[str, Any]) -> bool:
+    return str(resource["kind"]).endswith("List")
+
+
+def _of_list(file: Path, where: str, whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The resources of a list, which must be whole: a part of it would hide the clusters of the others."""
+    _check_whole(file, where, whole.get("metadata"))
+    if "items" not in whole:
+        raise BadInput(file, where, f"is a {shown(whole['kind'])} without `items`; {EXPORT}")
+    items = whole["items"]
+    # In YAML, an empty list without its brackets is an empty text here.
+    if not isinstance(items, list) and items not in (None, "", "null"):
+        raise BadInput(file, f"{where}, /items", f"isn't a list; {EXPORT}")
+    for place, item in enumerate(items if isinstance(items, list) else []):
+        if not isinstance(item, dict):
+            raise BadInput(file, f"{where}, /items/{place}", f"isn't a Kubernetes resource; {EXPORT}")
+        # The items of a KafkaList have no kind of their own.
+        one = {"kind": str(whole["kind"])[:-4], "apiVersion": whole.get("apiVersion"), **item}
+        yield from _of_list(file, f"{where}, /items/{place}", one) if _is_list(one) else [one]
+
+
+def _check_whole(file: Path, where: str, metadata: Any) -> None:
+    """Raises BadInput for a page of a list, by the API's ListMeta: kubectl puts pages together, and other clients may not."""
+    stated = metadata if isinstance(metadata, dict) else {}
+    if stated.get("continue") or str(stated.get("remainingItemCount") or 0) not in ("0", "null", "~"):
+        raise BadInput(file, where, f"is a part of a list, and more of it follows (metadata.continue); {EXPORT}")
 
 
 def _entry(file: Path, resource: dict[str, Any], source: str) -> Entry:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import subprocess
+from dataclasses import replace
 
 import boto3
 import pytest
@@ -102,6 +103,54 @@ def test_strimzis_resources_in_each_form_of_kubectl(tmp_path, text):
     ]
 
 
+def test_folders_below_a_folder_are_read_once(tmp_path):
+    for place in ("a.yaml", "prod/b.yaml", "prod/eu/c.json", ".git/hidden.yaml", "prod/.old.yaml"):
+        path = tmp_path / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(resource(path.stem)))
+    (tmp_path / "prod" / "loop").symlink_to(tmp_path)
+    listing = one(InventorySource("k8s", "strimzi", tmp_path))
+    assert [e.names[0] for e in listing.entries] == ["a", "b", "c"]
+    sums = "sha256sum a.yaml prod/b.yaml prod/eu/c.json | sha256sum"
+    told = subprocess.run(sums, shell=True, cwd=tmp_path, capture_output=True, text=True).stdout
+    assert told.split()[0] == listing.sha256
+
+
+@pytest.mark.parametrize("metadata", [{"continue": "eyJ2IjoibWV0YSJ9"}, {"remainingItemCount": 7}])
+@pytest.mark.parametrize("write", [json.dumps, yaml.safe_dump])
+def test_a_page_of_a_list_is_no_list(tmp_path, metadata, write):
+    path = tmp_path / "kafka.yaml"
+    whole = {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": [resource("a")]}
+    path.write_text(write({**whole, "metadata": {"continue": "", "remainingItemCount": None, "resourceVersion": ""}}))
+    assert len(one(InventorySource("k8s", "strimzi", path)).entries) == 1
+    path.write_text(write({**whole, "metadata": metadata}))
+    with pytest.raises(BadInput, match=r"kafka.yaml, document 1: is a part of a list, and more of it follows"):
+        inventory.check([InventorySource("k8s", "strimzi", path)])
+
+
+def test_a_list_in_a_list_hides_no_cluster(tmp_path):
+    path = tmp_path / "kafka.json"
+    of_kind = {"apiVersion": "kafka.strimzi.io/v1", "kind": "KafkaList", "items": [{"metadata": {"name": "a"}}]}
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [of_kind, resource("b")]}))
+    assert [e.names[0] for e in one(InventorySource("k8s", "strimzi", path)).entries] == ["a", "b"]
+
+
+def test_an_empty_inventory_needs_to_be_meant(aws, tmp_path):
+    path = tmp_path / "kafka.yaml"
+    path.write_text("apiVersion: v1\nkind: List\nitems: []\n")
+    sources = [
+        csv_source(tmp_path, "id\n"),
+        InventorySource("k8s", "strimzi", path),
+        InventorySource("MSK", "msk", aws={"aws.region": "eu-west-1"}),
+    ]
+    with mock_aws():
+        refused = inventory.read(sources)
+        meant = inventory.read([replace(source, allow_empty=True) for source in sources])
+    for listing in refused:
+        assert "no cluster" in listing.problem and "`allow_empty: true`" in listing.problem
+    assert [(listing.problem, listing.entries) for listing in meant] == [(None, [])] * 3
+
+
 def test_a_folder_of_exports(tmp_path):
     (tmp_path / "a.yaml").write_text(yaml.safe_dump(resource("a")))
     (tmp_path / "b.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": []}))
@@ -132,6 +181,8 @@ def test_a_folder_of_exports(tmp_path):
         ("kind: Kafka\napiVersion: other/v1\nmetadata: {name: x}\n", r"has no Kafka resource of Strimzi"),
         ("", r"has no Kafka resource of Strimzi"),
         ("kind: List\nitems: [1]\n", r"document 1, /items/0: isn't a Kubernetes resource"),
+        ("kind: List\napiVersion: v1\n", r'document 1: is a "List" without `items`'),
+        ("kind: List\nitems: []\n", r"lists no cluster; export it .*, or state `allow_empty: true`"),
         ("kind: List\nitems: {a: 1}\n", r"document 1, /items: isn't a list"),
         ("kind: Kafka\napiVersion: kafka.strimzi.io/v1\n", r"a Kafka resource has no metadata.name"),
         ("[" * 3000, r"isn't YAML|nested too deeply"),
@@ -215,7 +266,7 @@ def test_the_inventories_of_a_clusters_file(tmp_path):
     lines = [
         "  - {csv: lists/cmdb.csv, id: name, owner: team}",
         "  - {msk: {aws.region: eu-west-1, aws.role.arn: 'arn:aws:iam::123456789012:role/audit'}}",
-        "  - {name: k8s, strimzi: exports}",
+        "  - {name: k8s, strimzi: exports, allow_empty: true}",
     ]
     path.write_text(FILE.format("\n".join(lines)))
     cmdb, msk, k8s = load_inventory(path)
@@ -226,6 +277,7 @@ def test_the_inventories_of_a_clusters_file(tmp_path):
     )
     assert (msk.name, msk.aws["aws.role.arn"]) == ("MSK eu-west-1", "arn:aws:iam::123456789012:role/audit")
     assert (k8s.name, k8s.path, k8s.columns) == ("k8s", tmp_path / "exports", {})
+    assert [source.allow_empty for source in (cmdb, msk, k8s)] == [False, False, True]
 
 
 @pytest.mark.parametrize(

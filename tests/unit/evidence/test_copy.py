@@ -9,6 +9,7 @@ import subprocess
 import uuid
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Lock
 
 import boto3
 import pytest
@@ -17,7 +18,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from durability.evidence import copy, verify
 from durability.evidence import keys as signing
 from durability.policy.model import EvidenceCopy
-from tests.support.evidence import new_key, signed_chain
+from tests.support.evidence import new_key, seal, signed_chain
 from tests.support.stores import KEY
 
 SECRET = "hunter2"
@@ -62,6 +63,8 @@ def small(tmp_path_factory) -> Path:
         (root / run / "report").mkdir(parents=True)
         for name in (verify.MANIFEST, "report/findings.json", "verify.py"):
             (root / run / name).write_text(f"{run} {name}")
+        stated = {"_type": verify.STATEMENT, "predicateType": verify.PREDICATE, "predicate": {"number": int(run[:6])}}
+        seal(root / run, stated)
     (root / ".unfinished").mkdir()
     return root
 
@@ -88,17 +91,20 @@ class Failing:
 
     def __init__(self, store, at: int, after: bool, error: Exception):
         self.store, self.left, self.after, self.error, self.tried = store, at, after, error, []
+        self.lock = Lock()
 
     def __getattr__(self, name):
         return getattr(self.store, name)
 
     def put_object(self, **stated):
-        self.left -= 1
-        self.tried.append(stated["Key"])
-        if self.left < 0 and not self.after:
+        with self.lock:
+            self.left -= 1
+            self.tried.append(stated["Key"])
+            fails = self.left < 0
+        if fails and not self.after:
             raise self.error
         self.store.put_object(**stated)
-        if self.left < 0:
+        if fails:
             raise self.error
 
 
@@ -152,7 +158,7 @@ def test_a_copy_that_was_interrupted_at_any_object_is_completed_by_the_next(stor
         second = copy.copy(root, target)
         assert second.problems == []
         assert sorted(names(store, target)) == sorted(f"x/{name}" for name in files(root))  # each one once
-    assert [name for name in failing.tried if name.endswith(verify.MANIFEST)] == [failing.tried[2], failing.tried[5]]
+    assert [name for name in failing.tried if name.endswith(verify.MANIFEST)] == [failing.tried[3], failing.tried[7]]
 
 
 def test_an_object_with_other_content_is_named_and_kept(store, locked, small):
@@ -182,7 +188,8 @@ def test_an_object_that_was_put_without_a_checksum_is_compared_by_its_content(st
     root = small
     run = min(path.name for path in root.glob("0*"))
     name = f"{run}/report/findings.json"
-    store.put_object(Bucket=locked.bucket, Key=f"audits/prod/{name}", Body=(root / name).read_bytes())
+    kept = {"ObjectLockMode": "COMPLIANCE", "ObjectLockRetainUntilDate": datetime.now(UTC) + timedelta(days=30)}
+    store.put_object(Bucket=locked.bucket, Key=f"audits/prod/{name}", Body=(root / name).read_bytes(), **kept)
     assert copy.copy(root, locked).problems == []
 
 
@@ -221,5 +228,61 @@ def test_a_file_that_is_too_large_for_one_request_leaves_its_run_incomplete(
     monkeypatch.setattr(copy, "LARGEST", 1 << 20)
     with (root / run / "report" / "large").open("wb") as file:
         file.truncate(copy.LARGEST + 1)
+    seal(root / run)
     done = copy.copy(root, locked)
     assert len(done.runs) == 1 and f"{run}/report/large has 1,048,577 bytes" in done.problems[0]
+
+
+def test_a_copy_without_time_left_ends_and_is_completed_by_the_next(store, locked, small, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(copy, "WITHIN", -1)
+        first = copy.copy(small, locked)
+    assert first.problems[0].endswith("minutes. The next run completes the copy") and names(store, locked) == []
+    assert len(copy.copy(small, locked).runs) == 2
+
+
+@pytest.mark.parametrize("change", ["changed", "added", "removed"])
+def test_a_folder_that_is_not_as_attested_is_not_locked(store, locked, small, tmp_path, change):
+    root = tmp_path / "evidence"
+    shutil.copytree(small, root)
+    first, second = sorted(path.name for path in root.glob("0*"))
+    name = {"added": "report/other.json", "changed": "report/findings.json", "removed": "verify.py"}[change]
+    if change == "removed":
+        (root / first / name).unlink()
+    else:
+        (root / first / name).write_text("forged")
+    done = copy.copy(root, locked)
+    assert done.runs == [second] and not any(f"/{first}/" in key for key in names(store, locked))
+    (told,) = done.problems
+    assert f"evidence of {first} is not whole" in told and f"nothing of it is put: {name}: " in told
+
+
+def test_a_file_that_changes_while_it_is_put_leaves_its_run_incomplete(store, locked, small):
+    # S3 compares the checksum of the folder's check with what it received. moto doesn't, so the answer is made up.
+    refused = ClientError({"Error": {"Code": "BadDigest", "Message": SECRET}}, "PutObject")
+    done = copy.copy(small, locked, lambda: Failing(store, 5, False, refused))
+    first, second = sorted(path.name for path in small.glob("0*"))
+    assert done.runs == [first] and f"audits/prod/{second}/{verify.MANIFEST}" not in names(store, locked)
+    (told,) = done.problems
+    assert f"evidence of {second} is not whole" in told and "was changed while it was put" in told
+
+
+@pytest.mark.parametrize("name", ["report/findings.json", verify.MANIFEST])
+@pytest.mark.parametrize(
+    ("stated", "told"),
+    [
+        ({}, "has no Object Lock, or s3:GetObjectRetention is missing"),
+        ({"ObjectLockMode": "GOVERNANCE", "days": 30}, "has Object Lock mode GOVERNANCE"),
+        ({"ObjectLockMode": "COMPLIANCE", "days": 3}, "is kept until 20"),
+    ],
+)
+def test_an_object_that_exists_and_is_not_kept_long_enough_is_named(store, locked, small, name, stated, told):
+    run = min(path.name for path in small.glob("0*"))
+    key, until = f"audits/prod/{run}/{name}", {}
+    if days := stated.get("days"):
+        until["ObjectLockRetainUntilDate"] = datetime.now(UTC) + timedelta(days=days)
+    lock = {**until, **{key: value for key, value in stated.items() if key != "days"}}
+    store.put_object(Bucket=locked.bucket, Key=key, Body=(small / run / name).read_bytes(), **lock)
+    (problem,) = copy.copy(small, locked).problems
+    assert f"evidence of {run} is at {locked.address} without the policy's retention" in problem
+    assert f"object {key} {told}" in problem

@@ -17,6 +17,7 @@ from durability.evidence import period as evidence
 from durability.evidence.nights import Period
 from durability.lake import tables
 from durability.lake.drill_table import REHEARSAL
+from durability.plan.inventory import Inventory
 from durability.policy import shipped_frameworks
 from durability.policy.frameworks import named
 from durability.report.data.drill import Comparison
@@ -62,6 +63,7 @@ class Nights:
             "attempt_id": f"{cluster}-{day}",
             "status": status,
             "reason": reason,
+            "source": "live" if status != "failed" else cluster,
             "published_at": at(day, 3),
             "kind": "full",
             **more,
@@ -162,6 +164,29 @@ def test_expected_nights_done_nights_and_each_gap_with_its_reason(october):
     ]
     assert found["nights"] == {"expected": 19, "done": 5, "evaluated": 6}
     assert any(said.startswith("us: no snapshot at the end") for said in found["unknown"])
+
+
+def test_a_document_makes_no_night_of_a_cluster_done_that_the_audit_reads_itself(lake):
+    made = Nights(lake)
+    for day in range(1, 11):
+        # eu: documents before the first reading, on the 3rd; the 5th and 6th were missed, and written later.
+        paper = day < 3 or day in (5, 6)
+        eu = made.snapshot("eu", day, **({"source": "eu.json"} if paper else {}))
+        made.run(day, [eu, made.snapshot("us", day, source="us.json")])
+    seven = made.snapshot("eu", 7, source="eu.json", attempt_id="again", snapshot_id="again")
+    made.run(7, [seven], run_id="documents", result_id="documents:1", captured_at=at(7, 3))  # beside that of the night
+    lost = made.snapshot("gone", 1)
+    made.run(1, [lost], run_id="late", result_id="late:1", finished_at=at(13))  # two days after the period
+    found = evidence.document(made.write(), OCTOBER, None, NOW)
+    eu, us, gone = of(found, "eu"), of(found, "us"), of(found, "gone")
+    assert (eu["done"], eu["done_from_documents"], eu["evaluated"]) == (8, 2, 8)
+    assert [(g["first"][-2:], g["last"][-2:], g["reason"]) for g in eu["gaps"]] == [
+        ("05", "06", "evaluated from a document")
+    ]
+    assert (us["done"], us["done_from_documents"], us["gaps"]) == (10, 10, [])
+    said = "eu and us: 12 cluster-nights done from documents. The audit did not read these clusters itself."
+    assert said in found["unknown"] and unnamed("period", found) == []
+    assert gone["done"] == 0 and gone["gaps"][0]["reason"] == "accepted, but no run has evaluated the snapshot"
 
 
 def test_a_cluster_whose_last_snapshot_is_before_the_period_is_a_gap_of_the_whole_period(october):
@@ -391,15 +416,17 @@ def test_the_command_writes_the_files_and_refuses_what_it_cannot_do(october, tmp
     assert not (tmp_path / "none").exists()
 
 
-def inventory(*clusters: tuple[str, str | None], unlisted=(), problem: str | None = None) -> str:
+def inventory(*clusters: tuple[str, str | None], unlisted=(), problem: str | None = None, fleet="prod") -> str:
     """A run's `inventory`. clusters: what cmdb lists, and the cluster of the fleet that it is."""
     read = None if problem else len(clusters)
     source = {"name": "cmdb", "kind": "csv", "clusters": read, "reason": problem, "sha256": None}
     listed = [{"id": name, "cluster": audited, "sources": ["cmdb"]} for name, audited in clusters]
-    return json.dumps({"sources": [source], "clusters": listed, "unlisted": list(unlisted), "previous_result_ids": []})
+    stated = {"sources": [source], "clusters": listed, "unlisted": list(unlisted), "previous_result_ids": []}
+    return json.dumps({**stated, "fleet": fleet})
 
 
-NO_INVENTORY = json.dumps({"sources": [], "clusters": [], "unlisted": [], "previous_result_ids": []})
+def no_inventory(fleet: str) -> str:
+    return Inventory(fleet=fleet).record()
 
 
 @pytest.fixture
@@ -467,10 +494,71 @@ def test_without_an_inventory_the_period_says_that_the_population_is_not_known(o
 def test_an_inventory_that_is_no_longer_stated_leaves_the_fleet_expected(lake):
     made = Nights(lake)
     made.run(1, [made.snapshot("eu", 1)], inventory=inventory(("eu", "eu"), ("lab", None)))
-    made.run(2, [made.snapshot("eu", 2)], inventory=NO_INVENTORY)
+    made.run(2, [made.snapshot("eu", 2)], inventory=no_inventory("prod"))
     found = evidence.document(made.write(), OCTOBER, None, NOW)
     assert (of(found, "eu")["expected"], of(found, "lab")["expected"]) == (10, 1)
     assert of(found, "lab")["not_expected"][0]["reason"].startswith("not in clusters.yaml")
+
+
+def test_runs_of_documents_and_of_other_fleets_leave_the_nights_of_a_fleet(lake):
+    made = Nights(lake)
+    for day in range(1, 11):
+        made.run(day, [made.snapshot("eu", day)], inventory=inventory(("eu", "eu"), ("lab", None)))
+        if day == 3:  # documents, and two other clusters files: one has no inventory, and one has eu, too
+            made.run(day, [made.snapshot("paper", day)], run_id="documents", result_id="documents:1")
+            for name, told in (("tests", no_inventory("tests")), ("old", inventory(("old", "old"), fleet="old"))):
+                made.run(day, [made.snapshot(name, day)], run_id=name, result_id=f"{name}:1", inventory=told)
+            twice = inventory(("other", "other"), fleet="other")
+            made.run(day, [made.snapshot("other", day)], run_id="o", result_id="o:1", inventory=twice)
+    found = evidence.document(made.write(), OCTOBER, None, NOW)
+    lab = of(found, "lab")
+    assert (lab["expected"], lab["done"], lab["not_expected"]) == (10, 0, [])
+    assert (of(found, "eu")["expected"], of(found, "eu")["done"]) == (10, 10)
+    # Fleets that are audited once miss the nights after it: they aren't retired by prod, which doesn't know them.
+    assert [of(found, name)["expected"] for name in ("tests", "old", "other")] == [8, 8, 8]
+    assert sorted(source["read"] for source in found["inventories"]) == [1, 1, 10]
+
+
+def test_clusters_that_are_not_audited_are_exceptions(lake):
+    made = Nights(lake)
+    of_lab = {"id": "lab", "cluster": "lab", "control": "inventory-coverage", "severity": "critical"}
+    of_new = {**of_lab, "id": "new", "cluster": "new"}
+    told = {
+        "id": "cmdb",
+        "cluster": "inventory",
+        "control": "inventory-coverage",
+        "outcome": "UNKNOWN",
+        "severity": None,
+    }
+    still, gone = {"change": "persisting", "since": at(-1)}, {"change": "resolved", "outcome": "NOT_APPLICABLE"}
+    gone |= {"previous_severity": "critical", "severity": None, "why": "resource-deleted"}
+    unread = inventory(problem="no route", unlisted=["eu"])
+    both, lab, new = (
+        (("eu", "eu"), *((name, None) for name in names)) for names in (("lab", "new"), ("lab",), ("new",))
+    )
+    for day, listed, findings in (
+        (-1, inventory(*lab), [of_lab]),
+        (1, inventory(*both), [{**of_lab, **still}, of_new]),
+        (2, unread, [told]),  # nothing is resolved
+        (3, None, []),  # documents: no finding on lab or new, and both stay open
+    ):
+        made.run(day, [made.snapshot("eu", day)], findings, inventory=listed)
+    found = evidence.document(made.write(), OCTOBER, None, NOW)["exceptions"]
+    assert [found[name] for name in ("open_at_start", "opened", "closed", "other", "open_at_end")] == [1, 1, {}, 0, 2]
+    assert [(row["cluster"], row["as_of"][8:10]) for row in found["by_cluster"]] == [
+        ("eu", "03"),
+        ("inventory", "02"),
+        ("lab", "01"),
+        ("new", "01"),
+    ]
+    assert [(row["cluster"], row["open_at_end"]) for row in found["unknown"]] == [("inventory", 1)]
+    later = Nights(lake)
+    fixed = [{**of_lab, **gone}, {**of_new, **still}]
+    later.run(4, [later.snapshot("eu", 4)], fixed, inventory=inventory(*new))
+    found = evidence.document(later.write(), OCTOBER, None, NOW)
+    assert [found["exceptions"][name] for name in ("open_at_start", "opened", "other", "open_at_end")] == [1, 1, 0, 1]
+    assert of(found, "lab")["not_expected"] and unnamed("period", found) == []
+    assert not any("not evaluated in the period" in said for said in found["unknown"])
 
 
 def test_the_page_has_the_clusters_that_are_not_expected(population, tmp_path):

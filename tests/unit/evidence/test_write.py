@@ -14,7 +14,10 @@ import pytest
 
 from durability.evidence import keys, statement, verify
 from durability.evidence.write import Audited, write
+from durability.plan.inventory import compare
 from durability.plan.plan import to_text
+from durability.policy import Cluster
+from durability.policy.inventory import Entry, InventorySource, Listing
 from durability.topology import validate
 from tests import ROOT
 from tests.support.evidence import CLUSTER, POLICY, attest, evaluated_policy, lake_of, new_key, signed_chain
@@ -100,6 +103,27 @@ def test_inputs_are_those_of_the_run_or_it_is_said(tmp_path):
     run = replace(run, inputs={"policy": tmp_path / "none", "waivers": POLICY["waivers"]})
     found = predicate(write(lake_of(CLUSTER), run, tmp_path, None, "no key").folder)
     assert found["inputs"]["as_evaluated"] is None and "can't be read" in found["inputs"]["unknown"]["policy"]
+
+
+def test_what_inventories_listed_is_attested(tmp_path):
+    listing = Listing(
+        InventorySource("k8s", "strimzi"), [Entry(("a", "ns/a", "k8s:ns/a"), "id-1"), Entry(("b", "ns/b"))]
+    )
+    compared = compare([listing], [Cluster("a", "a"), Cluster("c", "c")], {}, ["before"], "prod")
+    run = Audited(replace(plan(), inventory=compared), "complete", True, {}, POLICY)
+    folder = write(lake_of(CLUSTER), run, tmp_path, None, "no key").folder
+    kept = json.loads((folder / "inputs" / "inventory.json").read_text())
+    assert [(c["id"], c["cluster"], c["certain"], c["other_names"]) for c in kept["clusters"]] == [
+        ("a", "a", True, ["ns/a", "k8s:ns/a", "id-1"]),
+        ("b", None, True, ["ns/b"]),
+    ]
+    assert (kept["unlisted"], kept["fleet"], kept["sources"][0]["name"]) == (["c"], "prod", "k8s")
+    assert unnamed("evidence", predicate(folder)) == [] and verify.verify(folder)[1] == 0
+    told = subprocess.check_output(["sha256sum", folder / "inputs" / "inventory.json"], text=True).split()[0]
+    assert predicate(folder)["inputs"]["inventory"] == {"sha256": told}
+    assert "inputs/inventory.json" in {subject["name"] for subject in stated(folder)["subject"]}
+    without = predicate(attest(tmp_path, None).folder)["inputs"]
+    assert without["inventory"] is None and without["unknown"]["inventory"] == "this run compares no inventory"
 
 
 def test_a_rerun_adds_and_changes_nothing(tmp_path):

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from durability import resources
 from durability.errors import AuditError, BadInput, Refused
 from durability.lake import partition_groups
 from durability.lake.tables import PARTITION_GROUPS, RESOLVED_POLICY, TOPICS
 from durability.plan import Plan, build_plan
 from durability.policy import Cluster, fingerprint
+from durability.policy.inventory import Entry, InventorySource, Listing
+from durability.steps.conclude import run_row
+from durability.steps.evaluate import plan_evaluation
+from durability.steps.settings import Settings
 from durability.topology import validate
 from tests.support.lake import publish, rejected
 from tests.support.policy import policy, waivers
@@ -73,6 +78,7 @@ def conclude(lake, plan: Plan) -> None:
             "policy_name": plan.policy.name,
             "policy_sha256": plan.policy.sha256,
             "snapshots": [{n: s[n] for n in names} for s in judged],
+            "inventory": run_row(plan, "complete", True, {})["inventory"],
         }
     )
 
@@ -281,3 +287,52 @@ def test_a_lake_without_the_table_of_groups_has_none(lake, plan_of, monkeypatch)
         plan_of(rows)
     lake._tables.catalog.drop_table(PARTITION_GROUPS.identifier)
     assert plan_of(rows).grouped == []
+
+
+CMDB = [Listing(InventorySource("cmdb", "csv"), [Entry(("eu",)), Entry(("lab",))])]
+
+
+def test_only_the_fleets_own_clusters_file_closes_findings_on_its_inventories(lake, plan_of):
+    rows = publish(lake, document(TABLE, cluster="eu"))
+
+    def run(number: int, listings, fleet):
+        made = plan_of(rows, run=f"run-{number}", result=f"result-{number}", inventory=listings, fleet=fleet)
+        conclude(lake, made)
+        return made.inventory
+
+    run(1, CMDB, "prod")
+    assert run(2, None, None) is None  # documents
+    assert run(3, [], "tests") is None  # another clusters file, without an inventory
+    other = run(4, CMDB, "old")
+    assert other is not None and other.previous_result_ids == []  # its findings are its own
+    again = run(5, CMDB, "prod")
+    assert again is not None and again.previous_result_ids == ["result-1"]
+    dropped = run(6, [], "prod")
+    assert dropped is not None and (dropped.sources, dropped.previous_result_ids) == ([], ["result-5"])
+    assert run(7, [], "prod") is None  # closed once
+
+
+def test_only_nightly_runs_of_a_fleet_read_its_inventories(lake, tmp_path):
+    (tmp_path / "clusters.yaml").write_text(
+        "format: durability-clusters/1\nclusters: [{id: eu}]\ninventory: [{csv: cmdb.csv}]\n"
+    )
+    (tmp_path / "cmdb.csv").write_text("id\nlab\n")
+    rows = publish(lake, document(TABLE, cluster="eu"))
+    shipped = [resources.shipped("policies", name) for name in ("policy.yaml", "waivers.yaml")]
+    fleet = Settings(*shipped, tmp_path / "clusters.yaml", tmp_path / "out", lake.location, None)
+
+    def planned(settings: Settings, **more) -> Plan:
+        return plan_evaluation(settings, "nightly", "run-1", "result-1", rows, [], **more)
+
+    nightly = planned(fleet, inventories=True)
+    assert nightly.fleet == str(tmp_path / "clusters.yaml")
+    assert [listed.id for listed in nightly.inventory.not_audited] == ["lab"]
+    asked = [
+        planned(fleet),  # whatif, plan, restart-plan, drill
+        planned(replace(fleet, ad_hoc=True), inventories=True),  # --bootstrap, the demo
+        planned(replace(fleet, topology=tmp_path), inventories=True),
+    ]
+    assert [(plan.inventory, plan.fleet) for plan in asked] == [(None, None)] * 3
+    with (tmp_path / "clusters.yaml").open("a") as file:
+        file.write("fleet: prod\n")
+    assert planned(fleet, inventories=True).fleet == "prod"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +18,10 @@ ARN = "arn:aws:kafka:{}:1:cluster/{}/x".format
 
 def cluster(name: str, *others: str) -> Cluster:
     return Cluster(name, name, inventory_names=others)
+
+
+def in_msk(name: str, *others: str) -> Cluster:
+    return replace(cluster(name, *others), provider="msk")
 
 
 def cmdb(*names: str, source: str = "cmdb", **more) -> Listing:
@@ -60,7 +65,7 @@ def test_two_lists_of_one_cluster_are_one_cluster():
 
 def test_a_name_that_two_regions_have_hides_neither_cluster():
     both = [msk("eu-west-1", "orders"), msk("us-east-1", "orders")]
-    found = compare(both, [cluster("orders")], {})
+    found = compare(both, [in_msk("orders")], {})
     assert audited(found) == {ARN("eu-west-1", "orders"): None, ARN("us-east-1", "orders"): None}
     assert found.unlisted == ["orders"]
     found = compare(both, [cluster("orders", ARN("us-east-1", "orders"))], {})
@@ -75,11 +80,22 @@ def test_a_cluster_that_has_the_name_of_another_one_of_the_fleet_is_not_audited(
 
 def test_a_short_name_is_not_certain_while_a_list_is_missing():
     lists = [msk("eu-west-1", "orders", "pay"), unread("us-east-1", "msk")]
-    found = compare(lists, [cluster("orders"), cluster("pay", ARN("eu-west-1", "pay"))], {})
+    found = compare(lists, [in_msk("orders"), cluster("pay", ARN("eu-west-1", "pay"))], {})
     assert {c.id: (c.cluster, c.certain) for c in found.clusters} == {"orders": ("orders", False), "pay": ("pay", True)}
     assert [source.reason for source in found.unread] == ["no route"]
     # A CSV file that could not be read has no short names.
-    assert compare([msk("eu-west-1", "orders"), unread("cmdb", "csv")], [cluster("orders")], {}).clusters[0].certain
+    assert compare([msk("eu-west-1", "orders"), unread("cmdb", "csv")], [in_msk("orders")], {}).clusters[0].certain
+
+
+def test_a_cluster_that_is_not_in_msk_hides_none_of_msk_with_its_name():
+    lists, arn = [msk("eu-west-1", "orders")], ARN("eu-west-1", "orders")
+    own, named = compare(lists, [cluster("orders")], {}), compare(lists, [cluster("orders", "orders")], {})
+    assert audited(own) == {arn: None} and own.unlisted == ["orders"]
+    assert audited(compare(lists, [in_msk("orders")], {})) == {"orders": "orders"}
+    assert audited(compare(lists, [cluster("eu", "orders")], {})) == {"orders": "eu"}  # somebody states it
+    assert audited(named) == {"orders": "orders"}
+    in_k8s = compare([strimzi("k1", ("orders", None))], [in_msk("orders")], {})
+    assert audited(in_k8s) == {"kafka/orders": None}
 
 
 def test_kafkas_id_decides_over_names():
@@ -113,7 +129,7 @@ FLEET = st.lists(
 @settings(max_examples=300, deadline=None)
 @given(st.lists(PHYSICAL, max_size=2), st.sets(NAMES), FLEET)
 def test_never_more_clusters_are_audited_than_the_fleet_has(lists, names, fleet):
-    found = compare([*lists, cmdb(*sorted(names))], [cluster(name, *sorted(others)) for name, others in fleet], {})
+    found = compare([*lists, cmdb(*sorted(names))], [in_msk(name, *sorted(others)) for name, others in fleet], {})
     ids = [listed.id for listed in found.clusters]
     assert len(ids) == len(set(ids)) or fleet
     not_audited = [listed.id for listed in found.not_audited]
