@@ -70,11 +70,12 @@ def _size(given: Given, otherwise: int) -> int:
 
 
 def run(options: Options, asked: Request) -> int:
-    """Makes the plan; returns the exit status."""
+    """Makes the plan; returns the exit status: 1 if there is something to do and no plan is offered."""
     return from_snapshot.run(options, "plan", lambda work: _plan(work, asked))
 
 
-def _plan(work: Work, asked: Request) -> None:
+def _plan(work: Work, asked: Request) -> int:
+    from durability.cli import exit_status
     from durability.report import change as report
     from durability.steps import change
 
@@ -88,5 +89,8 @@ def _plan(work: Work, asked: Request) -> None:
             work.session.folder / "proof",
         )
     work.console.line()
-    for line in report.summary(json.loads((place / report.PLAN).read_text(encoding="utf-8")), place):
+    made = json.loads((place / report.PLAN).read_text(encoding="utf-8"))
+    for line in report.summary(made, place):
         work.console.line(line)
+    wanted = made["targets"] or made["undoes"] is not None
+    return exit_status.REACHED if wanted and not made["proof"]["offered"] else exit_status.DONE

@@ -35,8 +35,10 @@ class Work:
     log: Path
 
 
-def run(options: Options, name: str, work: Callable[[Work], None], environ: Mapping[str, str] = os.environ) -> int:
-    """Runs `work` on the snapshot that the options name; returns 0 done, 2 failed. name: of the log.
+def run(
+    options: Options, name: str, work: Callable[[Work], int | None], environ: Mapping[str, str] = os.environ
+) -> int:
+    """Runs `work` on the snapshot that the options name; returns what it returns (None: 0), or 2 if it failed. name: of the log.
 
     Raises AuditError for what a user can fix.
     """
@@ -58,8 +60,7 @@ def run(options: Options, name: str, work: Callable[[Work], None], environ: Mapp
 
         def on_snapshot() -> int:
             settings, snapshot = _snapshot(options, session, console, environ)
-            work(Work(settings, snapshot, submit, console, session, log))
-            return exit_status.DONE
+            return work(Work(settings, snapshot, submit, console, session, log)) or exit_status.DONE
 
         status = job_log.logged(log, console, on_snapshot)
     return exit_status.INCOMPLETE if status is None else status

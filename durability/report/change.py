@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,7 @@ def readme(content: Mapping[str, Any], facts: ClusterFacts) -> str:
     proof, moved = content["proof"], content["moved"]
     lines = [
         f"Plan {content['id']} for cluster {content['cluster']}, by the snapshot of {readable(content['captured_at'])}.",
+        *_old(content),
         _aim(content),
         _copied(moved),
     ]
@@ -161,8 +163,7 @@ def readme(content: Mapping[str, Any], facts: ClusterFacts) -> str:
         "A script changes nothing if an earlier step isn't complete, replicas are out of sync, or others moved a partition.",
         "To take steps back, run their scripts of undo/, the last step first.",
         "before.json has what the plan rests on: make a new plan if the cluster has changed since.",
-        "planned.json is the topology after it. Audit it into a folder of its own:",
-        "  kafka-durability audit --topology planned.json --out FOLDER",
+        "planned.json is the topology after it: kafka-durability audit --topology planned.json --out FOLDER",
         "Audit the cluster again at the end.",
     ]
     return _lines(lines)
@@ -195,6 +196,18 @@ def _refusal(content: Mapping[str, Any]) -> str:
     return whole or "no step of a plan fixes any of these findings now"
 
 
+def _old(content: Mapping[str, Any]) -> list[str]:
+    """A warning if the snapshot was taken more than a day before the plan was made."""
+    made, taken = (datetime.fromisoformat(content[name]) for name in ("made_at", "captured_at"))
+    days = (made - taken).days
+    when = "1 day" if days == 1 else f"{days:,} days"
+    return (
+        [f"This snapshot is {when} old. Make a plan from the cluster as it is now before you change it."]
+        if days
+        else []
+    )
+
+
 def _copied(moved: Mapping[str, Any]) -> str:
     """How much the plan copies, and the least that reaches the targets.
 
@@ -215,7 +228,8 @@ def summary(content: Mapping[str, Any], place: Path) -> list[str]:
     """The plan in about twenty lines for a terminal, from plan.json."""
     proof, moved = content["proof"], content["moved"]
     lines = [
-        f"{content['cluster']}: plan {content['id']}",
+        f"{content['cluster']}: plan {content['id']}, by the snapshot of {readable(content['captured_at'])}",
+        *_old(content),
         "",
         f"  {_aim(content)}",
         f"  {_copied(moved)}",

@@ -52,7 +52,14 @@ def test_the_scripts_reach_the_plan_and_their_undo_the_state_before(tmp_path):
         earlier = state(kafka)
         facts = ClusterFacts(versions.parse(version), versions.parse(version), kraft=True, led=True, elr=False)
         made = draft.draft(inputs(earlier["document"], {"loner": (3, 2), "pair": (3, 2)}, facts, Limits(partitions=3)))
-        head = {"id": "p", "cluster": "c", "captured_at": "2026-11-21T12:00:00Z", "targets": [], "undoes": None}
+        head = {
+            "id": "p",
+            "cluster": "c",
+            "captured_at": "2026-11-21T12:00:00Z",
+            "made_at": "2026-11-21T12:05:00Z",
+            "targets": [],
+            "undoes": None,
+        }
         whole = report.Made({**head, **numbers(made)}, made.change, Proof(offered=True), before(made.change))
         place = report.write(whole, facts, tmp_path / "out")
 

@@ -98,3 +98,26 @@ def test_a_reader_that_goes_away_is_not_taken_for_a_finding():
 def test_a_program_that_cannot_be_loaded_ends_with_2():
     command = "import sys; sys.modules['typer'] = None; from durability.cli import main; main()"
     assert subprocess.run([sys.executable, "-c", command], capture_output=True).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("targets", "undoes", "offered", "status"),
+    [(["x"], None, True, 0), (["x"], None, False, 1), ([], None, False, 0), ([], "p1", False, 1)],
+)
+def test_a_plan_that_is_not_offered_though_there_is_something_to_do_exits_with_1(
+    tmp_path, monkeypatch, targets, undoes, offered, status
+):
+    from contextlib import nullcontext
+    from types import SimpleNamespace
+
+    from durability.cli import change as command
+    from durability.report import change as report
+    from durability.steps import change
+
+    made = {"targets": targets, "undoes": undoes, "proof": {"offered": offered}}
+    (tmp_path / report.PLAN).write_text(json.dumps(made))
+    monkeypatch.setattr(change, "plan_change", lambda *_: tmp_path)
+    monkeypatch.setattr(report, "summary", lambda *_: ["said"])
+    console = SimpleNamespace(running=nullcontext, line=lambda *_: None)
+    work = SimpleNamespace(console=console, settings=None, snapshot={}, session=SimpleNamespace(folder=tmp_path))
+    assert command._plan(work, None) == status

@@ -59,8 +59,16 @@ def test_a_folder_has_every_file_and_fits_its_schemas(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["plan"]
     assert 8 <= len((place / "README.txt").read_text().splitlines()) <= 12
     said = report.summary(content, place)
+    old = "This snapshot is 6 days old. Make a plan from the cluster as it is now before you change it."
+    assert old in said and old in (place / "README.txt").read_text()
     assert any("Proven" in line for line in said) and any("not cross-checked" in line for line in said)
     assert content["proof"]["cross_checked"] is False and content["load"]["above_limit"] == []
+
+
+def test_a_plan_of_a_fresh_snapshot_warns_of_no_age(tmp_path):
+    fresh = made()
+    place = report.write(replace(fresh, head={**fresh.head, "made_at": "2026-11-22T11:00:00Z"}), FACTS, tmp_path)
+    assert "This snapshot" not in (place / "README.txt").read_text()
 
 
 def test_a_later_plan_changes_no_earlier_one(tmp_path):
