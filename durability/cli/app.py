@@ -299,7 +299,7 @@ def _choice(name: str, help: str, metavar: str) -> Any:
     return typer.Option(name, envvar=name.removeprefix("--").upper().replace("-", "_"), help=help, metavar=metavar)
 
 
-@app.command(epilog="Exit status: 0 done, 2 refused or failed.")
+@app.command(epilog="Exit status: 0 done, 1 there are findings to fix and no plan is offered, 2 refused or failed.")
 def plan(
     ctx: typer.Context,
     bootstrap: Annotated[str | None, _BOOTSTRAP] = None,
