@@ -76,17 +76,30 @@ def may_change(settings: Iterable[Setting], facts: ClusterFacts, *, raises: bool
     return in_sync(topics, facts) if raises else nothing_eligible(topics, facts)
 
 
-def are_set(settings: Iterable[Setting], facts: ClusterFacts) -> list[str]:
-    """The topics have these values. What has become an inherited value isn't asked."""
+def _with_value(settings: Iterable[Setting]) -> dict[str, int]:
+    """Patterns of kafka-topics' lines for topics with these overrides, each with the number of topics."""
     by_value: dict[tuple[str, str], list[str]] = defaultdict(list)
     for setting in settings:
         if setting.topic is not None and setting.value is not None:
             by_value[setting.name, setting.value].append(setting.topic)
-    found = []
-    for (name, value), topics in by_value.items():
-        pattern = f"{of_partitions(topics)}.*Configs:.*{name.replace('.', '[.]')}={value}(,|[[:space:]]|$)"
-        found += [f"[[ $({shell} | grep -cE '{pattern}') = {len(topics)} ]]" for shell in lines(TOPICS, facts)]
-    return found
+    return {
+        f"{of_partitions(topics)}.*Configs:.*{name.replace('.', '[.]')}={value}(,|[[:space:]]|$)": len(topics)
+        for (name, value), topics in by_value.items()
+    }
+
+
+def are_set(settings: Iterable[Setting], facts: ClusterFacts) -> list[str]:
+    """The topics have these values. What has become an inherited value isn't asked."""
+    return [
+        f"[[ $({shell} | grep -cE '{pattern}') = {number} ]]"
+        for pattern, number in _with_value(settings).items()
+        for shell in lines(TOPICS, facts)
+    ]
+
+
+def not_set(settings: Iterable[Setting], facts: ClusterFacts) -> list[str]:
+    """No topic has these values, so later steps are taken back. A topic that has one is printed."""
+    return [line for pattern in _with_value(settings) for line in _none(TOPICS, pattern, facts)]
 
 
 def done(step: Step, file: str, facts: ClusterFacts) -> list[str]:

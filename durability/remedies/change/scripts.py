@@ -6,6 +6,7 @@ A script runs in the plan's folder. It can also be pasted there, as remedies can
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from durability.remedies.change import guards
@@ -49,11 +50,17 @@ def data_files(steps: Iterable[Step]) -> Iterator[tuple[str, str]]:
 
 def script_files(steps: Iterable[Step], facts: ClusterFacts) -> Iterator[tuple[str, str]]:
     """Path and text of the scripts."""
-    by_id: dict[str, Step] = {}
+    steps = list(steps)
+    by_id = {step.id: step for step in steps}
+    later: dict[str, list[Setting]] = defaultdict(list)  # settings of later steps, by topic
+    undone: list[tuple[str, str]] = []
+    for step in reversed(steps):
+        undone.append((f"{UNDO}/{step.id}.sh", _undo(step, [s for topic in step.topics for s in later[topic]], facts)))
+        for setting in step.settings:
+            later[setting.topic or ""].append(setting)
     for step in steps:
         yield f"{STEPS}/{step.id}.sh", _script(step, [by_id[id] for id in step.after], facts)
-        yield f"{UNDO}/{step.id}.sh", _undo(step, facts)
-        by_id[step.id] = step
+    yield from reversed(undone)
 
 
 def _script(step: Step, earlier: Iterable[Step], facts: ClusterFacts) -> str:
@@ -72,7 +79,8 @@ def _script(step: Step, earlier: Iterable[Step], facts: ClusterFacts) -> str:
     return _text(said, chain)
 
 
-def _undo(step: Step, facts: ClusterFacts) -> str:
+def _undo(step: Step, later: Iterable[Setting], facts: ClusterFacts) -> str:
+    """later: what later steps set on the topics of this one. Before replicas go, min.insync.replicas must be lower again."""
     said = [f"Takes step {step.id} back. Take later steps back first."]
     if step.kind in TO_UNDO:
         return _text([said[0], TO_UNDO[step.kind]], [])
@@ -82,6 +90,7 @@ def _undo(step: Step, facts: ClusterFacts) -> str:
         each = [f"{_set(setting, setting.was, facts)} || undone=" for setting in reversed(step.settings)]
         chain.append("\n".join(["{ undone=yes", *each, "[[ $undone ]]; }"]))
     if step.moves:
+        chain += guards.not_set(later, facts)
         chain += _moved(step, facts, back=True)
     return _text(said, chain)
 

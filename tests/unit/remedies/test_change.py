@@ -376,6 +376,12 @@ def test_scripts_are_shell_that_stops_at_the_first_failure(tmp_path):
     assert run(path, kafka_reassign_partitions=both) == (0, ["alter", "alter"])
     one = "echo Reassignment of partition a-0 is completed.; echo There is no active reassignment of partition b-0"
     assert run(path, kafka_reassign_partitions=one) == (1, [])
+    # No replica is removed while a later step's min.insync.replicas is set.
+    there = f"case $* in *--verify*steps/*) {both};; esac"
+    path = f"undo/{moves.id}.sh"
+    risen = "printf 'Topic: b\\tConfigs: min.insync.replicas=2\\n'"
+    assert run(path, kafka_reassign_partitions=there, kafka_topics=risen) == (1, [])
+    assert run(path, kafka_reassign_partitions=there) == (1, ["execute"])
 
 
 def verified(before: str, after: str) -> str:
