@@ -120,6 +120,10 @@ class WaitForLossOperator(Step):
         return None if still else lost
 
 
+def _connect(name: str) -> dict[str, Any]:
+    return KafkaHook(name).settings()
+
+
 class CompareOperator(LossJob):
     """Reads the cluster again, compares it with the prediction and writes drill.json. Returns its path."""
 
@@ -137,6 +141,5 @@ class CompareOperator(LossJob):
             submit = partial(self._submit, context)
             made = predicted(self.made)
             started_by = getattr(context["dag_run"], "triggering_user_name", None)
-            connect = lambda name: KafkaHook(name).settings()  # noqa: E731
-            path = drill.compare(settings, made, connect, run_id, result_id, submit, summary, started_by)
+            path = drill.compare(settings, made, _connect, run_id, result_id, submit, summary, started_by)
             return str(path)

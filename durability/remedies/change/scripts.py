@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from durability.remedies.change import guards
 from durability.remedies.change.model import Move, Setting, Step
 from durability.remedies.cluster import ClusterFacts
-from durability.remedies.commands import Cancel, ElectListed, Reassign, Verify, comment, in_words, lines
+from durability.remedies.commands import Cancel, Config, ElectListed, Reassign, Verify, comment, in_words, lines
 from durability.remedies.target import THROTTLE
 
 STEPS, UNDO = "steps", "undo"
@@ -69,9 +69,11 @@ def _script(step: Step, earlier: Iterable[Step], facts: ClusterFacts) -> str:
         said.append(f"It changes nothing unless these steps are complete: {', '.join(step.after)}.")
     if step.kind == "wait":
         return _text(said, guards.brokers_back(step.brokers, facts))
-    chain = [line for one in earlier for line in guards.done(one, _file(STEPS, one), facts)]
-    chain += guards.may_change(step.settings, facts, raises=step.kind == "raise-min-isr")
-    chain += [_set(setting, setting.value, facts) for setting in step.settings]
+    checks = [guards.done(one, _file(STEPS, one), facts) for one in earlier]
+    checks.append(guards.may_change(step.settings, facts, raises=step.kind == "raise-min-isr"))
+    # Before 2.6, both ask whether the topics are in sync.
+    chain = [line for check in dict.fromkeys(map(tuple, checks)) for line in check]
+    chain += [_set(setting, setting.command, facts) for setting in step.settings]
     if step.moves:
         chain += _moved(step, facts)
     if step.elections:
@@ -87,7 +89,7 @@ def _undo(step: Step, later: Iterable[Setting], facts: ClusterFacts) -> str:
     chain = guards.may_change(step.settings, facts, raises=step.kind == "lower-min-isr")
     if step.settings:
         # A topic that is gone must not keep the others from getting their values back.
-        each = [f"{_set(setting, setting.was, facts)} || undone=" for setting in reversed(step.settings)]
+        each = [f"{_set(setting, setting.undo, facts)} || undone=" for setting in reversed(step.settings)]
         chain.append("\n".join(["{ undone=yes", *each, "[[ $undone ]]; }"]))
     if step.moves:
         chain += guards.not_set(later, facts)
@@ -99,12 +101,12 @@ def _file(folder: str, step: Step) -> str:
     return f"{folder}/{step.id}.json"
 
 
-def _set(setting: Setting, value: str | None, facts: ClusterFacts) -> str:
-    """Sets a setting, or deletes it if `value` is None. False, after a comment, if the cluster's release has no such command."""
-    command = setting.undo if value == setting.was else setting.command
+def _set(setting: Setting, command: Config, facts: ClusterFacts) -> str:
+    """The command that sets or restores a setting. False, after a comment, if the cluster's release has no such command."""
     shell = lines(command, facts)
     if not shell:
         return f"{comment(in_words(command)[0])}\nfalse"
+    [(_, value)] = command.values
     return guards.deleted(setting, shell[0], facts) if value is None else shell[0]
 
 
