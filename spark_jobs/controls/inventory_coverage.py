@@ -35,7 +35,7 @@ def listed_verdicts(plan: Plan) -> Iterable[Column]:
         CONTROL,
         F.when(~F.col("audited") | unlisted, base.FAIL).when(F.col("listed") & F.col("certain"), base.PASS),
         category=F.when(~F.col("audited"), "not-audited").otherwise("not-listed"),
-        cause=F.when(~F.col("audited"), "not audited").otherwise("not in the inventory"),
+        cause=F.when(~F.col("audited"), "not audited").otherwise("not listed"),
         observed={"audited": F.col("audited"), "listed": F.col("listed")},
         required={"audited": F.lit(True), "listed": F.lit(True)},
         evidence={name: F.col(name) for name in ("sources", "owner", "environment", "other_names")},
