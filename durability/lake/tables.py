@@ -13,6 +13,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from durability.lake.alert_table import ALERTS
+from durability.lake.change_table import CHANGES
 from durability.lake.drill_table import DRILLS
 from durability.lake.fact_tables import (
     BROKERS,
@@ -43,6 +44,7 @@ __all__ = [
     "ALERTS",
     "BROKERS",
     "CATALOG",
+    "CHANGES",
     "CLUSTERS",
     "CONFIGS",
     "CONFIGURED",
@@ -348,4 +350,4 @@ RESULTS = (
     *(RESOLVED_POLICY, PARTITION_HEALTH, HEALTH_COUNTERS, TOPIC_POSTURE, VERDICTS, FINDINGS, DISAGREEMENTS, PLANS),
     *(FAILURE_COSTS, LOSS_OUTCOMES, LOSS_SETS, RESTART_CAPACITY, ALERTS),
 )
-TABLES = {t.name: t for t in (*FACTS, SNAPSHOTS, *RESULTS, DRILLS, RUNS)}
+TABLES = {t.name: t for t in (*FACTS, SNAPSHOTS, *RESULTS, DRILLS, CHANGES, RUNS)}
