@@ -18,24 +18,27 @@ from durability.remedies.change.model import Change
 from durability.remedies.change.proof import Proof
 from durability.remedies.cluster import ClusterFacts
 from durability.remedies.plans import folder
+from durability.report.html import change as html
 from durability.report.words import plural, readable
 
 FORMAT, BEFORE = "durability-plan-of-change/1", "durability-plan-before/1"
 FOLDER, EARLIER = "plan", "earlier+plans"
 """In OUT: the folder of plans, and in it the one of replaced plans. No folder of a cluster has a plus."""
-PLAN, README = "plan.json", "README.txt"
+PLAN, README, PAGE = "plan.json", "README.txt", "plan.html"
 SHOWN = 12
 
 
 @dataclass(frozen=True)
 class Made:
-    """A plan. head: members of plan.json that state what it was made from, and for what. before: content of before.json."""
+    """A plan. head: members of plan.json that state what it was made from, and for what. before: content of before.json.
+    found: the first targeted findings, each with `message`, for the page."""
 
     head: Mapping[str, Any]
     change: Change
     proof: Proof
     before: Mapping[str, Any]
     left_out: tuple[tuple[str | None, str], ...] = ()
+    found: tuple[Mapping[str, Any], ...] = ()
 
 
 def write(made: Made, facts: ClusterFacts, out: Path) -> Path:
@@ -50,6 +53,7 @@ def write(made: Made, facts: ClusterFacts, out: Path) -> Path:
     texts["planned.json"] = _json(made.change.planned)
     content = document(made)
     texts[README] = readme(content, facts)
+    texts[PAGE] = "".join(html.render(content, made.found, introduction(content)))
     content["files"] = {path: _sha256(text) for path, text in sorted(texts.items())}
     content["sha256"] = _own_sha256(content)
     texts[PLAN] = _json(content)
@@ -142,17 +146,24 @@ def _json(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
 
-def readme(content: Mapping[str, Any], facts: ClusterFacts) -> str:
-    """What the plan does, in about ten lines."""
-    proof, moved = content["proof"], content["moved"]
-    lines = [
+def introduction(content: Mapping[str, Any]) -> list[str]:
+    """What the plan is, in a few sentences."""
+    said = [
         f"Plan {content['id']} for cluster {content['cluster']}, by the snapshot of {readable(content['captured_at'])}.",
         *_old(content),
         _aim(content),
-        _copied(moved),
+        _copied(content["moved"]),
     ]
-    if not proof["offered"]:
-        return _lines([*lines, f"It is not offered, so it has no scripts: {_refusal(content)}."])
+    if not content["proof"]["offered"]:
+        said.append(f"It is not offered, so it has no scripts: {_refusal(content)}.")
+    return said
+
+
+def readme(content: Mapping[str, Any], facts: ClusterFacts) -> str:
+    """What the plan does, in about ten lines."""
+    lines = introduction(content)
+    if not content["proof"]["offered"]:
+        return _lines(lines)
     server = (
         "ZOOKEEPER or BOOTSTRAP (the cluster's address)" if facts.before(2, 6) else "BOOTSTRAP (the cluster's address)"
     )
@@ -256,4 +267,4 @@ def summary(content: Mapping[str, Any], place: Path) -> list[str]:
             lines.append("The findings are not cross-checked: run audit with LAKE= first for that.")
     else:
         lines.append(f"Not offered: {_refusal(content)}.")
-    return [plain(line) for line in [*lines, "", f"  {place / README}", f"  {place / PLAN}"]]
+    return [plain(line) for line in [*lines, "", f"  {place / README}", f"  {place / PAGE}", f"  {place / PLAN}"]]

@@ -395,10 +395,12 @@ def _made(
     started: datetime,
     undone: Mapping[str, Any] | None,
 ) -> Any:
+    from durability.findings import words
     from durability.lake.tables import CLUSTERS
     from durability.plan.plan import to_text
     from durability.remedies.change.describe import before, notes, numbers
     from durability.report.change import BEFORE, Made
+    from durability.report.html.change import FINDINGS
 
     [cluster] = lake.facts(CLUSTERS, snapshot).to_pylist()
     made_at = to_text(started)
@@ -420,4 +422,12 @@ def _made(
         "notes": notes(draft),
         "waves": _waves(lake, snapshot, judged, draft),
     }
-    return Made(head, draft.change, proof, {"format": BEFORE, **names, **before(draft.change)}, draft.left_out)
+    found = [judged.open[id] for id in targets[:FINDINGS] if id in judged.open]
+    return Made(
+        head,
+        draft.change,
+        proof,
+        {"format": BEFORE, **names, **before(draft.change)},
+        draft.left_out,
+        tuple({**finding, "message": words.message(finding)} for finding in found),
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -25,7 +26,7 @@ NAMES = {
 }
 
 
-def made(id="p1", proven=None, targets=("x",), copies=3) -> report.Made:
+def made(id="p1", proven=None, targets=("x",), copies=3, found=()) -> report.Made:
     doc = document("topic replicas min bytes\nt 1 2 10\nu 1,2 - 5", brokers="1:a 2:b 3:c 4:")
     drafted = draft.draft(inputs(doc, {"t": (copies, 2), "u": (copies, None)}))
     head = {
@@ -40,7 +41,8 @@ def made(id="p1", proven=None, targets=("x",), copies=3) -> report.Made:
         "waves": {"before": 1, "after": 2},
     }
     stated = {"format": report.BEFORE, **NAMES, **before(drafted.change)}
-    return report.Made(head, drafted.change, proven or Proof(mends=("x",), offered=True), stated, drafted.left_out)
+    proof = proven or Proof(mends=("x",), offered=True)
+    return report.Made(head, drafted.change, proof, stated, drafted.left_out, tuple(found))
 
 
 def files(place):
@@ -149,3 +151,30 @@ def test_a_topic_that_moves_to_a_part_of_its_target_is_named(tmp_path):
     assert content["notes"] == noted and problems("plan-of-change", content) == []
     said = report.summary(content, place)
     assert "  t0: add a rack" in said and "  and 2 more in plan.json" in said
+
+
+def test_the_page_has_the_findings_and_the_brokers_before_and_after(tmp_path):
+    hostile = "<script>alert(1)</script>"
+    found = [
+        {**finding("replication-factor", "t"), "id": "x", "message": "replication factor 1, 3 required"},
+        {**finding("replication-factor", hostile), "id": "y", "message": hostile},
+    ]
+    proven = Proof(mends=("x",), remains=(("y", hostile),), offered=True)
+    place = report.write(made(proven=proven, targets=("x", "y"), found=found), FACTS, tmp_path)
+    page = (place / "plan.html").read_text()
+    assert "Fixes 1 of 2 findings of eu payments" in page and hostile not in page
+    rows = re.findall(r"<tr>(.*?)</tr>", page, re.DOTALL)
+    [fixed] = [row for row in rows if "replication factor 1, 3 required" in row]
+    [remains] = [row for row in rows if "It remains." in row]
+    assert "fixed" in fixed and "&lt;script&gt;" in remains
+    content = report.read(place)
+    for broker, replicas in content["load"]["after"].items():
+        [row] = [row for row in rows if f'<th scope="row">{broker}</th>' in row]
+        numbers = re.sub(r"<[^>]+>", " ", row).split()
+        assert numbers[:3] == [broker, str(content["load"]["before"][broker]), str(replicas)]
+
+
+def test_the_page_of_a_refuted_plan_says_why(tmp_path):
+    harmed = Proof(remains=(("x", "no"),), harms=("Step 02-reassign would leave t-0 offline",), offered=False)
+    page = (report.write(made(proven=harmed), FACTS, tmp_path) / "plan.html").read_text()
+    assert "What refutes it" in page and "Step 02-reassign would leave t-0 offline." in page and "t-critical" in page

@@ -1,0 +1,65 @@
+"""plan.html: a plan of change as a page in the report's style, with the cluster before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from durability.report.html.page import environment, stylesheet
+from durability.report.words import plural
+
+STEPS, FINDINGS, BROKERS, TOPICS = 200, 300, 300, 100
+
+
+def render(content: Mapping[str, Any], found: Sequence[Mapping[str, Any]], sentences: Sequence[str]) -> Iterator[str]:
+    """The page in pieces.
+
+    content: of plan.json. found: its targeted findings, each with `message`. sentences: what README.txt begins with.
+    """
+    proof = content["proof"]
+    remains = {entry["id"]: entry["why"] for entry in proof["remains"]}
+    mends = set(proof["mends"])
+    css, digest = stylesheet()
+    yield from (
+        environment()
+        .get_template("change.html.j2")
+        .generate(
+            css=css,
+            css_hash=digest,
+            plan=content,
+            tone="good" if proof["offered"] and not remains else "warning" if proof["offered"] else "critical",
+            headline=headline(content),
+            sentences=sentences,
+            fixed=[finding for finding in found if finding["id"] in mends],
+            remaining=[(finding, remains[finding["id"]]) for finding in found if finding["id"] in remains],
+            brokers=brokers(content),
+            limits={"steps": STEPS, "findings": FINDINGS, "brokers": BROKERS, "topics": TOPICS},
+        )
+    )
+
+
+def headline(content: Mapping[str, Any]) -> str:
+    if content["undoes"] is not None:
+        return f"Takes plan {content['undoes']} back"
+    return f"Fixes {len(content['proof']['mends']):,} of {plural(len(content['targets']), 'finding')} of {content['cluster']}"
+
+
+def brokers(content: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Replicas, preferred leaders and bytes of each broker before and after, the largest changes of replicas first.
+
+    >>> load = {"before": {"1": 5, "2": 1}, "after": {"1": 3, "2": 2}}
+    >>> [(row["broker"], row["load"]) for row in brokers({"load": load, "leaders": None, "load_bytes": None})]
+    [('1', (5, 3)), ('2', (1, 2))]
+    """
+    if content["load"] is None:
+        return []
+    names = ("load", "leaders", "load_bytes")
+
+    def change(name: str, broker: str) -> tuple[int, int] | None:
+        if content[name] is None:
+            return None
+        return content[name]["before"].get(broker, 0), content[name]["after"].get(broker, 0)
+
+    ids = {**content["load"]["before"], **content["load"]["after"]}
+    rows = [{"broker": broker, **{name: change(name, broker) for name in names}} for broker in ids]
+    return sorted(rows, key=lambda row: (-abs(row["load"][1] - row["load"][0]), int(row["broker"])))
