@@ -5,27 +5,23 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from durability.errors import AuditError, Refused
+from durability.steps.judged import Evaluate, Judged, of_snapshot, results
 from durability.steps.settings import NIGHTLY, Settings
-from durability.steps.summary import StepReporter, StepSummary, counted, report_step
+from durability.steps.summary import StepReporter, counted, report_step
 
 if TYPE_CHECKING:
     from durability.lake import Lake
-    from durability.plan import Plan
     from durability.plan.chosen import Chosen
     from durability.remedies.change.draft import Draft, Inputs
     from durability.remedies.change.model import Document, Limits
     from durability.remedies.change.proof import Proof
-    from durability.remedies.cluster import ClusterFacts
-
-Evaluate = Callable[["Lake", "Plan"], None]
-"""Runs the Spark job of evaluate over a plan. All results are written when it returns."""
 
 
 @dataclass(frozen=True)
@@ -40,25 +36,6 @@ class Request:
     limits: Limits
     margin_disk: float = 0.2
     undo: Path | None = None
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A snapshot's results. plan: of the evaluation. open: the open findings by id, as `of_verdict` gives them. closed: ids of
-    the other verdicts. resources: control, type and name of each resource with a verdict of a control that has one per category.
-    disputed: ids that the cross-check disputes. cross_checked: did it run, and confirm the others?"""
-
-    plan: Plan
-    facts: ClusterFacts
-    open: Mapping[str, Mapping[str, Any]]
-    closed: frozenset[str]
-    resources: frozenset[tuple[str, str, str]] = frozenset()
-    disputed: frozenset[str] = frozenset()
-    cross_checked: bool = False
-
-    def shows_closed(self, finding: Mapping[str, Any]) -> bool:
-        """Has the finding's resource a verdict of its control, so that the finding would be open if it were there?"""
-        return finding["id"] in self.closed or _resource(finding) in self.resources
 
 
 def plan_change(
@@ -87,7 +64,7 @@ def plan_change(
     asked.check_topic(request.chosen, [topic["name"] for topic in base["topics"]])
     avoid = _avoided(lake, snapshot, request.chosen)
     with report_step("evaluate", reporter) as summary:
-        judged = _judged(settings, lake, snapshot, f"plan:{started.isoformat()}", evaluate, summary)
+        judged = of_snapshot(settings, lake, snapshot, f"plan:{started.isoformat()}", evaluate, summary)
     with report_step("order steps", reporter) as summary:
         if undone is None:
             inputs = _inputs(lake, snapshot, base, judged, request, avoid)
@@ -142,106 +119,6 @@ def _avoided(lake: Lake, snapshot: Mapping[str, Any], chosen: Chosen) -> frozens
         return frozenset()
     rows = lake.facts(BROKERS, snapshot).select(["broker", "rack", "live"]).to_pylist()
     return frozenset(lose.resolve(chosen.avoid, rows, (), chosen.labels["avoid"]).brokers)
-
-
-def _judged(
-    settings: Settings,
-    lake: Lake,
-    snapshot: Mapping[str, Any],
-    run_id: str,
-    evaluate: Evaluate,
-    summary: StepSummary,
-) -> Judged:
-    """The results of the snapshot: those of its newest complete run under this policy, else of an evaluation now."""
-    from durability.steps.evaluate import plan_evaluation
-
-    plan = _of_run(settings, lake, snapshot)
-    cross_checked = plan is not None
-    if plan is None:
-        plan = plan_evaluation(settings, NIGHTLY, run_id, f"{run_id}:1", [snapshot], [])
-        evaluate(lake, plan)
-        summary.text = counted(plan.partitions, "partition")
-    else:
-        summary.text = f"as run {plan.run_id} did"
-    return replace(_results(lake, plan), cross_checked=cross_checked)
-
-
-def _of_run(settings: Settings, lake: Lake, snapshot: Mapping[str, Any]) -> Plan | None:
-    """The plan of the newest complete run that evaluated this snapshot under the policy and waivers of the settings.
-
-    The cross-check confirmed the verdicts of a complete run, apart from those it disputes.
-    """
-    from durability.plan import Plan
-    from durability.plan.plan import ACCEPTED, SnapshotPart, policy_part, to_text
-    from durability.policy import load_policy, load_waivers
-    from durability.steps.conclude import COMPLETE, INCOMPLETE
-
-    policy = policy_part(load_policy(settings.policy), load_waivers(settings.waivers))
-    for run in reversed(lake.runs(NIGHTLY)):
-        same = (run["policy_name"], run["policy_sha256"]) == (policy.name, policy.sha256)
-        if not same or run["status"] not in (COMPLETE, INCOMPLETE):
-            continue
-        for judged in run["snapshots"] or ():
-            # Each reading of a document is an attempt of its own.
-            names = ("cluster", "snapshot_id", "sha256")
-            if all(judged[name] == snapshot[name] for name in names) and judged["status"] == ACCEPTED:
-                part = SnapshotPart(
-                    **{n: snapshot[n] for n in ("cluster", "status", "snapshot_id", "attempt_id", "sha256", "source")},
-                    captured_at=to_text(snapshot["captured_at"]),
-                    partitions=snapshot["partitions"] or 0,
-                )
-                return Plan(
-                    run_id=run["run_id"],
-                    kind=NIGHTLY,
-                    result_id=run["result_id"],
-                    started_at=to_text(run["started_at"]),
-                    policy=policy,
-                    waivers=json.loads(run["waivers"]),
-                    snapshots=[part],
-                    partitions=part.partitions,
-                    lake=lake.location,
-                )
-    return None
-
-
-def _results(lake: Lake, plan: Plan) -> Judged:
-    """The verdicts of a plan's one cluster. Where a cross-check differed, the finding is UNKNOWN."""
-    from pyiceberg.expressions import And, EqualTo
-
-    from durability.catalogue import CONTROLS, causes
-    from durability.findings.build import of_verdict
-    from durability.findings.clusters import facts_of_clusters
-    from durability.findings.disputes import Disputes
-    from durability.findings.reassignments import Plans
-    from durability.lake.conditions import of_result
-    from durability.lake.tables import DISAGREEMENTS, VERDICTS
-    from durability.remedies.change.proof import OPEN
-
-    [part] = plan.judged
-    where = And(of_result(plan), EqualTo("cluster", part.cluster))
-    facts = facts_of_clusters(lake, plan, Plans())[part.cluster]
-    disputes = Disputes(lake.scan(DISAGREEMENTS, where))
-    found: dict[str, Mapping[str, Any]] = {}
-    closed: set[str] = set()
-    resources: set[tuple[str, str, str]] = set()
-    disputed: set[str] = set()
-    per_category = {control.id for control in CONTROLS.values() if control.per_category}
-    for rows in lake.parts(VERDICTS, where):
-        for row in rows.to_pylist():
-            if row["control"] in per_category:
-                resources.add(_resource(row))
-            if disputes.of(row):
-                disputed.add(row["id"])
-                row |= {"outcome": "UNKNOWN", "severity": None, "cause": causes.DISAGREE, "evidence": None}
-            if row["outcome"] in OPEN:
-                found[row["id"]] = of_verdict(row, facts)
-            else:
-                closed.add(row["id"])
-    return Judged(plan, facts, found, frozenset(closed), frozenset(resources), frozenset(disputed))
-
-
-def _resource(row: Mapping[str, Any]) -> tuple[str, str, str]:
-    return row["control"], row["resource_type"], row["resource"]
 
 
 def _inputs(
@@ -351,7 +228,7 @@ def _results_of(settings: Settings, planned: Document, evaluate: Evaluate, scrat
     snapshot = whatif.chosen(rows, planned["cluster"]["id"])
     plan = plan_evaluation(own, NIGHTLY, "proof", "proof:1", [snapshot], [])
     evaluate(lake, plan)
-    return _results(lake, plan)
+    return results(lake, plan)
 
 
 def _waves(lake: Lake, snapshot: Mapping[str, Any], judged: Judged, draft: Draft) -> dict[str, int]:
