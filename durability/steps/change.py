@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from durability.errors import AuditError, Refused
+from durability.steps.change_request import Request
 from durability.steps.settings import NIGHTLY, Settings
 from durability.steps.summary import StepReporter, StepSummary, counted, report_step
 
@@ -20,26 +21,12 @@ if TYPE_CHECKING:
     from durability.plan import Plan
     from durability.plan.chosen import Chosen
     from durability.remedies.change.draft import Draft, Inputs
-    from durability.remedies.change.model import Document, Limits
+    from durability.remedies.change.model import Document
     from durability.remedies.change.proof import Proof
     from durability.remedies.cluster import ClusterFacts
 
 Evaluate = Callable[["Lake", "Plan"], None]
 """Runs the Spark job of evaluate over a plan. All results are written when it returns."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a plan is made for.
-
-    chosen: the findings to fix. limits: of batches. margin_disk: the part of a broker's disks that stays free.
-    undo: the folder of a plan to take back; then `chosen` is ignored.
-    """
-
-    chosen: Chosen
-    limits: Limits
-    margin_disk: float = 0.2
-    undo: Path | None = None
 
 
 @dataclass(frozen=True)

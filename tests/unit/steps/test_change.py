@@ -14,7 +14,7 @@ from durability.plan.chosen import Chosen
 from durability.remedies.change.model import Limits
 from durability.report import change as report
 from durability.steps import audit, change
-from durability.steps.change import Request
+from durability.steps.change_request import Request
 from durability.steps.settings import Settings
 from durability.topology import validate
 from tests import ROOT
