@@ -59,7 +59,7 @@ with DAG(
     plan = MakePlanOperator(task_id="plan", **settings.EVALUATE)
     report = ReportPlanOperator(task_id="report", planned=plan.output)
     allowed = AllowedOperator(task_id="allowed", planned=plan.output)
-    approve = ApproveOperator(task_id="approve", shown=report.output)
+    approve = ApproveOperator(task_id="approve", shown=report.output, params=settings.approve_params())
     apply = ApplyOperator(task_id="apply", planned=plan.output, approved=approve.output, **settings.APPLY)
     # A teardown runs after failures, too.
     restore = RestoreOperator(task_id="restore", planned=plan.output, approved=approve.output).as_teardown()

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk import Param
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from durability.errors import Refused
@@ -23,11 +22,8 @@ from kafka_durability.step import Step, reported, run_of
 
 if TYPE_CHECKING:
     from durability.apply.record import Approval
-
     from durability.lake import Lake
     from durability.plan import Plan
-
-COMMENT = "comment"
 
 
 class EvaluateJob(SparkJob):
@@ -98,17 +94,15 @@ class AllowedOperator(PlannedStep):
 class ApproveOperator(ApprovalOperator):
     """Waits for an approval of the plan, for the hours in the param `approve_within`. Without an answer it is rejected.
 
-    A rejection skips the tasks after it. shown: the result of `ReportPlanOperator`.
+    A rejection skips the tasks after it. shown: the result of `ReportPlanOperator`. params: `settings.approve_params`.
     """
 
     template_fields: Sequence[str] = (*ApprovalOperator.template_fields, "shown")
 
     def __init__(self, *, shown: Any, **kwargs: Any):
-        comment = Param(None, type=["null", "string"], maxLength=500, description="Is kept with each change")
         super().__init__(
             subject="",
             defaults=[self.REJECT],
-            params={COMMENT: comment},
             response_timeout=timedelta(hours=1),  # of the param, which is known when it runs
             **kwargs,
         )
@@ -129,7 +123,7 @@ def approval(approved: Mapping[str, Any] | None) -> Approval:
         raise Refused("nobody approved the plan: clear the task `approve`")
     at = approved["responded_at"]
     moment = datetime.fromisoformat(at) if isinstance(at, str) else at
-    return Approval(user["name"] or user["id"], moment, approved["params_input"].get(COMMENT) or None)
+    return Approval(user["name"] or user["id"], moment, approved["params_input"].get("comment") or None)
 
 
 class ApplyOperator(PlannedStep):

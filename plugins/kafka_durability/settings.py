@@ -143,3 +143,9 @@ def remediate_params() -> dict[str, Param]:
             12, type="integer", minimum=1, maximum=72, description="With apply: hours, then the plan is rejected"
         ),
     }
+
+
+def approve_params() -> dict[str, Param]:
+    """The form of an approval."""
+    about = "Is kept in the lake with each change"
+    return {"comment": Param(None, type=["null", "string"], maxLength=500, description=about)}
