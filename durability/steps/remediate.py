@@ -173,12 +173,9 @@ def restore(application: Application, connect: Connect, allows: Allows) -> list[
     from durability.apply import run
     from durability.apply.kafka import connected
 
-    changes = application.changes()
-    if not changes.state():
-        return []
     found = changeable(application.settings, application.planned["cluster"], allows)
     with connected(str(found["name"]), connect(str(found["connection"]))) as cluster:
-        return run.restore(cluster, changes)
+        return run.restore(cluster, application.changes())
 
 
 def restore_left(settings: Settings, run_id: str, connect: Connect, allows: Allows, summary: StepSummary) -> int:
