@@ -63,10 +63,10 @@ def timeout(wire: Wire) -> int:
 
 
 async def read(wire: Wire, names: Sequence[str]) -> Reading:
-    metadata = await wire.ask_any(MetadataRequest(topics=[], allow_auto_topic_creation=False))
-    led = await _led(wire, metadata.controller_id >= 0)
-    # First, so that a reassignment that ends meanwhile is still called running.
+    led = await _led(wire)
+    # Before the partitions, so that a reassignment that ends meanwhile is still called running.
     moving = _moving(await reach_controller(wire)) if led else {}
+    metadata = await _metadata(wire)
     found = await topics.partitions(wire, with_elr=True, names=names)
     registered, _ = await brokers.registered(wire)
     partitions = {}
@@ -90,11 +90,14 @@ async def read(wire: Wire, names: Sequence[str]) -> Reading:
     )
 
 
-async def _led(wire: Wire, has_controller: bool) -> bool:
+async def _metadata(wire: Wire) -> Any:
+    return await wire.ask_any(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+
+
+async def _led(wire: Wire) -> bool:
     """Does a controller lead, and has a majority of the voters fetched from it lately?
 
     Before 3.7, a controller that doesn't reach the other voters goes on answering (KAFKA-15489).
-    has_controller: the answer in ZooKeeper mode.
     """
     try:
         found = await quorum.describe(wire)
@@ -105,8 +108,8 @@ async def _led(wire: Wire, has_controller: bool) -> bool:
         if wire.no_controller:
             return False
         raise
-    if found is None:
-        return has_controller
+    if found is None:  # ZooKeeper mode
+        return (await _metadata(wire)).controller_id >= 0
     if found.leader is None or not found.times_known:
         return found.leader is not None
     fetching = [voter for voter in found.voters if voter.lag_ms is not None and voter.lag_ms <= SEEN_WITHIN_MS]
