@@ -198,10 +198,9 @@ class _Run:
     def _unthrottle(self) -> list[str]:
         """Puts the throttles back of steps that are complete."""
         rows = self.changes.state()
-        live = self.cluster.read([]).live
-        ended = [
-            row for row in rows.values() if row.kind == THROTTLE and is_open(row, rows) and _is_done(row.step, rows)
-        ]
+        throttled = [row for row in rows.values() if row.kind == THROTTLE and is_open(row, rows)]
+        ended = [row for row in throttled if _is_done(row.step, rows)]
+        live = self.cluster.read([]).live if ended else frozenset()
         return [text for row in ended for text in throttles.put_back(self.cluster, self.changes, row, live)]
 
     # Leaders
