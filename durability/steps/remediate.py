@@ -54,11 +54,46 @@ def check(settings: Settings, params: Mapping[str, Any], allows: Allows) -> None
 def shown(
     settings: Settings, planned: Mapping[str, Any], params: Mapping[str, Any], connect: Connect, summary: StepSummary
 ) -> tuple[str, str]:
-    """Subject and body of the approval, in Markdown."""
+    """Subject and body of the approval, in Markdown. If the plan is to be applied, the cluster says which ACLs are missing."""
     content, place = planned_content(settings, planned)
     summary.text = f"{counted(len(content['steps']), 'step')}, {content['moved']['bytes']:,} bytes"
+    acls = _needed(content)
+    if params["apply"] and content["steps"]:
+        found = source(settings, content["cluster"])
+        acls += _missing(content, connect(str(found["connection"])))
     subject = f"Apply plan {content['id']} to Kafka cluster {escaped(content['cluster'])}?"
-    return subject, applied.page(content, place, [])
+    return subject, applied.page(content, place, acls)
+
+
+def _needed(content: Mapping[str, Any]) -> list[str]:
+    """The ACLs that changes of each kind need, besides those of reading."""
+    from durability.apply.permissions import READING, needed
+
+    found = []
+    for kind in dict.fromkeys(step["kind"] for step in content["steps"]):
+        acls = [acl for acl in needed([kind], cluster_wide=_is_cluster_wide(content, kind)) if acl not in READING]
+        if acls:
+            found.append(f"{kind}: {', '.join(f'{acl.operation} on {acl.on}' for acl in acls)}")
+    return found
+
+
+def _is_cluster_wide(content: Mapping[str, Any], kind: str) -> bool:
+    settings = (setting for step in content["steps"] if step["kind"] == kind for setting in step["settings"])
+    return any(setting["topic"] is None for setting in settings)
+
+
+def _missing(content: Mapping[str, Any], settings: Mapping[str, object]) -> list[str]:
+    """Which ACLs the principal of the Connection lacks, as far as the cluster says so."""
+    from durability.apply.kafka import connected
+    from durability.apply.permissions import listed, missing, needed
+
+    kinds = {step["kind"] for step in content["steps"]}
+    acls = needed(kinds, cluster_wide=any(_is_cluster_wide(content, kind) for kind in kinds))
+    topics = sorted({topic for step in content["steps"] for topic in step["topics"]})
+    with connected(content["cluster"], settings) as cluster:
+        found = missing(cluster, acls, topics)
+    lacking = [f"missing: {text}" for text in listed(found.lacking)]
+    return [*lacking, *(f"unknown: {text}" for text in listed(found.unknown))] or ["The Connection has all of them."]
 
 
 def changeable(settings: Settings, cluster: str, allows: Allows) -> Source:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
 from durability.apply import kafka, run
+from durability.apply.permissions import Authorized, Operation
 from durability.apply.record import THROTTLE, Approval, Changes
 from durability.errors import Refused, Unreachable
 from durability.lake.change_table import RACK_OUTAGE, REMEDIATE
@@ -125,16 +128,42 @@ def test_the_run_ends_with_the_plan_unless_it_is_to_be_applied(settings):
 
 @pytest.fixture
 def connected(monkeypatch):
-    """The clusters that were connected to, with their settings."""
-    clusters = []
+    """The clusters that were connected to, with their settings. answer: what stands for a cluster; None: its name."""
+
+    class Clusters(list):
+        answer = None
+
+    clusters = Clusters()
 
     @contextmanager
     def connected(name, settings):
         clusters.append((name, settings))
-        yield name
+        yield clusters.answer or name
 
     monkeypatch.setattr(kafka, "connected", connected)
     return clusters
+
+
+def test_an_approver_sees_the_plan_and_the_acls_that_are_missing(settings, connected, monkeypatch):
+    hostile = replace(made(), left_out=(("```\n# <b>x", "no room"),))
+    place = change.write(hostile, FACTS, settings.out)
+    plan = applied.brief(change.read(place), place)
+    subject, body = remediate.shown(settings, plan, PARAMS, dict, StepSummary())
+    assert not connected and subject == "Apply plan p1 to Kafka cluster eu payments?"
+    fence, first, *_ = body.splitlines()
+    assert (fence, first.partition(",")[0]) == ("````text", "eu payments: plan p1")
+    assert "| replicas on the most loaded broker | 2 | 2 |" in body
+    assert "reassign: Alter on Cluster, AlterConfigs on Cluster, AlterConfigs on Topic" in body
+
+    everything = frozenset(Operation)
+    topics = {"t": frozenset({Operation.DESCRIBE}), "u": everything}
+    answer = Authorized(everything, topics)
+    monkeypatch.setattr(connected, "answer", SimpleNamespace(authorized=lambda topics: answer))
+    _, body = remediate.shown(settings, plan, PARAMS | {"apply": True}, lambda name: {}, StepSummary())
+    assert "missing: AlterConfigs on Topic t\n" in body and "missing: Alter on" not in body
+    topics["t"] = everything
+    _, body = remediate.shown(settings, plan, PARAMS | {"apply": True}, lambda name: {}, StepSummary())
+    assert "missing" not in body and "The Connection has all of them." in body
 
 
 def test_the_approved_plan_is_applied_to_its_cluster_with_the_throttle_of_the_form(settings, connected, monkeypatch):
