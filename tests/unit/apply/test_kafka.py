@@ -6,6 +6,7 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
+from kafka.protocol.admin import DescribeLogDirsResponse
 
 from durability.apply import kafka_readings
 from durability.apply.cluster import Resource, ResourceType, SettingChange, TopicPartition
@@ -39,6 +40,30 @@ def test_settings_that_cannot_be_used_are_refused_before_a_call():
         connected("c", {}),
     ):
         pass
+
+
+def test_a_replica_that_moves_to_another_log_dir_has_the_bytes_of_both():
+    result = DescribeLogDirsResponse.DescribeLogDirsResult
+    of_topic = result.DescribeLogDirsTopic
+
+    def log_dir(path: str, size: int, future: bool) -> DescribeLogDirsResponse.DescribeLogDirsResult:
+        rows = [
+            of_topic.DescribeLogDirsPartition(
+                partition_index=0, partition_size=size, offset_lag=0, is_future_key=future
+            )
+        ]
+        topics = [of_topic(name=name, partitions=rows) for name in ("orders", "other")]
+        return result(error_code=0, log_dir=path, topics=topics)
+
+    answer = DescribeLogDirsResponse(
+        version=1, throttle_time_ms=0, results=[log_dir("/a", 100, False), log_dir("/b", 30, True)]
+    )
+    with (
+        fake_broker("c", {}, {}, on={35: lambda: answer}) as server,
+        connected("c", {"bootstrap.servers": server}) as cluster,
+    ):
+        assert cluster.sizes([1, 7], ["orders"]) == {(1, TopicPartition("orders", 0)): 130}
+        assert cluster.usable_bytes([1, 7]) == {1: None, 7: None}, "brokers before 3.3 don't state them"
 
 
 def test_a_partition_that_is_not_answered_is_no_success():
