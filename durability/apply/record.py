@@ -105,6 +105,8 @@ class Changes:
         if self._renewed is not None:
             self.renew()
             return
+        if not self._lake.has(CHANGES):  # a lake of an earlier version
+            self._lake.ensure()
         now = datetime.now(UTC)
         live = self._live_claims(now)
         earlier = [row for row in live if (row["plan"], row["run_id"]) == (self.plan, self.run_id)]

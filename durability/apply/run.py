@@ -14,7 +14,7 @@ from durability.apply import throttles
 from durability.apply.cluster import Cluster, Reading, SettingChange, TopicPartition
 from durability.apply.partitions import Place, elr_at_risk, listed, named, out_of_sync, place
 from durability.apply.plan_files import PlanFiles
-from durability.apply.preflight import Checked, check
+from durability.apply.preflight import Checked, changed, check
 from durability.apply.record import DONE, ELECT, INTENDED, REASSIGN, SET_CONFIG, THROTTLE, Changes, Row, is_open
 from durability.apply.settings import make, of_topic
 from durability.apply.stop import Stopped
@@ -151,7 +151,8 @@ class _Run:
             for s in step.settings
         ]
         self._begin(step, SET_CONFIG, was, becomes)
-        if found := obstacles(self.watch.look()):
+        found = obstacles(self.watch.look()) + changed(self.plan, [step], self.cluster, self.changes.state())
+        if found:
             raise Stopped(listed(found))
         wanted = [SettingChange(of_topic(s.topic), s.name, s.value) for s in step.settings]
         if refused := make(self.cluster, wanted):

@@ -69,7 +69,7 @@ def _moves(cluster: Cluster, changes: Changes, row: Row) -> list[str]:
         places = {name: place(now[name], before[name], after[name]) for name in after if name in now}
         running = [name for name, where in places.items() if where is Place.RUNNING]
         back: dict[TopicPartition, list[int] | None] = {n: before[n] for n, p in places.items() if p is Place.REVERTED}
-        back |= dict.fromkeys(name for name in running if _clean(now[name], row.was["min_isr"].get(name.topic)))
+        back |= dict.fromkeys(name for name in running if _clean(now[name], row.was.get("min_isr", {}).get(name.topic)))
         odd = [name for name, where in places.items() if where is None and now[name].moving]
         if not (back or odd) or look == LOOKS:
             break
@@ -112,8 +112,9 @@ def _settings(cluster: Cluster, changes: Changes, row: Row, rows: Mapping[str, R
     min.insync.replicas is put back only while all replicas of the topic are in sync. Else the row stays open.
     """
     was, becomes = _by_key(row.was), _by_key(row.becomes)
-    until = {_key(setting): setting["until"] for setting in row.becomes}
-    now, reading = values(cluster, becomes), cluster.read(row.topics)
+    until = {_key(setting): setting.get("until") for setting in row.becomes}
+    reading = cluster.read(row.topics)
+    now = values(cluster, becomes)  # last, so that what others change is seen
     back, stays, others = [], [], []
     interim = [key for key in now if on_the_way(until[key], rows)]
     for key in interim:

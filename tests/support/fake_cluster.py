@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 
 from durability.apply.cluster import Reading, Replicas, Resource, ResourceType, TopicPartition
+from durability.errors import Unreachable
 
 MIN_ISR = "min.insync.replicas"
 CHANGING = frozenset({"change", "reassign", "elect_preferred"})
@@ -25,23 +26,26 @@ class Killed(BaseException):
 
 @dataclass
 class Life:
-    """Counts calls, and ends at one of them. dies_at: its number, from 0. after: once it had its effect, or before?"""
+    """Counts calls, and ends at one of them. dies_at: its number, from 0. after: once it had its effect, or before?
+
+    error: is raised there instead, and life goes on.
+    """
 
     dies_at: int | None = None
     after: bool = False
+    error: Exception | None = None
     calls: int = 0
     dead: bool = False
 
     def live_through(self, call: Callable):
         if self.dead:
             raise Killed
-        mine, self.calls = self.calls, self.calls + 1
-        self.dead = mine == self.dies_at
-        if self.dead and not self.after:
-            raise Killed
-        result = call()
-        if self.dead:
-            raise Killed
+        last = self.calls == self.dies_at
+        self.calls += 1
+        self.dead = last and self.error is None
+        result = call() if self.after or not last else None
+        if last:
+            raise self.error or Killed
         return result
 
 
@@ -136,7 +140,8 @@ class FakeCluster:
         found = {}
         for resource in resources:
             of_broker = resource.type is ResourceType.BROKER
-            assert not of_broker or not resource.name or int(resource.name) in self.live, f"{resource} is down"
+            if of_broker and resource.name and int(resource.name) not in self.live:
+                raise Unreachable(f"broker {resource.name} is down")
             if of_broker or resource.name in topics:
                 found[resource] = dict(shown.get(resource, {}))
         return found
