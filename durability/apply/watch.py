@@ -44,8 +44,10 @@ class Progress:
     unknown: Sequence[TopicPartition] = ()
 
     def gains_on(self, earlier: Progress) -> bool:
-        """Is it further than an earlier one? Bytes count only against the leaders, which grow too."""
-        return self.in_sync > earlier.in_sync or sum(self.missing.values()) < sum(earlier.missing.values())
+        """Is it further than an earlier one? Bytes count only against the leaders, which grow too, and only if all are known."""
+        if self.in_sync > earlier.in_sync or self.unknown:
+            return self.in_sync > earlier.in_sync
+        return bool(earlier.unknown) or sum(self.missing.values()) < sum(earlier.missing.values())
 
 
 class Watch:

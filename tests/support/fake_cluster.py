@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import pyarrow as pa
+from pyiceberg.expressions import EqualTo
 
 from durability.apply.cluster import Reading, Replicas, Resource, ResourceType, TopicPartition
 from durability.errors import Unreachable
@@ -87,7 +88,7 @@ class MemoryLake:
 def _equal(where) -> dict[str, str]:
     if hasattr(where, "left"):
         return _equal(where.left) | _equal(where.right)
-    return {where.term.name: where.literal.value} if hasattr(where, "term") else {}
+    return {where.term.name: where.literal.value} if isinstance(where, EqualTo) else {}
 
 
 @dataclass

@@ -515,7 +515,8 @@ def test_a_leader_that_cannot_be_elected_stops_it_and_the_election_is_not_taken_
     kafka.partitions[C0] = Replicas((1, 2, 3), (2, 3), 2)
     outcome = stopped(kafka, lake, plan(Step("1-elect-leaders", "elect-leaders", "", elections=(("c", 0), ("b", 0)))))
     assert (
-        outcome.why == "no preferred leader of c-0 (PREFERRED_LEADER_NOT_AVAILABLE)" and record.unfinished(lake) == []
+        outcome.why == "the preferred leader can't be elected of c-0 (PREFERRED_LEADER_NOT_AVAILABLE)"
+        and record.unfinished(lake) == []
     )
 
 
