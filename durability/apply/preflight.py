@@ -15,9 +15,9 @@ from durability.apply.settings import CLUSTER_WIDE, Key, described, minimums, of
 from durability.plain import plain
 from durability.remedies.change.model import Move, Step
 
+NOT_LED = "no controller leads, or only a minority of the quorum is up"
 DISK_MARGIN = 0.1
 """The part of a broker's usable bytes that stays free: partitions grow while they are copied. The plan has its own margin."""
-Sizes = Mapping[tuple[int, TopicPartition], int]
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,7 @@ def check(plan: PlanFiles, pending: Sequence[Step], cluster: Cluster, rows: Mapp
     brokers = [Resource(ResourceType.BROKER, str(broker)) for broker in sorted(reading.live)]
     overrides = cluster.overrides([*map(of_topic, plan.topics), CLUSTER_WIDE, *brokers])
     least = minimums(overrides, plan.topics, plan.inherited)
-    problems = (
-        [] if reading.led else ["no controller leads, or only a minority of the quorum is up: wait until it is back"]
-    )
+    problems = [] if reading.led else [f"{NOT_LED}: wait until it is back"]
     problems += _down(moves, reading.live, waited)
     problems += _foreign_moves(reading, plan.steps, rows)
     problems += _moved(pending, reading, rows)
@@ -61,8 +59,8 @@ def check(plan: PlanFiles, pending: Sequence[Step], cluster: Cluster, rows: Mapp
 
 
 def _down(moves: Iterable[Move], live: Collection[int], waited: Collection[int]) -> Iterator[str]:
-    named = {broker for move in moves for broker in (*move.before, *move.after)}
-    for broker in sorted(named - {*live} - {*waited}):
+    of_moves = {broker for move in moves for broker in (*move.before, *move.after)}
+    for broker in sorted(of_moves - {*live} - {*waited}):
         yield f"broker {broker} is down or fenced: bring it back, or make a new plan"
 
 

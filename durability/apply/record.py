@@ -91,8 +91,8 @@ class Changes:
     def claimed(self) -> Iterator[None]:
         """Claims the cluster for the block, and releases it.
 
-        After an error with open changes the claim stays until its lease is over: the next try of this run goes on with them before
-        another run takes them back.
+        After an error with open changes, the claim stays until its lease is over. So the next try of this run can go on with them
+        before another run takes them back.
         """
         self.claim()
         try:

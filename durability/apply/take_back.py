@@ -111,6 +111,8 @@ def _settings(cluster: Cluster, changes: Changes, row: Row, rows: Mapping[str, R
 
     min.insync.replicas is put back only while all replicas of the topic are in sync. Else the row stays open.
     """
+    if row.state != INTENDED:  # else a kill after a value is put back would leave one that no row explains
+        changes.intend(row.step, row.change, row.kind, row.topics, row.was, row.becomes)
     was, becomes = _by_key(row.was), _by_key(row.becomes)
     until = {_key(setting): setting.get("until") for setting in row.becomes}
     reading = cluster.read(row.topics)
@@ -128,8 +130,6 @@ def _settings(cluster: Cluster, changes: Changes, row: Row, rows: Mapping[str, R
             stays.append(f"{about} stays {plain(str(value))}: {listed(why)}. The next restore looks again")
         else:
             back.append(SettingChange(of_topic(topic), name, was[key]))
-    if back and row.state != INTENDED:  # a kill before the last row would leave a value that no row explains
-        changes.intend(row.step, row.change, row.kind, row.topics, row.was, row.becomes)
     if stays := stays + make(cluster, back):
         return stays + others
     if others:
