@@ -12,8 +12,10 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import pyarrow as pa
+from pyiceberg.expressions import EqualTo
 
 from durability.apply.cluster import Reading, Replicas, Resource, ResourceType, TopicPartition
+from durability.errors import Unreachable
 
 MIN_ISR = "min.insync.replicas"
 CHANGING = frozenset({"change", "reassign", "elect_preferred"})
@@ -25,23 +27,26 @@ class Killed(BaseException):
 
 @dataclass
 class Life:
-    """Counts calls, and ends at one of them. dies_at: its number, from 0. after: once it had its effect, or before?"""
+    """Counts calls, and ends at one of them. dies_at: its number, from 0. after: once it had its effect, or before?
+
+    error: is raised there instead, and life goes on.
+    """
 
     dies_at: int | None = None
     after: bool = False
+    error: Exception | None = None
     calls: int = 0
     dead: bool = False
 
     def live_through(self, call: Callable):
         if self.dead:
             raise Killed
-        mine, self.calls = self.calls, self.calls + 1
-        self.dead = mine == self.dies_at
-        if self.dead and not self.after:
-            raise Killed
-        result = call()
-        if self.dead:
-            raise Killed
+        last = self.calls == self.dies_at
+        self.calls += 1
+        self.dead = last and self.error is None
+        result = call() if self.after or not last else None
+        if last:
+            raise self.error or Killed
         return result
 
 
@@ -83,7 +88,7 @@ class MemoryLake:
 def _equal(where) -> dict[str, str]:
     if hasattr(where, "left"):
         return _equal(where.left) | _equal(where.right)
-    return {where.term.name: where.literal.value} if hasattr(where, "term") else {}
+    return {where.term.name: where.literal.value} if isinstance(where, EqualTo) else {}
 
 
 @dataclass
@@ -92,7 +97,8 @@ class FakeCluster:
     that each partition gets per reading.
 
     refuses: errors by method and then by resource or partition. lag: how many calls of `overrides` still show old settings after
-    a change. before_call: runs before each call, with its number and name. made: changes with an effect, as text.
+    a change, and how old the replicas of `read` are, in calls; which partitions move is always known. before_call: runs before
+    each call, with its number and name. made: changes with an effect, as text.
     """
 
     partitions: dict[TopicPartition, Replicas]
@@ -110,6 +116,7 @@ class FakeCluster:
     made: list[str] = field(default_factory=list)
     _calls: int = 0
     _on_disk: dict[tuple[int, TopicPartition], int] = field(default_factory=dict)
+    _states: list[dict[TopicPartition, Replicas]] = field(default_factory=list)
     _shown: list[dict[Resource, dict[str, str]]] = field(default_factory=list)
 
     def __post_init__(self):
@@ -125,9 +132,14 @@ class FakeCluster:
     def read(self, topics) -> Reading:
         self._called("read")
         self._progress()
-        wanted = {name: now for name, now in self.partitions.items() if name.topic in topics}
-        moving = {name: now for name, now in self.partitions.items() if now.moving}
-        return Reading(self.cluster_id, self.live, self.led, wanted, moving)
+        self._states.append(dict(self.partitions))
+        shown = self._states[-1 - min(self.lag, len(self._states) - 1)]
+        seen = {
+            name: replace(shown.get(name, now), adding=now.adding, removing=now.removing)
+            for name, now in self.partitions.items()
+        }
+        wanted = {name: now for name, now in seen.items() if name.topic in topics}
+        return Reading(self.cluster_id, self.live, self.led, wanted, {n: now for n, now in seen.items() if now.moving})
 
     def overrides(self, resources):
         self._called("overrides")
@@ -136,7 +148,8 @@ class FakeCluster:
         found = {}
         for resource in resources:
             of_broker = resource.type is ResourceType.BROKER
-            assert not of_broker or not resource.name or int(resource.name) in self.live, f"{resource} is down"
+            if of_broker and resource.name and int(resource.name) not in self.live:
+                raise Unreachable(f"broker {resource.name} is down")
             if of_broker or resource.name in topics:
                 found[resource] = dict(shown.get(resource, {}))
         return found
@@ -259,8 +272,8 @@ class FakeCluster:
         return Replicas(tuple(target), tuple(b for b in target if b in now.isr), leader, now.elr)
 
     def settle(self) -> None:
-        """Time passes: all brokers show the newest settings."""
-        self._shown = []
+        """Time passes: all brokers show the newest state."""
+        self._shown, self._states = [], []
 
     def lose(self, broker: int) -> None:
         """The broker is down, and fenced."""

@@ -92,36 +92,57 @@ def test_a_claim_lasts_while_it_is_renewed_and_then_its_lease(monkeypatch):
         first.renew()
 
 
-@pytest.mark.parametrize("order", ["first", "second"])
-def test_of_two_runs_that_claim_at_once_only_one_goes_on(monkeypatch, order):
-    """Both see no claim, and both write theirs. The one with the greater id gives way, whoever looked first."""
-    lake = MemoryLake()
-    one, two = sorted((changes(lake, "r1"), changes(lake, "r2")), key=lambda made: made._claim)
-    here, there = (one, two) if order == "first" else (two, one)
-    monkeypatch.setattr(record, "time", type("Time", (), {"sleep": lambda seconds: None}))
-    written = []
+@pytest.mark.parametrize(
+    "other, gives_way, sleeps, goes_on",
+    [("claim:0", False, 0, False), ("claim:g", False, 5, False), ("claim:g", True, 1, True)],
+    ids=["smaller", "greater, but looked first", "greater, gives way"],
+)
+def test_of_two_runs_that_claim_at_once_only_one_goes_on(monkeypatch, other, gives_way, sleeps, goes_on):
+    """Neither saw the other's claim before it wrote its own. The one with the greater id gives way, unless it looked first."""
+    lake, slept = MemoryLake(), []
+    here = changes(lake, "r1")
+    theirs = here._row("", other, "claim", "intended", datetime.now(UTC)) | {"run_id": "r2"}
 
     def append(table, added):
         MemoryLake.append(lake, table, added)
-        if not written:
-            written.append(True)
-            there._write([there._row("", there._claim, "claim", "intended", datetime.now(UTC))])
+        if len(lake.rows) == 1:
+            lake.rows.append(theirs)
+
+    def sleep(seconds):
+        slept.append(seconds)
+        if gives_way:
+            lake.rows.append(theirs | {"state": "done"})
 
     monkeypatch.setattr(lake, "append", append)
-    with pytest.raises(Unreachable, match=f"run {there.run_id} changes it now"):
+    monkeypatch.setattr(record.time, "sleep", sleep)
+    if goes_on:
         here.claim()
-    assert [row["change"] for row in record.live_claims(lake.rows, datetime.now(UTC))] == [there._claim]
+        here.intend("1", "1", THROTTLE, [], [], [])
+    else:
+        with pytest.raises(Unreachable, match="run r2 changes it now"):
+            here.claim()
+        assert [row["change"] for row in record.live_claims(lake.rows, datetime.now(UTC))] == [other]
+    assert len(slept) == sleeps
 
 
-def test_the_smaller_of_two_claims_goes_on_once_the_other_has_given_way(monkeypatch):
+def test_a_run_that_failed_with_open_changes_keeps_its_claim_for_its_next_try():
     lake = MemoryLake()
-    here, there = sorted((changes(lake, "r1"), changes(lake, "r2")), key=lambda made: made._claim)
-    there.claim()
-    monkeypatch.setattr(record, "time", type("Time", (), {"sleep": lambda seconds: there.release()}))
-    found = here._live_claims
-    monkeypatch.setattr(here, "_live_claims", lambda now: [] if not lake.rows[1:] else found(now))
-    here.claim()
-    here.intend("1", "1", THROTTLE, [], [], [])
+    for number in range(2):
+        with pytest.raises(ZeroDivisionError), (failed := changes(lake)).claimed():
+            if number:
+                failed.intend("1", "1", THROTTLE, [], [], [])
+            raise ZeroDivisionError
+        if not number:
+            changes(lake, "r2").release()
+            with changes(lake, "r2").claimed():
+                pass
+    with pytest.raises(Unreachable, match="run r1 changes it now"):
+        changes(lake, "r2").claim()
+    with (again := changes(lake)).claimed():
+        again.undone("1")
+    with again.claimed(), pytest.raises(Unreachable):
+        changes(lake, "r2").claim()
+    changes(lake, "r2").claim()
 
 
 def test_the_newest_row_counts_though_the_clock_of_its_host_is_behind():
