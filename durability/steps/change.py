@@ -6,13 +6,14 @@ import gzip
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from durability.errors import AuditError, Refused
-from durability.steps.judged import Evaluate, Judged, of_snapshot, results
+from durability.steps.change_request import Request
+from durability.steps.judged import Evaluate, Judged, of_snapshot, results_of
 from durability.steps.settings import NIGHTLY, Settings
 from durability.steps.summary import StepReporter, counted, report_step
 
@@ -20,22 +21,8 @@ if TYPE_CHECKING:
     from durability.lake import Lake
     from durability.plan.chosen import Chosen
     from durability.remedies.change.draft import Draft, Inputs
-    from durability.remedies.change.model import Document, Limits
+    from durability.remedies.change.model import Document
     from durability.remedies.change.proof import Proof
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a plan is made for.
-
-    chosen: the findings to fix. limits: of batches. margin_disk: the part of a broker's disks that stays free.
-    undo: the folder of a plan to take back; then `chosen` is ignored.
-    """
-
-    chosen: Chosen
-    limits: Limits
-    margin_disk: float = 0.2
-    undo: Path | None = None
 
 
 def plan_change(
@@ -200,7 +187,7 @@ def _proven(
     if not draft.change.steps:
         return unchanged
     try:
-        after = _results_of(settings, draft.change.planned, evaluate, scratch)
+        after = _planned_results(settings, draft.change.planned, evaluate, scratch)
     except AuditError as error:  # the gate rejected it: the plan is kept, with the reason
         return replace(unchanged, harms=(f"Its topology is refused: {error}",))
     if not after.open and not after.closed:
@@ -212,23 +199,22 @@ def _proven(
     return replace(compared, cross_checked=judged.cross_checked)
 
 
-def _results_of(settings: Settings, planned: Document, evaluate: Evaluate, scratch: Path) -> Judged:
+def _planned_results(settings: Settings, planned: Document, evaluate: Evaluate, scratch: Path) -> Judged:
     """The results of the planned topology. It goes through gate and evaluate, as a document does."""
-    from durability.lake import Lake
     from durability.steps import audit, whatif
     from durability.steps.evaluate import plan_evaluation
 
     scratch.mkdir(parents=True, exist_ok=True)
     file = scratch / "planned.json"
     file.write_text(json.dumps(planned, ensure_ascii=False), encoding="utf-8")
-    own = replace(settings, topology=file, lake=str(scratch / "lake"), out=scratch / "out")
-    lake = Lake.open(own.lake)
+    own = replace(settings, topology=file, lake=str(scratch / "lake"), out=scratch / "out", scratch=True)
+    lake = own.open_lake()
     lake.ensure()
-    rows, _ = audit.snapshots(own, lambda name: {}, _Silent())
+    rows, _ = audit.snapshots(own, lambda name: {}, Silent())
     snapshot = whatif.chosen(rows, planned["cluster"]["id"])
     plan = plan_evaluation(own, NIGHTLY, "proof", "proof:1", [snapshot], [])
     evaluate(lake, plan)
-    return results(lake, plan)
+    return results_of(lake, plan)
 
 
 def _waves(lake: Lake, snapshot: Mapping[str, Any], judged: Judged, draft: Draft) -> dict[str, int]:
@@ -250,7 +236,7 @@ def _waves(lake: Lake, snapshot: Mapping[str, Any], judged: Judged, draft: Draft
     return found
 
 
-class _Silent:
+class Silent:
     """Reports nothing: these steps are part of another one."""
 
     def started(self, step: str) -> None: ...

@@ -57,7 +57,7 @@ def of_snapshot(
         summary.text = counted(plan.partitions, "partition")
     else:
         summary.text = f"as run {plan.run_id} did"
-    return replace(results(lake, plan), cross_checked=cross_checked)
+    return replace(results_of(lake, plan), cross_checked=cross_checked)
 
 
 def _of_run(settings: Settings, lake: Lake, snapshot: Mapping[str, Any]) -> Plan | None:
@@ -98,7 +98,7 @@ def _of_run(settings: Settings, lake: Lake, snapshot: Mapping[str, Any]) -> Plan
     return None
 
 
-def results(lake: Lake, plan: Plan) -> Judged:
+def results_of(lake: Lake, plan: Plan) -> Judged:
     """The verdicts of a plan's one cluster. Where a cross-check differed, the finding is UNKNOWN."""
     from pyiceberg.expressions import And, EqualTo
 

@@ -1,0 +1,263 @@
+"""Steps of `remediate`: what is checked before anything is read, a plan, what it needs, and its application.
+
+`durability.steps.verified` has the last step. Connections are Airflow's, so callers pass functions that look them up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from durability.errors import AuditError, Refused, Unreachable
+from durability.plain import plain
+from durability.plan.plan import to_text
+from durability.report import applied, change
+from durability.report.formats.markdown import escaped
+from durability.steps import whatif
+from durability.steps.change import Silent, plan_change
+from durability.steps.change_request import OF_FINDINGS, Texts, request
+from durability.steps.collect import Connect
+from durability.steps.drill import source
+from durability.steps.judged import Evaluate
+from durability.steps.settings import Settings
+from durability.steps.sources import Source
+from durability.steps.summary import StepSummary, counted
+
+if TYPE_CHECKING:
+    from durability.apply.record import Approval, Changes, Unfinished
+    from durability.apply.run import Outcome
+    from durability.lake import Lake
+
+Allows = Callable[[str], bool]
+"""Does the Connection with this id allow changes of its cluster? Refused if there is none."""
+IDLE = timedelta(minutes=30)
+"""A run that doesn't add a row for so long has ended: it renews its claim, and Airflow tries a failed task again sooner."""
+POLL_SECONDS = 10.0
+"""Between two looks at a batch that is copied."""
+
+
+def check(settings: Settings, params: Mapping[str, Any], allows: Allows) -> None:
+    """Refuses params that contradict each other, and an application that isn't allowed. Reads no cluster and no lake."""
+    given = [name for name in (*OF_FINDINGS, "undo") if params[name]]
+    if params["plan"] and given:
+        raise Refused(f"plan and {given[0]} were both given; a plan that exists has its choice of findings")
+    if not params["apply"]:
+        return
+    if params["throttle"] is None:
+        raise Refused("throttle: bytes per second are needed to apply a plan; above the write rate of what moves")
+    if not params["cluster"]:
+        raise Refused("cluster: name the cluster that a plan may change")
+    if settings.topology:
+        raise Refused(f"topology {settings.topology}: no plan can be applied to a document")
+    changeable(settings, params["cluster"], allows)
+
+
+def shown(
+    settings: Settings, planned: Mapping[str, Any], params: Mapping[str, Any], connect: Connect, summary: StepSummary
+) -> tuple[str, str]:
+    """Subject and body of the approval, in Markdown. If the plan is to be applied, the cluster says which ACLs are missing."""
+    content, place = planned_content(settings, planned)
+    summary.text = f"{counted(len(content['steps']), 'step')}, {content['moved']['bytes']:,} bytes"
+    acls = _needed(content)
+    if params["apply"] and content["steps"]:
+        found = source(settings, content["cluster"])
+        acls += _missing(content, connect(str(found["connection"])))
+    subject = f"Apply plan {content['id']} to Kafka cluster {escaped(content['cluster'])}?"
+    return subject, applied.page(content, place, acls)
+
+
+def _needed(content: Mapping[str, Any]) -> list[str]:
+    """The ACLs that changes of each kind need, besides those of reading."""
+    from durability.apply.permissions import READING, needed
+
+    found = []
+    for kind in dict.fromkeys(step["kind"] for step in content["steps"]):
+        acls = [acl for acl in needed([kind], cluster_wide=_is_cluster_wide(content, kind)) if acl not in READING]
+        if acls:
+            found.append(f"{kind}: {', '.join(f'{acl.operation} on {acl.on}' for acl in acls)}")
+    return found
+
+
+def _is_cluster_wide(content: Mapping[str, Any], kind: str) -> bool:
+    settings = (setting for step in content["steps"] if step["kind"] == kind for setting in step["settings"])
+    return any(setting["topic"] is None for setting in settings)
+
+
+def _missing(content: Mapping[str, Any], settings: Mapping[str, object]) -> list[str]:
+    """Which ACLs the principal of the Connection lacks, as far as the cluster says so."""
+    from durability.apply.kafka import connected
+    from durability.apply.permissions import listed, missing, needed
+
+    kinds = {step["kind"] for step in content["steps"]}
+    acls = needed(kinds, cluster_wide=any(_is_cluster_wide(content, kind) for kind in kinds))
+    topics = sorted({topic for step in content["steps"] for topic in step["topics"]})
+    with connected(content["cluster"], settings) as cluster:
+        found = missing(cluster, acls, topics)
+    lacking = [f"missing: {text}" for text in listed(found.lacking)]
+    return [*lacking, *(f"unknown: {text}" for text in listed(found.unknown))] or ["The Connection has all of them."]
+
+
+def changeable(settings: Settings, cluster: str, allows: Allows) -> Source:
+    """The cluster as the clusters file has it. Refused unless its Connection allows changes."""
+    found = source(settings, cluster)
+    if not allows(str(found["connection"])):
+        raise Refused(
+            f"Connection {found['connection']} of {cluster} doesn't allow changes: set allow_changes to true in its extra"
+        )
+    return found
+
+
+def plan(settings: Settings, params: Mapping[str, Any], evaluate: Evaluate, scratch: Path) -> dict[str, Any]:
+    """Makes and proves a plan, or finds the one in the param `plan`. Returns it as `applied.brief` does.
+
+    A new plan is for the newest accepted snapshot of the cluster in the lake. evaluate, scratch: see `plan_change`.
+    """
+    cluster = params["cluster"] or None
+    if params["plan"]:
+        place = applied.find(settings.out, params["plan"], cluster)
+    else:
+        undo = applied.find(settings.out, params["undo"], cluster) if params["undo"] else None
+        texts = Texts(lambda name: str(params[name] if params[name] is not None else "").strip(), "{} ".format)
+        asked = request(texts, undo)
+        if undo is not None:
+            cluster = change.read(undo)["cluster"]
+        place = plan_change(settings, whatif.newest(settings, cluster), asked, evaluate, Silent(), scratch)
+    return applied.brief(change.read(place), place)
+
+
+def planned_content(settings: Settings, planned: Mapping[str, Any]) -> tuple[dict[str, Any], Path]:
+    """plan.json of a plan and its folder. Refused if it isn't the plan that was shown. planned: as `applied.brief` returns it."""
+    place = applied.find(settings.out, planned["plan"], planned["cluster"])
+    content = change.read(place)
+    if content["sha256"] != planned["sha256"]:
+        raise Refused(f"{place}: it isn't the plan that this run made; trigger a new run")
+    return content, place
+
+
+def ends_after_plan(
+    settings: Settings, params: Mapping[str, Any], planned: Mapping[str, Any], allows: Allows
+) -> str | None:
+    """Why the run ends after the plan, with success; None if the plan is to be approved.
+
+    Refused if it is to be applied and isn't offered, or if the Connection doesn't allow changes any more.
+    """
+    content, place = planned_content(settings, planned)
+    if not params["apply"]:
+        return f"`apply` is false, so nothing is changed. The plan is in {place}"
+    if not content["targets"] and content["undoes"] is None:
+        return "there is no finding to fix"
+    if not content["proof"]["offered"]:
+        raise Refused(f"plan {content['id']} is not offered, so it isn't applied: see {place / change.README}")
+    changeable(settings, content["cluster"], allows)
+    return None
+
+
+@dataclass(frozen=True)
+class Application:
+    """A plan that is applied. planned: as `applied.brief` returns it."""
+
+    settings: Settings
+    planned: Mapping[str, Any]
+    run_id: str
+    approval: Approval | None
+
+    def changes(self) -> Changes:
+        """The record of the plan's changes in the lake."""
+        from durability.apply.record import Changes
+        from durability.lake.change_table import REMEDIATE
+
+        lake = self.settings.open_lake()
+        lake.ensure()
+        return Changes(lake, self.planned["cluster"], REMEDIATE, self.planned["plan"], self.run_id, self.approval)
+
+
+def signed(approval: Approval | None) -> dict[str, Any]:
+    """The approval as the file of an applied plan has it."""
+    if approval is None:
+        return dict.fromkeys(("approved_by", "approved_at", "comment"))
+    return {"approved_by": approval.by, "approved_at": to_text(approval.at), "comment": approval.comment}
+
+
+def apply(
+    application: Application, params: Mapping[str, Any], connect: Connect, allows: Allows, say: Callable[[str], None]
+) -> Outcome:
+    """Applies the plan, or what an earlier try left of it. say: gets sentences about the progress.
+
+    Refused for a plan that isn't the one that was approved, or isn't offered, and if the Connection doesn't allow changes.
+    """
+    from durability.apply import plan_files, run
+    from durability.apply.kafka import connected
+
+    content, place = planned_content(application.settings, application.planned)
+    files = plan_files.load(place, content)
+    found = changeable(application.settings, files.cluster, allows)
+    options = run.Options(params["throttle"], batch_seconds=60 * params["batch_minutes"], poll_seconds=POLL_SECONDS)
+    with connected(files.cluster, connect(str(found["connection"]))) as cluster:
+        return run.apply(files, cluster, application.changes(), options, say)
+
+
+def told(outcome: Outcome) -> str:
+    """What was done, in a few words."""
+    return f"{counted(len(outcome.done), 'step')} complete" + (f", {len(outcome.left)} left" if outcome.left else "")
+
+
+def restore(application: Application, connect: Connect, allows: Allows) -> list[str]:
+    """Takes back what the application left: moves in flight, values on the way and throttles.
+
+    Returns what stays, in sentences.
+    """
+    from durability.apply import run
+    from durability.apply.kafka import connected
+
+    found = changeable(application.settings, application.planned["cluster"], allows)
+    with connected(str(found["name"]), connect(str(found["connection"]))) as cluster:
+        return run.restore(cluster, application.changes())
+
+
+def restore_left(settings: Settings, run_id: str, connect: Connect, allows: Allows, summary: StepSummary) -> int:
+    """`restore` for every plan whose run was killed, once nothing has happened for IDLE. Returns how many there were.
+
+    A cluster whose Connection doesn't allow changes is reported. Unreachable, after all others were tried, if a cluster didn't
+    answer: a later run tries again.
+    """
+    from durability.apply.record import unfinished
+    from durability.lake.change_table import REMEDIATE
+
+    lake, count, silent = settings.open_lake(), 0, []
+    for plan in unfinished(lake):
+        if plan.purpose != REMEDIATE:
+            continue
+        last, approval = _last(lake, plan)
+        if datetime.now(UTC) - last < IDLE:
+            continue
+        count += 1
+        application = Application(settings, {"cluster": plan.cluster, "plan": plan.plan}, run_id, approval)
+        try:
+            stays = restore(application, connect, allows)
+            summary.problems += [plain(f"{plan.cluster}, plan {plan.plan}: {text}") for text in stays]
+        except Unreachable as error:
+            silent.append(str(error))
+        except AuditError as error:
+            summary.problems.append(f"plan {plan.plan} was not finished, and can't be taken back: {error}")
+    summary.text = counted(count, "application") if count else ""
+    if silent:
+        raise Unreachable("; ".join(silent))
+    return count
+
+
+def _last(lake: Lake, plan: Unfinished) -> tuple[datetime, Approval | None]:
+    """When the plan's last row was written, and who approved the plan."""
+    from pyiceberg.expressions import And, EqualTo
+
+    from durability.apply.record import Approval
+    from durability.lake.change_table import CHANGES
+
+    where = And(EqualTo("cluster", plan.cluster), EqualTo("plan", plan.plan))
+    rows = lake.scan(CHANGES, where, ["captured_at", "approved_by", "approved_at", "comment"]).to_pylist()
+    last = max(rows, key=lambda row: row["captured_at"])
+    approved = last["approved_by"] is not None
+    approval = Approval(last["approved_by"], last["approved_at"], last["comment"]) if approved else None
+    return last["captured_at"], approval
