@@ -41,7 +41,7 @@ def seen(connection: dict) -> tuple[dict, list[str]]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("topic")
-def test_a_plan_is_approved_applied_and_verified(kafka, tmp_path, monkeypatch):
+def test_a_plan_changes_nothing_when_rejected_and_fixes_its_findings_when_approved(kafka, tmp_path, monkeypatch):
     monkeypatch.delenv("DURABILITY_CATALOG", raising=False)
     connection = {"bootstrap.servers": kafka.bootstrap}
     lake = Lake.open(str(tmp_path / "lake"))
@@ -54,18 +54,27 @@ def test_a_plan_is_approved_applied_and_verified(kafka, tmp_path, monkeypatch):
     clusters.write_text("format: durability-clusters/1\nclusters: [{id: eu, connection: kafka_eu}]\n")
     asked = {name: str(ROOT / "policies" / f"{name}.yaml") for name in ("policy", "waivers")}
     asked |= {"lake": lake.location, "out": str(out), "topology": None, "clusters": str(clusters), "cluster": "eu"}
-    asked |= {"topic": TOPIC, "apply": True, "throttle": 10_000_000}
     environ = {
         "AIRFLOW_CONN_SPARK": json.dumps({"conn_type": "spark", "host": "local[2]"}),
         "AIRFLOW_CONN_KAFKA_EU": json.dumps({"conn_type": "kafka", "extra": connection | {"allow_changes": True}}),
     }
-    states, asked_for = run_approved(tmp_path, "remediate", asked, "Approve", {"comment": "at night"}, **environ)
-    assert set(states.values()) == {"success"}, states
-
+    # Each run is in a folder of its own, for its Airflow.
+    for name in ("rejected", "approved"):
+        (tmp_path / name).mkdir()
+    asked |= {"apply": True, "throttle": 10_000_000}
+    states, _ = run_approved(tmp_path / "rejected", "remediate", asked | {"topic": TOPIC}, "Reject", {}, **environ)
+    skipped = dict.fromkeys(("apply", "restore", "verify"), "skipped")
+    assert states == dict.fromkeys(("run", "plan", "report", "allowed", "approve"), "success") | skipped
+    assert lake.scan(CHANGES).num_rows == 0
     plan = change.read(out / "plan" / "eu")
     assert plan["targets"] and plan["proof"]["offered"]
-    assert asked_for["defaults"] == ["Reject"] and plan["id"] in asked_for["subject"]
-    assert "01-reassign" in asked_for["body"]
+
+    form = {"comment": "at night"}
+    asked |= {"plan": plan["id"]}
+    states, shown = run_approved(tmp_path / "approved", "remediate", asked, "Approve", form, **environ)
+    assert set(states.values()) == {"success"}, states
+    assert shown["defaults"] == ["Reject"] and plan["id"] in shown["subject"]
+    assert "01-reassign" in shown["body"] and "The Connection has all of them." in shown["body"]
 
     found, own = seen(connection)
     assert all(len(set(p["replicas"])) == 3 and sorted(p["isr"]) == sorted(p["replicas"]) for p in found["partitions"])

@@ -178,6 +178,28 @@ def test_a_run_killed_at_any_call_is_taken_back_and_can_be_applied_again(after):
         assert applied(kafka, lake).stopped is None and is_final(kafka), point
 
 
+def test_a_restore_killed_at_any_call_is_finished_by_the_next_or_by_the_plan():
+    ended = False
+    for point in range(80):
+        after, then_apply = point % 2 == 0, point % 4 < 2
+        kafka, lake = in_order(cluster(copied=5)), MemoryLake()
+        assert killed(kafka, lake, Life(48)) and kafka.partitions[A0].moving
+        ended = not killed(kafka, lake, Life(point // 2, after), back=True)
+        if not then_apply:
+            assert restore(kafka, changes(lake)) == [] and not throttled(kafka), point
+            assert kafka.settings[A] == {MIN_ISR: "3"} and placed(kafka)[A0] == (1, 2), point
+        assert applied(kafka, lake).stopped is None and is_final(kafka), point
+    assert ended
+
+
+@pytest.mark.parametrize("lag", [0, 1, 2])
+def test_a_cancelled_move_counts_as_taken_back_once_brokers_show_it(lag):
+    kafka, lake = in_order(cluster(copied=5, lag=lag)), MemoryLake()
+    outcome = applied(kafka, lake, options=replace(QUICK, batch_seconds=0))
+    assert (outcome.stopped, outcome.left) == ("2-reassign", []) and placed(kafka)[A0] == (1, 2)
+    assert lake.states()["2-reassign"] == "undone" and not throttled(kafka)
+
+
 def test_runs_and_restores_killed_again_and_again_end_as_planned():
     for seed in range(80):
         chance = random.Random(seed)
