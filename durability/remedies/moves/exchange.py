@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
+from math import inf
 
 from durability.remedies.moves.choose import Choice, Chooser
 from durability.remedies.moves.cluster import Moving
@@ -44,6 +45,20 @@ class Exchange:
         self._keeps: dict[tuple[int, tuple[int, ...]], bool] = {}
         self._left = 0
 
+    def keep_limit(self) -> None:
+        """Take replicas off brokers that have more than the limit allows, where partitions can change so; whatever the bytes."""
+        self._left = TRIES
+        allowed: list[int] = self.chooser.loads.allowed.tolist()
+        self._most_bytes = [inf] * len(allowed)
+        for broker, most in enumerate(allowed):
+            self._most = [max(n, limit) for n, limit in zip(self._count, allowed, strict=True)]
+            while self._count[broker] > most:
+                self._most[broker] = self._count[broker] - 1
+                if not self._relieve(broker):
+                    break
+        # No broker gets above the limit again.
+        self._limit = [max(n, limit) for n, limit in zip(self._count, allowed, strict=True)]
+
     def lower(self, bound: float, *, bytes: bool) -> None:
         """Lower the most loaded broker towards the bound, as far as a limited search can. Neither load's maximum grows.
 
@@ -58,13 +73,18 @@ class Exchange:
             self._most_bytes = [most_bytes] * len(load)
             broker = max(range(len(load)), key=load.__getitem__)
             for b, now in enumerate(load):
+                # Other brokers with as much wait for their turn.
                 if b == broker or now <= less:
                     if bytes:
                         self._most_bytes[b] = less
                     else:
                         self._most[b] = min(self._most[b], int(less))
-            if not any(self._relieved([broker], depth, frozenset()) for depth in range(1, DEPTH + 1)):
+            if not self._relieve(broker):
                 return
+
+    def _relieve(self, broker: int) -> bool:
+        """Change as few partitions as possible so that the broker no longer has too much. False if that fails."""
+        return any(self._relieved([broker], depth, frozenset()) for depth in range(1, DEPTH + 1))
 
     def _too_much(self, broker: int) -> bool:
         return (

@@ -53,6 +53,7 @@ class Placer:
 
         count, bytes: the bounds of the most loaded broker.
         """
+        self.loads.allow()
         self.loads.sharpen(count, bytes)
         placed, before = self.placed, inf
         for _ in range(ROUNDS):
@@ -73,6 +74,7 @@ class Placer:
         """Lower the most loaded broker further, by partitions that change together. count, bytes: its bounds."""
         before = {m.name: Choice(m.dropped or (), m.added, 0.0) for m in self.placed}
         exchange = Exchange(self.placed, self.chooser)
+        exchange.keep_limit()
         exchange.lower(bytes, bytes=True)
         exchange.lower(ceil(count), bytes=False)
         for m in self.placed:
@@ -81,6 +83,7 @@ class Placer:
                 m.dropped, m.added = was.dropped, was.added
                 self._undo(m)
                 self._do(m, now)
+        self.loads.allow()
 
     def _place(self, order: Iterable[Moving]) -> None:
         for moving in order:
