@@ -135,7 +135,9 @@ class Bounds:
         must: dict[tuple[frozenset[int], bool], list[float]] = defaultdict(list)
         for one in largest:
             places = [(np.array(one.could, np.int64), one.stay)]
-            new = {frozenset((rack,)): number for rack, number in one.forced.by_rack} | {one.forced.racks: one.forced.new}
+            new = {frozenset((rack,)): number for rack, number in one.forced.by_rack} | {
+                one.forced.racks: one.forced.new
+            }
             for racks, number in new.items():
                 places.append((np.setdiff1d(self._brokers(racks, one.unracked), one.replicas), number))
                 must[racks, one.unracked] += [one.weight] * number

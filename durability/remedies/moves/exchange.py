@@ -10,13 +10,17 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from math import inf
 
+import numpy as np
+
 from durability.remedies.moves.choose import Choice, Chooser
 from durability.remedies.moves.cluster import Moving
 
-DEPTH = 4
+DEPTH = 5
 """The most partitions that change together."""
 TRIES = 50_000
 """How many choices a plan tries, for bytes and again for replicas."""
+SORTED = 20
+"""To sort so many partitions takes as long as to try a choice."""
 LARGE = 24
 """Of the partitions on a broker, so many are tried: first the smallest of those that are large enough."""
 EMPTIEST = 10
@@ -34,7 +38,10 @@ class Exchange:
         loads = chooser.loads
         self._count: list[int] = loads.count.tolist()
         self._bytes: list[float] = loads.bytes.tolist()
-        self._room: list[float] = loads.room.tolist()
+        # A disk that is too full already is no reason to stop others from leaving it.
+        self._room = [max(0.0, room) for room in loads.room.tolist()]
+        self._able: list[int] = np.flatnonzero(self.cluster.with_room).tolist()
+        self._largest: list[float] = self.cluster.largest.tolist()
         self._limit: list[int] = loads.limit.tolist()
         self._most: list[int] = []
         self._most_bytes: list[float] = []
@@ -121,19 +128,20 @@ class Exchange:
         """The partitions that could leave the broker, at most LARGE."""
         excess = self._bytes[broker] - self._most_bytes[broker]
         there = self._on[broker].values()
+        self._left -= len(there) // SORTED
         order = sorted(there, key=lambda m: (m.bytes < excess, m.bytes if m.bytes >= excess else -m.bytes, m.name))
         return order[:LARGE]
 
     def _others(self, m: Moving, broker: int, depth: int) -> list[Choice]:
         """The other choices of a partition that don't use this broker, those first that load other brokers the least."""
         found: list[tuple[int, float, Choice]] = []
-        now = set(m.after())
+        now, receivers = set(m.after()), self._receivers(m, broker)
         urgency = self._urgency(m, m.dropped or ())
         for dropped in combinations(m.replicas, len(m.dropped or ())):
             stays = [b for b in m.replicas if b not in dropped]
             if broker in stays or self._urgency(m, dropped) < urgency:
                 continue
-            for added in combinations(self._receivers(m, broker), len(m.added)):
+            for added in combinations(receivers, len(m.added)):
                 self._left -= 1
                 if not self._keeps_rule(m.rule, (*stays, *added)):
                     continue
@@ -151,8 +159,8 @@ class Exchange:
     def _receivers(self, m: Moving, broker: int) -> list[int]:
         """The brokers that can get a new replica of the partition, the least loaded of each rack."""
         by_rack: dict[int, list[int]] = {}
-        for b, able in enumerate(self.cluster.with_room.tolist()):
-            if able and b != broker and b not in m.replicas and m.bytes <= self.cluster.largest[b]:
+        for b in self._able:
+            if b != broker and b not in m.replicas and m.bytes <= self._largest[b]:
                 by_rack.setdefault(self.cluster.rack[b], []).append(b)
         if self.chooser.rules[m.rule].by_rack:
             by_rack.pop(-1, None)
@@ -176,24 +184,24 @@ class Exchange:
 
     def _change(self, m: Moving, choice: Choice) -> list[int]:
         """Make this the partition's choice. Returns the brokers that get a replica by that."""
-        before, after = m.after(), ()
-        for b in _movable(m):
-            del self._on[b][id(m)]
-        for b in m.added:
-            self._room[b] += m.bytes
+        before = m.after()
+        self._count_in(m, -1)
         m.dropped, m.added = choice.dropped, choice.added
-        after = m.after()
+        self._count_in(m, 1)
+        return [b for b in m.after() if b not in before]
+
+    def _count_in(self, m: Moving, sign: int) -> None:
+        """Count the partition's choice, or with -1 take it back."""
+        for b in m.after():
+            self._count[b] += sign
+            self._bytes[b] += sign * m.bytes
         for b in m.added:
-            self._room[b] -= m.bytes
+            self._room[b] -= sign * m.bytes
         for b in _movable(m):
-            self._on[b][id(m)] = m
-        for b in before:
-            self._count[b] -= 1
-            self._bytes[b] -= m.bytes
-        for b in after:
-            self._count[b] += 1
-            self._bytes[b] += m.bytes
-        return [b for b in after if b not in before]
+            if sign > 0:
+                self._on[b][id(m)] = m
+            else:
+                del self._on[b][id(m)]
 
 
 def _movable(m: Moving) -> tuple[int, ...]:
