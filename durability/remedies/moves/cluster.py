@@ -158,13 +158,21 @@ class Loads:
     def allow(self) -> None:
         """Set the limit by the fair share of the replicas as they are placed now.
 
-        It was lower before: replicas that leave brokers which get none are part of the share of the others.
+        Until now, replicas of topics that were left out since are part of it, and those that leave brokers which get none aren't.
         """
-        limit, _ = self._limit(self._receivers, 0, self._times)
-        self.allowed = np.maximum(self.before[0], limit)
-        self.limit = np.maximum(self.limit, self.allowed)
+        raised = np.where(self.limit > self.allowed, self.limit, 0)
+        self.allowed = self._allowed_now()
+        self.limit = np.maximum(self.allowed, raised)
         for b in range(len(self.limit)):
             self._check(b)
+
+    def are_too_many(self) -> bool:
+        """Would the fair share of the replicas as they are placed now put more brokers above the limit?"""
+        return bool(((self.count > self._allowed_now()) & (self.count <= self.allowed)).any())
+
+    def _allowed_now(self) -> Ints:
+        limit, _ = self._limit(self._receivers, 0, self._times)
+        return np.maximum(self.before[0], limit)
 
     def _check(self, broker: int) -> None:
         self.gate[broker] = inf if self.count[broker] >= self.limit[broker] else self.closed[broker]

@@ -31,7 +31,9 @@ def solve(problem: Problem) -> Solution:
     placer = _placed(problem, cluster, asked, bounds, moving)
     while placer.without:
         left_out += [LeftOut(topic, "no-room", m.partition.partition) for topic, m in placer.without.items()]
-        # The limit is a multiple of the fair share of what moves.
+        if not placer.loads.are_too_many():
+            break
+        # The fair share fell by the topics that are left out.
         placer = _placed(problem, cluster, asked, bounds, placer.placed)
     moving, loads = placer.placed, placer.loads
     most, most_bytes = (_bound(bounds, loads, moving, bytes=bytes) for bytes in (False, True))
