@@ -18,7 +18,7 @@ from durability.remedies.moves.cluster import Moving
 DEPTH = 5
 """The most partitions that change together."""
 TRIES = 50_000
-"""How many choices a plan tries, for bytes and again for replicas."""
+"""How many choices a plan tries: for the limit, for bytes and for replicas."""
 SORTED = 20
 """To sort so many partitions takes as long as to try a choice."""
 LARGE = 24
@@ -111,6 +111,8 @@ class Exchange:
             return False
         broker = over[0]
         for m in self._on_broker(broker):
+            if self._left <= 0:
+                return False
             if id(m) in changed:
                 continue
             before = Choice(m.dropped or (), m.added, 0.0)
@@ -120,8 +122,6 @@ class Exchange:
                 if self._relieved(still, depth - 1, changed | {id(m)}):
                     return True
                 self._change(m, before)
-                if self._left <= 0:
-                    return False
         return False
 
     def _on_broker(self, broker: int) -> list[Moving]:
