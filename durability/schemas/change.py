@@ -59,7 +59,7 @@ LOAD_OF_REPLICAS = Object(
         **LOAD.members,
         "above_limit": Member(
             ListOf(COUNT),
-            about="brokers that get more than 1.1 times the fair share, because racks leave no other choice",
+            about="brokers that get more than 1.1 times the fair share, because racks leave no other choice without more copies",
         ),
     },
 )

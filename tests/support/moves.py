@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations, product
-from math import ceil
+from math import ceil, inf
 
 from durability.remedies.moves.model import Broker, Partition, Problem, Solution, Target
 
@@ -90,27 +90,89 @@ def fewest(problem: Problem, partition: Partition, target: Target, room: bool = 
     return min(new, default=None)
 
 
-def least_load(problem: Problem, topics: Iterable[str], *, bytes: bool = False) -> int:
+def least_load(problem: Problem, topics: Iterable[str], *, bytes: bool = False) -> float:
     """The least load of the most loaded broker, of all plans with the fewest new replicas for these topics."""
     chosen = [p for p in problem.partitions if p.topic in topics]
-    fixed: Counter[int] = Counter()
-    for p in problem.partitions:
-        if p.topic not in topics:
-            fixed.update(dict.fromkeys(p.replicas or (), (p.bytes or 0) if bytes else 1))
+    ways = [_fewest_ways(problem, p, room=False) for p in chosen]
+    return _lowest(problem, list(zip(chosen, ways, strict=True)), bytes, None)
+
+
+def least_within_limits(problem: Problem, solution: Solution) -> float:
+    """The least bytes of the most loaded broker, of all plans that leave out the same topics and copy as little.
+
+    Of the replicas that could go, those on brokers that are down go first. Limits and disks count, and no broker has more
+    replicas than the one with the most in this plan. Infinite if there is no such plan.
+    """
+    out = {left.topic for left in solution.left_out}
+    chosen = [p for p in problem.partitions if p.topic in problem.targets and p.topic not in out]
+    live = {b.id for b in problem.brokers if b.live}
     ways = []
     for p in chosen:
-        target = problem.targets[p.topic]
-        least = fewest(problem, p, target, room=False)
-        of = placements(problem, p, target, room=False)
-        ways.append([(way, (p.bytes or 0) if bytes else 1) for way in of if len(way - set(p.replicas)) == least])
-    best = None
-    for plan in product(*ways):
-        load = fixed.copy()
-        for way, weight in plan:
-            load.update(dict.fromkeys(way, weight))
-        most = max(load.values(), default=0)
-        best = most if best is None else min(best, most)
-    return best or 0
+        least = _fewest_ways(problem, p, room=True)
+        down = {way: len(set(p.replicas) - way - live) for way in least}
+        ways.append([way for way in least if down[way] == max(down.values())])
+    top = max(solution.load.after.values())
+    most = {b: min(n, top) for b, n in limits(problem, solution).items()}
+    return _lowest(problem, list(zip(chosen, ways, strict=True)), True, most)
+
+
+def _fewest_ways(problem: Problem, p: Partition, room: bool) -> list[frozenset[int]]:
+    """The placements of a partition with the fewest new replicas."""
+    brokers, target = {b.id: b for b in problem.brokers}, problem.targets[p.topic]
+    found = list(placements(problem, p, target, room))
+    if room:
+        fits = [b for b, broker in brokers.items() if (p.bytes or 0) <= largest_on(broker, problem)]
+        found = [way for way in found if way - set(p.replicas) <= set(fits)]
+    least = min((len(way - set(p.replicas)) for way in found), default=0)
+    return [way for way in found if len(way - set(p.replicas)) == least]
+
+
+def _lowest(
+    problem: Problem,
+    chosen: list[tuple[Partition, list[frozenset[int]]]],
+    bytes: bool,
+    most: Mapping[int, float] | None,
+) -> float:
+    """The least load of the most loaded broker by branch and bound; infinite if there is no plan.
+
+    chosen: partitions with their placements. most: the replicas that each broker may have; None if limits and disks don't count.
+    """
+    names = {p.name for p, _ in chosen}
+    load: Counter[int] = Counter()
+    count: Counter[int] = Counter()
+    for p in problem.partitions:
+        if p.name not in names:
+            load.update(dict.fromkeys(p.replicas or (), (p.bytes or 0) if bytes else 1))
+            count.update(p.replicas or ())
+    free = {b.id: room_of(b, problem) for b in problem.brokers}
+    order = sorted(chosen, key=lambda one: -(one[0].bytes or 0))
+    best = inf
+
+    def place(p: Partition, way: frozenset[int], sign: int) -> None:
+        for b in way:
+            load[b] += sign * ((p.bytes or 0) if bytes else 1)
+            count[b] += sign
+        for b in way - set(p.replicas):
+            free[b] -= sign * (p.bytes or 0)
+
+    def search(number: int) -> None:
+        nonlocal best
+        if max(load.values(), default=0) >= best:
+            return
+        if number == len(order):
+            best = max(load.values(), default=0)
+            return
+        p, ways = order[number]
+        for way in ways:
+            place(p, way, 1)
+            if most is None or (
+                all(count[b] <= most[b] for b in way) and all(free[b] >= 0 for b in way - {*p.replicas})
+            ):
+                search(number + 1)
+            place(p, way, -1)
+
+    search(0)
+    return best
 
 
 def least_leaders(problem: Problem, solution: Solution) -> int:
@@ -140,11 +202,9 @@ def broken(problem: Problem, solution: Solution) -> list[str]:
     wrong: list[str] = []
     out = {left.topic for left in solution.left_out}
     load: Counter[int] = Counter()
-    now: Counter[int] = Counter()
     arriving: Counter[int] = Counter()
     for p in problem.partitions:
         after = solution.replicas.get(p.name, p.replicas)
-        now.update(p.replicas or ())
         load.update(after or ())
         if p.topic in out or p.topic not in problem.targets:
             wrong += [f"{p.name} changes"] if p.name in solution.replicas else []
@@ -164,12 +224,23 @@ def broken(problem: Problem, solution: Solution) -> list[str]:
     wrong += [
         f"{b} is full" for b in arriving if b in brokers and arriving[b] and arriving[b] > room_of(brokers[b], problem)
     ]
+    most = limits(problem, solution)
+    return wrong + [f"{b} has too many" for b in load if load[b] > most[b]]
+
+
+def limits(problem: Problem, solution: Solution) -> dict[int, float]:
+    """By broker, the most replicas that it may have. Those that the plan names as above the limit may keep that."""
+    load: Counter[int] = Counter()
+    now: Counter[int] = Counter()
+    for p in problem.partitions:
+        now.update(p.replicas or ())
+        load.update(solution.replicas.get(p.name, p.replicas) or ())
     known = [t for t in problem.targets.values() if t.replication_factor is not None]
     could = {b for t in known for b in receivers(problem, t)}
     fair = sum(load[b] for b in could) / max(1, len(could))
     limit = max(ceil(fair), problem.limit * fair)
-    wrong += [f"{b} has too many" for b in load if load[b] > max(now[b], limit) and b not in solution.above_limit]
-    return wrong
+    brokers = {*now, *load, *(b.id for b in problem.brokers)}
+    return {b: load[b] if b in solution.above_limit else max(now[b], limit) for b in brokers}
 
 
 def _in_order(now: tuple[int, ...], after: tuple[int, ...], reorder: bool) -> bool:

@@ -4,6 +4,9 @@ For the load, each partition is relaxed: of the replicas that could go, as many 
 replicas go to any broker of the racks that could get one. So for a set S of brokers, some of the replicas are in S in any plan.
 Their number divided by |S| is a lower bound. By linear programming duality, the best set gives the optimum of the relaxation.
 It is a level set of the optimal load (`cluster.Loads`), so the sets tried are those of the brokers with the most load.
+
+Partitions can't be divided, so few large ones don't reach that bound. A second one counts whole replicas: the largest must be on
+some broker, and of k + 1 replicas on k brokers two share one. The higher of the two is the bound.
 """
 
 from __future__ import annotations
@@ -11,12 +14,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 
 from durability.remedies.moves.choose import Places
 from durability.remedies.moves.cluster import Cluster, Floats, Moving
 from durability.remedies.moves.rules import Options, Rule, completes, kept, options
+
+LARGEST = 500
+"""So many of the largest partitions count as whole replicas."""
+ROUNDED = 1e-6
+"""A sum of whole numbers may be so much above its value."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +41,21 @@ class Forced:
     racks: frozenset[int]
     leaving: int
     loses: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A partition's part of a bound: `stay` of its replicas on `could` stay, and its new ones go where `forced` has them.
+
+    unracked: can new replicas be on brokers without a rack?
+    """
+
+    weight: float
+    replicas: tuple[int, ...]
+    could: tuple[int, ...]
+    stay: int
+    forced: Forced
+    unracked: bool
 
 
 class Bounds:
@@ -77,6 +101,7 @@ class Bounds:
         before, after: the load by broker. moving: the partitions that change. bytes: is the load in bytes, or in replicas?
         """
         fixed = before.copy()
+        chosen: list[Chosen] = []
         leaving: dict[tuple[tuple[int, ...], int], float] = defaultdict(float)
         new: dict[tuple[frozenset[int], int, bool], float] = defaultdict(float)
         for partition in moving:
@@ -84,18 +109,44 @@ class Bounds:
             forced = self._forced_by(partition)
             could = tuple(b for b in partition.replicas if self.cluster.rack[b] in forced.loses)
             fixed[list(could)] -= weight
-            leaving[could, len(could) - forced.leaving] += weight
             unracked = not self.rules[partition.rule].by_rack
+            stay = len(could) - forced.leaving
+            leaving[could, stay] += weight
             for rack, number in forced.by_rack:
                 new[frozenset((rack,)), number, unracked] += weight
             rest = forced.new - sum(number for _, number in forced.by_rack)
             new[forced.racks, rest, unracked] += weight
+            chosen.append(Chosen(weight, partition.replicas, could, stay, forced, unracked))
         groups = [(np.array(brokers, np.int64), number, weight) for (brokers, number), weight in leaving.items()]
         groups += [
             (self._brokers(racks, unracked), number, weight) for (racks, number, unracked), weight in new.items()
         ]
         orders = [after, before, *self._rack_orders(after)]
-        return max(_bound(fixed, groups, np.argsort(-order, kind="stable")) for order in orders)
+        relaxed = max(_bound(fixed, groups, np.argsort(-order, kind="stable")) for order in orders)
+        largest = sorted(chosen, key=lambda one: -one.weight)[:LARGEST]
+        return float(ceil(self._indivisible(ceil(relaxed - ROUNDED), fixed, largest)))
+
+    def _indivisible(self, least: float, fixed: Floats, largest: Sequence[Chosen]) -> float:
+        """The bound, at least `least`, of partitions that can't be divided. fixed: by broker, what stays there in any plan.
+
+        Each replica adds its whole weight to what stays on one broker, and no two of a partition are on the same one. A broker
+        with the load T has at most (T - fixed) / w of the replicas with a weight of at least w.
+        """
+        must: dict[tuple[frozenset[int], bool], list[float]] = defaultdict(list)
+        for one in largest:
+            places = [(np.array(one.could, np.int64), one.stay)]
+            new = {frozenset((rack,)): number for rack, number in one.forced.by_rack} | {
+                one.forced.racks: one.forced.new
+            }
+            for racks, number in new.items():
+                places.append((np.setdiff1d(self._brokers(racks, one.unracked), one.replicas), number))
+                must[racks, one.unracked] += [one.weight] * number
+            for brokers, number in places:
+                if 0 < number <= len(brokers):
+                    least = max(least, float(np.sort(fixed[brokers])[number - 1]) + one.weight)
+        for (racks, unracked), weights in must.items():
+            least = _packed(least, fixed[self._brokers(racks, unracked)], weights)
+        return least
 
     def _forced_by(self, moving: Moving) -> Forced:
         now = self._places.of(moving.replicas)
@@ -135,6 +186,14 @@ def _bound(fixed: Floats, groups: Iterable[tuple[np.ndarray, int, float]], order
             # All but the last `number` of the brokers can be without. Each of the last adds one to the sets that reach it.
             must[np.sort(rank[brokers])[-number:]] += weight
     return float((np.cumsum(must) / np.arange(1, len(order) + 1)).max(initial=0.0))
+
+
+def _packed(least: float, fixed: Floats, weights: Iterable[float]) -> float:
+    """The lowest load, at least `least`, at which brokers have room for replicas of these weights, largest first."""
+    for number, weight in enumerate(weights, 1):
+        while weight and (fit := np.floor((least - fixed) / weight).clip(0)).sum() < number:
+            least = float((fixed + (fit + 1) * weight).min())
+    return least
 
 
 def _forced(rule: Rule, now: tuple[int, ...], free: Sequence[int], ways: Options) -> Forced:

@@ -131,6 +131,7 @@ class Loads:
         self.bytes: Floats = np.bincount(places, [n for _, n in held], brokers).astype(np.float64)
         self.before = self.count.copy(), self.bytes.copy()
         self.room = cluster.room.copy()
+        self._receivers, self._times = growth.receivers, times
         limit, _ = self._limit(growth.receivers, growth.replicas, times)
         self.allowed = np.maximum(self.count, limit)
         self.limit = self.allowed.copy()
@@ -153,6 +154,25 @@ class Loads:
         """The limit of brokers that get so many more replicas together, and the fair share: whole numbers."""
         fair = (int(self.count[brokers].sum()) + more) / max(1, int(brokers.sum()))
         return max(floor(times * fair), ceil(fair)), ceil(fair)
+
+    def allow(self) -> None:
+        """Set the limit by the fair share of the replicas as they are placed now.
+
+        Until now, replicas of topics that were left out since are part of it, and those that leave brokers which get none aren't.
+        """
+        raised = np.where(self.limit > self.allowed, self.limit, 0)
+        self.allowed = self._allowed_now()
+        self.limit = np.maximum(self.allowed, raised)
+        for b in range(len(self.limit)):
+            self._check(b)
+
+    def are_too_many(self) -> bool:
+        """Would the fair share of the replicas as they are placed now put more brokers above the limit?"""
+        return bool(((self.count > self._allowed_now()) & (self.count <= self.allowed)).any())
+
+    def _allowed_now(self) -> Ints:
+        limit, _ = self._limit(self._receivers, 0, self._times)
+        return np.maximum(self.before[0], limit)
 
     def _check(self, broker: int) -> None:
         self.gate[broker] = inf if self.count[broker] >= self.limit[broker] else self.closed[broker]

@@ -134,8 +134,8 @@ class Moved:
 class Load:
     """A load by broker id, of all brokers that have one or could.
 
-    bound: no plan that moves as little has a lower load on its most loaded broker. It is the optimum of a linear relaxation, or
-    below it.
+    bound: no plan that moves as little has a lower load on its most loaded broker. It is the higher of the optimum of a linear
+        relaxation and the load that whole replicas need (`bounds`). Limits, disks, and which brokers are down don't count.
     """
 
     before: Mapping[int, int]
@@ -186,7 +186,8 @@ class Solution:
         change their order is among them: it copies nothing.
     load: replicas by broker. load_bytes: bytes by broker; None if no size is known. leaders: partitions by preferred leader.
     left_out: by topic.
-    above_limit: brokers that have more replicas than the limit and than before, because racks leave no other choice.
+    above_limit: brokers that have more replicas than the limit and than before, because racks leave no other choice
+        without more new replicas.
     """
 
     replicas: Mapping[Name, tuple[int, ...]]

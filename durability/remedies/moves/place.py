@@ -8,6 +8,7 @@ from math import ceil, inf
 
 from durability.remedies.moves.choose import Choice, Chooser
 from durability.remedies.moves.cluster import Moving
+from durability.remedies.moves.exchange import Exchange
 from durability.remedies.moves.model import Name
 
 ROUNDS = 8
@@ -52,6 +53,7 @@ class Placer:
 
         count, bytes: the bounds of the most loaded broker.
         """
+        self.loads.allow()
         self.loads.sharpen(count, bytes)
         placed, before = self.placed, inf
         for _ in range(ROUNDS):
@@ -67,6 +69,21 @@ class Placer:
             if above > before - LEAST_GAIN:
                 return
             before = above
+
+    def exchange(self, count: float, bytes: float) -> None:
+        """Lower the most loaded broker further, by partitions that change together. count, bytes: its bounds."""
+        before = {m.name: Choice(m.dropped or (), m.added, 0.0) for m in self.placed}
+        exchange = Exchange(self.placed, self.chooser)
+        exchange.keep_limit()
+        exchange.lower(bytes, bytes=True)
+        exchange.lower(ceil(count), bytes=False)
+        for m in self.placed:
+            was, now = before[m.name], Choice(m.dropped or (), m.added, 0.0)
+            if was != now:
+                m.dropped, m.added = was.dropped, was.added
+                self._undo(m)
+                self._do(m, now)
+        self.loads.allow()
 
     def _place(self, order: Iterable[Moving]) -> None:
         for moving in order:

@@ -21,8 +21,8 @@ UNRACKED = -1
 class Rule:
     """A target in a cluster of so many racks.
 
-    copies: the fewest replicas. at_most: the most; None for any. span: racks that replicas must span. least: the
-    min.insync.replicas with which the topic must survive the loss of a rack; None if it needn't.
+    copies: the fewest replicas. at_most: the most; None for any. span: racks that replicas must span, as far as the cluster has
+    them. least: the min.insync.replicas with which the topic must survive the loss of a rack; None if it needn't.
     """
 
     copies: int
@@ -74,9 +74,15 @@ def rule_of(target: Target, racks: int) -> Rule:
     if target.replication_factor is None:
         raise ValueError("the target's replication factor is unknown")
     least = target.min_isr if target.survives_rack else None
-    span = min(target.racks or 1, racks)
     return Rule(
-        target.replication_factor, target.at_most, span, target.own_racks, target.balanced, target.acked, least, racks
+        target.replication_factor,
+        target.at_most,
+        target.racks or 1,
+        target.own_racks,
+        target.balanced,
+        target.acked,
+        least,
+        racks,
     )
 
 

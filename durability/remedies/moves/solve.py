@@ -28,15 +28,17 @@ def solve(problem: Problem) -> Solution:
     asked = topics.read(problem, cluster)
     bounds = Bounds(cluster, asked.rules)
     moving, left_out = topics.possible(asked, bounds, cluster)
-    more = sum(max(0, asked.rules[m.rule].size(len(m.replicas)) - len(m.replicas)) for m in moving)
-    any_rack = not all(rule.by_rack for rule in asked.rules)
-    receivers = cluster.with_room & (any_rack | (cluster.racks >= 0))
-    loads = Loads(cluster, problem.partitions, Growth(more, receivers, bounds.by_rack(moving)), problem.limit)
-    placer = Placer(moving, Chooser(cluster, asked.rules, loads))
-    left_out += [LeftOut(topic, "no-room", m.partition.partition) for topic, m in placer.without.items()]
-    moving = placer.placed
+    placer = _placed(problem, cluster, asked, bounds, moving)
+    while placer.without:
+        left_out += [LeftOut(topic, "no-room", m.partition.partition) for topic, m in placer.without.items()]
+        if not placer.loads.are_too_many():
+            break
+        # The fair share fell by the topics that are left out.
+        placer = _placed(problem, cluster, asked, bounds, placer.placed)
+    moving, loads = placer.placed, placer.loads
     most, most_bytes = (_bound(bounds, loads, moving, bytes=bytes) for bytes in (False, True))
     placer.even_out(most, most_bytes)
+    placer.exchange(most, most_bytes)
     after = {m.name: m.after() for m in moving}
     order, leading = _led(problem, cluster, asked.moving, after)
     ids = cluster.ids
@@ -56,6 +58,19 @@ def solve(problem: Problem) -> Solution:
         above_limit=tuple(ids[b] for b in np.flatnonzero(loads.count > loads.allowed)),
         left_out=tuple(sorted(left_out, key=lambda out: out.topic)),
     )
+
+
+def _placed(
+    problem: Problem, cluster: Cluster, asked: topics.Asked, bounds: Bounds, moving: Sequence[Moving]
+) -> Placer:
+    """These partitions with the choices that they get one after the other, as if they had none."""
+    for m in moving:
+        m.dropped, m.added = None, ()
+    more = sum(max(0, asked.rules[m.rule].size(len(m.replicas)) - len(m.replicas)) for m in moving)
+    any_rack = not all(rule.by_rack for rule in asked.rules)
+    receivers = cluster.with_room & (any_rack | (cluster.racks >= 0))
+    loads = Loads(cluster, problem.partitions, Growth(more, receivers, bounds.by_rack(moving)), problem.limit)
+    return Placer(moving, Chooser(cluster, asked.rules, loads))
 
 
 def _check(problem: Problem) -> None:

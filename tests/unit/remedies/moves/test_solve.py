@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil
+from math import ceil, isinf
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from durability.remedies.moves.model import Broker, LeftOut, Partition, Problem, Target
 from durability.remedies.moves.solve import solve
-from tests.support.moves import broken, fewest, least_leaders, least_load, placements
+from tests.support.moves import broken, fewest, least_leaders, least_load, least_within_limits, placements
 
 GB = 10**9
 TINY = settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -109,6 +110,53 @@ def test_disks_and_limits_hold(problem, data):
         p = next(p for p in problem.partitions if (p.topic, p.partition) == (out.topic, out.partition))
         possible = any(True for _ in placements(tight, p, problem.targets[p.topic], room=False))
         assert (out.why == "no-room") == possible
+
+
+def few_large(seed: int) -> Problem:
+    """A cluster of four to six brokers with three to eight partitions of very different sizes."""
+    rng = Random(seed)
+    ids = range(1, rng.randint(4, 6) + 1)
+    number, named = rng.randint(3, 8), rng.random() < 0.85
+    sizes = [int(rng.lognormvariate(20, rng.choice([0.5, 1.5, 2.5]))) for _ in range(number)]
+    disk = 3 * max(sum(sizes), 1)
+    racks = rng.choice([2, 3])
+    brokers = [
+        Broker(
+            id,
+            "abc"[id % racks] if named and rng.random() < 0.95 else None,
+            rng.random() < 0.95,
+            int(disk * rng.uniform(0.25, 1)) if seed % 3 == 0 else None,
+            disk,
+            room=rng.random() < 0.97,
+        )
+        for id in ids
+    ]
+    partitions = []
+    for n, size in enumerate(sizes):
+        replicas = tuple(rng.sample(ids, rng.choice([1, 2, 3])))
+        partitions.append(Partition(f"t{n % 3}", n, replicas, replicas[0], replicas, size))
+    wanted = {
+        topic: Target(3, rng.choice([1, 2, 3]), survives_rack=named and rng.random() < 0.5, min_isr=2)
+        for topic in ("t0", "t1", "t2")
+        if rng.random() < 0.9
+    }
+    return Problem(brokers, partitions, wanted, avoid=frozenset({1} if rng.random() < 0.1 else ()))
+
+
+def test_few_large_partitions_reach_the_best_load():
+    judged = 0
+    for seed in range(300):
+        problem = few_large(seed)
+        solution = solve(problem)
+        assert broken(problem, solution) == [], seed
+        if solution.load_bytes is None or solution.moved.why_not_bound:
+            continue
+        judged += 1
+        best = least_within_limits(problem, solution)
+        assert solution.load_bytes.bound <= best == max(solution.load_bytes.after.values()), seed
+        if solution.above_limit:
+            assert isinf(least_within_limits(problem, replace(solution, above_limit=()))), seed
+    assert judged > 200
 
 
 def cluster(racks: str, **usable: int) -> list[Broker]:
