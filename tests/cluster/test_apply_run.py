@@ -1,0 +1,103 @@
+"""A plan that is applied to a real cluster: killed in mid-change and taken back, stopped by a lost broker, then finished."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from durability.apply.cluster import Resource, ResourceType, TopicPartition
+from durability.apply.kafka import connected
+from durability.apply.plan_files import PlanFiles
+from durability.apply.record import Changes, unfinished
+from durability.apply.run import Options, apply, restore
+from durability.embedded_kafka import seed
+from durability.remedies.change.model import MIN_ISR, Move, Setting, Step
+from tests.support.fake_cluster import Killed, MemoryLake
+
+FAST = Options(throttle=50_000_000, stall_seconds=60, batch_seconds=300, poll_seconds=0.3)
+NEVER_ENDS = Options(throttle=1, stall_seconds=8, batch_seconds=300, poll_seconds=0.3)
+TOPIC = "applied"
+BEFORE, AFTER = [(1, 2), (2, 3)], [(1, 2, 4), (5, 3)]
+OWN = {TOPIC: {MIN_ISR: "3"}}
+"""The settings that the topic and the brokers have of their own, before the plan and after it."""
+
+
+class Dies:
+    """A cluster whose caller is killed once this method was called so often, after it had its effect."""
+
+    def __init__(self, cluster, method: str, calls: int):
+        self._cluster, self._method, self._left = cluster, method, calls
+
+    def __getattr__(self, name):
+        found = getattr(self._cluster, name)
+        if name != self._method:
+            return found
+
+        def last(*args, **more):
+            self._left -= 1
+            result = found(*args, **more)
+            if not self._left:
+                raise Killed
+            return result
+
+        return last
+
+
+@pytest.fixture
+def plan(kafka):
+    seed.create_topics(kafka, [seed.Topic(TOPIC, ([1, 2], [2, 3]), {MIN_ISR: "3"})])
+    kafka.wait_for_full_isr()
+    seed.produce(kafka, TOPIC, ["x" * 100_000] * 40)
+    steps = (
+        Step("1-lower-min-isr", "lower-min-isr", "", settings=(Setting(TOPIC, MIN_ISR, "3", "2"),)),
+        Step(
+            "2-reassign",
+            "reassign",
+            "",
+            moves=tuple(Move(TOPIC, n, b, a) for n, (b, a) in enumerate(zip(BEFORE, AFTER, strict=True))),
+        ),
+        Step("3-raise-min-isr", "raise-min-isr", "", settings=(Setting(TOPIC, MIN_ISR, "2", "3"),)),
+        Step("4-elect-leaders", "elect-leaders", "", elections=((TOPIC, 1),)),
+    )
+    yield PlanFiles(TOPIC, "c", kafka.cluster_id, steps, {(TOPIC, MIN_ISR): "3"}, inherited=1)
+    with kafka.admin() as admin:
+        admin.delete_topics([TOPIC])
+
+
+def state(cluster):
+    """The replicas of the topic's partitions, and all settings that it and the live brokers have of their own."""
+    reading = cluster.read([TOPIC])
+    brokers = [Resource(ResourceType.BROKER, str(broker)) for broker in sorted(reading.live)]
+    found = cluster.overrides([Resource(ResourceType.TOPIC, TOPIC), *brokers])
+    own = {resource.name: dict(values) for resource, values in found.items() if values}
+    return [now.replicas for _, now in sorted(reading.partitions.items())], own
+
+
+@pytest.mark.slow
+def test_a_killed_run_is_taken_back_and_a_stopped_one_finished(kafka, plan):
+    with connected("c", {"bootstrap.servers": kafka.bootstrap}) as cluster:
+        lake, said = MemoryLake(), []
+
+        def changes() -> Changes:
+            return Changes(lake, "c", "remediate", "p", "r", None)
+
+        # Killed when min.insync.replicas is lowered, when the throttle is on, and while replicas are copied.
+        for method, calls in (("change", 1), ("change", 2), ("reassign", 1), ("sizes", 3)):
+            with pytest.raises(Killed):
+                apply(plan, Dies(cluster, method, calls), changes(), NEVER_ENDS, said.append)
+            assert restore(cluster, changes()) == []
+            assert state(cluster) == (BEFORE, OWN), (method, calls)
+
+        threading.Timer(4, kafka.kill_broker, [5]).start()
+        outcome = apply(plan, cluster, changes(), NEVER_ENDS, said.append)
+        assert (outcome.stopped, outcome.why) == ("2-reassign", "broker 5 is down")
+        assert state(cluster) == (BEFORE, OWN)
+        kafka.restart_broker(5)
+        kafka.wait_for_full_isr()
+
+        outcome = apply(plan, cluster, changes(), FAST, said.append)
+        assert (outcome.stopped, outcome.left, len(outcome.done)) == (None, [], 4)
+        assert state(cluster) == (AFTER, OWN)
+        assert cluster.read([TOPIC]).partitions[TopicPartition(TOPIC, 1)].leader == 5
+        assert unfinished(lake) == []
