@@ -8,6 +8,7 @@ knows. `docs/keeping.md` says what is kept for how long, and how to restore a lo
 |---|---|---|
 | `backup` | writes each table's metadata location to `_catalog` | nothing is removed without it; clear it |
 | `upkeep` | one Spark job for all tables; its log has a line per action | clear it: it continues where it stopped |
+| `restore` | takes back what a killed run of `remediate` left, where Connections allow changes | clear it |
 
 **Concurrent runs**: it starts two and a half hours after `nightly_audit` and may run at the same time as it and as pulses. Data
 that an unfinished run reads or has written is younger than anything that is removed. Rows are selected by their run or attempt.
@@ -30,6 +31,7 @@ import pendulum
 from airflow.sdk import DAG
 from kafka_durability import settings
 from kafka_durability.failures import tell_slack
+from kafka_durability.left import RestoreLeftOperator
 from kafka_durability.upkeep import BackupOperator, UpkeepOperator
 
 with DAG(
@@ -48,3 +50,4 @@ with DAG(
     backup = BackupOperator(task_id="backup")
     upkeep = UpkeepOperator(task_id="upkeep", **settings.UPKEEP)
     backup >> upkeep
+    RestoreLeftOperator(task_id="restore")

@@ -63,6 +63,7 @@ _OTHER_KEYS = (
     "sasl.username",
     "sasl.password",
     "sasl.kerberos.service.name",
+    "allow_changes",  # of the DAGs that change clusters; no client reads it
 )
 _OAUTH, _AWS = "sasl.oauthbearer.", "aws."
 _KNOWN = frozenset((*_SSL_KEYS, *_OTHER_KEYS, *_IRRELEVANT.split()))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from durability.errors import AuditError, Refused
+from durability.steps.change_request import Request
 from durability.steps.settings import NIGHTLY, Settings
 from durability.steps.summary import StepReporter, StepSummary, counted, report_step
 
@@ -20,26 +21,12 @@ if TYPE_CHECKING:
     from durability.plan import Plan
     from durability.plan.chosen import Chosen
     from durability.remedies.change.draft import Draft, Inputs
-    from durability.remedies.change.model import Document, Limits
+    from durability.remedies.change.model import Document
     from durability.remedies.change.proof import Proof
     from durability.remedies.cluster import ClusterFacts
 
 Evaluate = Callable[["Lake", "Plan"], None]
 """Runs the Spark job of evaluate over a plan. All results are written when it returns."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a plan is made for.
-
-    chosen: the findings to fix. limits: of batches. margin_disk: the part of a broker's disks that stays free.
-    undo: the folder of a plan to take back; then `chosen` is ignored.
-    """
-
-    chosen: Chosen
-    limits: Limits
-    margin_disk: float = 0.2
-    undo: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -163,7 +150,7 @@ def _judged(
         summary.text = counted(plan.partitions, "partition")
     else:
         summary.text = f"as run {plan.run_id} did"
-    return replace(_results(lake, plan), cross_checked=cross_checked)
+    return replace(results_of(lake, plan), cross_checked=cross_checked)
 
 
 def _of_run(settings: Settings, lake: Lake, snapshot: Mapping[str, Any]) -> Plan | None:
@@ -204,7 +191,7 @@ def _of_run(settings: Settings, lake: Lake, snapshot: Mapping[str, Any]) -> Plan
     return None
 
 
-def _results(lake: Lake, plan: Plan) -> Judged:
+def results_of(lake: Lake, plan: Plan) -> Judged:
     """The verdicts of a plan's one cluster. Where a cross-check differed, the finding is UNKNOWN."""
     from pyiceberg.expressions import And, EqualTo
 
@@ -323,7 +310,7 @@ def _proven(
     if not draft.change.steps:
         return unchanged
     try:
-        after = _results_of(settings, draft.change.planned, evaluate, scratch)
+        after = _planned_results(settings, draft.change.planned, evaluate, scratch)
     except AuditError as error:  # the gate rejected it: the plan is kept, with the reason
         return replace(unchanged, harms=(f"Its topology is refused: {error}",))
     if not after.open and not after.closed:
@@ -335,7 +322,7 @@ def _proven(
     return replace(compared, cross_checked=judged.cross_checked)
 
 
-def _results_of(settings: Settings, planned: Document, evaluate: Evaluate, scratch: Path) -> Judged:
+def _planned_results(settings: Settings, planned: Document, evaluate: Evaluate, scratch: Path) -> Judged:
     """The results of the planned topology. It goes through gate and evaluate, as a document does."""
     from durability.lake import Lake
     from durability.steps import audit, whatif
@@ -347,11 +334,11 @@ def _results_of(settings: Settings, planned: Document, evaluate: Evaluate, scrat
     own = replace(settings, topology=file, lake=str(scratch / "lake"), out=scratch / "out")
     lake = Lake.open(own.lake)
     lake.ensure()
-    rows, _ = audit.snapshots(own, lambda name: {}, _Silent())
+    rows, _ = audit.snapshots(own, lambda name: {}, Silent())
     snapshot = whatif.chosen(rows, planned["cluster"]["id"])
     plan = plan_evaluation(own, NIGHTLY, "proof", "proof:1", [snapshot], [])
     evaluate(lake, plan)
-    return _results(lake, plan)
+    return results_of(lake, plan)
 
 
 def _waves(lake: Lake, snapshot: Mapping[str, Any], judged: Judged, draft: Draft) -> dict[str, int]:
@@ -373,7 +360,7 @@ def _waves(lake: Lake, snapshot: Mapping[str, Any], judged: Judged, draft: Draft
     return found
 
 
-class _Silent:
+class Silent:
     """Reports nothing: these steps are part of another one."""
 
     def started(self, step: str) -> None: ...

@@ -117,7 +117,7 @@ def compare(
 
     stated = predicted.stated()
     cluster = stated["cluster"]
-    snapshot = _read_again(settings, source(settings, cluster), connect, summary)
+    snapshot = read_again(settings, source(settings, cluster), connect, summary)
     plan = plan_evaluation(settings, NIGHTLY, run_id, result_id, [snapshot], [])
     lake = settings.open_lake()
     submit(lake, plan, {cluster: {"brokers": [], "controllers": []}})
@@ -164,7 +164,7 @@ def record(
     lake.append(DRILLS, pa.Table.from_pylist([row], DRILLS.arrow))
 
 
-def _read_again(settings: Settings, cluster: Source, connect: Connect, summary: StepSummary) -> dict[str, Any]:
+def read_again(settings: Settings, cluster: Source, connect: Connect, summary: StepSummary) -> dict[str, Any]:
     """The row of the new snapshot, accepted and committed."""
     from durability.steps import collect, gate, publish
 

@@ -7,6 +7,8 @@ from airflow.sdk import BaseHook
 from durability.collect.connections import connection_settings
 from durability.errors import AuditError
 
+CHANGES = "allow_changes"
+
 
 class KafkaHook(BaseHook):
     """Settings for reading a cluster, from a Connection of type `kafka`.
@@ -38,6 +40,10 @@ class KafkaHook(BaseHook):
             login=connection.login,
             password=connection.password,
         )
+
+    def allows_changes(self) -> bool:
+        """Has the Connection's extra `allow_changes: true`? In a Connection in URI form it is text."""
+        return str(self.get_connection(self.kafka_conn_id).extra_dejson.get(CHANGES)).lower() == "true"
 
     def get_conn(self) -> dict[str, object]:
         """The settings. The collector opens and closes its own clients."""

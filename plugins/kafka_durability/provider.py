@@ -6,7 +6,7 @@ from durability.collect.settings import MECHANISMS, PROTOCOLS
 
 PACKAGE = "kafka-durability-audit"
 INTEGRATION = "Kafka Durability Audit"
-OPERATORS = ("operators", "evaluate", "upkeep")
+OPERATORS = ("operators", "evaluate", "upkeep", "remediate")
 
 
 def _text(label: str, description: str, **schema: object) -> dict[str, object]:
@@ -25,6 +25,11 @@ FIELDS = {
     "ssl.certificate.location": _text("Client certificate", "File (PEM), where brokers ask for one"),
     "ssl.key.location": _text("Client key", "File (PEM)"),
     "ssl.key.password": _text("Password of the client key", "Where it has one", format="password"),
+    "allow_changes": {
+        "label": "Allow changes",
+        "description": "Whether approved plans may change this cluster; audits only read",
+        "schema": {"type": "boolean", "default": False},
+    },
 }
 
 

@@ -49,6 +49,9 @@ EVALUATE_PULSE: dict[str, Any] = {"execution_timeout": timedelta(minutes=10), "c
 # The first upkeep of an old lake compacts years. If it is cut short, the next one continues.
 UPKEEP = {"execution_timeout": timedelta(hours=6), "conn_id": "spark"}
 
+# Terabytes take days. It takes no slot of the pool, which audits and pulses need meanwhile.
+APPLY: dict[str, Any] = {"execution_timeout": timedelta(days=5), "pool": "default_pool"}
+
 # The client itself retries the digest. It isn't worth delaying a night.
 NOTIFY = {"execution_timeout": timedelta(minutes=5), "retries": 0}
 
@@ -100,3 +103,49 @@ def loss_params() -> dict[str, Param]:
             30, type="integer", minimum=1, maximum=240, description="With compare: minutes to wait until it is lost"
         ),
     }
+
+
+def remediate_params() -> dict[str, Param]:
+    """The form of `remediate`: what is planned, and whether and how it is applied."""
+
+    def text(about: str, **more: Any) -> Param:
+        return Param(None, type=["null", "string"], description=about, **more)
+
+    plan_id = {"pattern": "^[0-9A-Za-z-]{1,60}$"}
+    return {
+        "cluster": text("The cluster; may be empty if the lake has only one, and nothing is applied"),
+        "plan": text("The id of a plan in the out folder; empty: make one", **plan_id),
+        "undo": text("The id of a plan to take back, by a new plan", **plan_id),
+        "findings": text("Ids of findings, separated by commas; empty: all open ones"),
+        "control": text("Only findings of these controls, separated by commas"),
+        "topic": text("Only findings of topics whose whole name matches this expression (RE2)"),
+        "avoid": text("These get no new replica: broker:3,rack:az2"),
+        "batch": Param(200, type="integer", minimum=1, maximum=999_999, description="Partitions per batch at most"),
+        "batch_bytes": Param("500GB", type="string", description="Bytes that arrive at one broker in a batch"),
+        "margin_disk": Param(
+            20, type="integer", minimum=0, maximum=100, description="Percent of each broker's disks that stays free"
+        ),
+        "apply": Param(False, type="boolean", description="Apply the plan, after an approval"),
+        "throttle": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            description="With apply: bytes per second and broker that are copied; above the write rate of what moves",
+        ),
+        "batch_minutes": Param(
+            360,
+            type="integer",
+            minimum=1,
+            maximum=7_200,
+            description="With apply: a batch that takes longer is stopped",
+        ),
+        "approve_within": Param(
+            12, type="integer", minimum=1, maximum=72, description="With apply: hours, then the plan is rejected"
+        ),
+    }
+
+
+def approve_params() -> dict[str, Param]:
+    """The form of an approval."""
+    about = "Is kept in the lake with each change"
+    return {"comment": Param(None, type=["null", "string"], maxLength=500, description=about)}

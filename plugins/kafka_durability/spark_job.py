@@ -5,6 +5,8 @@ Secrets are in a file that only this task's user can read. No process outlives t
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
     from durability.lake import Lake
 
 
+HERE = "kafka_durability_spark_here"
+"""A Connection of this process alone: Spark without a cluster."""
+
+
 class GuardedHook(SparkSubmitHook):
     """spark-submit whose processes end with this task, even after SIGKILL or the end of its supervisor."""
 
@@ -39,9 +45,16 @@ class SparkJob(SparkSubmitOperator):
 
     def __init__(self, *, job: str, **kwargs: Any):
         super().__init__(application=str(spark_job(job)), name="kafka-durability", **kwargs)
+        self._stated_conn_id = self._conn_id
 
     def submit(
-        self, lake: Lake, partitions: int, arguments: Callable[[Path], list[str]], context: Mapping[str, Any]
+        self,
+        lake: Lake,
+        partitions: int,
+        arguments: Callable[[Path], list[str]],
+        context: Mapping[str, Any],
+        *,
+        here: bool = False,
     ) -> None:
         """Run the job.
 
@@ -49,7 +62,12 @@ class SparkJob(SparkSubmitOperator):
 
         partitions: how many the job processes.
         arguments: writes the job's input into a folder and returns the job's arguments.
+        here: run it on this host alone, whatever the Connection says.
         """
+        if here:
+            os.environ[f"AIRFLOW_CONN_{HERE.upper()}"] = json.dumps({"conn_type": "spark", "host": spark.LOCAL})
+        self._conn_id = HERE if here else self._stated_conn_id
+        self._hook = None  # a second job of this task has its own arguments
         master = self._master()
         if warning := spark.exposed(master):
             self.log.warning("%s", warning)

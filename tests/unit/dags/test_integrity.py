@@ -43,7 +43,7 @@ def loaded(tmp_path_factory) -> dict:
 
 def test_exactly_these_dags_load_without_an_error(loaded):
     assert loaded["errors"] == {}
-    assert sorted(loaded["dags"]) == ["failure_drill", "health_pulse", "lake_upkeep", "nightly_audit"]
+    assert sorted(loaded["dags"]) == ["failure_drill", "health_pulse", "lake_upkeep", "nightly_audit", "remediate"]
 
 
 def test_the_nightly_audit_has_the_steps_of_the_architecture_in_their_order(loaded):
@@ -77,7 +77,7 @@ def test_the_nightly_audit_has_the_steps_of_the_architecture_in_their_order(load
 
 def test_the_pulse_ends_with_the_verdicts(loaded):
     tasks = loaded["dags"]["health_pulse"]["tasks"]
-    assert list(tasks) == ["plan", "collect", "gate", "publish", "evaluate", "conclude", "alert", "discard"]
+    assert list(tasks) == ["plan", "collect", "gate", "publish", "evaluate", "conclude", "alert", "discard", "restore"]
     assert set(tasks["discard"]["upstream"]) == {"collect", "conclude", "alert"}, "alert reads what discard removes"
 
 
@@ -87,9 +87,25 @@ def test_a_drill_compares_after_the_loss_with_what_was_predicted_before_it(loade
     assert order == {"predict": set(), "wait": {"predict"}, "compare": {"predict", "wait"}}
 
 
+def test_a_plan_is_applied_after_its_approval_alone_and_what_it_left_is_taken_back_in_any_case(loaded):
+    tasks = loaded["dags"]["remediate"]["tasks"]
+    assert {name: set(task["upstream"]) for name, task in tasks.items()} == {
+        "plan": set(),
+        "report": {"plan"},
+        "allowed": {"plan", "report"},
+        "approve": {"report", "allowed"},
+        "apply": {"plan", "approve"},
+        "restore": {"plan", "approve", "apply"},
+        "verify": {"plan", "approve", "apply", "restore"},
+    }
+    rules = {name: task["rule"] for name, task in tasks.items()}
+    assert rules.pop("restore") == "all_done_setup_success" and set(rules.values()) == {"all_success"}
+
+
 def test_nothing_is_removed_before_the_catalog_is_backed_up(loaded):
     upkeep = loaded["dags"]["lake_upkeep"]
-    assert {name: task["upstream"] for name, task in upkeep["tasks"].items()} == {"backup": [], "upkeep": ["backup"]}
+    order = {name: task["upstream"] for name, task in upkeep["tasks"].items()}
+    assert order == {"backup": [], "upkeep": ["backup"], "restore": []}
     assert upkeep["schedule"] != loaded["dags"]["nightly_audit"]["schedule"]
 
 
@@ -111,10 +127,11 @@ def test_snapshots_and_findings_are_announced_by_the_tasks_that_make_them(loaded
     }
 
 
-@pytest.mark.parametrize("dag_id", ["failure_drill", "health_pulse", "lake_upkeep", "nightly_audit"])
+@pytest.mark.parametrize("dag_id", ["failure_drill", "health_pulse", "lake_upkeep", "nightly_audit", "remediate"])
 def test_limits_are_set_on_purpose(loaded, dag_id):
     dag = loaded["dags"][dag_id]
-    assert dag["runs"] == 1
+    # Plans of several clusters may wait for their approvals.
+    assert dag["runs"] == (16 if dag_id == "remediate" else 1)
     assert dag["catchup"] is False
     assert dag["on_failure"] == "tell_slack"
     assert dag["timeout"] > 0
@@ -122,12 +139,13 @@ def test_limits_are_set_on_purpose(loaded, dag_id):
         assert task["owner"] == "kafka-platform", name
         assert task["timeout"] and task["timeout"] < dag["timeout"], name
         assert task["retries"] is not None and task["retry_delay"], name
-        assert task["pool"] == "kafka_durability", name
+        # An application takes days, and audits need the pool.
+        assert task["pool"] == ("default_pool" if name == "apply" else "kafka_durability"), name
     if "collect" in dag["tasks"]:
         assert dag["tasks"]["collect"]["mapped"] and dag["tasks"]["collect"]["at_once"] == 4
 
 
-@pytest.mark.parametrize("dag_id", ["failure_drill", "health_pulse", "lake_upkeep", "nightly_audit"])
+@pytest.mark.parametrize("dag_id", ["failure_drill", "health_pulse", "lake_upkeep", "nightly_audit", "remediate"])
 def test_the_runbook_names_every_task(loaded, dag_id):
     dag = loaded["dags"][dag_id]
     for task in dag["tasks"]:
@@ -136,7 +154,12 @@ def test_the_runbook_names_every_task(loaded, dag_id):
 
 def test_a_run_can_be_told_what_to_read_and_where_to_write(loaded):
     wanted = ["clusters", "lake", "out", "policy", "topology", "waivers"]
-    more = {"failure_drill": ["cluster", "snapshot", "lose", "compare", "within"], "nightly_audit": ["framework"]}
+    planned = "cluster plan undo findings control topic avoid batch batch_bytes margin_disk"
+    more = {
+        "failure_drill": ["cluster", "snapshot", "lose", "compare", "within"],
+        "nightly_audit": ["framework"],
+        "remediate": [*planned.split(), "apply", "throttle", "batch_minutes", "approve_within"],
+    }
     assert {name: dag["params"] for name, dag in loaded["dags"].items()} == {
         name: sorted([*wanted, *more.get(name, [])]) for name in loaded["dags"]
     }

@@ -38,7 +38,7 @@ found = manager.providers.get("kafka-durability-audit")
 hook = manager.hooks["kafka"]
 fields = {n.removeprefix("extra__kafka__"): w for n, w in manager.connection_form_widgets.items() if "extra__kafka__" in n}
 operators = [__import__(m, fromlist=["x"]).__name__ for e in found.data["operators"] for m in e["python-modules"]]
-bare = {"hook", "operators", "evaluate", "settings", "step", "slack", "plugin", "provider"}
+bare = {"hook", "operators", "evaluate", "remediate", "left", "settings", "step", "slack", "plugin", "provider"}
 print("RESULT", json.dumps({
     "plugins": [p.name for p in plugins if p.name == "kafka_durability"], "errors": errors,
     "hook": [hook.package_name, hook.hook_class_name, hook.hook_name, hook.connection_testable],
@@ -83,7 +83,9 @@ def test_the_installed_wheel_is_a_provider_with_a_form_and_a_plugin(airflow):
     assert found["form"]["hidden_fields"] == ["schema"]
     assert found["form"]["relabeling"] == {"login": "SASL user name", "password": "SASL password"}
     assert found["secret"] == ["ssl.key.password"]
-    assert {f"kafka_durability.{name}" for name in ("operators", "evaluate", "upkeep")} == set(found["operators"])
+    assert {f"kafka_durability.{name}" for name in ("operators", "evaluate", "upkeep", "remediate")} == set(
+        found["operators"]
+    )
     # An empty form is what the collector takes for no settings, and it refuses none of the keys.
     client_config({**dict.fromkeys(found["fields"]), "bootstrap.servers": "a:1"})
     assert {"aws.region", "aws.role.arn", "aws.profile"} <= set(found["fields"])

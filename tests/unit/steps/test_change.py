@@ -14,7 +14,7 @@ from durability.plan.chosen import Chosen
 from durability.remedies.change.model import Limits
 from durability.report import change as report
 from durability.steps import audit, change
-from durability.steps.change import Request
+from durability.steps.change_request import Request
 from durability.steps.settings import Settings
 from durability.topology import validate
 from tests import ROOT
@@ -55,7 +55,7 @@ def plan(spark, tmp_path):
         folder = topology.write(tmp_path / "in", cluster)
         policies = {name: ROOT / "policies" / f"{name}.yaml" for name in ("policy", "waivers", "clusters")}
         settings = Settings(**policies, out=tmp_path / "out", lake=str(tmp_path / "out" / "lake"), topology=folder)
-        reporter = change._Silent()
+        reporter = change.Silent()
         settings.open_lake().ensure()
         rows, _ = audit.snapshots(settings, lambda name: {}, reporter)
         wanted = Request(request.pop("chosen", Chosen()), request.pop("limits", Limits()), **request)
@@ -145,7 +145,7 @@ def test_only_verdicts_of_the_planned_topology_prove_a_plan(monkeypatch, tmp_pat
 
     def proven(**after):
         results = change.Judged(None, FACTS, {}, **{"closed": frozenset(), **after})
-        monkeypatch.setattr(change, "_results_of", lambda *args: results)
+        monkeypatch.setattr(change, "_planned_results", lambda *args: results)
         return change._proven(None, drafted, judged, ["a", "h"], None, None, tmp_path)
 
     assert proven().harms and not proven().offered

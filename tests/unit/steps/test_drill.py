@@ -71,7 +71,7 @@ def test_the_new_snapshot_is_judged_with_nothing_lost_and_compared(settings, tmp
     snapshot = {"cluster": "eu", "snapshot_id": "s2", "captured_at": datetime(2026, 11, 21, 3, tzinfo=UTC)}
     file, submitted, summary = tmp_path / "whatif.json", [], StepSummary()
     file.write_text(json.dumps({**STATED, "snapshot_id": "s", "captured_at": "2026-11-21T02:00:00Z"}))
-    monkeypatch.setattr(drill, "_read_again", lambda *arguments: snapshot)
+    monkeypatch.setattr(drill, "read_again", lambda *arguments: snapshot)
     monkeypatch.setattr(evaluate, "plan_evaluation", lambda *a: SimpleNamespace(run_id=a[2], result_id=a[3]))
     monkeypatch.setattr(whatif, "rows", lambda lake, result: rows[result.result_id])
     path = drill.compare(
@@ -103,4 +103,4 @@ def test_a_cluster_that_cannot_be_read_again_may_be_tried_again(settings, monkey
     monkeypatch.setattr(gate, "gate", lambda *arguments: None)
     monkeypatch.setattr(publish, "publish", lambda *arguments: [failed])
     with pytest.raises(Unreachable, match="eu: its snapshot can't be used: no answer"):
-        drill._read_again(settings, {"name": "eu"}, dict, StepSummary())
+        drill.read_again(settings, {"name": "eu"}, dict, StepSummary())

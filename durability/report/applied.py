@@ -1,0 +1,116 @@
+"""A plan on its way to a cluster: found by its id, described for an approver, and what became of its findings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from durability.atomic import unfinished
+from durability.errors import Refused
+from durability.policy.yamlfile import did_you_mean
+from durability.remedies.change.scripts import STEPS
+from durability.remedies.plans import folder
+from durability.report.change import EARLIER, FOLDER, PLAN, read, summary
+from durability.report.formats.markdown import block, table
+from durability.report.words import plural
+
+FORMAT = "durability-plan-applied/1"
+APPLIED = "applied+plans"
+"""In OUT/plan: a file for each plan that was applied. No folder of a cluster has a plus."""
+GONE, REMAINS, UNKNOWN = "gone", "remains", "unknown"
+"""What became of a finding."""
+
+
+def find(out: Path, plan: str, cluster: str | None = None) -> Path:
+    """The folder of the plan with this id, also if a later plan moved it aside. Its hashes are checked.
+
+    Refused if there is none, if it was edited, or if it is for another cluster than `cluster`.
+    """
+    seen = []
+    for place in _folders(out / FOLDER):
+        try:
+            id = json.loads((place / PLAN).read_text(encoding="utf-8"))["id"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        if id == plan:
+            content = read(place)
+            if cluster and content["cluster"] != cluster:
+                raise Refused(f"plan {plan} is for cluster {content['cluster']}, not for {cluster}")
+            return place
+        seen.append(str(id))
+    raise Refused(f"{out / FOLDER} has no plan {plan}{did_you_mean(plan, seen)}")
+
+
+def _folders(plans: Path) -> Iterator[Path]:
+    yield from (path for path in sorted(plans.glob("*")) if path.name not in (EARLIER, APPLIED))
+    yield from sorted(plans.glob(f"{EARLIER}/*/*"))
+
+
+def page(content: Mapping[str, Any], place: Path, needs: Iterable[str]) -> str:
+    """A plan as Markdown, for a log and for an approver. Texts of the cluster are in blocks of code.
+
+    needs: the ACLs that applying it needs, and those that are missing, in sentences.
+    """
+    told = block("\n".join(summary(content, place)), "text")
+    acls = "\n".join(needs)
+    return "\n\n".join([told, _before_and_after(content), "Needs:", block(acls, "text") if acls else "nothing"])
+
+
+def _before_and_after(content: Mapping[str, Any]) -> str:
+    rows = [["restart waves", *(f"{content['waves'][when]:,}" for when in ("before", "after"))]]
+    load, copysets = content["load"], content["copysets"]
+    if load:
+        largest = [max(load[when].values(), default=0) for when in ("before", "after")]
+        rows.append(["replicas on the most loaded broker", *(f"{number:,}" for number in largest)])
+    if copysets:
+        rows.append(["distinct replica sets", *(f"{copysets[when]:,}" for when in ("before", "after"))])
+    return table(["", "before", "after"], rows)
+
+
+def brief(content: Mapping[str, Any], place: Path) -> dict[str, Any]:
+    """The plan in a few values. brokers: those that get replicas, or lose some."""
+    return {
+        "cluster": content["cluster"],
+        "plan": content["id"],
+        "sha256": content["sha256"],
+        "steps": len(content["steps"]),
+        "replicas": content["moved"]["replicas"],
+        "bytes": content["moved"]["bytes"],
+        "brokers": _moved_brokers(content, place),
+        "mends": len(content["proof"]["mends"]),
+        "offered": content["proof"]["offered"],
+    }
+
+
+def _moved_brokers(content: Mapping[str, Any], place: Path) -> list[int]:
+    stated = json.loads((place / "before.json").read_text(encoding="utf-8"))["placements"]
+    before = {(row["topic"], row["partition"]): set(row["replicas"]) for row in stated}
+    found: set[int] = set()
+    for step in content["steps"]:
+        if step["kind"] == "reassign":
+            moves = json.loads((place / STEPS / f"{step['id']}.json").read_text(encoding="utf-8"))["partitions"]
+            for row in moves:
+                found |= before[row["topic"], row["partition"]] ^ set(row["replicas"])
+    return sorted(found)
+
+
+def write(applied: Mapping[str, Any], out: Path) -> Path:
+    """Writes what became of a plan, whole, and returns the file. A later check of the same plan replaces it."""
+    place = out / FOLDER / APPLIED / folder(applied["cluster"])
+    with unfinished(out) as temporary:
+        file = temporary / "applied.json"
+        file.write_text(json.dumps(applied, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        place.mkdir(parents=True, exist_ok=True)
+        return file.replace(place / f"{folder(applied['plan'])}.json")
+
+
+def told(targets: Sequence[Mapping[str, Any]]) -> str:
+    """How many findings are gone.
+
+    >>> told([{"state": "gone"}, {"state": "remains"}])
+    '1 of 2 findings is gone'
+    """
+    gone = sum(target["state"] == GONE for target in targets)
+    return f"{gone:,} of {plural(len(targets), 'finding')} {'is' if gone == 1 else 'are'} gone"

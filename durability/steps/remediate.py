@@ -1,0 +1,219 @@
+"""Steps of `remediate`: what is checked before anything is read, a plan, what it needs, and its application.
+
+`durability.steps.verified` has the last step. Connections are Airflow's, so callers pass functions that look them up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from durability.errors import AuditError, Refused, Unreachable
+from durability.plain import plain
+from durability.plan.plan import to_text
+from durability.report import applied, change
+from durability.report.formats.markdown import escaped
+from durability.steps import whatif
+from durability.steps.change import Evaluate, Silent, plan_change
+from durability.steps.change_request import OF_FINDINGS, Texts, request
+from durability.steps.collect import Connect
+from durability.steps.drill import source
+from durability.steps.settings import Settings
+from durability.steps.sources import Source
+from durability.steps.summary import StepSummary, counted
+
+if TYPE_CHECKING:
+    from durability.apply.record import Approval, Changes, Unfinished
+    from durability.apply.run import Outcome
+    from durability.lake import Lake
+
+Allows = Callable[[str], bool]
+"""Does the Connection with this id allow changes of its cluster? Refused if there is none."""
+POLL_SECONDS = 10.0
+"""Between two looks at a batch that is copied."""
+
+
+def check(settings: Settings, params: Mapping[str, Any], allows: Allows) -> None:
+    """Refuses params that contradict each other, and an application that isn't allowed. Reads no cluster and no lake."""
+    given = [name for name in (*OF_FINDINGS, "undo") if params[name]]
+    if params["plan"] and given:
+        raise Refused(f"plan and {given[0]} were both given; a plan that exists has its choice of findings")
+    if not params["apply"]:
+        return
+    if params["throttle"] is None:
+        raise Refused("throttle: bytes per second are needed to apply a plan; above the write rate of what moves")
+    if not params["cluster"]:
+        raise Refused("cluster: name the cluster that a plan may change")
+    if settings.topology:
+        raise Refused(f"topology {settings.topology}: no plan can be applied to a document")
+    changeable(settings, params["cluster"], allows)
+
+
+def shown(
+    settings: Settings, planned: Mapping[str, Any], params: Mapping[str, Any], connect: Connect, summary: StepSummary
+) -> tuple[str, str]:
+    """Subject and body of the approval, in Markdown."""
+    content, place = planned_content(settings, planned)
+    summary.text = f"{counted(len(content['steps']), 'step')}, {content['moved']['bytes']:,} bytes"
+    subject = f"Apply plan {content['id']} to Kafka cluster {escaped(content['cluster'])}?"
+    return subject, applied.page(content, place, [])
+
+
+def changeable(settings: Settings, cluster: str, allows: Allows) -> Source:
+    """The cluster as the clusters file has it. Refused unless its Connection allows changes."""
+    found = source(settings, cluster)
+    if not allows(str(found["connection"])):
+        raise Refused(
+            f"Connection {found['connection']} of {cluster} doesn't allow changes: set allow_changes to true in its extra"
+        )
+    return found
+
+
+def plan(settings: Settings, params: Mapping[str, Any], evaluate: Evaluate, scratch: Path) -> dict[str, Any]:
+    """Makes and proves a plan, or finds the one in the param `plan`. Returns it as `applied.brief` does.
+
+    A new plan is for the newest accepted snapshot of the cluster in the lake. evaluate, scratch: see `plan_change`.
+    """
+    cluster = params["cluster"] or None
+    if params["plan"]:
+        place = applied.find(settings.out, params["plan"], cluster)
+    else:
+        undo = applied.find(settings.out, params["undo"], cluster) if params["undo"] else None
+        texts = Texts(lambda name: str(params[name] if params[name] is not None else "").strip(), "{} ".format)
+        asked = request(texts, undo)
+        if undo is not None:
+            cluster = change.read(undo)["cluster"]
+        place = plan_change(settings, whatif.newest(settings, cluster), asked, evaluate, Silent(), scratch)
+    return applied.brief(change.read(place), place)
+
+
+def planned_content(settings: Settings, planned: Mapping[str, Any]) -> tuple[dict[str, Any], Path]:
+    """plan.json of a plan and its folder. Refused if it isn't the plan that was shown. planned: as `applied.brief` returns it."""
+    place = applied.find(settings.out, planned["plan"], planned["cluster"])
+    content = change.read(place)
+    if content["sha256"] != planned["sha256"]:
+        raise Refused(f"{place}: it isn't the plan that this run made; trigger a new run")
+    return content, place
+
+
+def ends_after_plan(
+    settings: Settings, params: Mapping[str, Any], planned: Mapping[str, Any], allows: Allows
+) -> str | None:
+    """Why the run ends after the plan, with success; None if the plan is to be approved.
+
+    Refused if it is to be applied and isn't offered, or if the Connection doesn't allow changes any more.
+    """
+    content, place = planned_content(settings, planned)
+    if not params["apply"]:
+        return f"`apply` is false, so nothing is changed. The plan is in {place}"
+    if not content["targets"] and content["undoes"] is None:
+        return "there is no finding to fix"
+    if not content["proof"]["offered"]:
+        raise Refused(f"plan {content['id']} is not offered, so it isn't applied: see {place / change.README}")
+    changeable(settings, content["cluster"], allows)
+    return None
+
+
+@dataclass(frozen=True)
+class Work:
+    """A plan that is applied. planned: as `applied.brief` returns it."""
+
+    settings: Settings
+    planned: Mapping[str, Any]
+    run_id: str
+    approval: Approval | None
+
+    def changes(self) -> Changes:
+        """The record of the plan's changes in the lake."""
+        from durability.apply.record import Changes
+        from durability.lake.change_table import REMEDIATE
+
+        lake = self.settings.open_lake()
+        lake.ensure()
+        return Changes(lake, self.planned["cluster"], REMEDIATE, self.planned["plan"], self.run_id, self.approval)
+
+
+def signed(approval: Approval) -> dict[str, Any]:
+    """The approval as the file of an applied plan has it."""
+    return {"approved_by": approval.by, "approved_at": to_text(approval.at), "comment": approval.comment}
+
+
+def apply(
+    work: Work, params: Mapping[str, Any], connect: Connect, allows: Allows, say: Callable[[str], None]
+) -> Outcome:
+    """Applies the plan, or what an earlier try left of it. say: gets sentences about the progress.
+
+    Refused for a plan that isn't the one that was approved, or isn't offered, and if the Connection doesn't allow changes.
+    """
+    from durability.apply import plan_files, run
+    from durability.apply.kafka import connected
+
+    content, place = planned_content(work.settings, work.planned)
+    files = plan_files.load(place, content)
+    found = changeable(work.settings, files.cluster, allows)
+    options = run.Options(params["throttle"], batch_seconds=60 * params["batch_minutes"], poll_seconds=POLL_SECONDS)
+    with connected(files.cluster, connect(str(found["connection"]))) as cluster:
+        return run.apply(files, cluster, work.changes(), options, say)
+
+
+def told(outcome: Outcome) -> str:
+    """What was done, in a few words."""
+    return f"{counted(len(outcome.done), 'step')} complete" + (f", {len(outcome.left)} left" if outcome.left else "")
+
+
+def restore(work: Work, connect: Connect, allows: Allows) -> list[str]:
+    """Takes back what the application left: moves in flight, values on the way and throttles.
+
+    Returns what stays, in sentences.
+    """
+    from durability.apply import run
+    from durability.apply.kafka import connected
+
+    changes = work.changes()
+    if not changes.state():
+        return []
+    found = changeable(work.settings, work.planned["cluster"], allows)
+    with connected(str(found["name"]), connect(str(found["connection"]))) as cluster:
+        return run.restore(cluster, changes)
+
+
+def restore_left(settings: Settings, run_id: str, connect: Connect, allows: Allows, summary: StepSummary) -> int:
+    """`restore` for every plan whose run was killed. Returns how many there were.
+
+    A cluster whose Connection doesn't allow changes is reported. Unreachable, after all others were tried, if a cluster didn't
+    answer: a later run tries again.
+    """
+    from durability.apply.record import unfinished
+    from durability.lake.change_table import REMEDIATE
+
+    lake = settings.open_lake()
+    left = [plan for plan in unfinished(lake) if plan.purpose == REMEDIATE]
+    silent = []
+    for plan in left:
+        planned = {"cluster": plan.cluster, "plan": plan.plan}
+        try:
+            stays = restore(Work(settings, planned, run_id, _approved(lake, plan)), connect, allows)
+            summary.problems += [plain(f"{plan.cluster}, plan {plan.plan}: {text}") for text in stays]
+        except Unreachable as error:
+            silent.append(str(error))
+        except AuditError as error:
+            summary.problems.append(f"plan {plan.plan} was not finished, and can't be taken back: {error}")
+    summary.text = f"{counted(len(left), 'application')} taken back" if left else ""
+    if silent:
+        raise Unreachable("; ".join(silent))
+    return len(left)
+
+
+def _approved(lake: Lake, plan: Unfinished) -> Approval | None:
+    """Who approved the plan, by its rows."""
+    from pyiceberg.expressions import And, EqualTo, NotNull
+
+    from durability.apply.record import Approval
+    from durability.lake.change_table import CHANGES
+
+    where = And(EqualTo("cluster", plan.cluster), EqualTo("plan", plan.plan), NotNull("approved_by"))
+    for row in lake.scan(CHANGES, where, ["approved_by", "approved_at", "comment"]).to_pylist():
+        return Approval(row["approved_by"], row["approved_at"], row["comment"])
+    return None

@@ -1,0 +1,34 @@
+"""Takes back what killed runs of `remediate` left, from DAGs that run often."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from durability.errors import Refused
+from durability.steps.settings import Settings
+from durability.steps.summary import StepSummary
+from kafka_durability.connections import find
+from kafka_durability.hook import KafkaHook
+from kafka_durability.step import Step, run_of
+
+
+def connect(connection: str) -> dict[str, Any]:
+    """Settings for a cluster; see `KafkaHook.settings`."""
+    return KafkaHook(connection).settings()
+
+
+def allows(connection: str) -> bool:
+    """Does the Connection allow changes? Refused if it doesn't exist."""
+    if find(connection) is None:
+        raise Refused(f"there is no Connection {connection}")
+    return KafkaHook(connection).allows_changes()
+
+
+class RestoreLeftOperator(Step):
+    """Takes back what killed applications left, on clusters whose Connections allow changes. Returns how many there were."""
+
+    def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> int:
+        from durability.steps import remediate
+
+        return remediate.restore_left(settings, run_of(context), connect, allows, summary)

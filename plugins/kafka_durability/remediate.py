@@ -1,0 +1,190 @@
+"""The operators of `remediate`: a proven plan of change, its approval, its application, and what became of the findings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from durability.errors import Refused
+from durability.plain import plain
+from durability.runtime.folders import OwnedFolder
+from durability.steps import remediate, verified
+from durability.steps.settings import Settings
+from durability.steps.summary import StepSummary
+from kafka_durability.left import allows, connect
+from kafka_durability.spark_job import SparkJob
+from kafka_durability.step import Step, reported, run_of
+
+if TYPE_CHECKING:
+    from durability.apply.record import Approval
+    from durability.lake import Lake
+    from durability.plan import Plan
+
+
+class EvaluateJob(SparkJob):
+    """Submits `spark_jobs/evaluate.py` for a plan of an evaluation."""
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(job="evaluate.py", **kwargs)
+
+    def evaluate(self, context: Mapping[str, Any], lake: Lake, plan: Plan, *, here: bool = False) -> None:
+        self.submit(
+            lake,
+            plan.partitions,
+            lambda folder: ["--plan", str(plan.write(folder / "plan.json"))],
+            context,
+            here=here,
+        )
+
+
+class MakePlanOperator(EvaluateJob):
+    """Makes and proves a plan, or finds the one that the param `plan` names. Returns it in a few values: `applied.brief`.
+
+    Params of an application that isn't allowed are refused first, before the lake or a cluster is read.
+    """
+
+    def execute(self, context: Mapping[str, Any]) -> dict[str, Any]:  # type: ignore[override]  # goes to XCom
+        params = context["params"]
+        settings = Settings.from_params(params)
+        with reported(self.task_id) as summary, OwnedFolder("durability-proof-") as scratch:
+            remediate.check(settings, params, allows)
+
+            def evaluate(lake: Lake, plan: Plan) -> None:
+                # Other hosts of a Spark cluster can't read the proof's lake, which is in this folder.
+                here = Path(lake.location).is_relative_to(scratch)
+                self.evaluate(context, lake, plan, here=here)
+
+            planned = remediate.plan(settings, params, evaluate, scratch)
+            summary.text = plain(planned["plan"])
+            return planned
+
+
+class PlannedStep(Step):
+    """A step after `plan`. planned: the result of that task. approved: the result of `ApproveOperator`."""
+
+    template_fields: Sequence[str] = ("planned", "approved")
+
+    def __init__(self, *, planned: Any, approved: Any = None, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.planned, self.approved = planned, approved
+
+
+class ReportPlanOperator(PlannedStep):
+    """Writes the plan into the task's log. Returns the texts of the approval: `subject` and `body`, in Markdown."""
+
+    def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> dict[str, Any]:
+        subject, body = remediate.shown(settings, self.planned, context["params"], connect, summary)
+        self.log.info("%s\n\n%s", subject, body)
+        return {"subject": subject, "body": body}
+
+
+class AllowedOperator(PlannedStep):
+    """Skipped, with all tasks after it, unless the plan is to be applied. Fails if it isn't offered, or not allowed."""
+
+    def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> None:
+        if why := remediate.ends_after_plan(settings, context["params"], self.planned, allows):
+            raise AirflowSkipException(plain(why))
+
+
+class ApproveOperator(ApprovalOperator):
+    """Waits for an approval of the plan, for the hours in the param `approve_within`. Without an answer it is rejected.
+
+    A rejection skips the tasks after it. shown: the result of `ReportPlanOperator`. params: `settings.approve_params`.
+    """
+
+    template_fields: Sequence[str] = (*ApprovalOperator.template_fields, "shown")
+
+    def __init__(self, *, shown: Any, **kwargs: Any):
+        super().__init__(
+            subject="",
+            defaults=[self.REJECT],
+            response_timeout=timedelta(hours=1),  # of the param, which is known when it runs
+            **kwargs,
+        )
+        self.shown = shown
+
+    def execute(self, context: Any) -> Any:
+        self.response_timeout = timedelta(hours=context["params"]["approve_within"])
+        self.subject, self.body = self.shown["subject"], self.shown["body"]
+        return super().execute(context)
+
+
+def approval(approved: Mapping[str, Any] | None) -> Approval:
+    """Who approved, as `ApproveOperator` returned it. Refused if nobody did."""
+    from durability.apply.record import Approval
+
+    user = (approved or {}).get("responded_by_user")
+    if approved is None or user is None or approved["chosen_options"] != [ApprovalOperator.APPROVE]:
+        raise Refused("nobody approved the plan: clear the task `approve`")
+    at = approved["responded_at"]
+    moment = datetime.fromisoformat(at) if isinstance(at, str) else at
+    return Approval(user["name"] or user["id"], moment, approved["params_input"].get("comment") or None)
+
+
+class ApplyOperator(PlannedStep):
+    """Applies the plan. Returns the ids of the steps that are complete, and what was left as others changed it.
+
+    Fails if the application stopped. A cleared or restarted task goes on where the earlier one was.
+    """
+
+    def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> dict[str, Any]:
+        work = remediate.Work(settings, self.planned, run_of(context), approval(self.approved))
+        outcome = remediate.apply(work, context["params"], connect, allows, self._say)
+        summary.text = remediate.told(outcome)
+        summary.problems += outcome.left
+        if outcome.stopped is not None:
+            raise AirflowFailException(plain(f"stopped at step {outcome.stopped}: {outcome.why}. {summary.text}"))
+        return {"done": list(outcome.done), "left": list(outcome.left)}
+
+    def _say(self, text: str) -> None:
+        self.log.info("%s", plain(text))
+
+
+class RestoreOperator(PlannedStep):
+    """Takes back the throttles that the application left, in any case. Skipped if nothing was applied."""
+
+    def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> list[str]:
+        if not self.planned or not self.approved or not self.approved.get("responded_by_user"):
+            raise AirflowSkipException("nothing was applied")
+        work = remediate.Work(settings, self.planned, run_of(context), approval(self.approved))
+        told = remediate.restore(work, connect, allows)
+        summary.text = f"{len(told)} left" if told else "as before"
+        summary.problems += told
+        return told
+
+
+class VerifyOperator(EvaluateJob):
+    """Reads and evaluates the cluster again, and writes what became of each targeted finding.
+
+    Fails if a finding is left that the plan's proof promised to fix. applied: the result of `ApplyOperator`.
+    """
+
+    template_fields: Sequence[str] = (*SparkJob.template_fields, "planned", "approved", "applied")
+
+    def __init__(self, *, planned: Any, approved: Any, applied: Any, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.planned, self.approved, self.applied = planned, approved, applied
+
+    def execute(self, context: Mapping[str, Any]) -> str:  # type: ignore[override]  # goes to XCom
+        settings = Settings.from_params(context["params"])
+        run_id = f"{run_of(context)}:seen"
+        ids = run_id, f"{run_id}:{context['ti'].try_number}"
+        with reported(self.task_id) as summary:
+            made = remediate.signed(approval(self.approved)) | self.applied
+            found = verified.verify(
+                settings,
+                self.planned,
+                made,
+                connect,
+                ids,
+                lambda lake, plan: self.evaluate(context, lake, plan),
+                summary,
+            )
+            if left := verified.broken_promises(found):
+                raise AirflowFailException(f"the plan promised to fix these findings, but didn't: {', '.join(left)}")
+            return summary.text
