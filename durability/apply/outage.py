@@ -282,7 +282,8 @@ def of_row(row: Row) -> list[Value]:
 
 def open_rows(rows: Mapping[str, Row]) -> dict[str, Row]:
     """The changes that are in force, or may be, in the order in which they were intended."""
-    return {name: rows[name] for name in sorted(rows) if rows[name].state in (INTENDED, DONE)}
+    wanted = (REASSIGN, SET_CONFIG)
+    return {n: rows[n] for n in sorted(rows) if rows[n].kind in wanted and rows[n].state in (INTENDED, DONE)}
 
 
 def open_values(rows: Mapping[str, Row]) -> dict[Key, Value]:
