@@ -19,10 +19,14 @@ _LEFTOVER = re.compile(r"\.[0-9a-f]{32}-(delete|stray|future)$")
 
 @dataclass
 class LogDirs:
-    """A broker's log dirs as rows of the document, and the bytes of each partition in them."""
+    """A broker's log dirs as rows of the document, and the bytes of each partition in them.
+
+    future: bytes of replicas that are being moved to another log dir of the broker, by partition.
+    """
 
     dirs: list[dict] = field(default_factory=list)
     sizes: dict[TopicPartition, int] = field(default_factory=dict)
+    future: dict[TopicPartition, int] = field(default_factory=dict)
 
     @property
     def offline(self) -> int:
@@ -49,7 +53,7 @@ async def describe(wire: Wire, broker: int) -> LogDirs:
             if topic.name == METADATA_LOG or _LEFTOVER.search(topic.name):
                 continue
             for p in topic.partitions:
-                if not p.is_future_key:
-                    found.sizes[topic.name, p.partition_index] = p.partition_size
+                sizes = found.future if p.is_future_key else found.sizes
+                sizes[topic.name, p.partition_index] = p.partition_size
     found.dirs.sort(key=lambda d: d["path"])
     return found

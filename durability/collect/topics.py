@@ -52,22 +52,11 @@ class Reading:
 
 
 async def read(wire: Wire, *, with_elr: bool, second: bool = False) -> Reading:
-    """Read all partitions and reassignments once. ELRs are missing if the release doesn't have them.
+    """Read all partitions and reassignments once.
 
-    second: read Metadata from a second broker, to notice a broker whose metadata lags.
-    Raises Unread if not even Metadata answers.
+    with_elr, second: as `partitions` takes them. Raises Unread if not even Metadata answers.
     """
-    reading = Reading()
-    try:
-        if with_elr:
-            reading = await _by_describe(wire)
-    except Unread as exc:
-        if exc.reason != "UNSUPPORTED_VERSION":
-            raise
-    if not reading.with_elr:
-        response = await wire.ask_any(MetadataRequest(topics=None, allow_auto_topic_creation=False), second=second)
-        for found in response.topics:
-            _add_topic(reading, found)
+    reading = await partitions(wire, with_elr=with_elr, second=second)
     try:
         await _add_reassignments(wire, reading)
     except Unread as exc:
@@ -75,12 +64,38 @@ async def read(wire: Wire, *, with_elr: bool, second: bool = False) -> Reading:
     return reading
 
 
-async def _by_describe(wire: Wire) -> Reading:
+async def partitions(
+    wire: Wire, *, with_elr: bool, second: bool = False, names: Sequence[str] | None = None
+) -> Reading:
+    """Read the partitions of these topics (None: of all) once, without reassignments.
+
+    with_elr: read ELRs, too, if the release has them.
+    second: read Metadata from a second broker, to notice a broker whose metadata lags.
+    """
+    reading = Reading()
+    try:
+        if with_elr:
+            reading = await _by_describe(wire, names)
+    except Unread as exc:
+        if exc.reason != "UNSUPPORTED_VERSION":
+            raise
+    if not reading.with_elr:
+        wanted = None if names is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
+        response = await wire.ask_any(MetadataRequest(topics=wanted, allow_auto_topic_creation=False), second=second)
+        for found in response.topics:
+            _add_topic(reading, found)
+    return reading
+
+
+async def _by_describe(wire: Wire, names: Sequence[str] | None) -> Reading:
     """DescribeTopicPartitions (KIP-966), page by page, from the same broker as long as it answers."""
     reading, cursor = Reading(with_elr=True), None
+    if names is not None and not names:  # to brokers, no names are all topics
+        return reading
+    wanted = [DescribeTopicPartitionsRequest.TopicRequest(name=name) for name in names or ()]
     while True:
         response = await wire.ask_any(
-            DescribeTopicPartitionsRequest(topics=[], response_partition_limit=PAGE, cursor=cursor)
+            DescribeTopicPartitionsRequest(topics=wanted, response_partition_limit=PAGE, cursor=cursor)
         )
         for found in response.topics:
             _add_topic(reading, found)

@@ -117,6 +117,7 @@ class Wire:
         self._forwarded: set[Future] = set()  # answers of the controller that are awaited
         self._answered: set[int] = set()  # brokers that have answered
         self.nodes: list[int] = []  # brokers that the cluster calls live, by id
+        self.forwarded_by: int | None = None  # the broker that has reached the controller last
         self.requests: Counter[tuple[str, int, int]] = Counter()  # that were answered: name, API key, version
 
     def _new_manager(self, servers: Sequence[str]) -> KafkaConnectionManager:
@@ -257,10 +258,12 @@ class Wire:
                 raise failure
             asked.add(node)
             try:
-                return await self._repeated(self._forwarding, node, request, code, self.limits.controller_timeout)
+                answer = await self._repeated(self._forwarding, node, request, code, self.limits.controller_timeout)
             except Unread as exc:
                 failure = exc
                 raise
+            self.forwarded_by = node
+            return answer
 
         result = Future()
         self._forwarded.add(result)
