@@ -120,10 +120,11 @@ def _decide(
 
 @dataclass
 class Outcome:
-    """topics: how many were changed, by what was done. problems: by topic, what could not be done."""
+    """topics: how many were changed, by what was done. held: by topic, what isn't done, and why. failed: errors by topic."""
 
     topics: Counter[str] = field(default_factory=Counter)
-    problems: dict[str, str] = field(default_factory=dict)
+    held: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
 
 
 def change(cluster: Cluster, changes: Changes, entries: Entries, known: Known, give_up_elr: bool) -> Outcome:
@@ -139,7 +140,7 @@ def change(cluster: Cluster, changes: Changes, entries: Entries, known: Known, g
                 made = _decide(seen, waiting, entries, known, placement, give_up_elr)
                 waiting = _make(cluster, changes, seen, made, outcome)
         for topic in waiting:
-            outcome.problems[topic] = "it changes all the time, so nothing was done. Run again"
+            outcome.failed[topic] = "it changes all the time, so nothing was done. Run again"
     return outcome
 
 
@@ -147,7 +148,8 @@ def _make(cluster: Cluster, changes: Changes, seen: Seen, made: Sequence[Decisio
     """Makes the decided changes. Returns the topics that changed since they were decided."""
     wanted = [d for d in made if d.act != outage.HOLD]
     before = outage.open_values(changes.state())
-    outcome.problems |= {d.topic: d.why for d in made if d.why is not None}
+    ours = {value.topic for value in before.values() if value.is_replicas()}
+    outcome.held |= {d.topic: d.why for d in made if d.why and not (d.why == outage.MOVING and d.topic in ours)}
     names: dict[str, list[Value]] = {}
     for act in (LOWER, ADD):
         values = [
@@ -165,7 +167,7 @@ def _make(cluster: Cluster, changes: Changes, seen: Seen, made: Sequence[Decisio
     same = {d.topic for d in wanted if _unchanged(d, seen, again)}
     for name, values in names.items():
         errors = _set(cluster, {v.key: v.becomes[-1] for v in values if v.topic in same})
-        outcome.problems |= errors
+        outcome.failed |= errors
         if same.isdisjoint(v.topic for v in values):
             changes.undone(name, "not made")
         else:  # a change with an error may be made later: it is closed when it is put back

@@ -41,9 +41,10 @@ def lines(assessed: Mapping[str, Any]) -> list[str]:
 
 
 def _lost(lost: Mapping[str, Any]) -> str:
-    since = f"since {readable(lost['since'])}" if lost["since"] else "since an unknown time"
     perhaps = f", perhaps since {readable(lost['perhaps_since'])}" if lost["perhaps_since"] else ""
-    return f"Rack {lost['rack']} is lost {since}{perhaps}: {listed(lost['brokers'], 'brokers ')}"
+    return (
+        f"Rack {lost['rack']} is lost since {readable(lost['since'])}{perhaps}: {listed(lost['brokers'], 'brokers ')}"
+    )
 
 
 def _costs(assessed: Mapping[str, Any]) -> Iterator[str]:
@@ -66,8 +67,8 @@ def _changes(assessed: Mapping[str, Any]) -> Iterator[str]:
             yield f"{plural(assessed['acts'][act], 'topic')} {what}: {names}"
     if assessed["give_up_elr"]:
         yield (
-            f"With give_up_elr, {plural(assessed['give_up_elr'], 'topic')} of these get a lower threshold instead. Kafka then forgets "
-            "their eligible leader replicas"
+            f"With give_up_elr, {plural(assessed['give_up_elr'], 'topic')} of these get a lower threshold instead. Kafka then"
+            " forgets their eligible leader replicas"
         )
     for topic, why in assessed["problems"].items():
         yield f"Topic {topic}: {why}"

@@ -43,6 +43,11 @@ def check(settings: Settings, params: Mapping[str, Any], allows: Allows) -> None
         changeable(settings, params["cluster"], allows)
 
 
+def cluster_of(settings: Settings, params: Mapping[str, Any]) -> str:
+    """The name of the run's cluster: the param `cluster`, else the only one in the lake."""
+    return str(whatif.newest(settings, params["cluster"] or None)["cluster"])
+
+
 def lost_now(settings: Settings, params: Mapping[str, Any], connect: Connect) -> tuple[str, Racks]:
     """The cluster's name, and the racks that have lost all their brokers: one Metadata request. The param `rack` needs none.
 
@@ -173,14 +178,13 @@ def known_of(lake: Lake, snapshot: Mapping[str, Any], knows_racks: bool = False)
 def _since(lake: Lake, plan: Plan, cluster: str, lost: Racks) -> list[dict[str, Any]]:
     from durability.report.data import lost_racks, moments
 
-    entries = [{"rack": rack, "brokers": ids} for rack, ids in sorted(lost.items())]
-    since = lost_racks.since(lake, plan, {cluster: entries}, moments.tolerated(plan, {}))
+    of_cluster = {cluster: [{"rack": rack} for rack in lost]}
+    since = lost_racks.since(lake, plan, of_cluster, moments.tolerated(plan, {}))
     found = []
-    for entry in entries:
-        times = since.get((cluster, entry["rack"]))
-        first = to_text(times.since) if times else None
-        perhaps = to_text(times.perhaps) if times and times.perhaps != times.since else None
-        found.append({**entry, "since": first, "perhaps_since": perhaps})
+    for rack, ids in sorted(lost.items()):
+        times = since[cluster, rack]
+        perhaps = to_text(times.perhaps) if times.perhaps != times.since else None
+        found.append({"rack": rack, "brokers": ids, "since": to_text(times.since), "perhaps_since": perhaps})
     return found
 
 
@@ -257,7 +261,7 @@ def change(
 ) -> dict[str, int]:
     """Changes the assessed topics that still need it. Returns how many, by what was done.
 
-    Unreachable if a topic could not be changed: a retry decides again.
+    Refused, after all others were changed, if the cluster refuses a topic's change.
     """
     from durability.apply import outage_run
 
@@ -269,7 +273,9 @@ def change(
         outcome: Outcome = outage_run.change(cluster, changes, entries, known, give_up_elr)
     done = dict(outcome.topics)
     summary.text = ", ".join(f"{counted(n, 'topic')}: {act}" for act, n in sorted(done.items())) or "nothing changed"
-    summary.problems += _told(outcome.problems)
+    summary.problems += _told(outcome.held)
+    if outcome.failed:
+        raise Refused(f"not everything could be changed. {'. '.join(_told(outcome.failed))}")
     return done
 
 
