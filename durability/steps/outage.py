@@ -115,7 +115,7 @@ def assess(
         "lost": lost,
         "racks": _since(lake, plan, cluster, lost),
         "maintenance": _maintenance(plan, cluster),
-        **_costs(lake, cluster, ids),
+        **_costs(lake, snapshot, ids),
         "acts": {act: len(names) for act, names in topics.items()},
         "topics": {act: names[:NAMED] for act, names in topics.items()},
         "give_up_elr": lowered - len(topics.get("lower", ())),
@@ -197,15 +197,19 @@ def _maintenance(plan: Plan, cluster: str) -> str | None:
     return None
 
 
-def _costs(lake: Lake, cluster: str, ids: Ids) -> dict[str, Any]:
-    """How many topics and partitions reject acks=all writes, and how many are one loss away from it."""
+def _costs(lake: Lake, snapshot: Mapping[str, Any], ids: Ids) -> dict[str, Any]:
+    """How many topics and partitions reject acks=all writes, and how many are one loss away from it.
+
+    The evaluation also counts earlier snapshots that no run has counted, so only the rows of this one are read.
+    """
     from pyiceberg.expressions import And, EqualTo
 
     from durability.lake.conditions import of_result
     from durability.lake.tables import HEALTH_COUNTERS
 
     columns = ("topic", "offline", "under_min_isr", "one_broker_from_refusing", "one_rack_from_refusing")
-    rows = lake.scan(HEALTH_COUNTERS, And(of_result(ids), EqualTo("cluster", cluster)), columns=columns).to_pylist()
+    where = And(of_result(ids), *(EqualTo(name, snapshot[name]) for name in ("cluster", "snapshot_id")))
+    rows = lake.scan(HEALTH_COUNTERS, where, columns=columns).to_pylist()
     [total] = [row for row in rows if row["topic"] is None]
     refusing = [row for row in rows if row["topic"] is not None and (row["offline"] or row["under_min_isr"])]
     return {
