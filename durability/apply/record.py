@@ -277,9 +277,13 @@ def is_open(row: Row, rows: Mapping[str, Row]) -> bool:
     A throttle is to be put back once it is made. A value that another change was to replace is, unless that change is done.
     """
     if row.kind == SET_CONFIG and row.state == DONE:
-        until = {setting["until"] for setting in row.becomes if setting.get("until") is not None}
-        return any(change not in rows or rows[change].state != DONE for change in until)
+        return any(on_the_way(setting.get("until"), rows) for setting in row.becomes)
     return row.state == INTENDED or (row.kind == THROTTLE and row.state == DONE)
+
+
+def on_the_way(until: str | None, rows: Mapping[str, Row]) -> bool:
+    """Was a later change, which isn't complete, to replace a value? until: that change."""
+    return until is not None and (until not in rows or rows[until].state != DONE)
 
 
 def unfinished(lake: Lake, cluster: str | None = None) -> list[Unfinished]:

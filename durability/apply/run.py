@@ -1,30 +1,37 @@
-"""Applies a plan to a cluster step by step, and takes back what a run left."""
+"""Applies a plan to a cluster step by step, and takes back what a run left.
+
+Each step reads the cluster first, so it can be begun again after a kill at any point. A step whose row is `done` isn't begun
+again. If a step can't go on, what is in flight is taken back. Steps that are complete stay.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from durability.apply.cluster import Cluster
+from durability.apply import throttles
+from durability.apply.cluster import Cluster, Reading, SettingChange, TopicPartition
+from durability.apply.partitions import Place, elr_at_risk, listed, named, out_of_sync, place
 from durability.apply.plan_files import PlanFiles
-from durability.apply.record import Changes
+from durability.apply.preflight import Checked, check
+from durability.apply.record import DONE, ELECT, INTENDED, REASSIGN, SET_CONFIG, THROTTLE, Changes, Row, is_open
+from durability.apply.settings import make, of_topic
+from durability.apply.stop import Stopped
+from durability.apply.take_back import take_back
+from durability.apply.watch import Options, Watch
+from durability.errors import Refused, Unreachable
+from durability.plain import plain
+from durability.remedies.change.model import MIN_ISR, Move, Step
 
-
-@dataclass(frozen=True)
-class Options:
-    """throttle: bytes per second. stall_seconds: without progress. batch_seconds: longest duration of a step."""
-
-    throttle: int
-    stall_seconds: int = 600
-    batch_seconds: int = 6 * 3600
-    poll_seconds: float = 30.0
+__all__ = ["Options", "Outcome", "apply", "restore"]
 
 
 @dataclass(frozen=True)
 class Outcome:
     """done: ids of complete steps. stopped: the step at which it stopped, and why; None if all are complete.
 
-    left: sentences about what was left: values that others changed, and what could not be taken back.
+    left: sentences about what stays: values that others changed, and what could not be taken back.
     """
 
     done: list[str] = field(default_factory=list)
@@ -36,10 +43,209 @@ class Outcome:
 def apply(
     plan: PlanFiles, cluster: Cluster, changes: Changes, options: Options, report: Callable[[str], None]
 ) -> Outcome:
-    """Applies the plan, or what is left of it. It claims the cluster, and releases it at the end."""
-    raise NotImplementedError
+    """Applies the plan, or what is left of it. It claims the cluster, and releases it at the end.
+
+    report: takes lines of progress.
+    Raises Refused if the cluster differs from what the plan rests on; this try has changed nothing then. Raises Unreachable if
+    the cluster or the lake doesn't answer, or while another run changes the cluster. Run it again then: it goes on, or call
+    `restore`.
+    """
+    with changes.claimed():
+        return _Run(plan, cluster, changes, options, report).run()
 
 
 def restore(cluster: Cluster, changes: Changes) -> list[str]:
-    """Takes back what is left of a run: moves in flight, values on the way, throttles. Returns sentences about what stays."""
-    raise NotImplementedError
+    """Takes back what is left of a run: moves in flight, values on the way, throttles. Returns sentences about what stays.
+
+    It can be repeated, and does nothing if nothing is left. Raises Unreachable as `apply` does.
+    """
+    rows = changes.state()
+    if not any(is_open(row, rows) for row in rows.values()):
+        return []
+    with changes.claimed():
+        return take_back(cluster, changes)
+
+
+class _Run:
+    def __init__(
+        self,
+        plan: PlanFiles,
+        cluster: Cluster,
+        changes: Changes,
+        options: Options,
+        report: Callable[[str], None],
+    ):
+        self.plan, self.cluster, self.changes, self.options = plan, cluster, changes, options
+        self.report: Callable[[str], None] = lambda line: report(plain(line))
+
+    def run(self) -> Outcome:
+        pending = list(in_turn(self.plan.steps, self.changes.state()))
+        left_to_do = {step.id for step in pending}
+        done = [step.id for step in self.plan.steps if step.id not in left_to_do]
+        if not pending:
+            return Outcome(done, left=take_back(self.cluster, self.changes))
+        checked = self._check(pending)
+        if checked.problems:
+            raise Refused(
+                f"cluster {self.plan.cluster}: plan {self.plan.id} can't be applied: {listed(checked.problems)}"
+            )
+        self.watch = Watch(self.plan.topics, self.cluster, self.changes, self.options, self.report, checked)
+        left = self._unthrottle()
+        for number, step in enumerate(pending):
+            try:
+                if number:
+                    checked = self._check(pending[number:])
+                    if checked.problems:
+                        raise Stopped(listed(checked.problems))
+                self.watch.least = checked.least
+                self.report(f"{step.id}: begins")
+                left += self._step(step)
+            except Stopped as why:
+                return self._stopped(done, step, str(why), left)
+            done.append(step.id)
+            self.report(f"{step.id}: complete")
+        return Outcome(done, left=left)
+
+    def _check(self, pending: Sequence[Step]) -> Checked:
+        return check(self.plan, pending, self.cluster, self.changes.state())
+
+    def _stopped(self, done: list[str], step: Step, why: str, left: list[str]) -> Outcome:
+        self.report(f"{step.id}: stopped: {why}")
+        try:
+            return Outcome(done, step.id, why, left + take_back(self.cluster, self.changes))
+        except Unreachable as error:
+            raise Unreachable(f"step {step.id} stopped: {why}. It isn't taken back yet: {error}") from error
+
+    def _step(self, step: Step) -> list[str]:
+        """Makes a step complete. Returns sentences about what was left. Raises Stopped if it can't go on."""
+        if step.kind == "wait":
+            self.watch.until(lambda reading: _not_back(step, reading), self.options.batch_seconds)
+        elif step.kind == "reassign":
+            return self._reassign(step)
+        elif step.kind == "elect-leaders":
+            self._elect(step)
+        else:
+            self._set(step)
+        return []
+
+    def _begin(self, step: Step, kind: str, was: Any, becomes: Any) -> None:
+        """Writes the row of a step's change, unless a killed run did."""
+        row = self.changes.state().get(step.id)
+        if row is None or row.state != INTENDED:
+            self.changes.intend(step.id, step.id, kind, step.topics, was, becomes)
+
+    # Settings
+
+    def _set(self, step: Step) -> None:
+        of_min_isr = {setting.topic for setting in step.settings if setting.name == MIN_ISR and setting.topic}
+
+        def obstacles(reading: Reading) -> list[str]:
+            found = elr_at_risk(reading, of_min_isr)
+            return found or (out_of_sync(reading, of_min_isr) if step.kind == "raise-min-isr" else [])
+
+        self.watch.until(obstacles, self.options.stall_seconds)
+        later = self._later(step)
+        was = [{"topic": s.topic, "name": s.name, "value": s.was} for s in step.settings]
+        becomes = [
+            {"topic": s.topic, "name": s.name, "value": s.value, "until": later.get((s.topic, s.name))}
+            for s in step.settings
+        ]
+        self._begin(step, SET_CONFIG, was, becomes)
+        if found := obstacles(self.watch.look()):
+            raise Stopped(listed(found))
+        wanted = [SettingChange(of_topic(s.topic), s.name, s.value) for s in step.settings]
+        if refused := make(self.cluster, wanted):
+            raise Stopped(f"the cluster refuses a setting: {listed(refused)}")
+        self.changes.done(step.id)
+
+    def _later(self, step: Step) -> dict[tuple[str | None, str], str]:
+        """By topic and name, the next step that changes a setting again."""
+        found: dict[tuple[str | None, str], str] = {}
+        for other in self.plan.steps[self.plan.steps.index(step) + 1 :]:
+            for setting in other.settings:
+                found.setdefault((setting.topic, setting.name), other.id)
+        return found
+
+    # Moves
+
+    def _reassign(self, step: Step) -> list[str]:
+        throttles.put_on(self.cluster, self.changes, step, self.options.throttle)
+        least = {topic: self.watch.least.get(topic) for topic in step.topics}
+        was = {"placements": [_placement(move, move.before) for move in step.moves], "min_isr": least}
+        self._begin(step, REASSIGN, was, {"placements": [_placement(move, move.after) for move in step.moves]})
+        self._start(step.moves, self.watch.look({broker for move in step.moves for broker in move.after}))
+        self.watch.follow(step)
+        self.changes.done(step.id)
+        return self._unthrottle()
+
+    def _start(self, moves: Iterable[Move], reading: Reading) -> None:
+        """Starts the moves that don't run and aren't complete. Those that keep the number of replicas may not change it."""
+        by_factor: dict[bool, dict[TopicPartition, Sequence[int]]] = {True: {}, False: {}}
+        for move in moves:
+            name = TopicPartition(move.topic, move.partition)
+            now = reading.partitions.get(name)
+            where = None if now is None else place(now, move.before, move.after)
+            if where is None:
+                raise Stopped(f"stale: {named(name)} was moved or deleted by others")
+            if where in (Place.BEFORE, Place.REVERTED):
+                by_factor[len(move.before) == len(move.after)][name] = move.after
+        for same_factor, targets in by_factor.items():
+            errors = self.cluster.reassign(targets, same_factor=same_factor) if targets else {}
+            if errors:
+                told = [f"{named(name)} ({plain(error)})" for name, error in sorted(errors.items())]
+                raise Stopped(f"Kafka refuses to move {listed(told)}")
+
+    def _unthrottle(self) -> list[str]:
+        """Puts the throttles back of steps that are complete."""
+        rows = self.changes.state()
+        live = self.cluster.read([]).live
+        ended = [
+            row for row in rows.values() if row.kind == THROTTLE and is_open(row, rows) and _is_done(row.step, rows)
+        ]
+        return [text for row in ended for text in throttles.put_back(self.cluster, self.changes, row, live)]
+
+    # Leaders
+
+    def _elect(self, step: Step) -> None:
+        partitions = self.watch.look().partitions
+        names = [name for pair in step.elections if (name := TopicPartition(*pair)) in partitions]
+        was = [_leader(name, partitions[name].leader) for name in names]
+        becomes = [_leader(name, partitions[name].replicas[0]) for name in names]
+        self._begin(step, ELECT, was, becomes)
+        led = [name for name in names if partitions[name].leader != partitions[name].replicas[0]]
+        if errors := self.cluster.elect_preferred(led) if led else {}:
+            raise Stopped(
+                f"no preferred leader of {listed([f'{named(n)} ({plain(e)})' for n, e in sorted(errors.items())])}"
+            )
+        self.changes.done(step.id)
+
+
+def in_turn(steps: Sequence[Step], rows: Mapping[str, Row]) -> Iterator[Step]:
+    """The steps that aren't complete, in their order. A wait comes right before the first step that needs it."""
+    waits = {step.id: step for step in steps if step.kind == "wait"}
+    for step in steps:
+        if step.kind != "wait" and not _is_done(step.id, rows):
+            yield from (waits.pop(id) for id in step.after if id in waits)
+            yield step
+
+
+def _is_done(change: str, rows: Mapping[str, Row]) -> bool:
+    return change in rows and rows[change].state == DONE
+
+
+def _not_back(step: Step, reading: Reading) -> list[str]:
+    """What a wait still waits for: its brokers, and the replicas on them."""
+    down = [f"broker {broker} is down or fenced" for broker in sorted({*step.brokers} - reading.live)]
+    return down or [
+        f"{named(name)} has replicas out of sync on these brokers"
+        for name, now in sorted(reading.partitions.items())
+        if {*now.replicas} & {*step.brokers} - {*now.isr}
+    ]
+
+
+def _placement(move: Move, replicas: Sequence[int]) -> dict[str, Any]:
+    return {"topic": move.topic, "partition": move.partition, "replicas": [*replicas]}
+
+
+def _leader(name: TopicPartition, leader: int | None) -> dict[str, Any]:
+    return {"topic": name.topic, "partition": name.partition, "leader": leader}

@@ -1,0 +1,99 @@
+"""How partitions are now: where a move is, and what a change may not touch."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import StrEnum
+
+from durability.apply.cluster import Reading, Replicas, TopicPartition
+from durability.plain import plain
+
+SHOWN = 20
+
+
+class Place(StrEnum):
+    """Where a partition is on the way from its replicas before a move to those after it. reverted: cancelled, so it has the
+    replicas before it, in another order."""
+
+    BEFORE = "before"
+    RUNNING = "running"
+    AFTER = "after"
+    REVERTED = "reverted"
+
+
+def place(now: Replicas, before: Sequence[int], after: Sequence[int]) -> Place | None:
+    """Where the partition is; None if others moved it.
+
+    While Kafka moves a partition, its replicas are the target, then those that it removes (PartitionReassignmentReplicas).
+    A cancellation takes out those that it adds (PartitionReassignmentRevert), so the order may differ from the one before.
+
+    >>> moving = Replicas(replicas=(4, 2, 1), isr=(1, 2), leader=1, adding=(4,), removing=(1,))
+    >>> place(moving, before=(1, 2), after=(4, 2)).value
+    'running'
+    >>> place(Replicas((2, 1), (1, 2), 1), before=(1, 2), after=(4, 2)).value
+    'reverted'
+    """
+    if now.moving:
+        target = tuple(broker for broker in now.replicas if broker not in now.removing)
+        return Place.RUNNING if target == tuple(after) else None
+    if now.replicas == tuple(after):
+        return Place.AFTER
+    if now.replicas == tuple(before):
+        return Place.BEFORE
+    return Place.REVERTED if sorted(now.replicas) == sorted(before) else None
+
+
+def troubled(reading: Reading, least: Mapping[str, int | None]) -> set[TopicPartition]:
+    """The partitions that are offline or under their effective min ISR (KAFKA-15583). Replicas that are added or removed count.
+
+    With an unknown minimum, a partition counts only if it is offline.
+    """
+    return {
+        name
+        for name, now in reading.partitions.items()
+        if now.leader is None or len(now.isr) < min(least.get(name.topic) or 0, len(now.replicas))
+    }
+
+
+def out_of_sync(reading: Reading, topics: Collection[str]) -> list[str]:
+    """Why min.insync.replicas of these topics may not rise: their partitions without a leader, or with replicas out of sync."""
+    found = []
+    for name, now in _of(reading, topics):
+        if now.leader is None:
+            found.append(f"{named(name)} has no leader")
+        elif lacking := [broker for broker in now.replicas if broker not in now.isr]:
+            found.append(f"{named(name)} has replicas {_ids(lacking)} out of sync")
+    return found
+
+
+def elr_at_risk(reading: Reading, topics: Collection[str]) -> list[str]:
+    """Why min.insync.replicas of these topics may not change: Kafka would wipe an ELR that is still needed (KIP-966)."""
+    found = []
+    for name, now in _of(reading, topics):
+        if now.leader is None or not now.isr:
+            found.append(f"{named(name)} has no leader")
+        elif now.elr:
+            found.append(f"{named(name)} has the ELR {_ids(now.elr)}")
+    return found
+
+
+def _of(reading: Reading, topics: Collection[str]) -> list[tuple[TopicPartition, Replicas]]:
+    return [(name, now) for name, now in sorted(reading.partitions.items()) if name.topic in topics]
+
+
+def named(name: TopicPartition) -> str:
+    return plain(f"{name.topic}-{name.partition}")
+
+
+def listed(texts: Sequence[str]) -> str:
+    """At most SHOWN texts in one.
+
+    >>> listed(["a", "b"]), listed([str(n) for n in range(22)])[-15:]
+    ('a; b', '; and 2 more')
+    """
+    more = f"; and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
+    return "; ".join(texts[:SHOWN]) + more
+
+
+def _ids(brokers: Iterable[int]) -> str:
+    return ", ".join(map(str, brokers))

@@ -1,0 +1,147 @@
+"""Compares a cluster with what a plan rests on. It runs before each step, and changes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from durability.apply import throttles
+from durability.apply.cluster import Cluster, Reading, Replicas, Resource, ResourceType, TopicPartition
+from durability.apply.partitions import Place, named, place
+from durability.apply.plan_files import PlanFiles
+from durability.apply.record import DONE, Row
+from durability.apply.settings import CLUSTER_WIDE, Key, Overrides, described, minimums, of_topic
+from durability.plain import plain
+from durability.remedies.change.model import Move, Step
+
+DISK_MARGIN = 0.1
+"""The part of a broker's usable bytes that stays free: partitions grow while they are copied. The plan has its own margin."""
+Sizes = Mapping[tuple[int, TopicPartition], int]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A fresh reading. least: the configured min.insync.replicas by topic; None if unknown. problems: why nothing may change."""
+
+    reading: Reading
+    least: Mapping[str, int | None] = field(default_factory=dict)
+    problems: Sequence[str] = ()
+
+
+def check(plan: PlanFiles, pending: Sequence[Step], cluster: Cluster, rows: Mapping[str, Row]) -> Checked:
+    """Compares the cluster with the plan. All differences are told together.
+
+    pending: the steps that aren't complete, in order. Brokers that one of them waits for may be down.
+    rows: newest row by change. Steps that a killed run began may be complete, partly complete or running.
+    """
+    reading = cluster.read(plan.topics)
+    if reading.cluster_id != plan.cluster_id:
+        now = "unknown" if reading.cluster_id is None else plain(reading.cluster_id)
+        text = f"this is another cluster: its Kafka cluster id is {now}, and the plan is for {plain(plan.cluster_id)}"
+        return Checked(reading, problems=[text])
+    waited = {broker for step in pending if step.kind == "wait" for broker in step.brokers}
+    moves = [move for step in pending for move in step.moves]
+    brokers = [Resource(ResourceType.BROKER, str(broker)) for broker in sorted(reading.live)]
+    overrides = cluster.overrides([*map(of_topic, plan.topics), CLUSTER_WIDE, *brokers])
+    least = minimums(overrides, plan.topics, plan.inherited)
+    problems = (
+        [] if reading.led else ["no controller leads, or only a minority of the quorum is up: wait until it is back"]
+    )
+    problems += _down(moves, reading.live, waited)
+    problems += _foreign_moves(reading, plan.steps, rows)
+    problems += _moved(pending, reading, rows)
+    problems += _changed(plan, pending, overrides, rows)
+    problems += throttles.foreign(overrides, rows, {move.topic for move in moves})
+    unknown = sorted({move.topic for move in moves if least[move.topic] is None and of_topic(move.topic) in overrides})
+    problems += [f"the min.insync.replicas of topic {plain(name)} is unknown: make a new plan" for name in unknown]
+    arriving = [move for move in moves if waited.isdisjoint((*move.before, *move.after))]
+    problems += _disks(arriving, reading, cluster)
+    return Checked(reading, least, problems)
+
+
+def _down(moves: Iterable[Move], live: Collection[int], waited: Collection[int]) -> Iterator[str]:
+    named = {broker for move in moves for broker in (*move.before, *move.after)}
+    for broker in sorted(named - {*live} - {*waited}):
+        yield f"broker {broker} is down or fenced: bring it back, or make a new plan"
+
+
+def _foreign_moves(reading: Reading, steps: Iterable[Step], rows: Mapping[str, Row]) -> Iterator[str]:
+    """Running reassignments that no step of this plan began."""
+    begun = {
+        (move.topic, move.partition): move for step in steps if step.moves and step.id in rows for move in step.moves
+    }
+    for name, now in sorted(reading.moving.items()):
+        move = begun.get(name)
+        if move is None or place(now, move.before, move.after) is not Place.RUNNING:
+            yield f"a reassignment of {named(name)} is running that isn't this plan's: wait until it ends, or cancel it"
+
+
+def _moved(pending: Iterable[Step], reading: Reading, rows: Mapping[str, Row]) -> Iterator[str]:
+    """Partitions that have neither the replicas from before the plan nor those that a step of it gives them."""
+    for step in pending:
+        expected = [*Place] if step.id in rows else [Place.BEFORE]
+        for move in step.moves:
+            name = TopicPartition(move.topic, move.partition)
+            now = reading.partitions.get(name)
+            if now is None:
+                yield f"stale: {named(name)} doesn't exist any more. Make a new plan"
+            elif place(now, move.before, move.after) not in expected:
+                yield f"stale: {named(name)} has {_replicas(now)}, and the plan rests on {[*move.before]}. Make a new plan"
+
+
+def _replicas(now: Replicas) -> str:
+    return f"the replicas {[*now.replicas]}" + (" and is being reassigned" if now.moving else "")
+
+
+def _changed(plan: PlanFiles, pending: Iterable[Step], overrides: Overrides, rows: Mapping[str, Row]) -> Iterator[str]:
+    """Settings that have neither the value from before the plan nor one that a step of it sets."""
+    expected = expected_values(plan, rows)
+    for name, setting in dict.fromkeys((s.topic, s.name) for step in pending for s in step.settings):
+        resource = of_topic(name)
+        about = f"{setting} of {described(resource)}"
+        if resource not in overrides:
+            yield f"stale: {about}: the topic doesn't exist any more. Make a new plan"
+        elif (value := overrides[resource].get(setting)) not in expected[name, setting]:
+            wanted = " or ".join(sorted(_shown(each) for each in expected[name, setting]))
+            yield f"stale: {about} is {_shown(value)}, and the plan rests on {wanted}. Make a new plan"
+
+
+def expected_values(plan: PlanFiles, rows: Mapping[str, Row]) -> dict[Key, set[str | None]]:
+    """The values that each setting of the plan may have now, by topic and name."""
+    found = {key: {value} for key, value in plan.before.items()}
+    for step in plan.steps:
+        for setting in step.settings:
+            key = (setting.topic, setting.name)
+            if step.id in rows and rows[step.id].state == DONE:
+                found[key] = {setting.value}
+            elif step.id in rows:
+                found[key] |= {setting.was, setting.value}
+    return found
+
+
+def _shown(value: str | None) -> str:
+    return "not set" if value is None else plain(value)
+
+
+def _disks(moves: Sequence[Move], reading: Reading, cluster: Cluster) -> Iterator[str]:
+    """Brokers without room for what arrives. Bytes that leave a broker don't count as free: they leave at the end."""
+    moves = [move for move in moves if move.added]
+    if not moves:
+        return
+    brokers = sorted({broker for move in moves for broker in (*move.before, *move.after)} & reading.live)
+    sizes = cluster.sizes(brokers, {move.topic for move in moves})
+    arriving: Counter[int] = Counter()
+    for move in moves:
+        name = TopicPartition(move.topic, move.partition)
+        size = max((sizes[broker, name] for broker in move.before if (broker, name) in sizes), default=None)
+        if size is None and name in reading.partitions:
+            yield f"the size of {named(name)} is unknown, so it isn't known whether it has room on its new brokers"
+        for broker in move.added:
+            arriving[broker] += max(0, (size or 0) - sizes.get((broker, name), 0))
+    usable = cluster.usable_bytes([broker for broker in sorted(arriving) if arriving[broker]])
+    for broker, room in sorted(usable.items()):
+        if room is None:
+            yield f"the usable bytes of the disks of broker {broker} are unknown, and {arriving[broker]:,} bytes arrive there"
+        elif arriving[broker] > room * (1 - DISK_MARGIN):
+            yield f"the disks of broker {broker} have {room:,} usable bytes, and {arriving[broker]:,} bytes arrive there"

@@ -1,0 +1,179 @@
+"""Watches a cluster while a plan is applied: progress of moves in bytes, and what must stop them."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from durability.apply.cluster import Cluster, Reading, TopicPartition
+from durability.apply.partitions import Place, listed, named, place, troubled
+from durability.apply.preflight import Checked
+from durability.apply.record import Changes
+from durability.apply.stop import Stopped
+from durability.remedies.change.model import Move, Step
+
+POLLED_WITHIN = 60
+QUORUM_LOST = "no controller leads, or only a minority of the quorum is up"
+
+
+@dataclass(frozen=True)
+class Options:
+    """throttle: bytes per second and broker. stall_seconds: the longest time without progress. batch_seconds: the longest
+    duration of a step. poll_seconds: between two readings, of which one a minute is the least."""
+
+    throttle: int
+    stall_seconds: int = 600
+    batch_seconds: int = 6 * 3600
+    poll_seconds: float = 30.0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the moves of a step are. left: the moves that aren't complete.
+
+    in_sync: target replicas that are in sync, of all moves. missing: by broker, the bytes that its target replicas lack to be as
+    large as their leaders. led: the bytes of the leaders of `left`. unknown: partitions of unknown size.
+    """
+
+    left: Sequence[Move]
+    in_sync: int
+    missing: Mapping[int, int] = field(default_factory=dict)
+    led: int = 0
+    unknown: Sequence[TopicPartition] = ()
+
+    def gains_on(self, earlier: Progress) -> bool:
+        """Is it further than an earlier one? Bytes count only against the leaders, which grow too."""
+        return self.in_sync > earlier.in_sync or sum(self.missing.values()) < sum(earlier.missing.values())
+
+
+class Watch:
+    """Reads the cluster again and again for the steps of one run.
+
+    topics: of the plan. checked: the reading at the start of the run. Partitions that are offline or under their min ISR there
+    don't stop it.
+    """
+
+    def __init__(
+        self,
+        topics: Sequence[str],
+        cluster: Cluster,
+        changes: Changes,
+        options: Options,
+        report: Callable[[str], None],
+        checked: Checked,
+    ):
+        self.topics, self.cluster, self.changes, self.options, self.report = topics, cluster, changes, options, report
+        self.least = checked.least
+        self._troubled = frozenset(troubled(checked.reading, checked.least))
+
+    def look(self, brokers: Collection[int] = ()) -> Reading:
+        """A fresh reading of the plan's topics. brokers: that must be up. It renews the claim if that is due.
+
+        Raises Stopped if the quorum or one of the brokers is lost, or if a partition has become offline or under its min ISR.
+        """
+        self.changes.renew()
+        reading = self.cluster.read(self.topics)
+        if not reading.led:
+            raise Stopped(QUORUM_LOST)
+        if lost := sorted({*brokers} - reading.live):
+            raise Stopped(listed([f"broker {broker} is down" for broker in lost]))
+        self.guard(reading)
+        return reading
+
+    def guard(self, reading: Reading) -> None:
+        """Raises Stopped if a partition has become offline or under its min ISR since the start of the run."""
+        if new := sorted(troubled(reading, self.least) - self._troubled):
+            raise Stopped(listed([f"{named(name)} is offline or under its min.insync.replicas" for name in new]))
+
+    def until(self, obstacles: Callable[[Reading], Sequence[str]], seconds: float) -> Reading:
+        """The first reading without obstacles. Raises Stopped with the obstacles if that takes longer."""
+        started = time.monotonic()
+        while found := obstacles(reading := self.look()):
+            if time.monotonic() - started >= seconds:
+                raise Stopped(f"after {seconds:.0f} s, {listed(found)}")
+            self.report(f"waits: {listed(found)}")
+            time.sleep(min(self.options.poll_seconds, POLLED_WITHIN))
+        return reading
+
+    def follow(self, step: Step) -> None:
+        """Returns when all moves of a step are complete. Raises Stopped if they stall, take too long, or others interfere."""
+        brokers = {broker for move in step.moves for broker in move.after}
+        began = since = time.monotonic()
+        best: Progress | None = None
+        odd: set[TopicPartition] = set()
+        while True:
+            reading = self.look(brokers)
+            odd = self._not_ours(step, reading, odd)
+            now = self._progress(step, reading)
+            if not now.left:
+                return
+            self._tell(step, now)
+            if best is None or now.gains_on(best):
+                best, since = now, time.monotonic()
+            elif time.monotonic() - since >= self.options.stall_seconds:
+                raise Stopped(self._stalled(now, best))
+            if time.monotonic() - began >= self.options.batch_seconds:
+                raise Stopped(
+                    f"the batch isn't complete after {self.options.batch_seconds} s, the longest time for one"
+                )
+            time.sleep(min(self.options.poll_seconds, POLLED_WITHIN))
+
+    def _not_ours(self, step: Step, reading: Reading, before: Collection[TopicPartition]) -> set[TopicPartition]:
+        """Partitions that others moved. One reading isn't enough: a broker may show old replicas of a partition that moves.
+
+        before: those of the reading before this one. Raises Stopped for one that is in both.
+        """
+        found = {_name(move) for move in step.moves if _place(move, reading) is None}
+        if both := sorted(found & {*before}):
+            raise Stopped(f"others moved or deleted {listed([named(name) for name in both])}")
+        return found
+
+    def _progress(self, step: Step, reading: Reading) -> Progress:
+        left = [move for move in step.moves if _place(move, reading) is not Place.AFTER]
+        now = {_name(move): reading.partitions[_name(move)] for move in step.moves if _name(move) in reading.partitions}
+        in_sync = sum(len({*move.after} & {*now[_name(move)].isr}) for move in step.moves if _name(move) in now)
+        lagging = [(_name(m), b) for m in left if _name(m) in now for b in m.after if b not in now[_name(m)].isr]
+        leaders = {name: leader for name, _ in lagging if (leader := now[name].leader) is not None}
+        sizes = self.cluster.sizes({*leaders.values(), *(broker for _, broker in lagging)}, {m.topic for m in left})
+        missing: Counter[int] = Counter()
+        unknown = []
+        for name, broker in lagging:
+            of_leader, own = sizes.get((leaders.get(name, -1), name)), sizes.get((broker, name))
+            if of_leader is None or own is None:
+                unknown.append(name)
+            else:
+                missing[broker] += max(0, of_leader - own)
+        led = sum(sizes.get((leader, name), 0) for name, leader in leaders.items())
+        return Progress(left, in_sync, missing, led, sorted(set(unknown)))
+
+    def _tell(self, step: Step, now: Progress) -> None:
+        done, missing = len(step.moves) - len(now.left), sum(now.missing.values())
+        size = f", {len(now.unknown):,} of unknown size" if now.unknown else ""
+        self.report(f"{step.id}: {done:,} of {len(step.moves):,} partitions, {missing:,} bytes to copy{size}")
+
+    def _stalled(self, now: Progress, best: Progress) -> str:
+        """Why nothing was gained, as far as readings show it."""
+        text = f"no progress for {self.options.stall_seconds} s: "
+        usable = self.cluster.usable_bytes(sorted({broker for move in now.left for broker in move.added}))
+        full = [b for b, room in sorted(usable.items()) if room is not None and room < now.missing.get(b, 0)]
+        if full:
+            return text + listed([f"the disks of broker {b} are full, with {usable[b]:,} usable bytes" for b in full])
+        if now.led > best.led:
+            return (
+                f"{text}the partitions grew by {now.led - best.led:,} bytes meanwhile. The throttle of {self.options.throttle:,}"
+                " bytes per second is below the rate of writes: apply the plan again with a higher one"
+            )
+        if now.unknown:
+            return f"{text}sizes of {listed([named(name) for name in now.unknown])} are unknown"
+        return text + f"see the brokers' logs about {listed([named(_name(move)) for move in now.left])}"
+
+
+def _name(move: Move) -> TopicPartition:
+    return TopicPartition(move.topic, move.partition)
+
+
+def _place(move: Move, reading: Reading) -> Place | None:
+    now = reading.partitions.get(_name(move))
+    return None if now is None else place(now, move.before, move.after)
