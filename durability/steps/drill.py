@@ -169,7 +169,7 @@ def read_again(settings: Settings, cluster: Source, connect: Connect, summary: S
     from durability.steps import collect, gate, publish
 
     step = StepSummary(progress=summary.progress)
-    collected = collect.collect(settings, [cluster], connect, READ_SECONDS, step)
+    collected = collect.collect(settings, [cluster], connect, READ_SECONDS, step, keep=True)  # plans of change need it
     gated = gate.gate(settings, [[cluster]], [collected], step)
     rows = publish.publish(settings, NIGHTLY, gated, step)
     try:

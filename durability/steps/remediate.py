@@ -117,7 +117,7 @@ def ends_after_plan(
 
 
 @dataclass(frozen=True)
-class Work:
+class Application:
     """A plan that is applied. planned: as `applied.brief` returns it."""
 
     settings: Settings
@@ -135,13 +135,15 @@ class Work:
         return Changes(lake, self.planned["cluster"], REMEDIATE, self.planned["plan"], self.run_id, self.approval)
 
 
-def signed(approval: Approval) -> dict[str, Any]:
+def signed(approval: Approval | None) -> dict[str, Any]:
     """The approval as the file of an applied plan has it."""
+    if approval is None:
+        return dict.fromkeys(("approved_by", "approved_at", "comment"))
     return {"approved_by": approval.by, "approved_at": to_text(approval.at), "comment": approval.comment}
 
 
 def apply(
-    work: Work, params: Mapping[str, Any], connect: Connect, allows: Allows, say: Callable[[str], None]
+    application: Application, params: Mapping[str, Any], connect: Connect, allows: Allows, say: Callable[[str], None]
 ) -> Outcome:
     """Applies the plan, or what an earlier try left of it. say: gets sentences about the progress.
 
@@ -150,12 +152,12 @@ def apply(
     from durability.apply import plan_files, run
     from durability.apply.kafka import connected
 
-    content, place = planned_content(work.settings, work.planned)
+    content, place = planned_content(application.settings, application.planned)
     files = plan_files.load(place, content)
-    found = changeable(work.settings, files.cluster, allows)
+    found = changeable(application.settings, files.cluster, allows)
     options = run.Options(params["throttle"], batch_seconds=60 * params["batch_minutes"], poll_seconds=POLL_SECONDS)
     with connected(files.cluster, connect(str(found["connection"]))) as cluster:
-        return run.apply(files, cluster, work.changes(), options, say)
+        return run.apply(files, cluster, application.changes(), options, say)
 
 
 def told(outcome: Outcome) -> str:
@@ -163,7 +165,7 @@ def told(outcome: Outcome) -> str:
     return f"{counted(len(outcome.done), 'step')} complete" + (f", {len(outcome.left)} left" if outcome.left else "")
 
 
-def restore(work: Work, connect: Connect, allows: Allows) -> list[str]:
+def restore(application: Application, connect: Connect, allows: Allows) -> list[str]:
     """Takes back what the application left: moves in flight, values on the way and throttles.
 
     Returns what stays, in sentences.
@@ -171,10 +173,10 @@ def restore(work: Work, connect: Connect, allows: Allows) -> list[str]:
     from durability.apply import run
     from durability.apply.kafka import connected
 
-    changes = work.changes()
+    changes = application.changes()
     if not changes.state():
         return []
-    found = changeable(work.settings, work.planned["cluster"], allows)
+    found = changeable(application.settings, application.planned["cluster"], allows)
     with connected(str(found["name"]), connect(str(found["connection"]))) as cluster:
         return run.restore(cluster, changes)
 
@@ -194,7 +196,7 @@ def restore_left(settings: Settings, run_id: str, connect: Connect, allows: Allo
     for plan in left:
         planned = {"cluster": plan.cluster, "plan": plan.plan}
         try:
-            stays = restore(Work(settings, planned, run_id, _approved(lake, plan)), connect, allows)
+            stays = restore(Application(settings, planned, run_id, _approved(lake, plan)), connect, allows)
             summary.problems += [plain(f"{plan.cluster}, plan {plan.plan}: {text}") for text in stays]
         except Unreachable as error:
             silent.append(str(error))

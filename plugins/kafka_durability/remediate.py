@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from durability.errors import Refused
 from durability.plain import plain
 from durability.runtime.folders import OwnedFolder
 from durability.steps import remediate, verified
@@ -73,6 +73,13 @@ class PlannedStep(Step):
         super().__init__(**kwargs)
         self.planned, self.approved = planned, approved
 
+    def application(self, settings: Settings, context: Mapping[str, Any]) -> remediate.Application:
+        """The plan with its approval. Skips the task without one."""
+        by = approval(self.approved)
+        if by is None:
+            raise AirflowSkipException("the plan was not approved, so nothing was applied")
+        return remediate.Application(settings, self.planned, run_of(context), by)
+
 
 class ReportPlanOperator(PlannedStep):
     """Writes the plan into the task's log. Returns the texts of the approval: `subject` and `body`, in Markdown."""
@@ -114,16 +121,15 @@ class ApproveOperator(ApprovalOperator):
         return super().execute(context)
 
 
-def approval(approved: Mapping[str, Any] | None) -> Approval:
-    """Who approved, as `ApproveOperator` returned it. Refused if nobody did."""
+def approval(approved: Mapping[str, Any] | None) -> Approval | None:
+    """Who approved, as `ApproveOperator` returned it; None if nobody did."""
     from durability.apply.record import Approval
 
-    user = (approved or {}).get("responded_by_user")
-    if approved is None or user is None or approved["chosen_options"] != [ApprovalOperator.APPROVE]:
-        raise Refused("nobody approved the plan: clear the task `approve`")
-    at = approved["responded_at"]
+    if not approved or approved["chosen_options"] != [ApprovalOperator.APPROVE]:
+        return None
+    user, at = approved["responded_by_user"], approved["responded_at"]
     moment = datetime.fromisoformat(at) if isinstance(at, str) else at
-    return Approval(user["name"] or user["id"], moment, approved["params_input"].get("comment") or None)
+    return Approval(user["name"] or user["id"], moment, (approved["params_input"] or {}).get("comment") or None)
 
 
 class ApplyOperator(PlannedStep):
@@ -133,8 +139,7 @@ class ApplyOperator(PlannedStep):
     """
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> dict[str, Any]:
-        work = remediate.Work(settings, self.planned, run_of(context), approval(self.approved))
-        outcome = remediate.apply(work, context["params"], connect, allows, self._say)
+        outcome = remediate.apply(self.application(settings, context), context["params"], connect, allows, self._say)
         summary.text = remediate.told(outcome)
         summary.problems += outcome.left
         if outcome.stopped is not None:
@@ -149,10 +154,7 @@ class RestoreOperator(PlannedStep):
     """Takes back the throttles that the application left, in any case. Skipped if nothing was applied."""
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> list[str]:
-        if not self.planned or not self.approved or not self.approved.get("responded_by_user"):
-            raise AirflowSkipException("nothing was applied")
-        work = remediate.Work(settings, self.planned, run_of(context), approval(self.approved))
-        told = remediate.restore(work, connect, allows)
+        told = remediate.restore(self.application(settings, context), connect, allows)
         summary.text = f"{len(told)} left" if told else "as before"
         summary.problems += told
         return told
@@ -176,15 +178,8 @@ class VerifyOperator(EvaluateJob):
         ids = run_id, f"{run_id}:{context['ti'].try_number}"
         with reported(self.task_id) as summary:
             made = remediate.signed(approval(self.approved)) | self.applied
-            found = verified.verify(
-                settings,
-                self.planned,
-                made,
-                connect,
-                ids,
-                lambda lake, plan: self.evaluate(context, lake, plan),
-                summary,
-            )
+            evaluate = partial(self.evaluate, context)
+            found = verified.verify(settings, self.planned, made, connect, ids, evaluate, summary)
             if left := verified.broken_promises(found):
-                raise AirflowFailException(f"the plan promised to fix these findings, but didn't: {', '.join(left)}")
+                raise AirflowFailException(f"the plan's proof promised to fix these findings: {', '.join(left)}")
             return summary.text

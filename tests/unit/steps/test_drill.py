@@ -99,8 +99,8 @@ def test_a_cluster_that_cannot_be_read_again_may_be_tried_again(settings, monkey
     from durability.steps import collect, gate, publish
 
     failed = {"cluster": "eu", "status": "failed", "reason": "no answer"}
-    monkeypatch.setattr(collect, "collect", lambda *arguments: None)
-    monkeypatch.setattr(gate, "gate", lambda *arguments: None)
+    monkeypatch.setattr(collect, "collect", lambda *arguments, **options: None)
+    monkeypatch.setattr(gate, "gate", lambda *arguments, **options: None)
     monkeypatch.setattr(publish, "publish", lambda *arguments: [failed])
     with pytest.raises(Unreachable, match="eu: its snapshot can't be used: no answer"):
         drill.read_again(settings, {"name": "eu"}, dict, StepSummary())
