@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from durability.apply import outage
+from durability.apply import outage, outage_throttle
 from durability.apply.cluster import (
     Cluster,
     Reading,
@@ -127,8 +127,10 @@ class Outcome:
     failed: dict[str, str] = field(default_factory=dict)
 
 
-def change(cluster: Cluster, changes: Changes, entries: Entries, known: Known, give_up_elr: bool) -> Outcome:
-    """Changes the topics that still need it. The cluster must be claimed."""
+def change(
+    cluster: Cluster, changes: Changes, entries: Entries, known: Known, give_up_elr: bool, throttle: int | None = None
+) -> Outcome:
+    """Changes the topics that still need it. The cluster must be claimed. throttle: bytes per second and broker; None: none."""
     outcome = Outcome()
     placement: Placement | None = None
     for batch in batches(sorted(entries)):
@@ -138,19 +140,26 @@ def change(cluster: Cluster, changes: Changes, entries: Entries, known: Known, g
                 seen = see(cluster, waiting)
                 placement = placement or known.placement(seen.reading.live)
                 made = _decide(seen, waiting, entries, known, placement, give_up_elr)
-                waiting = _make(cluster, changes, seen, made, outcome)
+                waiting = _make(cluster, changes, seen, made, throttle, outcome)
         for topic in waiting:
             outcome.failed[topic] = "it changes all the time, so nothing was done. Run again"
     return outcome
 
 
-def _make(cluster: Cluster, changes: Changes, seen: Seen, made: Sequence[Decision], outcome: Outcome) -> list[str]:
+def _make(
+    cluster: Cluster,
+    changes: Changes,
+    seen: Seen,
+    made: Sequence[Decision],
+    throttle: int | None,
+    outcome: Outcome,
+) -> list[str]:
     """Makes the decided changes. Returns the topics that changed since they were decided."""
     wanted = [d for d in made if d.act != outage.HOLD]
     before = outage.open_values(changes.state())
     ours = {value.topic for value in before.values() if value.is_replicas()}
     outcome.held |= {d.topic: d.why for d in made if d.why and not (d.why == outage.MOVING and d.topic in ours)}
-    names: dict[str, list[Value]] = {}
+    rows: dict[str, list[Value]] = {}
     for act in (LOWER, ADD):
         values = [
             value
@@ -159,22 +168,38 @@ def _make(cluster: Cluster, changes: Changes, seen: Seen, made: Sequence[Decisio
             for value in outage.changed(d, seen.partitions[d.topic], seen.own.get(d.topic, {}), before)
         ]
         if values:
-            names[_intend(changes, act, values)] = values
-    if not names:
+            rows[_intend(changes, act, values)] = values
+    if not rows:
         return []
     # Read again: writing the rows took time, and a threshold must not change while there is an ELR.
     again = see(cluster, sorted(d.topic for d in wanted))
     same = {d.topic for d in wanted if _unchanged(d, seen, again)}
-    for name, values in names.items():
-        errors = _set(cluster, {v.key: v.becomes[-1] for v in values if v.topic in same})
+    for name, values in rows.items():
+        put = {v.key: v.becomes[-1] for v in values if v.topic in same}
+        why = _throttle(cluster, changes, name, put, again, throttle)
+        if why is not None or not put:
+            outcome.failed |= {topic: why for topic, _ in put if why}
+            changes.undone(name, why or "the topics changed since they were read")
+            continue
+        errors = _set(cluster, put)
         outcome.failed |= errors
-        if same.isdisjoint(v.topic for v in values):
-            changes.undone(name, "not made")
-        else:  # a change with an error may be made later: it is closed when it is put back
-            changes.done(name, "; ".join(sorted(set(errors.values()))) or None)
-        act = ADD if values[0].is_replicas() else LOWER
-        outcome.topics[act] += len({v.topic for v in values if v.topic in same} - errors.keys())
+        # A change with an error may be made later: its row is closed when it is put back.
+        changes.done(name, "; ".join(sorted(set(errors.values()))) or None)
+        outcome.topics[ADD if values[0].is_replicas() else LOWER] += len({topic for topic, _ in put} - errors.keys())
     return sorted({d.topic for d in wanted} - same)
+
+
+def _throttle(
+    cluster: Cluster, changes: Changes, name: str, put: Mapping[Key, Any], seen: Seen, throttle: int | None
+) -> str | None:
+    """Throttles the moves among these values, if they are to be. Returns why not."""
+    live = seen.reading.live
+    moves = {
+        TopicPartition(topic, name): ([b for b in seen.now((topic, name)) or () if b in live], replicas)
+        for (topic, name), replicas in put.items()
+        if isinstance(name, int)
+    }
+    return outage_throttle.put_on(cluster, changes, name, moves, throttle) if moves and throttle else None
 
 
 def _intend(changes: Changes, step: str, values: Sequence[Value]) -> str:
@@ -250,17 +275,21 @@ def _by_topics(values: Mapping[Key, Value]) -> Iterator[tuple[list[str], list[Va
 
 @dataclass
 class Restored:
-    """back: how many topics have their former values. waiting: why a topic has to wait. left: what stays as others set it."""
+    """back: how many topics have their former values. waiting: why a topic has to wait. left: what stays as others set it.
+
+    throttles: what is said about throttles that stay.
+    """
 
     back: int = 0
     waiting: dict[str, str] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
+    throttles: list[str] = field(default_factory=list)
 
 
-def restore(cluster: Cluster, changes: Changes, known: Known) -> Restored:
+def restore(cluster: Cluster, changes: Changes, known: Known, throttle: int | None = None) -> Restored:
     """Puts back what can be put back now. The cluster must be claimed. Call it until nothing waits.
 
-    A row is closed when none of its values waits. Replicas wait until they are in their former places.
+    A row is closed when none of its values waits. Replicas wait until they are in their former places. throttle: as of `change`.
     """
     restored = Restored()
     others: dict[Key, Any] = {}
@@ -268,12 +297,16 @@ def restore(cluster: Cluster, changes: Changes, known: Known) -> Restored:
     for topics, of_batch in _by_topics(values):
         seen = see(cluster, topics)
         back = look(seen, of_batch, known)
+        if why := _throttle(cluster, changes, f"back:{len(changes.state()):08d}", back.put, seen, throttle):
+            back.waiting |= {topic: why for topic, name in back.put if isinstance(name, int)}
+            back.put = {key: value for key, value in back.put.items() if isinstance(key[1], str)}
         errors = _set(cluster, back.put)
         restored.waiting |= back.waiting | errors
         moved = {topic for topic, name in (*back.put, *back.moving) if isinstance(name, int)}
         restored.waiting |= {topic: "its replicas are moved back" for topic in moved - restored.waiting.keys()}
         others |= back.others
     _close(changes, restored, others)
+    restored.throttles = outage_throttle.lift(cluster, changes)
     restored.back = len({value.topic for value in values.values()} - restored.waiting.keys() - {t for t, _ in others})
     return restored
 

@@ -233,11 +233,16 @@ def opened(cluster: str, source: Mapping[str, Any], connect: Connect) -> Iterato
 
 @dataclass(frozen=True)
 class Work:
-    """The changes of the outage of a cluster. approval: of this run; None if it only restores."""
+    """The changes of the outage of a cluster.
+
+    throttle: of replicas that are copied, in bytes per second and broker; None: none. approval: of this run; None if it only
+    restores.
+    """
 
     settings: Settings
     cluster: str
     run_id: str
+    throttle: int | None = None
     approval: Approval | None = None
 
     def changes(self) -> Changes:
@@ -274,7 +279,7 @@ def change(
     known = known_of(lake, whatif.newest(work.settings, work.cluster, assessed["snapshot_id"]), knows_racks)
     changes = work.changes()
     with work.reached(connect, allows) as cluster, changes.claimed():
-        outcome: Outcome = outage_run.change(cluster, changes, entries, known, give_up_elr)
+        outcome: Outcome = outage_run.change(cluster, changes, entries, known, give_up_elr, work.throttle)
     done = dict(outcome.topics)
     summary.text = ", ".join(f"{counted(n, 'topic')}: {act}" for act, n in sorted(done.items())) or "nothing changed"
     summary.problems += _told(outcome.held)
@@ -285,30 +290,36 @@ def change(
 
 def is_open(work: Work) -> bool:
     """Has the outage, or an earlier one, changed anything that wasn't put back?"""
-    from durability.apply.outage import open_rows
+    from durability.apply import outage, outage_throttle
 
-    return bool(open_rows(work.changes().state()))
+    changes = work.changes()
+    return bool(outage.open_rows(changes.state()) or outage_throttle.open_rows(changes))
 
 
-def is_ready(work: Work, connect: Connect, allows: Allows) -> bool:
-    """Can anything be put back now?"""
-    from durability.apply import outage_run
+def is_ready(work: Work, connect: Connect, allows: Allows, summary: StepSummary) -> bool:
+    """Can anything be put back now? Throttles of replicas that were added are, once these are in sync."""
+    from durability.apply import outage_run, outage_throttle
 
+    changes = work.changes()
     with work.reached(connect, allows) as cluster:
-        return outage_run.is_ready(cluster, work.changes(), work.known())
+        if outage_throttle.open_rows(changes):
+            with changes.claimed():
+                summary.problems += outage_throttle.lift(cluster, changes)
+        return outage_run.is_ready(cluster, changes, work.known())
 
 
 def restore(work: Work, connect: Connect, allows: Allows, summary: StepSummary) -> bool:
     """Puts back what can be put back now. Is everything back?"""
-    from durability.apply import outage_run
+    from durability.apply import outage_run, outage_throttle
 
     changes = work.changes()
     with work.reached(connect, allows) as cluster, changes.claimed():
-        restored: Restored = outage_run.restore(cluster, changes, work.known())
+        restored: Restored = outage_run.restore(cluster, changes, work.known(), work.throttle)
+        throttled = bool(outage_throttle.open_rows(changes))
     waiting = f", {counted(len(restored.waiting), 'topic')} waiting" if restored.waiting else ""
     summary.text = f"{counted(restored.back, 'topic')} as before{waiting}"
-    summary.problems += restored.left + _told(restored.waiting)
-    return not restored.waiting
+    summary.problems += restored.left + restored.throttles + _told(restored.waiting)
+    return not restored.waiting and not throttled
 
 
 def _told(problems: Mapping[str, str]) -> list[str]:

@@ -110,7 +110,8 @@ class ChangeOperator(Step):
         self.assessed, self.approved = assessed, approved
 
     def work(self, settings: Settings, context: Mapping[str, Any], summary: StepSummary) -> dict[str, int]:
-        work = Work(settings, self.assessed["cluster"], run_of(context), approval(self.approved))
+        throttle, approved = context["params"]["throttle"], approval(self.approved)
+        work = Work(settings, self.assessed["cluster"], run_of(context), throttle, approved)
         give_up_elr = bool(self.approved["params_input"].get("give_up_elr"))
         return outage.change(work, self.assessed, give_up_elr, connect, allows, summary)
 
@@ -134,7 +135,7 @@ class LookingStep(Step):
         settings = Settings.from_params(context["params"])
         with reported(self.task_id) as summary:
             cluster = outage.cluster_of(settings, context["params"])
-            work = Work(settings, cluster, run_of(context), self._approval(context))
+            work = Work(settings, cluster, run_of(context), context["params"]["throttle"], self._approval(context))
             if not outage.is_open(work):
                 raise AirflowSkipException("nothing is left to put back")
             try:
@@ -159,7 +160,7 @@ class WatchOperator(LookingStep):
     """Waits until a topic can be put back: its rack is back, its replicas are in sync, and no ELR is left."""
 
     def look(self, work: Work, summary: StepSummary) -> bool:
-        ready = outage.is_ready(work, connect, allows)
+        ready = outage.is_ready(work, connect, allows, summary)
         summary.text = "topics can be restored" if ready else "the rack isn't back"
         return ready
 

@@ -36,7 +36,7 @@ class Outage:
         policy, waivers = (ROOT / "policies" / f"{name}.yaml" for name in ("policy", "waivers"))
         self.settings = Settings(policy, waivers, clusters, folder / "out", lake.location, None)
         approval = Approval("ann", datetime.now(UTC), "az1 burns")
-        self.work = outage.Work(self.settings, "eu", "run", approval)
+        self.work = outage.Work(self.settings, "eu", "run", 50_000_000, approval)
         self.snapshot()
 
     def connect(self, name):
@@ -61,9 +61,16 @@ class Outage:
     def change(self, assessed, give_up_elr=False):
         return outage.change(self.work, assessed, give_up_elr, self.connect, self.allows, StepSummary())
 
+    def ready(self):
+        return outage.is_ready(self.work, self.connect, self.allows, StepSummary())
+
+    def throttles(self):
+        kinds = ("brokers", "topics")
+        printed = [self.kafka.cli("ConfigCommand", "--describe", "--entity-type", kind) for kind in kinds]
+        return [line for text in printed for line in text.splitlines() if "throttled" in line]
+
     def restored(self):
-        ready = outage.is_ready(self.work, self.connect, self.allows)
-        return ready and outage.restore(self.work, self.connect, self.allows, StepSummary())
+        return self.ready() and outage.restore(self.work, self.connect, self.allows, StepSummary())
 
     def partition(self, topic):
         return described(self.kafka.cli("TopicCommand", "--describe", "--topic", topic))[topic, 0]
@@ -107,10 +114,11 @@ def test_with_elr_replicas_are_added_and_taken_back(kafka, topic, lake, session,
     kafka.wait_until(lambda: len(run.partition(topic).isr) == 3, "live brokers have copies")
     assert run.answer(topic) == "accepted" and not {1, 4} & set(run.partition(topic).replicas)
     assert run.own(topic)[:1] == [f"{MIN}=2"]
-    assert not outage.is_ready(run.work, run.connect, run.allows)
+    assert run.throttles()
+    assert not run.ready() and not run.throttles()
     kafka.restart_rack("az1")
     kafka.wait_until(run.restored, "everything is put back")
-    assert run.partition(topic).replicas == [1, 4, 2] and run.states() == {UNDONE}
+    assert run.partition(topic).replicas == [1, 4, 2] and not run.throttles() and run.states() == {UNDONE}
 
 
 @pytest.mark.slow
@@ -134,7 +142,7 @@ def test_without_elr_the_minimum_is_lowered_and_restored(lake, tmp_path):
             outcome = outage_run.change(cluster, changes, entries, run.work.known(), False)
         assert outcome.topics == {"lower": 2} and not outcome.failed
         assert [run.answer(topic) for topic in (stated, inherits)] == ["accepted", "accepted"]
-        assert not outage.is_ready(run.work, run.connect, run.allows)
+        assert not run.ready()
         kafka.restart_rack("az2")
         kafka.wait_until(run.restored, "everything is put back")
         # An override that wasn't there is deleted, rather than set to the default.

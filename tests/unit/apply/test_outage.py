@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from durability.apply import outage, outage_run
-from durability.apply.cluster import Reading, Replicas, TopicPartition
+from durability.apply.cluster import Reading, Replicas, ResourceType, TopicPartition
 from durability.apply.outage_run import OUTAGE, Known
 from durability.apply.record import Changes
 from durability.lake.change_table import CHANGES, DONE, LEFT, RACK_OUTAGE, UNDONE
@@ -120,6 +120,7 @@ class World:
         self.eligible = {t: bool(set(r) & {1, 4}) and elr for t, r in self.replicas.items()}
         self.own: dict[str, dict[str, str]] = {"inherits": {}, "stated": {MIN: "2", "retention.ms": "5"}, "fine": {}}
         self.live = LIVE
+        self.brokers: dict[int, dict[str, str]] = {b: {} for b in RACKS}
 
     def step(self, act):
         self.calls += 1
@@ -149,16 +150,23 @@ class World:
         return Replicas(replicas, isr, next(iter(isr), None), elr)
 
     def overrides(self, resources):
-        return self.step(lambda: {r: dict(self.own[r.name]) for r in resources if r.name in self.own})
+        return self.step(lambda: {r: dict(own) for r in resources if (own := self._own(r)) is not None})
+
+    def _own(self, resource):
+        if resource.type is ResourceType.TOPIC:
+            return self.own.get(resource.name)
+        assert int(resource.name) in self.live, "only a live broker answers"
+        return self.brokers[int(resource.name)]
 
     def change(self, changes):
         def act():
             for one in changes:
-                assert not self._replicas(one.resource.name).elr, "the ELR is wiped"
+                assert one.name != MIN or not self._replicas(one.resource.name).elr, "the ELR is wiped"
+                own = self._own(one.resource)
                 if one.value is None:
-                    self.own[one.resource.name].pop(one.name, None)
+                    own.pop(one.name, None)
                 else:
-                    self.own[one.resource.name][one.name] = one.value
+                    own[one.name] = one.value
             return {}
 
         return self.step(act)
@@ -221,15 +229,18 @@ def entries(elr):
 @pytest.mark.parametrize("again", [False, True], ids=["killed", "run-again"])
 def test_the_former_values_come_back_whatever_is_killed(elr, again):
     def lower(world):
-        return lambda changes: outage_run.change(world, changes, entries(elr), known(elr), False)
+        return lambda changes: outage_run.change(world, changes, entries(elr), known(elr), False, 1000)
 
     def restore(world):
-        return lambda changes: outage_run.restore(world, changes, known(elr))
+        return lambda changes: outage_run.restore(world, changes, known(elr), 1000)
 
-    calls = World(elr)
-    total = calls.run(None, False, lower(calls))
-    assert calls.states() == {DONE}
-    for kill_change in range(1, total + 2):
+    calm = World(elr)
+    total = calm.run(None, False, lower(calm))
+    assert calm.states() == {DONE}
+    calm.live = frozenset(RACKS)
+    back = calm.run(None, False, restore(calm))
+    kills = [(n, 1 + 3 * n % back) for n in range(1, total + 1)] + [(None, n) for n in range(1, back + 1)]
+    for kill_change, kill_restore in kills:
         for after in (False, True):
             world = World(elr)
             former = (dict(world.replicas), {t: dict(own) for t, own in world.own.items()})
@@ -240,15 +251,24 @@ def test_the_former_values_come_back_whatever_is_killed(elr, again):
                 minimum = [int(world.own[t].get(MIN, 2)) for t in ("inherits", "stated")]
                 assert all(len(p.isr) >= n for p, n in zip(helped, minimum, strict=True))
             world.live = frozenset(RACKS)
-            kill_restore = 1 + (kill_change * 3 + after) % 12
             world.run(kill_restore, after, restore(world))
             for _ in range(3):
                 world.run(None, False, restore(world))
-            assert (world.replicas, world.own) == former, (kill_change, after)
+            assert (world.replicas, world.own) == former, (kill_change, kill_restore, after)
+            assert not any(world.brokers.values())
             assert world.states() <= {UNDONE}
 
 
-def test_two_racks_in_a_row_and_what_others_set():
+def test_nothing_is_moved_where_others_throttle():
+    world = World(True)
+    world.brokers[3]["follower.replication.throttled.rate"] = "5"
+    outcomes = []
+    world.run(None, False, lambda c: outcomes.append(outage_run.change(world, c, entries(True), known(True), False, 9)))
+    assert set(outcomes[0].failed) == {"inherits", "stated"} and "others throttle" in outcomes[0].failed["stated"]
+    assert world.replicas == World(True).replicas and world.states() == {UNDONE}
+
+
+def test_it_waits_for_the_rack_and_leaves_what_others_set():
     world = World(False)
     world.run(None, False, lambda c: outage_run.change(world, c, entries(False), known(False), False))
     assert world.own == {"inherits": {MIN: "1"}, "stated": {MIN: "1", "retention.ms": "5"}, "fine": {}}
