@@ -10,9 +10,9 @@ from durability.report.formats.markdown import block, escaped
 from durability.report.words import plural, readable
 
 ACTS = {
-    "add-replicas": "get replicas on live brokers in place of those that are down; no setting changes",
-    "lower": "get a lower threshold: what is in sync. acks=all writes work again, with less durability",
-    "hold": "stay as they are",
+    "add-replicas": "Live brokers take the place of those that are down. No setting changes",
+    "lower": "The threshold becomes what is in sync. acks=all writes work again, with less durability",
+    "hold": "Nothing is changed",
 }
 
 
@@ -52,7 +52,7 @@ def _costs(assessed: Mapping[str, Any]) -> Iterator[str]:
     topics = plural(rejects["topics"], "topic")
     yield f"acks=all is rejected by {plural(rejects['partitions'], 'partition')} of {topics}"
     if rejects["offline"]:
-        yield f"{plural(rejects['offline'], 'partition')} of them have no leader: only the rack's return helps them"
+        yield f"Without a leader: {plural(rejects['offline'], 'partition')}. Only the rack's return helps"
     for what in ("broker", "rack"):
         number = "an unknown number of partitions" if away[what] is None else plural(away[what], "partition")
         yield f"The loss of one more {what} stops writes to {number}, those above included"
@@ -64,11 +64,11 @@ def _changes(assessed: Mapping[str, Any]) -> Iterator[str]:
         more = assessed["acts"].get(act, 0) - len(topics)
         if topics:
             names = ", ".join(topics) + (f" (+{more:,} more)" if more else "")
-            yield f"{plural(assessed['acts'][act], 'topic')} {what}: {names}"
+            yield f"{what}: {plural(assessed['acts'][act], 'topic')}: {names}"
     if assessed["give_up_elr"]:
         yield (
-            f"With give_up_elr, {plural(assessed['give_up_elr'], 'topic')} of these get a lower threshold instead. Kafka then"
-            " forgets their eligible leader replicas"
+            f"With give_up_elr, the threshold is lowered instead: {plural(assessed['give_up_elr'], 'topic')}. Kafka then forgets"
+            " eligible leader replicas"
         )
     for topic, why in assessed["problems"].items():
         yield f"Topic {topic}: {why}"
