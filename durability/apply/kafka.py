@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from durability.apply import kafka_changes, kafka_readings
 from durability.apply.cluster import Reading, Resource, SettingChange, TopicPartition
+from durability.apply.permissions import Authorized
 from durability.collect.limits import Limits
 from durability.collect.reasons import Unread
 from durability.collect.settings import client_config
@@ -102,6 +103,10 @@ class KafkaCluster:
         """The sum of a broker's log dirs that are online."""
         found = self._run(partial(kafka_readings.log_dirs_of, ids=brokers))
         return {broker: kafka_readings.usable(found[broker]) if broker in found else None for broker in brokers}
+
+    def authorized(self, topics: Collection[str]) -> Authorized:
+        """What the principal may do with the cluster and these topics."""
+        return self._run(partial(kafka_readings.authorized, names=sorted(set(topics))))
 
     # -- Changes ---------------------------------------------------------------------------------------------------
 

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from kafka.protocol.admin import ListPartitionReassignmentsRequest
+from kafka.protocol.admin import DescribeClusterRequest, ListPartitionReassignmentsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from durability.apply.cluster import Reading, Replicas, Resource, ResourceType, TopicPartition
+from durability.apply.permissions import Authorized, Operation
 from durability.collect import brokers, configs, log_dirs, quorum, topics
 from durability.collect.log_dirs import LogDirs
 from durability.collect.reasons import Unread, error_name
@@ -29,6 +30,9 @@ SINCE = {
 RESOURCES_AT_ONCE = 500
 KINDS = {ResourceType.TOPIC: configs.TOPIC, ResourceType.BROKER: configs.BROKER}
 NO_ANSWER = -1  # UNKNOWN_SERVER_ERROR
+TOPIC_AUTHORIZATION_FAILED = 29
+# org.apache.kafka.common.acl.AclOperation
+OPERATIONS = {7: Operation.ALTER, 8: Operation.DESCRIBE, 10: Operation.DESCRIBE_CONFIGS, 11: Operation.ALTER_CONFIGS}
 
 
 @contextmanager
@@ -63,10 +67,10 @@ def timeout(wire: Wire) -> int:
 
 
 async def read(wire: Wire, names: Sequence[str]) -> Reading:
-    metadata = await wire.ask_any(MetadataRequest(topics=[], allow_auto_topic_creation=False))
-    led = await _led(wire, metadata.controller_id >= 0)
-    # First, so that a reassignment that ends meanwhile is still called running.
+    led = await _led(wire)
+    # Before the partitions, so that a reassignment that ends meanwhile is still called running.
     moving = _moving(await reach_controller(wire)) if led else {}
+    metadata = await _metadata(wire)
     found = await topics.partitions(wire, with_elr=True, names=names)
     registered, _ = await brokers.registered(wire)
     partitions = {}
@@ -90,11 +94,15 @@ async def read(wire: Wire, names: Sequence[str]) -> Reading:
     )
 
 
-async def _led(wire: Wire, has_controller: bool) -> bool:
+async def _metadata(wire: Wire) -> Any:
+    return await wire.ask_any(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+
+
+async def _led(wire: Wire) -> bool:
     """Does a controller lead, and has a majority of the voters fetched from it lately?
 
-    Before 3.7, a controller that doesn't reach the other voters goes on answering (KAFKA-15489).
-    has_controller: the answer in ZooKeeper mode.
+    Before 3.7, a controller that doesn't reach the other voters goes on answering (KAFKA-15489). Its voters' lags show it after
+    SEEN_WITHIN_MS.
     """
     try:
         found = await quorum.describe(wire)
@@ -105,8 +113,8 @@ async def _led(wire: Wire, has_controller: bool) -> bool:
         if wire.no_controller:
             return False
         raise
-    if found is None:
-        return has_controller
+    if found is None:  # ZooKeeper mode
+        return (await _metadata(wire)).controller_id >= 0
     if found.leader is None or not found.times_known:
         return found.leader is not None
     fetching = [voter for voter in found.voters if voter.lag_ms is not None and voter.lag_ms <= SEEN_WITHIN_MS]
@@ -179,3 +187,27 @@ async def log_dirs_of(wire: Wire, ids: Collection[int]) -> dict[int, LogDirs]:
 def usable(found: LogDirs) -> int | None:
     stated = [each["usable_bytes"] for each in found.dirs if not each["error"]]
     return sum(stated) if stated and None not in stated else None
+
+
+async def authorized(wire: Wire, names: Sequence[str]) -> Authorized:
+    request = DescribeClusterRequest(include_cluster_authorized_operations=True)
+    try:
+        of_cluster = _operations((await wire.ask_any(request)).authorized_operations)
+    except Unread as exc:
+        if exc.reason != "UNSUPPORTED_VERSION":
+            raise
+        of_cluster = None
+    wanted = [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
+    response = await wire.ask_any(
+        MetadataRequest(topics=wanted, allow_auto_topic_creation=False, include_topic_authorized_operations=True)
+    )
+    of_topics: dict[str, frozenset[Operation] | None] = dict.fromkeys(names)
+    for topic in response.topics:
+        refused = topic.error_code == TOPIC_AUTHORIZATION_FAILED
+        of_topics[topic.name] = frozenset() if refused else _operations(topic.authorized_operations)
+    return Authorized(of_cluster, of_topics)
+
+
+def _operations(stated: Collection[int] | None) -> frozenset[Operation] | None:
+    """None if brokers don't state them: those before 2.3 don't know the request's option."""
+    return None if stated is None else frozenset(OPERATIONS[code] for code in stated if code in OPERATIONS)
