@@ -88,7 +88,7 @@ def named(name: TopicPartition) -> str:
 def listed(texts: Sequence[str]) -> str:
     """At most SHOWN texts in one.
 
-    >>> listed(["a", "b"]), listed([str(n) for n in range(22)])[-15:]
+    >>> listed(["a", "b"]), listed([str(n) for n in range(22)])[-12:]
     ('a; b', '; and 2 more')
     """
     more = f"; and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""

@@ -43,19 +43,19 @@ def load(folder: Path, content: Mapping[str, Any]) -> PlanFiles:
         raise Refused(f"{named} can't be applied, because it isn't offered: its README.txt says why. Make a new plan")
     if content["kafka_cluster_id"] is None:
         raise Refused(f"{named} can't be applied, because it has no Kafka cluster id. Make a plan of the live cluster")
-    before = _json(folder / "before.json")
-    placed = {(row["topic"], row["partition"]): tuple(row["replicas"]) for row in before["placements"]}
     try:
+        before = _json(folder / "before.json")
+        placed = {(row["topic"], row["partition"]): tuple(row["replicas"]) for row in before["placements"]}
+        settings = {(row["topic"], row["name"]): row["value"] for row in before["settings"]}
         steps = tuple(_step(folder, stated, placed) for stated in content["steps"])
-    except (KeyError, TypeError, ValueError) as error:
+        inherited = _inherited(_json(folder / "planned.json"))
+    except (OSError, KeyError, TypeError, ValueError) as error:
         raise Refused(f"{named} can't be applied, because it can't be read ({error}). Make a new plan") from error
     for step in steps:
         if any(setting.topic is None and setting.name == MIN_ISR for setting in step.settings):
             raise Refused(
                 f"{named} can't be applied: a cluster-wide {MIN_ISR} isn't changed, because that wipes every ELR"
             )
-    settings = {(row["topic"], row["name"]): row["value"] for row in before["settings"]}
-    inherited = _inherited(_json(folder / "planned.json"))
     return PlanFiles(id, content["cluster"], content["kafka_cluster_id"], steps, settings, inherited)
 
 

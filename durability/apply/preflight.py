@@ -11,13 +11,13 @@ from durability.apply.cluster import Cluster, Reading, Replicas, Resource, Resou
 from durability.apply.partitions import Place, named, place
 from durability.apply.plan_files import PlanFiles
 from durability.apply.record import DONE, Row
-from durability.apply.settings import CLUSTER_WIDE, Key, Overrides, described, minimums, of_topic
+from durability.apply.settings import CLUSTER_WIDE, Key, described, minimums, of_topic, values
 from durability.plain import plain
 from durability.remedies.change.model import Move, Step
 
+NOT_LED = "no controller leads, or only a minority of the quorum is up"
 DISK_MARGIN = 0.1
 """The part of a broker's usable bytes that stays free: partitions grow while they are copied. The plan has its own margin."""
-Sizes = Mapping[tuple[int, TopicPartition], int]
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,11 @@ def check(plan: PlanFiles, pending: Sequence[Step], cluster: Cluster, rows: Mapp
     brokers = [Resource(ResourceType.BROKER, str(broker)) for broker in sorted(reading.live)]
     overrides = cluster.overrides([*map(of_topic, plan.topics), CLUSTER_WIDE, *brokers])
     least = minimums(overrides, plan.topics, plan.inherited)
-    problems = (
-        [] if reading.led else ["no controller leads, or only a minority of the quorum is up: wait until it is back"]
-    )
+    problems = [] if reading.led else [f"{NOT_LED}: wait until it is back"]
     problems += _down(moves, reading.live, waited)
     problems += _foreign_moves(reading, plan.steps, rows)
     problems += _moved(pending, reading, rows)
-    problems += _changed(plan, pending, overrides, rows)
+    problems += changed(plan, pending, cluster, rows)
     problems += throttles.foreign(overrides, rows, {move.topic for move in moves})
     unknown = sorted({move.topic for move in moves if least[move.topic] is None and of_topic(move.topic) in overrides})
     problems += [f"the min.insync.replicas of topic {plain(name)} is unknown: make a new plan" for name in unknown]
@@ -61,8 +59,8 @@ def check(plan: PlanFiles, pending: Sequence[Step], cluster: Cluster, rows: Mapp
 
 
 def _down(moves: Iterable[Move], live: Collection[int], waited: Collection[int]) -> Iterator[str]:
-    named = {broker for move in moves for broker in (*move.before, *move.after)}
-    for broker in sorted(named - {*live} - {*waited}):
+    of_moves = {broker for move in moves for broker in (*move.before, *move.after)}
+    for broker in sorted(of_moves - {*live} - {*waited}):
         yield f"broker {broker} is down or fenced: bring it back, or make a new plan"
 
 
@@ -94,20 +92,22 @@ def _replicas(now: Replicas) -> str:
     return f"the replicas {[*now.replicas]}" + (" and is being reassigned" if now.moving else "")
 
 
-def _changed(plan: PlanFiles, pending: Iterable[Step], overrides: Overrides, rows: Mapping[str, Row]) -> Iterator[str]:
+def changed(plan: PlanFiles, pending: Iterable[Step], cluster: Cluster, rows: Mapping[str, Row]) -> list[str]:
     """Settings that have neither the value from before the plan nor one that a step of it sets."""
-    expected = expected_values(plan, rows)
-    for name, setting in dict.fromkeys((s.topic, s.name) for step in pending for s in step.settings):
-        resource = of_topic(name)
-        about = f"{setting} of {described(resource)}"
-        if resource not in overrides:
-            yield f"stale: {about}: the topic doesn't exist any more. Make a new plan"
-        elif (value := overrides[resource].get(setting)) not in expected[name, setting]:
-            wanted = " or ".join(sorted(_shown(each) for each in expected[name, setting]))
-            yield f"stale: {about} is {_shown(value)}, and the plan rests on {wanted}. Make a new plan"
+    keys = dict.fromkeys((setting.topic, setting.name) for step in pending for setting in step.settings)
+    expected, now = _expected(plan, rows), values(cluster, keys)
+    found = []
+    for topic, name in keys:
+        about = f"{name} of {described(of_topic(topic))}"
+        if (topic, name) not in now:
+            found.append(f"stale: {about}: the topic doesn't exist any more. Make a new plan")
+        elif (value := now[topic, name]) not in expected[topic, name]:
+            wanted = " or ".join(sorted(_shown(each) for each in expected[topic, name]))
+            found.append(f"stale: {about} is {_shown(value)}, and the plan rests on {wanted}. Make a new plan")
+    return found
 
 
-def expected_values(plan: PlanFiles, rows: Mapping[str, Row]) -> dict[Key, set[str | None]]:
+def _expected(plan: PlanFiles, rows: Mapping[str, Row]) -> dict[Key, set[str | None]]:
     """The values that each setting of the plan may have now, by topic and name."""
     found = {key: {value} for key, value in plan.before.items()}
     for step in plan.steps:

@@ -81,7 +81,7 @@ class Changes:
     def __init__(self, lake: Lake, cluster: str, purpose: str, plan: str, run_id: str, approval: Approval | None):
         self.cluster, self.purpose, self.plan, self.run_id = cluster, purpose, plan, run_id
         self._lake, self._approval = lake, approval
-        self._claim = f"{CLAIM}:{uuid.uuid4().hex}"
+        self._claim = ""
         self._renewed: datetime | None = None  # None: not claimed
         self._rows: dict[str, Row] = {}  # complete while the cluster is claimed
 
@@ -89,12 +89,19 @@ class Changes:
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
-        """Claims the cluster for the block, and releases it, also after an error."""
+        """Claims the cluster for the block, and releases it.
+
+        After an error with open changes, the claim stays until its lease is over. So the next try of this run can go on with them
+        before another run takes them back.
+        """
         self.claim()
         try:
             yield
-        finally:
-            self.release()
+        except Exception:
+            if not any(is_open(row, self._rows) for row in self._rows.values()):
+                self.release()
+            raise
+        self.release()
 
     def claim(self) -> None:
         """Claims the cluster. A claim of an earlier try of this run is taken over.
@@ -105,6 +112,9 @@ class Changes:
         if self._renewed is not None:
             self.renew()
             return
+        if not self._lake.has(CHANGES):  # a lake of an earlier version
+            self._lake.ensure()
+        self._claim = f"{CLAIM}:{uuid.uuid4().hex}"
         now = datetime.now(UTC)
         live = self._live_claims(now)
         earlier = [row for row in live if (row["plan"], row["run_id"]) == (self.plan, self.run_id)]
@@ -169,7 +179,8 @@ class Changes:
         return [row for row in self._live_claims(datetime.now(UTC)) if row["change"] != self._claim]
 
     def _live_claims(self, now: datetime) -> list[dict[str, Any]]:
-        return live_claims(_scan(self._lake, cluster=self.cluster, kind=CLAIM), now)
+        recent = _scan(self._lake, now - 2 * LEASE, cluster=self.cluster, kind=CLAIM)
+        return live_claims(recent, now)
 
     # Changes
 
@@ -302,13 +313,15 @@ def unfinished(lake: Lake, cluster: str | None = None) -> list[Unfinished]:
     return found
 
 
-def _scan(lake: Lake, **equal: str) -> list[dict[str, Any]]:
-    """The rows with these values. A lake of an earlier version has no table of changes."""
-    from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo
+def _scan(lake: Lake, since: datetime | None = None, **equal: str) -> list[dict[str, Any]]:
+    """The rows with these values, written since then. A lake of an earlier version has no table of changes."""
+    from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThanOrEqual
 
     if not lake.has(CHANGES):
         return []
     where: BooleanExpression = AlwaysTrue()
+    if since is not None:
+        where = GreaterThanOrEqual("captured_at", since.isoformat())
     for name, value in equal.items():
         where = And(where, EqualTo(name, value))
     return lake.scan(CHANGES, where).to_pylist()

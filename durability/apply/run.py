@@ -14,7 +14,7 @@ from durability.apply import throttles
 from durability.apply.cluster import Cluster, Reading, SettingChange, TopicPartition
 from durability.apply.partitions import Place, elr_at_risk, listed, named, out_of_sync, place
 from durability.apply.plan_files import PlanFiles
-from durability.apply.preflight import Checked, check
+from durability.apply.preflight import Checked, changed, check
 from durability.apply.record import DONE, ELECT, INTENDED, REASSIGN, SET_CONFIG, THROTTLE, Changes, Row, is_open
 from durability.apply.settings import make, of_topic
 from durability.apply.stop import Stopped
@@ -113,8 +113,8 @@ class _Run:
         self.report(f"{step.id}: stopped: {why}")
         try:
             return Outcome(done, step.id, why, left + take_back(self.cluster, self.changes))
-        except Unreachable as error:
-            raise Unreachable(f"step {step.id} stopped: {why}. It isn't taken back yet: {error}") from error
+        except (Refused, Unreachable) as error:
+            raise type(error)(f"step {step.id} stopped: {why}. It isn't taken back yet: {error}") from error
 
     def _step(self, step: Step) -> list[str]:
         """Makes a step complete. Returns sentences about what was left. Raises Stopped if it can't go on."""
@@ -151,7 +151,8 @@ class _Run:
             for s in step.settings
         ]
         self._begin(step, SET_CONFIG, was, becomes)
-        if found := obstacles(self.watch.look()):
+        found = obstacles(self.watch.look()) + changed(self.plan, [step], self.cluster, self.changes.state())
+        if found:
             raise Stopped(listed(found))
         wanted = [SettingChange(of_topic(s.topic), s.name, s.value) for s in step.settings]
         if refused := make(self.cluster, wanted):
@@ -192,16 +193,14 @@ class _Run:
         for same_factor, targets in by_factor.items():
             errors = self.cluster.reassign(targets, same_factor=same_factor) if targets else {}
             if errors:
-                told = [f"{named(name)} ({plain(error)})" for name, error in sorted(errors.items())]
-                raise Stopped(f"Kafka refuses to move {listed(told)}")
+                raise Stopped(f"Kafka refuses to move {_with_errors(errors)}")
 
     def _unthrottle(self) -> list[str]:
         """Puts the throttles back of steps that are complete."""
         rows = self.changes.state()
-        live = self.cluster.read([]).live
-        ended = [
-            row for row in rows.values() if row.kind == THROTTLE and is_open(row, rows) and _is_done(row.step, rows)
-        ]
+        throttled = [row for row in rows.values() if row.kind == THROTTLE and is_open(row, rows)]
+        ended = [row for row in throttled if _is_done(row.step, rows)]
+        live = self.cluster.read([]).live if ended else frozenset()
         return [text for row in ended for text in throttles.put_back(self.cluster, self.changes, row, live)]
 
     # Leaders
@@ -212,11 +211,9 @@ class _Run:
         was = [_leader(name, partitions[name].leader) for name in names]
         becomes = [_leader(name, partitions[name].replicas[0]) for name in names]
         self._begin(step, ELECT, was, becomes)
-        led = [name for name in names if partitions[name].leader != partitions[name].replicas[0]]
-        if errors := self.cluster.elect_preferred(led) if led else {}:
-            raise Stopped(
-                f"no preferred leader of {listed([f'{named(n)} ({plain(e)})' for n, e in sorted(errors.items())])}"
-            )
+        others = [name for name in names if partitions[name].leader != partitions[name].replicas[0]]
+        if errors := self.cluster.elect_preferred(others) if others else {}:
+            raise Stopped(f"the preferred leader can't be elected of {_with_errors(errors)}")
         self.changes.done(step.id)
 
 
@@ -241,6 +238,10 @@ def _not_back(step: Step, reading: Reading) -> list[str]:
         for name, now in sorted(reading.partitions.items())
         if {*now.replicas} & {*step.brokers} - {*now.isr}
     ]
+
+
+def _with_errors(errors: Mapping[TopicPartition, str]) -> str:
+    return listed([f"{named(name)} ({plain(error)})" for name, error in sorted(errors.items())])
 
 
 def _placement(move: Move, replicas: Sequence[int]) -> dict[str, Any]:

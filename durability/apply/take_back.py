@@ -12,7 +12,7 @@ from typing import Any
 from durability.apply import throttles
 from durability.apply.cluster import Cluster, Reading, Replicas, SettingChange, TopicPartition
 from durability.apply.partitions import Place, elr_at_risk, listed, named, out_of_sync, place
-from durability.apply.record import ELECT, REASSIGN, SET_CONFIG, THROTTLE, Changes, Row, is_open, on_the_way
+from durability.apply.record import ELECT, INTENDED, REASSIGN, SET_CONFIG, THROTTLE, Changes, Row, is_open, on_the_way
 from durability.apply.settings import Key, described, make, of_topic, values
 from durability.errors import Unreachable
 from durability.plain import plain
@@ -21,7 +21,8 @@ from durability.remedies.change.model import MIN_ISR
 LOOKS, PAUSE = 10, 1.0
 """How often to look whether moves are cancelled, and seconds between two looks. A broker may show an old state for a while."""
 ORDER = (REASSIGN, ELECT, SET_CONFIG, THROTTLE)
-"""Kinds of changes, in the order in which they are taken back: a move is throttled until it is cancelled."""
+"""Kinds of changes, in the order in which they are taken back: a move is throttled until it is cancelled. Of one kind, the newest
+comes first: it may turn out to be complete, and then an earlier value isn't put back."""
 FEWER = "without the replicas that are added, fewer would be in sync than acks=all requires"
 
 
@@ -31,7 +32,7 @@ def take_back(cluster: Cluster, changes: Changes) -> list[str]:
     It can be repeated. Raises Unreachable if no controller leads: nothing can be changed then.
     """
     rows = changes.state()
-    opened = sorted((row for row in rows.values() if is_open(row, rows)), key=lambda row: ORDER.index(row.kind))
+    opened = [row for row in rows.values() if is_open(row, rows)]
     if not opened:
         return []
     reading = cluster.read([])
@@ -40,7 +41,10 @@ def take_back(cluster: Cluster, changes: Changes) -> list[str]:
             f"cluster {changes.cluster}: no controller leads, so nothing can be taken back. Try again later"
         )
     left: list[str] = []
-    for row in opened:
+    for row in sorted(opened, key=lambda row: (-ORDER.index(row.kind), row.captured_at), reverse=True):
+        rows = changes.state()
+        if not is_open(row, rows):
+            continue  # a later change of the same values turned out to be complete
         if row.kind == REASSIGN:
             left += _moves(cluster, changes, row)
         elif row.kind == SET_CONFIG:
@@ -65,11 +69,12 @@ def _moves(cluster: Cluster, changes: Changes, row: Row) -> list[str]:
         places = {name: place(now[name], before[name], after[name]) for name in after if name in now}
         running = [name for name, where in places.items() if where is Place.RUNNING]
         back: dict[TopicPartition, list[int] | None] = {n: before[n] for n, p in places.items() if p is Place.REVERTED}
-        back |= dict.fromkeys(name for name in running if _clean(now[name], row.was["min_isr"].get(name.topic)))
-        if not back or look == LOOKS:
+        back |= dict.fromkeys(name for name in running if _clean(now[name], row.was.get("min_isr", {}).get(name.topic)))
+        odd = [name for name, where in places.items() if where is None and now[name].moving]
+        if not (back or odd) or look == LOOKS:
             break
-        time.sleep(PAUSE if look else 0)
-        errors = cluster.reassign(back)
+        time.sleep(PAUSE if look or odd else 0)
+        errors = cluster.reassign(back) if back else {}
     if running or back:
         refused = {name: f"Kafka refuses to cancel it ({plain(text)})" for name, text in errors.items()}
         return [
@@ -106,9 +111,12 @@ def _settings(cluster: Cluster, changes: Changes, row: Row, rows: Mapping[str, R
 
     min.insync.replicas is put back only while all replicas of the topic are in sync. Else the row stays open.
     """
+    if row.state != INTENDED:  # else a kill after a value is put back would leave one that no row explains
+        changes.intend(row.step, row.change, row.kind, row.topics, row.was, row.becomes)
     was, becomes = _by_key(row.was), _by_key(row.becomes)
-    until = {_key(setting): setting["until"] for setting in row.becomes}
-    now, reading = values(cluster, becomes), cluster.read(row.topics)
+    until = {_key(setting): setting.get("until") for setting in row.becomes}
+    reading = cluster.read(row.topics)
+    now = values(cluster, becomes)  # last, so that what others change is seen
     back, stays, others = [], [], []
     interim = [key for key in now if on_the_way(until[key], rows)]
     for key in interim:

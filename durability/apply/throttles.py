@@ -71,14 +71,14 @@ def put_on(cluster: Cluster, changes: Changes, step: Step, rate: int) -> None:
     id, rows = f"{THROTTLE}:{step.id}", changes.state()
     begun = id in rows and is_open(rows[id], rows)
     wanted = _changes(rows[id].becomes) if begun else of_moves(step.moves, rate)
-    own = cluster.overrides(dict.fromkeys(change.resource for change in wanted)) if wanted else {}
-    if others := foreign(own, rows, step.topics):
-        raise Stopped(f"others throttle brokers or topics of this step: {listed(others)}")
     if not wanted:
         return
     if not begun:
         was = [SettingChange(change.resource, change.name, None) for change in wanted]
         changes.intend(step.id, id, THROTTLE, step.topics, _json(was), _json(wanted))
+    own = cluster.overrides(dict.fromkeys(change.resource for change in wanted))
+    if others := foreign(own, changes.state(), step.topics):
+        raise Stopped(f"others throttle brokers or topics of this step: {listed(others)}")
     if refused := make(cluster, wanted):
         raise Stopped(f"the cluster refuses a throttle: {listed(refused)}")
     changes.done(id)

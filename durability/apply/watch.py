@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 
 from durability.apply.cluster import Cluster, Reading, TopicPartition
 from durability.apply.partitions import Place, listed, named, place, troubled
-from durability.apply.preflight import Checked
+from durability.apply.preflight import NOT_LED, Checked
 from durability.apply.record import Changes
 from durability.apply.stop import Stopped
 from durability.remedies.change.model import Move, Step
 
 POLLED_WITHIN = 60
-QUORUM_LOST = "no controller leads, or only a minority of the quorum is up"
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,10 @@ class Progress:
     unknown: Sequence[TopicPartition] = ()
 
     def gains_on(self, earlier: Progress) -> bool:
-        """Is it further than an earlier one? Bytes count only against the leaders, which grow too."""
-        return self.in_sync > earlier.in_sync or sum(self.missing.values()) < sum(earlier.missing.values())
+        """Is it further than an earlier one? Bytes count only against the leaders, which grow too, and only if all are known."""
+        if self.in_sync > earlier.in_sync or self.unknown:
+            return self.in_sync > earlier.in_sync
+        return bool(earlier.unknown) or sum(self.missing.values()) < sum(earlier.missing.values())
 
 
 class Watch:
@@ -76,7 +77,7 @@ class Watch:
         self.changes.renew()
         reading = self.cluster.read(self.topics)
         if not reading.led:
-            raise Stopped(QUORUM_LOST)
+            raise Stopped(NOT_LED)
         if lost := sorted({*brokers} - reading.live):
             raise Stopped(listed([f"broker {broker} is down" for broker in lost]))
         self.guard(reading)
