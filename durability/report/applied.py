@@ -48,14 +48,15 @@ def _folders(plans: Path) -> Iterator[Path]:
     yield from sorted(plans.glob(f"{EARLIER}/*/*"))
 
 
-def page(content: Mapping[str, Any], place: Path, needs: Iterable[str]) -> str:
+def page(content: Mapping[str, Any], place: Path, acls: Iterable[str]) -> str:
     """A plan as Markdown, for a log and for an approver. Texts of the cluster are in blocks of code.
 
-    needs: the ACLs that applying it needs, and those that are missing, in sentences.
+    acls: those that changes need, and those that are missing, in lines.
     """
-    told = block("\n".join(summary(content, place)), "text")
-    acls = "\n".join(needs)
-    return "\n\n".join([told, _before_and_after(content), "Needs:", block(acls, "text") if acls else "nothing"])
+    parts = [block("\n".join(summary(content, place)), "text"), _before_and_after(content)]
+    if lines := "\n".join(acls):
+        parts += ["ACLs:", block(lines, "text")]
+    return "\n\n".join(parts)
 
 
 def _before_and_after(content: Mapping[str, Any]) -> str:

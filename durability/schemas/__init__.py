@@ -12,7 +12,7 @@ from typing import Any
 NAMES = (
     *("topology", "policy", "waivers", "clusters", "frameworks"),
     *("findings", "plans", "whatif", "restart", "losses", "drill"),
-    *("period", "sample", "evidence", "plan-of-change", "plan-before"),
+    *("period", "sample", "evidence", "plan-of-change", "plan-before", "plan-applied"),
 )
 
 
@@ -40,6 +40,7 @@ def schema(name: str) -> dict[str, Any]:
         "evidence": evidence.EVIDENCE,
         "plan-of-change": change.PLAN_OF_CHANGE,
         "plan-before": change.PLAN_BEFORE,
+        "plan-applied": change.PLAN_APPLIED,
     }
     return file_schema(roots[name])
 

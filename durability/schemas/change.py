@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from durability.remedies.change.model import KINDS
+from durability.report import applied
 from durability.report.change import BEFORE, FORMAT
 from durability.report.words import SEVERITIES
 from durability.schemas.results import COUNT, MOMENT, OPTIONAL_TEXT, TEXT
@@ -132,4 +133,32 @@ PLAN_BEFORE = Object(
         "settings": Member(ListOf(Object("earlier", {"topic": TOPIC, "name": TEXT, "value": VALUE}))),
     },
     about="The placements and settings that a plan of change rests on (docs/plan.md).",
+)
+TARGET = Object(
+    "target",
+    {
+        "id": Member(Text(), about="of the finding"),
+        "control": OPTIONAL_TEXT,
+        "resource_type": OPTIONAL_TEXT,
+        "resource": OPTIONAL_TEXT,
+        "promised": Member(Flag(), about="did the plan's proof promise to fix it?"),
+        "state": Member(Choice((applied.GONE, applied.REMAINS, applied.UNKNOWN))),
+        "why": Member(Text(), nullable=True, about="what the finding says now; null if it is gone"),
+    },
+)
+PLAN_APPLIED = Object(
+    applied.FORMAT,
+    {
+        "format": Member(Constant(applied.FORMAT)),
+        **CLUSTER,
+        "plan": Member(Text(), about="its id"),
+        "run_id": Member(Text(), about="of the results after it, in the lake"),
+        "approved_by": OPTIONAL_TEXT,
+        "approved_at": Member(MOMENT, nullable=True),
+        "comment": Member(Text(), nullable=True, about="the approver's"),
+        "done": Member(ListOf(Text()), about="ids of the steps that are complete"),
+        "left": Member(ListOf(Text()), about="what was left as it is, because others changed it"),
+        "targets": Member(ListOf(TARGET), about="the findings that the plan was for, worst first"),
+    },
+    about="What became of the findings of a plan that was applied (docs/remediate.md).",
 )

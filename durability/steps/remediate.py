@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 Allows = Callable[[str], bool]
 """Does the Connection with this id allow changes of its cluster? Refused if there is none."""
+IDLE = timedelta(minutes=30)
+"""A run that doesn't add a row for so long has ended: it renews its claim, and Airflow tries a failed task again sooner."""
 POLL_SECONDS = 10.0
 """Between two looks at a batch that is copied."""
 
@@ -54,11 +57,46 @@ def check(settings: Settings, params: Mapping[str, Any], allows: Allows) -> None
 def shown(
     settings: Settings, planned: Mapping[str, Any], params: Mapping[str, Any], connect: Connect, summary: StepSummary
 ) -> tuple[str, str]:
-    """Subject and body of the approval, in Markdown."""
+    """Subject and body of the approval, in Markdown. If the plan is to be applied, the cluster says which ACLs are missing."""
     content, place = planned_content(settings, planned)
     summary.text = f"{counted(len(content['steps']), 'step')}, {content['moved']['bytes']:,} bytes"
+    acls = _needed(content)
+    if params["apply"] and content["steps"]:
+        found = source(settings, content["cluster"])
+        acls += _missing(content, connect(str(found["connection"])))
     subject = f"Apply plan {content['id']} to Kafka cluster {escaped(content['cluster'])}?"
-    return subject, applied.page(content, place, [])
+    return subject, applied.page(content, place, acls)
+
+
+def _needed(content: Mapping[str, Any]) -> list[str]:
+    """The ACLs that changes of each kind need, besides those of reading."""
+    from durability.apply.permissions import READING, needed
+
+    found = []
+    for kind in dict.fromkeys(step["kind"] for step in content["steps"]):
+        acls = [acl for acl in needed([kind], cluster_wide=_is_cluster_wide(content, kind)) if acl not in READING]
+        if acls:
+            found.append(f"{kind}: {', '.join(f'{acl.operation} on {acl.on}' for acl in acls)}")
+    return found
+
+
+def _is_cluster_wide(content: Mapping[str, Any], kind: str) -> bool:
+    settings = (setting for step in content["steps"] if step["kind"] == kind for setting in step["settings"])
+    return any(setting["topic"] is None for setting in settings)
+
+
+def _missing(content: Mapping[str, Any], settings: Mapping[str, object]) -> list[str]:
+    """Which ACLs the principal of the Connection lacks, as far as the cluster says so."""
+    from durability.apply.kafka import connected
+    from durability.apply.permissions import listed, missing, needed
+
+    kinds = {step["kind"] for step in content["steps"]}
+    acls = needed(kinds, cluster_wide=any(_is_cluster_wide(content, kind) for kind in kinds))
+    topics = sorted({topic for step in content["steps"] for topic in step["topics"]})
+    with connected(content["cluster"], settings) as cluster:
+        found = missing(cluster, acls, topics)
+    lacking = [f"missing: {text}" for text in listed(found.lacking)]
+    return [*lacking, *(f"unknown: {text}" for text in listed(found.unknown))] or ["The Connection has all of them."]
 
 
 def changeable(settings: Settings, cluster: str, allows: Allows) -> Source:
@@ -173,16 +211,13 @@ def restore(application: Application, connect: Connect, allows: Allows) -> list[
     from durability.apply import run
     from durability.apply.kafka import connected
 
-    changes = application.changes()
-    if not changes.state():
-        return []
     found = changeable(application.settings, application.planned["cluster"], allows)
     with connected(str(found["name"]), connect(str(found["connection"]))) as cluster:
-        return run.restore(cluster, changes)
+        return run.restore(cluster, application.changes())
 
 
 def restore_left(settings: Settings, run_id: str, connect: Connect, allows: Allows, summary: StepSummary) -> int:
-    """`restore` for every plan whose run was killed. Returns how many there were.
+    """`restore` for every plan whose run was killed, once nothing has happened for IDLE. Returns how many there were.
 
     A cluster whose Connection doesn't allow changes is reported. Unreachable, after all others were tried, if a cluster didn't
     answer: a later run tries again.
@@ -190,32 +225,38 @@ def restore_left(settings: Settings, run_id: str, connect: Connect, allows: Allo
     from durability.apply.record import unfinished
     from durability.lake.change_table import REMEDIATE
 
-    lake = settings.open_lake()
-    left = [plan for plan in unfinished(lake) if plan.purpose == REMEDIATE]
-    silent = []
-    for plan in left:
-        planned = {"cluster": plan.cluster, "plan": plan.plan}
+    lake, count, silent = settings.open_lake(), 0, []
+    for plan in unfinished(lake):
+        if plan.purpose != REMEDIATE:
+            continue
+        last, approval = _last(lake, plan)
+        if datetime.now(UTC) - last < IDLE:
+            continue
+        count += 1
+        application = Application(settings, {"cluster": plan.cluster, "plan": plan.plan}, run_id, approval)
         try:
-            stays = restore(Application(settings, planned, run_id, _approved(lake, plan)), connect, allows)
+            stays = restore(application, connect, allows)
             summary.problems += [plain(f"{plan.cluster}, plan {plan.plan}: {text}") for text in stays]
         except Unreachable as error:
             silent.append(str(error))
         except AuditError as error:
             summary.problems.append(f"plan {plan.plan} was not finished, and can't be taken back: {error}")
-    summary.text = f"{counted(len(left), 'application')} taken back" if left else ""
+    summary.text = counted(count, "application") if count else ""
     if silent:
         raise Unreachable("; ".join(silent))
-    return len(left)
+    return count
 
 
-def _approved(lake: Lake, plan: Unfinished) -> Approval | None:
-    """Who approved the plan, by its rows."""
-    from pyiceberg.expressions import And, EqualTo, NotNull
+def _last(lake: Lake, plan: Unfinished) -> tuple[datetime, Approval | None]:
+    """When the plan's last row was written, and who approved the plan."""
+    from pyiceberg.expressions import And, EqualTo
 
     from durability.apply.record import Approval
     from durability.lake.change_table import CHANGES
 
-    where = And(EqualTo("cluster", plan.cluster), EqualTo("plan", plan.plan), NotNull("approved_by"))
-    for row in lake.scan(CHANGES, where, ["approved_by", "approved_at", "comment"]).to_pylist():
-        return Approval(row["approved_by"], row["approved_at"], row["comment"])
-    return None
+    where = And(EqualTo("cluster", plan.cluster), EqualTo("plan", plan.plan))
+    rows = lake.scan(CHANGES, where, ["captured_at", "approved_by", "approved_at", "comment"]).to_pylist()
+    last = max(rows, key=lambda row: row["captured_at"])
+    approved = last["approved_by"] is not None
+    approval = Approval(last["approved_by"], last["approved_at"], last["comment"]) if approved else None
+    return last["captured_at"], approval

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from durability.errors import Unreachable
 from durability.plain import plain
 from durability.report import outage as report
 from durability.steps import outage
-from durability.steps.outage import Ids, Racks, Work
+from durability.steps.outage import Ids, Work
 from durability.steps.settings import Settings
 from durability.steps.summary import StepSummary
 from kafka_durability.left import allows, connect
@@ -24,7 +25,7 @@ from kafka_durability.step import Step, reported, run_of
 if TYPE_CHECKING:
     from durability.apply.record import Approval
 
-AGAIN = timedelta(seconds=20)
+AGAIN_SECONDS = 20
 """Between the two readings that show a lost rack. By default Kafka fences a broker after 9 seconds."""
 POLL = timedelta(seconds=30)
 """Between two looks whether the rack is back."""
@@ -42,16 +43,9 @@ class DetectOperator(Step):
         outage.check(settings, params, allows)
         cluster, lost = outage.lost_now(settings, params, connect)
         if lost and not params["rack"]:
-            self.defer(trigger=TimeDeltaTrigger(AGAIN), method_name="again", kwargs={"first": lost})
-        return self._found(cluster, lost, summary)
-
-    def again(self, context: Mapping[str, Any], first: Racks, event: Any = None) -> dict[str, Any]:
-        """The second reading. first: the lost racks of the first one. event: the timer's."""
-        with reported(self.task_id) as summary:
-            cluster, lost = outage.lost_now(Settings.from_params(context["params"]), context["params"], connect)
-            return self._found(cluster, {rack: ids for rack, ids in lost.items() if rack in first}, summary)
-
-    def _found(self, cluster: str, lost: Racks, summary: StepSummary) -> dict[str, Any]:
+            time.sleep(AGAIN_SECONDS)
+            _, again = outage.lost_now(settings, params, connect)
+            lost = {rack: brokers for rack, brokers in lost.items() if rack in again}
         if not lost:
             raise AirflowSkipException(plain(f"{cluster}: each rack has a live broker"))
         summary.text = plain(f"{cluster}: {', '.join(sorted(lost))}")

@@ -43,7 +43,7 @@ def test_a_fleet_without_a_cluster_is_skipped_and_not_failed(tmp_path):
     (tmp_path / "clusters.yaml").write_text("format: durability-clusters/1\nclusters: []\n")
     conf = {"clusters": "clusters.yaml", "lake": str(tmp_path / "lake"), "out": "out"}
     states = run_dag(tmp_path, "health_pulse", conf)
-    assert states == {"run": "success", "plan": "success", "discard": "success"} | dict.fromkeys(
+    assert states == {"run": "success", "plan": "success", "discard": "success", "restore": "success"} | dict.fromkeys(
         ("collect", "gate", "publish", "evaluate", "conclude", "alert"), "skipped"
     )
 
