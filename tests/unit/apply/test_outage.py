@@ -120,6 +120,10 @@ class World:
         self.eligible = {t: bool(set(r) & {1, 4}) and elr for t, r in self.replicas.items()}
         self.own: dict[str, dict[str, str]] = {"inherits": {}, "stated": {MIN: "2", "retention.ms": "5"}, "fine": {}}
         self.live = LIVE
+        self.targets: dict[
+            str, tuple[int, ...]
+        ] = {}  # of running reassignments, and how many readings each still takes
+        self.left: dict[str, int] = {}
         self.brokers: dict[int, dict[str, str]] = {b: {} for b in RACKS}
 
     def step(self, act):
@@ -134,17 +138,28 @@ class World:
     # The cluster
 
     def read(self, topics):
-        return self.step(
-            lambda: Reading(
-                "id",
-                self.live,
-                True,
-                {TopicPartition(t, 0): self._replicas(t) for t in topics if t in self.replicas},
-            )
-        )
+        def act():
+            for topic in list(self.targets):
+                self.left[topic] -= 1
+                if self.left[topic] <= 0:
+                    self.replicas[topic] = self.targets.pop(topic)
+            all_of_them = {TopicPartition(t, 0): self._replicas(t) for t in self.replicas}
+            asked = {place: p for place, p in all_of_them.items() if place.topic in topics}
+            return Reading("id", self.live, True, asked, {place: p for place, p in all_of_them.items() if p.moving})
+
+        return self.step(act)
 
     def _replicas(self, topic):
         replicas = self.replicas[topic]
+        if (target := self.targets.get(topic)) is not None:
+            adding, removing = (
+                tuple(b for b in some if b not in others) for some, others in ((target, replicas), (replicas, target))
+            )
+            now = self._in_sync(topic, replicas)
+            return replace(now, replicas=(*target, *removing), adding=adding, removing=removing)
+        return self._in_sync(topic, replicas)
+
+    def _in_sync(self, topic, replicas):
         isr = tuple(b for b in replicas if b in self.live)
         elr = tuple(b for b in replicas if b not in self.live)[:1] if self.eligible[topic] and len(isr) < 2 else ()
         return Replicas(replicas, isr, next(iter(isr), None), elr)
@@ -175,7 +190,9 @@ class World:
         def act():
             for place, replicas in targets.items():
                 assert set(replicas) <= self.live, "never ends"
-                self.replicas[place.topic] = tuple(replicas)
+                self.targets[place.topic], self.left[place.topic] = tuple(replicas), 3
+                if tuple(replicas) == self.replicas[place.topic]:
+                    del self.targets[place.topic]
             return {}
 
         return self.step(act)
@@ -247,12 +264,14 @@ def test_the_former_values_come_back_whatever_is_killed(elr, again):
             world.run(kill_change, after, lower(world))
             if again:
                 world.run(None, False, lower(world))
+                for _ in range(3):
+                    world.read([])
                 helped = [world._replicas(t) for t in ("inherits", "stated")]
                 minimum = [int(world.own[t].get(MIN, 2)) for t in ("inherits", "stated")]
                 assert all(len(p.isr) >= n for p, n in zip(helped, minimum, strict=True))
             world.live = frozenset(RACKS)
             world.run(kill_restore, after, restore(world))
-            for _ in range(3):
+            for _ in range(4):
                 world.run(None, False, restore(world))
             assert (world.replicas, world.own) == former, (kill_change, kill_restore, after)
             assert not any(world.brokers.values())
