@@ -26,6 +26,7 @@ def place(now: Replicas, before: Sequence[int], after: Sequence[int]) -> Place |
 
     While Kafka moves a partition, its replicas are the target, then those that it removes (PartitionReassignmentReplicas).
     A cancellation takes out those that it adds (PartitionReassignmentRevert), so the order may differ from the one before.
+    The controller states what moves, and a broker the replicas. The broker learns of the beginning and the end a little later.
 
     >>> moving = Replicas(replicas=(4, 2, 1), isr=(1, 2), leader=1, adding=(4,), removing=(1,))
     >>> place(moving, before=(1, 2), after=(4, 2)).value
@@ -33,12 +34,16 @@ def place(now: Replicas, before: Sequence[int], after: Sequence[int]) -> Place |
     >>> place(Replicas((2, 1), (1, 2), 1), before=(1, 2), after=(4, 2)).value
     'reverted'
     """
+    before, after = tuple(before), tuple(after)
+    gone = tuple(broker for broker in before if broker not in after)
     if now.moving:
-        target = tuple(broker for broker in now.replicas if broker not in now.removing)
-        return Place.RUNNING if target == tuple(after) else None
-    if now.replicas == tuple(after):
+        ours = ({*now.adding}, {*now.removing}) == ({*after} - {*before}, {*gone})
+        return Place.RUNNING if ours and now.replicas in ((*after, *gone), before) else None
+    if now.replicas == after:
         return Place.AFTER
-    if now.replicas == tuple(before):
+    if now.replicas == (*after, *gone):
+        return Place.RUNNING
+    if now.replicas == before:
         return Place.BEFORE
     return Place.REVERTED if sorted(now.replicas) == sorted(before) else None
 

@@ -64,17 +64,21 @@ def _moves(cluster: Cluster, changes: Changes, row: Row) -> list[str]:
     """
     before, after = ({_name(p): p["replicas"] for p in side["placements"]} for side in (row.was, row.becomes))
     errors: Mapping[TopicPartition, str] = {}
+    cancelled: set[TopicPartition] = set()
     for look in range(LOOKS + 1):
         now = cluster.read(row.topics).partitions
         places = {name: place(now[name], before[name], after[name]) for name in after if name in now}
         running = [name for name, where in places.items() if where is Place.RUNNING]
-        back: dict[TopicPartition, list[int] | None] = {n: before[n] for n, p in places.items() if p is Place.REVERTED}
-        back |= dict.fromkeys(name for name in running if _clean(now[name], row.was.get("min_isr", {}).get(name.topic)))
-        odd = [name for name, where in places.items() if where is None and now[name].moving]
-        if not (back or odd) or look == LOOKS:
+        clean = [name for name in running if _clean(now[name], row.was.get("min_isr", {}).get(name.topic))]
+        reverted = [name for name, where in places.items() if where is Place.REVERTED]
+        back: dict[TopicPartition, list[int] | None] = {**dict.fromkeys(clean), **{n: before[n] for n in reverted}}
+        # A broker may still show old replicas of these.
+        unsure = [n for n, p in places.items() if p is None or (n in cancelled and p is Place.AFTER)]
+        if not (back or unsure) or look == LOOKS:
             break
-        time.sleep(PAUSE if look or odd else 0)
+        time.sleep(PAUSE if look or unsure else 0)
         errors = cluster.reassign(back) if back else {}
+        cancelled |= {*clean} - errors.keys()
     if running or back:
         refused = {name: f"Kafka refuses to cancel it ({plain(text)})" for name, text in errors.items()}
         return [

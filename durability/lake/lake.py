@@ -57,12 +57,13 @@ class Lake:
         self._racks: dict[str, dict[int, str]] = {}  # by SHA-256 of the topology
 
     @classmethod
-    def open(cls, location: str) -> Lake:
+    def open(cls, location: str, environ: dict[str, str] | None = None) -> Lake:
         """The lake at a folder (created if missing) or s3:// address. DURABILITY_CATALOG names its PostgreSQL catalog.
 
+        environ: the variables; None for those of this process.
         Raises Refused if the place can't be used or has other files in it. Raises Unreachable if its catalog doesn't answer.
         """
-        place = catalog.place(str(location))
+        place = catalog.place(str(location), environ)
         catalog.prepare(place)
         return cls(place)
 

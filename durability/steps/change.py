@@ -324,15 +324,14 @@ def _proven(
 
 def _planned_results(settings: Settings, planned: Document, evaluate: Evaluate, scratch: Path) -> Judged:
     """The results of the planned topology. It goes through gate and evaluate, as a document does."""
-    from durability.lake import Lake
     from durability.steps import audit, whatif
     from durability.steps.evaluate import plan_evaluation
 
     scratch.mkdir(parents=True, exist_ok=True)
     file = scratch / "planned.json"
     file.write_text(json.dumps(planned, ensure_ascii=False), encoding="utf-8")
-    own = replace(settings, topology=file, lake=str(scratch / "lake"), out=scratch / "out")
-    lake = Lake.open(own.lake)
+    own = replace(settings, topology=file, lake=str(scratch / "lake"), out=scratch / "out", scratch=True)
+    lake = own.open_lake()
     lake.ensure()
     rows, _ = audit.snapshots(own, lambda name: {}, Silent())
     snapshot = whatif.chosen(rows, planned["cluster"]["id"])

@@ -26,6 +26,7 @@ class Settings:
     topology: a document or folder; None to read the clusters in the file `clusters` over the network.
     framework: the framework to whose controls the reports are cut; None for all controls.
     ad_hoc: `clusters` was made for this run alone, as for a single address. So it says nothing about the fleet.
+    scratch: the lake is a temporary folder. Its catalog is in it, even if DURABILITY_CATALOG names another one.
     """
 
     policy: Path
@@ -36,6 +37,7 @@ class Settings:
     topology: Path | None
     framework: str | None = None
     ad_hoc: bool = False
+    scratch: bool = False
 
     @property
     def has_fleet(self) -> bool:
@@ -53,7 +55,8 @@ class Settings:
 
     def to_params(self) -> dict[str, str | None]:
         """Params for `from_params`, as JSON values without secrets. Only DAGs that write reports have `framework`."""
-        named = {name: value for name, value in vars(self).items() if name != "ad_hoc"}  # never of a DAG's run
+        # A DAG's run has neither of these two.
+        named = {name: value for name, value in vars(self).items() if name not in ("ad_hoc", "scratch")}
         stated = {name: None if value is None else str(value) for name, value in named.items()}
         return {name: value for name, value in stated.items() if name != "framework" or value}
 
@@ -61,4 +64,4 @@ class Settings:
         """The lake. Raises Refused or Unreachable if its address can't be used."""
         from durability.lake import Lake
 
-        return Lake.open(self.lake)
+        return Lake.open(self.lake, {} if self.scratch else None)

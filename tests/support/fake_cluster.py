@@ -97,7 +97,8 @@ class FakeCluster:
     that each partition gets per reading.
 
     refuses: errors by method and then by resource or partition. lag: how many calls of `overrides` still show old settings after
-    a change. before_call: runs before each call, with its number and name. made: changes with an effect, as text.
+    a change, and how old the replicas of `read` are, in calls; which partitions move is always known. before_call: runs before
+    each call, with its number and name. made: changes with an effect, as text.
     """
 
     partitions: dict[TopicPartition, Replicas]
@@ -115,6 +116,7 @@ class FakeCluster:
     made: list[str] = field(default_factory=list)
     _calls: int = 0
     _on_disk: dict[tuple[int, TopicPartition], int] = field(default_factory=dict)
+    _states: list[dict[TopicPartition, Replicas]] = field(default_factory=list)
     _shown: list[dict[Resource, dict[str, str]]] = field(default_factory=list)
 
     def __post_init__(self):
@@ -130,9 +132,14 @@ class FakeCluster:
     def read(self, topics) -> Reading:
         self._called("read")
         self._progress()
-        wanted = {name: now for name, now in self.partitions.items() if name.topic in topics}
-        moving = {name: now for name, now in self.partitions.items() if now.moving}
-        return Reading(self.cluster_id, self.live, self.led, wanted, moving)
+        self._states.append(dict(self.partitions))
+        shown = self._states[-1 - min(self.lag, len(self._states) - 1)]
+        seen = {
+            name: replace(shown.get(name, now), adding=now.adding, removing=now.removing)
+            for name, now in self.partitions.items()
+        }
+        wanted = {name: now for name, now in seen.items() if name.topic in topics}
+        return Reading(self.cluster_id, self.live, self.led, wanted, {n: now for n, now in seen.items() if now.moving})
 
     def overrides(self, resources):
         self._called("overrides")
@@ -265,8 +272,8 @@ class FakeCluster:
         return Replicas(tuple(target), tuple(b for b in target if b in now.isr), leader, now.elr)
 
     def settle(self) -> None:
-        """Time passes: all brokers show the newest settings."""
-        self._shown = []
+        """Time passes: all brokers show the newest state."""
+        self._shown, self._states = [], []
 
     def lose(self, broker: int) -> None:
         """The broker is down, and fenced."""

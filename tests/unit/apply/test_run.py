@@ -72,6 +72,7 @@ def changes(lake, run_id="r") -> Changes:
 
 
 def applied(kafka, lake, of=None, options=QUICK):
+    options = replace(options, stall_seconds=9) if kafka.lag else options
     return apply(of or plan(), kafka, changes(lake), options, lambda line: None)
 
 

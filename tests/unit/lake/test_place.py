@@ -15,6 +15,7 @@ import pytest
 
 from durability.errors import AuditError, Refused
 from durability.lake import Lake, catalog, iceberg, tables
+from durability.steps.settings import Settings
 from tests.support.lake import counts, publish
 from tests.support.topology import healthy
 
@@ -267,3 +268,12 @@ def test_a_table_is_partitioned_by_day_and_keeps_few_old_metadata(lake):
     for _ in range(25):
         lake.record_failures([("c", datetime(2026, 11, 21, tzinfo=UTC), "down")])
     assert len(list((Path(lake.location) / "warehouse/audit/snapshots/metadata").glob("*.metadata.json"))) <= 21
+
+
+def test_a_temporary_lake_leaves_nothing_in_the_catalog_of_others(tmp_path, monkeypatch):
+    monkeypatch.setenv("DURABILITY_CATALOG", "postgresql://nobody@127.0.0.1:1/none")
+    path = tmp_path / "policy.yaml"
+    settings = Settings(path, path, path, tmp_path, str(tmp_path / "lake"), None, scratch=True)
+    settings.open_lake().ensure()
+    assert publish(settings.open_lake(), healthy()) and (tmp_path / "lake" / "catalog.db").is_file()
+    assert "scratch" not in settings.to_params()
