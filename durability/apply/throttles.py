@@ -64,15 +64,19 @@ def foreign(overrides: Overrides, rows: Mapping[str, Row], topics: Iterable[str]
 
 
 def put_on(cluster: Cluster, changes: Changes, step: Step, rate: int) -> None:
-    """Throttles the moves of a step. The throttle that a killed run put on for it stays as it is.
+    """Throttles the moves of a step. A throttle of an earlier run with another rate is put back first.
 
     Raises Stopped if others have a throttle there, or if the cluster refuses this one.
     """
-    id, rows = f"{THROTTLE}:{step.id}", changes.state()
-    begun = id in rows and is_open(rows[id], rows)
-    wanted = _changes(rows[id].becomes) if begun else of_moves(step.moves, rate)
+    id, wanted = f"{THROTTLE}:{step.id}", of_moves(step.moves, rate)
     if not wanted:
         return
+    rows = changes.state()
+    begun = id in rows and is_open(rows[id], rows)
+    if begun and rows[id].becomes != _json(wanted):
+        if stays := put_back(cluster, changes, rows[id], cluster.read([]).live):
+            raise Stopped(listed(stays))
+        begun = False
     if not begun:
         was = [SettingChange(change.resource, change.name, None) for change in wanted]
         changes.intend(step.id, id, THROTTLE, step.topics, _json(was), _json(wanted))

@@ -168,7 +168,8 @@ class Watch:
             )
         if now.unknown:
             return f"{text}sizes of {listed([named(name) for name in now.unknown])} are unknown"
-        return text + f"see the brokers' logs about {listed([named(_name(move)) for move in now.left])}"
+        names = listed([named(_name(move)) for move in now.left])
+        return f"{text}raise the throttle of {self.options.throttle:,} bytes per second, or see the brokers' logs about {names}"
 
 
 def _name(move: Move) -> TopicPartition:

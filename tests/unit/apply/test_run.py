@@ -405,7 +405,10 @@ def test_a_lost_target_broker_stops_it():
     with pytest.raises(Refused, match="broker 4 is down or fenced"):
         applied(kafka, lake)
     kafka.live |= {4}
-    assert applied(kafka, lake).stopped is None and is_final(kafka) and record.unfinished(lake) == []
+    rates = set()
+    on(kafka, "sizes", lambda: rates.update(v for values in throttled(kafka).values() for v in values.values()), nth=3)
+    assert applied(kafka, lake, options=replace(QUICK, throttle=900)).stopped is None
+    assert is_final(kafka) and record.unfinished(lake) == [] and "900" in rates and "500" not in rates
 
 
 def test_without_a_quorum_nothing_is_taken_back_until_it_leads_again():
