@@ -70,5 +70,6 @@ def _changes(assessed: Mapping[str, Any]) -> Iterator[str]:
             f"With give_up_elr, the threshold is lowered instead: {plural(assessed['give_up_elr'], 'topic')}. Kafka then forgets"
             " eligible leader replicas"
         )
+    yield from (f"ACL {text}" for text in assessed["acls"])
     for topic, why in assessed["problems"].items():
         yield f"Topic {topic}: {why}"

@@ -6,7 +6,7 @@ each change, that it is still needed and safe. Connections are Airflow's, so cal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,10 +23,14 @@ from durability.steps.summary import StepSummary, counted
 
 if TYPE_CHECKING:
     from durability.apply.cluster import Cluster
+    from durability.apply.kafka import KafkaCluster
+    from durability.apply.outage import Decision
     from durability.apply.outage_run import Entries, Known, Outcome, Restored
+    from durability.apply.permissions import Asked
     from durability.apply.record import Approval, Changes
     from durability.lake import Lake
     from durability.plan import Plan
+    from durability.remedies.change.model import Kind
 
 NAMED = 20
 """Topics of each kind that an approval names, and problems that it lists."""
@@ -102,6 +106,7 @@ def assess(
     with opened(cluster, source, connect) as reached:
         usual = outage_run.decided(reached, entries, known, False)
         giving_up = outage_run.decided(reached, entries, known, True)
+        acls = _acls(reached, [*usual, *giving_up])
     topics: dict[str, list[str]] = {}
     for decision in usual:
         topics.setdefault(decision.act, []).append(decision.topic)
@@ -119,6 +124,7 @@ def assess(
         "acts": {act: len(names) for act, names in topics.items()},
         "topics": {act: names[:NAMED] for act, names in topics.items()},
         "give_up_elr": lowered - len(topics.get("lower", ())),
+        "acls": acls,
         "problems": {d.topic: d.why for d in [d for d in usual if d.why][:NAMED]},
     }
 
@@ -175,6 +181,22 @@ def known_of(lake: Lake, snapshot: Mapping[str, Any], knows_racks: bool = False)
     return Known(brokers, load, elr, knows_racks)
 
 
+def _acls(cluster: Asked, decisions: Sequence[Decision]) -> list[str]:
+    """The ACLs that the changes need and the principal lacks, or that the cluster doesn't state."""
+    from durability.apply.permissions import listed, missing, needed
+
+    kinds: dict[str, Kind] = {"lower": "lower-min-isr", "add-replicas": "reassign"}
+    topics = {decision.topic for decision in decisions if decision.act in kinds}
+    acts = {decision.act for decision in decisions} & kinds.keys()
+    if not topics:
+        return []
+    found = missing(cluster, needed(kinds[act] for act in acts), topics)
+    return [
+        *(f"missing: {text}" for text in listed(found.lacking)),
+        *(f"unknown: {text}" for text in listed(found.unknown)),
+    ]
+
+
 def _since(lake: Lake, plan: Plan, cluster: str, lost: Racks) -> list[dict[str, Any]]:
     from durability.report.data import lost_racks, moments
 
@@ -223,7 +245,7 @@ def _costs(lake: Lake, snapshot: Mapping[str, Any], ids: Ids) -> dict[str, Any]:
 
 
 @contextmanager
-def opened(cluster: str, source: Mapping[str, Any], connect: Connect) -> Iterator[Cluster]:
+def opened(cluster: str, source: Mapping[str, Any], connect: Connect) -> Iterator[KafkaCluster]:
     """The cluster, to read and to change."""
     from durability.apply.kafka import connected
 

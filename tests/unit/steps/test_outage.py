@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from durability.apply.cluster import Reading, Replicas, TopicPartition
+from durability.apply.permissions import Authorized, Operation
 from durability.errors import Refused
 from durability.plan import Plan
 from durability.report import outage as report
@@ -76,6 +77,10 @@ class Now:
     def overrides(self, resources):
         return {resource: {"min.insync.replicas": "2"} for resource in resources}
 
+    def authorized(self, topics):
+        may = frozenset(Operation)
+        return Authorized(may - {Operation.ALTER}, dict.fromkeys(topics, may))
+
 
 def test_a_rack_is_lost_when_all_its_brokers_are(settings, snapshot, monkeypatch):
     def lost(live, **params):
@@ -122,5 +127,6 @@ def test_it_says_what_an_outage_costs_and_what_would_be_changed(settings, snapsh
         "The loss of one more rack stops writes to 5 partitions, those above included",
         "Live brokers take the place of those that are down. No setting changes: 1 topic: guarded",
         "With give_up_elr, the threshold is lowered instead: 1 topic. Kafka then forgets eligible leader replicas",
+        "ACL missing: Alter on Cluster",
     ]
     assert outage.needs_approval(assessed, {"apply": True}) is None
