@@ -134,6 +134,7 @@ def change(
     outcome = Outcome()
     placement: Placement | None = None
     for batch in batches(sorted(entries)):
+        changes.renew()
         waiting = batch
         for _ in range(ROUNDS):
             if waiting:
@@ -277,11 +278,12 @@ def _by_topics(values: Mapping[Key, Value]) -> Iterator[tuple[list[str], list[Va
 class Restored:
     """back: how many topics have their former values. waiting: why a topic has to wait. left: what stays as others set it.
 
-    throttles: what is said about throttles that stay.
+    failed: errors by topic; these topics wait, too. throttles: what is said about throttles that stay.
     """
 
     back: int = 0
     waiting: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
     left: list[str] = field(default_factory=list)
     throttles: list[str] = field(default_factory=list)
 
@@ -295,12 +297,14 @@ def restore(cluster: Cluster, changes: Changes, known: Known, throttle: int | No
     others: dict[Key, Any] = {}
     values = outage.open_values(changes.state())
     for topics, of_batch in _by_topics(values):
+        changes.renew()
         seen = see(cluster, topics)
         back = look(seen, of_batch, known)
         if why := _throttle(cluster, changes, f"back:{len(changes.state()):08d}", back.put, seen, throttle):
             back.waiting |= {topic: why for topic, name in back.put if isinstance(name, int)}
             back.put = {key: value for key, value in back.put.items() if isinstance(key[1], str)}
         errors = _set(cluster, back.put)
+        restored.failed |= errors
         restored.waiting |= back.waiting | errors
         moved = {topic for topic, name in (*back.put, *back.moving) if isinstance(name, int)}
         restored.waiting |= {topic: "its replicas are moved back" for topic in moved - restored.waiting.keys()}

@@ -6,9 +6,10 @@ each change, that it is still needed and safe. Connections are Airflow's, so cal
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from durability.errors import Refused
@@ -102,7 +103,7 @@ def assess(
     plan = plan_evaluation(settings, NIGHTLY, ids.run_id, ids.result_id, [snapshot], [])
     evaluate(lake, plan)
     entries, knows_racks = _asked(lake, cluster, ids, lost)
-    known = known_of(lake, snapshot, knows_racks)
+    known = _known_for_changes(lake, snapshot, knows_racks)
     with opened(cluster, source, connect) as reached:
         usual = outage_run.decided(reached, entries, known, False)
         giving_up = outage_run.decided(reached, entries, known, True)
@@ -156,15 +157,10 @@ def _asked(lake: Lake, cluster: str, ids: Ids, lost: Racks) -> tuple[Entries, bo
     return {topic: entries for topic, entries in found.items() if entries}, knows
 
 
-def known_of(lake: Lake, snapshot: Mapping[str, Any], knows_racks: bool = False) -> Known:
-    """What a snapshot knows of its cluster's brokers."""
-    from collections import Counter
-
-    import pyarrow.compute as pc
-
+def known_of(lake: Lake, snapshot: Mapping[str, Any]) -> Known:
+    """What a snapshot knows of its cluster. It leaves out what only the places of new replicas need."""
     from durability.apply.outage_run import Known
-    from durability.lake.conditions import of_attempts
-    from durability.lake.tables import BROKERS, CLUSTERS, PARTITIONS
+    from durability.lake.tables import BROKERS, CLUSTERS
     from durability.remedies.elr import FEATURE
     from durability.remedies.plans import Broker, has_room
 
@@ -173,12 +169,22 @@ def known_of(lake: Lake, snapshot: Mapping[str, Any], knows_racks: bool = False)
         Broker(row["broker"], row["rack"], row["live"], not row["offline_log_dirs"] and has_room(row["log_dirs"]))
         for row in lake.facts(BROKERS, snapshot).to_pylist()
     ]
+    elr = None if cluster["features"] is None else dict(cluster["features"]).get(FEATURE, 0) > 0
+    return Known(brokers, {}, elr, False)
+
+
+def _known_for_changes(lake: Lake, snapshot: Mapping[str, Any], knows_racks: bool) -> Known:
+    """`known_of` with the number of replicas on each broker. knows_racks: see `durability.apply.outage.Facts`."""
+    import pyarrow.compute as pc
+
+    from durability.lake.conditions import of_attempts
+    from durability.lake.tables import PARTITIONS
+
     load: Counter[int] = Counter()
     for part in lake.parts(PARTITIONS, of_attempts([snapshot]), ["replicas"]):
         for count in pc.value_counts(pc.list_flatten(part["replicas"])).to_pylist():
             load[count["values"]] += count["counts"]
-    elr = None if cluster["features"] is None else dict(cluster["features"]).get(FEATURE, 0) > 0
-    return Known(brokers, load, elr, knows_racks)
+    return replace(known_of(lake, snapshot), load=load, knows_racks=knows_racks)
 
 
 def _acls(cluster: Asked, decisions: Sequence[Decision]) -> list[str]:
@@ -298,7 +304,8 @@ def change(
 
     lake = work.settings.open_lake()
     entries, knows_racks = _asked(lake, work.cluster, Ids(assessed["run_id"], assessed["result_id"]), assessed["lost"])
-    known = known_of(lake, whatif.newest(work.settings, work.cluster, assessed["snapshot_id"]), knows_racks)
+    snapshot = whatif.newest(work.settings, work.cluster, assessed["snapshot_id"])
+    known = _known_for_changes(lake, snapshot, knows_racks)
     changes = work.changes()
     with work.reached(connect, allows) as cluster, changes.claimed():
         outcome: Outcome = outage_run.change(cluster, changes, entries, known, give_up_elr, work.throttle)
@@ -338,9 +345,12 @@ def restore(work: Work, connect: Connect, allows: Allows, summary: StepSummary) 
     with work.reached(connect, allows) as cluster, changes.claimed():
         restored: Restored = outage_run.restore(cluster, changes, work.known(), work.throttle)
         throttled = bool(outage_throttle.open_rows(changes))
-    waiting = f", {counted(len(restored.waiting), 'topic')} waiting" if restored.waiting else ""
-    summary.text = f"{counted(restored.back, 'topic')} as before{waiting}"
-    summary.problems += restored.left + restored.throttles + _told(restored.waiting)
+    waiting = ""
+    if restored.waiting:
+        topic, why = min(restored.waiting.items())
+        waiting = f", {counted(len(restored.waiting), 'topic')} waiting, such as {topic}: {why}"
+    summary.text = plain(f"{counted(restored.back, 'topic')} as before{waiting}")
+    summary.problems += restored.left + restored.throttles + _told(restored.failed)
     return not restored.waiting and not throttled
 
 
