@@ -6,7 +6,7 @@ from durability.collect.settings import MECHANISMS, PROTOCOLS
 
 PACKAGE = "kafka-durability-audit"
 INTEGRATION = "Kafka Durability Audit"
-OPERATORS = ("operators", "evaluate", "upkeep", "remediate")
+OPERATORS = ("operators", "evaluate", "upkeep", "remediate", "outage")
 
 
 def _text(label: str, description: str, **schema: object) -> dict[str, object]:

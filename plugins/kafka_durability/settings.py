@@ -149,3 +149,36 @@ def approve_params() -> dict[str, Param]:
     """The form of an approval."""
     about = "Is kept in the lake with each change"
     return {"comment": Param(None, type=["null", "string"], maxLength=500, description=about)}
+
+
+def outage_params() -> dict[str, Param]:
+    """The form of `rack_outage`: which rack is lost, and whether topics are changed."""
+    optional = ["null", "string"]
+    return {
+        "cluster": Param(
+            None,
+            type=optional,
+            description="The cluster; may be empty if the lake has only one, and nothing is changed",
+        ),
+        "rack": Param(None, type=optional, description="The lost rack; empty: look twice which ones are lost"),
+        "apply": Param(False, type="boolean", description="Change topics that reject writes, after an approval"),
+        "give_up_elr": Param(False, type="boolean", description="The approval's form has give_up_elr ticked at first"),
+        "throttle": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            description="Bytes per second and broker for replicas that are added or moved back; empty: no throttle",
+        ),
+        "approve_within": Param(
+            12, type="integer", minimum=1, maximum=72, description="With apply: hours, then the change is rejected"
+        ),
+    }
+
+
+def approve_outage_params() -> dict[str, Param]:
+    """The form of the approval of `rack_outage`."""
+    about = (
+        "Lower min.insync.replicas although Kafka then forgets eligible leader replicas; "
+        "only of topics all of whose partitions have a live leader"
+    )
+    return {"give_up_elr": Param(False, type="boolean", description=about), **approve_params()}

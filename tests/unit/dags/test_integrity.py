@@ -34,6 +34,9 @@ print("DAGS", json.dumps({
 """
 
 
+DAGS = ["failure_drill", "health_pulse", "lake_upkeep", "nightly_audit", "rack_outage", "remediate"]
+
+
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory) -> dict:
     output = run_in_airflow(tmp_path_factory.mktemp("dags"), LOAD)
@@ -43,7 +46,7 @@ def loaded(tmp_path_factory) -> dict:
 
 def test_exactly_these_dags_load_without_an_error(loaded):
     assert loaded["errors"] == {}
-    assert sorted(loaded["dags"]) == ["failure_drill", "health_pulse", "lake_upkeep", "nightly_audit", "remediate"]
+    assert sorted(loaded["dags"]) == DAGS
 
 
 def test_the_nightly_audit_has_the_steps_of_the_architecture_in_their_order(loaded):
@@ -102,6 +105,21 @@ def test_a_plan_is_applied_after_its_approval_alone_and_what_it_left_is_taken_ba
     assert rules.pop("restore") == "all_done_setup_success" and set(rules.values()) == {"all_success"}
 
 
+def test_what_a_rack_outage_changed_is_put_back_whatever_became_of_the_tasks_before(loaded):
+    tasks = loaded["dags"]["rack_outage"]["tasks"]
+    assert {name: set(task["upstream"]) for name, task in tasks.items()} == {
+        "detect": set(),
+        "assess": {"detect"},
+        "approve": {"assess"},  # of the tasks after it, a rejection skips `change` alone
+        "change": {"assess", "approve"},
+        "watch": {"change"},
+        "restore": {"watch"},
+        "conclude": {"change", "restore"},
+    }
+    rules = {name: task["rule"] for name, task in tasks.items() if task["rule"] != "all_success"}
+    assert rules == {"watch": "all_done", "conclude": "none_failed"}
+
+
 def test_nothing_is_removed_before_the_catalog_is_backed_up(loaded):
     upkeep = loaded["dags"]["lake_upkeep"]
     order = {name: task["upstream"] for name, task in upkeep["tasks"].items()}
@@ -127,11 +145,11 @@ def test_snapshots_and_findings_are_announced_by_the_tasks_that_make_them(loaded
     }
 
 
-@pytest.mark.parametrize("dag_id", ["failure_drill", "health_pulse", "lake_upkeep", "nightly_audit", "remediate"])
+@pytest.mark.parametrize("dag_id", DAGS)
 def test_limits_are_set_on_purpose(loaded, dag_id):
     dag = loaded["dags"][dag_id]
-    # Plans of several clusters may wait for their approvals.
-    assert dag["runs"] == (16 if dag_id == "remediate" else 1)
+    # Changes of several clusters may wait for their approvals.
+    assert dag["runs"] == (16 if dag_id in ("rack_outage", "remediate") else 1)
     assert dag["catchup"] is False
     assert dag["on_failure"] == "tell_slack"
     assert dag["timeout"] > 0
@@ -145,7 +163,7 @@ def test_limits_are_set_on_purpose(loaded, dag_id):
         assert dag["tasks"]["collect"]["mapped"] and dag["tasks"]["collect"]["at_once"] == 4
 
 
-@pytest.mark.parametrize("dag_id", ["failure_drill", "health_pulse", "lake_upkeep", "nightly_audit", "remediate"])
+@pytest.mark.parametrize("dag_id", DAGS)
 def test_the_runbook_names_every_task(loaded, dag_id):
     dag = loaded["dags"][dag_id]
     for task in dag["tasks"]:
@@ -158,6 +176,7 @@ def test_a_run_can_be_told_what_to_read_and_where_to_write(loaded):
     more = {
         "failure_drill": ["cluster", "snapshot", "lose", "compare", "within"],
         "nightly_audit": ["framework"],
+        "rack_outage": ["cluster", "rack", "apply", "give_up_elr", "throttle", "approve_within"],
         "remediate": [*planned.split(), "apply", "throttle", "batch_minutes", "approve_within"],
     }
     assert {name: dag["params"] for name, dag in loaded["dags"].items()} == {

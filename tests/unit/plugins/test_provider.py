@@ -83,7 +83,7 @@ def test_the_installed_wheel_is_a_provider_with_a_form_and_a_plugin(airflow):
     assert found["form"]["hidden_fields"] == ["schema"]
     assert found["form"]["relabeling"] == {"login": "SASL user name", "password": "SASL password"}
     assert found["secret"] == ["ssl.key.password"]
-    assert {f"kafka_durability.{name}" for name in ("operators", "evaluate", "upkeep", "remediate")} == set(
+    assert {f"kafka_durability.{name}" for name in ("operators", "evaluate", "upkeep", "remediate", "outage")} == set(
         found["operators"]
     )
     # An empty form is what the collector takes for no settings, and it refuses none of the keys.

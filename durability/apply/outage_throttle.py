@@ -1,0 +1,52 @@
+"""Throttles of the replicas that a rack outage adds, or moves back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from durability.apply import partitions, throttles
+from durability.apply.cluster import Cluster, TopicPartition
+from durability.apply.record import THROTTLE, Changes, Row, is_open
+from durability.apply.stop import Stopped
+from durability.remedies.change.model import Move, Step
+
+Moves = Mapping[TopicPartition, tuple[Sequence[int], Sequence[int]]]
+"""By partition, its live replicas and the new ones."""
+
+
+def put_on(cluster: Cluster, changes: Changes, id: str, moves: Moves, rate: int) -> str | None:
+    """Throttles moves before they start. Returns why not: others have a throttle there, or the cluster refuses this one.
+
+    id: of the throttle, unique in the plan. rate: bytes per second and broker.
+    """
+    listed = [Move(*place, tuple(before), tuple(after)) for place, (before, after) in sorted(moves.items())]
+    step = Step(id, "reassign", "", tuple(listed))
+    # Looked at before a row is written, since a restore may meet the same throttle every 30 seconds.
+    own = cluster.overrides(dict.fromkeys(change.resource for change in throttles.of_moves(listed, rate)))
+    if others := throttles.foreign(own, changes.state(), step.topics):
+        return f"others throttle its brokers or topics: {partitions.listed(others)}"
+    try:
+        throttles.put_on(cluster, changes, step, rate)
+    except Stopped as stopped:
+        return str(stopped)
+    return None
+
+
+def open_rows(changes: Changes) -> list[Row]:
+    """The throttles that are to be put back, in the order of their rows."""
+    rows = changes.state()
+    throttled = [row for row in rows.values() if row.kind == THROTTLE and is_open(row, rows)]
+    return sorted(throttled, key=lambda row: row.captured_at)
+
+
+def lift(cluster: Cluster, changes: Changes) -> list[str]:
+    """Puts the throttles back if none of their topics is being moved. The cluster must be claimed. Returns what stays."""
+    rows = open_rows(changes)
+    topics = {topic for row in rows for topic in row.topics}
+    if not rows:
+        return []
+    reading = cluster.read(topics)
+    if any(p.moving for p in reading.partitions.values()) or any(place.topic in topics for place in reading.moving):
+        return []
+    # The last one first: where two name a topic or a broker, its value is in force.
+    return [text for row in reversed(rows) for text in throttles.put_back(cluster, changes, row, reading.live)]

@@ -1,0 +1,309 @@
+"""What a rack outage changes for a topic, as tables, and that every kill leaves the former values or a record of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from durability.apply import outage, outage_run
+from durability.apply.cluster import Reading, Replicas, ResourceType, TopicPartition
+from durability.apply.outage_run import OUTAGE, Known
+from durability.apply.record import Changes
+from durability.lake.change_table import CHANGES, DONE, LEFT, RACK_OUTAGE, UNDONE
+from durability.remedies.plans import Broker, Placement
+
+RACKS = {1: "a", 4: "a", 2: "b", 5: "b", 3: "c", 6: "c"}
+LIVE = frozenset({2, 5, 3, 6})  # rack a is lost
+MIN = "min.insync.replicas"
+
+
+def entry(step="lower", now=2, source="default", setting=MIN):
+    return {"setting": setting, "step": step, "now": now, "now_source": source}
+
+
+def partition(text: str) -> Replicas:
+    """replicas/isr/elr; the first in sync leads; a dash: no ELR stated."""
+    replicas, isr, elr = text.split("/")
+    ids = [tuple(int(b) for b in part.split(",") if b) for part in (replicas, isr, elr.replace("-", ""))]
+    return Replicas(ids[0], ids[1], next(iter(ids[1]), None), None if elr == "-" else ids[2])
+
+
+def decided(partitions, entries, elr=False, own=None, give_up=False, knows_racks=False, live=LIVE):
+    facts = outage.Facts(RACKS, live, elr, knows_racks)
+    placement = Placement([Broker(b, rack, b in live) for b, rack in RACKS.items()], Counter())
+    parts = {n: partition(text) for n, text in enumerate(partitions)}
+    return outage.decide("t", entries, parts, own or {}, facts, placement, give_up)
+
+
+SHORT, WHOLE, GONE = "1,4,2/2/4", "2,3,5/2,3,5/", "1,4//1"
+
+
+@pytest.mark.parametrize(
+    ("partitions", "entries", "options", "act", "becomes"),
+    [
+        (["1,4,2/2/"], [entry()], {}, "lower", {MIN: "1"}),
+        (["1,4,2/2/-"], [entry()], {"elr": None}, "add-replicas", {0: (2, 3, 5)}),  # unknown isn't off
+        ([SHORT], [entry()], {"elr": True}, "add-replicas", {0: (2, 3, 5)}),  # an ELR since the audit
+        ([SHORT, WHOLE], [entry("guarded")], {"elr": True}, "add-replicas", {0: (2, 3, 5)}),
+        ([SHORT], [entry("guarded")], {"elr": True, "give_up": True}, "lower", {MIN: "1"}),
+        # One partition without a leader: giving up the ELR would lose it.
+        ([SHORT, GONE], [entry("guarded")], {"elr": True, "give_up": True}, "add-replicas", {0: (2, 3, 5)}),
+        (["1,4,2,3/2,3/", "1,2,3,5/2,3,5/"], [entry(now=3)], {}, "lower", {MIN: "2"}),
+        ([WHOLE], [entry()], {}, "hold", {}),  # it accepts again
+        ([SHORT], [entry("hold")], {"elr": True}, "hold", {}),
+        ([GONE], [entry("guarded")], {"elr": True}, "hold", {}),
+        ([], [entry()], {}, "hold", {}),  # deleted
+        (["1,4,2/2/"], [entry(source="topic")], {}, "hold", {}),  # its own value was deleted since the audit
+        (["1,4,2/2/"], [entry(now=3, source="topic")], {"own": {MIN: "2"}}, "lower", {MIN: "1"}),
+        (["1,4,2/2/"], [entry(source="topic")], {"own": {MIN: "1"}}, "hold", {}),  # lowered by hand
+        ([SHORT], [entry("guarded")], {"elr": True, "live": frozenset({2})}, "hold", {}),  # no broker to add
+        ([SHORT], [entry("guarded")], {"elr": True, "live": frozenset({2, 3})}, "add-replicas", {0: (2, 3)}),
+        (
+            [SHORT],
+            [entry("guarded")],
+            {"elr": True, "own": {"confluent.placement.constraints": '{"observers":[{"count":1}]}'}},
+            "hold",
+            {},
+        ),
+        (["1,2,5/2,5/"], [entry(setting="min.insync.racks")], {}, "hold", {}),  # brokers don't know it
+        (["1,2,5/2,5/"], [entry(setting="min.insync.racks")], {"knows_racks": True}, "lower", {"min.insync.racks": "1"}),
+    ],
+)  # fmt: skip
+def test_what_a_topic_gets(partitions, entries, options, act, becomes):
+    decision = decided(partitions, entries, **options)
+    assert (decision.act, {**decision.settings, **decision.moves}) == (act, becomes)
+
+
+def test_a_moving_partition_is_left_alone():
+    moving = replace(partition("1,4,2,3/2/4"), adding=(3,))
+    facts = outage.Facts(RACKS, LIVE, True)
+    decision = outage.decide("t", [entry("guarded")], {0: moving}, {}, facts, Placement([], Counter()))
+    assert (decision.act, decision.why) == ("hold", outage.MOVING)
+
+
+@pytest.mark.parametrize(
+    ("partitions", "live", "elr", "waits"),
+    [
+        (["1,4,2/1,4,2/"], RACKS, True, None),
+        (["1,4,2/2/1"], RACKS, True, "partition 0 has eligible leader replicas outside its ISR, or that is unknown"),
+        (["1,4,2/2,1/-"], RACKS, None, "partition 0 has eligible leader replicas outside its ISR, or that is unknown"),
+        (["1,4,2/2/"], LIVE, False, "partition 0: brokers 1, 4 out of sync"),
+        (["1,3,2/2,3/"], LIVE, False, "partition 0: broker 1 out of sync"),  # enough, but the rack is lost
+        (["1,3,2/2,3/"], LIVE | {4}, False, None),  # a broker of the rack stays away: enough are in sync
+        (["1,4,2/1,4,2/", "1,2//"], RACKS, False, "partition 1 has no leader"),
+        ([], RACKS, True, None),
+    ],
+)
+def test_what_a_threshold_waits_for(partitions, live, elr, waits):
+    facts = outage.Facts(RACKS, frozenset(live), elr)
+    value = outage.Value(("t", MIN), None, ("1",), in_force=2)
+    assert outage.waits_for(value, {n: partition(text) for n, text in enumerate(partitions)}, facts) == waits
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class World:
+    """A cluster and a lake that end the process at their nth call, before or after it has its effect. They keep their state."""
+
+    location = "memory"
+
+    def __init__(self, elr: bool):
+        self.elr, self.rows = elr, pa.Table.from_pylist([], CHANGES.arrow)
+        self.calls, self.kill_at, self.after = 0, None, False
+        # topic: one partition on two brokers of rack a and one of b; the second topic has its own minimum.
+        self.replicas = {"inherits": (1, 4, 2), "stated": (4, 1, 5), "fine": (2, 3, 5)}
+        self.eligible = {t: bool(set(r) & {1, 4}) and elr for t, r in self.replicas.items()}
+        self.own: dict[str, dict[str, str]] = {"inherits": {}, "stated": {MIN: "2", "retention.ms": "5"}, "fine": {}}
+        self.live = LIVE
+        self.targets: dict[
+            str, tuple[int, ...]
+        ] = {}  # of running reassignments, and how many readings each still takes
+        self.left: dict[str, int] = {}
+        self.brokers: dict[int, dict[str, str]] = {b: {} for b in RACKS}
+
+    def step(self, act):
+        self.calls += 1
+        if self.calls == self.kill_at and not self.after:
+            raise Killed
+        result = act()
+        if self.calls == self.kill_at:
+            raise Killed
+        return result
+
+    # The cluster
+
+    def read(self, topics):
+        def act():
+            for topic in list(self.targets):
+                self.left[topic] -= 1
+                if self.left[topic] <= 0:
+                    self.replicas[topic] = self.targets.pop(topic)
+            all_of_them = {TopicPartition(t, 0): self._replicas(t) for t in self.replicas}
+            asked = {place: p for place, p in all_of_them.items() if place.topic in topics}
+            return Reading("id", self.live, True, asked, {place: p for place, p in all_of_them.items() if p.moving})
+
+        return self.step(act)
+
+    def _replicas(self, topic):
+        replicas = self.replicas[topic]
+        if (target := self.targets.get(topic)) is not None:
+            adding, removing = (
+                tuple(b for b in some if b not in others) for some, others in ((target, replicas), (replicas, target))
+            )
+            now = self._in_sync(topic, replicas)
+            return replace(now, replicas=(*target, *removing), adding=adding, removing=removing)
+        return self._in_sync(topic, replicas)
+
+    def _in_sync(self, topic, replicas):
+        isr = tuple(b for b in replicas if b in self.live)
+        elr = tuple(b for b in replicas if b not in self.live)[:1] if self.eligible[topic] and len(isr) < 2 else ()
+        return Replicas(replicas, isr, next(iter(isr), None), elr)
+
+    def overrides(self, resources):
+        return self.step(lambda: {r: dict(own) for r in resources if (own := self._own(r)) is not None})
+
+    def _own(self, resource):
+        if resource.type is ResourceType.TOPIC:
+            return self.own.get(resource.name)
+        assert int(resource.name) in self.live, "only a live broker answers"
+        return self.brokers[int(resource.name)]
+
+    def change(self, changes):
+        def act():
+            for one in changes:
+                assert one.name != MIN or not self._replicas(one.resource.name).elr, "the ELR is wiped"
+                own = self._own(one.resource)
+                if one.value is None:
+                    own.pop(one.name, None)
+                else:
+                    own[one.name] = one.value
+            return {}
+
+        return self.step(act)
+
+    def reassign(self, targets, *, same_factor=False):
+        def act():
+            for place, replicas in targets.items():
+                assert set(replicas) <= self.live, "never ends"
+                self.targets[place.topic], self.left[place.topic] = tuple(replicas), 3
+                if tuple(replicas) == self.replicas[place.topic]:
+                    del self.targets[place.topic]
+            return {}
+
+        return self.step(act)
+
+    # The lake
+
+    def has(self, table):
+        return True
+
+    def scan(self, table, where=None, columns=None):
+        return self.rows
+
+    def append(self, table, added):
+        def act():
+            self.rows = pa.concat_tables([self.rows, added.cast(CHANGES.arrow)])
+
+        self.step(act)
+
+    # A run
+
+    def changes(self):
+        return Changes(self, "eu", RACK_OUTAGE, OUTAGE, "run", None)
+
+    def run(self, kill_at, after, work):
+        """Works until it ends, or is killed at this call. Returns how many calls there were."""
+        self.calls, self.kill_at, self.after = 0, kill_at, after
+        changes = self.changes()
+        try:
+            with changes.claimed():
+                work(changes)
+        except Killed:
+            pass
+        finally:
+            calls, self.kill_at = self.calls, None
+        return calls
+
+    def states(self):
+        return {row.state for row in self.changes().state().values()}
+
+
+def known(elr):
+    return Known([Broker(b, rack, True) for b, rack in RACKS.items()], {}, elr, False)
+
+
+def entries(elr):
+    step = "guarded" if elr else "lower"
+    return {"inherits": [entry(step)], "stated": [entry(step, source="topic")], "fine": [entry("hold")]}
+
+
+@pytest.mark.parametrize("elr", [False, True], ids=["lower", "add-replicas"])
+@pytest.mark.parametrize("again", [False, True], ids=["killed", "run-again"])
+def test_the_former_values_come_back_whatever_is_killed(elr, again):
+    def lower(world):
+        return lambda changes: outage_run.change(world, changes, entries(elr), known(elr), False, 1000)
+
+    def restore(world):
+        return lambda changes: outage_run.restore(world, changes, known(elr), 1000)
+
+    calm = World(elr)
+    total = calm.run(None, False, lower(calm))
+    assert calm.states() == {DONE}
+    calm.live = frozenset(RACKS)
+    back = calm.run(None, False, restore(calm))
+    kills = [(n, 1 + 3 * n % back) for n in range(1, total + 1)] + [(None, n) for n in range(1, back + 1)]
+    for kill_change, kill_restore in kills:
+        for after in (False, True):
+            world = World(elr)
+            former = (dict(world.replicas), {t: dict(own) for t, own in world.own.items()})
+            world.run(kill_change, after, lower(world))
+            if again:
+                world.run(None, False, lower(world))
+                for _ in range(3):
+                    world.read([])
+                helped = [world._replicas(t) for t in ("inherits", "stated")]
+                minimum = [int(world.own[t].get(MIN, 2)) for t in ("inherits", "stated")]
+                assert all(len(p.isr) >= n for p, n in zip(helped, minimum, strict=True))
+            world.live = frozenset(RACKS)
+            world.run(kill_restore, after, restore(world))
+            for _ in range(4):
+                world.run(None, False, restore(world))
+            assert (world.replicas, world.own) == former, (kill_change, kill_restore, after)
+            assert not any(world.brokers.values())
+            assert world.states() <= {UNDONE}
+
+
+def test_nothing_is_moved_where_others_throttle():
+    world = World(True)
+    world.brokers[3]["follower.replication.throttled.rate"] = "5"
+    outcomes = []
+    world.run(None, False, lambda c: outcomes.append(outage_run.change(world, c, entries(True), known(True), False, 9)))
+    assert set(outcomes[0].failed) == {"inherits", "stated"} and "others throttle" in outcomes[0].failed["stated"]
+    assert world.replicas == World(True).replicas and world.states() == {UNDONE}
+
+
+def test_it_waits_for_the_rack_and_leaves_what_others_set():
+    world = World(False)
+    world.run(None, False, lambda c: outage_run.change(world, c, entries(False), known(False), False))
+    assert world.own == {"inherits": {MIN: "1"}, "stated": {MIN: "1", "retention.ms": "5"}, "fine": {}}
+    waits = []
+    world.run(None, False, lambda c: waits.append(outage_run.restore(world, c, known(False))))
+    assert sorted(waits[0].waiting) == ["inherits", "stated"] and world.states() == {DONE}
+    world.live, world.own["inherits"][MIN] = frozenset(RACKS), "3"
+    assert outage_run.is_ready(world, world.changes(), known(False))
+    world.run(None, False, lambda c: waits.append(outage_run.restore(world, c, known(False))))
+    assert world.own == {"inherits": {MIN: "3"}, "stated": {MIN: "2", "retention.ms": "5"}, "fine": {}}
+    assert waits[1].left == [f"topic inherits: {MIN} 3 was set by others and stays; before the outage it was unset"]
+    assert world.states() == {LEFT}
+
+
+def test_a_value_that_was_lowered_twice_goes_back_to_the_first_one():
+    before = {("t", MIN): outage.Value(("t", MIN), "3", ("2",), 3)}
+    decision = outage.Decision("t", outage.LOWER, {MIN: "1"}, in_force=2)
+    assert outage.changed(decision, {}, {MIN: "2"}, before) == [outage.Value(("t", MIN), "3", ("2", "1"), 3)]
+    assert outage.changed(decision, {}, {MIN: "4"}, before) == [outage.Value(("t", MIN), "4", ("1",), 2)]
